@@ -1,0 +1,185 @@
+//! Positions: which log, and which event in it was the last one seen.
+//!
+//! Owns their one textual form, `EPOCH-OFFSET`. Whether a position can still be read from is the
+//! topic's business.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// Which log an offset belongs to: drawn at random when a log begins, so that an offset of one log
+/// is never mistaken for the same offset of another.
+///
+/// Text: 1 to 10 characters of lower-case base 36, no leading zero.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub struct Epoch(u64);
+
+impl Epoch {
+    const RADIX: u32 = 36;
+    const BITS: u32 = 48;
+    /// The longest text of an epoch, in bytes: 48 bits in base 36.
+    pub const TEXT_BYTES_MAX: usize = 10;
+
+    /// An epoch of the low 48 of these bits, which should be random.
+    #[must_use]
+    pub const fn from_bits(bits: u64) -> Self {
+        Self(bits & ((1 << Self::BITS) - 1))
+    }
+}
+
+impl fmt::Display for Epoch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut digits = [0_u8; Self::TEXT_BYTES_MAX];
+        let mut rest = self.0;
+        let mut at = digits.len();
+        loop {
+            at -= 1;
+            let digit = u32::try_from(rest % u64::from(Self::RADIX)).unwrap_or(0);
+            digits[at] = char::from_digit(digit, Self::RADIX).map_or(b'0', |c| c as u8);
+            rest /= u64::from(Self::RADIX);
+            if rest == 0 {
+                break;
+            }
+        }
+        f.write_str(std::str::from_utf8(&digits[at..]).unwrap_or_default())
+    }
+}
+
+/// A place in a topic: the epoch of its log and the offset of the last event seen there.
+///
+/// Offsets count from 1, so offset 0 is the place before the first event. Text: `EPOCH-OFFSET`,
+/// at most [`Position::TEXT_BYTES_MAX`] bytes, exactly one text for each position.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub struct Position {
+    /// Which log.
+    pub epoch: Epoch,
+    /// The last event seen in it; 0 for none.
+    pub offset: u64,
+}
+
+impl Position {
+    /// The longest text of a position, in bytes.
+    pub const TEXT_BYTES_MAX: usize = Epoch::TEXT_BYTES_MAX + 1 + 20;
+}
+
+impl fmt::Display for Position {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}-{}", self.epoch, self.offset)
+    }
+}
+
+/// The text is not a position.
+#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+#[error("{text:?} is not a position: expected EPOCH-OFFSET, as in \"4zq81x-42\"")]
+pub struct PositionError {
+    /// What was given instead, cut to 40 characters.
+    pub text: String,
+}
+
+impl FromStr for Position {
+    type Err = PositionError;
+
+    fn from_str(text: &str) -> Result<Self, PositionError> {
+        parse(text).ok_or_else(|| PositionError { text: text.chars().take(40).collect() })
+    }
+}
+
+/// Accepts the one form that `Display` writes: no sign, no upper case, no leading zero.
+fn parse(text: &str) -> Option<Position> {
+    let (epoch, offset) = text.split_once('-')?;
+    let canonical = |digits: &str, allowed: fn(u8) -> bool| {
+        digits.bytes().all(allowed) && (digits == "0" || !digits.starts_with('0'))
+    };
+    let base36 = |byte: u8| byte.is_ascii_digit() || byte.is_ascii_lowercase();
+    if !canonical(epoch, base36) || !canonical(offset, |byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    let bits = u64::from_str_radix(epoch, Epoch::RADIX).ok()?;
+    let epoch = Epoch::from_bits(bits);
+    (epoch.0 == bits).then_some(Position { epoch, offset: offset.parse().ok()? })
+}
+
+/// Where a reader asks to begin: after a position, at the oldest event kept, or now.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum After {
+    /// After this position: resume.
+    Position(Position),
+    /// From the oldest event the log still has.
+    Earliest,
+    /// Only what comes from now on.
+    Latest,
+    /// From the newest event, that one included, if there is one.
+    Newest,
+}
+
+impl FromStr for After {
+    type Err = PositionError;
+
+    /// `earliest`, `latest` or a position. `Newest` has no text: it is what a bare poll means.
+    fn from_str(text: &str) -> Result<Self, PositionError> {
+        match text {
+            "earliest" => Ok(Self::Earliest),
+            "latest" => Ok(Self::Latest),
+            position => position.parse().map(Self::Position),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn a_position_survives_its_text(bits: u64, offset: u64) {
+            let position = Position { epoch: Epoch::from_bits(bits), offset };
+            let text = position.to_string();
+            prop_assert!(text.len() <= Position::TEXT_BYTES_MAX);
+            prop_assert_eq!(text.parse(), Ok(position));
+        }
+
+        #[test]
+        fn what_parses_is_the_text_of_what_it_parses_to(text in "[0-9a-zA-Z+-]{0,24}") {
+            if let Ok(position) = text.parse::<Position>() {
+                prop_assert_eq!(position.to_string(), text);
+            }
+        }
+    }
+
+    #[test]
+    fn other_texts_are_refused() {
+        for text in [
+            "",
+            "-",
+            "a",
+            "a-",
+            "-1",
+            "a--1",
+            "a-+1",
+            "A-1",
+            "a-01",
+            "0a-1",
+            "a-1-2",
+            "a-1 ",
+            "zzzzzzzzzz-1",
+            "a-18446744073709551616",
+            "é-1",
+        ] {
+            assert!(text.parse::<Position>().is_err(), "{text:?} was accepted");
+        }
+    }
+
+    #[test]
+    fn a_long_text_is_cut_in_the_error() {
+        let error = "x".repeat(9_000).parse::<Position>().unwrap_err();
+        assert_eq!(error.text.len(), 40);
+    }
+
+    #[test]
+    fn earliest_and_latest_are_words() {
+        assert_eq!("earliest".parse(), Ok(After::Earliest));
+        assert_eq!("latest".parse(), Ok(After::Latest));
+        assert!("newest".parse::<After>().is_err());
+    }
+}

@@ -1,0 +1,39 @@
+//! How much a log keeps. A pure rule; the log applies it.
+
+use std::time::Duration;
+
+use crate::UnixTime;
+
+/// The bounds of a log. The oldest events go first, as soon as any one bound is passed.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Retention {
+    /// Most events kept. Default 10,000; at least 1 is always kept by count.
+    pub events_max: u64,
+    /// Most bytes kept, data and bookkeeping together. Default 16 MiB.
+    pub bytes_max: u64,
+    /// Longest time an event is kept after [`Event::time`](crate::Event::time). Default 1 hour.
+    pub age_max: Duration,
+}
+
+impl Default for Retention {
+    fn default() -> Self {
+        Self { events_max: 10_000, bytes_max: 16 << 20, age_max: Duration::from_secs(3600) }
+    }
+}
+
+/// What a log holds, as the rule sees it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Held {
+    pub(crate) events: u64,
+    pub(crate) bytes: u64,
+    pub(crate) oldest: UnixTime,
+}
+
+impl Retention {
+    /// Whether the oldest event has to go.
+    pub(crate) fn is_passed(&self, held: Held, now: UnixTime) -> bool {
+        held.events > self.events_max.max(1)
+            || held.bytes > self.bytes_max
+            || now.since(held.oldest) > self.age_max
+    }
+}

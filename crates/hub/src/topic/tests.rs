@@ -1,0 +1,179 @@
+use std::time::Duration;
+
+use proptest::prelude::*;
+
+use super::*;
+
+const SECOND: u64 = 1_000_000;
+
+fn at(seconds: u64) -> UnixTime {
+    UnixTime::from_micros(1_789_000_000 * SECOND + seconds * SECOND)
+}
+
+fn topic(retention: Retention) -> Topic {
+    Topic::new("wind".parse().unwrap(), Epoch::from_bits(9), retention)
+}
+
+fn with_events(count: u64, retention: Retention) -> Topic {
+    let topic = topic(retention);
+    for number in 1..=count {
+        topic.publish(at(number), Data::json(&number).unwrap()).unwrap();
+    }
+    topic
+}
+
+fn position(offset: u64) -> Position {
+    Position { epoch: Epoch::from_bits(9), offset }
+}
+
+fn offsets(page: &Page) -> Vec<u64> {
+    page.events.iter().map(|event| event.offset).collect()
+}
+
+#[test]
+fn an_empty_topic_hands_out_a_position() {
+    let topic = topic(Retention::default());
+    for after in [After::Earliest, After::Latest, After::Newest] {
+        let start = topic.start(at(0), after).unwrap();
+        let page = topic.read(at(0), start, PageLimit::default()).unwrap();
+        assert_eq!(page, Page { first: 1, gap: None, events: vec![], next: position(0) });
+    }
+}
+
+#[test]
+fn each_start_reads_what_its_word_says() {
+    let topic = with_events(3, Retention::default());
+    let read = |after| {
+        let start = topic.start(at(3), after).unwrap();
+        offsets(&topic.read(at(3), start, PageLimit::default()).unwrap())
+    };
+    assert_eq!(read(After::Earliest), [1, 2, 3]);
+    assert_eq!(read(After::Newest), [3]);
+    assert_eq!(read(After::Latest), [0; 0]);
+    assert_eq!(read(After::Position(position(1))), [2, 3]);
+}
+
+#[test]
+fn count_bound_drops_the_oldest() {
+    let topic = with_events(5, Retention { events_max: 2, ..Retention::default() });
+    let page = topic.read(at(5), position(3), PageLimit::default()).unwrap();
+    assert_eq!((page.first, offsets(&page), page.gap), (4, vec![4, 5], None));
+}
+
+#[test]
+fn byte_bound_drops_the_oldest_and_refuses_what_can_never_fit() {
+    let one = Event { offset: 1, time: at(0), data: Data::json(&1).unwrap() }.cost_bytes();
+    let topic = with_events(5, Retention { bytes_max: 3 * one, ..Retention::default() });
+    assert_eq!(topic.info(at(5)).first, 3);
+    assert_eq!(topic.info(at(5)).bytes, 3 * one);
+    let large = Data::json(&"x".repeat(1000)).unwrap();
+    let error = topic.publish(at(6), large).unwrap_err();
+    assert!(matches!(error, PublishError::TooBig { bytes_max, .. } if bytes_max == 3 * one));
+    assert_eq!(topic.info(at(6)).head, position(5), "a refused event leaves no trace");
+}
+
+#[test]
+fn age_bound_drops_the_oldest_when_read() {
+    let topic =
+        with_events(5, Retention { age_max: Duration::from_secs(3), ..Retention::default() });
+    assert_eq!(topic.info(at(6)).first, 3);
+    let page = topic.read(at(60), position(5), PageLimit::default()).unwrap();
+    assert_eq!((page.first, page.gap, page.next), (6, None, position(5)));
+}
+
+#[test]
+fn a_position_older_than_the_log_is_a_gap_that_counts_what_is_missing() {
+    let topic = with_events(5, Retention { events_max: 2, ..Retention::default() });
+    let page = topic.read(at(5), position(1), PageLimit::default()).unwrap();
+    let gap = Gap {
+        reason: GapReason::Retention,
+        after: position(1),
+        missed: Some(2),
+        resume: position(3),
+    };
+    assert_eq!((page.gap, offsets(&page)), (Some(gap), vec![4, 5]));
+}
+
+#[test]
+fn a_position_of_another_epoch_is_a_gap_of_unknown_length() {
+    let topic = with_events(2, Retention::default());
+    let stranger = Position { epoch: Epoch::from_bits(8), offset: 77 };
+    assert_eq!(topic.start(at(2), After::Position(stranger)), Ok(stranger));
+    let page = topic.read(at(2), stranger, PageLimit::default()).unwrap();
+    let gap = Gap { reason: GapReason::Epoch, after: stranger, missed: None, resume: position(0) };
+    assert_eq!((page.gap, offsets(&page)), (Some(gap), vec![1, 2]));
+}
+
+#[test]
+fn a_position_that_was_never_handed_out_is_an_error() {
+    let topic = with_events(2, Retention::default());
+    let ahead = ReadError::Ahead { position: position(3), head: position(2) };
+    assert_eq!(topic.start(at(2), After::Position(position(3))), Err(ahead.clone()));
+    assert_eq!(topic.read(at(2), position(3), PageLimit::default()), Err(ahead));
+    let last = Position { offset: u64::MAX, ..position(0) };
+    assert!(topic.read(at(2), last, PageLimit::default()).is_err());
+}
+
+#[test]
+fn a_page_is_bounded_by_events_and_by_bytes() {
+    let topic = topic(Retention::default());
+    for _ in 0..10 {
+        topic.publish(at(0), Data::json(&"x".repeat(98)).unwrap()).unwrap();
+    }
+    let read = |events_max, bytes_max| {
+        topic.read(at(0), position(0), PageLimit { events_max, bytes_max }).unwrap().events.len()
+    };
+    assert_eq!(read(4, 1 << 20), 4);
+    assert_eq!(read(100, 300), 3);
+    assert_eq!(read(100, 299), 2);
+    assert_eq!(read(100, 1), 1, "an event larger than a page is still delivered");
+}
+
+#[test]
+fn names_that_would_need_escaping_are_refused() {
+    for name in ["wind", "wind.status", "scratch-1", "A_b", &"x".repeat(128)] {
+        assert!(name.parse::<TopicName>().is_ok(), "{name}");
+    }
+    for name in ["", ".", "..", "-a", "a b", "a/b", "é", "a%20", &"x".repeat(129)] {
+        assert!(name.parse::<TopicName>().is_err(), "{name}");
+    }
+}
+
+#[tokio::test]
+async fn a_watcher_learns_of_what_it_has_not_seen() {
+    let topic = with_events(1, Retention::default());
+    let mut head = topic.head();
+    head.passed(position(0)).await;
+    head.passed(Position { epoch: Epoch::from_bits(8), offset: 5 }, topic.epoch()).await;
+    let wait = head.passed(position(1));
+    let publish = async { topic.publish(at(2), Data::json(&2).unwrap()).unwrap() };
+    let ((), published) = tokio::join!(wait, publish);
+    assert_eq!(published, position(2));
+}
+
+proptest! {
+    #[test]
+    fn a_reader_that_goes_and_comes_sees_each_event_once_or_is_told_of_a_gap(
+        steps in proptest::collection::vec((0_u64..4, 1_usize..4, any::<bool>()), 1..60),
+        events_max in 1_u64..6,
+    ) {
+        let topic = topic(Retention { events_max, ..Retention::default() });
+        let mut place = topic.start(at(0), After::Earliest).unwrap();
+        let mut expected = 1;
+        for (publish, page_events, read) in steps {
+            for _ in 0..publish {
+                topic.publish(at(0), Data::json(&0).unwrap()).unwrap();
+            }
+            if read {
+                let limit = PageLimit { events_max: page_events, ..PageLimit::default() };
+                let page = topic.read(at(0), place, limit).unwrap();
+                expected += page.gap.map_or(0, |gap| gap.missed.unwrap());
+                for event in &page.events {
+                    prop_assert_eq!(event.offset, expected);
+                    expected += 1;
+                }
+                place = page.next;
+            }
+        }
+    }
+}
