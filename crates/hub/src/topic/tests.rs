@@ -144,7 +144,7 @@ async fn a_watcher_learns_of_what_it_has_not_seen() {
     let topic = with_events(1, Retention::default());
     let mut head = topic.head();
     head.passed(position(0)).await;
-    head.passed(Position { epoch: Epoch::from_bits(8), offset: 5 }, topic.epoch()).await;
+    head.passed(Position { epoch: Epoch::from_bits(8), offset: 5 }).await;
     let wait = head.passed(position(1));
     let publish = async { topic.publish(at(2), Data::json(&2).unwrap()).unwrap() };
     let ((), published) = tokio::join!(wait, publish);

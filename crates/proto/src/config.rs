@@ -1,0 +1,37 @@
+//! Limits and times of a connection.
+
+use std::time::Duration;
+
+/// What a connection allows its peer. One value serves many connections.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Config {
+    /// Longest payload of one frame, in bytes. Default 16 MiB, as for a message. A larger one
+    /// fails the connection with 1009 as soon as its header is read.
+    pub frame_bytes_max: u64,
+    /// Longest message, all fragments together, in bytes. Default 16 MiB. Fails with 1009.
+    pub message_bytes_max: u64,
+    /// Most fragments of one message. Default 131,072, which lets a message of the default size
+    /// come in fragments of 128 bytes. Fails with 1008.
+    pub fragments_max: u32,
+    /// After this long without a byte from the peer a ping is sent. Default 20 s, below the
+    /// 30 to 60 s after which proxies and address translators drop a quiet connection.
+    pub ping_interval: Duration,
+    /// After this long without a byte from the peer the connection fails. Default 60 s, which is
+    /// two unanswered pings and some slack.
+    pub idle_timeout: Duration,
+    /// How long the peer may take to answer a close frame. Default 5 s.
+    pub close_timeout: Duration,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            frame_bytes_max: 16 << 20,
+            message_bytes_max: 16 << 20,
+            fragments_max: 131_072,
+            ping_interval: Duration::from_secs(20),
+            idle_timeout: Duration::from_secs(60),
+            close_timeout: Duration::from_secs(5),
+        }
+    }
+}

@@ -1,0 +1,235 @@
+//! A connection after its opening handshake (RFC 6455 sections 5 to 7), as a state machine.
+//!
+//! Owns the order of things: what may come when, what is answered without asking, how the closing
+//! handshake goes, when a quiet peer is pinged and when it is given up.
+
+mod receiver;
+mod sender;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use receiver::{Place, Receiver, Step};
+pub use sender::{MaskKeys, Sender};
+
+use crate::{CloseFrame, Config, Message, MessageKind, Opcode, ProtocolError, Role, Time};
+
+/// One end of a WebSocket connection. See the [crate documentation](crate) for how it is driven.
+#[derive(Debug)]
+pub struct Connection {
+    config: Arc<Config>,
+    receiver: Receiver,
+    sender: Sender,
+    phase: Phase,
+    /// When the last byte came from the peer.
+    received_at: Time,
+    /// When our last ping went out, until a pong comes.
+    ping_at: Option<Time>,
+    /// When our close frame was seen to be queued.
+    closing_at: Option<Time>,
+    round_trip: Option<Duration>,
+}
+
+/// How far the peer is.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Phase {
+    /// Frames are expected.
+    Open,
+    /// The peer's close frame came, or the connection failed: nothing more is read.
+    Ended,
+}
+
+/// Something that came from the peer. Payloads are borrowed from the input or the connection.
+#[derive(Debug, Eq, PartialEq)]
+pub enum Event<'a> {
+    /// A whole message.
+    Message(Message<'a>),
+    /// A ping; it has been answered.
+    Ping(&'a [u8]),
+    /// A pong, asked for or not.
+    Pong(&'a [u8]),
+    /// The peer's close frame; it has been answered. Nothing comes after it.
+    Close(Option<CloseFrame>),
+    /// The peer violated the protocol or a limit; a close frame that says so has been queued.
+    /// Nothing comes after it.
+    Failed(ProtocolError),
+}
+
+/// What [`Connection::receive`] gives back.
+#[derive(Debug)]
+pub struct Received<'a> {
+    /// How many bytes of the input were used. All of them when `event` is `None`.
+    pub consumed: usize,
+    /// The first thing that the input held.
+    pub event: Option<Event<'a>>,
+    /// For an answer while `event` is still borrowed.
+    pub sender: &'a mut Sender,
+}
+
+impl Connection {
+    /// The accepting end, right after the handshake.
+    #[must_use]
+    pub fn server(config: Arc<Config>, now: Time) -> Self {
+        Self::new(Role::Server, config, now, None)
+    }
+
+    /// The connecting end. `mask_keys` must be unpredictable (section 10.3).
+    #[must_use]
+    pub fn client(config: Arc<Config>, now: Time, mask_keys: MaskKeys) -> Self {
+        Self::new(Role::Client, config, now, Some(mask_keys))
+    }
+
+    fn new(role: Role, config: Arc<Config>, now: Time, mask_keys: Option<MaskKeys>) -> Self {
+        Self {
+            config,
+            receiver: Receiver::new(role),
+            sender: Sender::new(mask_keys),
+            phase: Phase::Open,
+            received_at: now,
+            ping_at: None,
+            closing_at: None,
+            round_trip: None,
+        }
+    }
+
+    /// Takes bytes from the peer, up to and including the first event among them. Call it again
+    /// with the rest until all is consumed. Never fails: a violation becomes [`Event::Failed`].
+    ///
+    /// `input` is unmasked in place. Once nothing more is expected all input is discarded.
+    pub fn receive<'a>(&'a mut self, now: Time, input: &'a mut [u8]) -> Received<'a> {
+        self.received_at = now;
+        if self.phase == Phase::Ended {
+            return Received { consumed: input.len(), event: None, sender: &mut self.sender };
+        }
+        let (consumed, step) = self.receiver.step(&self.config, input);
+        let event = match step {
+            Ok(None) => None,
+            Ok(Some(Step::Message(kind, place))) => {
+                let payload = match place {
+                    Place::Input(range) => &input[range],
+                    Place::Collected => self.receiver.take_message(),
+                };
+                match message(kind, payload) {
+                    Ok(message) => Some(Event::Message(message)),
+                    Err(error) => Some(fail(&mut self.phase, &mut self.sender, error)),
+                }
+            }
+            Ok(Some(Step::Control(opcode, place))) => {
+                let payload = match place {
+                    Place::Input(range) => &input[range],
+                    Place::Collected => self.receiver.control(),
+                };
+                match opcode {
+                    Opcode::Ping => {
+                        // Refused only after our close frame, when nothing may follow it.
+                        let _ = self.sender.pong(payload);
+                        Some(Event::Ping(payload))
+                    }
+                    Opcode::Pong => {
+                        self.round_trip = self.ping_at.take().map(|sent| now.since(sent));
+                        Some(Event::Pong(payload))
+                    }
+                    _ => Some(closed(&mut self.phase, &mut self.sender, payload)),
+                }
+            }
+            Err(error) => Some(fail(&mut self.phase, &mut self.sender, error)),
+        };
+        Received { consumed, event, sender: &mut self.sender }
+    }
+
+    /// The sending half.
+    pub fn sender(&mut self) -> &mut Sender {
+        &mut self.sender
+    }
+
+    /// When [`handle_timeout`](Self::handle_timeout) has something to do next, if nothing comes
+    /// before.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<Time> {
+        if self.is_closed() {
+            return None;
+        }
+        if let Some(closing_at) = self.closing_at {
+            return Some(closing_at + self.config.close_timeout);
+        }
+        if self.sender.is_closing() {
+            return Some(Time::ZERO); // the caller has just queued the close frame: look at once
+        }
+        let idle_at = self.received_at + self.config.idle_timeout;
+        let quiet_since =
+            self.ping_at.map_or(self.received_at, |ping_at| ping_at.max(self.received_at));
+        Some(idle_at.min(quiet_since + self.config.ping_interval))
+    }
+
+    /// Does what is due at `now`: a ping to a quiet peer, the end of one that stayed quiet. Safe to
+    /// call at any time.
+    pub fn handle_timeout(&mut self, now: Time) -> Option<Event<'static>> {
+        if self.is_closed() {
+            return None;
+        }
+        if self.sender.is_closing() {
+            let closing_at = *self.closing_at.get_or_insert(now);
+            if now >= closing_at + self.config.close_timeout {
+                self.phase = Phase::Ended;
+            }
+            return None;
+        }
+        if now >= self.received_at + self.config.idle_timeout {
+            let error = ProtocolError::IdleTimeout { millis: self.config.idle_timeout.as_millis() };
+            return Some(fail(&mut self.phase, &mut self.sender, error));
+        }
+        if self.poll_timeout().is_some_and(|due| now >= due) {
+            // Refused only once closing, which was ruled out above.
+            let _ = self.sender.ping(&now.as_millis().to_be_bytes());
+            self.ping_at = Some(now);
+        }
+        None
+    }
+
+    /// Whether both ends are done: nothing more is expected from the peer. The driver writes what
+    /// is queued and then closes its stream, a server first (section 7.1.1).
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.phase == Phase::Ended
+    }
+
+    /// The last measured time from a ping to its pong.
+    #[must_use]
+    pub fn round_trip(&self) -> Option<Duration> {
+        self.round_trip
+    }
+}
+
+fn message(kind: MessageKind, payload: &[u8]) -> Result<Message<'_>, ProtocolError> {
+    match kind {
+        MessageKind::Binary => Ok(Message::Binary(payload)),
+        MessageKind::Text => {
+            std::str::from_utf8(payload).map(Message::Text).map_err(|_| ProtocolError::TextNotUtf8)
+        }
+    }
+}
+
+/// The peer's close frame: answers with its code (section 5.5.1).
+fn closed(phase: &mut Phase, sender: &mut Sender, payload: &[u8]) -> Event<'static> {
+    match CloseFrame::decode(payload) {
+        Err(error) => fail(phase, sender, error),
+        Ok(frame) => {
+            *phase = Phase::Ended;
+            let answer = frame.as_ref().map(|frame| CloseFrame::new(frame.code, ""));
+            // Refused when our own close frame is on its way: then this was the answer to it.
+            let _ = sender.close(answer.as_ref());
+            Event::Close(frame)
+        }
+    }
+}
+
+/// Fails the connection (section 7.1.7).
+fn fail(phase: &mut Phase, sender: &mut Sender, error: ProtocolError) -> Event<'static> {
+    *phase = Phase::Ended;
+    // Refused when our own close frame is on its way: the peer gets no second one.
+    let _ = sender.close(Some(&CloseFrame::new(error.close_code(), &error.to_string())));
+    Event::Failed(error)
+}
+
+#[cfg(test)]
+mod tests;

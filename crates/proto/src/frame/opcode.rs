@@ -1,0 +1,42 @@
+//! Opcodes (RFC 6455 sections 5.2 and 11.8).
+
+use crate::ProtocolError;
+
+/// What a frame is.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[repr(u8)]
+pub enum Opcode {
+    /// A further fragment of a message.
+    Continuation = 0x0,
+    /// The first or only fragment of a text message.
+    Text = 0x1,
+    /// The first or only fragment of a binary message.
+    Binary = 0x2,
+    /// Begins or answers the closing handshake.
+    Close = 0x8,
+    /// Asks for a pong.
+    Ping = 0x9,
+    /// Answers a ping, or tells unasked that the peer is there.
+    Pong = 0xa,
+}
+
+impl Opcode {
+    /// Close, ping and pong: never fragmented, at most 125 bytes (section 5.5).
+    #[must_use]
+    pub const fn is_control(self) -> bool {
+        self as u8 & 0x8 != 0
+    }
+
+    /// Reads the low four bits of a frame's first byte.
+    pub(crate) const fn decode(bits: u8) -> Result<Self, ProtocolError> {
+        match bits & 0x0f {
+            0x0 => Ok(Self::Continuation),
+            0x1 => Ok(Self::Text),
+            0x2 => Ok(Self::Binary),
+            0x8 => Ok(Self::Close),
+            0x9 => Ok(Self::Ping),
+            0xa => Ok(Self::Pong),
+            opcode => Err(ProtocolError::UnknownOpcode { opcode }),
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! Why a handshake was refused, by either end.
+
+/// A request that cannot be accepted. [`status`](Self::status) is the answer it gets.
+#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum HandshakeError {
+    /// The bytes are not an HTTP request.
+    #[error("request is not HTTP: {0}")]
+    NotHttp(httparse::Error),
+    /// More than [`HANDSHAKE_BYTES_MAX`](super::HANDSHAKE_BYTES_MAX) came without an end.
+    #[error("request header is longer than {limit} bytes")]
+    TooLong {
+        /// The limit.
+        limit: usize,
+    },
+    /// More than [`FIELDS_MAX`](super::FIELDS_MAX) fields.
+    #[error("request has more than {limit} header fields")]
+    TooManyFields {
+        /// The limit.
+        limit: usize,
+    },
+    /// Section 4.2.1, item 1.
+    #[error("WebSocket handshake with method {0}, must be GET")]
+    MethodNotGet(String),
+    /// Section 4.2.1, item 1.
+    #[error("WebSocket handshake needs HTTP/1.1 or later")]
+    HttpTooOld,
+    /// Section 4.2.1, item 2.
+    #[error("Host field is missing or repeated")]
+    HostInvalid,
+    /// Section 4.2.1, item 3.
+    #[error("Upgrade field does not name websocket")]
+    UpgradeMissing,
+    /// Section 4.2.1, item 4.
+    #[error("Connection field does not name upgrade")]
+    ConnectionMissing,
+    /// Section 4.2.1, item 5.
+    #[error("Sec-WebSocket-Key is missing, repeated or not the base64 form of 16 bytes")]
+    KeyInvalid,
+    /// Section 4.2.1, item 6, and 4.4.
+    #[error("Sec-WebSocket-Version is not 13")]
+    VersionUnsupported,
+    /// Section 4.1, item 10.
+    #[error("Sec-WebSocket-Protocol is not a list of different tokens")]
+    SubprotocolInvalid,
+}
+
+impl HandshakeError {
+    /// The HTTP status to refuse with (RFC 9110).
+    #[must_use]
+    pub const fn status(&self) -> u16 {
+        match self {
+            Self::NotHttp(_)
+            | Self::HostInvalid
+            | Self::ConnectionMissing
+            | Self::KeyInvalid
+            | Self::SubprotocolInvalid => 400,
+            Self::MethodNotGet(_) => 405,
+            Self::UpgradeMissing | Self::VersionUnsupported => 426,
+            Self::TooLong { .. } | Self::TooManyFields { .. } => 431,
+            Self::HttpTooOld => 505,
+        }
+    }
+
+    /// Fields that the refusal must carry beside its status.
+    #[must_use]
+    pub const fn fields(&self) -> &'static [(&'static str, &'static str)] {
+        match self {
+            Self::MethodNotGet(_) => &[("allow", "GET")],
+            Self::UpgradeMissing => &[("upgrade", "websocket"), ("connection", "upgrade")],
+            // Section 4.4; RFC 9110 section 15.5.22 wants Upgrade in every 426.
+            Self::VersionUnsupported => &[
+                ("sec-websocket-version", "13"),
+                ("upgrade", "websocket"),
+                ("connection", "upgrade"),
+            ],
+            _ => &[],
+        }
+    }
+}
+
+/// A response that does not establish a connection (section 4.1).
+#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ResponseError {
+    /// The bytes are not an HTTP response.
+    #[error("response is not HTTP: {0}")]
+    NotHttp(httparse::Error),
+    /// More than [`HANDSHAKE_BYTES_MAX`](super::HANDSHAKE_BYTES_MAX) came without an end.
+    #[error("response header is longer than {limit} bytes")]
+    TooLong {
+        /// The limit.
+        limit: usize,
+    },
+    /// The server declined.
+    #[error("server answered {status} instead of 101")]
+    Status {
+        /// What it answered.
+        status: u16,
+    },
+    /// Item 2.
+    #[error("Upgrade field of the response is not websocket")]
+    UpgradeMissing,
+    /// Item 3.
+    #[error("Connection field of the response does not name upgrade")]
+    ConnectionMissing,
+    /// Item 4.
+    #[error("Sec-WebSocket-Accept does not answer the key sent")]
+    AcceptInvalid,
+    /// Item 5.
+    #[error("server chose an extension that was not offered: {0}")]
+    ExtensionNotOffered(String),
+    /// Item 6.
+    #[error("server chose a subprotocol that was not offered: {0}")]
+    SubprotocolNotOffered(String),
+}

@@ -1,0 +1,47 @@
+//! Header fields as the handshake looks at them.
+
+/// The header fields of one request or response, however its parser keeps them.
+pub trait Fields {
+    /// The values of every field of this name, in order, names compared without case.
+    fn values<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a [u8]>;
+}
+
+impl Fields for [httparse::Header<'_>] {
+    fn values<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a [u8]> {
+        self.iter()
+            .filter(move |field| field.name.eq_ignore_ascii_case(name))
+            .map(|field| field.value)
+    }
+}
+
+/// The members of a comma-separated list over all fields of this name, white space trimmed, empty
+/// members left out (RFC 9110 section 5.6.1).
+pub(super) fn members<'a>(
+    fields: &'a (impl Fields + ?Sized),
+    name: &'a str,
+) -> impl Iterator<Item = &'a [u8]> {
+    fields
+        .values(name)
+        .flat_map(|value| value.split(|&byte| byte == b','))
+        .map(<[u8]>::trim_ascii)
+        .filter(|member| !member.is_empty())
+}
+
+/// The only value of this name; `Err` when there are several.
+pub(super) fn single<'a>(
+    fields: &'a (impl Fields + ?Sized),
+    name: &'a str,
+) -> Result<Option<&'a [u8]>, Repeated> {
+    let mut values = fields.values(name);
+    let first = values.next();
+    if values.next().is_some() { Err(Repeated) } else { Ok(first.map(<[u8]>::trim_ascii)) }
+}
+
+/// A field that may stand once stands twice.
+pub(super) struct Repeated;
+
+/// Whether this is a token (RFC 9110 section 5.6.2), as a subprotocol's name must be.
+pub(super) fn is_token(bytes: &[u8]) -> bool {
+    let is_tchar = |byte: &u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(byte);
+    !bytes.is_empty() && bytes.iter().all(is_tchar)
+}

@@ -1,0 +1,21 @@
+//! The opening handshake (RFC 6455 section 4), both roles, as bytes in and bytes out.
+
+mod error;
+mod fields;
+mod key;
+mod request;
+mod response;
+
+pub use error::{HandshakeError, ResponseError};
+pub use fields::Fields;
+pub use key::{Nonce, accept_key};
+pub use request::{Accepted, Answered, Offer, ServerHandshake, respond};
+pub use response::{ClientHandshake, Established};
+
+/// Longest handshake in bytes, either way, its empty line included.
+pub const HANDSHAKE_BYTES_MAX: usize = 16 << 10;
+/// Most header fields in a handshake.
+pub const FIELDS_MAX: usize = 100;
+
+#[cfg(test)]
+mod tests;

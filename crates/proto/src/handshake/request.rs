@@ -1,0 +1,163 @@
+//! The server's side: a client's request, and the answer to it (RFC 6455 section 4.2).
+
+use super::fields::{is_token, members, single};
+use super::{FIELDS_MAX, Fields, HANDSHAKE_BYTES_MAX, HandshakeError, accept_key, key};
+
+/// A request that an HTTP parser has taken apart.
+#[derive(Clone, Copy, Debug)]
+pub struct Offer<'a, F: Fields + ?Sized> {
+    /// The method, as `GET`.
+    pub method: &'a str,
+    /// Whether the version is HTTP/1.1 or later.
+    pub is_http_1_1: bool,
+    /// The header fields.
+    pub fields: &'a F,
+}
+
+/// An accepted handshake: what goes into the 101 response.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Accepted {
+    /// The value of `Sec-WebSocket-Accept`.
+    pub accept: String,
+    /// The subprotocol chosen, if any: the first of the client's that the server supports.
+    pub subprotocol: Option<String>,
+}
+
+/// Checks a request against section 4.2.1 and chooses a subprotocol among `supported`.
+///
+/// # Errors
+/// The first requirement that does not hold.
+pub fn respond<F: Fields + ?Sized>(
+    offer: Offer<'_, F>,
+    supported: &[&str],
+) -> Result<Accepted, HandshakeError> {
+    let fields = offer.fields;
+    if offer.method != "GET" {
+        return Err(HandshakeError::MethodNotGet(offer.method.chars().take(40).collect()));
+    }
+    if !offer.is_http_1_1 {
+        return Err(HandshakeError::HttpTooOld);
+    }
+    if !matches!(single(fields, "host"), Ok(Some(_))) {
+        return Err(HandshakeError::HostInvalid);
+    }
+    if !members(fields, "upgrade").any(|member| member.eq_ignore_ascii_case(b"websocket")) {
+        return Err(HandshakeError::UpgradeMissing);
+    }
+    if !members(fields, "connection").any(|member| member.eq_ignore_ascii_case(b"upgrade")) {
+        return Err(HandshakeError::ConnectionMissing);
+    }
+    if !matches!(single(fields, "sec-websocket-version"), Ok(Some(b"13"))) {
+        return Err(HandshakeError::VersionUnsupported);
+    }
+    let key = match single(fields, "sec-websocket-key") {
+        Ok(Some(key)) if key::is_key(key) => {
+            str::from_utf8(key).map_err(|_| HandshakeError::KeyInvalid)?
+        }
+        _ => return Err(HandshakeError::KeyInvalid),
+    };
+    Ok(Accepted { accept: accept_key(key), subprotocol: choose(fields, supported)? })
+}
+
+/// The first subprotocol offered that is supported; the client lists them as it prefers them.
+fn choose<F: Fields + ?Sized>(
+    fields: &F,
+    supported: &[&str],
+) -> Result<Option<String>, HandshakeError> {
+    let mut offered: Vec<&[u8]> = Vec::new();
+    for name in members(fields, "sec-websocket-protocol") {
+        if !is_token(name) || offered.contains(&name) || offered.len() == FIELDS_MAX {
+            return Err(HandshakeError::SubprotocolInvalid);
+        }
+        offered.push(name);
+    }
+    let chosen =
+        offered.iter().find_map(|name| supported.iter().find(|own| own.as_bytes() == *name));
+    Ok(chosen.map(|&name| name.to_owned()))
+}
+
+impl Accepted {
+    /// The response's bytes (section 4.2.2).
+    #[must_use]
+    pub fn response(&self) -> String {
+        let subprotocol = match &self.subprotocol {
+            Some(name) => format!("Sec-WebSocket-Protocol: {name}\r\n"),
+            None => String::new(),
+        };
+        format!(
+            "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
+             Sec-WebSocket-Accept: {}\r\n{subprotocol}\r\n",
+            self.accept
+        )
+    }
+}
+
+/// The server's handshake on a bare byte stream, without an HTTP server around it.
+#[derive(Debug, Default)]
+pub struct ServerHandshake {
+    received: Vec<u8>,
+}
+
+/// A whole request, answered.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Answered {
+    /// The request's target, as `/chat?room=1`.
+    pub target: String,
+    /// What was negotiated.
+    pub accepted: Accepted,
+    /// Bytes that came after the request: the first frames.
+    pub rest: Vec<u8>,
+}
+
+impl ServerHandshake {
+    /// Takes bytes from the client; `None` until the request is whole.
+    ///
+    /// # Errors
+    /// As [`respond`]; also when the bytes are no HTTP request or exceed the limits of this
+    /// module. Answer with [`refusal`](Self::refusal) and close.
+    pub fn receive(
+        &mut self,
+        bytes: &[u8],
+        supported: &[&str],
+    ) -> Result<Option<Answered>, HandshakeError> {
+        self.received.extend_from_slice(bytes);
+        let mut fields = [httparse::EMPTY_HEADER; FIELDS_MAX];
+        let mut request = httparse::Request::new(&mut fields);
+        let parsed = request.parse(&self.received).map_err(|error| match error {
+            httparse::Error::TooManyHeaders => HandshakeError::TooManyFields { limit: FIELDS_MAX },
+            error => HandshakeError::NotHttp(error),
+        })?;
+        let len = match parsed {
+            httparse::Status::Complete(len) => len,
+            httparse::Status::Partial => self.received.len(),
+        };
+        if len > HANDSHAKE_BYTES_MAX {
+            return Err(HandshakeError::TooLong { limit: HANDSHAKE_BYTES_MAX });
+        }
+        if parsed.is_partial() {
+            return Ok(None);
+        }
+        let offer = Offer {
+            method: request.method.unwrap_or_default(),
+            is_http_1_1: request.version == Some(1),
+            fields: &*request.headers,
+        };
+        let accepted = respond(offer, supported)?;
+        let target = request.path.unwrap_or_default().to_owned();
+        Ok(Some(Answered { target, accepted, rest: self.received.split_off(len) }))
+    }
+
+    /// The response that refuses a request.
+    #[must_use]
+    pub fn refusal(error: &HandshakeError) -> String {
+        let fields: String =
+            error.fields().iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+        let text = format!("{error}\n");
+        format!(
+            "HTTP/1.1 {} \r\n{fields}Content-Type: text/plain; charset=utf-8\r\n\
+             Content-Length: {}\r\nConnection: close\r\n\r\n{text}",
+            error.status(),
+            text.len()
+        )
+    }
+}

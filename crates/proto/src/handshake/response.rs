@@ -1,0 +1,104 @@
+//! The client's side: its request, and the server's response to it (RFC 6455 section 4.1).
+
+use super::fields::{members, single};
+use super::{FIELDS_MAX, HANDSHAKE_BYTES_MAX, Nonce, ResponseError, accept_key};
+
+/// The client's handshake.
+#[derive(Debug)]
+pub struct ClientHandshake {
+    key: String,
+    subprotocols: Vec<String>,
+    received: Vec<u8>,
+}
+
+/// An established connection.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Established {
+    /// The subprotocol the server chose, if any.
+    pub subprotocol: Option<String>,
+    /// Bytes that came after the response: the first frames.
+    pub rest: Vec<u8>,
+}
+
+impl ClientHandshake {
+    /// A handshake that offers these subprotocols, the preferred one first. `nonce` must be random
+    /// and new for each connection.
+    #[must_use]
+    pub fn new(nonce: Nonce, subprotocols: &[&str]) -> Self {
+        let subprotocols = subprotocols.iter().map(|&name| name.to_owned()).collect();
+        Self { key: nonce.key(), subprotocols, received: Vec::new() }
+    }
+
+    /// The request's bytes. `host`, `target` and `fields` must hold no line breaks; `fields` are
+    /// further header fields, as `Origin`.
+    #[must_use]
+    pub fn request(&self, host: &str, target: &str, fields: &[(&str, &str)]) -> String {
+        let mut request = format!(
+            "GET {target} HTTP/1.1\r\nHost: {host}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
+             Sec-WebSocket-Key: {}\r\nSec-WebSocket-Version: 13\r\n",
+            self.key
+        );
+        if !self.subprotocols.is_empty() {
+            request += &format!("Sec-WebSocket-Protocol: {}\r\n", self.subprotocols.join(", "));
+        }
+        for (name, value) in fields {
+            request += &format!("{name}: {value}\r\n");
+        }
+        request + "\r\n"
+    }
+
+    /// Takes bytes from the server; `None` until the response is whole.
+    ///
+    /// # Errors
+    /// The first requirement of section 4.1 that does not hold. The connection must be dropped.
+    pub fn receive(&mut self, bytes: &[u8]) -> Result<Option<Established>, ResponseError> {
+        self.received.extend_from_slice(bytes);
+        let mut fields = [httparse::EMPTY_HEADER; FIELDS_MAX];
+        let mut response = httparse::Response::new(&mut fields);
+        let parsed = response.parse(&self.received).map_err(ResponseError::NotHttp)?;
+        let len = match parsed {
+            httparse::Status::Complete(len) => len,
+            httparse::Status::Partial => self.received.len(),
+        };
+        if len > HANDSHAKE_BYTES_MAX {
+            return Err(ResponseError::TooLong { limit: HANDSHAKE_BYTES_MAX });
+        }
+        if parsed.is_partial() {
+            return Ok(None);
+        }
+        let status = response.code.unwrap_or_default();
+        let subprotocol = self.check(status, response.headers)?;
+        Ok(Some(Established { subprotocol, rest: self.received.split_off(len) }))
+    }
+
+    fn check(
+        &self,
+        status: u16,
+        fields: &[httparse::Header<'_>],
+    ) -> Result<Option<String>, ResponseError> {
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        if status != 101 {
+            return Err(ResponseError::Status { status });
+        }
+        if !members(fields, "upgrade").any(|member| member.eq_ignore_ascii_case(b"websocket")) {
+            return Err(ResponseError::UpgradeMissing);
+        }
+        if !members(fields, "connection").any(|member| member.eq_ignore_ascii_case(b"upgrade")) {
+            return Err(ResponseError::ConnectionMissing);
+        }
+        let accept = accept_key(&self.key);
+        if !matches!(single(fields, "sec-websocket-accept"), Ok(Some(value)) if value == accept.as_bytes())
+        {
+            return Err(ResponseError::AcceptInvalid);
+        }
+        if let Some(extension) = members(fields, "sec-websocket-extensions").next() {
+            return Err(ResponseError::ExtensionNotOffered(text(extension)));
+        }
+        let mut chosen = members(fields, "sec-websocket-protocol");
+        match (chosen.next().map(text), chosen.next()) {
+            (None, _) => Ok(None),
+            (Some(name), None) if self.subprotocols.contains(&name) => Ok(Some(name)),
+            (Some(name), _) => Err(ResponseError::SubprotocolNotOffered(name)),
+        }
+    }
+}

@@ -1,0 +1,39 @@
+//! Messages: what an application sends and receives, whole (RFC 6455 section 5.6).
+
+/// Whether a message is text or binary.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum MessageKind {
+    /// UTF-8 text.
+    Text,
+    /// Any bytes.
+    Binary,
+}
+
+/// One whole message, borrowed from the buffer it arrived in or is sent from.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Message<'a> {
+    /// UTF-8 text.
+    Text(&'a str),
+    /// Any bytes.
+    Binary(&'a [u8]),
+}
+
+impl<'a> Message<'a> {
+    /// Text or binary.
+    #[must_use]
+    pub const fn kind(&self) -> MessageKind {
+        match self {
+            Self::Text(_) => MessageKind::Text,
+            Self::Binary(_) => MessageKind::Binary,
+        }
+    }
+
+    /// The payload's bytes.
+    #[must_use]
+    pub const fn as_bytes(&self) -> &'a [u8] {
+        match self {
+            Self::Text(text) => text.as_bytes(),
+            Self::Binary(bytes) => bytes,
+        }
+    }
+}
