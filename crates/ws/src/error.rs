@@ -1,0 +1,32 @@
+//! How a connection ends other than by a closing handshake.
+
+use std::io;
+
+use anemone_proto::{MisuseError, ProtocolError};
+
+/// A connection that ended badly, or a call that it could not take.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The peer broke the protocol or a limit; it was told with a close frame.
+    #[error("peer violated the protocol")]
+    Protocol(#[from] ProtocolError),
+    /// The caller asked for what the connection's state does not allow.
+    #[error(transparent)]
+    Misuse(#[from] MisuseError),
+    /// The stream ended without a closing handshake (close code 1006 to an application).
+    #[error("connection lost")]
+    Lost(#[from] Lost),
+}
+
+/// How a stream was lost.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Lost {
+    /// The peer closed the stream without a close frame.
+    #[error("stream ended without a close frame")]
+    Ended,
+    /// Reading or writing failed.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
