@@ -1,1 +1,29 @@
-//! x
+//! One listener that offers topics over every transport.
+//!
+//! [`Server::bind`] takes an address and a [`Hub`](anemone_hub::Hub); [`Server::start`] runs one
+//! current-thread runtime per thread, each with its own listener on that address, and a connection
+//! never changes thread.
+//!
+//! A request goes through `routes` to the one file of its transport. All of these read through one
+//! core, `reading`: "from this position to the head". Whatever goes wrong is a
+//! [`problem`](Problem), RFC 9457, with the same body everywhere.
+#![forbid(unsafe_code)]
+
+mod assets;
+mod body;
+mod connection;
+mod encode;
+mod limits;
+mod listener;
+mod origin;
+mod problem;
+mod query;
+mod reading;
+mod routes;
+mod transport;
+mod write_deadline;
+
+pub use limits::Limits;
+pub use listener::{Options, Running, Server};
+pub use origin::{AllowedOrigin, OriginError};
+pub use problem::{Kind, Problem};

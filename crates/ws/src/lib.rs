@@ -15,4 +15,4 @@ mod task;
 
 pub use anemone_proto as proto;
 pub use error::{Error, Lost};
-pub use task::{Incoming, WebSocket};
+pub use task::{Incoming, Turn, WebSocket};

@@ -58,6 +58,17 @@ impl Incoming {
     }
 }
 
+/// What [`WebSocket::turn`] came to.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Turn {
+    /// The peer sent a message.
+    Message(Incoming),
+    /// Everything queued has been written.
+    Drained,
+    /// The closing handshake is done.
+    Closed,
+}
+
 /// How the connection ended, until it is told to the caller.
 #[derive(Debug)]
 enum End {
@@ -96,18 +107,46 @@ impl<S: AsyncRead + AsyncWrite + Unpin> WebSocket<S> {
     /// Dropping the future loses nothing.
     pub async fn recv(&mut self) -> Result<Option<Incoming>, Error> {
         loop {
+            match self.turn().await? {
+                Turn::Message(message) => return Ok(Some(message)),
+                Turn::Drained => {}
+                Turn::Closed => return Ok(None),
+            }
+        }
+    }
+
+    /// As [`recv`](Self::recv), and also returns when everything queued has been written: the time
+    /// for a sender to queue more.
+    ///
+    /// # Errors
+    /// As [`recv`](Self::recv).
+    ///
+    /// # Cancel safety
+    /// Dropping the future loses nothing but a [`Turn::Drained`], which
+    /// [`queued_bytes`](Sender::queued_bytes) tells as well.
+    pub async fn turn(&mut self) -> Result<Turn, Error> {
+        loop {
             if let Some(message) = self.decode() {
-                return Ok(Some(message));
+                return Ok(Turn::Message(message));
             }
             if self.connection.is_closed() || self.end.is_some() {
                 self.finish().await;
                 return match self.end.replace(End::Told) {
                     Some(End::Failed(error)) => Err(error),
-                    _ => Ok(None),
+                    _ => Ok(Turn::Closed),
                 };
             }
-            if let Err(lost) = poll_fn(|cx| self.poll_turn(cx)).await {
-                self.end = Some(End::Failed(lost.into()));
+            let had_output = self.connection.sender().queued_bytes() > 0;
+            match poll_fn(|cx| self.poll_turn(cx, had_output)).await {
+                Err(lost) => self.end = Some(End::Failed(lost.into())),
+                Ok(())
+                    if had_output
+                        && self.connection.sender().queued_bytes() == 0
+                        && self.input.is_empty() =>
+                {
+                    return Ok(Turn::Drained);
+                }
+                Ok(()) => {}
             }
         }
     }
@@ -159,8 +198,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> WebSocket<S> {
 
     /// Writes what can be written, reads what can be read, does what is due; waits when there is
     /// nothing of these.
-    fn poll_turn(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Lost>> {
-        let _ = self.poll_write(cx)?;
+    fn poll_turn(&mut self, cx: &mut Context<'_>, had_output: bool) -> Poll<Result<(), Lost>> {
+        if self.poll_write(cx)?.is_ready() && had_output {
+            return Poll::Ready(Ok(()));
+        }
         let writes_stuck = self.connection.sender().queued_bytes() > HIGH_MARK_BYTES;
         if !writes_stuck && self.poll_read(cx)?.is_ready() {
             return Poll::Ready(Ok(()));

@@ -165,3 +165,13 @@ async fn a_peer_that_sends_and_never_reads_is_held_back_and_given_up() {
         "{sent} bytes taken from the peer"
     );
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_sender_learns_when_a_stuck_output_has_drained() {
+    let (mut peer, mut server) = Peer::pair(Config::default(), 1024);
+    server.sender().send(Message::Binary(&[7; 200_000])).unwrap();
+    let (turn, event) = tokio::join!(server.turn(), peer.event());
+    assert_eq!(turn.unwrap(), Turn::Drained);
+    assert!(event.starts_with("Message(Binary"));
+    assert_eq!(server.sender().queued_bytes(), 0);
+}

@@ -1,0 +1,61 @@
+//! The pages: plain files, embedded in the binary.
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
+use rust_embed::{EmbeddedFile, RustEmbed};
+
+use crate::body::{Body, full};
+
+#[derive(RustEmbed)]
+#[folder = "../../web"]
+struct Web;
+
+/// Scripts, styles and connections only from here, nothing inline.
+const POLICY: &str =
+    "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
+
+/// The file at this path of the site; `/` is the index. `None` when there is none.
+pub(crate) fn file(path: &str, headers: &HeaderMap) -> Option<Response<Body>> {
+    let name = path.strip_prefix('/')?;
+    let name = if name.is_empty() { "index.html" } else { name };
+    let file = Web::get(name)?;
+    let etag = etag(&file);
+    let is_known = headers.get(header::IF_NONE_MATCH).is_some_and(|known| *known == etag);
+    let mut response = if is_known {
+        let mut response = Response::new(full(""));
+        *response.status_mut() = StatusCode::NOT_MODIFIED;
+        response
+    } else {
+        Response::new(full(Bytes::from(file.data.into_owned())))
+    };
+    let fields = response.headers_mut();
+    fields.insert(header::ETAG, etag);
+    fields.insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type(name)));
+    fields.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    fields.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
+    // Isolated pages get a clock that is fine enough to measure latencies with.
+    fields.insert("cross-origin-opener-policy", HeaderValue::from_static("same-origin"));
+    fields.insert("cross-origin-embedder-policy", HeaderValue::from_static("require-corp"));
+    fields.insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
+    Some(response)
+}
+
+fn etag(file: &EmbeddedFile) -> HeaderValue {
+    let digits: String =
+        file.metadata.sha256_hash()[..12].iter().map(|byte| format!("{byte:02x}")).collect();
+    // Hexadecimal digits in quotes are always a field's value.
+    HeaderValue::try_from(format!("\"{digits}\"")).unwrap_or(HeaderValue::from_static("\"\""))
+}
+
+fn content_type(name: &str) -> &'static str {
+    match name.rsplit('.').next() {
+        Some("html") => "text/html; charset=utf-8",
+        Some("css") => "text/css; charset=utf-8",
+        Some("js") => "text/javascript; charset=utf-8",
+        Some("svg") => "image/svg+xml",
+        Some("json") => "application/json",
+        Some("png") => "image/png",
+        Some("ico") => "image/x-icon",
+        _ => "application/octet-stream",
+    }
+}

@@ -1,0 +1,58 @@
+//! Every bound that stands between the server and its peers.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anemone_hub::PageLimit;
+use anemone_ws::proto;
+
+/// Bounds of a server. Each is checked where its peer can reach it.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// Most connections at once, all threads together. Default 10,000. One more is answered
+    /// with 503 and closed.
+    pub connections_max: usize,
+    /// How long a request's header may take, and how long a connection may wait between requests.
+    /// Default 30 s. The connection is closed.
+    pub header_timeout: Duration,
+    /// Longest header of a request, in bytes. Default 16 KiB; at least 8 KiB. Answered with 431.
+    pub header_bytes_max: usize,
+    /// Most header fields of a request. Default 100. Answered with 431.
+    pub header_fields_max: usize,
+    /// How long a reply may be stuck because the client does not read. Default 30 s. The
+    /// connection is closed.
+    pub write_timeout: Duration,
+    /// Longest `wait` of a long poll. Default 120 s. A longer one is answered with 400.
+    pub wait_max: Duration,
+    /// Largest page of a poll; `limit` may ask for less. Default 1,000 events and 1 MiB of data.
+    pub page: PageLimit,
+    /// A comment is sent on an SSE stream that was quiet for this long. Default 15 s.
+    pub sse_heartbeat: Duration,
+    /// WebSocket: limits on frames and messages, pings and time-outs. Default: 64 KiB a message,
+    /// the rest as [`proto::Config`] says.
+    pub websocket: Arc<proto::Config>,
+    /// How long open requests and connections may take to end once the server stops. Default 5 s.
+    pub shutdown_grace: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        let websocket = proto::Config {
+            frame_bytes_max: 64 << 10,
+            message_bytes_max: 64 << 10,
+            ..proto::Config::default()
+        };
+        Self {
+            connections_max: 10_000,
+            header_timeout: Duration::from_secs(30),
+            header_bytes_max: 16 << 10,
+            header_fields_max: 100,
+            write_timeout: Duration::from_secs(30),
+            wait_max: Duration::from_secs(120),
+            page: PageLimit::default(),
+            sse_heartbeat: Duration::from_secs(15),
+            websocket: Arc::new(websocket),
+            shutdown_grace: Duration::from_secs(5),
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! Origins (RFC 6454): which pages may talk to this server.
+//!
+//! A browser names the page's origin in every WebSocket handshake and every cross-origin request.
+//! Programs that are not browsers send none and are let in. Same origin is always allowed; loopback is no
+//! exception, since any page on the web can send requests to it.
+
+use std::str::FromStr;
+
+use http::{HeaderMap, HeaderValue, Uri, header};
+
+use crate::{Kind, Problem};
+
+/// An origin whose pages may read from this server: `SCHEME://HOST[:PORT]`, or `*` for any.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct AllowedOrigin(String);
+
+/// The text is not an origin.
+#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+#[error("{0:?} is not an origin: expected SCHEME://HOST[:PORT] without a path, or *")]
+pub struct OriginError(String);
+
+impl FromStr for AllowedOrigin {
+    type Err = OriginError;
+
+    fn from_str(text: &str) -> Result<Self, OriginError> {
+        if text == "*" {
+            return Ok(Self(text.to_owned()));
+        }
+        normalise(text).map(Self).ok_or_else(|| OriginError(text.to_owned()))
+    }
+}
+
+/// Lower case, without the port that the scheme has anyway.
+fn normalise(origin: &str) -> Option<String> {
+    let uri: Uri = origin.parse().ok()?;
+    let (scheme, authority) = (uri.scheme_str()?, uri.authority()?);
+    let has_path =
+        uri.path_and_query().is_some_and(|path| path.as_str() != "/") || origin.ends_with('/');
+    if has_path || authority.as_str().contains('@') {
+        return None;
+    }
+    let scheme = scheme.to_ascii_lowercase();
+    let host = authority.host().to_ascii_lowercase();
+    let default_port = match scheme.as_str() {
+        "http" => Some(80),
+        "https" => Some(443),
+        _ => None,
+    };
+    match authority.port_u16() {
+        Some(port) if Some(port) != default_port => Some(format!("{scheme}://{host}:{port}")),
+        _ => Some(format!("{scheme}://{host}")),
+    }
+}
+
+/// What a request's origin is allowed.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) enum Verdict {
+    /// No origin, or the server's own.
+    Same,
+    /// Another one, allowed: replies must say so for its page to see them.
+    Allowed(HeaderValue),
+}
+
+/// Judges the request's `Origin` field.
+pub(crate) fn judge(headers: &HeaderMap, allowed: &[AllowedOrigin]) -> Result<Verdict, Problem> {
+    let Some(origin) = headers.get(header::ORIGIN) else { return Ok(Verdict::Same) };
+    let refused = || {
+        let origin = String::from_utf8_lossy(origin.as_bytes());
+        let detail = format!("pages of origin {origin} may not read from this server");
+        Problem::new(Kind::OriginRefused, detail)
+    };
+    // `null`, the origin of sandboxed pages and files, is only covered by `*`.
+    let normalised = origin.to_str().ok().and_then(normalise);
+    let host = headers.get(header::HOST).and_then(|host| host.to_str().ok());
+    if let (Some(origin), Some(host)) = (&normalised, host) {
+        // A proxy may speak TLS for us, so the scheme is the origin's own.
+        let scheme = origin.split("://").next().unwrap_or_default();
+        if normalise(&format!("{scheme}://{host}")).as_ref() == Some(origin) {
+            return Ok(Verdict::Same);
+        }
+    }
+    let is_allowed =
+        |entry: &AllowedOrigin| entry.0 == "*" || Some(&entry.0) == normalised.as_ref();
+    if allowed.iter().any(is_allowed) {
+        Ok(Verdict::Allowed(origin.clone()))
+    } else {
+        Err(refused())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn judge_with(origin: Option<&str>, host: &str, allowed: &[&str]) -> Option<Verdict> {
+        let mut headers = HeaderMap::new();
+        headers.insert(header::HOST, host.parse().unwrap());
+        if let Some(origin) = origin {
+            headers.insert(header::ORIGIN, origin.parse().unwrap());
+        }
+        let allowed: Vec<AllowedOrigin> =
+            allowed.iter().map(|text| text.parse().unwrap()).collect();
+        judge(&headers, &allowed).ok()
+    }
+
+    #[test]
+    fn no_origin_and_the_same_origin_are_let_in() {
+        assert_eq!(judge_with(None, "a.example", &[]), Some(Verdict::Same));
+        for (origin, host) in [
+            ("http://127.0.0.1:8080", "127.0.0.1:8080"),
+            ("https://a.example", "a.example"),
+            ("https://A.example:443", "a.example"),
+            ("http://a.example", "a.example:80"),
+            ("http://[::1]:8080", "[::1]:8080"),
+        ] {
+            assert_eq!(judge_with(Some(origin), host, &[]), Some(Verdict::Same), "{origin} {host}");
+        }
+    }
+
+    #[test]
+    fn another_origin_is_refused_loopback_included() {
+        for origin in [
+            "http://evil.example",
+            "http://localhost:8080",
+            "http://127.0.0.1:9999",
+            "null",
+            "x",
+            "http://127.0.0.1:8080@evil.example",
+            "http://127.0.0.1:8080.evil.example",
+        ] {
+            assert_eq!(judge_with(Some(origin), "127.0.0.1:8080", &[]), None, "{origin}");
+        }
+    }
+
+    #[test]
+    fn an_allowed_origin_is_let_in_by_its_exact_name() {
+        let allowed = ["https://app.example", "http://b.example:3000"];
+        let verdict = judge_with(Some("https://app.example"), "api.example", &allowed);
+        assert_eq!(
+            verdict,
+            Some(Verdict::Allowed(HeaderValue::from_static("https://app.example")))
+        );
+        for origin in ["http://app.example", "https://app.example:444", "http://b.example"] {
+            assert_eq!(judge_with(Some(origin), "api.example", &allowed), None, "{origin}");
+        }
+        assert!(judge_with(Some("null"), "api.example", &["*"]).is_some());
+    }
+
+    #[test]
+    fn what_is_not_an_origin_is_refused_at_start() {
+        for text in [
+            "",
+            "app.example",
+            "https://app.example/",
+            "https://app.example/x",
+            "https://u@app.example",
+        ] {
+            assert!(text.parse::<AllowedOrigin>().is_err(), "{text:?}");
+        }
+    }
+}

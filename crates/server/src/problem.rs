@@ -1,0 +1,210 @@
+//! Problem details (RFC 9457): what went wrong, the same on every transport.
+
+use http::{HeaderValue, Response, StatusCode, header};
+use serde::Serialize;
+
+use crate::body::{Body, full};
+
+/// What kind of problem. Each has a page at its `type`, `/problems/NAME`.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Kind {
+    /// There is nothing at this path.
+    UnknownPath,
+    /// There is no topic of this name.
+    UnknownTopic,
+    /// The path does not take this method.
+    MethodNotAllowed,
+    /// A query parameter or field does not say what it must.
+    BadParameter,
+    /// The position cannot be one that this topic handed out.
+    PositionAhead,
+    /// None of the forms that `Accept` allows can be given.
+    NotAcceptable,
+    /// The request comes from a page of another origin.
+    OriginRefused,
+    /// The WebSocket handshake does not hold what RFC 6455 asks for.
+    BadHandshake,
+    /// The server has as many connections as it may.
+    TooManyConnections,
+    /// Something in the server that should not be.
+    Internal,
+}
+
+impl Kind {
+    /// All kinds.
+    pub const ALL: [Self; 10] = [
+        Self::UnknownPath,
+        Self::UnknownTopic,
+        Self::MethodNotAllowed,
+        Self::BadParameter,
+        Self::PositionAhead,
+        Self::NotAcceptable,
+        Self::OriginRefused,
+        Self::BadHandshake,
+        Self::TooManyConnections,
+        Self::Internal,
+    ];
+
+    /// Its name in the problem's `type`, its status, its title and what to do about it.
+    const fn describe(self) -> (&'static str, StatusCode, &'static str, &'static str) {
+        match self {
+            Self::UnknownPath => (
+                "unknown-path",
+                StatusCode::NOT_FOUND,
+                "Nothing at this path",
+                "GET /topics lists the topics; each is read at /topics/NAME.",
+            ),
+            Self::UnknownTopic => (
+                "unknown-topic",
+                StatusCode::NOT_FOUND,
+                "No topic of this name",
+                "GET /topics lists the topics there are.",
+            ),
+            Self::MethodNotAllowed => (
+                "method-not-allowed",
+                StatusCode::METHOD_NOT_ALLOWED,
+                "Method not allowed",
+                "The Allow field names the methods that this path takes.",
+            ),
+            Self::BadParameter => (
+                "bad-parameter",
+                StatusCode::BAD_REQUEST,
+                "A parameter is wrong",
+                "The detail names the query parameter or header field, what it said and what it may say.",
+            ),
+            Self::PositionAhead => (
+                "position-ahead",
+                StatusCode::BAD_REQUEST,
+                "The position was never handed out",
+                "A position comes from this topic's replies; this one is beyond its newest event. \
+                 Begin again with after=earliest or after=latest.",
+            ),
+            Self::NotAcceptable => (
+                "not-acceptable",
+                StatusCode::NOT_ACCEPTABLE,
+                "No form that Accept allows",
+                "A topic is read as application/json or text/event-stream.",
+            ),
+            Self::OriginRefused => (
+                "origin-refused",
+                StatusCode::FORBIDDEN,
+                "Origin refused",
+                "Pages of another origin may read from this server only when it was started with \
+                 --allow-origin for theirs.",
+            ),
+            Self::BadHandshake => (
+                "bad-handshake",
+                StatusCode::BAD_REQUEST,
+                "Not a WebSocket handshake",
+                "The detail names the requirement of RFC 6455 section 4.2.1 that does not hold.",
+            ),
+            Self::TooManyConnections => (
+                "too-many-connections",
+                StatusCode::SERVICE_UNAVAILABLE,
+                "Too many connections",
+                "Try again in a moment.",
+            ),
+            Self::Internal => (
+                "internal",
+                StatusCode::INTERNAL_SERVER_ERROR,
+                "Internal error",
+                "The server's log says more.",
+            ),
+        }
+    }
+
+    /// What stands at `/problems/NAME`.
+    pub(crate) fn explanation(name: &str) -> Option<String> {
+        let kind = Self::ALL.into_iter().find(|kind| kind.describe().0 == name)?;
+        let (_, status, title, advice) = kind.describe();
+        Some(format!("{title} ({status})\n\n{advice}\n"))
+    }
+}
+
+/// A problem to tell a client.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Problem {
+    kind: Kind,
+    status: StatusCode,
+    detail: String,
+    fields: Vec<(&'static str, HeaderValue)>,
+}
+
+/// The members of RFC 9457 section 3.1.
+#[derive(Serialize)]
+struct Members<'a> {
+    r#type: String,
+    title: &'a str,
+    status: u16,
+    detail: &'a str,
+}
+
+impl Problem {
+    /// A problem of this kind; `detail` says what is wrong this time.
+    pub fn new(kind: Kind, detail: impl Into<String>) -> Self {
+        Self { kind, status: kind.describe().1, detail: detail.into(), fields: Vec::new() }
+    }
+
+    /// With another status than its kind's.
+    pub(crate) fn status(self, status: StatusCode) -> Self {
+        Self { status, ..self }
+    }
+
+    /// With a header field that its status calls for.
+    pub(crate) fn field(mut self, name: &'static str, value: HeaderValue) -> Self {
+        self.fields.push((name, value));
+        self
+    }
+
+    /// Its body, as JSON.
+    #[must_use]
+    pub fn to_json(&self) -> String {
+        let (name, _, title, _) = self.kind.describe();
+        let members = Members {
+            r#type: format!("/problems/{name}"),
+            title,
+            status: self.status.as_u16(),
+            detail: &self.detail,
+        };
+        // Strings and a number always have a JSON form.
+        serde_json::to_string(&members).unwrap_or_default()
+    }
+
+    /// The reply that tells it.
+    pub(crate) fn into_response(self) -> Response<Body> {
+        let mut response = Response::new(full(self.to_json() + "\n"));
+        *response.status_mut() = self.status;
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        for (name, value) in self.fields {
+            headers.append(name, value);
+        }
+        response
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_body_has_the_members_of_rfc_9457() {
+        let problem = Problem::new(Kind::UnknownTopic, "there is no topic \"x\"");
+        let body: serde_json::Value = serde_json::from_str(&problem.to_json()).unwrap();
+        assert_eq!(body["type"], "/problems/unknown-topic");
+        assert_eq!(body["status"], 404);
+        assert_eq!(body["title"], "No topic of this name");
+        assert_eq!(body["detail"], "there is no topic \"x\"");
+    }
+
+    #[test]
+    fn every_kind_has_a_name_and_a_page_of_its_own() {
+        let mut names: Vec<_> = Kind::ALL.iter().map(|kind| kind.describe().0).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), Kind::ALL.len());
+        assert!(names.iter().all(|name| Kind::explanation(name).is_some()));
+        assert_eq!(Kind::explanation("nonsense"), None);
+    }
+}

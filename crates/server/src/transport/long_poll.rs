@@ -1,0 +1,34 @@
+//! Long poll: a poll that is answered once there is something to tell (RFC 7240 section 4.3).
+
+use anemone_hub::After;
+use http::{HeaderValue, Response, header};
+use tokio::time::timeout;
+
+use super::page_response;
+use crate::body::Body;
+use crate::query::Wait;
+use crate::routes::Read;
+use crate::{Problem, routes};
+
+/// Waits for an event after the position, or until the time is up or the server stops: then the
+/// page is empty.
+pub(crate) async fn answer(
+    read: Read,
+    wait: Wait,
+    mut stop: routes::Stop,
+) -> Result<Response<Body>, Problem> {
+    let mut reader = read.open(After::Newest)?;
+    tokio::select! {
+        _ = timeout(wait.duration, reader.ready()) => {}
+        () = stop.stopped() => {}
+    }
+    let mut response = page_response(&read.path, &reader.read()?);
+    if wait.is_preference {
+        let applied = HeaderValue::try_from(format!("wait={}", wait.duration.as_secs_f64()));
+        if let Ok(applied) = applied {
+            response.headers_mut().insert("preference-applied", applied);
+        }
+        response.headers_mut().append(header::VARY, HeaderValue::from_static("Prefer"));
+    }
+    Ok(response)
+}

@@ -1,0 +1,25 @@
+//! One file for each way to read a topic. None imports another.
+
+pub(crate) mod long_poll;
+pub(crate) mod poll;
+pub(crate) mod sse;
+pub(crate) mod websocket;
+
+use anemone_hub::Page;
+use http::{HeaderValue, Response, header};
+
+use crate::body::{Body, full};
+use crate::encode;
+
+/// A page as the reply to a poll or long poll of the topic at `path`.
+fn page_response(path: &str, page: &Page) -> Response<Body> {
+    let mut response = Response::new(full(encode::page(page)));
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    // A topic's name and a position need no escaping, so this is always a field's value.
+    if let Ok(link) = HeaderValue::try_from(format!("<{path}?after={}>; rel=\"next\"", page.next)) {
+        headers.insert(header::LINK, link);
+    }
+    response
+}

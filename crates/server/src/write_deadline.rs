@@ -1,0 +1,111 @@
+//! A stream whose writes may not be stuck for ever.
+
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::Sleep;
+
+/// Fails a write that could not go on for `timeout`. Keeps a timer only while one is stuck.
+#[derive(Debug)]
+pub(crate) struct WriteDeadline<S> {
+    stream: S,
+    timeout: Duration,
+    stuck: Option<Pin<Box<Sleep>>>,
+}
+
+impl<S> WriteDeadline<S> {
+    pub(crate) fn new(stream: S, timeout: Duration) -> Self {
+        Self { stream, timeout, stuck: None }
+    }
+
+    pub(crate) fn into_inner(self) -> S {
+        self.stream
+    }
+
+    fn watch<T>(
+        &mut self,
+        cx: &mut Context<'_>,
+        written: Poll<io::Result<T>>,
+    ) -> Poll<io::Result<T>> {
+        if written.is_ready() {
+            self.stuck = None;
+            return written;
+        }
+        let timeout = self.timeout;
+        let timer = self.stuck.get_or_insert_with(|| Box::pin(tokio::time::sleep(timeout)));
+        timer.as_mut().poll(cx).map(|()| Err(io::ErrorKind::TimedOut.into()))
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for WriteDeadline<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(cx, buffer)
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for WriteDeadline<S> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write(cx, bytes);
+        self.watch(cx, written)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        pieces: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write_vectored(cx, pieces);
+        self.watch(cx, written)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
+    use tokio::time::Instant;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_reader_that_stops_is_given_up_and_a_slow_one_is_not() {
+        let (mut client, server) = duplex(10);
+        let mut server = WriteDeadline::new(server, Duration::from_secs(30));
+        let begun = Instant::now();
+        let slow = async {
+            for _ in 0..5 {
+                tokio::time::sleep(Duration::from_secs(20)).await;
+                client.read_exact(&mut [0; 10]).await.unwrap();
+            }
+            client
+        };
+        let write = async {
+            let error = server.write_all(&[0; 1000]).await.unwrap_err();
+            (error.kind(), begun.elapsed().as_secs())
+        };
+        let (_client, ended) = tokio::join!(slow, write);
+        assert_eq!(ended, (io::ErrorKind::TimedOut, 130));
+    }
+}

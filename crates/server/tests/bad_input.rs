@@ -1,0 +1,242 @@
+//! What a client can do wrong, and what it is told.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use std::io::{BufReader, Read, Write};
+use std::time::{Duration, Instant};
+
+use anemone_hub::{Hub, Retention};
+use anemone_server::{Options, Server};
+use anemone_ws::proto::Message;
+use common::{Fixture, Reply, send};
+
+#[test]
+fn an_unknown_topic_or_path_is_404() {
+    let fixture = Fixture::start();
+    for target in ["/topics/nothing", "/topics/", "/topics/a%20b", "/topics/../wind"] {
+        fixture.get(target, &[]).problem(404, "unknown-topic");
+    }
+    for target in ["/nothing", "/topics2", "/problems/nothing", "/..%2f..%2fetc/passwd"] {
+        fixture.get(target, &[]).problem(404, "unknown-path");
+    }
+}
+
+#[test]
+fn a_wrong_position_is_told_what_a_position_is() {
+    let fixture = Fixture::start();
+    for after in ["nonsense", "ya", "ya-", "-1", "ya-01", "ya--1", "ya-99999999999999999999"] {
+        let detail =
+            fixture.get(&format!("/topics/wind?after={after}"), &[]).problem(400, "bad-parameter");
+        assert!(detail.contains("EPOCH-OFFSET"), "{detail}");
+    }
+    let fields = [("Accept", "text/event-stream"), ("Last-Event-ID", "nonsense")];
+    fixture.get("/topics/wind", &fields).problem(400, "bad-parameter");
+}
+
+#[test]
+fn a_position_ahead_of_the_topic_is_refused_on_every_transport() {
+    let fixture = Fixture::start();
+    fixture.publish(1..=1);
+    let target = "/topics/wind?after=ya-2";
+    let detail = fixture.get(target, &[]).problem(400, "position-ahead");
+    assert!(detail.contains("ya-2") && detail.contains("ya-1"), "{detail}");
+    fixture.get(target, &[("Prefer", "wait=1")]).problem(400, "position-ahead");
+    fixture.get(target, &[("Accept", "text/event-stream")]).problem(400, "position-ahead");
+    fixture.get(target, &handshake()).problem(400, "position-ahead");
+}
+
+#[test]
+fn a_wrong_wait_is_told_what_it_may_be() {
+    let fixture = Fixture::start();
+    let detail = fixture.get("/topics/wind?wait=-1", &[]).problem(400, "bad-parameter");
+    assert!(detail.contains("negative"), "{detail}");
+    for fields in [[("Prefer", "wait=121")], [("Prefer", "wait=99999999999999999999999999")]] {
+        let detail = fixture.get("/topics/wind", &fields).problem(400, "bad-parameter");
+        assert!(detail.contains("at most 120 s"), "{detail}");
+    }
+}
+
+#[test]
+fn methods_that_change_nothing_here_are_405() {
+    let fixture = Fixture::start();
+    for target in ["/topics/wind", "/topics", "/clock", "/problems/internal"] {
+        let reply = fixture.request("DELETE", target, &[]);
+        reply.problem(405, "method-not-allowed");
+        assert_eq!(reply.field("allow"), Some("GET, HEAD"));
+    }
+    assert_eq!(fixture.request("HEAD", "/topics/wind", &[]).status, 200);
+}
+
+#[test]
+fn a_form_that_is_not_there_is_406() {
+    let fixture = Fixture::start();
+    fixture.get("/topics/wind", &[("Accept", "image/png")]).problem(406, "not-acceptable");
+}
+
+fn handshake() -> [(&'static str, &'static str); 4] {
+    [
+        ("Connection", "Upgrade"),
+        ("Upgrade", "websocket"),
+        ("Sec-WebSocket-Version", "13"),
+        ("Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ=="),
+    ]
+}
+
+#[test]
+fn malformed_handshakes_are_refused_in_the_terms_of_rfc_6455() {
+    let fixture = Fixture::start();
+    let with = |name: &str, value: &'static str| {
+        handshake().map(|(n, v)| (n, if n == name { value } else { v }))
+    };
+    let version = fixture.get("/topics/wind", &with("Sec-WebSocket-Version", "8"));
+    version.problem(426, "bad-handshake");
+    assert_eq!(version.field("sec-websocket-version"), Some("13"));
+    for key in ["", "short", "dGhlIHNhbXBsZSBub25jZQ=", "dGhlIHNhbXBsZSBub25jZTEyMzQ="] {
+        let detail = fixture
+            .get("/topics/wind", &with("Sec-WebSocket-Key", key))
+            .problem(400, "bad-handshake");
+        assert!(detail.contains("Sec-WebSocket-Key"), "{detail}");
+    }
+    fixture.get("/topics/wind", &with("Connection", "close")).problem(400, "bad-handshake");
+    let protocols = [&handshake()[..], &[("Sec-WebSocket-Protocol", "a b")]].concat();
+    fixture.get("/topics/wind", &protocols).problem(400, "bad-handshake");
+    fixture.get("/topics/nothing", &handshake()).problem(404, "unknown-topic");
+}
+
+#[test]
+fn bytes_that_are_not_http_are_refused() {
+    let fixture = Fixture::start();
+    for bytes in
+        [&b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"[..], b"nonsense\r\n\r\n", b"GET\r\n\r\n"]
+    {
+        let mut stream = fixture.connect();
+        stream.write_all(bytes).unwrap();
+        let mut reply = String::new();
+        // A reset is a refusal, too.
+        if stream.read_to_string(&mut reply).is_ok() {
+            assert!(reply.starts_with("HTTP/1.1 400 "), "{reply:?}");
+        }
+    }
+}
+
+#[test]
+fn oversized_headers_are_431() {
+    let fixture = Fixture::start();
+    let long = "x".repeat(20_000);
+    assert_eq!(fixture.get("/topics/wind", &[("X-Long", &long)]).status, 431);
+    let many: Vec<(String, &str)> = (0..101).map(|i| (format!("X-{i}"), "x")).collect();
+    let many: Vec<(&str, &str)> = many.iter().map(|(name, value)| (&**name, *value)).collect();
+    assert_eq!(fixture.get("/topics/wind", &many).status, 431);
+}
+
+#[test]
+fn a_client_that_never_finishes_its_request_is_cut_off() {
+    let fixture = Fixture::with_limits(|limits| limits.header_timeout = Duration::from_millis(50));
+    for bytes in [&b""[..], b"GET /topics/wind HTTP/1.1\r\nHost: a\r\n"] {
+        let mut stream = fixture.connect();
+        stream.write_all(bytes).unwrap();
+        let mut reply = Vec::new();
+        stream.read_to_end(&mut reply).unwrap();
+    }
+}
+
+#[test]
+fn hostile_frames_fail_with_their_close_codes() {
+    let fixture = Fixture::start();
+    let cases: [(&[u8], u16); 5] = [
+        (&[0x81, 0x01, b'x'], 1002),                               // not masked
+        (&[0x83, 0x80, 0, 0, 0, 0], 1002),                         // reserved opcode
+        (&[0xc1, 0x80, 0, 0, 0, 0], 1002),                         // reserved bit
+        (&[0x81, 0x81, 0, 0, 0, 0, 0xff], 1007),                   // not UTF-8
+        (&[0x82, 0xff, 0, 0, 0, 0, 0, 1, 0, 1, 0, 0, 0, 0], 1009), // 65,537 bytes
+    ];
+    for (bytes, code) in cases {
+        let mut socket = fixture.websocket("/topics/wind", &[], &[]);
+        socket.stream.write_all(bytes).unwrap();
+        let end = socket.next();
+        assert!(end.starts_with(&format!("close {code} ")), "{bytes:x?}: {end}");
+        assert_eq!(socket.next(), "end of stream");
+    }
+}
+
+#[test]
+fn a_message_to_a_topic_that_takes_none_is_refused_with_1008() {
+    let fixture = Fixture::start();
+    let mut socket = fixture.websocket("/topics/wind", &[], &[]);
+    socket.send(Message::Text("hello"));
+    assert_eq!(socket.next(), "close 1008 this topic takes no messages");
+}
+
+#[test]
+fn pages_of_other_origins_are_refused_on_every_transport() {
+    let fixture = Fixture::with(
+        |options| options.allowed_origins = vec!["https://app.example".parse().unwrap()],
+        Retention::default(),
+    );
+    let own = format!("http://{}", fixture.address);
+    for origin in ["http://evil.example", "http://localhost", "null"] {
+        for extra in
+            [&[][..], &[("Accept", "text/event-stream")], &[("Prefer", "wait=1")], &handshake()[..]]
+        {
+            let fields = [&[("Origin", origin)], extra].concat();
+            let detail = fixture.get("/topics/wind", &fields).problem(403, "origin-refused");
+            assert!(detail.contains(origin), "{detail}");
+        }
+    }
+    assert_eq!(fixture.get("/topics/wind", &[("Origin", &own)]).status, 200);
+    fixture.publish(1..=1);
+    let mut socket = fixture.websocket("/topics/wind?after=earliest", &[], &[("Origin", &own)]);
+    assert_eq!(socket.next(), r#"{"n":1}"#);
+    let allowed = fixture.get("/topics/wind", &[("Origin", "https://app.example")]);
+    assert_eq!(allowed.field("access-control-allow-origin"), Some("https://app.example"));
+    let mut socket =
+        fixture.websocket("/topics/wind?after=earliest", &[], &[("Origin", "https://app.example")]);
+    assert_eq!(socket.next(), r#"{"n":1}"#);
+    let preflight =
+        fixture.request("OPTIONS", "/topics/wind", &[("Origin", "https://app.example")]);
+    assert_eq!(preflight.status, 204);
+}
+
+#[test]
+fn one_connection_too_many_is_told_so() {
+    let fixture = Fixture::with_limits(|limits| limits.connections_max = 2);
+    let mut held: Vec<_> = (0..2).map(|_| BufReader::new(fixture.connect())).collect();
+    for reader in &mut held {
+        send(reader.get_mut(), "GET", "/topics/wind", &[]);
+        assert_eq!(Reply::read(reader, "GET").status, 200);
+    }
+    let mut refused = BufReader::new(fixture.connect());
+    Reply::read(&mut refused, "GET").problem(503, "too-many-connections");
+}
+
+#[test]
+fn an_address_that_is_taken_is_refused_though_ports_are_shared_among_threads() {
+    let fixture = Fixture::start();
+    let hub = Hub::new(anemone_hub::Epoch::from_bits(1));
+    let error = Server::bind(Options::new(fixture.address), hub).unwrap_err();
+    assert_eq!(error.kind(), std::io::ErrorKind::AddrInUse);
+}
+
+#[test]
+fn a_reader_that_stops_reading_holds_nobody_up_and_is_let_go() {
+    let fixture = Fixture::with_limits(|limits| {
+        limits.write_timeout = Duration::from_millis(200);
+        limits.connections_max = 2;
+    });
+    let mut stuck = fixture.connect();
+    send(&mut stuck, "GET", "/topics/wind?after=earliest", &[("Accept", "text/event-stream")]);
+    let mut reader = fixture.websocket("/topics/wind?after=earliest", &[], &[]);
+    let large = "x".repeat(100_000);
+    for _ in 0..120 {
+        let data = anemone_hub::Data::json(&large).unwrap();
+        fixture.wind.publish(std::time::SystemTime::now().into(), data).unwrap();
+        assert_eq!(reader.next().len(), large.len() + 2);
+    }
+    // 12 MB are more than the sockets hold. Once the server gives up, its place is free again.
+    let begun = Instant::now();
+    while fixture.get("/topics", &[]).status == 503 {
+        assert!(begun.elapsed() < common::PATIENCE, "the stuck connection is still held");
+    }
+    drop(stuck);
+}
