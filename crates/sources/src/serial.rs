@@ -1,0 +1,254 @@
+//! A serial device: opened exclusively, 8 data bits, no parity, 1 stop bit, no flow control, raw.
+//!
+//! Owns the terminal settings and what their failures are called. What the bytes mean and whether
+//! to try again is the caller's.
+
+use std::fmt;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustix::fs::{FlockOperation, Mode, OFlags};
+use rustix::io::Errno;
+use rustix::termios::{self, ControlModes, InputModes, OptionalActions, QueueSelector, Termios};
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+
+/// Why a serial device cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SerialError {
+    /// Nothing is there: not plugged in, or another name.
+    #[error("no such device {path}")]
+    NoDevice {
+        /// The device.
+        path: PathText,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// It is there and this user may not open it.
+    #[error("no permission to open {path} (on most systems the group is dialout)")]
+    Denied {
+        /// The device.
+        path: PathText,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// Another program has it.
+    #[error("{path} is in use by another program")]
+    Busy {
+        /// The device.
+        path: PathText,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The path is a file, a directory or another kind of device.
+    #[error("{path} is not a serial device")]
+    NotSerial {
+        /// The path.
+        path: PathText,
+    },
+    /// The driver has no such speed.
+    #[error("{path} cannot be set to {baud} baud")]
+    Baud {
+        /// The device.
+        path: PathText,
+        /// The speed asked for.
+        baud: u32,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// It was open and is gone: unplugged, or the other end closed.
+    #[error("{path} is gone ({source})")]
+    Gone {
+        /// The device.
+        path: PathText,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// Anything else the system says.
+    #[error("{path}: {source}")]
+    Io {
+        /// The device.
+        path: PathText,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+/// A path for a message: as it is, but for what is not UTF-8.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct PathText(PathBuf);
+
+impl fmt::Display for PathText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.display().fmt(f)
+    }
+}
+
+/// An open serial device.
+#[derive(Debug)]
+pub struct Port {
+    path: PathText,
+    fd: AsyncFd<Arc<OwnedFd>>,
+}
+
+impl Port {
+    /// Opens `path`, sets it to `baud` 8N1 raw and drops what it had received before.
+    ///
+    /// Does not wait for a carrier. Any speed the driver can make is accepted, standard or not.
+    /// While it is open no other program that asks first can use it. Must be called within a tokio
+    /// runtime that has its IO driver on.
+    ///
+    /// # Errors
+    /// [`SerialError`], the variant by cause.
+    pub fn open(path: &Path, baud: u32) -> Result<Self, SerialError> {
+        let path_text = PathText(path.to_path_buf());
+        // Not blocking: some drivers would otherwise wait in open() for a carrier.
+        let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let fd = rustix::fs::open(path, flags, Mode::empty())
+            .map_err(|errno| open_error(path_text.clone(), errno))?;
+        if !termios::isatty(&fd) {
+            return Err(SerialError::NotSerial { path: path_text });
+        }
+        claim(&fd).map_err(|errno| open_error(path_text.clone(), errno))?;
+        set_raw(&fd, baud).map_err(|fault| match fault {
+            SetFault::Baud(source) => SerialError::Baud { path: path_text.clone(), baud, source },
+            SetFault::Io(source) => SerialError::Io { path: path_text.clone(), source },
+        })?;
+        let fd = watch(Arc::new(fd))
+            .map_err(|source| SerialError::Io { path: path_text.clone(), source })?;
+        Ok(Self { path: path_text, fd })
+    }
+
+    /// Waits for bytes and reads what is there; at least one byte.
+    ///
+    /// # Errors
+    /// [`SerialError::Gone`] once the device is gone; the port is of no more use then.
+    ///
+    /// # Cancel safety
+    /// Dropping the future before it completes reads nothing.
+    pub async fn read(&self, buffer: &mut [u8]) -> Result<usize, SerialError> {
+        let gone = |source| SerialError::Gone { path: self.path.clone(), source };
+        loop {
+            let mut ready = self.fd.readable().await.map_err(gone)?;
+            let read = ready.try_io(|fd| Ok(rustix::io::read(fd.get_ref(), &mut *buffer)?));
+            match read {
+                // A terminal that was hung up reads as ended.
+                Ok(Ok(0)) => return Err(gone(io::ErrorKind::UnexpectedEof.into())),
+                Ok(Ok(len)) => return Ok(len),
+                Ok(Err(error)) if error.kind() == io::ErrorKind::Interrupted => {}
+                Ok(Err(error)) => return Err(gone(error)),
+                Err(_would_block) => {}
+            }
+        }
+    }
+
+    /// Writes what the device takes without waiting, and returns how much that was. Commands are a
+    /// few bytes and a driver buffers some thousand, so less than all means nothing drains it.
+    ///
+    /// # Errors
+    /// [`SerialError::Gone`] once the device is gone.
+    pub fn try_write(&self, bytes: &[u8]) -> Result<usize, SerialError> {
+        match rustix::io::write(self.fd.get_ref(), bytes) {
+            Ok(len) => Ok(len),
+            Err(Errno::AGAIN | Errno::INTR) => Ok(0),
+            Err(errno) => Err(SerialError::Gone { path: self.path.clone(), source: errno.into() }),
+        }
+    }
+}
+
+/// Has the runtime tell when this descriptor can be read.
+pub(crate) fn watch(fd: Arc<OwnedFd>) -> io::Result<AsyncFd<Arc<OwnedFd>>> {
+    #[expect(
+        deprecated,
+        reason = "its successor is unsafe for those who could close the descriptor meanwhile; \
+                  here the registration owns it"
+    )]
+    AsyncFd::with_interest(fd, Interest::READABLE)
+}
+
+fn open_error(path: PathText, errno: Errno) -> SerialError {
+    let source = io::Error::from(errno);
+    match errno {
+        Errno::NOENT | Errno::NODEV | Errno::NXIO => SerialError::NoDevice { path, source },
+        Errno::ACCESS | Errno::PERM => SerialError::Denied { path, source },
+        Errno::BUSY | Errno::AGAIN => SerialError::Busy { path, source },
+        // Opening a directory, or a file on a read-only file system, for writing.
+        Errno::ISDIR | Errno::ROFS => SerialError::NotSerial { path },
+        _ => SerialError::Io { path, source },
+    }
+}
+
+/// Keeps others off: by a lock, which ends with this process however it ends, and for devices that
+/// reset on their last close by `TIOCEXCL` too, which binds programs that do not look for locks.
+fn claim(fd: &OwnedFd) -> rustix::io::Result<()> {
+    rustix::fs::flock(fd, FlockOperation::NonBlockingLockExclusive)?;
+    if !is_pseudo_terminal(fd) {
+        termios::ioctl_tiocexcl(fd)?;
+    }
+    Ok(())
+}
+
+/// A pseudo-terminal keeps `TIOCEXCL` until its other end closes: a reader that was killed would
+/// leave it unusable.
+fn is_pseudo_terminal(fd: &OwnedFd) -> bool {
+    let name = termios::ttyname(fd, Vec::new());
+    name.is_ok_and(|name| name.to_bytes().starts_with(b"/dev/pts/"))
+}
+
+enum SetFault {
+    Baud(io::Error),
+    Io(io::Error),
+}
+
+fn set_raw(fd: &impl AsFd, baud: u32) -> Result<(), SetFault> {
+    let io = |errno: Errno| SetFault::Io(errno.into());
+    let mut settings = termios::tcgetattr(fd).map_err(io)?;
+    raw_8n1(&mut settings);
+    settings.set_speed(baud).map_err(|errno| SetFault::Baud(errno.into()))?;
+    termios::tcsetattr(fd, OptionalActions::Now, &settings).map_err(|errno| match errno {
+        Errno::INVAL => SetFault::Baud(errno.into()),
+        _ => io(errno),
+    })?;
+    // Bytes from before the speed was right mean nothing, and old ones would get a wrong time.
+    termios::tcflush(fd, QueueSelector::IFlush).map_err(io)
+}
+
+/// No echo, no line editing, no translation, no flow control; the carrier is not looked at.
+pub(crate) fn raw_8n1(settings: &mut Termios) {
+    settings.make_raw();
+    settings.input_modes -= InputModes::IXOFF | InputModes::IXANY | InputModes::INPCK;
+    let off = ControlModes::CSIZE
+        | ControlModes::PARENB
+        | ControlModes::CSTOPB
+        | ControlModes::CRTSCTS
+        | ControlModes::HUPCL;
+    settings.control_modes -= off;
+    settings.control_modes |= ControlModes::CS8 | ControlModes::CLOCAL | ControlModes::CREAD;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn error_of(path: &str) -> SerialError {
+        Port::open(Path::new(path), 9600).unwrap_err()
+    }
+
+    #[tokio::test]
+    async fn what_is_not_there_is_said_by_its_name() {
+        let error = error_of("/dev/no-such-serial-device").await;
+        assert!(matches!(error, SerialError::NoDevice { .. }));
+        assert_eq!(error.to_string(), "no such device /dev/no-such-serial-device");
+    }
+
+    #[tokio::test]
+    async fn what_is_not_a_serial_device_is_refused() {
+        for path in ["/dev/null", "/tmp"] {
+            let error = error_of(path).await;
+            assert_eq!(error.to_string(), format!("{path} is not a serial device"));
+        }
+    }
+}

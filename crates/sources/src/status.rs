@@ -1,0 +1,278 @@
+//! How a source is doing: events on a topic of its own, `NAME.status` beside `NAME`.
+//!
+//! One event at each change of [`State`], at once; and one at a limited rate (default: at most
+//! once in 10 s) when bad lines were counted or the sentence changed since the last one:
+//!
+//! ```json
+//! {"state":"live","detail":"receiving from /dev/ttyUSB0","since":1789000000123.456,"events":42,"bad_lines":1}
+//! ```
+//!
+//! `detail` is a sentence for people, `since` the time of the last change of state in milliseconds
+//! since the Unix epoch, `events` and `bad_lines` count from the start of the source.
+//!
+//! The same is logged: a warning when the state changes for the worse, and one at the same limited
+//! rate for bad lines, with the newest one's fault.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anemone_hub::{Data, Topic, UnixTime};
+use serde::Serialize;
+
+/// What a source is doing.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum State {
+    /// The device is being opened, or is open and nothing was heard yet.
+    Opening,
+    /// Valid messages are coming in.
+    Live,
+    /// The device is open, and no valid message came for a while.
+    Silent,
+    /// The device is gone or cannot be opened; it is tried again.
+    Lost,
+}
+
+/// One event of a status topic.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Report {
+    /// What the source is doing.
+    pub state: State,
+    /// The same for people, in a sentence.
+    pub detail: String,
+    /// When it came into this state.
+    pub since: UnixTime,
+    /// Events published since the source started.
+    pub events: u64,
+    /// Bad lines since the source started.
+    pub bad_lines: u64,
+}
+
+/// What is to be told now.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Notice {
+    /// Publish this; the state it replaces, when it is another.
+    Report(Report, Option<State>),
+    /// Log this many bad lines, and the newest one's fault.
+    BadLines(u64, String),
+}
+
+/// Counts, and decides what is told when. Pure: `now` is time since the source started.
+#[derive(Debug)]
+struct Reporter {
+    report: Report,
+    interval: Duration,
+    /// Earliest time of the next report that is not a change of state.
+    next_at: Duration,
+    /// Something was not told yet.
+    pending: bool,
+    bad_lines_unreported: u64,
+    newest_bad: String,
+}
+
+impl Reporter {
+    fn new(interval: Duration, detail: String, at: UnixTime) -> Self {
+        let report = Report { state: State::Opening, detail, since: at, events: 0, bad_lines: 0 };
+        Self {
+            report,
+            interval,
+            next_at: interval,
+            pending: false,
+            bad_lines_unreported: 0,
+            newest_bad: String::new(),
+        }
+    }
+
+    /// A change of state is told at once, another sentence for the same state when its time comes.
+    fn set(&mut self, now: Duration, at: UnixTime, state: State, detail: String) -> Option<Notice> {
+        if self.report.state == state {
+            self.pending |= self.report.detail != detail;
+            self.report.detail = detail;
+            return None;
+        }
+        let before = std::mem::replace(&mut self.report.state, state);
+        self.report.detail = detail;
+        self.report.since = at;
+        self.next_at = now + self.interval;
+        self.pending = self.bad_lines_unreported > 0;
+        Some(Notice::Report(self.report.clone(), Some(before)))
+    }
+
+    fn bad_line(&mut self, fault: String) {
+        self.report.bad_lines += 1;
+        self.bad_lines_unreported += 1;
+        self.newest_bad = fault;
+        self.pending = true;
+    }
+
+    /// When [`Reporter::take_due`] has something to tell.
+    fn due(&self) -> Option<Duration> {
+        self.pending.then_some(self.next_at)
+    }
+
+    fn take_due(&mut self, now: Duration) -> Vec<Notice> {
+        if !self.pending || now < self.next_at {
+            return Vec::new();
+        }
+        self.pending = false;
+        self.next_at = now + self.interval;
+        let mut notices = vec![Notice::Report(self.report.clone(), None)];
+        if self.bad_lines_unreported > 0 {
+            let fault = std::mem::take(&mut self.newest_bad);
+            notices.push(Notice::BadLines(std::mem::take(&mut self.bad_lines_unreported), fault));
+        }
+        notices
+    }
+}
+
+/// Tells a source's status: on its topic and in the log.
+#[derive(Debug)]
+pub(crate) struct Status {
+    topic: Arc<Topic>,
+    reporter: Reporter,
+    /// The name of the topic that events go to, for the log.
+    source: String,
+}
+
+impl Status {
+    /// Publishes `opening` with this sentence.
+    pub(crate) fn open(
+        topic: Arc<Topic>,
+        source: String,
+        interval: Duration,
+        detail: String,
+        at: UnixTime,
+    ) -> Self {
+        let reporter = Reporter::new(interval, detail, at);
+        let status = Self { topic, reporter, source };
+        status.tell(at, Notice::Report(status.reporter.report.clone(), None));
+        status
+    }
+
+    pub(crate) fn set(&mut self, now: Duration, at: UnixTime, state: State, detail: String) {
+        if let Some(notice) = self.reporter.set(now, at, state, detail) {
+            self.tell(at, notice);
+        }
+    }
+
+    pub(crate) fn event(&mut self) {
+        self.reporter.report.events += 1;
+    }
+
+    pub(crate) fn bad_line(&mut self, fault: String) {
+        self.reporter.bad_line(fault);
+    }
+
+    pub(crate) fn due(&self) -> Option<Duration> {
+        self.reporter.due()
+    }
+
+    pub(crate) fn tell_due(&mut self, now: Duration, at: UnixTime) {
+        for notice in self.reporter.take_due(now) {
+            self.tell(at, notice);
+        }
+    }
+
+    fn tell(&self, at: UnixTime, notice: Notice) {
+        let source = &self.source;
+        match notice {
+            Notice::Report(report, before) => {
+                match (before, report.state) {
+                    (Some(_), State::Silent | State::Lost) => {
+                        tracing::warn!(topic = %source, "{}", report.detail);
+                    }
+                    (Some(_), State::Live | State::Opening) => {
+                        tracing::info!(topic = %source, "{}", report.detail);
+                    }
+                    (None, _) => tracing::debug!(topic = %source, "{}", report.detail),
+                }
+                publish(&self.topic, at, &report);
+            }
+            Notice::BadLines(count, fault) => {
+                tracing::warn!(topic = %source, count, "bad lines skipped; the newest: {fault}");
+            }
+        }
+    }
+}
+
+/// Publishes one value. That it cannot be written or is too big for the topic's retention is no
+/// reason to stop a source: the next one may be smaller.
+pub(crate) fn publish(topic: &Topic, at: UnixTime, value: &impl Serialize) -> bool {
+    let published = Data::json(value)
+        .map_err(|error| error.to_string())
+        .and_then(|data| topic.publish(at, data).map_err(|error| error.to_string()));
+    if let Err(error) = &published {
+        tracing::error!(topic = %topic.name(), "event not published: {error}");
+    }
+    published.is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const AT: UnixTime = UnixTime::from_micros(1_789_000_000_123_456);
+
+    fn secs(secs: u64) -> Duration {
+        Duration::from_secs(secs)
+    }
+
+    fn reporter() -> Reporter {
+        Reporter::new(secs(10), "opening".into(), AT)
+    }
+
+    #[test]
+    fn a_change_of_state_is_told_at_once_and_the_same_state_is_not() {
+        let mut reporter = reporter();
+        let live = reporter.set(secs(1), AT, State::Live, "receiving".into());
+        assert!(matches!(live, Some(Notice::Report(_, Some(State::Opening)))));
+        assert_eq!(reporter.set(secs(2), AT, State::Live, "receiving".into()), None);
+        assert_eq!(reporter.due(), None);
+    }
+
+    #[test]
+    fn bad_lines_are_told_together_once_in_an_interval() {
+        let mut reporter = reporter();
+        for line in 0..3 {
+            reporter.bad_line(format!("fault {line}"));
+        }
+        assert_eq!(reporter.due(), Some(secs(10)));
+        assert_eq!(reporter.take_due(secs(9)), []);
+        let notices = reporter.take_due(secs(10));
+        assert!(matches!(&notices[0], Notice::Report(report, None) if report.bad_lines == 3));
+        assert_eq!(notices[1], Notice::BadLines(3, "fault 2".into()));
+        assert_eq!(reporter.due(), None);
+        reporter.bad_line("again".into());
+        assert_eq!(reporter.due(), Some(secs(20)));
+    }
+
+    #[test]
+    fn bad_lines_are_still_told_when_the_state_changed_meanwhile() {
+        let mut reporter = reporter();
+        reporter.bad_line("fault".into());
+        reporter.set(secs(3), AT, State::Live, "receiving".into());
+        assert_eq!(reporter.due(), Some(secs(13)));
+        assert_eq!(reporter.take_due(secs(13)).len(), 2);
+    }
+
+    #[test]
+    fn another_sentence_for_the_same_state_waits_for_its_time_and_keeps_since() {
+        let mut reporter = reporter();
+        reporter.set(secs(1), AT, State::Lost, "again in 1 s".into());
+        let later = UnixTime::from_micros(AT.as_micros() + 9);
+        assert_eq!(reporter.set(secs(2), later, State::Lost, "again in 2 s".into()), None);
+        let notices = reporter.take_due(secs(11));
+        let [Notice::Report(report, None)] = &notices[..] else { panic!("{notices:?}") };
+        assert_eq!((report.detail.as_str(), report.since), ("again in 2 s", AT));
+    }
+
+    #[test]
+    fn a_report_is_written_as_documented() {
+        let report =
+            Report { state: State::Live, detail: "d".into(), since: AT, events: 2, bad_lines: 1 };
+        assert_eq!(
+            serde_json::to_string(&report).unwrap(),
+            r#"{"state":"live","detail":"d","since":1789000000123.456,"events":2,"bad_lines":1}"#
+        );
+    }
+}

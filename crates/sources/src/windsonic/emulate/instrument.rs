@@ -1,0 +1,185 @@
+//! The instrument: bytes and time in, bytes out. What it takes and answers is said where users look
+//! for it, in the documentation of [`emulate`](super).
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use super::noise::Noise;
+use super::replay::Replay;
+use super::settings::{Format, Settings, Stored};
+use super::wind::{Model, Sample};
+use crate::windsonic::message::{
+    DIRECTION_THRESHOLD_METRES_PER_SECOND, Hundredths, Message, Wind, whole_degrees,
+};
+
+/// Longest command: the longest known has 2 bytes. A longer one is illegal whatever follows.
+const COMMAND_BYTES_MAX: usize = 16;
+
+/// Replies not yet sent. More are dropped: the line is not faster than that.
+const TRANSMIT_LINES_MAX: usize = 64;
+
+/// Where measurements come from.
+#[derive(Clone, Debug)]
+pub(crate) enum Source {
+    Model(Model),
+    Replay(Replay),
+}
+
+#[derive(Clone, Debug)]
+enum Mode {
+    /// `last`: the last byte, for commands of two.
+    Measuring {
+        polls: bool,
+        last: u8,
+    },
+    Configuring {
+        command: Vec<u8>,
+    },
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Instrument {
+    stored: Stored,
+    source: Source,
+    noise: Noise,
+    mode: Mode,
+    /// When the next message is due, if it sends by itself.
+    due: Duration,
+    transmit: VecDeque<Vec<u8>>,
+}
+
+impl Instrument {
+    /// Switches it on: its first message is due one period later.
+    pub(crate) fn new(now: Duration, settings: Settings, source: Source, noise: Noise) -> Self {
+        let mode = measuring(settings.format);
+        let due = now + settings.rate.period();
+        let stored = Stored::from(settings);
+        Self { stored, source, noise, mode, due, transmit: VecDeque::new() }
+    }
+
+    /// Takes what was sent to it.
+    pub(crate) fn receive(&mut self, now: Duration, bytes: &[u8]) {
+        for byte in bytes {
+            match &mut self.mode {
+                Mode::Measuring { .. } => self.measuring_byte(now, *byte),
+                Mode::Configuring { command } => match byte {
+                    b'\r' => {
+                        let command = std::mem::take(command);
+                        self.command(now, &command);
+                    }
+                    b'\n' => {}
+                    _ if command.len() < COMMAND_BYTES_MAX => command.push(*byte),
+                    _ => {}
+                },
+            }
+        }
+    }
+
+    fn measuring_byte(&mut self, now: Duration, byte: u8) {
+        let Mode::Measuring { polls, last } = &mut self.mode else { return };
+        let before = std::mem::replace(last, byte);
+        let unit = self.stored.settings.unit;
+        match byte {
+            b'?' => *polls = true,
+            b'!' if *polls => {
+                *polls = false;
+                self.due = now + self.stored.settings.rate.period();
+            }
+            b'&' if before == b'?' => self.reply(&unit.to_string()),
+            _ if byte == unit.byte() && before == b'*' => {
+                self.mode = Mode::Configuring { command: Vec::new() };
+                self.reply("CONFIGURATION MODE");
+            }
+            _ if byte == unit.byte() && *polls => self.measure(now),
+            _ => {}
+        }
+    }
+
+    fn command(&mut self, now: Duration, command: &[u8]) {
+        match command {
+            b"" => {}
+            b"Q" => {
+                self.mode = measuring(self.stored.settings.format);
+                self.due = now + self.stored.settings.rate.period();
+            }
+            b"D3" => self.reply(&self.stored.to_string()),
+            _ if self.stored.set(command) => {
+                self.reply(&String::from_utf8_lossy(command));
+            }
+            _ => self.reply("ILLEGAL COMMAND"),
+        }
+    }
+
+    /// When [`Instrument::handle_timeout`] is to be called: when it sends by itself.
+    pub(crate) fn poll_timeout(&self) -> Option<Duration> {
+        match self.mode {
+            Mode::Measuring { polls: false, .. } if !self.stored.settings.format.is_polled() => {
+                Some(self.due)
+            }
+            _ => None,
+        }
+    }
+
+    /// Sends a message if one is due. Keeps its beat: late calls do not shift later messages, and
+    /// messages that were missed altogether are not made up for.
+    pub(crate) fn handle_timeout(&mut self, now: Duration) {
+        if self.poll_timeout().is_none_or(|due| now < due) {
+            return;
+        }
+        self.measure(now);
+        let period = self.stored.settings.rate.period();
+        let missed = (now - self.due).as_nanos() / period.as_nanos();
+        self.due += period * u32::try_from(missed + 1).unwrap_or(u32::MAX);
+    }
+
+    fn measure(&mut self, now: Duration) {
+        let line = match &mut self.source {
+            Source::Model(model) => message(&self.stored.settings, model.sample(now)).encode(),
+            Source::Replay(replay) => replay.next(),
+        };
+        let line = self.noise.pass(line);
+        self.send(line);
+    }
+
+    fn reply(&mut self, text: &str) {
+        self.send(format!("{text}\r\n").into_bytes());
+    }
+
+    fn send(&mut self, line: Vec<u8>) {
+        if self.transmit.len() < TRANSMIT_LINES_MAX {
+            self.transmit.push_back(line);
+        }
+    }
+
+    /// What it sends, line by line.
+    pub(crate) fn poll_transmit(&mut self) -> Option<Vec<u8>> {
+        self.transmit.pop_front()
+    }
+}
+
+fn measuring(format: Format) -> Mode {
+    Mode::Measuring { polls: format.is_polled(), last: 0 }
+}
+
+/// The measurement as the settings want it.
+fn message(settings: &Settings, sample: Sample) -> Message {
+    let per = settings.units.per_metre_per_second();
+    let speed = sample.metres_per_second * per;
+    let calm = sample.metres_per_second < DIRECTION_THRESHOLD_METRES_PER_SECOND;
+    let polar = Wind::Polar {
+        direction: (!calm).then(|| whole_degrees(sample.degrees)),
+        speed: Hundredths::round(speed),
+    };
+    let (sin, cos) = sample.degrees.to_radians().sin_cos();
+    let vector =
+        Wind::Vector { u: Hundredths::round(-speed * cos), v: Hundredths::round(speed * sin) };
+    let (unit, wind, status) = match settings.format {
+        Format::UvContinuous | Format::UvPolled => (Some(settings.unit), vector, "00"),
+        Format::PolarContinuous | Format::PolarPolled => (Some(settings.unit), polar, "00"),
+        Format::Nmea => (None, polar, "A"),
+    };
+    Message { unit, wind, units: settings.units, status: status.to_owned() }
+}
+
+#[cfg(test)]
+mod tests;

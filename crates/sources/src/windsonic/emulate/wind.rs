@@ -1,0 +1,133 @@
+//! Wind as a seeded model: the same seed and the same times give the same wind.
+//!
+//! A mean wind with gusts that come and go, on a bench with a fan that turns from side to side: the
+//! direction swings around the mean one, and the wind is strongest when the fan looks at the
+//! instrument. Now and then it is calm, too calm for a direction.
+
+use std::f64::consts::TAU;
+use std::time::Duration;
+
+use fastrand::Rng;
+
+/// The mean wind.
+const MEAN_METRES_PER_SECOND: f64 = 3.5;
+const MEAN_DIRECTION_DEGREES: f64 = 229.0;
+
+/// The fan: how far to each side, and how long for both and back.
+const FAN_SWING_DEGREES: f64 = 40.0;
+const FAN_PERIOD_SECONDS: f64 = 17.0;
+
+/// Gusts: how strong, as a share of the mean, and how long until one is forgotten.
+const GUST_SHARE: f64 = 0.25;
+const GUST_MEMORY_SECONDS: f64 = 3.0;
+
+/// How much the direction flutters.
+const FLUTTER_DEGREES: f64 = 6.0;
+
+/// Calms: how long between two, at least and at most, and how long one is.
+const CALM_EVERY_SECONDS: (f64, f64) = (30.0, 90.0);
+const CALM_SECONDS: (f64, f64) = (2.0, 5.0);
+
+/// The wind at a moment.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Sample {
+    pub(crate) metres_per_second: f64,
+    /// Where it comes from, in degrees; of any size.
+    pub(crate) degrees: f64,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Model {
+    rng: Rng,
+    last: f64,
+    gust: f64,
+    flutter: f64,
+    /// The next calm, or the one it is in: from, to, in seconds.
+    calm: (f64, f64),
+}
+
+impl Model {
+    pub(crate) fn new(seed: u64) -> Self {
+        let mut model = Self {
+            rng: Rng::with_seed(seed),
+            last: 0.0,
+            gust: 0.0,
+            flutter: 0.0,
+            calm: (0.0, 0.0),
+        };
+        model.calm = model.next_calm(0.0);
+        model
+    }
+
+    /// The wind at this time since the beginning. Times must not go back.
+    pub(crate) fn sample(&mut self, at: Duration) -> Sample {
+        let now = at.as_secs_f64();
+        let elapsed = (now - self.last).max(0.0);
+        self.last = now;
+        self.gust = self.wander(self.gust, elapsed);
+        self.flutter = self.wander(self.flutter, elapsed);
+        if now >= self.calm.1 {
+            self.calm = self.next_calm(now);
+        }
+        let turn = (TAU * now / FAN_PERIOD_SECONDS).sin();
+        let facing = 1.0 - 0.5 * turn * turn;
+        let blowing = MEAN_METRES_PER_SECOND * facing * (1.0 + GUST_SHARE * self.gust).max(0.05);
+        // In a calm, something between nothing and just above the threshold.
+        let calm = 0.06 * self.rng.f64();
+        Sample {
+            metres_per_second: if now >= self.calm.0 { calm } else { blowing },
+            degrees: MEAN_DIRECTION_DEGREES
+                + FAN_SWING_DEGREES * turn
+                + FLUTTER_DEGREES * self.flutter,
+        }
+    }
+
+    /// One step of a process that forgets (Ornstein-Uhlenbeck), with a variance of 1.
+    fn wander(&mut self, value: f64, elapsed: f64) -> f64 {
+        let kept = (-elapsed / GUST_MEMORY_SECONDS).exp();
+        value * kept + self.normal() * (1.0 - kept * kept).sqrt()
+    }
+
+    /// Normally distributed, near enough: a sum of twelve even chances.
+    fn normal(&mut self) -> f64 {
+        (0..12).map(|_| self.rng.f64()).sum::<f64>() - 6.0
+    }
+
+    fn next_calm(&mut self, after: f64) -> (f64, f64) {
+        let between = |rng: &mut Rng, (from, to): (f64, f64)| from + (to - from) * rng.f64();
+        let from = after + between(&mut self.rng, CALM_EVERY_SECONDS);
+        (from, from + between(&mut self.rng, CALM_SECONDS))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Ten minutes at 4 Hz.
+    fn samples(seed: u64) -> Vec<Sample> {
+        let mut model = Model::new(seed);
+        (0..2400).map(|tick| model.sample(Duration::from_millis(250 * tick))).collect()
+    }
+
+    #[test]
+    fn a_seed_determines_the_wind() {
+        assert_eq!(samples(7), samples(7));
+        assert_ne!(samples(7), samples(8));
+    }
+
+    #[test]
+    fn the_wind_is_wind_for_any_seed() {
+        for seed in 0..20 {
+            let samples = samples(seed);
+            let speeds = || samples.iter().map(|sample| sample.metres_per_second);
+            assert!(speeds().all(|speed| (0.0..60.0).contains(&speed)), "seed {seed}");
+            let mean = speeds().sum::<f64>() / 2400.0;
+            assert!((1.5..5.0).contains(&mean), "mean {mean} with seed {seed}");
+            assert!(speeds().any(|speed| speed < 0.05), "never calm with seed {seed}");
+            let degrees = || samples.iter().map(|sample| sample.degrees);
+            assert!(degrees().any(|degrees| degrees > MEAN_DIRECTION_DEGREES + 30.0));
+            assert!(degrees().any(|degrees| degrees < MEAN_DIRECTION_DEGREES - 30.0));
+        }
+    }
+}

@@ -1,0 +1,377 @@
+//! A measurement as the instrument says it, and as an event says it.
+//!
+//! Owns the values, their text in the three formats (encoding) and their JSON. Decoding is in
+//! `parse`; the two are each other's inverse.
+
+use std::fmt;
+use std::str::FromStr;
+
+use anemone_hub::UnixTime;
+use serde::Serialize;
+
+pub(crate) const STX: u8 = 0x02;
+pub(crate) const ETX: u8 = 0x03;
+
+/// The speed below which a direction means nothing: the instrument's own default threshold.
+pub(crate) const DIRECTION_THRESHOLD_METRES_PER_SECOND: f64 = 0.05;
+
+/// An instrument's identifier: a letter, A to Z. The factory's is `Q`.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub struct UnitId(u8);
+
+/// The text is not a unit identifier.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
+#[error("a unit identifier is one capital letter, A to Z")]
+pub struct UnitIdError;
+
+impl UnitId {
+    /// The identifier of this letter; `None` when it is not one of A to Z.
+    #[must_use]
+    pub fn new(letter: char) -> Option<Self> {
+        letter.is_ascii_uppercase().then_some(Self(letter as u8))
+    }
+
+    /// The letter.
+    #[must_use]
+    pub fn letter(self) -> char {
+        self.0 as char
+    }
+
+    pub(crate) fn byte(self) -> u8 {
+        self.0
+    }
+}
+
+impl Default for UnitId {
+    fn default() -> Self {
+        Self(b'Q')
+    }
+}
+
+impl fmt::Display for UnitId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Write::write_char(f, self.letter())
+    }
+}
+
+impl FromStr for UnitId {
+    type Err = UnitIdError;
+
+    fn from_str(text: &str) -> Result<Self, UnitIdError> {
+        let mut letters = text.chars();
+        match (letters.next().and_then(Self::new), letters.next()) {
+            (Some(unit), None) => Ok(unit),
+            _ => Err(UnitIdError),
+        }
+    }
+}
+
+/// The unit a speed is given in.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum SpeedUnits {
+    /// `M`, m/s.
+    MetresPerSecond,
+    /// `N`, kn.
+    Knots,
+    /// `P`, mph.
+    MilesPerHour,
+    /// `K`, km/h.
+    KilometresPerHour,
+    /// `F`, ft/min.
+    FeetPerMinute,
+}
+
+impl SpeedUnits {
+    /// All of them, in the order of the settings `U1` to `U5`.
+    pub const ALL: [Self; 5] = [
+        Self::MetresPerSecond,
+        Self::Knots,
+        Self::MilesPerHour,
+        Self::KilometresPerHour,
+        Self::FeetPerMinute,
+    ];
+
+    /// The letter in a message.
+    #[must_use]
+    pub fn letter(self) -> char {
+        match self {
+            Self::MetresPerSecond => 'M',
+            Self::Knots => 'N',
+            Self::MilesPerHour => 'P',
+            Self::KilometresPerHour => 'K',
+            Self::FeetPerMinute => 'F',
+        }
+    }
+
+    /// The usual symbol, as events spell it.
+    #[must_use]
+    pub fn symbol(self) -> &'static str {
+        match self {
+            Self::MetresPerSecond => "m/s",
+            Self::Knots => "kn",
+            Self::MilesPerHour => "mph",
+            Self::KilometresPerHour => "km/h",
+            Self::FeetPerMinute => "ft/min",
+        }
+    }
+
+    /// How many of these are one metre per second.
+    #[must_use]
+    pub fn per_metre_per_second(self) -> f64 {
+        match self {
+            Self::MetresPerSecond => 1.0,
+            Self::Knots => 3600.0 / 1852.0,
+            Self::MilesPerHour => 3600.0 / 1609.344,
+            Self::KilometresPerHour => 3.6,
+            Self::FeetPerMinute => 60.0 / 0.3048,
+        }
+    }
+}
+
+/// A number with two decimals, as the instrument writes them. Exact.
+#[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd)]
+pub struct Hundredths(i32);
+
+impl Hundredths {
+    /// This many hundredths.
+    #[must_use]
+    pub const fn new(hundredths: i32) -> Self {
+        Self(hundredths)
+    }
+
+    /// The nearest value with two decimals.
+    #[must_use]
+    pub fn round(value: f64) -> Self {
+        #[expect(clippy::cast_possible_truncation, reason = "a cast from f64 saturates")]
+        let hundredths = (value * 100.0).round() as i32;
+        Self(hundredths)
+    }
+
+    /// As a floating-point number: the one nearest to the two decimals.
+    #[must_use]
+    pub fn as_f64(self) -> f64 {
+        f64::from(self.0) / 100.0
+    }
+}
+
+impl fmt::Display for Hundredths {
+    /// `002.74`; with `+`, always a sign.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let sign = match (self.0 < 0, f.sign_plus()) {
+            (true, _) => "-",
+            (false, true) => "+",
+            (false, false) => "",
+        };
+        let value = self.0.unsigned_abs();
+        write!(f, "{sign}{:03}.{:02}", value / 100, value % 100)
+    }
+}
+
+/// The wind, in one of the two ways an instrument gives it.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Wind {
+    /// Speed and direction.
+    Polar {
+        /// Degrees the wind comes from, 0 to 359; `None` when there is too little wind to tell.
+        direction: Option<u16>,
+        /// In the message's units.
+        speed: Hundredths,
+    },
+    /// Components along two axes. Positive U blows from south to north and positive V from east to
+    /// west, so the direction the wind comes from is `atan2(V, -U)`: a wind from the south (180)
+    /// has U > 0, one from the east (90) has V > 0.
+    Vector {
+        /// South to north.
+        u: Hundredths,
+        /// East to west.
+        v: Hundredths,
+    },
+}
+
+/// One measurement.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Message {
+    /// Which instrument; NMEA does not say.
+    pub unit: Option<UnitId>,
+    /// The wind.
+    pub wind: Wind,
+    /// What the speeds are in.
+    pub units: SpeedUnits,
+    /// `00` for OK and other two-digit codes in the Gill formats, `A` or `V` in NMEA.
+    pub status: String,
+}
+
+impl Message {
+    /// The speed; of a vector its length, rounded to hundredths.
+    #[must_use]
+    pub fn speed(&self) -> Hundredths {
+        match self.wind {
+            Wind::Polar { speed, .. } => speed,
+            Wind::Vector { u, v } => Hundredths::round(u.as_f64().hypot(v.as_f64())),
+        }
+    }
+
+    /// The direction the wind comes from, in degrees, 0 to 359. Of a vector it is derived, and
+    /// absent below 0.05 m/s, as the instrument does it.
+    #[must_use]
+    pub fn direction(&self) -> Option<u16> {
+        match self.wind {
+            Wind::Polar { direction, .. } => direction,
+            Wind::Vector { u, v } => {
+                let speed = u.as_f64().hypot(v.as_f64()) / self.units.per_metre_per_second();
+                // The two decimals 0.05 must not fall below by a rounding of the last bit.
+                let calm = speed < DIRECTION_THRESHOLD_METRES_PER_SECOND - 1e-9;
+                let degrees = v.as_f64().atan2(-u.as_f64()).to_degrees();
+                (!calm).then(|| whole_degrees(degrees))
+            }
+        }
+    }
+
+    /// The message's bytes on the line, in the format its parts ask for: NMEA when it has no unit,
+    /// else UV or polar. The line's end, CR LF, included.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        let (units, status) = (self.units.letter(), &self.status);
+        let direction = |direction: Option<u16>| match direction {
+            Some(degrees) => format!("{degrees:03}"),
+            None => String::new(),
+        };
+        match (self.unit, self.wind) {
+            (Some(unit), Wind::Polar { direction: degrees, speed }) => {
+                gill_line(&format!("{unit},{},{speed},{units},{status},", direction(degrees)))
+            }
+            (Some(unit), Wind::Vector { u, v }) => {
+                gill_line(&format!("{unit},{u:+},{v:+},{units},{status},"))
+            }
+            (None, _) => {
+                let (degrees, speed) = (direction(self.direction()), self.speed());
+                nmea_line(&format!("WIMWV,{degrees},R,{speed},{units},{status}"))
+            }
+        }
+    }
+
+    /// The event's value.
+    pub(crate) fn event<'a>(&'a self, raw: &'a str, t0: UnixTime) -> MessageEvent<'a> {
+        let (u, v) = match self.wind {
+            Wind::Polar { .. } => (None, None),
+            Wind::Vector { u, v } => (Some(u.as_f64()), Some(v.as_f64())),
+        };
+        MessageEvent {
+            unit: self.unit.map(UnitId::letter),
+            direction: self.direction(),
+            speed: self.speed().as_f64(),
+            units: self.units.symbol(),
+            status: &self.status,
+            u,
+            v,
+            raw,
+            t0,
+        }
+    }
+}
+
+/// Degrees of any size as 0 to 359.
+pub(crate) fn whole_degrees(degrees: f64) -> u16 {
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "rem_euclid gives 0.0..=360.0"
+    )]
+    let whole = degrees.rem_euclid(360.0).round() as u16;
+    whole % 360
+}
+
+/// The exclusive-or of all bytes: the checksum of all formats.
+pub(crate) fn checksum(bytes: &[u8]) -> u8 {
+    bytes.iter().fold(0, |sum, byte| sum ^ byte)
+}
+
+/// What stands between STX and ETX, framed.
+pub(crate) fn gill_line(content: &str) -> Vec<u8> {
+    let sum = checksum(content.as_bytes());
+    format!("\u{2}{content}\u{3}{sum:02X}\r\n").into_bytes()
+}
+
+/// What stands between `$` and `*`, framed.
+pub(crate) fn nmea_line(content: &str) -> Vec<u8> {
+    let sum = checksum(content.as_bytes());
+    format!("${content}*{sum:02X}\r\n").into_bytes()
+}
+
+/// The JSON of a message's event.
+#[derive(Debug, Serialize)]
+pub(crate) struct MessageEvent<'a> {
+    unit: Option<char>,
+    direction: Option<u16>,
+    speed: f64,
+    units: &'static str,
+    status: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    u: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    v: Option<f64>,
+    raw: &'a str,
+    t0: UnixTime,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn vector(u: i32, v: i32, units: SpeedUnits) -> Message {
+        let wind = Wind::Vector { u: Hundredths(u), v: Hundredths(v) };
+        Message { unit: Some(UnitId::default()), wind, units, status: "00".into() }
+    }
+
+    #[test]
+    fn a_vector_comes_from_where_its_wind_comes_from() {
+        let from = |u, v| vector(u, v, SpeedUnits::MetresPerSecond).direction();
+        assert_eq!(from(100, 0), Some(180)); // blows from the south
+        assert_eq!(from(0, 100), Some(90)); // from the east
+        assert_eq!(from(-100, 0), Some(0)); // from the north
+        assert_eq!(from(0, -100), Some(270)); // from the west
+        assert_eq!(from(-100, -1), Some(359));
+        assert_eq!(from(-10_000, -1), Some(0)); // 359.99 rounds to north, not to 360
+    }
+
+    #[test]
+    fn a_vector_has_no_direction_below_the_threshold_in_any_unit() {
+        assert_eq!(vector(3, 3, SpeedUnits::MetresPerSecond).direction(), None);
+        assert_eq!(vector(5, 0, SpeedUnits::MetresPerSecond).direction(), Some(180));
+        assert_eq!(vector(9, 0, SpeedUnits::Knots).direction(), None); // 0.046 m/s
+        assert_eq!(vector(980, 0, SpeedUnits::FeetPerMinute).direction(), None); // 0.0498 m/s
+        assert_eq!(vector(990, 0, SpeedUnits::FeetPerMinute).direction(), Some(180));
+    }
+
+    #[test]
+    fn an_event_is_written_as_documented() {
+        let wind = Wind::Polar { direction: Some(229), speed: Hundredths(274) };
+        let units = SpeedUnits::MetresPerSecond;
+        let unit = Some(UnitId::default());
+        let message = Message { unit, wind, units, status: "00".into() };
+        let t0 = UnixTime::from_micros(1_789_000_000_123_456);
+        assert_eq!(
+            serde_json::to_string(&message.event("Q,229,002.74,M,00,", t0)).unwrap(),
+            r#"{"unit":"Q","direction":229,"speed":2.74,"units":"m/s","status":"00","raw":"Q,229,002.74,M,00,","t0":1789000000123.456}"#
+        );
+        let calm = Wind::Polar { direction: None, speed: Hundredths(3) };
+        let calm = Message { unit: None, wind: calm, status: "A".into(), ..message };
+        assert_eq!(
+            serde_json::to_string(&calm.event("$", t0)).unwrap(),
+            r#"{"unit":null,"direction":null,"speed":0.03,"units":"m/s","status":"A","raw":"$","t0":1789000000123.456}"#
+        );
+        let vector = vector(-300, 400, SpeedUnits::Knots);
+        assert_eq!(
+            serde_json::to_string(&vector.event("Q", t0)).unwrap(),
+            r#"{"unit":"Q","direction":53,"speed":5.0,"units":"kn","status":"00","u":-3.0,"v":4.0,"raw":"Q","t0":1789000000123.456}"#
+        );
+    }
+
+    #[test]
+    fn a_unit_identifier_is_one_capital_letter() {
+        assert_eq!("Q".parse(), Ok(UnitId::default()));
+        for text in ["", "q", "QQ", "1", "Ä"] {
+            assert_eq!(text.parse::<UnitId>(), Err(UnitIdError), "{text:?}");
+        }
+    }
+}

@@ -1,0 +1,237 @@
+//! Lines to messages: framing, checksum, fields.
+//!
+//! What the checksum is worth: it is the exclusive-or of the bytes, so it detects every change,
+//! loss or addition of **one** byte (but of a NUL, which no field takes); it misses changes of
+//! several bytes that cancel out, such as the same bit in two digits. Fields must therefore also have
+//! exactly the shape the manual gives, digit for digit.
+
+use super::message::{ETX, Hundredths, Message, STX, SpeedUnits, UnitId, Wind, checksum};
+
+/// Why a line is not a message.
+#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ParseError {
+    /// The beginning is missing, or it is not a message at all.
+    #[error("line begins neither with STX nor with $")]
+    Start,
+    /// The end is missing.
+    #[error("line has no {end} and no checksum after it")]
+    End {
+        /// What should stand before the checksum: `ETX` or `*`.
+        end: &'static str,
+    },
+    /// What follows the end is not two hex digits.
+    #[error("{len} bytes stand where the checksum should be two hex digits")]
+    ChecksumDigits {
+        /// How many bytes follow the end.
+        len: usize,
+    },
+    /// Bytes were damaged on the way.
+    #[error("checksum is {found:02X}, the bytes give {computed:02X}")]
+    Checksum {
+        /// What the line says.
+        found: u8,
+        /// What its bytes add up to.
+        computed: u8,
+    },
+    /// Not a measurement of a known format.
+    #[error("message has {found} fields, expected {expected}")]
+    Fields {
+        /// How many there are.
+        found: usize,
+        /// How many there should be.
+        expected: usize,
+    },
+    /// One field is not what should stand there.
+    #[error("{field} {text:?} is not {expected}")]
+    Field {
+        /// What the field is called.
+        field: &'static str,
+        /// What stands there, cut to 20 characters.
+        text: String,
+        /// What should.
+        expected: &'static str,
+    },
+    /// The line went on beyond the limit.
+    #[error("line is longer than {bytes_max} bytes")]
+    TooLong {
+        /// The limit.
+        bytes_max: usize,
+    },
+}
+
+/// A message and the text it was read from: for the Gill formats what stands between STX and ETX,
+/// for NMEA the line.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Parsed<'a> {
+    /// What the line says.
+    pub message: Message,
+    /// The text of it.
+    pub raw: &'a str,
+}
+
+/// Parses one line, without its CR LF.
+///
+/// # Errors
+/// [`ParseError`], the first fault found: framing, then checksum, then fields.
+pub fn parse(line: &[u8]) -> Result<Parsed<'_>, ParseError> {
+    match line.split_first() {
+        Some((&STX, rest)) => {
+            let content = checked(rest, ETX, "ETX")?;
+            Ok(Parsed { message: parse_gill(content)?, raw: text(content)? })
+        }
+        Some((b'$', rest)) => {
+            let content = checked(rest, b'*', "*")?;
+            Ok(Parsed { message: parse_nmea(content)?, raw: text(line)? })
+        }
+        _ => Err(ParseError::Start),
+    }
+}
+
+/// What stands before `end`, when the checksum after it agrees.
+fn checked<'a>(rest: &'a [u8], end: u8, name: &'static str) -> Result<&'a [u8], ParseError> {
+    let at = rest.iter().position(|byte| *byte == end).ok_or(ParseError::End { end: name })?;
+    let (content, digits) = (&rest[..at], &rest[at + 1..]);
+    let found = hex_byte(digits).ok_or(ParseError::ChecksumDigits { len: digits.len() })?;
+    let computed = checksum(content);
+    if found != computed {
+        return Err(ParseError::Checksum { found, computed });
+    }
+    Ok(content)
+}
+
+fn hex_byte(digits: &[u8]) -> Option<u8> {
+    let &[high, low] = digits else { return None };
+    let digit = |byte: u8| char::from(byte).to_digit(16);
+    u8::try_from(digit(high)? << 4 | digit(low)?).ok()
+}
+
+fn text(bytes: &[u8]) -> Result<&str, ParseError> {
+    std::str::from_utf8(bytes).map_err(|_| field_error("line", bytes, "ASCII"))
+}
+
+/// Parses what stands between STX and ETX: `Q,229,002.74,M,00,` or `Q,+000.05,+000.00,M,00,`.
+///
+/// # Errors
+/// [`ParseError::Fields`] or [`ParseError::Field`].
+pub(crate) fn parse_gill(content: &[u8]) -> Result<Message, ParseError> {
+    let [unit, second, third, units, status, b""] = fields::<6>(content)? else {
+        return Err(ParseError::Fields { found: 7, expected: 6 });
+    };
+    let units = parse_units(units)?;
+    let wind = if second.starts_with(b"+") || second.starts_with(b"-") {
+        Wind::Vector {
+            u: parse_component("U", second, units)?,
+            v: parse_component("V", third, units)?,
+        }
+    } else {
+        Wind::Polar { direction: parse_direction(second)?, speed: parse_speed(third, units)? }
+    };
+    if status.len() != 2 || !status.iter().all(u8::is_ascii_hexdigit) {
+        return Err(field_error("status", status, "two digits"));
+    }
+    Ok(Message { unit: Some(parse_unit(unit)?), wind, units, status: text(status)?.into() })
+}
+
+/// Parses what stands between `$` and `*`: `WIMWV,229,R,002.74,M,A`. Of the talker (`WI`) nothing is
+/// asked: instruments say `II` too.
+fn parse_nmea(content: &[u8]) -> Result<Message, ParseError> {
+    let [sentence, direction, reference, speed, units, status] = fields::<6>(content)?;
+    if sentence.len() != 5 || !sentence.ends_with(b"MWV") {
+        return Err(field_error("sentence", sentence, "a wind sentence, MWV"));
+    }
+    if reference != b"R" && reference != b"T" {
+        return Err(field_error("reference", reference, "R or T"));
+    }
+    let units = parse_units(units)?;
+    let wind =
+        Wind::Polar { direction: parse_direction(direction)?, speed: parse_speed(speed, units)? };
+    // Some firmware gives Gill's two digits here.
+    let known = matches!(status, b"A" | b"V")
+        || (status.len() == 2 && status.iter().all(u8::is_ascii_hexdigit));
+    if !known {
+        return Err(field_error("status", status, "A or V"));
+    }
+    Ok(Message { unit: None, wind, units, status: text(status)?.into() })
+}
+
+fn fields<const N: usize>(content: &[u8]) -> Result<[&[u8]; N], ParseError> {
+    let mut fields: [&[u8]; N] = [b""; N];
+    let mut found = 0;
+    for field in content.split(|byte| *byte == b',') {
+        if let Some(place) = fields.get_mut(found) {
+            *place = field;
+        }
+        found += 1;
+    }
+    if found != N {
+        return Err(ParseError::Fields { found, expected: N });
+    }
+    Ok(fields)
+}
+
+fn parse_unit(field: &[u8]) -> Result<UnitId, ParseError> {
+    let &[letter] = field else { return Err(field_error("unit", field, "one letter, A to Z")) };
+    UnitId::new(char::from(letter)).ok_or_else(|| field_error("unit", field, "one letter, A to Z"))
+}
+
+fn parse_units(field: &[u8]) -> Result<SpeedUnits, ParseError> {
+    let is = |units: &SpeedUnits| field == [units.letter() as u8];
+    let units = SpeedUnits::ALL.into_iter().find(is);
+    units.ok_or_else(|| field_error("unit of speed", field, "one of M N P K F"))
+}
+
+fn parse_direction(field: &[u8]) -> Result<Option<u16>, ParseError> {
+    if field.is_empty() {
+        return Ok(None);
+    }
+    let degrees = if field.len() == 3 { digits(field) } else { None };
+    match degrees.and_then(|degrees| u16::try_from(degrees).ok()) {
+        Some(degrees) if degrees < 360 => Ok(Some(degrees)),
+        _ => Err(field_error("direction", field, "empty or 000 to 359")),
+    }
+}
+
+fn parse_speed(field: &[u8], units: SpeedUnits) -> Result<Hundredths, ParseError> {
+    let speed = hundredths(field, units).ok_or_else(|| field_error("speed", field, "as 002.74"))?;
+    Ok(Hundredths::new(speed))
+}
+
+fn parse_component(
+    name: &'static str,
+    field: &[u8],
+    units: SpeedUnits,
+) -> Result<Hundredths, ParseError> {
+    let value = match field.split_first() {
+        Some((b'+', value)) => hundredths(value, units),
+        Some((b'-', value)) => hundredths(value, units).map(|value| -value),
+        _ => None,
+    };
+    value.map(Hundredths::new).ok_or_else(|| field_error(name, field, "as +002.74"))
+}
+
+/// `ddd.dd`. Feet per minute go up to 11,811 at the instrument's 60 m/s, so they may have 5 digits.
+fn hundredths(field: &[u8], units: SpeedUnits) -> Option<i32> {
+    let (rest, decimals) = field.split_last_chunk::<2>()?;
+    let (b'.', whole) = rest.split_last()? else { return None };
+    let digits_max = if units == SpeedUnits::FeetPerMinute { 5 } else { 3 };
+    if !(3..=digits_max).contains(&whole.len()) {
+        return None;
+    }
+    Some(digits(whole)? * 100 + digits(decimals)?)
+}
+
+/// Decimal digits and nothing else; at most 5 of them, so it cannot overflow.
+fn digits(field: &[u8]) -> Option<i32> {
+    field.iter().try_fold(0, |value: i32, byte| {
+        byte.is_ascii_digit().then(|| value * 10 + i32::from(byte - b'0'))
+    })
+}
+
+fn field_error(field: &'static str, bytes: &[u8], expected: &'static str) -> ParseError {
+    let text = bytes.iter().take(20).map(|byte| char::from(*byte)).collect();
+    ParseError::Field { field, text, expected }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,144 @@
+//! The source itself: a serial port and the clocks around a [`Session`].
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use anemone_hub::{Topic, UnixTime};
+use tokio::time::Instant;
+
+use super::Options;
+use super::session::{Output, Session, seconds};
+use crate::backoff::Backoff;
+use crate::serial::{Port, SerialError};
+use crate::status::{State, Status, publish};
+
+/// One read's worth: several lines at any speed a serial line has.
+const READ_BYTES: usize = 1024;
+
+/// Reads the instrument and publishes its measurements to `topic` and how it is doing to `status`
+/// (by convention the topic `NAME.status`). Never returns: whatever happens to the device, it is
+/// reported and tried again.
+///
+/// Runs on the calling task, in a tokio runtime with its IO and time drivers on; one current-thread
+/// runtime is enough.
+///
+/// # Cancel safety
+/// Dropping the future closes the device; nothing half is published.
+pub async fn run(options: Options, topic: Arc<Topic>, status: Arc<Topic>) -> Infallible {
+    let mut source = Source::new(options, topic, status);
+    loop {
+        let error = match Port::open(&source.options.path, source.options.baud) {
+            Ok(port) => source.serve(&port).await,
+            Err(error) => error,
+        };
+        let wait = source.backoff.next(fastrand::f64());
+        source.set(State::Lost, format!("{error}; trying again in {}", seconds(wait)));
+        source.pause(wait).await;
+    }
+}
+
+struct Source {
+    options: Options,
+    topic: Arc<Topic>,
+    status: Status,
+    backoff: Backoff,
+    started: Instant,
+}
+
+impl Source {
+    fn new(options: Options, topic: Arc<Topic>, status: Arc<Topic>) -> Self {
+        let detail = format!("opening {} at {} baud", options.path.display(), options.baud);
+        let name = topic.name().to_string();
+        Self {
+            status: Status::open(status, name, options.report_interval, detail, wall_clock()),
+            backoff: Backoff::new(options.retry_min, options.retry_max),
+            started: Instant::now(),
+            options,
+            topic,
+        }
+    }
+
+    /// Drives a session until the device is gone.
+    async fn serve(&mut self, port: &Port) -> SerialError {
+        let mut session = Session::begin(self.now(), self.options.clone());
+        let mut buffer = [0; READ_BYTES];
+        loop {
+            while let Some(output) = session.poll_output() {
+                self.output(output);
+            }
+            while let Some(bytes) = session.poll_transmit() {
+                match port.try_write(&bytes) {
+                    Ok(written) if written < bytes.len() => {
+                        // Whatever waits for an answer to it asks again.
+                        tracing::debug!("{written} of {} bytes sent", bytes.len());
+                    }
+                    Ok(_) => {}
+                    Err(error) => return error,
+                }
+            }
+            let wake_at = earliest(session.poll_timeout(), self.status.due());
+            tokio::select! {
+                read = port.read(&mut buffer) => match read {
+                    Ok(len) => {
+                        let t0 = wall_clock();
+                        session.receive(self.now(), t0, &buffer[..len]);
+                    }
+                    Err(error) => return error,
+                },
+                () = self.sleep_until(wake_at) => {}
+            }
+            session.handle_timeout(self.now());
+            self.status.tell_due(self.now(), wall_clock());
+        }
+    }
+
+    fn output(&mut self, output: Output) {
+        match output {
+            Output::Message(message, raw, t0) => {
+                if publish(&self.topic, t0, &message.event(&raw, t0)) {
+                    self.status.event();
+                }
+            }
+            Output::BadLine(fault) => self.status.bad_line(fault),
+            Output::State(state, detail) => {
+                if state == State::Live {
+                    self.backoff.reset();
+                }
+                self.set(state, detail);
+            }
+        }
+    }
+
+    /// Waits, and tells what is due meanwhile.
+    async fn pause(&mut self, wait: Duration) {
+        let until = self.now() + wait;
+        while self.now() < until {
+            self.sleep_until(earliest(Some(until), self.status.due())).await;
+            self.status.tell_due(self.now(), wall_clock());
+        }
+    }
+
+    fn set(&mut self, state: State, detail: String) {
+        self.status.set(self.now(), wall_clock(), state, detail);
+    }
+
+    fn now(&self) -> Duration {
+        self.started.elapsed()
+    }
+
+    async fn sleep_until(&self, at: Option<Duration>) {
+        match at {
+            Some(at) => tokio::time::sleep_until(self.started + at).await,
+            None => std::future::pending().await,
+        }
+    }
+}
+
+fn earliest(a: Option<Duration>, b: Option<Duration>) -> Option<Duration> {
+    a.into_iter().chain(b).min()
+}
+
+fn wall_clock() -> UnixTime {
+    SystemTime::now().into()
+}

@@ -1,0 +1,322 @@
+//! One session with an instrument, from the opening of its device on: bytes and time in; events,
+//! bytes to send and changes of state out.
+//!
+//! Owns what is done when: listening, configuring, polling, noticing silence. After each input,
+//! drain [`Session::poll_output`] and [`Session::poll_transmit`], then ask
+//! [`Session::poll_timeout`].
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use anemone_hub::UnixTime;
+
+use super::configure::{Dialogue, Outcome};
+use super::line::{Assembler, Line};
+use super::message::{Message, UnitId};
+use super::parse::{ParseError, parse};
+use super::{Mode, Options};
+use crate::status::State;
+
+/// Polar, continuous, 4 Hz. The unit of speed is left as its owner set it: each message says it.
+const CONTINUOUS_4_HZ: &[&str] = &["M2", "P3"];
+
+/// Polar, polled.
+const POLLED: &[&str] = &["M4"];
+
+/// What a session has to tell.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Output {
+    /// A measurement, its raw text and when its last byte was read.
+    Message(Message, String, UnixTime),
+    /// A line that is none, with its fault.
+    BadLine(String),
+    /// What the session is doing now.
+    State(State, String),
+}
+
+#[derive(Debug)]
+enum Task {
+    /// Only reading.
+    Listen,
+    /// Polled mode, before the first poll: is the instrument sending by itself?
+    Settle {
+        until: Duration,
+    },
+    Configure(Dialogue),
+    Poll(Poll),
+}
+
+#[derive(Debug)]
+struct Poll {
+    due: Duration,
+    answered: bool,
+}
+
+#[derive(Debug)]
+pub(crate) struct Session {
+    options: Options,
+    assembler: Assembler,
+    unit: UnitId,
+    task: Task,
+    state: State,
+    /// The last valid message, or the beginning.
+    heard_at: Duration,
+    /// Since then.
+    bad_lines: u64,
+    newest_fault: String,
+    /// Why the instrument is not set as asked.
+    trouble: Option<String>,
+    /// Before this, no other dialogue.
+    dialogue_at: Duration,
+    outputs: VecDeque<Output>,
+    transmit: VecDeque<Vec<u8>>,
+}
+
+impl Session {
+    /// Begins with a device that was just opened.
+    pub(crate) fn begin(now: Duration, options: Options) -> Self {
+        let mut session = Self {
+            assembler: Assembler::new(options.line_bytes_max),
+            unit: options.unit,
+            task: Task::Listen,
+            state: State::Opening,
+            heard_at: now,
+            bad_lines: 0,
+            newest_fault: String::new(),
+            trouble: None,
+            dialogue_at: now,
+            outputs: VecDeque::new(),
+            transmit: VecDeque::new(),
+            options,
+        };
+        match session.options.mode {
+            Mode::Listen => session.tell(),
+            Mode::Configure => session.configure(now, CONTINUOUS_4_HZ),
+            Mode::Polled => {
+                session.task = Task::Settle { until: now + session.options.unasked_wait };
+                session.tell();
+            }
+        }
+        session
+    }
+
+    /// Takes bytes read from the device. `t0` is the wall clock right after that read.
+    pub(crate) fn receive(&mut self, now: Duration, t0: UnixTime, bytes: &[u8]) {
+        for byte in bytes {
+            if let Some(line) = self.assembler.push(*byte) {
+                self.line(now, t0, &line);
+            }
+        }
+        if let Task::Configure(dialogue) = &mut self.task {
+            let outcome = dialogue.receive(now, bytes);
+            self.advance_dialogue(now, outcome);
+        }
+    }
+
+    fn line(&mut self, now: Duration, t0: UnixTime, line: &Line) {
+        let parsed = if line.overlong {
+            Err(ParseError::TooLong { bytes_max: self.options.line_bytes_max })
+        } else {
+            parse(&line.bytes)
+        };
+        match parsed {
+            Ok(parsed) => {
+                let (message, raw) = (parsed.message, parsed.raw.to_owned());
+                self.outputs.push_back(Output::Message(message, raw, t0));
+                self.heard(now);
+            }
+            // Devices are opened in the middle of a line as a rule.
+            Err(ParseError::Start) if line.first => {}
+            Err(_) if is_announcement(line) => {
+                tracing::debug!("the instrument says: {}", line.bytes.escape_ascii());
+            }
+            Err(fault) => {
+                self.bad_lines += 1;
+                self.newest_fault = format!("{fault}: \"{}\"", cut(&line.bytes));
+                self.outputs.push_back(Output::BadLine(self.newest_fault.clone()));
+            }
+        }
+    }
+
+    /// A valid message came in.
+    fn heard(&mut self, now: Duration) {
+        self.heard_at = now;
+        self.bad_lines = 0;
+        if self.state != State::Live {
+            self.state = State::Live;
+            self.tell();
+        }
+        match &mut self.task {
+            Task::Settle { .. } => self.configure(now, POLLED),
+            Task::Poll(poll) => poll.answered = true,
+            Task::Listen | Task::Configure(_) => {}
+        }
+    }
+
+    /// Does what is due.
+    pub(crate) fn handle_timeout(&mut self, now: Duration) {
+        match &mut self.task {
+            Task::Listen => {}
+            Task::Settle { until } if now >= *until => {
+                self.task = Task::Poll(Poll { due: now, answered: false });
+            }
+            Task::Settle { .. } => {}
+            Task::Configure(dialogue) => {
+                let outcome = dialogue.handle_timeout(now);
+                self.advance_dialogue(now, outcome);
+            }
+            Task::Poll(_) => {}
+        }
+        if self.state != State::Silent && now >= self.silent_at() {
+            self.state = State::Silent;
+            self.tell();
+        }
+        if now >= self.dialogue_at && self.wants_dialogue() {
+            let commands = if self.options.mode == Mode::Polled { POLLED } else { CONTINUOUS_4_HZ };
+            self.configure(now, commands);
+        }
+        self.poll_if_due(now);
+    }
+
+    fn poll_if_due(&mut self, now: Duration) {
+        let interval = self.options.poll_interval.max(Duration::from_millis(1));
+        let Task::Poll(poll) = &mut self.task else { return };
+        if now < poll.due {
+            return;
+        }
+        // Polling may have been disabled, or forgotten in a loss of power.
+        let letter = self.unit.byte();
+        let bytes = if poll.answered { vec![letter] } else { vec![b'?', letter] };
+        self.transmit.push_back(bytes);
+        poll.answered = false;
+        while poll.due <= now {
+            poll.due += interval * (1 + whole_times(now - poll.due, interval));
+        }
+    }
+
+    /// The instrument is not as asked, as far as can be told.
+    fn wants_dialogue(&self) -> bool {
+        let able = matches!(self.task, Task::Listen | Task::Poll(_));
+        let wanted = self.options.mode != Mode::Listen;
+        wanted && able && (self.state == State::Silent || self.trouble.is_some())
+    }
+
+    fn configure(&mut self, now: Duration, commands: &'static [&'static str]) {
+        let wait = self.options.answer_wait;
+        self.task = Task::Configure(Dialogue::begin(now, self.unit, commands, wait));
+        self.advance_dialogue(now, None);
+        self.tell();
+    }
+
+    fn advance_dialogue(&mut self, now: Duration, outcome: Option<Outcome>) {
+        let Task::Configure(dialogue) = &mut self.task else { return };
+        self.transmit.extend(std::iter::from_fn(|| dialogue.poll_transmit()));
+        let Some(outcome) = outcome else { return };
+        self.trouble = match outcome {
+            Outcome::Done(unit) => {
+                self.unit = unit;
+                None
+            }
+            Outcome::NoAnswer => Some(
+                "the instrument does not answer commands (is the line towards it connected?)"
+                    .to_owned(),
+            ),
+            Outcome::Refused(command) => Some(format!("the instrument does not accept {command}")),
+        };
+        self.dialogue_at = now + self.options.configure_retry;
+        self.task = match self.options.mode {
+            Mode::Polled => Task::Poll(Poll { due: now, answered: false }),
+            Mode::Listen | Mode::Configure => Task::Listen,
+        };
+        self.tell();
+    }
+
+    /// Says what the state is, in a sentence.
+    fn tell(&mut self) {
+        let path = self.options.path.display();
+        let mut detail = match self.state {
+            State::Live => format!("receiving from {path}"),
+            State::Silent if self.bad_lines > 0 => format!(
+                "nothing but bad lines from {path}, {} so far, the newest: {} (is it {} baud?)",
+                self.bad_lines, self.newest_fault, self.options.baud
+            ),
+            State::Silent => {
+                let silence = seconds(self.options.silence_max);
+                format!("{path} is open, and no valid message came for {silence}")
+            }
+            State::Opening | State::Lost => {
+                format!("{path} is open, waiting for the first message")
+            }
+        };
+        if matches!(self.task, Task::Configure(_)) {
+            detail += "; configuring the instrument";
+        } else if let Some(trouble) = &self.trouble {
+            detail += &format!(
+                "; not configured: {trouble}; trying again in {}",
+                seconds(self.options.configure_retry)
+            );
+        } else if self.unit != self.options.unit {
+            detail += &format!("; its identifier is {}, not {}", self.unit, self.options.unit);
+        }
+        self.outputs.push_back(Output::State(self.state, detail));
+    }
+
+    pub(crate) fn poll_output(&mut self) -> Option<Output> {
+        self.outputs.pop_front()
+    }
+
+    pub(crate) fn poll_transmit(&mut self) -> Option<Vec<u8>> {
+        self.transmit.pop_front()
+    }
+
+    /// When [`Session::handle_timeout`] is to be called, if nothing comes in before.
+    pub(crate) fn poll_timeout(&self) -> Option<Duration> {
+        let task = match &self.task {
+            Task::Listen => None,
+            Task::Settle { until } => Some(*until),
+            Task::Configure(dialogue) => Some(dialogue.deadline()),
+            Task::Poll(poll) => Some(poll.due),
+        };
+        let silence = (self.state != State::Silent).then(|| self.silent_at());
+        let dialogue = self.wants_dialogue().then_some(self.dialogue_at);
+        task.into_iter().chain(silence).chain(dialogue).min()
+    }
+
+    fn silent_at(&self) -> Duration {
+        self.heard_at + self.options.silence_max
+    }
+}
+
+/// Text the instrument says of itself: at power-up, in configuration mode. A damaged measurement
+/// is not taken for it: one without its end has its beginning, one without its beginning has its
+/// end or commas.
+fn is_announcement(line: &Line) -> bool {
+    let text = |byte: &u8| (b' '..=b'~').contains(byte) && *byte != b',';
+    !line.overlong && !line.bytes.starts_with(b"$") && line.bytes.iter().all(text)
+}
+
+/// The line for people: escaped, and cut to 60 characters.
+fn cut(bytes: &[u8]) -> String {
+    let mut text: String = bytes.escape_ascii().take(61).map(char::from).collect();
+    if text.len() > 60 {
+        text.truncate(60);
+        text.push('…');
+    }
+    text
+}
+
+/// `250 ms`, `3 s`.
+pub(crate) fn seconds(duration: Duration) -> String {
+    if duration < Duration::from_secs(1) {
+        return format!("{} ms", duration.as_millis());
+    }
+    let tenths = (duration.as_secs_f64() * 10.0).round() / 10.0;
+    format!("{tenths} s")
+}
+
+fn whole_times(duration: Duration, interval: Duration) -> u32 {
+    u32::try_from(duration.as_nanos() / interval.as_nanos().max(1)).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests;
