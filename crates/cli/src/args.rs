@@ -1,0 +1,173 @@
+//! The command line.
+
+use std::net::SocketAddr;
+use std::num::NonZero;
+use std::path::PathBuf;
+
+use anemone_server::AllowedOrigin;
+use anemone_sources::windsonic::UnitId;
+use anemone_sources::windsonic::emulate::{Format, Rate};
+use clap::{Parser, Subcommand, ValueEnum};
+
+/// Puts any data stream on the web over every web transport, from one handler, at one URL.
+#[derive(Debug, Parser)]
+#[command(version, arg_required_else_help = true)]
+pub(crate) struct Args {
+    /// Log what happens on each connection, too
+    #[arg(long, short, global = true)]
+    pub(crate) verbose: bool,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Serve a wind sensor and this machine's load, with a page that shows them live
+    Serve(Box<Serve>),
+    /// Emulate a Gill WindSonic anemometer on a pseudo-terminal
+    Windsonic(Windsonic),
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Serve {
+    /// Address to listen on; port 0 takes a free one
+    #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:8080")]
+    pub(crate) listen: SocketAddr,
+
+    /// Read an emulated WindSonic that this command starts itself
+    #[arg(long, conflicts_with_all = ["serial", "baud", "polled"])]
+    pub(crate) demo: bool,
+
+    /// Read the WindSonic on this serial device, as /dev/ttyUSB0
+    #[arg(long, value_name = "DEVICE")]
+    pub(crate) serial: Option<PathBuf>,
+
+    /// Speed of the serial line, in bits per second
+    #[arg(long, value_name = "RATE", default_value_t = 9600, requires = "serial")]
+    pub(crate) baud: u32,
+
+    /// The instrument's unit identifier, A to Z
+    #[arg(long, value_name = "LETTER", default_value_t)]
+    pub(crate) unit: UnitId,
+
+    /// First put the instrument into continuous mode, polar, 4 messages a second
+    #[arg(long, requires = "serial", conflicts_with = "polled")]
+    pub(crate) configure: bool,
+
+    /// Ask the instrument for each message instead of listening, 4 times a second
+    #[arg(long, requires = "serial")]
+    pub(crate) polled: bool,
+
+    /// Let pages of this origin read, too: SCHEME://HOST[:PORT], or * for any; may be repeated
+    #[arg(long = "allow-origin", value_name = "ORIGIN")]
+    pub(crate) allowed_origins: Vec<AllowedOrigin>,
+
+    /// Threads that serve connections [default: one for each processor]
+    #[arg(long, value_name = "N")]
+    pub(crate) threads: Option<NonZero<usize>>,
+
+    /// Most connections at once
+    #[arg(long, value_name = "N", default_value_t = NonZero::new(10_000).unwrap_or(NonZero::<usize>::MIN))]
+    pub(crate) connections_max: NonZero<usize>,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Windsonic {
+    /// Make this symbolic link to the pseudo-terminal, as a name that stays the same
+    #[arg(long, value_name = "PATH")]
+    pub(crate) link: Option<PathBuf>,
+
+    /// Messages a second when switched on: 1, 2 or 4
+    #[arg(long, value_name = "HZ", default_value = "1", value_parser = rate)]
+    pub(crate) rate: Rate,
+
+    /// What it sends when switched on
+    #[arg(long, value_enum, default_value_t = Mode::Polar)]
+    pub(crate) mode: Mode,
+
+    /// Unit identifier, A to Z
+    #[arg(long, value_name = "LETTER", default_value_t)]
+    pub(crate) unit: UnitId,
+
+    /// What the wind and the noise are drawn from; the same seed gives the same
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) seed: u64,
+
+    /// Send the lines of this recording, over and over, instead of a model's wind
+    #[arg(long, value_name = "FILE")]
+    pub(crate) replay: Option<PathBuf>,
+
+    /// Damage a message on purpose with this probability, 0 to 1
+    #[arg(long, value_name = "P", default_value_t = 0.0, value_parser = probability)]
+    pub(crate) noise: f64,
+}
+
+/// What the emulated instrument sends (its settings M1 to M5).
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum Mode {
+    /// Direction and speed, by itself (M2)
+    Polar,
+    /// Speeds along two axes, by itself (M1)
+    Uv,
+    /// Direction and speed, when asked (M4)
+    PolarPolled,
+    /// Speeds along two axes, when asked (M3)
+    UvPolled,
+    /// NMEA 0183 sentences, by itself (M5)
+    Nmea,
+}
+
+impl From<Mode> for Format {
+    fn from(mode: Mode) -> Self {
+        match mode {
+            Mode::Polar => Self::PolarContinuous,
+            Mode::Uv => Self::UvContinuous,
+            Mode::PolarPolled => Self::PolarPolled,
+            Mode::UvPolled => Self::UvPolled,
+            Mode::Nmea => Self::Nmea,
+        }
+    }
+}
+
+fn rate(text: &str) -> Result<Rate, String> {
+    text.parse()
+        .ok()
+        .and_then(Rate::from_hz)
+        .ok_or_else(|| "the instrument has 1, 2 and 4 Hz".to_owned())
+}
+
+fn probability(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(p) if (0.0..=1.0).contains(&p) => Ok(p),
+        _ => Err("a probability is a number from 0 to 1".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Args::command().debug_assert();
+    }
+
+    #[test]
+    fn bad_values_are_told_what_is_allowed() {
+        for (args, part) in [
+            ("windsonic --rate 3", "1, 2 and 4 Hz"),
+            ("windsonic --noise 1.5", "0 to 1"),
+            ("windsonic --unit q7", "A to Z"),
+            ("serve --allow-origin nonsense", "SCHEME://HOST"),
+            ("serve --demo --serial x", "cannot be used with"),
+            ("serve --polled", "--serial"),
+            ("serve --threads 0", "zero"),
+        ] {
+            let error = Args::try_parse_from(["anemone"].into_iter().chain(args.split(' ')));
+            let error = error.expect_err(args).to_string();
+            assert!(error.contains(part), "{args}: {error}");
+        }
+    }
+}

@@ -1,0 +1,34 @@
+//! `anemone windsonic`: the instrument for those who have none.
+
+use anemone_sources::windsonic::emulate::{Emulator, Options, Settings};
+use anyhow::Context;
+
+use super::{announce, asked_to_end, runtime};
+use crate::args;
+
+pub(crate) fn run(args: args::Windsonic) -> anyhow::Result<()> {
+    let settings = Settings {
+        unit: args.unit,
+        rate: args.rate,
+        format: args.mode.into(),
+        ..Settings::default()
+    };
+    let options = Options {
+        settings,
+        seed: args.seed,
+        replay: args.replay,
+        noise: args.noise,
+        link: args.link,
+    };
+    let emulator = Emulator::open(options).context("cannot emulate an instrument")?;
+    announce(&emulator.path().display().to_string())?;
+    if let Some(link) = emulator.link() {
+        tracing::info!("also at {}", link.display());
+    }
+    runtime()?.block_on(async {
+        tokio::select! {
+            ended = emulator.run() => match ended.context("the pseudo-terminal failed")? {},
+            asked = asked_to_end() => asked,
+        }
+    })
+}

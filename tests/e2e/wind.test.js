@@ -1,0 +1,247 @@
+/**
+ * The wind page in a real browser, on the real server, with an emulated sensor on a pseudo-terminal.
+ *
+ * Needs the `anemone` binary (`ANEMONE_BIN`, default `target/debug/anemone`) and Chromium
+ * (`CHROMIUM`, default `/usr/bin/chromium`). Waits on conditions, never for a fixed time.
+ */
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync } from "node:fs";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { after, before, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { chromium } from "playwright-core";
+
+const BIN = resolve(process.env.ANEMONE_BIN ?? "target/debug/anemone");
+const CHROMIUM = process.env.CHROMIUM ?? "/usr/bin/chromium";
+const CHROMIUM_ARGS = [
+  "--no-sandbox",
+  "--disable-gpu",
+  "--disable-quic",
+  "--no-first-run",
+  "--disable-background-networking",
+  "--disable-component-update",
+  "--disable-sync",
+];
+const PANES = ["websocket", "long-polling", "polling"];
+const PATIENCE_MS = 45_000;
+const STEP_MS_MAX = 180_000;
+const NEW_MESSAGES = 8;
+
+/** @typedef {{ process: import("node:child_process").ChildProcess, output: string[] }} Program */
+
+/** @type {string} */ let folder;
+/** @type {Program} */ let emulator;
+/** @type {Program} */ let server;
+/** @type {string} */ let origin;
+/** @type {import("playwright-core").Browser} */ let browser;
+/** @type {import("playwright-core").Page} */ let page;
+/** @type {string[]} */ const browserSays = [];
+/** @type {string[]} */ const faults = [];
+
+// --- programs ---
+
+/**
+ * @param {string} name
+ * @param {string[]} args
+ * @returns {Program}
+ */
+function start(name, args) {
+  const child = spawn(BIN, args, { stdio: ["ignore", "pipe", "pipe"] });
+  /** @type {string[]} */
+  const output = [];
+  child.on("error", (error) => output.push(`${name}: ${error.message}\n`));
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.setEncoding("utf8");
+    stream.on("data", (text) => output.push(text));
+  }
+  return { process: child, output };
+}
+
+/** @param {Program | undefined} program */
+async function kill(program) {
+  if (!program || program.process.exitCode !== null || program.process.signalCode !== null) return;
+  const gone = once(program.process, "exit");
+  program.process.kill("SIGKILL");
+  await gone;
+}
+
+/**
+ * @param {string} what
+ * @param {() => boolean | Promise<boolean>} condition
+ */
+async function until(what, condition) {
+  const end = Date.now() + PATIENCE_MS;
+  while (!(await condition())) {
+    if (Date.now() > end) throw new Error(`waited ${PATIENCE_MS / 1000} s for ${what}`);
+    await sleep(50);
+  }
+}
+
+async function startEmulator() {
+  const link = join(folder, "wind");
+  emulator = start("emulator", ["windsonic", "--link", link]);
+  const { process: child, output } = emulator;
+  await until("the emulator's link", () => {
+    if (child.exitCode !== null) throw new Error(`the emulator ended:\n${output.join("")}`);
+    return existsSync(link);
+  });
+}
+
+/** @param {string} listen */
+async function startServer(listen) {
+  server = start("server", ["serve", "--listen", listen, "--serial", join(folder, "wind"), "--configure"]);
+  const { process: child, output } = server;
+  const address = () => /listening on (http:\/\/[^\s/]+)/.exec(output.join(""))?.[1];
+  await until("the server to listen", () => {
+    if (child.exitCode !== null) throw new Error(`the server ended:\n${output.join("")}`);
+    return address() !== undefined;
+  });
+  return String(address());
+}
+
+// --- the page ---
+
+/** @param {string} phrase */
+async function sensorSays(phrase) {
+  await until(`"${phrase}" on the page`, async () => (await page.textContent("#sensor-status")) === phrase);
+}
+
+/** How many messages each pane shows. */
+async function counts() {
+  return await page.evaluate(
+    (names) =>
+      names.map((name) => {
+        const text = document.querySelector(`#pane-${name} [data-field="messages"]`)?.textContent ?? "";
+        return Number(text.replaceAll(",", ""));
+      }),
+    PANES,
+  );
+}
+
+/** Each pane gets new messages, is connected and shows a latency. */
+async function panesAdvance() {
+  const begin = await counts();
+  await until(`${NEW_MESSAGES} new messages in each pane (from ${begin})`, async () => {
+    const now = await counts();
+    return now.every((count, index) => count >= Number(begin[index]) + NEW_MESSAGES);
+  });
+  for (const name of PANES) {
+    await until(`${name} to be connected and measured`, async () => {
+      const state = (await page.textContent(`#pane-${name} [data-field="state"]`)) ?? "";
+      const latency = (await page.textContent(`#pane-${name} [data-field="latency"]`)) ?? "";
+      return state.startsWith("connected") && /^-?[\d.]+ ms$/.test(latency);
+    });
+  }
+}
+
+function pixels() {
+  return page.evaluate(() => /** @type {HTMLCanvasElement} */ (document.querySelector("#dial")).toDataURL());
+}
+
+function direction() {
+  return page.evaluate(() => /** @type {HTMLElement} */ (document.querySelector("#dial")).dataset.direction ?? "");
+}
+
+async function wasNotReloaded() {
+  assert.equal(await page.evaluate(() => Reflect.get(window, "notReloaded")), true, "the page was reloaded");
+}
+
+/**
+ * A step of the story; when it fails, says what everyone saw.
+ * @param {string} name
+ * @param {() => Promise<void>} body
+ */
+function step(name, body) {
+  test(name, { timeout: STEP_MS_MAX }, async () => {
+    try {
+      await body();
+      assert.deepEqual(faults, [], "scripts failed on the page");
+    } catch (error) {
+      const text = await page?.evaluate(() => document.body.innerText).catch(() => "(the page is gone)");
+      console.error(`--- page ---\n${text}\n--- browser ---\n${browserSays.slice(-30).join("\n")}`);
+      console.error(`--- server ---\n${server?.output.join("")}\n--- emulator ---\n${emulator?.output.join("")}`);
+      throw error;
+    }
+  });
+}
+
+before(async () => {
+  assert.ok(existsSync(BIN), `there is no ${BIN}: build it, or set ANEMONE_BIN`);
+  folder = await mkdtemp(join(tmpdir(), "anemone-wind-"));
+  await startEmulator();
+  origin = await startServer("127.0.0.1:0");
+  browser = await chromium.launch({ executablePath: CHROMIUM, args: CHROMIUM_ARGS });
+  page = await browser.newPage();
+  page.on("console", (message) => browserSays.push(`${message.type()}: ${message.text()}`));
+  page.on("pageerror", (error) => faults.push(String(error.stack ?? error)));
+  await page.goto(origin);
+  await page.evaluate(() => Reflect.set(window, "notReloaded", true));
+});
+
+after(async () => {
+  await browser?.close();
+  await kill(server);
+  await kill(emulator);
+  if (folder) await rm(folder, { recursive: true, force: true });
+});
+
+step("the sensor is live and all three panes advance", async () => {
+  await sensorSays("sensor live");
+  await panesAdvance();
+});
+
+step("the dial moves", async () => {
+  await until("a direction", async () => (await direction()) !== "");
+  const [directionBefore, pixelsBefore] = [await direction(), await pixels()];
+  await until("another direction", async () => (await direction()) !== directionBefore);
+  await until("another picture", async () => (await pixels()) !== pixelsBefore);
+});
+
+step("no event is lost or doubled, and bytes are told", async () => {
+  for (const name of PANES) {
+    assert.match((await page.textContent(`#pane-${name} [data-field="gaps"]`)) ?? "", /^none(, \d+ caught up)?$/);
+    assert.match((await page.textContent(`#pane-${name} [data-field="bytes"]`)) ?? "", /^[\d.]+ k?B$/);
+  }
+});
+
+step("the machine's load is shown", async () => {
+  await until("each core's load", async () => (await page.locator("#cores li").count()) > 0);
+  await until("the memory", async () => / of /.test((await page.textContent('#host [data-field="memory"]')) ?? ""));
+});
+
+step("a killed sensor is told, and the panes stay connected", async () => {
+  await kill(emulator);
+  await sensorSays("sensor lost");
+  for (const name of PANES) {
+    assert.match((await page.textContent(`#pane-${name} [data-field="state"]`)) ?? "", /^connected/);
+  }
+});
+
+step("the sensor's return is told without a reload", async () => {
+  await startEmulator();
+  await sensorSays("sensor live");
+  await panesAdvance();
+  await wasNotReloaded();
+});
+
+step("a server that goes is told", async () => {
+  await kill(server);
+  await sensorSays("server not reached");
+  for (const name of PANES) {
+    await until(`${name} to say that it is not connected`, async () => {
+      const state = (await page.textContent(`#pane-${name} [data-field="state"]`)) ?? "";
+      return /^(reconnecting|connecting)/.test(state);
+    });
+  }
+});
+
+step("everything comes back by itself when the server does", async () => {
+  assert.equal(await startServer(new URL(origin).host), origin);
+  await sensorSays("sensor live");
+  await panesAdvance();
+  await wasNotReloaded();
+});

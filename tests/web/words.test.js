@@ -1,0 +1,93 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { niceScale } from "../../web/wind/scale.js";
+import { judge, sensorStatusOf } from "../../web/wind/sensor.js";
+import { beaufort, compassPoint, faultInWords, formatBytes, formatDuration, formatMs, normal, shortestTurn, stateInWords, windInWords } from "../../web/wind/words.js";
+import { windOf } from "../../web/wind/wind.js";
+
+test("the compass has 16 points and closes", () => {
+  /** @type {[number, string][]} */
+  const cases = [[0, "N"], [11, "N"], [12, "NNE"], [90, "E"], [229, "SW"], [348, "NNW"], [349, "N"], [360, "N"]];
+  for (const [degrees, point] of cases) assert.equal(compassPoint(degrees), point, String(degrees));
+});
+
+test("a needle turns the short way round", () => {
+  assert.equal(shortestTurn(350, 10), 20);
+  assert.equal(shortestTurn(10, 350), -20);
+  assert.equal(shortestTurn(0, 180), 180);
+  assert.equal(normal(-10), 350);
+  for (let from = 0; from < 360; from += 7) {
+    for (let to = 0; to < 360; to += 11) {
+      const turn = shortestTurn(from, to);
+      assert.ok(Math.abs(turn) <= 180);
+      assert.equal(normal(from + turn), to);
+    }
+  }
+});
+
+test("Beaufort begins each force at its lower bound", () => {
+  /** @type {[number, number][]} */
+  const cases = [[0, 0], [0.29, 0], [0.3, 1], [1.59, 1], [1.6, 2], [3.4, 3], [5.5, 4], [8, 5], [10.8, 6], [13.9, 7], [17.2, 8], [20.8, 9], [24.5, 10], [28.5, 11], [32.7, 12], [60, 12]];
+  for (const [mps, force] of cases) assert.equal(beaufort(mps, "m/s")?.force, force, `${mps} m/s`);
+});
+
+test("Beaufort knows the instrument's units, and no others", () => {
+  assert.equal(beaufort(20, "knots")?.force, 5);
+  assert.equal(beaufort(20, "km/h")?.force, 4);
+  assert.equal(beaufort(20, "mph")?.force, 5);
+  assert.equal(beaufort(2000, "ft/min")?.force, 5);
+  assert.equal(beaufort(20, "furlongs"), null);
+});
+
+test("wind is said in words", () => {
+  const wind = { unit: "Q", direction: 229, speed: 2.74, units: "m/s", status: "00", t0: 0 };
+  assert.equal(windInWords(wind), "SW 229°, 2.74 m/s, light breeze (Beaufort 2)");
+  assert.equal(windInWords({ ...wind, direction: null, speed: 0.03 }), "no direction, 0.03 m/s, calm (Beaufort 0)");
+});
+
+test("a measurement without t0 has its event's time, and anything else is none", () => {
+  const event = { position: "a-1", time: 7, received: 8 };
+  assert.equal(windOf({ ...event, data: { speed: 1, direction: null } })?.t0, 7);
+  assert.equal(windOf({ ...event, data: { speed: 1, t0: 5 } })?.t0, 5);
+  for (const data of [null, 3, "x", {}, { speed: "1" }]) assert.equal(windOf({ ...event, data }), null);
+});
+
+test("faults have names; 00 is none", () => {
+  assert.equal(faultInWords("00"), null);
+  assert.equal(faultInWords("04"), "both axes failed");
+  assert.equal(faultInWords("77"), "status 77");
+});
+
+test("amounts keep their width", () => {
+  assert.deepEqual([0, 999, 1000, 12_345, 999_900, 25e9].map(formatBytes), ["0 B", "999 B", "1.00 kB", "12.3 kB", "1.00 MB", "25.0 GB"]);
+  assert.deepEqual([3.123, 41.31, 151.3, -0.5].map(formatMs), ["3.12", "41.3", "151", "-0.50"]);
+  assert.deepEqual([900, 59_000, 192_000, 7_500_000].map(formatDuration), ["0 s", "59 s", "3 min 12 s", "2 h 5 min"]);
+});
+
+test("a connection's state is said in words", () => {
+  assert.equal(stateInWords({ kind: "connected", since: 0 }, 8000), "connected for 8 s");
+  const waiting = { kind: /** @type {const} */ ("waiting"), until: 2000, reason: "the server does not answer", status: null };
+  assert.equal(stateInWords(waiting, 500), "reconnecting in 2 s: the server does not answer");
+  assert.equal(stateInWords(waiting, 2000), "reconnecting now: the server does not answer");
+  assert.equal(stateInWords({ ...waiting, status: 503 }, 500), "trying again in 2 s: the server does not answer");
+});
+
+test("the sensor's state is what its topic last said, unless the topic cannot be read", () => {
+  const lost = sensorStatusOf({ state: "lost", detail: "line closed", since: 5, events: 1, bad_lines: 0 });
+  const connected = { kind: /** @type {const} */ ("connected"), since: 0 };
+  assert.equal(judge(lost, connected).phrase, "sensor lost");
+  assert.equal(judge(lost, { kind: "connecting" }).phrase, "sensor lost");
+  assert.equal(judge(null, { kind: "connecting" }).phrase, "connecting");
+  /** @param {number | null} status */
+  const waiting = (status) => ({ kind: /** @type {const} */ ("waiting"), until: 0, reason: "why", status });
+  assert.deepEqual([judge(lost, waiting(404)).phrase, judge(lost, waiting(404)).notice], ["no sensor", "no sensor"]);
+  assert.deepEqual([judge(lost, waiting(null)).phrase, judge(lost, waiting(null)).notice], ["server not reached", "no server"]);
+  assert.equal(sensorStatusOf({ state: "dancing" }), null);
+});
+
+test("the chart's scale is round, and comes down only with room to spare", () => {
+  assert.equal(niceScale(0, 0), 2);
+  assert.equal(niceScale(3.9, 0), 8);
+  assert.equal(niceScale(3.5, 8), 8);
+  assert.equal(niceScale(2.5, 8), 4);
+});

@@ -1,0 +1,63 @@
+/** Canvases that are sharp on any screen, follow their box, and take their colours from the style sheet. */
+
+/**
+ * Calls `draw` with a context scaled to CSS pixels, now, whenever the box changes, and when asked.
+ * @param {HTMLCanvasElement} canvas
+ * @param {(context: CanvasRenderingContext2D, width: number, height: number) => void} draw
+ * @returns {() => void} asks for a redraw in the next frame
+ */
+export function fitted(canvas, draw) {
+  const context = canvas.getContext("2d");
+  if (!context) return () => {};
+  let asked = false;
+  const paint = () => {
+    asked = false;
+    const ratio = globalThis.devicePixelRatio || 1;
+    const { clientWidth: width, clientHeight: height } = canvas;
+    if (width === 0 || height === 0) return;
+    const [pixelsWide, pixelsHigh] = [Math.round(width * ratio), Math.round(height * ratio)];
+    if (canvas.width !== pixelsWide || canvas.height !== pixelsHigh) {
+      canvas.width = pixelsWide;
+      canvas.height = pixelsHigh;
+    }
+    context.setTransform(pixelsWide / width, 0, 0, pixelsHigh / height, 0, 0);
+    context.clearRect(0, 0, width, height);
+    draw(context, width, height);
+  };
+  const ask = () => {
+    if (asked) return;
+    asked = true;
+    requestAnimationFrame(paint);
+  };
+  new ResizeObserver(ask).observe(canvas);
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", ask);
+  ask();
+  return ask;
+}
+
+/** @type {Map<string, string>} */
+const colours = new Map();
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => colours.clear());
+
+/**
+ * A custom property of the style sheet, for instance `colour("ink")`.
+ * @param {string} name
+ */
+export function colour(name) {
+  let value = colours.get(name);
+  if (value === undefined) {
+    value = getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
+    colours.set(name, value);
+  }
+  return value;
+}
+
+/**
+ * @param {number} px
+ * @param {string} [weight]
+ */
+export function font(px, weight = "400") {
+  return `${weight} ${px}px ${colour("font")}`;
+}
+
+export const reducedMotion = matchMedia("(prefers-reduced-motion: reduce)");

@@ -1,0 +1,249 @@
+/**
+ * The wind page: shows what the worker measures, the sensor's state and the machine's load.
+ *
+ * Values arrive at any time; drawing happens a little later, once for all of them. The measuring
+ * itself is the worker's, and nothing here can delay it.
+ */
+import * as longPoll from "../transport/long-poll.js";
+import * as websocket from "../transport/websocket.js";
+import { browser } from "../transport/environment.js";
+import { parsePosition } from "../transport/sequence.js";
+import { Chart } from "./chart.js";
+import { showCommands } from "./commands.js";
+import { Dial } from "./dial.js";
+import { find, setText } from "./element.js";
+import { HostPanel } from "./host.js";
+import { Pane } from "./pane.js";
+import { PANES } from "./panes.js";
+import { Reading } from "./reading.js";
+import { niceMs } from "./scale.js";
+import { judge, sensorStatusOf } from "./sensor.js";
+import { windOf } from "./wind.js";
+import { faultInWords, formatDuration, formatMs, windInWords } from "./words.js";
+
+/** @typedef {import("./panes.js").PaneName} PaneName */
+/** @typedef {import("./figures.js").Snapshot} Snapshot */
+
+const REDRAW_EVERY_MS = 250;
+const STALE_MS = 3000;
+const SUMMARY_EVERY_MS = 2000;
+const STATUS_WAIT_SECONDS = 25;
+
+/** @param {string} selector */
+const element = (selector) => find(document, selector, HTMLElement);
+/** @param {string} selector */
+const template = (selector) => find(document, selector, HTMLTemplateElement);
+
+/** @type {{ offset: number, bound: number } | null} */
+let clock = null;
+const serverNow = () => browser.now() + (clock?.offset ?? 0);
+
+const dial = new Dial(find(document, "#dial", HTMLCanvasElement));
+const chart = new Chart(find(document, "#chart", HTMLCanvasElement), serverNow);
+const host = new HostPanel(element("#host"));
+/** @type {Map<PaneName, Pane>} */
+const panes = new Map(PANES.map((about) => [about.name, new Pane(element("#panes"), template("#pane"), about)]));
+showCommands(element("#commands"), template("#command"), location.origin);
+
+// --- wind: whichever transport is first moves the dial ---
+
+/** @type {{ epoch: string, offset: number } | null} */
+let newest = null;
+let lastWindAt = -Infinity;
+/** @type {import("./wind.js").Wind | null} */
+let wind = null;
+
+/**
+ * @param {import("../transport/types.js").TopicEvent} event
+ * @param {"history" | "live"} kind
+ */
+function takeWind(event, kind) {
+  const measured = windOf(event);
+  const position = parsePosition(event.position);
+  if (!measured || !position) return null;
+  const known = newest !== null && newest.epoch === position.epoch && position.offset <= newest.offset;
+  if (!known) {
+    newest = position;
+    wind = measured;
+    chart.add(measured);
+    const age = clock === null ? 0 : event.received + clock.offset - measured.t0;
+    if (kind === "live" && age < STALE_MS) lastWindAt = performance.now();
+    dial.show(measured);
+    if (kind === "live") showReadout();
+  }
+  return measured;
+}
+
+function showReadout() {
+  if (!wind) return;
+  setText(element("#readout"), windInWords(wind));
+  const fault = faultInWords(wind.status);
+  setText(element("#fault"), fault === null ? "" : `The instrument reports: ${fault}.`);
+}
+
+// --- the worker ---
+
+const worker = new Worker(new URL("./worker.js", import.meta.url), { type: "module" });
+/** @param {import("./worker.js").ToWorker} order */
+const tell = (order) => worker.postMessage(order);
+
+worker.addEventListener("message", (/** @type {MessageEvent<import("./worker.js").FromWorker>} */ { data: message }) => {
+  switch (message.type) {
+    case "history":
+      for (const event of message.events) takeWind(event, "history");
+      showReadout();
+      return;
+    case "event": {
+      const measured = takeWind(message.event, "live");
+      if (measured) panes.get(message.pane)?.showWind(measured);
+      return;
+    }
+    case "state":
+      takeState(message.pane, message.state);
+      return;
+    case "figures":
+      showFigures(message.panes);
+      return;
+    case "clock":
+      clock = message;
+      showClock(message);
+  }
+});
+worker.addEventListener("error", () => {
+  setText(element("#announcer"), "The measuring script did not load. Reload the page to try again.");
+  element("#announcer").classList.remove("unseen");
+});
+
+/**
+ * @param {PaneName} name
+ * @param {import("../transport/types.js").State} state
+ */
+function takeState(name, state) {
+  const pane = panes.get(name);
+  if (!pane) return;
+  announce(name, pane.state, state);
+  pane.state = state;
+  pane.showState(browser.now());
+}
+
+/**
+ * Tells those who listen to the page when a connection comes or goes, and nothing in between.
+ * @param {PaneName} name
+ * @param {import("../transport/types.js").State} before
+ * @param {import("../transport/types.js").State} after
+ */
+function announce(name, before, after) {
+  const title = PANES.find((about) => about.name === name)?.title;
+  if (after.kind === "connected") setText(element("#announcer"), `${title}: connected`);
+  if (after.kind === "waiting" && before.kind === "connected") setText(element("#announcer"), `${title}: ${after.reason}`);
+}
+
+/** @param {Record<PaneName, Snapshot>} figures */
+function showFigures(figures) {
+  const all = PANES.map(({ name }) => figures[name]);
+  const scaleMs = niceMs(Math.max(...all.map(({ latency }) => (latency ? latency.mean + latency.deviation : 0))));
+  const sparkMs = niceMs(Math.max(...all.flatMap(({ recent }) => recent), 0));
+  const socketMean = figures.websocket.latency?.mean ?? null;
+  for (const { name } of PANES) {
+    panes.get(name)?.showFigures(figures[name], { scaleMs, sparkMs, clockBound: clock?.bound ?? null, socketMean });
+  }
+  setText(element("#bar-scale"), `${scaleMs} ms`);
+  setText(element("#spark-scale"), `${sparkMs} ms`);
+}
+
+/** @param {{ offset: number, bound: number, driftPerMinute: number | null }} estimate */
+function showClock({ offset, bound, driftPerMinute }) {
+  const ahead = `${formatMs(Math.abs(offset))} ms ${offset < 0 ? "behind" : "ahead of"} this device's`;
+  const drift =
+    driftPerMinute === null
+      ? ""
+      : `, drifting ${driftPerMinute < 0 ? "−" : ""}${formatMs(Math.abs(driftPerMinute))} ms a minute`;
+  setText(element("#clock"), `Server's clock: ${ahead}, ±${formatMs(bound)} ms${drift}.`);
+}
+
+// --- the sensor's state, over long polling: plain HTTP passes everywhere ---
+
+/** @type {import("./sensor.js").SensorStatus | null} */
+let sensorStatus = null;
+/** @type {import("../transport/types.js").State} */
+let statusConnection = { kind: "connecting" };
+/** @type {import("./sensor.js").Verdict | null} */
+let verdict = null;
+
+const statusReading = new Reading(longPoll.read, "/topics/wind.status", {
+  waitSeconds: STATUS_WAIT_SECONDS,
+  onEvent: (event) => {
+    sensorStatus = sensorStatusOf(event.data) ?? sensorStatus;
+    showSensor();
+  },
+  onGap: () => {},
+  onState: (state) => {
+    // A new attempt is no news: keep saying what is wrong until it succeeds.
+    if (state.kind === "connecting" && statusConnection.kind === "waiting") return;
+    if (state.kind === "connected" && statusConnection.kind === "waiting") sensorStatus = null;
+    statusConnection = state;
+    showSensor();
+  },
+});
+
+function showSensor() {
+  verdict = judge(sensorStatus, statusConnection);
+  setText(element("#sensor-status"), verdict.phrase);
+  element("#sensor").dataset.mood = verdict.mood;
+  element("#notice-no-sensor").hidden = verdict.notice !== "no sensor";
+  element("#notice-no-server").hidden = verdict.notice !== "no server";
+  showSensorDetail();
+}
+
+function showSensorDetail() {
+  if (!verdict) return;
+  const age = verdict.since === null ? "" : `for ${formatDuration(serverNow() - verdict.since)}`;
+  setText(element("#sensor-detail"), [age, verdict.detail].filter(Boolean).join(" · "));
+}
+
+// --- this machine's load ---
+
+const hostReading = new Reading(websocket.read, "/topics/host", {
+  onEvent: ({ data }) => host.show(data),
+  onGap: () => {},
+  onState: (state) => {
+    host.state = state;
+    host.showState(browser.now());
+  },
+});
+
+// --- drawing ---
+
+let summaryAt = -Infinity;
+
+function redraw() {
+  chart.redraw();
+  const current = performance.now() - lastWindAt < STALE_MS;
+  dial.setStale(!current);
+  element("#wind").classList.toggle("stale", !current);
+  const now = browser.now();
+  for (const pane of panes.values()) pane.showState(now);
+  host.showState(now);
+  showSensorDetail();
+  if (performance.now() - summaryAt < SUMMARY_EVERY_MS) return;
+  summaryAt = performance.now();
+  const summary = chart.summary();
+  setText(
+    element("#summary"),
+    summary === null
+      ? "Nothing measured in the last two minutes."
+      : `Last two minutes: mean ${summary.mean.toFixed(2)} ${summary.units}, gust ${summary.gust.toFixed(2)} ${summary.units}, ${summary.count} measurements.`,
+  );
+}
+
+setInterval(redraw, REDRAW_EVERY_MS);
+element("#reset").addEventListener("click", () => tell({ type: "reset" }));
+
+// A hidden page's timers are slowed down by the browser, which would be measured as slow polling.
+function followVisibility() {
+  const hidden = document.visibilityState === "hidden";
+  tell({ type: hidden ? "pause" : "resume" });
+  for (const reading of [statusReading, hostReading]) hidden ? reading.pause() : reading.resume();
+}
+document.addEventListener("visibilitychange", followVisibility);
+followVisibility();

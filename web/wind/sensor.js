@@ -1,0 +1,47 @@
+/**
+ * What to say about the sensor. Pure: from the status topic's last event, and from whether that
+ * topic can be read at all, to one phrase, a sentence, and whether the wind shown is current.
+ *
+ * @typedef {"opening" | "live" | "silent" | "lost"} SensorState
+ * @typedef {{ state: SensorState, detail: string, since: number }} SensorStatus
+ * @typedef {object} Verdict
+ * @property {string} phrase "sensor live", "sensor lost", "sensor silent", "sensor opening", "no sensor" or about the server
+ * @property {string} detail
+ * @property {number | null} since server's clock, ms
+ * @property {"good" | "doubtful" | "bad"} mood
+ * @property {"no sensor" | "no server" | null} notice what to explain at length
+ */
+
+/**
+ * @param {unknown} data
+ * @returns {SensorStatus | null}
+ */
+export function sensorStatusOf(data) {
+  if (typeof data !== "object" || data === null) return null;
+  const { state, detail, since } = /** @type {Record<string, unknown>} */ (data);
+  if (state !== "opening" && state !== "live" && state !== "silent" && state !== "lost") return null;
+  return { state, detail: typeof detail === "string" ? detail : "", since: typeof since === "number" ? since : NaN };
+}
+
+/**
+ * @param {SensorStatus | null} status the last one received
+ * @param {import("../transport/types.js").State} connection of the status topic
+ * @returns {Verdict}
+ */
+export function judge(status, connection) {
+  if (connection.kind === "waiting" && connection.status === 404) {
+    return { phrase: "no sensor", detail: connection.reason, since: null, mood: "bad", notice: "no sensor" };
+  }
+  if (connection.kind === "waiting") {
+    return { phrase: "server not reached", detail: connection.reason, since: null, mood: "bad", notice: "no server" };
+  }
+  if (connection.kind === "paused") {
+    return { phrase: "paused", detail: "this page is hidden", since: null, mood: "doubtful", notice: null };
+  }
+  if (status === null) {
+    return { phrase: "connecting", detail: "", since: null, mood: "doubtful", notice: null };
+  }
+  const mood = status.state === "live" ? "good" : status.state === "lost" ? "bad" : "doubtful";
+  const since = Number.isNaN(status.since) ? null : status.since;
+  return { phrase: `sensor ${status.state}`, detail: status.detail, since, mood, notice: null };
+}

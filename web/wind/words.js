@@ -1,0 +1,168 @@
+/** Wind, time and amounts in words and figures. Pure. */
+
+const POINTS = ["N", "NNE", "NE", "ENE", "E", "ESE", "SE", "SSE", "S", "SSW", "SW", "WSW", "W", "WNW", "NW", "NNW"];
+
+/**
+ * The nearest of the 16 compass points.
+ * @param {number} degrees
+ */
+export function compassPoint(degrees) {
+  return String(POINTS[Math.round(normal(degrees) / 22.5) % 16]);
+}
+
+/**
+ * Any angle as 0 up to 360.
+ * @param {number} degrees
+ */
+export function normal(degrees) {
+  return ((degrees % 360) + 360) % 360;
+}
+
+/**
+ * The shorter way from one direction to another: above -180 up to 180, clockwise positive.
+ * @param {number} from
+ * @param {number} to
+ */
+export function shortestTurn(from, to) {
+  const turn = normal(to - from);
+  return turn > 180 ? turn - 360 : turn;
+}
+
+/** Lower bounds of Beaufort 1 to 12 in m/s. */
+const BEAUFORT_MPS = [0.3, 1.6, 3.4, 5.5, 8.0, 10.8, 13.9, 17.2, 20.8, 24.5, 28.5, 32.7];
+const BEAUFORT_NAMES = [
+  "calm",
+  "light air",
+  "light breeze",
+  "gentle breeze",
+  "moderate breeze",
+  "fresh breeze",
+  "strong breeze",
+  "near gale",
+  "gale",
+  "strong gale",
+  "storm",
+  "violent storm",
+  "hurricane force",
+];
+
+/** One of each unit in m/s. The single letters are the instrument's own. */
+const MPS = new Map([
+  ["m/s", 1],
+  ["M", 1],
+  ["knots", 1852 / 3600],
+  ["kn", 1852 / 3600],
+  ["N", 1852 / 3600],
+  ["mph", 0.44704],
+  ["P", 0.44704],
+  ["km/h", 1 / 3.6],
+  ["K", 1 / 3.6],
+  ["ft/min", 0.3048 / 60],
+  ["F", 0.3048 / 60],
+]);
+
+/**
+ * @param {number} speed
+ * @param {string} units
+ * @returns {{ force: number, name: string } | null} null when the units are unknown
+ */
+export function beaufort(speed, units) {
+  const factor = MPS.get(units);
+  if (factor === undefined) return null;
+  // Compare at the scale's own precision: 1.6 read as 1.5999999 is still force 2.
+  const mps = Math.round(speed * factor * 1000) / 1000;
+  const force = BEAUFORT_MPS.filter((bound) => mps >= bound).length;
+  return { force, name: String(BEAUFORT_NAMES[force]) };
+}
+
+/**
+ * "SW 229°, 2.74 m/s, light breeze (Beaufort 2)"
+ * @param {import("./wind.js").Wind} wind
+ */
+export function windInWords({ direction, speed, units }) {
+  const from = direction === null ? "no direction" : `${compassPoint(direction)} ${direction}°`;
+  const scale = beaufort(speed, units);
+  const force = scale === null ? "" : `, ${scale.name} (Beaufort ${scale.force})`;
+  return `${from}, ${speed.toFixed(2)} ${units}${force}`;
+}
+
+/**
+ * The instrument's status code; null when all is well.
+ * @param {string} status
+ */
+export function faultInWords(status) {
+  /** @type {Record<string, string | null>} */
+  const words = {
+    "00": null,
+    "01": "axis 1 failed",
+    "02": "axis 2 failed",
+    "04": "both axes failed",
+    "08": "non-volatile memory checksum failed",
+    "09": "ROM checksum failed",
+  };
+  return status in words ? (words[status] ?? null) : `status ${status}`;
+}
+
+const whole = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
+
+/** @param {number} value */
+export function formatCount(value) {
+  return whole.format(value);
+}
+
+/**
+ * Decimal prefixes, three significant figures: "12.4 kB".
+ * @param {number} bytes
+ */
+export function formatBytes(bytes) {
+  let value = bytes;
+  let prefix = 0;
+  while (value >= 999.5 && prefix < 4) {
+    value /= 1000;
+    prefix += 1;
+  }
+  const digits = prefix === 0 || value >= 99.95 ? 0 : value >= 9.995 ? 1 : 2;
+  return `${value.toFixed(digits)} ${["B", "kB", "MB", "GB", "TB"][prefix]}`;
+}
+
+/**
+ * Milliseconds with as many digits as make sense: "3.12", "41.3", "151".
+ * @param {number} ms
+ */
+export function formatMs(ms) {
+  const size = Math.abs(ms);
+  return ms.toFixed(size < 9.995 ? 2 : size < 99.95 ? 1 : 0);
+}
+
+/**
+ * "8 s", "3 min 12 s", "2 h 5 min"
+ * @param {number} ms
+ */
+export function formatDuration(ms) {
+  const seconds = Math.max(0, Math.floor(ms / 1000));
+  if (seconds < 60) return `${seconds} s`;
+  if (seconds < 3600) return `${Math.floor(seconds / 60)} min ${seconds % 60} s`;
+  if (seconds < 86_400) return `${Math.floor(seconds / 3600)} h ${Math.floor((seconds % 3600) / 60)} min`;
+  return `${Math.floor(seconds / 86_400)} d ${Math.floor((seconds % 86_400) / 3600)} h`;
+}
+
+/**
+ * A connection's state.
+ * @param {import("../transport/types.js").State} state
+ * @param {number} now
+ */
+export function stateInWords(state, now) {
+  switch (state.kind) {
+    case "connecting":
+      return "connecting";
+    case "connected":
+      return `connected for ${formatDuration(now - state.since)}`;
+    case "waiting": {
+      const seconds = Math.ceil((state.until - now) / 1000);
+      const verb = state.status === null ? "reconnecting" : "trying again";
+      return `${verb} ${seconds > 0 ? `in ${seconds} s` : "now"}: ${state.reason}`;
+    }
+    case "paused":
+      return "paused while this page is hidden";
+  }
+}
