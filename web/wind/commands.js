@@ -10,7 +10,6 @@ export function commandsFor(origin) {
     { title: "Poll: the newest event, and where to go on", command: `curl '${topic}'` },
     { title: "Long poll: wait up to 30 s for the next one", command: `curl '${topic}?after=latest&wait=30'` },
     { title: "Server-sent events", command: `curl -N -H 'Accept: text/event-stream' '${topic}'` },
-    { title: "One JSON object a line", command: `curl -N -H 'Accept: application/x-ndjson' '${topic}'` },
     { title: "WebSocket", command: `websocat '${topic.replace(/^http/, "ws")}'` },
     { title: "WebSocket, in this browser's console", command: `new WebSocket("/topics/wind").onmessage = (m) => console.log(m.data)` },
   ];

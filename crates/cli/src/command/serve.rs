@@ -55,7 +55,7 @@ enum Instrument {
     None,
     Serial(Sensor),
     /// Its own emulator, which it reads as it would any other.
-    Emulated(Emulator, Sensor),
+    Emulated(Box<Emulator>, Sensor),
 }
 
 struct Sensor {
@@ -73,7 +73,7 @@ impl Instrument {
             tracing::info!("an emulated WindSonic is at {}", emulator.path().display());
             let mode = windsonic::Mode::Configure;
             let sensor = Sensor::create(hub, emulator.path().to_owned(), args, mode)?;
-            return Ok(Self::Emulated(emulator, sensor));
+            return Ok(Self::Emulated(Box::new(emulator), sensor));
         }
         let Some(path) = &args.serial else {
             tracing::warn!(

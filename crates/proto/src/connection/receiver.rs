@@ -138,10 +138,10 @@ impl Receiver {
 
     /// Reads a header, one that was cut before included.
     fn next_header(&mut self, input: &[u8]) -> Result<(usize, Option<Header>), ProtocolError> {
-        if self.cut_header_len == 0 {
-            if let Some((header, used)) = Header::decode(input)? {
-                return Ok((used, Some(header)));
-            }
+        if self.cut_header_len == 0
+            && let Some((header, used)) = Header::decode(input)?
+        {
+            return Ok((used, Some(header)));
         }
         let had = usize::from(self.cut_header_len);
         let taken = input.len().min(HEADER_BYTES_MAX - had);

@@ -1,0 +1,19 @@
+# The commands people type. `make run` and `make test` do all the set-up themselves.
+
+.PHONY: run test check conformance
+
+run: ## Build the release binary and show live wind at http://127.0.0.1:8080/
+	cargo build --release --bin anemone
+	target/release/anemone serve --demo
+
+test: ## Install what the tests need (or say what is missing), then run every test
+	scripts/test-tools
+	scripts/test
+
+check: ## Only what the compiler and the linters say
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets -- -D warnings
+
+conformance: ## The whole of Autobahn|Testsuite against the committed results
+	cargo build --release -p anemone-ws --examples
+	conformance/run

@@ -1,0 +1,55 @@
+//! Arrows point down: a crate uses only crates of lower levels.
+#![allow(clippy::unwrap_used)]
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// Each crate, and the ones of ours that it may use.
+const ALLOWED: [(&str, &[&str]); 6] = [
+    ("proto", &[]),
+    ("hub", &[]),
+    ("ws", &["proto"]),
+    ("sources", &["hub"]),
+    ("server", &["ws", "hub"]),
+    ("cli", &["proto", "hub", "ws", "sources", "server"]),
+];
+
+/// The crates of ours that stand in a manifest.
+fn used(manifest: &str) -> Vec<String> {
+    let names = manifest.lines().filter_map(|line| line.strip_prefix("anemone-"));
+    names.map(|rest| rest.split(['.', ' ', '=']).next().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn no_crate_uses_one_above_or_beside_it() {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let allowed: BTreeMap<_, _> = ALLOWED.into_iter().collect();
+    let mut seen = 0;
+    for entry in std::fs::read_dir(crates).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+        let manifest = std::fs::read_to_string(path.join("Cargo.toml")).unwrap();
+        let allowed = allowed.get(&*name).unwrap_or_else(|| panic!("crate {name} has no level"));
+        for used in used(&manifest) {
+            assert!(allowed.contains(&&*used), "{name} may not use {used}");
+        }
+        seen += 1;
+    }
+    assert_eq!(seen, ALLOWED.len());
+}
+
+#[test]
+fn no_transport_imports_another() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../server/src/transport");
+    let files: Vec<_> =
+        std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let names: Vec<_> =
+        files.iter().map(|path| path.file_stem().unwrap().to_str().unwrap()).collect();
+    for (path, own) in files.iter().zip(&names).filter(|(_, own)| **own != "mod") {
+        let text = std::fs::read_to_string(path).unwrap();
+        for other in names.iter().filter(|other| *other != own && **other != "mod") {
+            let imports = [format!("transport::{other}"), format!("super::{other}")];
+            assert!(!imports.iter().any(|import| text.contains(import)), "{own} imports {other}");
+        }
+    }
+}
