@@ -62,6 +62,10 @@ pub(crate) struct Serve {
     #[arg(long = "allow-origin", value_name = "ORIGIN")]
     pub(crate) allowed_origins: Vec<AllowedOrigin>,
 
+    /// Echo bytes as they are on this address, over bare TCP: the floor to compare transports with
+    #[arg(long, value_name = "ADDR:PORT")]
+    pub(crate) tcp_echo: Option<SocketAddr>,
+
     /// Threads that serve connections [default: one for each processor]
     #[arg(long, value_name = "N")]
     pub(crate) threads: Option<NonZero<usize>>,

@@ -245,6 +245,17 @@ pub struct Head {
 }
 
 impl Head {
+    /// Waits until the topic has grown since the last call, or since the watch began. Never returns
+    /// once the topic is gone.
+    ///
+    /// # Cancel safety
+    /// Dropping the future loses nothing.
+    pub async fn grown(&mut self) {
+        if self.offset.changed().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    }
+
     /// Waits until the topic has an event after `position`; at once when it has one already, or
     /// when `position` is of another epoch (reading there has a gap to tell). Never returns once
     /// the topic is gone.

@@ -2,29 +2,55 @@
 
 use std::cell::Cell;
 use std::convert::Infallible;
+use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use anemone_ws::{Error, WebSocket};
+use anemone_ws::reactor::Reactor;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
+use tokio::sync::OwnedSemaphorePermit;
 
-use crate::routes::{self, Site, Stop};
-use crate::transport::websocket;
+use crate::fan::Fan;
+use crate::routes::{self, Handover, Site, Stop};
+use crate::transport::{echo, websocket};
 use crate::write_deadline::WriteDeadline;
 
-/// Serves a connection to its end.
-pub(crate) async fn serve(site: Arc<Site>, stream: TcpStream, mut stop: Stop) {
-    let limits = &site.limits;
+/// What the connections of one thread share.
+#[derive(Debug)]
+pub(crate) struct Local {
+    pub(crate) site: Arc<Site>,
+    pub(crate) reactor: Reactor,
+    pub(crate) fan: Fan,
+}
+
+impl Local {
+    /// Starts the thread's loop.
+    pub(crate) fn start(site: Arc<Site>) -> io::Result<Self> {
+        let reactor = Reactor::start()?;
+        let fan = Fan::new(reactor.clone());
+        Ok(Self { site, reactor, fan })
+    }
+}
+
+/// Serves a connection until it ends, or until the thread's loop has taken it over.
+pub(crate) async fn serve(
+    local: Rc<Local>,
+    stream: TcpStream,
+    mut stop: Stop,
+    permit: OwnedSemaphorePermit,
+) {
+    let limits = &local.site.limits;
     let handover = Rc::new(Cell::new(None));
     let service = {
-        let (site, stop, handover) = (Arc::clone(&site), stop.clone(), Rc::clone(&handover));
+        let (site, stop, handover) = (Arc::clone(&local.site), stop.clone(), Rc::clone(&handover));
         service_fn(move |request| {
             let (site, stop, handover) = (Arc::clone(&site), stop.clone(), Rc::clone(&handover));
             Box::pin(async move {
-                let reply = routes::answer(&site, &request, stop).await;
+                let reply = routes::answer(&site, request, stop).await;
                 handover.set(reply.handover);
                 Ok::<_, Infallible>(reply.response)
             })
@@ -44,7 +70,7 @@ pub(crate) async fn serve(site: Arc<Site>, stream: TcpStream, mut stop: Stop) {
             ended = std::future::poll_fn(|cx| http.poll_without_shutdown(cx)) => break ended,
             () = stop.stopped(), if !is_stopping => {
                 is_stopping = true;
-                std::pin::Pin::new(&mut http).graceful_shutdown();
+                Pin::new(&mut http).graceful_shutdown();
             }
         }
     };
@@ -54,30 +80,36 @@ pub(crate) async fn serve(site: Arc<Site>, stream: TcpStream, mut stop: Stop) {
     }
     let parts = http.into_parts();
     let stream = parts.io.into_inner().into_inner();
-    match handover.take() {
-        Some(handover) => {
-            let first = parts.read_buf.to_vec();
-            // Even an empty piece of it would keep the HTTP parser's buffer alive.
-            drop(parts.read_buf);
-            let socket = WebSocket::server(stream, Arc::clone(&limits.websocket), first);
-            serve_websocket(socket, handover, stop).await;
-        }
-        None => shut_down(stream).await,
+    let Some(handover) = handover.take() else { return shut_down(stream).await };
+    let first = parts.read_buf.to_vec();
+    if let Err(error) = hand_over(&local, stream, first, handover, permit) {
+        tracing::debug!(%error, "connection lost in its handshake");
     }
 }
 
-async fn serve_websocket(socket: WebSocket<TcpStream>, handover: websocket::Handover, stop: Stop) {
-    match websocket::serve(socket, handover, stop).await {
-        Ok(()) => {}
-        Err(Error::Lost(error)) => tracing::debug!(%error, "WebSocket connection lost"),
-        Err(error) => {
-            tracing::debug!(error = &error as &dyn std::error::Error, "WebSocket connection failed")
+/// Gives a connection whose handshake is done to the thread's loop.
+fn hand_over(
+    local: &Local,
+    stream: TcpStream,
+    first: Vec<u8>,
+    handover: Handover,
+    permit: OwnedSemaphorePermit,
+) -> io::Result<()> {
+    let (stream, limits) = (stream.into_std()?, &local.site.limits);
+    match handover {
+        Handover::Events(handover) => {
+            let handler = websocket::Events::new(handover, local, permit);
+            local.reactor.adopt(stream, Arc::clone(&limits.websocket), first, handler);
+        }
+        Handover::Echo => {
+            local.reactor.adopt(stream, Arc::clone(&limits.echo), first, echo::Echo::new(permit));
         }
     }
+    Ok(())
 }
 
 /// Ends our side politely; nothing more is expected from the client.
 async fn shut_down(mut stream: TcpStream) {
     // The client may be gone already.
-    let _ = tokio::io::AsyncWriteExt::shutdown(&mut stream).await;
+    let _ = stream.shutdown().await;
 }

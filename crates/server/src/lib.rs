@@ -9,10 +9,13 @@
 //! [`problem`](Problem), RFC 9457, with the same body everywhere.
 #![forbid(unsafe_code)]
 
+mod accept;
 mod assets;
 mod body;
 mod connection;
 mod encode;
+mod fan;
+mod handshake;
 mod limits;
 mod listener;
 mod origin;

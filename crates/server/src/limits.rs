@@ -31,6 +31,9 @@ pub struct Limits {
     /// WebSocket: limits on frames and messages, pings and time-outs. Default: 64 KiB a message,
     /// the rest as [`proto::Config`] says.
     pub websocket: Arc<proto::Config>,
+    /// The same for `/echo`, whose largest message also bounds the body of a `POST`. Default: as
+    /// [`proto::Config`] says, 16 MiB.
+    pub echo: Arc<proto::Config>,
     /// How long open requests and connections may take to end once the server stops. Default 5 s.
     pub shutdown_grace: Duration,
 }
@@ -52,6 +55,7 @@ impl Default for Limits {
             page: PageLimit::default(),
             sse_heartbeat: Duration::from_secs(15),
             websocket: Arc::new(websocket),
+            echo: Arc::default(),
             shutdown_grace: Duration::from_secs(5),
         }
     }

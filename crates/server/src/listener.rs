@@ -1,32 +1,30 @@
-//! The listener: one address, one runtime and one accepting socket per thread.
+//! The listener: its addresses, and one accepting socket of each for every thread.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener as StdListener};
 use std::num::NonZero;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
 
 use anemone_hub::Hub;
 use socket2::{Domain, Protocol, Socket, Type};
-use tokio::net::{TcpListener, TcpStream};
-use tokio::runtime::Builder;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
-use tokio::task::JoinSet;
+use tokio::sync::{Semaphore, watch};
 
+use crate::accept::{self, Listeners};
 use crate::routes::{Site, Stop};
-use crate::{AllowedOrigin, Kind, Limits, Problem, connection};
+use crate::{AllowedOrigin, Limits};
 
 /// Connections that the kernel holds for us while we are busy.
 const BACKLOG: i32 = 1024;
-/// How long to wait when a connection could not be accepted, for want of descriptors, say.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// What a server is started with.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Where to listen; port 0 takes a free one.
     pub listen: SocketAddr,
+    /// Where to echo bytes as they are, over bare TCP: the floor that every comparison stands on.
+    /// Default: nowhere.
+    pub tcp_echo: Option<SocketAddr>,
     /// Threads that serve connections; `None` for one per processor.
     pub threads: Option<NonZero<usize>>,
     /// Bounds on its peers.
@@ -39,14 +37,18 @@ impl Options {
     /// Listens here, everything else by default.
     #[must_use]
     pub fn new(listen: SocketAddr) -> Self {
-        Self { listen, threads: None, limits: Limits::default(), allowed_origins: Vec::new() }
+        let (tcp_echo, threads, limits) = (None, None, Limits::default());
+        Self { listen, tcp_echo, threads, limits, allowed_origins: Vec::new() }
     }
 }
 
 /// A server that has its address and serves nobody yet.
 #[derive(Debug)]
 pub struct Server {
-    listeners: Vec<StdListener>,
+    /// One of each for every thread.
+    listeners: Vec<Listeners<StdListener>>,
+    local_addr: SocketAddr,
+    tcp_echo_addr: Option<SocketAddr>,
     site: Arc<Site>,
 }
 
@@ -56,6 +58,7 @@ pub struct Running {
     stop: watch::Sender<bool>,
     threads: Vec<JoinHandle<()>>,
     local_addr: SocketAddr,
+    tcp_echo_addr: Option<SocketAddr>,
 }
 
 impl Server {
@@ -68,13 +71,17 @@ impl Server {
             Some(threads) => threads.get(),
             None => thread::available_parallelism().map_or(1, NonZero::get),
         };
-        // Sockets that share a port would also share it with another server that does. One that
-        // does not share finds that out.
-        let address = listen(options.listen, Sharing::Alone)?.local_addr()?;
-        let listeners =
-            (0..threads).map(|_| listen(address, Sharing::Shared)).collect::<io::Result<_>>()?;
+        let local_addr = claim(options.listen)?;
+        let tcp_echo_addr = options.tcp_echo.map(claim).transpose()?;
+        let listeners = (0..threads).map(|_| {
+            let site = listen(local_addr, Sharing::Shared)?;
+            let tcp_echo =
+                tcp_echo_addr.map(|address| listen(address, Sharing::Shared)).transpose()?;
+            Ok(Listeners { site, tcp_echo })
+        });
+        let listeners = listeners.collect::<io::Result<_>>()?;
         let site = Site { hub, limits: options.limits, allowed_origins: options.allowed_origins };
-        Ok(Self { listeners, site: Arc::new(site) })
+        Ok(Self { listeners, local_addr, tcp_echo_addr, site: Arc::new(site) })
     }
 
     /// Starts to serve, on threads of its own.
@@ -82,20 +89,17 @@ impl Server {
     /// # Errors
     /// When a thread or its runtime cannot be had.
     pub fn start(self) -> io::Result<Running> {
-        let local_addr = self
-            .listeners
-            .first()
-            .map_or_else(|| Err(io::ErrorKind::InvalidInput.into()), StdListener::local_addr)?;
         let (stop, stopped) = watch::channel(false);
         let permits = Arc::new(Semaphore::new(self.site.limits.connections_max));
         let mut threads = Vec::new();
-        for (index, listener) in self.listeners.into_iter().enumerate() {
+        for (index, listeners) in self.listeners.into_iter().enumerate() {
             let (site, permits, stop) =
                 (Arc::clone(&self.site), Arc::clone(&permits), Stop::new(stopped.clone()));
-            let serve = move || serve(listener, site, permits, stop);
+            let serve = move || accept::serve(listeners, site, permits, stop);
             threads.push(thread::Builder::new().name(format!("server-{index}")).spawn(serve)?);
         }
-        Ok(Running { stop, threads, local_addr })
+        let (local_addr, tcp_echo_addr) = (self.local_addr, self.tcp_echo_addr);
+        Ok(Running { stop, threads, local_addr, tcp_echo_addr })
     }
 }
 
@@ -104,6 +108,12 @@ impl Running {
     #[must_use]
     pub fn local_addr(&self) -> SocketAddr {
         self.local_addr
+    }
+
+    /// Where it echoes bare bytes, if it does.
+    #[must_use]
+    pub fn tcp_echo_addr(&self) -> Option<SocketAddr> {
+        self.tcp_echo_addr
     }
 
     /// Stops: no new connections, a close frame (1001) to every WebSocket, the end of every stream,
@@ -115,6 +125,12 @@ impl Running {
             let _ = thread.join();
         }
     }
+}
+
+/// Finds out whether an address is to be had, and which port it has. Sockets that share a port would
+/// also share it with another server that does; one that does not share finds that out.
+fn claim(address: SocketAddr) -> io::Result<SocketAddr> {
+    listen(address, Sharing::Alone)?.local_addr()
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -136,78 +152,4 @@ fn listen(address: SocketAddr, sharing: Sharing) -> io::Result<StdListener> {
     socket.bind(&address.into())?;
     socket.listen(BACKLOG)?;
     Ok(socket.into())
-}
-
-/// One thread's work.
-fn serve(listener: StdListener, site: Arc<Site>, permits: Arc<Semaphore>, stop: Stop) {
-    let served = Builder::new_current_thread()
-        .enable_all()
-        .build_local(Default::default())
-        .and_then(|runtime| {
-            runtime.block_on(async {
-                accept_all(TcpListener::from_std(listener)?, site, permits, stop).await;
-                Ok(())
-            })
-        });
-    if let Err(error) = served {
-        tracing::error!(%error, "a thread of the server cannot run");
-    }
-}
-
-/// Accepts until the server stops, then waits for what is open to end.
-async fn accept_all(
-    listener: TcpListener,
-    site: Arc<Site>,
-    permits: Arc<Semaphore>,
-    mut stop: Stop,
-) {
-    let mut connections = JoinSet::new();
-    loop {
-        let accepted = tokio::select! {
-            accepted = listener.accept() => accepted,
-            Some(_) = connections.join_next() => continue,
-            () = stop.stopped() => break,
-        };
-        match accepted {
-            Ok((stream, _)) => {
-                // Small messages leave at once instead of waiting for the last one's answer.
-                let _ = stream.set_nodelay(true);
-                match Arc::clone(&permits).try_acquire_owned() {
-                    Ok(permit) => {
-                        let connection = serve_one(Arc::clone(&site), stream, stop.clone(), permit);
-                        connections.spawn_local(connection);
-                    }
-                    Err(_) => refuse(stream),
-                }
-            }
-            Err(error) => {
-                tracing::warn!(%error, "cannot accept a connection");
-                tokio::time::sleep(ACCEPT_PAUSE).await;
-            }
-        }
-    }
-    drop(listener);
-    let all = async { while connections.join_next().await.is_some() {} };
-    if tokio::time::timeout(site.limits.shutdown_grace, all).await.is_err() {
-        tracing::info!("some connections did not end in time and were cut off");
-    }
-}
-
-async fn serve_one(site: Arc<Site>, stream: TcpStream, stop: Stop, permit: OwnedSemaphorePermit) {
-    connection::serve(site, stream, stop).await;
-    drop(permit);
-}
-
-/// Tells a client that there is no room, as far as that goes without waiting for it.
-fn refuse(stream: TcpStream) {
-    let problem =
-        Problem::new(Kind::TooManyConnections, "the server has as many connections as it may");
-    let body = problem.to_json() + "\n";
-    let reply = format!(
-        "HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/problem+json\r\n\
-         content-length: {}\r\nretry-after: 1\r\nconnection: close\r\n\r\n{body}",
-        body.len()
-    );
-    // A fresh socket takes this much without waiting. Should it not, the client sees the close.
-    let _ = stream.try_write(reply.as_bytes());
 }

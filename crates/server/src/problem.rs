@@ -24,6 +24,10 @@ pub enum Kind {
     OriginRefused,
     /// The WebSocket handshake does not hold what RFC 6455 asks for.
     BadHandshake,
+    /// A request's body is larger than allowed.
+    BodyTooBig,
+    /// A request's body could not be read.
+    BadBody,
     /// The server has as many connections as it may.
     TooManyConnections,
     /// Something in the server that should not be.
@@ -32,7 +36,7 @@ pub enum Kind {
 
 impl Kind {
     /// All kinds.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 12] = [
         Self::UnknownPath,
         Self::UnknownTopic,
         Self::MethodNotAllowed,
@@ -41,6 +45,8 @@ impl Kind {
         Self::NotAcceptable,
         Self::OriginRefused,
         Self::BadHandshake,
+        Self::BodyTooBig,
+        Self::BadBody,
         Self::TooManyConnections,
         Self::Internal,
     ];
@@ -97,6 +103,18 @@ impl Kind {
                 StatusCode::BAD_REQUEST,
                 "Not a WebSocket handshake",
                 "The detail names the requirement of RFC 6455 section 4.2.1 that does not hold.",
+            ),
+            Self::BodyTooBig => (
+                "body-too-big",
+                StatusCode::PAYLOAD_TOO_LARGE,
+                "The body is too big",
+                "The detail names the limit.",
+            ),
+            Self::BadBody => (
+                "bad-body",
+                StatusCode::BAD_REQUEST,
+                "The body could not be read",
+                "The detail says what is wrong with it: cut short, or wrongly framed.",
             ),
             Self::TooManyConnections => (
                 "too-many-connections",

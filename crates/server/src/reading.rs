@@ -16,7 +16,8 @@ pub(crate) fn now() -> UnixTime {
 #[derive(Debug)]
 pub(crate) struct Reader {
     topic: Arc<Topic>,
-    head: Head,
+    /// Made when it is first waited for.
+    head: Option<Head>,
     position: Position,
     limit: PageLimit,
 }
@@ -25,8 +26,7 @@ impl Reader {
     /// Begins where `after` says.
     pub(crate) fn open(topic: Arc<Topic>, after: After, limit: PageLimit) -> Result<Self, Problem> {
         let position = topic.start(now(), after)?;
-        let head = topic.head();
-        Ok(Self { topic, head, position, limit })
+        Ok(Self { topic, head: None, position, limit })
     }
 
     /// What was read last, or where reading begins.
@@ -43,7 +43,18 @@ impl Reader {
 
     /// Waits until the next page holds an event or a gap. Cancel safe.
     pub(crate) async fn ready(&mut self) {
-        self.head.passed(self.position).await;
+        let topic = &self.topic;
+        self.head.get_or_insert_with(|| topic.head()).passed(self.position).await;
+    }
+
+    /// Whether a page is one that the limit cut short, so that there may be more at once.
+    pub(crate) fn is_cut(&self, page: &Page) -> bool {
+        page.next != self.topic.info(now()).head
+    }
+
+    /// What is read.
+    pub(crate) fn topic(&self) -> &Arc<Topic> {
+        &self.topic
     }
 }
 

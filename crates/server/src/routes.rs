@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use anemone_hub::{After, Hub, Topic, TopicName};
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
+use hyper::body::Incoming;
 use serde_json::json;
 use tokio::sync::watch;
 
@@ -11,8 +12,8 @@ use crate::body::{Body, full};
 use crate::origin::{self, AllowedOrigin, Verdict};
 use crate::query::{Form, Query, form};
 use crate::reading::{Reader, now};
-use crate::transport::{long_poll, poll, sse, websocket};
-use crate::{Kind, Limits, Problem, assets};
+use crate::transport::{echo, long_poll, poll, sse, websocket};
+use crate::{Kind, Limits, Problem, assets, handshake};
 
 /// What every request can see.
 #[derive(Debug)]
@@ -57,7 +58,16 @@ impl Read {
 /// A reply, and what to do with the connection when it is one to a handshake.
 pub(crate) struct Reply {
     pub(crate) response: Response<Body>,
-    pub(crate) handover: Option<websocket::Handover>,
+    pub(crate) handover: Option<Handover>,
+}
+
+/// What a connection becomes after its handshake.
+#[derive(Debug)]
+pub(crate) enum Handover {
+    /// A reader of a topic.
+    Events(websocket::Handover),
+    /// An echo.
+    Echo,
 }
 
 impl From<Response<Body>> for Reply {
@@ -67,7 +77,7 @@ impl From<Response<Body>> for Reply {
 }
 
 /// Answers a request.
-pub(crate) async fn answer<B>(site: &Site, request: &Request<B>, stop: Stop) -> Reply {
+pub(crate) async fn answer(site: &Site, request: Request<Incoming>, stop: Stop) -> Reply {
     let verdict = match origin::judge(request.headers(), &site.allowed_origins) {
         Ok(verdict) => verdict,
         Err(problem) => return problem.into_response().into(),
@@ -80,10 +90,13 @@ pub(crate) async fn answer<B>(site: &Site, request: &Request<B>, stop: Stop) -> 
     allow(reply, verdict)
 }
 
-async fn route<B>(site: &Site, request: &Request<B>, stop: Stop) -> Result<Reply, Problem> {
+async fn route(site: &Site, request: Request<Incoming>, stop: Stop) -> Result<Reply, Problem> {
     let path = request.uri().path();
     if let Some(name) = path.strip_prefix("/topics/") {
-        return read_topic(site, request, name, stop).await;
+        return read_topic(site, &request, name, stop).await;
+    }
+    if path == "/echo" {
+        return echo::answer(request, &site.limits).await;
     }
     let headers = request.headers();
     let response = match path {
@@ -97,7 +110,7 @@ async fn route<B>(site: &Site, request: &Request<B>, stop: Stop) -> Result<Reply
             })?,
         },
     };
-    reading_only(request)?;
+    reading_only(&request)?;
     Ok(response.into())
 }
 
@@ -118,9 +131,9 @@ async fn read_topic<B>(
     let query = Query::parse(request.uri().query(), request.headers(), limits)?;
     let wait = query.wait;
     let read = Read { path: request.uri().path().to_owned(), topic, query };
-    if websocket::is_asked(request) {
+    if handshake::is_asked(request) {
         let (response, handover) = websocket::answer(request, read)?;
-        return Ok(Reply { response, handover: Some(handover) });
+        return Ok(Reply { response, handover: Some(Handover::Events(handover)) });
     }
     let response = match (form(request.headers())?, wait) {
         // A HEAD gets the fields of a poll at once: a stream without its body says nothing.

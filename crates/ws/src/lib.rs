@@ -11,6 +11,8 @@
 
 mod clock;
 mod error;
+#[cfg(unix)]
+pub mod reactor;
 mod task;
 
 pub use anemone_proto as proto;

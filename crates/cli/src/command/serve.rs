@@ -26,6 +26,7 @@ pub(crate) fn run(args: args::Serve) -> anyhow::Result<()> {
     let instrument = Instrument::open(&args, &hub)?;
 
     let mut options = Options::new(args.listen);
+    options.tcp_echo = args.tcp_echo;
     options.threads = args.threads;
     options.allowed_origins = args.allowed_origins;
     options.limits.connections_max = args.connections_max.get();
@@ -33,6 +34,9 @@ pub(crate) fn run(args: args::Serve) -> anyhow::Result<()> {
         Server::bind(options, hub).with_context(|| format!("cannot listen on {}", args.listen))?;
     let running = server.start().context("cannot start to serve")?;
     announce(&format!("listening on http://{}", running.local_addr()))?;
+    if let Some(address) = running.tcp_echo_addr() {
+        announce(&format!("tcp echo on {address}"))?;
+    }
 
     runtime()?.block_on(async {
         tokio::select! {

@@ -125,6 +125,17 @@ impl Sender {
         self.output.len() - self.written
     }
 
+    /// Exchanges what is queued, and the buffer it is in, for `buffer` and what is in it. So a
+    /// driver of many connections can lend one buffer to whichever it serves, and an idle
+    /// connection has none.
+    pub fn exchange_output(&mut self, buffer: &mut Vec<u8>) {
+        if self.written > 0 {
+            self.output.drain(..self.written);
+            self.written = 0;
+        }
+        std::mem::swap(&mut self.output, buffer);
+    }
+
     fn check_open(&self) -> Result<(), MisuseError> {
         if self.close_sent { Err(MisuseError::Closing) } else { Ok(()) }
     }

@@ -4,16 +4,18 @@
 //! `{"position":P}`, where reading begins. On both, a gap is `{"gap":{…}}` before the events after it.
 
 use anemone_hub::{After, Page};
-use anemone_ws::proto::handshake::{self, Accepted, Fields, Offer};
-use anemone_ws::proto::{CloseCode, CloseFrame, Message, Sender};
-use anemone_ws::{Error, Turn, WebSocket};
-use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, Version, header};
-use tokio::io::{AsyncRead, AsyncWrite};
+use anemone_ws::Error;
+use anemone_ws::proto::{CloseCode, CloseFrame, Message, MisuseError, Sender};
+use anemone_ws::reactor::{Handler, Reactor, Token};
+use http::{Request, Response};
+use tokio::sync::OwnedSemaphorePermit;
 
-use crate::body::{Body, full};
+use crate::body::Body;
+use crate::connection::Local;
+use crate::fan::{Fan, Subscription};
 use crate::reading::Reader;
-use crate::routes::{Read, Stop};
-use crate::{Kind, Problem, encode};
+use crate::routes::Read;
+use crate::{Problem, encode, handshake};
 
 /// The subprotocol whose messages carry positions.
 const EVENTS: &str = "anemone.events";
@@ -25,109 +27,84 @@ pub(crate) struct Handover {
     with_positions: bool,
 }
 
-/// Whether the request asks for a WebSocket.
-pub(crate) fn is_asked<B>(request: &Request<B>) -> bool {
-    let upgrade = request.headers().get(header::UPGRADE);
-    upgrade.is_some_and(|value| {
-        value.as_bytes().to_ascii_lowercase().windows(9).any(|part| part == b"websocket")
-    })
-}
-
 /// Answers the handshake. Without `after`, the messages are what comes from now on.
 pub(crate) fn answer<B>(
     request: &Request<B>,
     read: Read,
 ) -> Result<(Response<Body>, Handover), Problem> {
-    let offer = Offer {
-        method: request.method().as_str(),
-        is_http_1_1: request.version() >= Version::HTTP_11,
-        fields: &Headers(request.headers()),
-    };
-    let accepted = handshake::respond(offer, &[EVENTS]).map_err(refusal)?;
+    let accepted = handshake::accept(request, &[EVENTS])?;
     let with_positions = accepted.subprotocol.is_some();
     let reader = read.open(After::Latest)?;
-    Ok((switching_protocols(accepted), Handover { reader, with_positions }))
+    Ok((handshake::switching_protocols(accepted), Handover { reader, with_positions }))
 }
 
-struct Headers<'a>(&'a HeaderMap);
+/// One reader: sends its topic's events from its position on, whenever they can be written.
+#[derive(Debug)]
+pub(crate) struct Events {
+    reader: Reader,
+    with_positions: bool,
+    fan: Fan,
+    reactor: Reactor,
+    place: Option<(Token, Subscription)>,
+    _permit: OwnedSemaphorePermit,
+}
 
-impl Fields for Headers<'_> {
-    fn values<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a [u8]> {
-        self.0.get_all(name).into_iter().map(HeaderValue::as_bytes)
+impl Events {
+    pub(crate) fn new(handover: Handover, local: &Local, permit: OwnedSemaphorePermit) -> Self {
+        let Handover { reader, with_positions } = handover;
+        let (fan, reactor) = (local.fan.clone(), local.reactor.clone());
+        Self { reader, with_positions, fan, reactor, place: None, _permit: permit }
     }
-}
 
-fn switching_protocols(accepted: Accepted) -> Response<Body> {
-    let mut response = Response::new(full(""));
-    *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
-    let headers = response.headers_mut();
-    headers.insert(header::UPGRADE, HeaderValue::from_static("websocket"));
-    headers.insert(header::CONNECTION, HeaderValue::from_static("Upgrade"));
-    let fields = [
-        (header::SEC_WEBSOCKET_ACCEPT, Some(accepted.accept)),
-        (header::SEC_WEBSOCKET_PROTOCOL, accepted.subprotocol),
-    ];
-    for (name, value) in fields {
-        // Base64 and a token are always values of a field.
-        if let Some(Ok(value)) = value.map(HeaderValue::try_from) {
-            headers.insert(name, value);
-        }
-    }
-    response
-}
-
-fn refusal(error: handshake::HandshakeError) -> Problem {
-    let status = StatusCode::from_u16(error.status()).unwrap_or(StatusCode::BAD_REQUEST);
-    let problem = Problem::new(Kind::BadHandshake, error.to_string()).status(status);
-    error.fields().iter().fold(problem, |problem, (name, value)| {
-        problem.field(name, HeaderValue::from_static(value))
-    })
-}
-
-/// Sends the topic's events until either end closes.
-pub(crate) async fn serve<S>(
-    mut socket: WebSocket<S>,
-    handover: Handover,
-    mut stop: Stop,
-) -> Result<(), Error>
-where
-    S: AsyncRead + AsyncWrite + Unpin,
-{
-    let Handover { mut reader, with_positions } = handover;
-    if with_positions {
-        let opening = format!(r#"{{"position":"{}"}}"#, reader.position());
-        socket.sender().send(Message::Text(&opening))?;
-    }
-    loop {
-        // What was read from the log waits in the socket's output; while it does, nothing more is
-        // read: a slow reader is only a position.
-        let is_writable = socket.sender().queued_bytes() == 0 && !socket.sender().is_closing();
-        let close = tokio::select! {
-            turn = socket.turn() => match turn? {
-                Turn::Message(_) => Some(CloseFrame::new(CloseCode::POLICY_VIOLATION, "this topic takes no messages")),
-                Turn::Drained => None,
-                Turn::Closed => return Ok(()),
-            },
-            () = reader.ready(), if is_writable => match reader.read() {
-                Ok(page) => {
-                    send(socket.sender(), &page, with_positions)?;
-                    None
-                }
-                Err(problem) => Some(CloseFrame::new(CloseCode::INTERNAL_ERROR, &problem.to_json())),
-            },
-            () = stop.stopped(), if !socket.sender().is_closing() => {
-                Some(CloseFrame::new(CloseCode::GOING_AWAY, "the server stops"))
+    /// Queues the next page. What was read waits in the socket's output, and while it does nothing
+    /// more is read: a slow reader is only a position.
+    fn send_page(&mut self, sender: &mut Sender) -> Result<(), MisuseError> {
+        let page = match self.reader.read() {
+            Ok(page) => page,
+            Err(problem) => {
+                return sender
+                    .close(Some(&CloseFrame::new(CloseCode::INTERNAL_ERROR, &problem.to_json())));
             }
         };
-        if let Some(frame) = close
-            && !socket.sender().is_closing()
+        send(sender, &page, self.with_positions)?;
+        if self.reader.is_cut(&page)
+            && let Some((token, _)) = &self.place
         {
-            socket.sender().close(Some(&frame))?;
+            self.reactor.wake(*token);
         }
+        Ok(())
     }
 }
 
-fn send(sender: &mut Sender, page: &Page, with_positions: bool) -> Result<(), Error> {
+impl Handler for Events {
+    fn open(&mut self, token: Token, sender: &mut Sender) {
+        self.place = Some((token, self.fan.subscribe(self.reader.topic(), token)));
+        if self.with_positions {
+            let opening = format!(r#"{{"position":"{}"}}"#, self.reader.position());
+            // Nothing was sent before, so nothing can refuse this.
+            let _ = sender.send(Message::Text(&opening));
+        }
+        self.ready(sender);
+    }
+
+    fn message(&mut self, _message: Message<'_>, sender: &mut Sender) {
+        let frame = CloseFrame::new(CloseCode::POLICY_VIOLATION, "this topic takes no messages");
+        // Refused when it is closing already.
+        let _ = sender.close(Some(&frame));
+    }
+
+    fn ready(&mut self, sender: &mut Sender) {
+        if let Err(error) = self.send_page(sender) {
+            tracing::debug!(%error, "nothing more can be sent");
+        }
+    }
+
+    fn error(&mut self, error: &Error) {
+        tracing::debug!(error = error as &dyn std::error::Error, "WebSocket connection failed");
+    }
+}
+
+fn send(sender: &mut Sender, page: &Page, with_positions: bool) -> Result<(), MisuseError> {
     if let Some(gap) = &page.gap {
         sender.send(Message::Text(&encode::gap_notice(gap)))?;
     }

@@ -52,6 +52,10 @@ impl Fixture {
         last
     }
 
+    pub fn tcp_echo(&self) -> SocketAddr {
+        self.running.as_ref().unwrap().tcp_echo_addr().unwrap()
+    }
+
     pub fn connect(&self) -> TcpStream {
         let stream = TcpStream::connect(self.address).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -95,6 +99,8 @@ impl Fixture {
                     connection,
                     subprotocol: established.subprotocol,
                     input: Vec::new(),
+                    at: 0,
+                    binary: Vec::new(),
                 };
             }
         }
@@ -196,31 +202,55 @@ pub struct Socket {
     pub connection: Connection,
     pub subprotocol: Option<String>,
     input: Vec<u8>,
+    at: usize,
+    binary: Vec<u8>,
 }
 
 impl Socket {
     /// The next message as text, or how the connection ended, as `close CODE REASON`.
     pub fn next(&mut self) -> String {
         loop {
-            if self.input.is_empty() {
-                let mut buffer = [0; 1 << 16];
-                let len = self.stream.read(&mut buffer).unwrap();
+            let event = self.event();
+            if !matches!(&*event, "ping" | "pong") {
+                return event;
+            }
+        }
+    }
+
+    /// The next binary message.
+    pub fn binary(&mut self) -> Vec<u8> {
+        assert_eq!(self.next(), "binary");
+        std::mem::take(&mut self.binary)
+    }
+
+    /// The next event: a text message as it is, anything else by its name.
+    pub fn event(&mut self) -> String {
+        loop {
+            if self.at == self.input.len() {
+                self.input.resize(1 << 16, 0);
+                let len = self.stream.read(&mut self.input).unwrap();
+                self.input.truncate(len);
+                self.at = 0;
                 if len == 0 {
                     return "end of stream".to_owned();
                 }
-                self.input.extend_from_slice(&buffer[..len]);
             }
-            let received = self.connection.receive(Time::ZERO, &mut self.input);
-            let consumed = received.consumed;
+            let received = self.connection.receive(Time::ZERO, &mut self.input[self.at..]);
+            self.at += received.consumed;
             let text = match received.event {
                 Some(Event::Message(Message::Text(text))) => Some(text.to_owned()),
+                Some(Event::Message(Message::Binary(bytes))) => {
+                    self.binary = bytes.to_vec();
+                    Some("binary".to_owned())
+                }
                 Some(Event::Close(Some(frame))) => {
                     Some(format!("close {} {}", frame.code, frame.reason.as_str()))
                 }
-                Some(Event::Ping(_) | Event::Pong(_)) | None => None,
+                Some(Event::Ping(_)) => Some("ping".to_owned()),
+                Some(Event::Pong(_)) => Some("pong".to_owned()),
+                None => None,
                 other => panic!("unexpected {other:?}"),
             };
-            self.input.drain(..consumed);
             self.flush();
             if let Some(text) = text {
                 return text;

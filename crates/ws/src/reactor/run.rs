@@ -1,0 +1,219 @@
+//! The loop itself: who is served when.
+
+use std::future::poll_fn;
+use std::io;
+use std::rc::Rc;
+use std::task::Poll;
+use std::time::Duration;
+
+use anemone_proto::Time;
+use mio::{Events, Interest};
+use slab::Slab;
+use tokio::io::unix::AsyncFd;
+
+use super::socket::{Scratch, Socket, Verdict};
+use super::timers::Timers;
+use super::{Adopted, Shared, Token};
+use crate::clock::Clock;
+
+/// Most sockets served in one turn; the rest come in the next.
+const EVENTS_MAX: usize = 1024;
+
+pub(super) struct Loop {
+    shared: Rc<Shared>,
+    poll: AsyncFd<mio::Poll>,
+    sockets: Slab<Socket>,
+    scratch: Scratch,
+    timers: Timers,
+    clock: Clock,
+    generation: u32,
+    /// Sockets that may have more to read than their last turn took: epoll tells only of what is
+    /// new.
+    unread: Vec<Token>,
+}
+
+impl Loop {
+    pub(super) fn new(shared: Rc<Shared>) -> io::Result<Self> {
+        Ok(Self {
+            shared,
+            poll: watch(mio::Poll::new()?)?,
+            sockets: Slab::new(),
+            scratch: Scratch::new(),
+            timers: Timers::default(),
+            clock: Clock::start(),
+            generation: 0,
+            unread: Vec::new(),
+        })
+    }
+
+    /// Serves until the runtime ends.
+    pub(super) async fn run(mut self) {
+        let mut events = Events::with_capacity(EVENTS_MAX);
+        loop {
+            events.clear();
+            if let Err(error) = self.wait(&mut events).await {
+                tracing::error!(%error, "cannot wait for sockets");
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+            let now = self.clock.now();
+            self.adopt(now);
+            for event in &events {
+                let key = event.token().0;
+                if event.is_writable() {
+                    self.serve(key, |socket, scratch| socket.writable(now, scratch));
+                }
+                if event.is_readable() || event.is_read_closed() || event.is_error() {
+                    self.serve(key, |socket, scratch| socket.readable(now, scratch));
+                }
+                if event.is_read_closed() {
+                    // A short read told of no end; what follows it does.
+                    self.serve(key, |socket, scratch| socket.readable(now, scratch));
+                }
+            }
+            for token in std::mem::take(&mut self.unread) {
+                self.serve_token(token, |socket, scratch| socket.readable(now, scratch));
+            }
+            let woken = self.shared.woken.take();
+            for token in woken {
+                self.serve_token(token, |socket, scratch| socket.ready(now, scratch));
+            }
+            self.farewell(now);
+            self.expire(now);
+        }
+    }
+
+    /// Waits until there is something to do, and lets others run before it returns.
+    async fn wait(&mut self, events: &mut Events) -> io::Result<()> {
+        yield_to_others().await;
+        let due = self.timers.next().and_then(|due| self.clock.instant(due));
+        let has_work = !self.unread.is_empty() || !self.shared.woken.borrow().is_empty();
+        let told = async {
+            if !has_work {
+                self.shared.told.notified().await;
+            }
+        };
+        let timer = async {
+            match due {
+                Some(due) => tokio::time::sleep_until(due).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            guard = self.poll.readable_mut() => {
+                let mut guard = guard?;
+                guard.get_inner_mut().poll(events, Some(Duration::ZERO))?;
+                if events.is_empty() {
+                    guard.clear_ready();
+                }
+            }
+            () = told => {}
+            () = timer => {}
+        }
+        Ok(())
+    }
+
+    fn adopt(&mut self, now: Time) {
+        for adopted in self.shared.adopted.take() {
+            if let Err(error) = self.adopt_one(now, adopted) {
+                tracing::warn!(%error, "cannot watch a connection");
+                self.ended();
+            }
+        }
+    }
+
+    fn adopt_one(&mut self, now: Time, adopted: Adopted) -> io::Result<()> {
+        let Adopted { stream, protocol } = adopted;
+        let mut stream = mio::net::TcpStream::from_std(stream);
+        let entry = self.sockets.vacant_entry();
+        let interest = Interest::READABLE | Interest::WRITABLE;
+        self.poll.get_ref().registry().register(&mut stream, mio::Token(entry.key()), interest)?;
+        self.generation = self.generation.wrapping_add(1);
+        let token = Token { key: entry.key() as u32, generation: self.generation };
+        entry.insert(Socket::new(stream, protocol(now), token.generation));
+        self.serve_token(token, |socket, scratch| socket.open(token, now, scratch));
+        Ok(())
+    }
+
+    fn serve_token(
+        &mut self,
+        token: Token,
+        work: impl FnOnce(&mut Socket, &mut Scratch) -> Verdict,
+    ) {
+        let key = token.key as usize;
+        if self.sockets.get(key).is_some_and(|socket| socket.generation() == token.generation) {
+            self.serve(key, work);
+        }
+    }
+
+    fn serve(&mut self, key: usize, work: impl FnOnce(&mut Socket, &mut Scratch) -> Verdict) {
+        let Some(socket) = self.sockets.get_mut(key) else { return };
+        match work(socket, &mut self.scratch) {
+            Verdict::Drop => {
+                let mut socket = self.sockets.remove(key);
+                // The set forgets a closed descriptor by itself; this is for its bookkeeping.
+                let _ = self.poll.get_ref().registry().deregister(socket.stream());
+                self.ended();
+                return;
+            }
+            Verdict::ReadAgain => {
+                self.unread.push(Token { key: key as u32, generation: socket.generation() });
+            }
+            Verdict::Keep => {}
+        }
+        // A due time that moved later is found out when the entry comes up.
+        if let Some(due) = socket.due()
+            && socket.timer_at.is_none_or(|timer_at| due < timer_at)
+        {
+            socket.timer_at = Some(due);
+            self.timers.insert(due, key as u32);
+        }
+    }
+
+    fn farewell(&mut self, now: Time) {
+        let Some(frame) = self.shared.farewell.borrow().clone() else { return };
+        let keys: Vec<usize> = self.sockets.iter().map(|(key, _)| key).collect();
+        for key in keys {
+            self.serve(key, |socket, scratch| socket.close(now, &frame, scratch));
+        }
+    }
+
+    fn expire(&mut self, now: Time) {
+        while let Some((timer_at, key)) = self.timers.pop_due(now) {
+            let key = key as usize;
+            match self.sockets.get_mut(key) {
+                Some(socket) if socket.timer_at == Some(timer_at) => socket.timer_at = None,
+                _ => continue,
+            }
+            self.serve(key, |socket, scratch| socket.expire(now, scratch));
+        }
+    }
+
+    fn ended(&self) {
+        self.shared.connections.set(self.shared.connections.get() - 1);
+        self.shared.ended.notify_one();
+    }
+}
+
+/// Has the runtime watch an epoll set. Both ends stay on this thread.
+fn watch(poll: mio::Poll) -> io::Result<AsyncFd<mio::Poll>> {
+    #[expect(
+        deprecated,
+        reason = "its successor is unsafe for those who could close the descriptor meanwhile; here \
+                  the registration owns it"
+    )]
+    AsyncFd::with_interest(poll, tokio::io::Interest::READABLE)
+}
+
+/// Lets every other task that is ready run once. `yield_now` would also look for IO each time.
+async fn yield_to_others() {
+    let mut yielded = false;
+    poll_fn(|cx| {
+        if std::mem::replace(&mut yielded, true) {
+            return Poll::Ready(());
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
+}

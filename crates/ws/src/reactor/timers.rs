@@ -1,0 +1,31 @@
+//! When which socket is due. Each socket has one entry that counts; it is not moved when the socket's
+//! due time moves later, as it does with every read, but looked at again when it comes up.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use anemone_proto::Time;
+
+/// Due times by socket, the earliest first.
+#[derive(Debug, Default)]
+pub(super) struct Timers(BinaryHeap<Reverse<(Time, u32)>>);
+
+impl Timers {
+    pub(super) fn insert(&mut self, due: Time, key: u32) {
+        self.0.push(Reverse((due, key)));
+    }
+
+    /// Takes out the earliest entry if it is due.
+    pub(super) fn pop_due(&mut self, now: Time) -> Option<(Time, u32)> {
+        let Reverse(entry) = *self.0.peek()?;
+        (entry.0 <= now).then(|| {
+            self.0.pop();
+            entry
+        })
+    }
+
+    /// The earliest due time.
+    pub(super) fn next(&self) -> Option<Time> {
+        self.0.peek().map(|Reverse((due, _))| *due)
+    }
+}
