@@ -27,7 +27,7 @@ use serde::Serialize;
 use sysinfo::{MINIMUM_CPU_UPDATE_INTERVAL, MemoryRefreshKind, Networks, System};
 use tokio::time::{Instant, MissedTickBehavior};
 
-use crate::status::publish;
+use crate::status::{chain, publish};
 
 /// Four times a second, as fast as the wind.
 pub const INTERVAL_DEFAULT: Duration = Duration::from_millis(250);
@@ -79,7 +79,7 @@ pub async fn run(topic: Arc<Topic>, interval: Duration) -> Infallible {
 /// Said once: what the system cannot tell now it will hardly tell in a quarter of a second.
 fn failed(warned: &mut bool, error: &dyn std::error::Error) {
     if !std::mem::replace(warned, true) {
-        tracing::warn!("this machine cannot be measured: {error}");
+        tracing::warn!("this machine cannot be measured: {}", chain(error));
     }
 }
 

@@ -18,6 +18,8 @@
 #![cfg_attr(not(unix), allow(dead_code, reason = "serial devices are only opened on Unix"))]
 
 mod backoff;
+#[cfg(unix)]
+mod controlling;
 pub mod host;
 #[cfg(unix)]
 pub mod serial;

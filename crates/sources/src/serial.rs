@@ -15,6 +15,8 @@ use rustix::termios::{self, ControlModes, InputModes, OptionalActions, QueueSele
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
+use crate::controlling::is_controlling;
+
 /// Why a serial device cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -49,7 +51,15 @@ pub enum SerialError {
         /// The path.
         path: PathText,
     },
-    /// The driver has no such speed.
+    /// It is the controlling terminal of a session: reading would take what is typed there. A name
+    /// of a pseudo-terminal may lead to another one later, see
+    /// [`emulate`](crate::windsonic::emulate).
+    #[error("{path} is somebody's terminal")]
+    Terminal {
+        /// The device.
+        path: PathText,
+    },
+    /// The driver has no such speed, or nothing has.
     #[error("{path} cannot be set to {baud} baud")]
     Baud {
         /// The device.
@@ -59,8 +69,18 @@ pub enum SerialError {
         /// What the system said.
         source: io::Error,
     },
+    /// The driver took the settings but for the speed.
+    #[error("{path} was set to {baud} baud and runs at {taken}")]
+    BaudNotTaken {
+        /// The device.
+        path: PathText,
+        /// The speed asked for.
+        baud: u32,
+        /// The speed it has now, of what it receives or of what it sends.
+        taken: u32,
+    },
     /// It was open and is gone: unplugged, or the other end closed.
-    #[error("{path} is gone ({source})")]
+    #[error("{path} is gone")]
     Gone {
         /// The device.
         path: PathText,
@@ -68,7 +88,7 @@ pub enum SerialError {
         source: io::Error,
     },
     /// Anything else the system says.
-    #[error("{path}: {source}")]
+    #[error("cannot use {path}")]
     Io {
         /// The device.
         path: PathText,
@@ -98,7 +118,8 @@ impl Port {
     /// Opens `path`, sets it to `baud` 8N1 raw and drops what it had received before.
     ///
     /// Does not wait for a carrier. Any speed the driver can make is accepted, standard or not.
-    /// While it is open no other program that asks first can use it. Must be called within a tokio
+    /// While it is open no other program that asks first can use it. Somebody's terminal is
+    /// refused, as far as the system tells that it is one. Must be called within a tokio
     /// runtime that has its IO driver on.
     ///
     /// # Errors
@@ -112,9 +133,15 @@ impl Port {
         if !termios::isatty(&fd) {
             return Err(SerialError::NotSerial { path: path_text });
         }
+        if is_controlling(&fd) {
+            return Err(SerialError::Terminal { path: path_text });
+        }
         claim(&fd).map_err(|errno| open_error(path_text.clone(), errno))?;
         set_raw(&fd, baud).map_err(|fault| match fault {
             SetFault::Baud(source) => SerialError::Baud { path: path_text.clone(), baud, source },
+            SetFault::NotTaken(taken) => {
+                SerialError::BaudNotTaken { path: path_text.clone(), baud, taken }
+            }
             SetFault::Io(source) => SerialError::Io { path: path_text.clone(), source },
         })?;
         let fd = watch(Arc::new(fd))
@@ -200,11 +227,16 @@ fn is_pseudo_terminal(fd: &OwnedFd) -> bool {
 
 enum SetFault {
     Baud(io::Error),
+    NotTaken(u32),
     Io(io::Error),
 }
 
 fn set_raw(fd: &impl AsFd, baud: u32) -> Result<(), SetFault> {
     let io = |errno: Errno| SetFault::Io(errno.into());
+    if baud == 0 {
+        // As a setting, 0 means to hang up.
+        return Err(SetFault::Baud(io::ErrorKind::InvalidInput.into()));
+    }
     let mut settings = termios::tcgetattr(fd).map_err(io)?;
     raw_8n1(&mut settings);
     settings.set_speed(baud).map_err(|errno| SetFault::Baud(errno.into()))?;
@@ -212,8 +244,21 @@ fn set_raw(fd: &impl AsFd, baud: u32) -> Result<(), SetFault> {
         Errno::INVAL => SetFault::Baud(errno.into()),
         _ => io(errno),
     })?;
+    // It succeeds as soon as any part of the settings was taken (POSIX tcsetattr).
+    let set = termios::tcgetattr(fd).map_err(io)?;
+    if let Some(taken) =
+        [set.input_speed(), set.output_speed()].into_iter().find(|taken| !is_near(baud, *taken))
+    {
+        return Err(SetFault::NotTaken(taken));
+    }
     // Bytes from before the speed was right mean nothing, and old ones would get a wrong time.
     termios::tcflush(fd, QueueSelector::IFlush).map_err(io)
+}
+
+/// Within 2.5 percent, half of what the ten bits of a character leave to both ends together: a
+/// driver divides its clock by whole numbers and tells what came out.
+fn is_near(baud: u32, taken: u32) -> bool {
+    u64::from(baud.abs_diff(taken)) * 40 <= u64::from(baud)
 }
 
 /// No echo, no line editing, no translation, no flow control; the carrier is not looked at.
@@ -250,5 +295,27 @@ mod tests {
             let error = error_of(path).await;
             assert_eq!(error.to_string(), format!("{path} is not a serial device"));
         }
+    }
+
+    #[test]
+    fn a_speed_taken_nearly_will_do_and_another_will_not() {
+        for (baud, taken) in [(9600, 9600), (115_200, 115_384), (9600, 9840), (250_000, 250_000)] {
+            assert!(is_near(baud, taken), "{baud} {taken}");
+        }
+        for (baud, taken) in [(9600, 0), (9600, 9841), (9600, 4800), (u32::MAX, 9600)] {
+            assert!(!is_near(baud, taken), "{baud} {taken}");
+        }
+        let path = PathText("/dev/wind".into());
+        let error = SerialError::BaudNotTaken { path, baud: 250_000, taken: 9600 };
+        assert_eq!(error.to_string(), "/dev/wind was set to 250000 baud and runs at 9600");
+    }
+
+    #[test]
+    fn no_text_repeats_its_source() {
+        let (path, source) = (PathText("/dev/wind".into()), || io::Error::other("broken"));
+        let gone = SerialError::Gone { path: path.clone(), source: source() };
+        assert_eq!(crate::status::chain(&gone), "/dev/wind is gone: broken");
+        let other = SerialError::Io { path, source: source() };
+        assert_eq!(crate::status::chain(&other), "cannot use /dev/wind: broken");
     }
 }

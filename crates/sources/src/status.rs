@@ -13,6 +13,7 @@
 //! The same is logged: a warning when the state changes for the worse, and one at the same limited
 //! rate for bad lines, with the newest one's fault.
 
+use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -195,12 +196,23 @@ impl Status {
     }
 }
 
+/// An error and its causes, for people who see nothing else of it.
+pub(crate) fn chain(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        text += &format!(": {cause}");
+        next = cause.source();
+    }
+    text
+}
+
 /// Publishes one value. That it cannot be written or is too big for the topic's retention is no
 /// reason to stop a source: the next one may be smaller.
 pub(crate) fn publish(topic: &Topic, at: UnixTime, value: &impl Serialize) -> bool {
     let published = Data::json(value)
-        .map_err(|error| error.to_string())
-        .and_then(|data| topic.publish(at, data).map_err(|error| error.to_string()));
+        .map_err(|error| chain(&error))
+        .and_then(|data| topic.publish(at, data).map_err(|error| chain(&error)));
     if let Err(error) = &published {
         tracing::error!(topic = %topic.name(), "event not published: {error}");
     }

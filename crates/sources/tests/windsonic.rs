@@ -4,12 +4,20 @@
 
 mod support;
 
+use std::error::Error;
 use std::time::Duration;
 
+use anemone_sources::serial::Port;
 use anemone_sources::windsonic::emulate::{self, Emulator, Format, Rate, Settings};
 use anemone_sources::windsonic::{Mode, Options, SpeedUnits, UnitId};
 use serde_json::Value;
 use support::{Bench, Directory, Terminal, emulator, within};
+
+/// What an error and its causes say.
+fn chain(error: &dyn Error) -> Vec<String> {
+    let cause = error.source().map(chain).unwrap_or_default();
+    [vec![error.to_string()], cause].concat()
+}
 
 fn instrument(settings: Settings) -> emulate::Options {
     emulate::Options { settings, ..emulate::Options::default() }
@@ -101,7 +109,7 @@ async fn a_device_that_vanishes_is_lost_and_read_again_when_it_is_back() {
     let bench = Bench::start(Options::new(&link));
     let lost = bench.status(|status| status["state"] == "lost").await;
     let detail = lost["detail"].as_str().unwrap();
-    assert!(detail.starts_with(&format!("no such device {}; trying again in", link.display())));
+    assert!(detail.starts_with(&format!("no such device {}: ", link.display())));
 
     let first = again();
     bench.events(2).await;
@@ -179,6 +187,30 @@ async fn a_device_in_use_is_not_opened_twice() {
 }
 
 #[tokio::test]
+async fn any_speed_will_do_on_a_pseudo_terminal_but_none() {
+    let terminal = Terminal::open();
+    for baud in [50, 9600, 115_200, 250_000, 4_000_000] {
+        Port::open(&terminal.path, baud).unwrap();
+    }
+    let error = Port::open(&terminal.path, 0).unwrap_err();
+    assert_eq!(error.to_string(), format!("{} cannot be set to 0 baud", terminal.path.display()));
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_terminal_somebody_works_in_is_left_alone() {
+    let terminal = Terminal::open();
+    let shell = support::Shell::start(&terminal);
+    let bench = Bench::start(Options::new(&terminal.path));
+    let lost = bench.status(|status| status["state"] == "lost").await;
+    let expected = format!("{} is somebody's terminal; trying", terminal.path.display());
+    assert!(lost["detail"].as_str().unwrap().starts_with(&expected), "{lost}");
+    // Once they have left it is a terminal as any other.
+    drop(shell);
+    bench.status(|status| status["detail"].as_str().unwrap().contains("waiting")).await;
+}
+
+#[tokio::test]
 async fn a_recording_is_replayed_over_and_over() {
     let directory = Directory::new("replay");
     let recording = directory.path("recording");
@@ -214,21 +246,23 @@ async fn what_cannot_be_emulated_is_refused_with_the_reason() {
     let directory = Directory::new("refused");
     let taken = directory.path("taken");
     std::fs::write(&taken, "Q,400,002.74,M,00,\n").unwrap();
-    let error = |options| Emulator::open(options).unwrap_err().to_string();
+    let error = |options| Emulator::open(options).unwrap_err();
     let defaults = emulate::Options::default;
     assert_eq!(
-        error(emulate::Options { link: Some(taken.clone()), ..defaults() }),
+        error(emulate::Options { link: Some(taken.clone()), ..defaults() }).to_string(),
         format!("{} exists and is not a symbolic link", taken.display())
     );
+    let bad_line = error(emulate::Options { replay: Some(taken.clone()), ..defaults() });
     assert_eq!(
-        error(emulate::Options { replay: Some(taken.clone()), ..defaults() }),
-        format!(
-            "cannot replay {}: line 1: direction \"400\" is not empty or 000 to 359",
-            taken.display()
-        )
+        chain(&bad_line),
+        [
+            format!("cannot replay {}", taken.display()).as_str(),
+            "line 1 is no measurement",
+            "direction \"400\" is not empty or 000 to 359",
+        ]
     );
     assert_eq!(
-        error(emulate::Options { noise: 1.5, ..defaults() }),
+        error(emulate::Options { noise: 1.5, ..defaults() }).to_string(),
         "noise is 1.5, a probability is from 0 to 1"
     );
 }

@@ -11,7 +11,7 @@ use super::Options;
 use super::session::{Output, Session, seconds};
 use crate::backoff::Backoff;
 use crate::serial::{Port, SerialError};
-use crate::status::{State, Status, publish};
+use crate::status::{State, Status, chain, publish};
 
 /// One read's worth: several lines at any speed a serial line has.
 const READ_BYTES: usize = 1024;
@@ -33,7 +33,7 @@ pub async fn run(options: Options, topic: Arc<Topic>, status: Arc<Topic>) -> Inf
             Err(error) => error,
         };
         let wait = source.backoff.next(fastrand::f64());
-        source.set(State::Lost, format!("{error}; trying again in {}", seconds(wait)));
+        source.set(State::Lost, format!("{}; trying again in {}", chain(&error), seconds(wait)));
         source.pause(wait).await;
     }
 }

@@ -13,6 +13,8 @@ use std::time::{Duration, SystemTime};
 use anemone_hub::{After, Epoch, PageLimit, Position, Retention, Topic, UnixTime};
 use anemone_sources::windsonic::emulate::{self, Emulator};
 use anemone_sources::windsonic::{Options, run};
+#[cfg(target_os = "linux")]
+use rustix::event::{PollFd, PollFlags};
 use rustix::fs::{Mode, OFlags};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use serde_json::Value;
@@ -133,6 +135,36 @@ impl Terminal {
 
     pub(crate) fn write(&self, bytes: &[u8]) {
         assert_eq!(rustix::io::write(&self.master, bytes), Ok(bytes.len()));
+    }
+}
+
+/// A program that works in a terminal, until dropped.
+#[cfg(target_os = "linux")]
+pub(crate) struct Shell(std::process::Child);
+
+#[cfg(target_os = "linux")]
+impl Shell {
+    pub(crate) fn start(terminal: &Terminal) -> Self {
+        let flags = OFlags::RDWR | OFlags::NOCTTY;
+        let end = || rustix::fs::open(&terminal.path, flags, Mode::empty()).unwrap();
+        let mut command = std::process::Command::new("setsid");
+        command.args(["--ctty", "sh", "-c", "echo ready; exec cat"]).stdin(end()).stdout(end());
+        let shell = Self(command.spawn().unwrap());
+        let mut fds = [PollFd::new(&terminal.master, PollFlags::IN)];
+        let long = LONG.try_into().unwrap();
+        assert_eq!(rustix::event::poll(&mut fds, Some(&long)), Ok(1));
+        let mut said = [0; 5];
+        assert_eq!(rustix::io::read(&terminal.master, &mut said), Ok(5));
+        assert_eq!(&said, b"ready");
+        shell
+    }
+}
+
+#[cfg(target_os = "linux")]
+impl Drop for Shell {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
     }
 }
 

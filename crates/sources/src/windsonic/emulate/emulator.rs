@@ -20,13 +20,13 @@ use super::wind::Model;
 #[non_exhaustive]
 pub enum OpenError {
     /// The system gives no pseudo-terminal.
-    #[error("no pseudo-terminal: {0}")]
-    Pty(io::Error),
+    #[error("no pseudo-terminal")]
+    Pty(#[source] io::Error),
     /// The link's path is something else, which is left alone.
     #[error("{} exists and is not a symbolic link", .0.display())]
     LinkTaken(PathBuf),
     /// The link cannot be made.
-    #[error("cannot make the link {}: {source}", path.display())]
+    #[error("cannot make the link {}", path.display())]
     Link {
         /// Where it should be.
         path: PathBuf,
@@ -34,7 +34,7 @@ pub enum OpenError {
         source: io::Error,
     },
     /// The recording cannot be replayed.
-    #[error("cannot replay {}: {source}", path.display())]
+    #[error("cannot replay {}", path.display())]
     Replay {
         /// The recording.
         path: PathBuf,

@@ -1,4 +1,5 @@
-//! A symbolic link to the pseudo-terminal, for as long as the emulation lasts.
+//! A symbolic link to the pseudo-terminal, for as long as the emulation lasts. One that outlives it,
+//! because the process was killed, is replaced by the next.
 
 use std::io;
 use std::os::unix::fs::symlink;

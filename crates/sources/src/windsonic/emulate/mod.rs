@@ -4,6 +4,11 @@
 //! nobody has the line open is gone, as on a line. The wind is a seeded model (a mean wind, gusts, a
 //! fan that swings, a calm now and then), or a recording.
 //!
+//! An emulator that is killed (`SIGKILL`) leaves its link behind, and the system gives the
+//! pseudo-terminal's name to the next program that wants one, maybe somebody's shell. The next
+//! emulator with that link replaces it; until then opening it fails where it leads nowhere or to a
+//! [terminal somebody works in](crate::serial::SerialError::Terminal).
+//!
 //! Measuring, it sends by itself at its rate (`M1`, `M2`, `M5`) or a message for each poll (`M3`,
 //! `M4`). What it takes as commands, and what it answers:
 //!

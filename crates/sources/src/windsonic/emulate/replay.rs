@@ -1,5 +1,7 @@
 //! Recorded lines, to be sent again.
 
+use std::fs::{self, File};
+use std::io::Read;
 use std::path::Path;
 
 use serde::Deserialize;
@@ -10,18 +12,22 @@ use crate::windsonic::parse::{ParseError, parse, parse_gill};
 /// Largest recording: a fortnight at 4 Hz.
 const FILE_BYTES_MAX: u64 = 128 << 20;
 
+/// What some editors put before UTF-8 text (U+FEFF).
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
 /// Why a recording cannot be replayed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReplayError {
     /// The file cannot be read.
-    #[error("cannot read it: {0}")]
+    #[error("cannot read it")]
     Read(#[from] std::io::Error),
-    /// The file is no recording of this kind, or cut off.
-    #[error("it has {bytes} bytes, at most {bytes_max} are replayed")]
+    /// The path is a directory, a device or a pipe.
+    #[error("it is not a regular file")]
+    NotFile,
+    /// The file is no recording of this kind.
+    #[error("it has more than {bytes_max} bytes")]
     TooBig {
-        /// The file's size.
-        bytes: u64,
         /// The limit.
         bytes_max: u64,
     },
@@ -29,20 +35,20 @@ pub enum ReplayError {
     #[error("it has no lines")]
     Empty,
     /// A line is not one of the three forms.
-    #[error("line {number}: {fault}")]
+    #[error("line {number} is no measurement")]
     Line {
         /// Its number, from 1.
         number: usize,
         /// What is wrong with it.
-        fault: ParseError,
+        source: ParseError,
     },
     /// A line begins with `{` and is not an event.
-    #[error("line {number} is not a JSON object with a text \"raw\": {fault}")]
+    #[error("line {number} is not a JSON object with a text \"raw\"")]
     Json {
         /// Its number, from 1.
         number: usize,
         /// What is wrong with it.
-        fault: serde_json::Error,
+        source: serde_json::Error,
     },
 }
 
@@ -62,16 +68,27 @@ struct Recorded {
 
 impl Replay {
     pub(crate) fn open(path: &Path) -> Result<Self, ReplayError> {
-        let bytes = std::fs::metadata(path)?.len();
-        if bytes > FILE_BYTES_MAX {
-            return Err(ReplayError::TooBig { bytes, bytes_max: FILE_BYTES_MAX });
+        Self::open_within(path, FILE_BYTES_MAX)
+    }
+
+    fn open_within(path: &Path, bytes_max: u64) -> Result<Self, ReplayError> {
+        // Asked before it is opened: opening a pipe waits for who writes to it.
+        if !fs::metadata(path)?.is_file() {
+            return Err(ReplayError::NotFile);
         }
-        Self::parse(&std::fs::read(path)?)
+        let mut bytes = Vec::new();
+        // Counted while reading: a file may grow meanwhile, or give no size beforehand.
+        File::open(path)?.take(bytes_max.saturating_add(1)).read_to_end(&mut bytes)?;
+        if bytes.len() as u64 > bytes_max {
+            return Err(ReplayError::TooBig { bytes_max });
+        }
+        Self::parse(&bytes)
     }
 
     /// Each line is a line as recorded from the instrument (with STX, ETX and checksum, or NMEA),
     /// what stands between STX and ETX alone, or a JSON object with such a line as its `raw`.
     pub(crate) fn parse(file: &[u8]) -> Result<Self, ReplayError> {
+        let file = file.strip_prefix(BYTE_ORDER_MARK).unwrap_or(file);
         let mut lines = Vec::new();
         for (at, line) in file.split(|byte| *byte == b'\n').enumerate() {
             let (number, line) = (at + 1, line.trim_ascii());
@@ -79,7 +96,7 @@ impl Replay {
                 None => {}
                 Some(b'{') => {
                     let recorded: Recorded = serde_json::from_slice(line)
-                        .map_err(|fault| ReplayError::Json { number, fault })?;
+                        .map_err(|source| ReplayError::Json { number, source })?;
                     lines.push(sent(number, recorded.raw.as_bytes())?);
                 }
                 Some(_) => lines.push(sent(number, line)?),
@@ -101,7 +118,7 @@ impl Replay {
 
 /// The line as the instrument sends it.
 fn sent(number: usize, line: &[u8]) -> Result<Vec<u8>, ReplayError> {
-    let fault = |fault| ReplayError::Line { number, fault };
+    let fault = |source| ReplayError::Line { number, source };
     if line.first().is_some_and(u8::is_ascii_uppercase) {
         parse_gill(line).map_err(fault)?;
         return Ok(gill_line(&String::from_utf8_lossy(line)));
@@ -113,6 +130,7 @@ fn sent(number: usize, line: &[u8]) -> Result<Vec<u8>, ReplayError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::status::chain;
 
     const LINE: &[u8] = b"\x02Q,229,002.74,M,00,\x0316\r\n";
     const NMEA: &[u8] = b"$WIMWV,229,R,002.74,M,A*06\r\n";
@@ -127,18 +145,25 @@ mod tests {
 
     #[test]
     fn a_bad_line_is_an_error_with_its_number() {
-        let error = |file: &str| Replay::parse(file.as_bytes()).unwrap_err().to_string();
+        let error = |file: &str| chain(&Replay::parse(file.as_bytes()).unwrap_err());
         let good = "Q,229,002.74,M,00,\n";
         assert_eq!(
             error(&format!("{good}\n{good}Q,400,002.74,M,00,\n")),
-            "line 4: direction \"400\" is not empty or 000 to 359"
+            "line 4 is no measurement: direction \"400\" is not empty or 000 to 359"
         );
         assert_eq!(
             error("\u{2}Q,229,002.74,M,00,\u{3}17"),
-            "line 1: checksum is 17, the bytes give 16"
+            "line 1 is no measurement: checksum is 17, the bytes give 16"
         );
-        assert_eq!(error("{\"raw\":\"hello\"}"), "line 1: line begins neither with STX nor with $");
-        assert!(error("{\"speed\":1}").starts_with("line 1 is not a JSON object with a text"));
+        assert_eq!(
+            error("{\"raw\":\"hello\"}"),
+            "line 1 is no measurement: line begins neither with STX nor with $"
+        );
+        assert_eq!(
+            error("{\"speed\":1}"),
+            "line 1 is not a JSON object with a text \"raw\": \
+             missing field `raw` at line 1 column 11"
+        );
         assert_eq!(error("\n \r\n"), "it has no lines");
     }
 
@@ -146,5 +171,46 @@ mod tests {
     fn a_file_that_is_not_there_is_said_so() {
         let error = Replay::open(Path::new("/no/such/recording")).unwrap_err();
         assert!(matches!(error, ReplayError::Read(_)));
+    }
+
+    #[test]
+    fn a_byte_order_mark_before_the_first_line_is_skipped() {
+        let mut replay = Replay::parse(&[BYTE_ORDER_MARK, LINE].concat()).unwrap();
+        assert_eq!(replay.next(), LINE);
+    }
+
+    #[test]
+    fn a_file_is_replayed_up_to_the_limit_and_not_a_byte_more() {
+        let path = std::env::temp_dir().join(format!("replay-limit-{}", std::process::id()));
+        fs::write(&path, LINE).unwrap();
+        let bytes = LINE.len() as u64;
+        let at_the_limit = Replay::open_within(&path, bytes);
+        let above = Replay::open_within(&path, bytes - 1);
+        fs::remove_file(&path).unwrap();
+        assert_eq!(at_the_limit.unwrap().next(), LINE);
+        assert!(matches!(above, Err(ReplayError::TooBig { bytes_max }) if bytes_max == bytes - 1));
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_file_that_tells_no_size_is_bounded_all_the_same() {
+        let path = Path::new("/proc/self/status");
+        assert_eq!(fs::metadata(path).unwrap().len(), 0);
+        let opened = Replay::open_within(path, 64);
+        assert!(matches!(opened, Err(ReplayError::TooBig { bytes_max: 64 })));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn what_is_not_a_regular_file_is_not_read() {
+        let pipe = std::env::temp_dir().join(format!("replay-pipe-{}", std::process::id()));
+        let made = std::process::Command::new("mkfifo").arg(&pipe).status().unwrap();
+        assert!(made.success());
+        let opened: Vec<_> =
+            [&pipe, Path::new("/dev/zero"), Path::new("/")].map(Replay::open).into();
+        fs::remove_file(&pipe).unwrap();
+        for opened in opened {
+            assert!(matches!(opened, Err(ReplayError::NotFile)), "{opened:?}");
+        }
     }
 }
