@@ -5,10 +5,11 @@ use std::time::Duration;
 /// What a connection allows its peer. One value serves many connections.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Config {
-    /// Longest payload of one frame, in bytes. Default 16 MiB, as for a message. A larger one
-    /// fails the connection with 1009 as soon as its header is read.
+    /// Longest payload of one frame, in bytes as they come, compressed or not. Default 16 MiB, as for
+    /// a message. A larger one fails the connection with 1009 as soon as its header is read.
     pub frame_bytes_max: u64,
-    /// Longest message, all fragments together, in bytes. Default 16 MiB. Fails with 1009.
+    /// Longest message, all fragments together and inflated, in bytes. Default 16 MiB. Fails with
+    /// 1009.
     pub message_bytes_max: u64,
     /// Most fragments of one message. Default 131,072, which lets a message of the default size
     /// come in fragments of 128 bytes. Fails with 1008.

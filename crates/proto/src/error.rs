@@ -7,7 +7,8 @@ use crate::{CloseCode, Opcode};
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProtocolError {
-    /// Section 5.2: no extension was negotiated that defines them.
+    /// Section 5.2: no extension was negotiated that defines them. With permessage-deflate RSV1
+    /// may be set on the first frame of a message, and only there (RFC 7692 section 6.1).
     #[error("reserved bits {bits:#05b} are set and no extension defines them")]
     ReservedBits {
         /// RSV1, RSV2, RSV3 from the highest bit.
@@ -38,11 +39,8 @@ pub enum ProtocolError {
         len: u64,
     },
     /// Section 5.5.
-    #[error("control frame payload is {len} bytes, at most 125 allowed")]
-    ControlFrameTooLong {
-        /// The length, or 126 when only that much is known.
-        len: u64,
-    },
+    #[error("control frame payload is longer than 125 bytes")]
+    ControlFrameTooLong,
     /// Section 5.4.
     #[error("control frame {opcode:?} is fragmented")]
     ControlFrameFragmented {
@@ -89,6 +87,15 @@ pub enum ProtocolError {
         /// `message_bytes_max`.
         limit: u64,
     },
+    /// Section 10.4. Inflating stopped there, so how long the message is nobody knows.
+    #[error("message inflates to more than {limit} bytes")]
+    InflatedTooBig {
+        /// `message_bytes_max`.
+        limit: u64,
+    },
+    /// RFC 7692 section 7.2. It names no close code; this is data that does not fit its type.
+    #[error("compressed message is not valid deflate data")]
+    DeflateInvalid,
     /// Section 10.4.
     #[error("message has more than {limit} fragments")]
     TooManyFragments {
@@ -114,14 +121,18 @@ impl ProtocolError {
             | Self::MaskUnexpected
             | Self::LengthNotMinimal { .. }
             | Self::LengthTooLarge { .. }
-            | Self::ControlFrameTooLong { .. }
+            | Self::ControlFrameTooLong
             | Self::ControlFrameFragmented { .. }
             | Self::ContinuationUnexpected
             | Self::MessageInterrupted { .. }
             | Self::CloseFrameTooShort
             | Self::CloseCodeInvalid { .. } => CloseCode::PROTOCOL_ERROR,
-            Self::TextNotUtf8 | Self::CloseReasonNotUtf8 => CloseCode::INVALID_PAYLOAD,
-            Self::FrameTooBig { .. } | Self::MessageTooBig { .. } => CloseCode::MESSAGE_TOO_BIG,
+            Self::TextNotUtf8 | Self::CloseReasonNotUtf8 | Self::DeflateInvalid => {
+                CloseCode::INVALID_PAYLOAD
+            }
+            Self::FrameTooBig { .. } | Self::MessageTooBig { .. } | Self::InflatedTooBig { .. } => {
+                CloseCode::MESSAGE_TOO_BIG
+            }
             Self::TooManyFragments { .. } => CloseCode::POLICY_VIOLATION,
             Self::IdleTimeout { .. } => CloseCode::INTERNAL_ERROR,
         }

@@ -1,4 +1,4 @@
-//! WebSocket (RFC 6455) as state machines: bytes and time in, events and bytes out.
+//! WebSocket (RFC 6455, RFC 7692) as state machines: bytes and time in, events and bytes out.
 //!
 //! No socket, clock, thread or source of randomness is touched here: they are arguments. So any
 //! stream can be driven, a test can make up its own time, and every input can be tried.
@@ -14,6 +14,14 @@
 //! 4. Call [`Connection::handle_timeout`] at [`Connection::poll_timeout`].
 //! 5. Once [`Connection::is_closed`], write what is left and close the stream.
 //!
+//! # Compression
+//! Both handshakes negotiate permessage-deflate when they are given a [`DeflateConfig`], and
+//! [`Connection::with_deflate`] puts what was agreed on to work. From then on messages are compressed
+//! and inflated without a word; without it a connection is as it was. The compressor and the inflater
+//! belong to the thread, which lends them through an [`ExchangeCodecs`]: an idle connection has
+//! neither, unless it takes its context over from one message to the next.
+//!
+//! # Example
 //! ```
 //! use std::sync::Arc;
 //! use anemone_proto::{Config, Connection, Event, MaskKey, Message, Time};
@@ -33,6 +41,7 @@
 mod config;
 mod connection;
 mod error;
+mod extension;
 mod frame;
 pub mod handshake;
 mod mask;
@@ -42,10 +51,14 @@ mod time;
 mod utf8;
 
 pub use config::Config;
-pub use connection::{Connection, Event, MaskKeys, Received, Sender};
+pub use connection::{Connection, Event, MaskKeys, Output, Received, Sender};
 pub use error::{MisuseError, ProtocolError};
+pub use extension::{
+    Codecs, CompressionLevel, DeflateConfig, ExchangeCodecs, NegotiatedDeflate, ParameterError,
+    WindowBits,
+};
 pub use frame::{CloseCode, CloseFrame, CloseReason, HEADER_BYTES_MAX, Header, Opcode};
 pub use mask::MaskKey;
-pub use message::{Message, MessageKind};
+pub use message::{Message, MessageKind, Piece};
 pub use role::Role;
 pub use time::Time;

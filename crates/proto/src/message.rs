@@ -37,3 +37,18 @@ impl<'a> Message<'a> {
         }
     }
 }
+
+/// Part of a message, handed out as it came. The pieces of a message follow each other, with nothing but
+/// control frames between them.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Piece<'a> {
+    /// Of the whole message.
+    pub kind: MessageKind,
+    /// What came; maybe nothing. A piece of text can begin and end within a character; that all of
+    /// it is UTF-8 is checked all the same.
+    pub bytes: &'a [u8],
+    /// Whether the message begins here.
+    pub is_first: bool,
+    /// Whether it ends here.
+    pub is_last: bool,
+}

@@ -3,16 +3,23 @@
 //! Owns the order of things: what may come when, what is answered without asking, how the closing
 //! handshake goes, when a quiet peer is pinged and when it is given up.
 
+mod deflate;
+mod output;
 mod receiver;
 mod sender;
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use deflate::{Incoming, Outgoing};
+pub use output::Output;
 use receiver::{Place, Receiver, Step};
 pub use sender::{MaskKeys, Sender};
 
-use crate::{CloseFrame, Config, Message, MessageKind, Opcode, ProtocolError, Role, Time};
+use crate::{
+    CloseFrame, Config, ExchangeCodecs, Message, MessageKind, NegotiatedDeflate, Opcode, Piece,
+    ProtocolError, Role, Time,
+};
 
 /// One end of a WebSocket connection. See the [crate documentation](crate) for how it is driven.
 #[derive(Debug)]
@@ -44,6 +51,8 @@ enum Phase {
 pub enum Event<'a> {
     /// A whole message.
     Message(Message<'a>),
+    /// Part of a message that did not come whole; only after [`Connection::take_pieces`].
+    Piece(Piece<'a>),
     /// A ping; it has been answered.
     Ping(&'a [u8]),
     /// A pong, asked for or not.
@@ -92,6 +101,32 @@ impl Connection {
         }
     }
 
+    /// Compresses and inflates messages from now on as the handshake agreed: right after it, before
+    /// any bytes. `exchange` lends the calling thread's codecs.
+    #[must_use]
+    pub fn with_deflate(
+        mut self,
+        negotiated: &NegotiatedDeflate,
+        exchange: ExchangeCodecs,
+    ) -> Self {
+        self.receiver.set_deflate(Incoming::new(negotiated, exchange));
+        self.sender.set_deflate(Outgoing::new(negotiated, exchange));
+        self
+    }
+
+    /// Has messages that do not come whole handed out in pieces, as [`Event::Piece`], instead of
+    /// collected: so a message of any size takes no memory. The limits hold as for whole ones. A
+    /// compressed message is still collected. To be called before any bytes come.
+    pub fn take_pieces(&mut self) {
+        self.receiver.take_pieces();
+    }
+
+    /// Whether a message has begun to come, and not ended.
+    #[must_use]
+    pub fn is_amid_message(&self) -> bool {
+        self.receiver.is_amid_message()
+    }
+
     /// Takes bytes from the peer, up to and including the first event among them. Call it again
     /// with the rest until all is consumed. Never fails: a violation becomes [`Event::Failed`].
     ///
@@ -113,6 +148,9 @@ impl Connection {
                     Ok(message) => Some(Event::Message(message)),
                     Err(error) => Some(fail(&mut self.phase, &mut self.sender, error)),
                 }
+            }
+            Ok(Some(Step::Piece { kind, range, is_first, is_last })) => {
+                Some(Event::Piece(Piece { kind, bytes: &input[range], is_first, is_last }))
             }
             Ok(Some(Step::Control(opcode, place))) => {
                 let payload = match place {
@@ -139,7 +177,22 @@ impl Connection {
 
     /// The sending half.
     pub fn sender(&mut self) -> &mut Sender {
+        // No event is borrowed any more. After the last one of an input this is the call that every
+        // driver makes, so that an idle connection does not keep its last message.
+        self.receiver.forget_message();
         &mut self.sender
+    }
+
+    /// The limits and times it keeps.
+    #[must_use]
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// The peer took bytes that had been stuck, which shows that it is there: a slow reader whose
+    /// pongs are not read meanwhile is not taken for a dead one.
+    pub fn progressed(&mut self, now: Time) {
+        self.received_at = now;
     }
 
     /// When [`handle_timeout`](Self::handle_timeout) has something to do next, if nothing comes

@@ -1,17 +1,27 @@
 //! The receiving half: bytes in, whole messages and control frames out.
 //!
 //! A frame that lies whole in the input is unmasked there and handed out from there. Only what was
-//! cut by the end of the input, or is one fragment of several, is copied.
+//! cut by the end of the input, is one fragment of several or is compressed is put together here;
+//! compressed bytes are never kept, each piece is inflated as it comes.
 
 use std::ops::Range;
 
+use super::deflate::{Incoming, violation};
+use crate::extension::Inflater;
 use crate::utf8::Utf8Checker;
-use crate::{Config, HEADER_BYTES_MAX, Header, MessageKind, Opcode, ProtocolError, Role};
+use crate::{Config, HEADER_BYTES_MAX, Header, MaskKey, MessageKind, Opcode, ProtocolError, Role};
 
 /// What one step through the input came upon, and where its payload lies.
 #[derive(Debug, Eq, PartialEq)]
 pub(super) enum Step {
     Message(MessageKind, Place),
+    /// Part of a message that is taken as it comes, where it lies in the input.
+    Piece {
+        kind: MessageKind,
+        range: Range<usize>,
+        is_first: bool,
+        is_last: bool,
+    },
     Control(Opcode, Place),
 }
 
@@ -38,6 +48,10 @@ pub(super) struct Receiver {
     control: Vec<u8>,
     /// The last assembly was handed out and can be forgotten.
     message_taken: bool,
+    /// Messages that did not come whole are handed out as they come.
+    takes_pieces: bool,
+    /// Compression, where it was negotiated. Boxed: most connections have none.
+    deflate: Option<Box<Incoming>>,
 }
 
 /// A frame whose payload has not come whole.
@@ -52,6 +66,10 @@ struct Payload {
 struct Assembly {
     kind: MessageKind,
     bytes: Vec<u8>,
+    /// How much of it came, unless it is compressed.
+    len: u64,
+    /// Where its first frame said that it is compressed.
+    inflater: Option<Inflater>,
     utf8: Utf8Checker,
     fragments: u32,
 }
@@ -66,6 +84,28 @@ impl Receiver {
             message: None,
             control: Vec::new(),
             message_taken: false,
+            takes_pieces: false,
+            deflate: None,
+        }
+    }
+
+    pub(super) fn set_deflate(&mut self, deflate: Incoming) {
+        self.deflate = Some(Box::new(deflate));
+    }
+
+    /// Whether a message has begun and not ended.
+    pub(super) fn is_amid_message(&self) -> bool {
+        !self.message_taken && self.message.is_some()
+    }
+
+    pub(super) fn take_pieces(&mut self) {
+        self.takes_pieces = true;
+    }
+
+    /// Gives back the memory of the last message, if it was collected and is no longer looked at.
+    pub(super) fn forget_message(&mut self) {
+        if std::mem::take(&mut self.message_taken) {
+            self.message = None;
         }
     }
 
@@ -76,8 +116,9 @@ impl Receiver {
         config: &Config,
         input: &mut [u8],
     ) -> (usize, Result<Option<Step>, ProtocolError>) {
-        if std::mem::take(&mut self.message_taken) {
-            self.message = None;
+        self.forget_message();
+        if let Some((used, step)) = self.whole_message(config, input) {
+            return (used, Ok(Some(step)));
         }
         let mut at = 0;
         loop {
@@ -105,24 +146,63 @@ impl Receiver {
                 key.rotated(frame.received).apply(piece);
             }
             let is_whole = take as u64 == rest;
-            let in_place = is_whole && frame.received == 0;
             let received = Payload { received: frame.received + take as u64, ..frame };
+            let in_place = is_whole && frame.received == 0;
             let step = if received.header.opcode.is_control() {
                 self.control_piece(&received, piece, is_whole, in_place.then_some(range))
             } else {
-                match self.data_piece(&received, piece, is_whole, in_place.then_some(range)) {
+                match self.data_piece(config, &received, piece, is_whole, range) {
                     Ok(step) => step,
                     Err(error) => return (input.len(), Err(error)),
                 }
             };
             if !is_whole {
                 self.frame = Some(received);
-                return (at, Ok(None));
+                return (at, Ok(step));
             }
             if step.is_some() {
                 return (at, Ok(step));
             }
         }
+    }
+
+    /// The way that most messages take: one frame, not compressed, all there, of less than 64 KiB.
+    /// `None` leaves everything to the other way, which also finds what is wrong.
+    #[inline]
+    fn whole_message(&self, config: &Config, input: &mut [u8]) -> Option<(usize, Step)> {
+        let is_between_messages =
+            self.frame.is_none() && self.message.is_none() && self.cut_header_len == 0;
+        let [first, second, rest @ ..] = input else { return None };
+        let kind = match first {
+            0x81 => MessageKind::Text,
+            0x82 => MessageKind::Binary,
+            _ => return None,
+        };
+        let is_masked = *second & 0x80 != 0;
+        if !is_between_messages || is_masked != self.role.receives_masked() {
+            return None;
+        }
+        let (len, len_bytes) = match *second & 0x7f {
+            len @ 0..=125 => (usize::from(len), 0),
+            126 => match usize::from(u16::from_be_bytes(*rest.first_chunk()?)) {
+                0..=125 => return None,
+                len => (len, 2),
+            },
+            _ => return None,
+        };
+        if len as u64 > config.frame_bytes_max.min(config.message_bytes_max) {
+            return None;
+        }
+        let begin = 2 + len_bytes + if is_masked { 4 } else { 0 };
+        let end = begin + len;
+        if input.len() < end {
+            return None;
+        }
+        if is_masked {
+            let (header, payload) = input[..end].split_at_mut(begin);
+            MaskKey(*header.last_chunk()?).apply(payload);
+        }
+        Some((end, Step::Message(kind, Place::Input(begin..end))))
     }
 
     /// The payload of the message that was collected.
@@ -156,7 +236,7 @@ impl Receiver {
 
     /// Checks a header against the state of the connection and its limits.
     fn begin_frame(&mut self, config: &Config, header: &Header) -> Result<(), ProtocolError> {
-        if header.rsv1 {
+        if header.rsv1 && !self.may_be_compressed(header) {
             return Err(ProtocolError::ReservedBits { bits: 0b100 });
         }
         match (self.role.receives_masked(), header.mask) {
@@ -174,13 +254,18 @@ impl Receiver {
         }
         let before = match (&mut self.message, header.opcode) {
             (None, Opcode::Continuation) => return Err(ProtocolError::ContinuationUnexpected),
+            // How long a compressed message is shows only when it is inflated.
+            (None, _) if header.rsv1 => return Ok(()),
             (None, _) => 0,
             (Some(message), Opcode::Continuation) => {
                 message.fragments += 1;
                 if message.fragments > config.fragments_max {
                     return Err(ProtocolError::TooManyFragments { limit: config.fragments_max });
                 }
-                message.bytes.len() as u64
+                if message.inflater.is_some() {
+                    return Ok(());
+                }
+                message.len
             }
             (Some(_), opcode) => return Err(ProtocolError::MessageInterrupted { opcode }),
         };
@@ -189,6 +274,12 @@ impl Receiver {
             return Err(ProtocolError::MessageTooBig { len, limit });
         }
         Ok(())
+    }
+
+    /// RFC 7692 section 6.1: the first frame of a message may say that the message is compressed; no
+    /// later one, and no control frame.
+    fn may_be_compressed(&self, header: &Header) -> bool {
+        self.deflate.is_some() && matches!(header.opcode, Opcode::Text | Opcode::Binary)
     }
 
     fn control_piece(
@@ -208,39 +299,95 @@ impl Receiver {
 
     fn data_piece(
         &mut self,
+        config: &Config,
         frame: &Payload,
         piece: &[u8],
         is_whole: bool,
-        in_place: Option<Range<usize>>,
+        range: Range<usize>,
     ) -> Result<Option<Step>, ProtocolError> {
         let header = &frame.header;
+        let in_place = is_whole && frame.received == piece.len() as u64;
         let kind = match header.opcode {
             Opcode::Binary => MessageKind::Binary,
             _ => MessageKind::Text, // a continuation finds its kind in the assembly
         };
-        if let (Some(range), None, true) = (in_place, &self.message, header.fin) {
+        if in_place && self.message.is_none() && header.fin && !header.rsv1 {
             return Ok(Some(Step::Message(kind, Place::Input(range))));
         }
-        let message = self.message.get_or_insert_with(|| Box::new(Assembly::new(kind)));
-        message.push(frame, piece)?;
-        if !(header.fin && is_whole) {
+        self.collect(config, kind, frame, piece, is_whole, range)
+    }
+
+    /// Adds to the message in the making. Not inlined: the way past it is the one that most
+    /// messages take.
+    #[inline(never)]
+    fn collect(
+        &mut self,
+        config: &Config,
+        kind: MessageKind,
+        frame: &Payload,
+        piece: &[u8],
+        is_whole: bool,
+        range: Range<usize>,
+    ) -> Result<Option<Step>, ProtocolError> {
+        let header = &frame.header;
+        let is_first = self.message.is_none();
+        let deflate = self.deflate.as_mut();
+        let message = self.message.get_or_insert_with(|| {
+            let inflater = deflate.filter(|_| header.rsv1).map(|deflate| deflate.begin());
+            Box::new(Assembly::new(kind, inflater))
+        });
+        let is_last = header.fin && is_whole;
+        if self.takes_pieces && message.inflater.is_none() {
+            check_text(message.kind, &mut message.utf8, piece)?;
+            message.len += piece.len() as u64;
+            let kind = message.kind;
+            if is_last {
+                message.finish(config)?;
+                self.message = None;
+            }
+            return Ok(Some(Step::Piece { kind, range, is_first, is_last }));
+        }
+        message.push(config, frame, piece)?;
+        if !is_last {
             return Ok(None);
         }
-        message.finish()?;
+        message.finish(config)?;
+        if let (Some(deflate), Some(inflater)) = (&mut self.deflate, message.inflater.take()) {
+            deflate.end(inflater);
+        }
         Ok(Some(Step::Message(message.kind, Place::Collected)))
     }
 }
 
 impl Assembly {
-    fn new(kind: MessageKind) -> Self {
-        Self { kind, bytes: Vec::new(), utf8: Utf8Checker::default(), fragments: 1 }
+    fn new(kind: MessageKind, inflater: Option<Inflater>) -> Self {
+        Self {
+            kind,
+            bytes: Vec::new(),
+            len: 0,
+            inflater,
+            utf8: Utf8Checker::default(),
+            fragments: 1,
+        }
     }
 
     /// Appends a piece of a frame that was announced and found within the limits.
-    fn push(&mut self, frame: &Payload, piece: &[u8]) -> Result<(), ProtocolError> {
-        if self.kind == MessageKind::Text {
-            self.utf8.push(piece).map_err(|_| ProtocolError::TextNotUtf8)?;
+    fn push(
+        &mut self,
+        config: &Config,
+        frame: &Payload,
+        piece: &[u8],
+    ) -> Result<(), ProtocolError> {
+        if let Some(inflater) = &mut self.inflater {
+            let limit = config.message_bytes_max;
+            let len_max = usize::try_from(limit).unwrap_or(usize::MAX);
+            let before = self.bytes.len();
+            let result = inflater.push(piece, &mut self.bytes, len_max);
+            // Text is wrong before what follows it is, however the input was cut.
+            check_text(self.kind, &mut self.utf8, &self.bytes[before..])?;
+            return result.map_err(|error| violation(error, limit));
         }
+        check_text(self.kind, &mut self.utf8, piece)?;
         if frame.received == piece.len() as u64 {
             // The frame's first piece: room for all of it at once, but no more than a first
             // megabyte for a peer that only announces.
@@ -248,13 +395,28 @@ impl Assembly {
             self.bytes.reserve(announced.min(1 << 20).max(piece.len()));
         }
         self.bytes.extend_from_slice(piece);
+        self.len += piece.len() as u64;
         Ok(())
     }
 
-    fn finish(&mut self) -> Result<(), ProtocolError> {
+    fn finish(&mut self, config: &Config) -> Result<(), ProtocolError> {
+        if let Some(inflater) = &mut self.inflater {
+            inflater.finish().map_err(|error| violation(error, config.message_bytes_max))?;
+        }
         match self.kind {
             MessageKind::Text => self.utf8.finish().map_err(|_| ProtocolError::TextNotUtf8),
             MessageKind::Binary => Ok(()),
         }
+    }
+}
+
+fn check_text(
+    kind: MessageKind,
+    utf8: &mut Utf8Checker,
+    piece: &[u8],
+) -> Result<(), ProtocolError> {
+    match kind {
+        MessageKind::Text => utf8.push(piece).map_err(|_| ProtocolError::TextNotUtf8),
+        MessageKind::Binary => Ok(()),
     }
 }

@@ -3,6 +3,8 @@
 //! Owns the output buffer and what may be sent when. The driver writes [`Sender::transmit`] to its
 //! stream and reports how much went.
 
+use super::Output;
+use super::deflate::Outgoing;
 use crate::{CloseFrame, Header, MaskKey, Message, MessageKind, MisuseError, Opcode};
 
 /// Where a client's masking keys come from: unpredictable bytes (RFC 6455 section 10.3).
@@ -13,25 +15,36 @@ pub type MaskKeys = Box<dyn FnMut() -> MaskKey + Send>;
 /// Sending never fails for want of room: bytes are queued. [`Sender::queued_bytes`] tells how many, so
 /// that the caller can stop reading from its peer, or from its source, while they are stuck.
 pub struct Sender {
-    pub(super) output: Vec<u8>,
-    /// How much of `output` is written already.
+    /// Nothing while nothing is queued.
+    output: Option<Box<Output>>,
+    /// How much of the output is written already.
     written: usize,
     /// A client's source of keys; a server does not mask.
     mask_keys: Option<MaskKeys>,
     /// The kind of the fragmented message that is being sent.
     fragmented: Option<MessageKind>,
     close_sent: bool,
+    /// Compression, where it was negotiated. Boxed: most connections have none.
+    deflate: Option<Box<Outgoing>>,
 }
 
 impl Sender {
-    /// Output kept allocated once everything is written, in bytes.
-    pub(super) const KEPT_BYTES_MAX: usize = 4096;
-
     pub(super) fn new(mask_keys: Option<MaskKeys>) -> Self {
-        Self { output: Vec::new(), written: 0, mask_keys, fragmented: None, close_sent: false }
+        Self {
+            output: None,
+            written: 0,
+            mask_keys,
+            fragmented: None,
+            close_sent: false,
+            deflate: None,
+        }
     }
 
-    /// Queues one whole message in one frame.
+    pub(super) fn set_deflate(&mut self, deflate: Option<Outgoing>) {
+        self.deflate = deflate.map(Box::new);
+    }
+
+    /// Queues one whole message in one frame, compressed if that was negotiated and is of use.
     ///
     /// # Errors
     /// [`MisuseError::Closing`] once a close frame is queued; [`MisuseError::MessageUnfinished`]
@@ -41,13 +54,13 @@ impl Sender {
         if self.fragmented.is_some() {
             return Err(MisuseError::MessageUnfinished);
         }
-        let header = Header::new(opcode(message.kind()), message.as_bytes().len() as u64);
-        self.frame(header, message.as_bytes());
+        self.data(Header::new(opcode(message.kind()), 0), message.as_bytes());
         Ok(())
     }
 
     /// Queues one fragment of a message; `fin` marks the last. The caller sees to it that the
-    /// fragments of a text message make up UTF-8 together (section 5.6).
+    /// fragments of a text message make up UTF-8 together (section 5.6). Where compression was
+    /// negotiated a message in fragments is always compressed, except in one fragment.
     ///
     /// # Errors
     /// [`MisuseError::Closing`] once a close frame is queued; [`MisuseError::KindChanged`] when
@@ -65,7 +78,7 @@ impl Sender {
             Some(_) => return Err(MisuseError::KindChanged),
         };
         self.fragmented = (!fin).then_some(kind);
-        self.frame(Header { fin, ..Header::new(opcode, payload.len() as u64) }, payload);
+        self.data(Header { fin, ..Header::new(opcode, 0) }, payload);
         Ok(())
     }
 
@@ -92,7 +105,7 @@ impl Sender {
     pub fn close(&mut self, frame: Option<&CloseFrame>) -> Result<(), MisuseError> {
         self.check_open()?;
         let payload = frame.map(CloseFrame::encode).unwrap_or_default();
-        self.frame(Header::new(Opcode::Close, payload.len() as u64), &payload);
+        self.frame(Header::new(Opcode::Close, 0), &payload);
         self.close_sent = true;
         Ok(())
     }
@@ -106,34 +119,30 @@ impl Sender {
     /// Bytes to be written to the stream next.
     #[must_use]
     pub fn transmit(&self) -> &[u8] {
-        &self.output[self.written..]
+        self.output.as_ref().map_or(&[], |output| &output.own()[self.written..])
     }
 
     /// Says that the first `len` bytes of [`transmit`](Self::transmit) are written.
     pub fn transmitted(&mut self, len: usize) {
-        self.written = (self.written + len).min(self.output.len());
-        if self.written == self.output.len() {
+        self.written = self.written.saturating_add(len);
+        if self.output.as_ref().is_some_and(|output| self.written >= output.len()) {
+            self.output = None;
             self.written = 0;
-            self.output.clear();
-            self.output.shrink_to(Self::KEPT_BYTES_MAX);
         }
     }
 
     /// Bytes queued and not written.
     #[must_use]
     pub fn queued_bytes(&self) -> usize {
-        self.output.len() - self.written
+        self.output.as_ref().map_or(0, |output| output.len() - self.written)
     }
 
-    /// Exchanges what is queued, and the buffer it is in, for `buffer` and what is in it. So a
-    /// driver of many connections can lend one buffer to whichever it serves, and an idle
-    /// connection has none.
-    pub fn exchange_output(&mut self, buffer: &mut Vec<u8>) {
-        if self.written > 0 {
-            self.output.drain(..self.written);
-            self.written = 0;
-        }
-        std::mem::swap(&mut self.output, buffer);
+    /// Exchanges what is queued for `output` and what is in it. So a driver of many connections can
+    /// lend one to whichever it serves, and an idle connection has none. Instead of
+    /// [`transmit`](Self::transmit), not beside it.
+    pub fn exchange_output(&mut self, output: &mut Option<Box<Output>>) {
+        debug_assert_eq!(self.written, 0, "a driver exchanges the output or transmits it");
+        std::mem::swap(&mut self.output, output);
     }
 
     fn check_open(&self) -> Result<(), MisuseError> {
@@ -145,19 +154,46 @@ impl Sender {
         if payload.len() > 125 {
             return Err(MisuseError::ControlPayloadTooLong { len: payload.len() });
         }
-        self.frame(Header::new(opcode, payload.len() as u64), payload);
+        self.frame(Header::new(opcode, 0), payload);
         Ok(())
     }
 
+    /// Queues a frame of a message, compressed if that was negotiated and is of use.
+    fn data(&mut self, header: Header, payload: &[u8]) {
+        if self.deflate.is_none() || !self.compressed(header, payload) {
+            self.frame(header, payload);
+        }
+    }
+
+    /// Queues it compressed, unless it is to be sent as it is.
+    #[inline(never)]
+    fn compressed(&mut self, header: Header, payload: &[u8]) -> bool {
+        let is_first = header.opcode != Opcode::Continuation;
+        let deflate = self.deflate.as_mut();
+        let compressed =
+            deflate.and_then(|deflate| deflate.compress(payload, is_first, header.fin));
+        let Some(compressed) = compressed else { return false };
+        // On the first fragment only (RFC 7692 section 6.1).
+        self.frame(Header { rsv1: is_first, ..header }, compressed.payload());
+        true
+    }
+
+    /// Queues a frame; its length and masking key are filled in here.
     fn frame(&mut self, header: Header, payload: &[u8]) {
         let mask = self.mask_keys.as_mut().map(|next| next());
-        self.output.reserve(crate::HEADER_BYTES_MAX + payload.len());
-        Header { mask, ..header }.encode(&mut self.output);
-        let begin = self.output.len();
-        self.output.extend_from_slice(payload);
-        if let Some(key) = mask {
-            key.apply(&mut self.output[begin..]);
-        }
+        let output = self.output.get_or_insert_default();
+        let header = Header { mask, payload_len: payload.len() as u64, ..header };
+        let Some(key) = mask else {
+            header.encode(output.own_mut());
+            output.extend_from_slice(payload);
+            return;
+        };
+        let bytes = output.own_mut();
+        bytes.reserve(crate::HEADER_BYTES_MAX + payload.len());
+        header.encode(bytes);
+        let begin = bytes.len();
+        bytes.extend_from_slice(payload);
+        key.apply(&mut bytes[begin..]);
     }
 }
 
@@ -174,6 +210,7 @@ impl std::fmt::Debug for Sender {
             .field("queued_bytes", &self.queued_bytes())
             .field("fragmented", &self.fragmented)
             .field("close_sent", &self.close_sent)
+            .field("deflate", &self.deflate)
             .finish_non_exhaustive()
     }
 }

@@ -1,7 +1,9 @@
+mod deflate;
+
 use proptest::prelude::*;
 
 use super::*;
-use crate::{CloseCode, Header, MaskKey, MisuseError};
+use crate::{CloseCode, Header, MaskKey, MisuseError, Piece};
 
 const T0: Time = Time::ZERO;
 const KEY: MaskKey = MaskKey([0x37, 0xfa, 0x21, 0x3d]);
@@ -46,6 +48,7 @@ fn masked(opcode: Opcode, payload: &[u8]) -> Vec<u8> {
 enum Seen {
     Text(String),
     Binary(Vec<u8>),
+    Piece(MessageKind, Vec<u8>, bool, bool),
     Ping(Vec<u8>),
     Pong(Vec<u8>),
     Close(Option<CloseFrame>),
@@ -57,6 +60,9 @@ impl From<Event<'_>> for Seen {
         match event {
             Event::Message(Message::Text(text)) => Self::Text(text.to_owned()),
             Event::Message(Message::Binary(bytes)) => Self::Binary(bytes.to_vec()),
+            Event::Piece(Piece { kind, bytes, is_first, is_last }) => {
+                Self::Piece(kind, bytes.to_vec(), is_first, is_last)
+            }
             Event::Ping(payload) => Self::Ping(payload.to_vec()),
             Event::Pong(payload) => Self::Pong(payload.to_vec()),
             Event::Close(frame) => Self::Close(frame),
@@ -213,7 +219,7 @@ fn each_violation_fails_with_its_code() {
         (&[0x83], ProtocolError::UnknownOpcode { opcode: 3 }, 1002),
         (&unmasked(Opcode::Text, b"x"), ProtocolError::MaskMissing, 1002),
         (&length_16, ProtocolError::LengthNotMinimal { len: 1 }, 1002),
-        (&[0x89, 0xfe, 0, 126], ProtocolError::ControlFrameTooLong { len: 126 }, 1002),
+        (&[0x89, 0xfe, 0, 126], ProtocolError::ControlFrameTooLong, 1002),
         (&[0x09, 0x80], ProtocolError::ControlFrameFragmented { opcode: Opcode::Ping }, 1002),
         (&masked(Opcode::Continuation, b""), ProtocolError::ContinuationUnexpected, 1002),
         (&masked(Opcode::Close, &[3]), ProtocolError::CloseFrameTooShort, 1002),
@@ -343,7 +349,43 @@ fn output_is_written_in_any_pieces_and_its_memory_given_back() {
         server.sender().transmitted(len);
     }
     assert_eq!(written, unmasked(Opcode::Binary, &[7; 100_000]));
-    assert!(server.sender.output.capacity() <= Sender::KEPT_BYTES_MAX);
+    assert_eq!(server.sender().transmit().as_ptr_range().start.addr(), [0_u8; 0].as_ptr().addr());
+}
+
+#[test]
+fn a_message_in_pieces_comes_as_it_arrives_and_keeps_its_limits() {
+    let mut server = server_with(Config { message_bytes_max: 10, ..Config::default() });
+    server.take_pieces();
+    let bytes =
+        [masked(Opcode::Text, "aé".as_bytes()), fragment(false, Opcode::Binary, &[7; 6])].concat();
+    let whole = receive(&mut server, [&bytes[..]]);
+    let first = Seen::Piece(MessageKind::Binary, vec![7; 6], true, false);
+    assert_eq!(whole, [Seen::Text("aé".into()), first]);
+    let rest = fragment(true, Opcode::Continuation, &[8; 4]);
+    let seen = receive(&mut server, [&rest[..7], &rest[7..]]);
+    let pieces = [(&[8][..], false), (&[8, 8, 8], true)]
+        .map(|(bytes, is_last)| Seen::Piece(MessageKind::Binary, bytes.to_vec(), false, is_last));
+    assert_eq!(seen, pieces);
+    let long =
+        [fragment(false, Opcode::Binary, &[1; 6]), fragment(true, Opcode::Continuation, &[1; 5])];
+    let seen = receive(&mut server, [&long.concat()[..]]);
+    assert_eq!(
+        seen.last(),
+        Some(&Seen::Failed(ProtocolError::MessageTooBig { len: 11, limit: 10 }))
+    );
+}
+
+#[test]
+fn text_in_pieces_is_checked_across_them() {
+    // RFC 6455 section 8.1
+    let mut server = server();
+    server.take_pieces();
+    let bytes = masked(Opcode::Text, "€".as_bytes());
+    let seen = receive(&mut server, [&bytes[..7], &bytes[7..]]);
+    assert!(matches!(&seen[..], [Seen::Piece(..), Seen::Piece(_, _, false, true)]), "{seen:?}");
+    let cut = masked(Opcode::Text, &"€".as_bytes()[..2]);
+    let seen = receive(&mut server, [&cut[..7], &cut[7..]]);
+    assert_eq!(seen.last(), Some(&Seen::Failed(ProtocolError::TextNotUtf8)));
 }
 
 /// What a peer may send, as the frames that carry it.
@@ -391,6 +433,37 @@ proptest! {
         let seen = receive(&mut pieces, at.windows(2).map(|pair| &bytes[pair[0]..pair[1]]));
         prop_assert_eq!(&seen, &expected);
         prop_assert_eq!(&transmit(&mut pieces), &expected_output);
+    }
+
+    #[test]
+    fn pieces_put_together_are_the_messages(
+        bytes in any_traffic(),
+        cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..20),
+    ) {
+        let expected = receive(&mut server(), [&bytes[..]]);
+        let mut at: Vec<usize> = cuts.iter().map(|cut| cut.index(bytes.len() + 1)).collect();
+        at.extend([0, bytes.len()]);
+        at.sort_unstable();
+        let mut pieces = server();
+        pieces.take_pieces();
+        let mut seen = Vec::new();
+        let mut message = Vec::new();
+        for event in receive(&mut pieces, at.windows(2).map(|pair| &bytes[pair[0]..pair[1]])) {
+            let Seen::Piece(kind, bytes, is_first, is_last) = event else {
+                seen.push(event);
+                continue;
+            };
+            prop_assert!(!is_first || message.is_empty());
+            message.extend_from_slice(&bytes);
+            if is_last {
+                let bytes = std::mem::take(&mut message);
+                seen.push(match kind {
+                    MessageKind::Text => Seen::Text(String::from_utf8(bytes).unwrap()),
+                    MessageKind::Binary => Seen::Binary(bytes),
+                });
+            }
+        }
+        prop_assert_eq!(seen, expected);
     }
 
     #[test]

@@ -43,9 +43,7 @@ impl Header {
         let fin = first & 0x80 != 0;
         let short = second & 0x7f;
         if opcode.is_control() && short > 125 {
-            // 126 and 127 only announce the length; that it is too long is known already.
-            let len = extended_len(short, rest).map_or(126, |(len, _)| len);
-            return Err(ProtocolError::ControlFrameTooLong { len });
+            return Err(ProtocolError::ControlFrameTooLong);
         }
         let Some((payload_len, len_bytes)) = extended_len(short, rest) else { return Ok(None) };
         check_len(payload_len, len_bytes)?;
@@ -61,24 +59,32 @@ impl Header {
 
     /// Appends the header's bytes to `out`.
     pub fn encode(&self, out: &mut Vec<u8>) {
+        let mut bytes = [0; HEADER_BYTES_MAX];
         let fin = if self.fin { 0x80 } else { 0 };
         let rsv1 = if self.rsv1 { 0x40 } else { 0 };
         let masked = if self.mask.is_some() { 0x80 } else { 0 };
-        out.push(fin | rsv1 | self.opcode as u8);
-        match self.payload_len {
-            len @ 0..=125 => out.push(masked | len as u8),
+        bytes[0] = fin | rsv1 | self.opcode as u8;
+        let mut len = match self.payload_len {
+            len @ 0..=125 => {
+                bytes[1] = masked | len as u8;
+                2
+            }
             len @ 126..=0xffff => {
-                out.push(masked | 126);
-                out.extend_from_slice(&(len as u16).to_be_bytes());
+                bytes[1] = masked | 126;
+                bytes[2..4].copy_from_slice(&(len as u16).to_be_bytes());
+                4
             }
             len => {
-                out.push(masked | 127);
-                out.extend_from_slice(&len.to_be_bytes());
+                bytes[1] = masked | 127;
+                bytes[2..10].copy_from_slice(&len.to_be_bytes());
+                10
             }
-        }
+        };
         if let Some(MaskKey(key)) = self.mask {
-            out.extend_from_slice(&key);
+            bytes[len..len + 4].copy_from_slice(&key);
+            len += 4;
         }
+        out.extend_from_slice(&bytes[..len]);
     }
 }
 
@@ -203,6 +209,6 @@ mod tests {
     fn a_control_frame_of_126_bytes_is_refused() {
         // RFC 6455 section 5.5
         let error = Header::decode(&[0x89, 126, 0, 126]).unwrap_err();
-        assert_eq!(error, ProtocolError::ControlFrameTooLong { len: 126 });
+        assert_eq!(error, ProtocolError::ControlFrameTooLong);
     }
 }

@@ -1,5 +1,7 @@
 //! Why a handshake was refused, by either end.
 
+use crate::ParameterError;
+
 /// A request that cannot be accepted. [`status`](Self::status) is the answer it gets.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
@@ -43,6 +45,9 @@ pub enum HandshakeError {
     /// Section 4.1, item 10.
     #[error("Sec-WebSocket-Protocol is not a list of different tokens")]
     SubprotocolInvalid,
+    /// Section 9.1.
+    #[error("Sec-WebSocket-Extensions is not a list of extensions")]
+    ExtensionsInvalid,
 }
 
 impl HandshakeError {
@@ -54,7 +59,8 @@ impl HandshakeError {
             | Self::HostInvalid
             | Self::ConnectionMissing
             | Self::KeyInvalid
-            | Self::SubprotocolInvalid => 400,
+            | Self::SubprotocolInvalid
+            | Self::ExtensionsInvalid => 400,
             Self::MethodNotGet(_) => 405,
             Self::UpgradeMissing | Self::VersionUnsupported => 426,
             Self::TooLong { .. } | Self::TooManyFields { .. } => 431,
@@ -107,9 +113,15 @@ pub enum ResponseError {
     /// Item 4.
     #[error("Sec-WebSocket-Accept does not answer the key sent")]
     AcceptInvalid,
-    /// Item 5.
+    /// Section 9.1.
+    #[error("Sec-WebSocket-Extensions of the response is not a list of extensions")]
+    ExtensionsInvalid,
+    /// Item 5; also one that was offered once and chosen twice.
     #[error("server chose an extension that was not offered: {0}")]
     ExtensionNotOffered(String),
+    /// RFC 7692 section 7.1.
+    #[error("server chose compression in a way that was not offered")]
+    ExtensionParameter(#[from] ParameterError),
     /// Item 6.
     #[error("server chose a subprotocol that was not offered: {0}")]
     SubprotocolNotOffered(String),

@@ -42,6 +42,10 @@ pub(super) struct Repeated;
 
 /// Whether this is a token (RFC 9110 section 5.6.2), as a subprotocol's name must be.
 pub(super) fn is_token(bytes: &[u8]) -> bool {
-    let is_tchar = |byte: &u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(byte);
     !bytes.is_empty() && bytes.iter().all(is_tchar)
+}
+
+/// Whether this byte may stand in a token.
+pub(crate) fn is_tchar(byte: &u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(byte)
 }

@@ -8,8 +8,9 @@ mod response;
 
 pub use error::{HandshakeError, ResponseError};
 pub use fields::Fields;
+pub(crate) use fields::is_tchar;
 pub use key::{Nonce, accept_key};
-pub use request::{Accepted, Answered, Offer, ServerHandshake, respond};
+pub use request::{Accepted, Answered, Offer, ServerHandshake, respond, respond_with};
 pub use response::{ClientHandshake, Established};
 
 /// Longest handshake in bytes, either way, its empty line included.

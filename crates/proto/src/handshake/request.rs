@@ -2,6 +2,7 @@
 
 use super::fields::{is_token, members, single};
 use super::{FIELDS_MAX, Fields, HANDSHAKE_BYTES_MAX, HandshakeError, accept_key, key};
+use crate::extension::{self, DeflateConfig, NegotiatedDeflate};
 
 /// A request that an HTTP parser has taken apart.
 #[derive(Clone, Copy, Debug)]
@@ -21,15 +22,32 @@ pub struct Accepted {
     pub accept: String,
     /// The subprotocol chosen, if any: the first of the client's that the server supports.
     pub subprotocol: Option<String>,
+    /// Compression as agreed on, if it was: the value of `Sec-WebSocket-Extensions`, and what
+    /// [`Connection::with_deflate`](crate::Connection::with_deflate) needs.
+    pub deflate: Option<NegotiatedDeflate>,
 }
 
-/// Checks a request against section 4.2.1 and chooses a subprotocol among `supported`.
+/// Checks a request against section 4.2.1 and chooses a subprotocol among `supported`. No
+/// extension is accepted.
 ///
 /// # Errors
 /// The first requirement that does not hold.
 pub fn respond<F: Fields + ?Sized>(
     offer: Offer<'_, F>,
     supported: &[&str],
+) -> Result<Accepted, HandshakeError> {
+    respond_with(offer, supported, None)
+}
+
+/// As [`respond`], and accepts the first offer of permessage-deflate that this end can do, if
+/// `deflate` says how (RFC 7692 section 5.1). An offer that it cannot do is declined, not an error.
+///
+/// # Errors
+/// As [`respond`].
+pub fn respond_with<F: Fields + ?Sized>(
+    offer: Offer<'_, F>,
+    supported: &[&str],
+    deflate: Option<&DeflateConfig>,
 ) -> Result<Accepted, HandshakeError> {
     let fields = offer.fields;
     if offer.method != "GET" {
@@ -56,7 +74,12 @@ pub fn respond<F: Fields + ?Sized>(
         }
         _ => return Err(HandshakeError::KeyInvalid),
     };
-    Ok(Accepted { accept: accept_key(key), subprotocol: choose(fields, supported)? })
+    let subprotocol = choose(fields, supported)?;
+    // Read even when nothing is going to be accepted: section 9.1 allows no other grammar.
+    let offers = extension::parse(fields.values("sec-websocket-extensions"))
+        .map_err(|_| HandshakeError::ExtensionsInvalid)?;
+    let deflate = deflate.and_then(|config| extension::accept(&offers, config));
+    Ok(Accepted { accept: accept_key(key), subprotocol, deflate })
 }
 
 /// The first subprotocol offered that is supported; the client lists them as it prefers them.
@@ -84,9 +107,13 @@ impl Accepted {
             Some(name) => format!("Sec-WebSocket-Protocol: {name}\r\n"),
             None => String::new(),
         };
+        let extensions = match &self.deflate {
+            Some(deflate) => format!("Sec-WebSocket-Extensions: {deflate}\r\n"),
+            None => String::new(),
+        };
         format!(
             "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
-             Sec-WebSocket-Accept: {}\r\n{subprotocol}\r\n",
+             Sec-WebSocket-Accept: {}\r\n{subprotocol}{extensions}\r\n",
             self.accept
         )
     }
@@ -96,6 +123,7 @@ impl Accepted {
 #[derive(Debug, Default)]
 pub struct ServerHandshake {
     received: Vec<u8>,
+    deflate: Option<DeflateConfig>,
 }
 
 /// A whole request, answered.
@@ -110,6 +138,13 @@ pub struct Answered {
 }
 
 impl ServerHandshake {
+    /// Accepts offers of permessage-deflate. By default none is.
+    #[must_use]
+    pub fn with_deflate(mut self, config: DeflateConfig) -> Self {
+        self.deflate = Some(config);
+        self
+    }
+
     /// Takes bytes from the client; `None` until the request is whole.
     ///
     /// # Errors
@@ -142,7 +177,7 @@ impl ServerHandshake {
             is_http_1_1: request.version == Some(1),
             fields: &*request.headers,
         };
-        let accepted = respond(offer, supported)?;
+        let accepted = respond_with(offer, supported, self.deflate.as_ref())?;
         let target = request.path.unwrap_or_default().to_owned();
         Ok(Some(Answered { target, accepted, rest: self.received.split_off(len) }))
     }

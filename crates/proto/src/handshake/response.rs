@@ -1,21 +1,26 @@
 //! The client's side: its request, and the server's response to it (RFC 6455 section 4.1).
 
 use super::fields::{members, single};
-use super::{FIELDS_MAX, HANDSHAKE_BYTES_MAX, Nonce, ResponseError, accept_key};
+use super::{FIELDS_MAX, Fields, HANDSHAKE_BYTES_MAX, Nonce, ResponseError, accept_key};
+use crate::extension::{self, DeflateConfig, NegotiatedDeflate};
 
 /// The client's handshake.
 #[derive(Debug)]
 pub struct ClientHandshake {
     key: String,
     subprotocols: Vec<String>,
+    deflate: Option<DeflateConfig>,
     received: Vec<u8>,
 }
 
 /// An established connection.
-#[derive(Clone, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Established {
     /// The subprotocol the server chose, if any.
     pub subprotocol: Option<String>,
+    /// Compression as agreed on, if it was, for
+    /// [`Connection::with_deflate`](crate::Connection::with_deflate).
+    pub deflate: Option<NegotiatedDeflate>,
     /// Bytes that came after the response: the first frames.
     pub rest: Vec<u8>,
 }
@@ -26,7 +31,14 @@ impl ClientHandshake {
     #[must_use]
     pub fn new(nonce: Nonce, subprotocols: &[&str]) -> Self {
         let subprotocols = subprotocols.iter().map(|&name| name.to_owned()).collect();
-        Self { key: nonce.key(), subprotocols, received: Vec::new() }
+        Self { key: nonce.key(), subprotocols, deflate: None, received: Vec::new() }
+    }
+
+    /// Offers permessage-deflate too (RFC 7692 section 5). By default no extension is offered.
+    #[must_use]
+    pub fn with_deflate(mut self, config: DeflateConfig) -> Self {
+        self.deflate = Some(config);
+        self
     }
 
     /// The request's bytes. `host`, `target` and `fields` must hold no line breaks; `fields` are
@@ -40,6 +52,9 @@ impl ClientHandshake {
         );
         if !self.subprotocols.is_empty() {
             request += &format!("Sec-WebSocket-Protocol: {}\r\n", self.subprotocols.join(", "));
+        }
+        if let Some(config) = &self.deflate {
+            request += &format!("Sec-WebSocket-Extensions: {}\r\n", extension::offer(config));
         }
         for (name, value) in fields {
             request += &format!("{name}: {value}\r\n");
@@ -68,7 +83,8 @@ impl ClientHandshake {
         }
         let status = response.code.unwrap_or_default();
         let subprotocol = self.check(status, response.headers)?;
-        Ok(Some(Established { subprotocol, rest: self.received.split_off(len) }))
+        let deflate = self.check_extensions(response.headers)?;
+        Ok(Some(Established { subprotocol, deflate, rest: self.received.split_off(len) }))
     }
 
     fn check(
@@ -91,14 +107,34 @@ impl ClientHandshake {
         {
             return Err(ResponseError::AcceptInvalid);
         }
-        if let Some(extension) = members(fields, "sec-websocket-extensions").next() {
-            return Err(ResponseError::ExtensionNotOffered(text(extension)));
-        }
         let mut chosen = members(fields, "sec-websocket-protocol");
         match (chosen.next().map(text), chosen.next()) {
             (None, _) => Ok(None),
             (Some(name), None) if self.subprotocols.contains(&name) => Ok(Some(name)),
             (Some(name), _) => Err(ResponseError::SubprotocolNotOffered(name)),
+        }
+    }
+
+    /// Item 5 of section 4.1: only what was offered may be chosen, and only once.
+    fn check_extensions(
+        &self,
+        fields: &[httparse::Header<'_>],
+    ) -> Result<Option<NegotiatedDeflate>, ResponseError> {
+        let chosen = extension::parse(fields.values("sec-websocket-extensions"))
+            .map_err(|_| ResponseError::ExtensionsInvalid)?;
+        match (&chosen[..], &self.deflate) {
+            ([], _) => Ok(None),
+            ([one], Some(config)) if one.name == extension::NAME => {
+                Ok(Some(extension::check(one, config)?))
+            }
+            ([first, ..], None) => Err(ResponseError::ExtensionNotOffered(first.name.to_owned())),
+            ([first, rest @ ..], Some(_)) => {
+                // The one that should not be there: not ours, or ours again.
+                let others = rest.iter().find(|other| other.name != extension::NAME);
+                let wrong =
+                    if first.name == extension::NAME { others.unwrap_or(first) } else { first };
+                Err(ResponseError::ExtensionNotOffered(wrong.name.to_owned()))
+            }
         }
     }
 }

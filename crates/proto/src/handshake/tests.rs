@@ -1,6 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::{DeflateConfig, ParameterError};
 
 const REQUEST: &str = "GET /chat HTTP/1.1\r\nHost: server.example.com\r\nUpgrade: websocket\r\n\
     Connection: keep-alive, Upgrade\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\
@@ -120,6 +121,74 @@ fn a_client_refuses_each_wrong_response() {
         let response = RESPONSE.replacen(from, to, 1);
         assert_eq!(client().receive(response.as_bytes()), Err(error), "{from} -> {to}");
     }
+}
+
+fn with_extensions(text: &str, value: &str) -> String {
+    text.replacen("\r\n\r\n", &format!("\r\nSec-WebSocket-Extensions: {value}\r\n\r\n"), 1)
+}
+
+#[test]
+fn compression_is_accepted_when_it_is_offered_and_wanted() {
+    // RFC 7692 section 5.1
+    let deflating = || ServerHandshake::default().with_deflate(DeflateConfig::default());
+    let accepted = |mut server: ServerHandshake, request: &str| {
+        server.receive(request.as_bytes(), &[]).unwrap().unwrap().accepted
+    };
+    let offer = with_extensions(REQUEST, "x-other, permessage-deflate; client_max_window_bits");
+    let response = accepted(deflating(), &offer).response();
+    let field = "\r\nSec-WebSocket-Extensions: permessage-deflate; server_no_context_takeover; \
+        client_no_context_takeover\r\n\r\n";
+    assert!(response.ends_with(field), "{response}");
+    for (server, request) in [
+        (deflating(), REQUEST.to_owned()),
+        (deflating(), with_extensions(REQUEST, "permessage-deflate; server_max_window_bits=8")),
+        (ServerHandshake::default(), offer),
+    ] {
+        let accepted = accepted(server, &request);
+        assert_eq!(accepted.deflate, None);
+        assert!(!accepted.response().contains("Extensions"));
+    }
+}
+
+#[test]
+fn offers_may_stand_in_several_fields() {
+    // RFC 6455 section 9.1
+    let first = with_extensions(REQUEST, "permessage-deflate; foo");
+    let request = with_extensions(&first, "permessage-deflate");
+    let mut server = ServerHandshake::default().with_deflate(DeflateConfig::default());
+    let answered = server.receive(request.as_bytes(), &[]).unwrap().unwrap();
+    assert!(answered.accepted.deflate.is_some());
+}
+
+#[test]
+fn a_malformed_extensions_field_is_refused() {
+    // RFC 6455 section 9.1
+    let request = with_extensions(REQUEST, "permessage-deflate;");
+    assert_eq!(answer(&request, &[]), Err(HandshakeError::ExtensionsInvalid));
+    assert_eq!(HandshakeError::ExtensionsInvalid.status(), 400);
+    let response = with_extensions(RESPONSE, "permessage-deflate;");
+    assert_eq!(client().receive(response.as_bytes()), Err(ResponseError::ExtensionsInvalid));
+}
+
+#[test]
+fn a_client_takes_only_the_extension_that_it_offered_and_only_once() {
+    // RFC 6455 section 4.1, RFC 7692 section 7.1
+    let receive = |value: &str| {
+        let mut client = client().with_deflate(DeflateConfig::default());
+        client.receive(with_extensions(RESPONSE, value).as_bytes())
+    };
+    let not_offered = |name: &str| Err(ResponseError::ExtensionNotOffered(name.into()));
+    let deflate = "permessage-deflate; server_no_context_takeover";
+    assert!(receive(deflate).unwrap().unwrap().deflate.is_some());
+    assert_eq!(client().receive(RESPONSE.as_bytes()).unwrap().unwrap().deflate, None);
+    assert_eq!(receive("x"), not_offered("x"));
+    assert_eq!(receive(&format!("{deflate}, x")), not_offered("x"));
+    assert_eq!(receive(&format!("x, {deflate}")), not_offered("x"));
+    assert_eq!(receive(&format!("{deflate}, {deflate}")), not_offered("permessage-deflate"));
+    let kept = ResponseError::ExtensionParameter(ParameterError::ContextTakeoverKept);
+    assert_eq!(receive("permessage-deflate"), Err(kept));
+    let response = with_extensions(RESPONSE, "permessage-deflate");
+    assert_eq!(client().receive(response.as_bytes()), not_offered("permessage-deflate"));
 }
 
 proptest! {

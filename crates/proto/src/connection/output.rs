@@ -1,0 +1,150 @@
+//! What is queued for writing: bytes, and between them stretches of the very input being answered.
+//!
+//! A large reply that is part of the input it answers, as an echo, need not be copied: what is noted is
+//! only where it lies. Whoever has the input turns it all into slices again.
+
+use std::ops::Range;
+
+/// Queued output, and the input that it may refer to.
+#[derive(Debug, Default)]
+pub struct Output {
+    bytes: Vec<u8>,
+    /// In the order of `at`.
+    stretches: Vec<Stretch>,
+    stretched_bytes: usize,
+    /// The addresses of the lent input.
+    lent: Range<usize>,
+}
+
+/// A piece of the lent input.
+#[derive(Clone, Copy, Debug)]
+struct Stretch {
+    /// How many of the own bytes come before it.
+    at: usize,
+    start: usize,
+    len: usize,
+}
+
+impl Output {
+    /// Shorter payloads are copied: a slice more for the system costs as much as this many bytes.
+    const STRETCH_BYTES_MIN: usize = 4096;
+
+    /// Lets output refer to `input` until [`clear`](Self::clear). The caller keeps whatever has been
+    /// answered unchanged until then, and gives the same `input` to [`slices`](Self::slices).
+    pub fn lend(&mut self, input: &[u8]) {
+        let addresses = input.as_ptr_range();
+        self.lent = addresses.start.addr()..addresses.end.addr();
+    }
+
+    /// Appends bytes of the caller's own.
+    pub fn extend_from_slice(&mut self, bytes: &[u8]) {
+        if !self.refer(bytes) {
+            self.bytes.extend_from_slice(bytes);
+        }
+    }
+
+    /// The queued bytes, in order, as few slices.
+    pub fn slices<'a>(&'a self, input: &'a [u8]) -> impl Iterator<Item = &'a [u8]> {
+        let mut at = 0;
+        let stretches = self.stretches.iter().flat_map(move |stretch| {
+            let own = &self.bytes[at..stretch.at];
+            at = stretch.at;
+            [own, &input[stretch.start..stretch.start + stretch.len]]
+        });
+        let last = self.stretches.last().map_or(0, |stretch| stretch.at);
+        stretches.chain([&self.bytes[last..]]).filter(|slice| !slice.is_empty())
+    }
+
+    /// How many bytes are queued.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.bytes.len() + self.stretched_bytes
+    }
+
+    /// Whether none are.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Forgets what is queued and the input; keeps an allocation of at most `kept_bytes`.
+    pub fn clear(&mut self, kept_bytes: usize) {
+        self.bytes.clear();
+        if self.bytes.capacity() > kept_bytes {
+            self.bytes.shrink_to(kept_bytes);
+        }
+        self.stretches.clear();
+        self.stretched_bytes = 0;
+        self.lent = 0..0;
+    }
+
+    /// The own bytes, for a driver that lends no input.
+    pub(super) fn own(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    pub(super) fn own_mut(&mut self) -> &mut Vec<u8> {
+        &mut self.bytes
+    }
+
+    /// Notes where `bytes` lie, if they are large and part of the lent input.
+    pub(super) fn refer(&mut self, bytes: &[u8]) -> bool {
+        if bytes.len() < Self::STRETCH_BYTES_MIN {
+            return false;
+        }
+        let addresses = bytes.as_ptr_range();
+        if addresses.start.addr() < self.lent.start || addresses.end.addr() > self.lent.end {
+            return false;
+        }
+        let start = addresses.start.addr() - self.lent.start;
+        self.stretches.push(Stretch { at: self.bytes.len(), start, len: bytes.len() });
+        self.stretched_bytes += bytes.len();
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn joined(output: &Output, input: &[u8]) -> Vec<u8> {
+        output.slices(input).collect::<Vec<_>>().concat()
+    }
+
+    #[test]
+    fn large_stretches_of_the_input_are_referred_to_and_everything_else_is_copied() {
+        let input: Vec<u8> = (0..20_000).map(|i| i as u8).collect();
+        let other = vec![7; 5000];
+        let mut output = Output::default();
+        output.lend(&input);
+        let pieces = [
+            &b"head"[..],
+            &input[10..6000],
+            b"",
+            &input[100..200],
+            &other,
+            &input[6000..],
+            b"end",
+            &input,
+        ];
+        for piece in pieces {
+            output.extend_from_slice(piece);
+        }
+        let expected = pieces.concat();
+        assert_eq!(joined(&output, &input), expected);
+        assert_eq!(output.len(), expected.len());
+        assert_eq!(output.own().len(), 4 + 100 + 5000 + 3);
+    }
+
+    #[test]
+    fn nothing_is_referred_to_once_cleared() {
+        let input = vec![1; 10_000];
+        let mut output = Output::default();
+        output.lend(&input);
+        output.extend_from_slice(&input);
+        output.clear(0);
+        assert!(output.is_empty());
+        output.extend_from_slice(&input);
+        assert_eq!(output.own().len(), input.len());
+    }
+}

@@ -1,0 +1,327 @@
+//! Compressing and inflating the payload of messages (RFC 7692 section 7.2), over zlib-rs.
+//!
+//! Owns the two streams and the octets that end a message's payload. What is compressed, and whether
+//! a stream goes on from one message to the next, is the connection's decision.
+
+use std::fmt;
+
+use zlib_rs::{Deflate, DeflateFlush, Inflate, InflateFlush, Status};
+
+use super::{CompressionLevel, WindowBits};
+
+/// What a flushed stream ends with and a payload leaves out: the length of an empty block
+/// (sections 7.2.1 and 7.2.2).
+const TAIL: [u8; 4] = [0x00, 0x00, 0xff, 0xff];
+
+/// The compressors and the inflater of a thread while no connection has them in use.
+///
+/// A driver keeps one set for each of its threads and tells connections how to get at it with an
+/// [`ExchangeCodecs`]. A set is empty at first and grows to what its connections need: one inflater
+/// (some 45 KB), one compressor for each window size in use (some 260 KB for the largest) and an
+/// output buffer of at most 64 KiB.
+#[derive(Default)]
+pub struct Codecs {
+    inflater: Option<Inflater>,
+    /// At most one for each window size.
+    compressors: Vec<Compressor>,
+    /// Where compressors write. Its length is the part that has been written to once.
+    pub(crate) output: Vec<u8>,
+}
+
+/// Puts a set of codecs in the place of the thread's own and gives that one out.
+///
+/// ```
+/// use std::cell::Cell;
+/// use anemone_proto::Codecs;
+///
+/// thread_local! {
+///     static CODECS: Cell<Codecs> = const { Cell::new(Codecs::new()) };
+/// }
+///
+/// fn exchange(codecs: Codecs) -> Codecs {
+///     CODECS.replace(codecs)
+/// }
+/// ```
+///
+/// A connection takes the set out while it works and puts it back before it returns. A function
+/// that only gives out empty sets works too; each message then makes its own.
+pub type ExchangeCodecs = fn(Codecs) -> Codecs;
+
+impl Codecs {
+    /// Output kept for the next message, in bytes.
+    const OUTPUT_BYTES_KEPT_MAX: usize = 64 << 10;
+
+    /// An empty set.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { inflater: None, compressors: Vec::new(), output: Vec::new() }
+    }
+
+    /// An inflater that knows of no message.
+    pub(crate) fn take_inflater(&mut self) -> Inflater {
+        let mut inflater = self.inflater.take().unwrap_or_default();
+        inflater.restart();
+        inflater
+    }
+
+    pub(crate) fn keep_inflater(&mut self, inflater: Inflater) {
+        self.inflater = Some(inflater);
+    }
+
+    /// A compressor that knows of no message.
+    pub(crate) fn take_compressor(
+        &mut self,
+        level: CompressionLevel,
+        window: WindowBits,
+    ) -> Compressor {
+        let fits = |kept: &Compressor| kept.window == window && kept.level == level;
+        let Some(at) = self.compressors.iter().position(fits) else {
+            return Compressor::new(level, window);
+        };
+        let mut compressor = self.compressors.swap_remove(at);
+        compressor.stream.reset();
+        compressor
+    }
+
+    pub(crate) fn keep_compressor(&mut self, compressor: Compressor) {
+        self.compressors.retain(|kept| kept.window != compressor.window);
+        self.compressors.push(compressor);
+    }
+}
+
+impl fmt::Debug for Codecs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Codecs")
+            .field("inflater", &self.inflater)
+            .field("compressors", &self.compressors)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The thread's codecs, until they go back where they came from.
+pub(crate) struct Lent {
+    pub(crate) codecs: Codecs,
+    exchange: ExchangeCodecs,
+}
+
+impl Lent {
+    pub(crate) fn new(exchange: ExchangeCodecs) -> Self {
+        Self { codecs: exchange(Codecs::new()), exchange }
+    }
+}
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        let mut codecs = std::mem::take(&mut self.codecs);
+        codecs.output.truncate(Codecs::OUTPUT_BYTES_KEPT_MAX);
+        codecs.output.shrink_to(Codecs::OUTPUT_BYTES_KEPT_MAX);
+        drop((self.exchange)(codecs));
+    }
+}
+
+/// Makes payloads of messages.
+pub(crate) struct Compressor {
+    stream: Deflate,
+    level: CompressionLevel,
+    window: WindowBits,
+}
+
+impl Compressor {
+    /// The least that output grows by.
+    const BLOCK_BYTES: usize = 4 << 10;
+
+    pub(crate) fn new(level: CompressionLevel, window: WindowBits) -> Self {
+        let stream = Deflate::new(i32::from(level.get()), false, window.get());
+        Self { stream, level, window }
+    }
+
+    /// Compresses a whole message, or the next fragment of one, to the front of `output` and returns
+    /// how long that is.
+    pub(crate) fn compress(&mut self, mut input: &[u8], output: &mut Vec<u8>) -> usize {
+        let mut len = 0;
+        while !self.step(&mut input, output, &mut len) {}
+        len
+    }
+
+    /// As [`compress`](Self::compress); `None` when it takes more than `len_max` bytes, and the stream
+    /// is then of no use before a reset.
+    pub(crate) fn compress_within(
+        &mut self,
+        mut input: &[u8],
+        output: &mut Vec<u8>,
+        len_max: usize,
+    ) -> Option<usize> {
+        let mut len = 0;
+        while !self.step(&mut input, output, &mut len) {
+            if len > len_max {
+                return None;
+            }
+        }
+        (len <= len_max).then_some(len)
+    }
+
+    /// Fills `output` behind `len`; true once all of the input is there.
+    fn step(&mut self, input: &mut &[u8], output: &mut Vec<u8>, len: &mut usize) -> bool {
+        if *len == output.len() {
+            output.resize(len.saturating_mul(2).max(*len + Self::BLOCK_BYTES), 0);
+        }
+        let (read, written) = (self.stream.total_in(), self.stream.total_out());
+        // Each fragment is flushed, so that what the caller has sent is on its way.
+        let status = self.stream.compress(input, &mut output[*len..], DeflateFlush::SyncFlush);
+        // Only a stream that was finished, or output to nowhere, is an error.
+        debug_assert!(status.is_ok(), "{status:?}");
+        *input = &input[(self.stream.total_in() - read) as usize..];
+        *len += (self.stream.total_out() - written) as usize;
+        // Room left over tells that all was flushed.
+        *len < output.len()
+    }
+
+    /// Ends the payload of a message (section 7.2.1, step 3) of which `output` holds the last `len`
+    /// bytes, and returns how many these become.
+    pub(crate) fn end(output: &mut Vec<u8>, len: usize) -> usize {
+        if output[..len].ends_with(&TAIL) {
+            return len - TAIL.len();
+        }
+        // zlib does not flush twice in a row: an empty message, or an empty last fragment, after
+        // others. What it would have written is an empty block, without the tail a zero byte
+        // (section 7.2.3.6).
+        output.truncate(len);
+        output.push(0x00);
+        len + 1
+    }
+}
+
+impl fmt::Debug for Compressor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { stream: _, level, window } = self;
+        f.debug_struct("Compressor")
+            .field("level", level)
+            .field("window", window)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Reads payloads of messages.
+pub(crate) struct Inflater {
+    stream: Inflate,
+    /// Whether a block may begin here; known only where messages begin and streams end.
+    is_at_block: bool,
+}
+
+/// Why a message cannot be inflated.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum InflateError {
+    /// It is not what section 7.2.1 makes.
+    Invalid,
+    /// It is longer than allowed.
+    TooLong,
+}
+
+impl Default for Inflater {
+    fn default() -> Self {
+        // The largest window reads what was written with any (section 7.1.2).
+        Self { stream: Inflate::new(false, WindowBits::MAX.get()), is_at_block: true }
+    }
+}
+
+impl Inflater {
+    /// Most output made at once.
+    const BLOCK_BYTES_MAX: usize = 16 << 10;
+    /// The least.
+    const BLOCK_BYTES_MIN: usize = 256;
+
+    /// Forgets all messages.
+    pub(crate) fn restart(&mut self) {
+        self.stream.reset(false);
+        self.is_at_block = true;
+    }
+
+    /// Inflates the next piece of a message and appends it to `output`, which holds what came
+    /// before and grows to `len_max` at most. Whatever could be inflated is there on error, too.
+    pub(crate) fn push(
+        &mut self,
+        mut input: &[u8],
+        output: &mut Vec<u8>,
+        len_max: usize,
+    ) -> Result<(), InflateError> {
+        if input.is_empty() {
+            return Ok(());
+        }
+        let mut len = output.len();
+        // Text and JSON come to about four times their length.
+        let mut block =
+            input.len().saturating_mul(4).clamp(Self::BLOCK_BYTES_MIN, Self::BLOCK_BYTES_MAX);
+        let result = loop {
+            if input.is_empty() && len < output.len() {
+                break Ok(());
+            }
+            // Check the limit per output block: 1 KiB of deflate can grow to 1 MiB.
+            if len > len_max {
+                len = len_max;
+                break Err(InflateError::TooLong);
+            }
+            if len == output.len() {
+                grow(output, block, len_max);
+                block = (block * 2).min(Self::BLOCK_BYTES_MAX);
+            }
+            let (read, written) = (self.stream.total_in(), self.stream.total_out());
+            let status = self.stream.decompress(input, &mut output[len..], InflateFlush::SyncFlush);
+            let read = (self.stream.total_in() - read) as usize;
+            let written = (self.stream.total_out() - written) as usize;
+            input = &input[read..];
+            len += written;
+            self.is_at_block &= read == 0;
+            match status {
+                // The block was marked as the stream's last: more blocks may follow at the next
+                // byte (section 7.2.1). A library that ends a stream begins the next one without a
+                // memory, and so does this: a block that refers back over the end, which the
+                // specification does not rule out, is refused.
+                Ok(Status::StreamEnd) => self.restart(),
+                Ok(_) if read > 0 || written > 0 || input.is_empty() => {}
+                Ok(_) | Err(_) => break Err(InflateError::Invalid),
+            }
+        };
+        output.truncate(len);
+        result
+    }
+
+    /// The message is over: its payload must end where only the length of an empty block is
+    /// missing (section 7.2.2, step 1), or where a block may begin.
+    pub(crate) fn finish(&mut self) -> Result<(), InflateError> {
+        if self.is_at_block {
+            // Nothing came, or a block that was the last of its stream; some peers stop there.
+            return Ok(());
+        }
+        // With `Block` the stream stops before the next block. It does so after four bytes if these
+        // were the length of an empty block. Other data would take the fifth too, or make output.
+        let [a, b, c, d] = TAIL;
+        let mut output = [0; 16];
+        let (read, written) = (self.stream.total_in(), self.stream.total_out());
+        let status = self.stream.decompress(&[a, b, c, d, 0], &mut output, InflateFlush::Block);
+        let is_tail = self.stream.total_in() - read == 4 && self.stream.total_out() == written;
+        self.is_at_block = true;
+        if status.is_ok() && is_tail { Ok(()) } else { Err(InflateError::Invalid) }
+    }
+}
+
+/// Makes room for one more block, and never for more than one byte above the limit: the one that
+/// tells that the limit is passed.
+fn grow(output: &mut Vec<u8>, block: usize, len_max: usize) {
+    let len = output.len();
+    let most = len_max.saturating_add(1);
+    if output.capacity() - len < block {
+        // Twice as much each time, as ever, but exactly the limit at the end.
+        let target = output.capacity().saturating_mul(2).max(len + block).min(most);
+        output.reserve_exact(target - len);
+    }
+    output.resize((len + block).min(most), 0);
+}
+
+impl fmt::Debug for Inflater {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Inflater").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests;
