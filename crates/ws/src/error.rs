@@ -11,12 +11,24 @@ pub enum Error {
     /// The peer broke the protocol or a limit; it was told with a close frame.
     #[error("peer violated the protocol")]
     Protocol(#[from] ProtocolError),
+    /// Nothing more can be sent: the closing handshake has begun, or the connection is over.
+    #[error("connection is closing or closed")]
+    Closed,
     /// The caller asked for what the connection's state does not allow.
     #[error(transparent)]
-    Misuse(#[from] MisuseError),
+    Misuse(MisuseError),
     /// The stream ended without a closing handshake (close code 1006 to an application).
     #[error("connection lost")]
     Lost(#[from] Lost),
+}
+
+impl From<MisuseError> for Error {
+    fn from(error: MisuseError) -> Self {
+        match error {
+            MisuseError::Closing => Self::Closed,
+            error => Self::Misuse(error),
+        }
+    }
 }
 
 /// How a stream was lost.
@@ -26,6 +38,12 @@ pub enum Lost {
     /// The peer closed the stream without a close frame.
     #[error("stream ended without a close frame")]
     Ended,
+    /// The peer did not answer our close frame.
+    #[error("close frame was not answered within {millis} ms")]
+    CloseUnanswered {
+        /// `close_timeout`.
+        millis: u128,
+    },
     /// Reading or writing failed.
     #[error(transparent)]
     Io(#[from] io::Error),

@@ -1,20 +1,36 @@
-//! WebSocket connections over tokio.
+//! WebSocket connections over tokio, both roles.
 //!
-//! [`WebSocket`] drives one [`proto`] connection over any byte stream: it reads, writes, keeps time
-//! and closes. It adds no queue of its own: what is to be sent waits in the connection's output,
-//! and while that is stuck nothing is read, so a peer that does not read cannot make anything
-//! grow.
+//! - [`connect`] opens a connection to a URL, over TLS and through a proxy if need be; [`Connect`]
+//!   has the choices.
+//! - [`accept`] answers the opening handshake on a bare stream. An HTTP server that has parsed the
+//!   request answers it with [`proto::handshake::respond`] instead, and hands the stream to
+//!   [`WebSocket::server`].
+//! - [`WebSocket`] is the open connection, the same at both ends: `recv`, `send`, `close`, two halves for
+//!   two tasks, `Stream` and `Sink`. It drives one [`proto`] connection over any byte stream and adds no
+//!   queue of its own: what is to be sent waits in the connection's output, senders wait while that
+//!   is long, and nothing is read while answers are stuck in it. So a peer that does not read cannot
+//!   make anything grow.
+//! - [`reactor`] is one loop for all plain sockets of a thread, for servers with many connections.
 //!
-//! The opening handshake is the caller's: an HTTP server that has parsed the request answers it
-//! with [`proto::handshake::respond`] and hands the stream over.
+//! # Features
+//! `tls` (default): `wss://` in [`connect`], with rustls, aws-lc-rs and the roots that the machine
+//! trusts. Without it such a URL is refused.
 #![forbid(unsafe_code)]
 
+mod accept;
 mod clock;
+mod codecs;
+mod connect;
 mod error;
 #[cfg(unix)]
 pub mod reactor;
 mod task;
 
+pub use accept::{Accept, AcceptError, Accepted, accept};
 pub use anemone_proto as proto;
+pub use connect::{ClientStream, Connect, ConnectError, Refusal, Step, UrlError, connect};
 pub use error::{Error, Lost};
-pub use task::{Incoming, Turn, WebSocket};
+pub use task::{AsMessage, Incoming, ReceiveHalf, SendHalf, Turn, WebSocket};
+/// The TLS library, for [`Connect::tls`].
+#[cfg(feature = "tls")]
+pub use tokio_rustls::rustls;

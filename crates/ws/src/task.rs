@@ -1,61 +1,47 @@
-//! One connection over any byte stream, driven by the task that holds it.
+//! One connection over any byte stream, driven by the tasks that hold it.
+//!
+//! [`WebSocket`] is the whole of it, [`SendHalf`] and [`ReceiveHalf`] are its two sides, and
+//! `driver` does the work for all three.
+
+mod driver;
+mod message;
+mod sink;
+mod split;
 
 use std::future::poll_fn;
-use std::io;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use anemone_proto::{CloseFrame, Config, Connection, Event, Message, Sender, Time};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::time::{Instant, Sleep};
+use anemone_proto::{CloseFrame, Config, Connection, MaskKey, NegotiatedDeflate, Role, Sender};
+use driver::Driver;
+pub use message::{AsMessage, Incoming};
+pub use split::{ReceiveHalf, SendHalf};
+use tokio::io::{AsyncRead, AsyncWrite};
 
-use crate::clock::Clock;
-use crate::{Error, Lost};
+use crate::Error;
 
-/// Most bytes taken from the stream by one read.
-const READ_BYTES_MAX: usize = 16 << 10;
-/// Nothing is read while more than this is queued for writing: a peer that sends and does not read
-/// is held back by its own unread answers.
-const HIGH_MARK_BYTES: usize = 64 << 10;
-/// Most bytes thrown away while a closed stream is waited for to end.
-const DRAINED_BYTES_MAX: usize = 1 << 20;
-
-/// A WebSocket connection over `S`. [`recv`](Self::recv) drives everything: reading, writing what
-/// is queued, pings, time-outs and the closing handshake. So it must be called in a loop, by
-/// senders too.
+/// A WebSocket connection over `S`, either end of it.
+///
+/// It has no task of its own: whichever of its functions is being awaited reads, writes, answers
+/// pings, and keeps time. [`recv`](Self::recv) is the one for it, and should be called in a loop, by
+/// those who only send too. To send and receive from two tasks, [`split`](Self::split) it.
+///
+/// # Pings and time-outs
+/// A peer from which nothing came for [`Config::ping_interval`] is pinged, one that stays quiet for
+/// [`Config::idle_timeout`] is given up. One that takes what it is sent, however slowly, is not quiet.
+///
+/// # `Stream` and `Sink`
+/// As a `Stream` it yields what [`recv`](Self::recv) does and ends where that returns `None`. As a
+/// `Sink` of anything that is [`AsMessage`] it is ready when [`send`](Self::send) would not wait, and
+/// closing it is [`close`](Self::close) with 1000.
+///
+/// # Dropping
+/// A dropped connection is aborted: its stream is dropped with what was not written, and the peer
+/// finds it lost (close code 1006). [`close`](Self::close) is the polite way.
 #[derive(Debug)]
 pub struct WebSocket<S> {
-    stream: S,
-    connection: Connection,
-    clock: Clock,
-    close_timeout: Duration,
-    /// Bytes read and not yet decoded.
-    input: Vec<u8>,
-    decoded: usize,
-    timer: Option<Pin<Box<Sleep>>>,
-    end: Option<End>,
-}
-
-/// Something the peer sent.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub enum Incoming {
-    /// A text message.
-    Text(String),
-    /// A binary message.
-    Binary(Vec<u8>),
-}
-
-impl Incoming {
-    /// The message, borrowed.
-    #[must_use]
-    pub fn message(&self) -> Message<'_> {
-        match self {
-            Self::Text(text) => Message::Text(text),
-            Self::Binary(bytes) => Message::Binary(bytes),
-        }
-    }
+    driver: Driver<S>,
+    subprotocol: Option<String>,
 }
 
 /// What [`WebSocket::turn`] came to.
@@ -69,54 +55,76 @@ pub enum Turn {
     Closed,
 }
 
-/// How the connection ended, until it is told to the caller.
-#[derive(Debug)]
-enum End {
-    Closed(Option<CloseFrame>),
-    Failed(Error),
-    Told,
-}
-
 impl<S: AsyncRead + AsyncWrite + Unpin> WebSocket<S> {
     /// The server's end, over a stream whose handshake is done. `first` are the bytes that came
     /// after the handshake, if any.
     #[must_use]
     pub fn server(stream: S, config: Arc<Config>, first: Vec<u8>) -> Self {
-        let clock = Clock::start();
         let close_timeout = config.close_timeout;
-        let connection = Connection::server(config, clock.now());
-        Self {
-            stream,
-            connection,
-            clock,
-            close_timeout,
-            input: first,
-            decoded: 0,
-            timer: None,
-            end: None,
-        }
+        let make = |now| Connection::server(config, now);
+        Self::new(Driver::new(stream, Role::Server, make, close_timeout, first))
+    }
+
+    /// The client's end, over a stream whose handshake is done. `first` are the bytes that came
+    /// after the handshake, if any. [`connect`](crate::connect()) does all of it.
+    ///
+    /// Masking keys come from the thread's generator, ChaCha with a seed of the operating system
+    /// that is renewed every 64 KiB: nobody can foresee them (section 10.3), and one costs a few
+    /// nanoseconds.
+    #[must_use]
+    pub fn client(stream: S, config: Arc<Config>, first: Vec<u8>) -> Self {
+        let close_timeout = config.close_timeout;
+        let keys = Box::new(|| MaskKey(rand::random::<u32>().to_ne_bytes()));
+        let make = |now| Connection::client(config, now, keys);
+        Self::new(Driver::new(stream, Role::Client, make, close_timeout, first))
+    }
+
+    fn new(driver: Driver<S>) -> Self {
+        Self { driver, subprotocol: None }
+    }
+
+    /// Compresses and inflates messages as the opening handshake agreed. To be called before
+    /// anything else; [`Accept`](crate::Accept) and [`Connect`](crate::Connect) do. The thread's
+    /// connections share one compressor and one inflater, unless they take context over.
+    #[must_use]
+    pub fn with_deflate(self, negotiated: &NegotiatedDeflate) -> Self {
+        Self { driver: self.driver.with_deflate(negotiated), ..self }
+    }
+
+    /// Takes over what the opening handshake agreed on.
+    pub(crate) fn agreed(
+        self,
+        subprotocol: Option<String>,
+        deflate: Option<&NegotiatedDeflate>,
+    ) -> Self {
+        let socket = match deflate {
+            Some(negotiated) => self.with_deflate(negotiated),
+            None => self,
+        };
+        Self { subprotocol, ..socket }
+    }
+
+    /// The subprotocol that the opening handshake agreed on, if any.
+    #[must_use]
+    pub fn subprotocol(&self) -> Option<&str> {
+        self.subprotocol.as_deref()
     }
 
     /// The next message. `None` once the closing handshake is done, for ever after.
     ///
     /// # Errors
-    /// [`Error::Protocol`] when the peer broke the protocol or a limit, [`Error::Lost`] when the
-    /// stream failed; once, then `None`.
+    /// [`Error::Protocol`] when the peer broke the protocol or a limit, or was quiet for the idle
+    /// time-out; [`Error::Lost`] when the stream failed or our close frame was not answered. Once,
+    /// then `None`.
     ///
     /// # Cancel safety
     /// Dropping the future loses nothing.
     pub async fn recv(&mut self) -> Result<Option<Incoming>, Error> {
-        loop {
-            match self.turn().await? {
-                Turn::Message(message) => return Ok(Some(message)),
-                Turn::Drained => {}
-                Turn::Closed => return Ok(None),
-            }
-        }
+        poll_fn(|cx| self.driver.poll_recv(cx)).await
     }
 
     /// As [`recv`](Self::recv), and also returns when everything queued has been written: the time
-    /// for a sender to queue more.
+    /// to queue more, for a task that receives and sends.
     ///
     /// # Errors
     /// As [`recv`](Self::recv).
@@ -125,166 +133,98 @@ impl<S: AsyncRead + AsyncWrite + Unpin> WebSocket<S> {
     /// Dropping the future loses nothing but a [`Turn::Drained`], which
     /// [`queued_bytes`](Sender::queued_bytes) tells as well.
     pub async fn turn(&mut self) -> Result<Turn, Error> {
-        loop {
-            if let Some(message) = self.decode() {
-                return Ok(Turn::Message(message));
-            }
-            if self.connection.is_closed() || self.end.is_some() {
-                self.finish().await;
-                return match self.end.replace(End::Told) {
-                    Some(End::Failed(error)) => Err(error),
-                    _ => Ok(Turn::Closed),
-                };
-            }
-            let had_output = self.connection.sender().queued_bytes() > 0;
-            match poll_fn(|cx| self.poll_turn(cx, had_output)).await {
-                Err(lost) => self.end = Some(End::Failed(lost.into())),
-                Ok(())
-                    if had_output
-                        && self.connection.sender().queued_bytes() == 0
-                        && self.input.is_empty() =>
-                {
-                    return Ok(Turn::Drained);
-                }
-                Ok(()) => {}
-            }
-        }
+        poll_fn(|cx| self.driver.poll_turn(cx)).await
     }
 
-    /// The peer's close frame, once [`recv`](Self::recv) has met it and not yet told of it.
-    #[must_use]
-    pub fn close_frame(&self) -> Option<&CloseFrame> {
-        match &self.end {
-            Some(End::Closed(frame)) => frame.as_ref(),
-            _ => None,
-        }
+    /// Sends one message; returns once it is queued for writing and as much as the stream takes at
+    /// once is written, not once the peer has it. Waits first while more than 64 KiB are queued:
+    /// that is how a sender feels a slow peer. While it waits, at most one message is received and
+    /// kept for [`recv`](Self::recv).
+    ///
+    /// # Errors
+    /// [`Error::Closed`] once the closing handshake has begun or the connection is over, also while
+    /// waiting; [`recv`](Self::recv) tells why. [`Error::Misuse`] between fragments of another message.
+    ///
+    /// # Cancel safety
+    /// Dropping the future before it completes sends nothing. Spec: RFC 6455 section 6.1.
+    pub async fn send(&mut self, message: impl AsMessage) -> Result<(), Error> {
+        poll_fn(|cx| self.driver.poll_ready(cx)).await?;
+        poll_fn(|cx| self.driver.send(cx, message.as_message()).into()).await
     }
 
-    /// Where messages are queued for sending; [`recv`](Self::recv) writes them. A good sender queues
-    /// more only when [`queued_bytes`](Sender::queued_bytes) is low.
-    pub fn sender(&mut self) -> &mut Sender {
-        self.connection.sender()
+    /// Waits until everything queued is written to the stream. While it waits, at most one message
+    /// is received and kept for [`recv`](Self::recv).
+    ///
+    /// # Errors
+    /// [`Error::Closed`] when the connection was over before; [`recv`](Self::recv) tells why.
+    ///
+    /// # Cancel safety
+    /// Dropping the future loses nothing; call it again to wait on.
+    pub async fn flush(&mut self) -> Result<(), Error> {
+        poll_fn(|cx| self.driver.poll_flush(cx)).await
     }
 
-    /// The last measured time from a ping to its pong.
+    /// Sends a ping of our own, beside those that keep a quiet connection alive. Once its pong has
+    /// been received, [`round_trip`](Self::round_trip) tells how long that took; of several pings under
+    /// way the last one counts. Waits as [`send`](Self::send) does.
+    ///
+    /// # Errors
+    /// As [`send`](Self::send).
+    ///
+    /// # Cancel safety
+    /// Dropping the future before it completes sends nothing. Spec: RFC 6455 section 5.5.2.
+    pub async fn ping(&mut self) -> Result<(), Error> {
+        poll_fn(|cx| self.driver.poll_ready(cx)).await?;
+        poll_fn(|cx| self.driver.ping(cx).into()).await
+    }
+
+    /// The last measured time from a ping to its pong: a keep-alive ping to the millisecond, one of
+    /// [`ping`](Self::ping) as exact as the clock is.
     #[must_use]
     pub fn round_trip(&self) -> Option<Duration> {
-        self.connection.round_trip()
+        self.driver.round_trip()
     }
 
-    /// Decodes what was read, up to the first message.
-    fn decode(&mut self) -> Option<Incoming> {
-        let now = self.clock.now();
-        while self.decoded < self.input.len() {
-            let received = self.connection.receive(now, &mut self.input[self.decoded..]);
-            self.decoded += received.consumed;
-            match received.event {
-                Some(Event::Message(Message::Text(text))) => {
-                    return Some(Incoming::Text(text.to_owned()));
-                }
-                Some(Event::Message(Message::Binary(bytes))) => {
-                    return Some(Incoming::Binary(bytes.to_vec()));
-                }
-                Some(Event::Close(frame)) => self.end = Some(End::Closed(frame)),
-                Some(Event::Failed(error)) => self.end = Some(End::Failed(error.into())),
-                Some(Event::Ping(_) | Event::Pong(_)) | None => {}
-            }
-        }
-        // An idle connection holds no buffer.
-        self.input = Vec::new();
-        self.decoded = 0;
-        None
+    /// Closes politely: sends a close frame after what is queued, waits for the peer's, and for
+    /// the end of its stream. `None` sends a frame without a code. Messages that still come are thrown
+    /// away; to receive them, call [`close`](Sender::close) of [`sender`](Self::sender) and
+    /// [`recv`](Self::recv) on.
+    ///
+    /// Takes at most the [close time-out](Config::close_timeout) for the peer's close frame, and once
+    /// more for the end of its stream.
+    ///
+    /// # Errors
+    /// As [`recv`](Self::recv): [`Lost::CloseUnanswered`](crate::Lost::CloseUnanswered) when the peer
+    /// did not answer in time. The connection is over in any case.
+    ///
+    /// # Cancel safety
+    /// Once polled the close frame is queued; call it again to wait on. Spec: RFC 6455 section 7.1.
+    pub async fn close(&mut self, frame: Option<&CloseFrame>) -> Result<(), Error> {
+        self.driver.begin_close(frame);
+        self.driver.discard_messages();
+        poll_fn(|cx| self.driver.poll_closed(cx)).await
     }
 
-    /// Writes what can be written, reads what can be read, does what is due; waits when there is
-    /// nothing of these.
-    fn poll_turn(&mut self, cx: &mut Context<'_>, had_output: bool) -> Poll<Result<(), Lost>> {
-        if self.poll_write(cx)?.is_ready() && had_output {
-            return Poll::Ready(Ok(()));
-        }
-        let writes_stuck = self.connection.sender().queued_bytes() > HIGH_MARK_BYTES;
-        if !writes_stuck && self.poll_read(cx)?.is_ready() {
-            return Poll::Ready(Ok(()));
-        }
-        self.poll_timer(cx).map(Ok)
+    /// The peer's close frame, once it came and if it has a code.
+    #[must_use]
+    pub fn close_frame(&self) -> Option<&CloseFrame> {
+        self.driver.close_frame()
     }
 
-    fn poll_write(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        while self.connection.sender().queued_bytes() > 0 {
-            let bytes = self.connection.sender().transmit();
-            let written = ready!(Pin::new(&mut self.stream).poll_write(cx, bytes))?;
-            if written == 0 {
-                return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
-            }
-            self.connection.sender().transmitted(written);
-        }
-        Pin::new(&mut self.stream).poll_flush(cx)
+    /// Where frames are queued without waiting; the other functions write them. Whoever sends this
+    /// way queues more only while [`queued_bytes`](Sender::queued_bytes) is low. Nothing is received
+    /// while more than 64 KiB are queued.
+    pub fn sender(&mut self) -> &mut Sender {
+        self.driver.sender()
     }
 
-    fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Lost>> {
-        let mut buffer = [std::mem::MaybeUninit::uninit(); READ_BYTES_MAX];
-        let mut buffer = ReadBuf::uninit(&mut buffer);
-        ready!(Pin::new(&mut self.stream).poll_read(cx, &mut buffer))?;
-        if buffer.filled().is_empty() {
-            return Poll::Ready(Err(Lost::Ended));
-        }
-        self.input.extend_from_slice(buffer.filled());
-        Poll::Ready(Ok(()))
-    }
-
-    /// Ready when something was done that may have ended the connection or queued a frame.
-    fn poll_timer(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        loop {
-            let now = self.clock.now();
-            let due = self.connection.poll_timeout();
-            if due.is_some_and(|due| due <= now) {
-                if let Some(Event::Failed(error)) = self.connection.handle_timeout(now) {
-                    self.end = Some(End::Failed(error.into()));
-                }
-                // Unless it only took note of the time, there is a frame to write or an end.
-                if self.connection.is_closed() || self.connection.sender().queued_bytes() > 0 {
-                    return Poll::Ready(());
-                }
-                continue;
-            }
-            ready!(self.poll_sleep(cx, due));
-        }
-    }
-
-    /// Waits for the connection's next due time.
-    fn poll_sleep(&mut self, cx: &mut Context<'_>, due: Option<Time>) -> Poll<()> {
-        let Some(due) = due.and_then(|due| self.clock.instant(due)) else { return Poll::Pending };
-        let timer = self.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(due)));
-        // Only ever moved to an earlier time: one that fires too early is set anew, and so no timer
-        // is touched for each message.
-        if due < timer.deadline() || timer.is_elapsed() {
-            timer.as_mut().reset(due);
-        }
-        timer.as_mut().poll(cx)
-    }
-
-    /// Writes what is left, ends our side of the stream and waits for the peer to end its own,
-    /// all within the close time-out: closing a socket with unread input would reset it, and our
-    /// close frame could be lost with it.
-    async fn finish(&mut self) {
-        if matches!(self.end, Some(End::Told | End::Failed(Error::Lost(_)))) {
-            return;
-        }
-        let deadline = Instant::now() + self.close_timeout;
-        // Time out or failure: the connection is over either way, and its end is known already.
-        let _ = tokio::time::timeout_at(deadline, poll_fn(|cx| self.poll_finish(cx))).await;
-    }
-
-    fn poll_finish(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Lost>> {
-        ready!(self.poll_write(cx))?;
-        ready!(Pin::new(&mut self.stream).poll_shutdown(cx))?;
-        let mut drained = 0;
-        while drained < DRAINED_BYTES_MAX {
-            ready!(self.poll_read(cx))?;
-            drained += self.input.len();
-            self.input.clear();
-        }
-        Poll::Ready(Ok(()))
+    /// Two halves, for two tasks: of one thread, or of several when `S` is `Send`.
+    ///
+    /// Either drives the connection while it is being awaited. The stream is dropped with the second
+    /// of them.
+    #[must_use]
+    pub fn split(self) -> (SendHalf<S>, ReceiveHalf<S>) {
+        split::split(self.driver)
     }
 }
 

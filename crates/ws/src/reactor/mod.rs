@@ -5,13 +5,17 @@
 //! a turn needs exists once: a read buffer, an output buffer, one reading of the clock. A socket
 //! that has nothing to do costs no task, no timer and no buffer.
 //!
+//! [`drive`] does the same for one stream of any other kind, in a task of its own.
+//!
 //! A turn reads each ready socket once, hands everything that came to its [`Handler`], and writes all that
 //! was queued meanwhile in one go. A socket whose output is stuck is not read.
 
+mod drive;
 mod protocol;
 mod run;
 mod socket;
 mod timers;
+mod waker;
 
 use std::cell::{Cell, RefCell};
 use std::io;
@@ -20,9 +24,13 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anemone_proto::{CloseFrame, Config, Connection, Message, Sender, Time};
-use protocol::{Protocol, Stream, WebSocket};
+use anemone_proto::{CloseFrame, Config, Connection, Message, Output, Piece, Sender, Time};
+use protocol::{End, Protocol, Stream, WebSocket};
 use tokio::sync::Notify;
+use waker::Bell;
+
+pub use drive::drive;
+pub use waker::Waker;
 
 use crate::Error;
 
@@ -33,14 +41,26 @@ use crate::Error;
 /// No method may block: every socket of the thread waits.
 pub trait Handler {
     /// The connection is open.
-    fn open(&mut self, token: Token, sender: &mut Sender) {
-        let _ = (token, sender);
+    fn open(&mut self, waker: Waker, sender: &mut Sender) {
+        let _ = (waker, sender);
+    }
+
+    /// Whether messages that do not come whole are to be handed out in pieces as they come, instead
+    /// of collected. Asked once.
+    fn takes_pieces(&self) -> bool {
+        false
+    }
+
+    /// A piece of a message came; only where [`takes_pieces`](Self::takes_pieces) says so, and not
+    /// for messages that came whole or compressed.
+    fn piece(&mut self, piece: Piece<'_>, sender: &mut Sender) {
+        let _ = (piece, sender);
     }
 
     /// A message came.
     fn message(&mut self, message: Message<'_>, sender: &mut Sender);
 
-    /// Somebody called [`Reactor::wake`], or everything queued has been written. A good sender
+    /// Somebody called [`Waker::wake`], or everything queued has been written. A good sender
     /// queues more only while [`Sender::queued_bytes`] is low.
     fn ready(&mut self, sender: &mut Sender) {
         let _ = sender;
@@ -60,14 +80,7 @@ pub trait Handler {
 /// What an application does with the bytes of a connection that is not a WebSocket.
 pub trait StreamHandler {
     /// Bytes came. What is appended to `output` is written back.
-    fn receive(&mut self, bytes: &[u8], output: &mut Vec<u8>);
-}
-
-/// Which connection of a reactor; never used twice.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-pub struct Token {
-    key: u32,
-    generation: u32,
+    fn receive(&mut self, bytes: &[u8], output: &mut Output);
 }
 
 /// A thread's loop. Clones are handles to the same one.
@@ -78,10 +91,9 @@ pub struct Reactor(Rc<Shared>);
 #[derive(Default)]
 struct Shared {
     adopted: RefCell<Vec<Adopted>>,
-    woken: RefCell<Vec<Token>>,
+    bell: Rc<Bell>,
     /// Set once: every connection is to be closed with this.
     farewell: RefCell<Option<CloseFrame>>,
-    told: Notify,
     /// Connections adopted and not over.
     connections: Cell<usize>,
     ended: Notify,
@@ -90,6 +102,8 @@ struct Shared {
 /// A connection on its way into the loop.
 struct Adopted {
     stream: TcpStream,
+    /// What came with the handshake.
+    first: Vec<u8>,
     /// Made in the loop, which has the clock.
     protocol: Box<dyn FnOnce(Time) -> Box<dyn Protocol>>,
 }
@@ -115,10 +129,9 @@ impl Reactor {
     where
         H: Handler + 'static,
     {
-        let close_timeout = config.close_timeout;
-        self.push(stream, move |now| {
+        self.push(stream, first, move |now| {
             let connection = Connection::server(config, now);
-            Box::new(WebSocket { connection, handler, first, close_timeout, ending: None })
+            Box::new(WebSocket { connection, handler, end: End::NotYet })
         });
     }
 
@@ -128,21 +141,20 @@ impl Reactor {
     where
         H: StreamHandler + 'static,
     {
-        self.push(stream, move |now| {
+        self.push(stream, Vec::new(), move |now| {
             Box::new(Stream { handler, idle_timeout, received_at: now, is_over: false })
         });
     }
 
-    fn push(&self, stream: TcpStream, protocol: impl FnOnce(Time) -> Box<dyn Protocol> + 'static) {
+    fn push(
+        &self,
+        stream: TcpStream,
+        first: Vec<u8>,
+        protocol: impl FnOnce(Time) -> Box<dyn Protocol> + 'static,
+    ) {
         self.0.connections.set(self.0.connections.get() + 1);
-        self.0.adopted.borrow_mut().push(Adopted { stream, protocol: Box::new(protocol) });
-        self.0.told.notify_one();
-    }
-
-    /// Has [`Handler::ready`] called for this connection, if it is still there.
-    pub fn wake(&self, token: Token) {
-        self.0.woken.borrow_mut().push(token);
-        self.0.told.notify_one();
+        self.0.adopted.borrow_mut().push(Adopted { stream, first, protocol: Box::new(protocol) });
+        self.0.bell.ring();
     }
 
     /// Closes every connection, those to come as well, and waits until all are over: at most the
@@ -152,7 +164,7 @@ impl Reactor {
     /// Once polled, the connections are being closed.
     pub async fn close_all(&self, frame: CloseFrame) {
         *self.0.farewell.borrow_mut() = Some(frame);
-        self.0.told.notify_one();
+        self.0.bell.ring();
         while self.0.connections.get() > 0 {
             self.0.ended.notified().await;
         }
@@ -164,4 +176,3 @@ impl std::fmt::Debug for Reactor {
         f.debug_struct("Reactor").field("connections", &self.0.connections).finish_non_exhaustive()
     }
 }
-

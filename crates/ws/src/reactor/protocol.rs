@@ -2,21 +2,29 @@
 
 use std::time::Duration;
 
-use anemone_proto::{CloseFrame, Connection, Event, Time};
+use anemone_proto::{CloseFrame, Connection, Event, Output, Time};
 
-use super::{Handler, StreamHandler, Token};
+use super::{Handler, StreamHandler, Waker};
 use crate::{Error, Lost};
+
+/// The loop's output, lent to whichever connection has its turn.
+pub(super) type Queued = Option<Box<Output>>;
 
 /// One connection's protocol, as the loop drives it. Output is appended to the loop's buffer.
 pub(super) trait Protocol {
-    fn open(&mut self, token: Token, now: Time, output: &mut Vec<u8>);
-    fn receive(&mut self, now: Time, input: &mut [u8], output: &mut Vec<u8>);
-    fn ready(&mut self, output: &mut Vec<u8>);
-    fn close(&mut self, frame: &CloseFrame, output: &mut Vec<u8>);
+    /// Begins; `first` came with the handshake.
+    fn open(&mut self, waker: Waker, now: Time, first: &mut [u8], output: &mut Queued);
+    fn receive(&mut self, now: Time, input: &mut [u8], output: &mut Queued);
+    fn ready(&mut self, output: &mut Queued);
+    /// Whether to read though this much output is stuck.
+    fn reads_on(&self, stuck_bytes: usize) -> bool;
+    /// The peer took bytes that had been stuck.
+    fn progressed(&mut self, now: Time);
+    fn close(&mut self, frame: &CloseFrame, output: &mut Queued);
     fn lost(&mut self, lost: Lost);
     /// When [`expire`](Self::expire) has something to do.
     fn due(&self) -> Option<Time>;
-    fn expire(&mut self, now: Time, output: &mut Vec<u8>);
+    fn expire(&mut self, now: Time, output: &mut Queued);
     /// How it ends, once it is over.
     fn ending(&self) -> Option<Ending>;
 }
@@ -34,15 +42,22 @@ pub(super) struct Ending {
 pub(super) struct WebSocket<H> {
     pub(super) connection: Connection,
     pub(super) handler: H,
-    /// What came after the handshake, until the first turn.
-    pub(super) first: Vec<u8>,
-    pub(super) close_timeout: Duration,
-    pub(super) ending: Option<Ending>,
+    pub(super) end: End,
+}
+
+/// How far the handler knows of the end.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum End {
+    NotYet,
+    /// The peer's close frame came.
+    Closed,
+    /// Something went wrong, or took too long.
+    Failed,
 }
 
 impl<H: Handler> WebSocket<H> {
     /// Runs `work` with the connection's output going to the loop's buffer.
-    fn lend<T>(&mut self, output: &mut Vec<u8>, work: impl FnOnce(&mut Self) -> T) -> T {
+    fn lend<T>(&mut self, output: &mut Queued, work: impl FnOnce(&mut Self) -> T) -> T {
         self.connection.sender().exchange_output(output);
         let done = work(self);
         self.connection.sender().exchange_output(output);
@@ -56,6 +71,7 @@ impl<H: Handler> WebSocket<H> {
             let consumed = received.consumed;
             match received.event {
                 Some(Event::Message(message)) => self.handler.message(message, received.sender),
+                Some(Event::Piece(piece)) => self.handler.piece(piece, received.sender),
                 Some(Event::Close(frame)) => self.over(None, Some(frame)),
                 Some(Event::Failed(error)) => self.over(Some(error.into()), None),
                 Some(Event::Ping(_) | Event::Pong(_)) | None => {}
@@ -66,10 +82,10 @@ impl<H: Handler> WebSocket<H> {
 
     /// Tells the handler, once. `closed` is the peer's close frame, if it sent one.
     fn over(&mut self, error: Option<Error>, closed: Option<Option<CloseFrame>>) {
-        if self.ending.is_some() {
+        if self.end != End::NotYet {
             return;
         }
-        self.ending = Some(Ending { linger: self.close_timeout, is_clean: closed.is_some() });
+        self.end = if closed.is_some() { End::Closed } else { End::Failed };
         if let Some(error) = error {
             self.handler.error(&error);
         }
@@ -78,19 +94,21 @@ impl<H: Handler> WebSocket<H> {
 }
 
 impl<H: Handler> Protocol for WebSocket<H> {
-    fn open(&mut self, token: Token, now: Time, output: &mut Vec<u8>) {
-        let mut first = std::mem::take(&mut self.first);
+    fn open(&mut self, waker: Waker, now: Time, first: &mut [u8], output: &mut Queued) {
+        if self.handler.takes_pieces() {
+            self.connection.take_pieces();
+        }
         self.lend(output, |socket| {
-            socket.handler.open(token, socket.connection.sender());
-            socket.decode(now, &mut first);
+            socket.handler.open(waker, socket.connection.sender());
+            socket.decode(now, first);
         });
     }
 
-    fn receive(&mut self, now: Time, input: &mut [u8], output: &mut Vec<u8>) {
+    fn receive(&mut self, now: Time, input: &mut [u8], output: &mut Queued) {
         self.lend(output, |socket| socket.decode(now, input));
     }
 
-    fn ready(&mut self, output: &mut Vec<u8>) {
+    fn ready(&mut self, output: &mut Queued) {
         self.lend(output, |socket| {
             if !socket.connection.sender().is_closing() {
                 socket.handler.ready(socket.connection.sender());
@@ -98,7 +116,18 @@ impl<H: Handler> Protocol for WebSocket<H> {
         });
     }
 
-    fn close(&mut self, frame: &CloseFrame, output: &mut Vec<u8>) {
+    /// To the end of a message that is answered while it comes, as much as one that is collected may
+    /// take: its sender may not read before it has sent all of it.
+    fn reads_on(&self, stuck_bytes: usize) -> bool {
+        let is_within = stuck_bytes as u64 <= self.connection.config().message_bytes_max;
+        is_within && self.connection.is_amid_message() && self.handler.takes_pieces()
+    }
+
+    fn progressed(&mut self, now: Time) {
+        self.connection.progressed(now);
+    }
+
+    fn close(&mut self, frame: &CloseFrame, output: &mut Queued) {
         self.lend(output, |socket| {
             // Refused when a close frame is on its way already.
             let _ = socket.connection.sender().close(Some(frame));
@@ -113,7 +142,7 @@ impl<H: Handler> Protocol for WebSocket<H> {
         self.connection.poll_timeout()
     }
 
-    fn expire(&mut self, now: Time, output: &mut Vec<u8>) {
+    fn expire(&mut self, now: Time, output: &mut Queued) {
         self.lend(output, |socket| {
             if let Some(Event::Failed(error)) = socket.connection.handle_timeout(now) {
                 socket.over(Some(error.into()), None);
@@ -124,7 +153,8 @@ impl<H: Handler> Protocol for WebSocket<H> {
     }
 
     fn ending(&self) -> Option<Ending> {
-        self.ending
+        let linger = self.connection.config().close_timeout;
+        (self.end != End::NotYet).then_some(Ending { linger, is_clean: self.end == End::Closed })
     }
 }
 
@@ -137,18 +167,26 @@ pub(super) struct Stream<H> {
 }
 
 impl<H: StreamHandler> Protocol for Stream<H> {
-    fn open(&mut self, _token: Token, now: Time, _output: &mut Vec<u8>) {
+    fn open(&mut self, _waker: Waker, now: Time, first: &mut [u8], output: &mut Queued) {
+        self.receive(now, first, output);
+    }
+
+    fn receive(&mut self, now: Time, input: &mut [u8], output: &mut Queued) {
+        self.received_at = now;
+        self.handler.receive(input, output.get_or_insert_default());
+    }
+
+    fn ready(&mut self, _output: &mut Queued) {}
+
+    fn reads_on(&self, _stuck_bytes: usize) -> bool {
+        false
+    }
+
+    fn progressed(&mut self, now: Time) {
         self.received_at = now;
     }
 
-    fn receive(&mut self, now: Time, input: &mut [u8], output: &mut Vec<u8>) {
-        self.received_at = now;
-        self.handler.receive(input, output);
-    }
-
-    fn ready(&mut self, _output: &mut Vec<u8>) {}
-
-    fn close(&mut self, _frame: &CloseFrame, _output: &mut Vec<u8>) {
+    fn close(&mut self, _frame: &CloseFrame, _output: &mut Queued) {
         self.is_over = true;
     }
 
@@ -160,7 +198,7 @@ impl<H: StreamHandler> Protocol for Stream<H> {
         Some(self.received_at + self.idle_timeout)
     }
 
-    fn expire(&mut self, _now: Time, _output: &mut Vec<u8>) {
+    fn expire(&mut self, _now: Time, _output: &mut Queued) {
         self.is_over = true;
     }
 

@@ -7,13 +7,15 @@ use std::task::Poll;
 use std::time::Duration;
 
 use anemone_proto::Time;
+use mio::net::TcpStream;
 use mio::{Events, Interest};
 use slab::Slab;
 use tokio::io::unix::AsyncFd;
 
 use super::socket::{Scratch, Socket, Verdict};
 use super::timers::Timers;
-use super::{Adopted, Shared, Token};
+use super::waker::Token;
+use super::{Adopted, Shared, Waker};
 use crate::clock::Clock;
 
 /// Most sockets served in one turn; the rest come in the next.
@@ -22,7 +24,7 @@ const EVENTS_MAX: usize = 1024;
 pub(super) struct Loop {
     shared: Rc<Shared>,
     poll: AsyncFd<mio::Poll>,
-    sockets: Slab<Socket>,
+    sockets: Slab<Socket<TcpStream>>,
     scratch: Scratch,
     timers: Timers,
     clock: Clock,
@@ -73,7 +75,7 @@ impl Loop {
             for token in std::mem::take(&mut self.unread) {
                 self.serve_token(token, |socket, scratch| socket.readable(now, scratch));
             }
-            let woken = self.shared.woken.take();
+            let woken = self.shared.bell.take();
             for token in woken {
                 self.serve_token(token, |socket, scratch| socket.ready(now, scratch));
             }
@@ -86,10 +88,10 @@ impl Loop {
     async fn wait(&mut self, events: &mut Events) -> io::Result<()> {
         yield_to_others().await;
         let due = self.timers.next().and_then(|due| self.clock.instant(due));
-        let has_work = !self.unread.is_empty() || !self.shared.woken.borrow().is_empty();
+        let has_work = !self.unread.is_empty() || self.shared.bell.has_woken();
         let told = async {
             if !has_work {
-                self.shared.told.notified().await;
+                self.shared.bell.rung().await;
             }
         };
         let timer = async {
@@ -123,22 +125,23 @@ impl Loop {
     }
 
     fn adopt_one(&mut self, now: Time, adopted: Adopted) -> io::Result<()> {
-        let Adopted { stream, protocol } = adopted;
-        let mut stream = mio::net::TcpStream::from_std(stream);
+        let Adopted { stream, mut first, protocol } = adopted;
+        let mut stream = TcpStream::from_std(stream);
         let entry = self.sockets.vacant_entry();
         let interest = Interest::READABLE | Interest::WRITABLE;
         self.poll.get_ref().registry().register(&mut stream, mio::Token(entry.key()), interest)?;
         self.generation = self.generation.wrapping_add(1);
         let token = Token { key: entry.key() as u32, generation: self.generation };
         entry.insert(Socket::new(stream, protocol(now), token.generation));
-        self.serve_token(token, |socket, scratch| socket.open(token, now, scratch));
+        let waker = Waker::new(&self.shared.bell, token);
+        self.serve_token(token, |socket, scratch| socket.open(waker, now, &mut first, scratch));
         Ok(())
     }
 
     fn serve_token(
         &mut self,
         token: Token,
-        work: impl FnOnce(&mut Socket, &mut Scratch) -> Verdict,
+        work: impl FnOnce(&mut Socket<TcpStream>, &mut Scratch) -> Verdict,
     ) {
         let key = token.key as usize;
         if self.sockets.get(key).is_some_and(|socket| socket.generation() == token.generation) {
@@ -146,7 +149,11 @@ impl Loop {
         }
     }
 
-    fn serve(&mut self, key: usize, work: impl FnOnce(&mut Socket, &mut Scratch) -> Verdict) {
+    fn serve(
+        &mut self,
+        key: usize,
+        work: impl FnOnce(&mut Socket<TcpStream>, &mut Scratch) -> Verdict,
+    ) {
         let Some(socket) = self.sockets.get_mut(key) else { return };
         match work(socket, &mut self.scratch) {
             Verdict::Drop => {

@@ -1,20 +1,24 @@
 //! One socket's share of a turn.
 
-use std::io::{ErrorKind, Read, Write};
+use std::collections::VecDeque;
+use std::io::{self, ErrorKind, IoSlice, Read, Write};
 use std::net::Shutdown;
 
-use anemone_proto::{CloseFrame, Time};
+use anemone_proto::{CloseFrame, Output, Time};
 use mio::net::TcpStream;
 
-use super::Token;
-use super::protocol::{Ending, Protocol};
+use super::Waker;
+use super::protocol::{Ending, Protocol, Queued};
 use crate::Lost;
+
+/// Most slices given to the system at once.
+const SLICES_MAX: usize = 32;
 
 /// What all sockets of a thread share, one at a time.
 #[derive(Debug)]
 pub(super) struct Scratch {
     pub(super) input: Box<[u8]>,
-    pub(super) output: Vec<u8>,
+    pub(super) output: Queued,
 }
 
 impl Scratch {
@@ -25,21 +29,39 @@ impl Scratch {
     const OUTPUT_KEPT_BYTES: usize = 1 << 20;
 
     pub(super) fn new() -> Self {
-        Self { input: vec![0; Self::INPUT_BYTES].into_boxed_slice(), output: Vec::new() }
+        Self { input: vec![0; Self::INPUT_BYTES].into_boxed_slice(), output: None }
+    }
+
+    /// Lets what is queued in this turn refer to the input instead of copying it.
+    fn lend_input(&mut self) {
+        self.output.get_or_insert_default().lend(&self.input);
     }
 
     fn clear_output(&mut self) {
-        self.output.clear();
-        self.output.shrink_to(Self::OUTPUT_KEPT_BYTES);
+        if let Some(output) = &mut self.output {
+            output.clear(Self::OUTPUT_KEPT_BYTES);
+        }
     }
 }
 
-/// A socket in the loop.
-pub(super) struct Socket {
-    stream: TcpStream,
+/// What a socket is made of: calls that never block.
+pub(super) trait Stream: Read + Write {
+    /// Ends our side; would block while that takes. With `is_last` the stream is dropped right after.
+    fn end(&mut self, is_last: bool) -> io::Result<()>;
+}
+
+impl Stream for TcpStream {
+    fn end(&mut self, is_last: bool) -> io::Result<()> {
+        if is_last { Ok(()) } else { self.shutdown(Shutdown::Write) }
+    }
+}
+
+/// A socket in the loop, or what stands in for one.
+pub(super) struct Socket<S> {
+    stream: S,
     protocol: Box<dyn Protocol>,
     /// Output that the stream did not take.
-    stuck: Vec<u8>,
+    stuck: VecDeque<u8>,
     phase: Phase,
     generation: u32,
     /// The entry among the timers that counts.
@@ -70,17 +92,29 @@ pub(super) enum Verdict {
     Drop,
 }
 
-impl Socket {
-    pub(super) fn new(stream: TcpStream, protocol: Box<dyn Protocol>, generation: u32) -> Self {
-        Self { stream, protocol, stuck: Vec::new(), phase: Phase::Open, generation, timer_at: None }
+impl<S: Stream> Socket<S> {
+    pub(super) fn new(stream: S, protocol: Box<dyn Protocol>, generation: u32) -> Self {
+        Self {
+            stream,
+            protocol,
+            stuck: VecDeque::new(),
+            phase: Phase::Open,
+            generation,
+            timer_at: None,
+        }
     }
 
-    pub(super) fn stream(&mut self) -> &mut TcpStream {
+    pub(super) fn stream(&mut self) -> &mut S {
         &mut self.stream
     }
 
     pub(super) fn generation(&self) -> u32 {
         self.generation
+    }
+
+    /// Whether it waits for the stream to take output.
+    pub(super) fn is_stuck(&self) -> bool {
+        !self.stuck.is_empty()
     }
 
     /// When it wants to be looked at, if nothing happens before.
@@ -92,20 +126,27 @@ impl Socket {
     }
 
     /// Its first turn.
-    pub(super) fn open(&mut self, token: Token, now: Time, scratch: &mut Scratch) -> Verdict {
-        self.protocol.open(token, now, &mut scratch.output);
+    pub(super) fn open(
+        &mut self,
+        waker: Waker,
+        now: Time,
+        first: &mut [u8],
+        scratch: &mut Scratch,
+    ) -> Verdict {
+        self.protocol.open(waker, now, first, &mut scratch.output);
         self.finish(now, scratch, Verdict::Keep)
     }
 
     /// Reads once and handles all that came, unless output is stuck.
     pub(super) fn readable(&mut self, now: Time, scratch: &mut Scratch) -> Verdict {
-        if !self.stuck.is_empty() {
+        if !self.stuck.is_empty() && !self.protocol.reads_on(self.stuck.len()) {
             return Verdict::Keep; // read once it has drained
         }
         let verdict = match self.stream.read(&mut scratch.input) {
             Ok(0) => self.lost(Lost::Ended),
             Ok(_) if self.phase != Phase::Open => Verdict::ReadAgain,
             Ok(len) => {
+                scratch.lend_input();
                 self.protocol.receive(now, &mut scratch.input[..len], &mut scratch.output);
                 if len == scratch.input.len() { Verdict::ReadAgain } else { Verdict::Keep }
             }
@@ -121,10 +162,14 @@ impl Socket {
         if self.stuck.is_empty() {
             return Verdict::Keep;
         }
-        let stuck = std::mem::take(&mut self.stuck);
-        let verdict = self.write(&stuck);
-        if !self.stuck.is_empty() || verdict == Verdict::Drop {
-            return verdict;
+        match self.unstick() {
+            Ok(0) => return Verdict::Keep,
+            Ok(_) if self.phase == Phase::Open => self.protocol.progressed(now),
+            Ok(_) => {}
+            Err(error) => return self.lost(error.into()),
+        }
+        if !self.stuck.is_empty() {
+            return Verdict::Keep;
         }
         match self.ready(now, scratch) {
             Verdict::Keep => Verdict::ReadAgain,
@@ -167,10 +212,10 @@ impl Socket {
             self.protocol.expire(now, &mut scratch.output);
         }
         if verdict != Verdict::Drop
-            && !scratch.output.is_empty()
-            && self.write(&scratch.output) == Verdict::Drop
+            && let Some(output) = scratch.output.as_ref().filter(|output| !output.is_empty())
+            && let Err(error) = self.write(output, &scratch.input)
         {
-            verdict = Verdict::Drop;
+            verdict = self.lost(error.into());
         }
         scratch.clear_output();
         if verdict == Verdict::Drop {
@@ -188,7 +233,7 @@ impl Socket {
     }
 
     /// The stream ended or failed.
-    fn lost(&mut self, lost: Lost) -> Verdict {
+    pub(super) fn lost(&mut self, lost: Lost) -> Verdict {
         if self.phase == Phase::Open {
             self.protocol.lost(lost);
         }
@@ -196,27 +241,84 @@ impl Socket {
     }
 
     /// Writes in order; what the stream does not take is kept.
-    fn write(&mut self, mut output: &[u8]) -> Verdict {
-        while self.stuck.is_empty() && !output.is_empty() {
-            match self.stream.write(output) {
-                Ok(len) => output = &output[len..],
+    fn write(&mut self, output: &Output, input: &[u8]) -> io::Result<()> {
+        let mut written = 0;
+        while self.stuck.is_empty() && written < output.len() {
+            let (slices, count) = rest(output, input, written);
+            let taken = match &slices[..count] {
+                [slice] => self.stream.write(slice),
+                slices => self.stream.write_vectored(slices),
+            };
+            match taken {
+                Ok(len) => written += len,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => break,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) => return self.lost(error.into()),
+                Err(error) => return Err(error),
             }
         }
-        self.stuck.extend_from_slice(output);
-        Verdict::Keep
+        for slice in output.slices(input) {
+            let skip = slice.len().min(written);
+            self.stuck.extend(&slice[skip..]);
+            written -= skip;
+        }
+        Ok(())
+    }
+
+    /// Writes what was stuck; returns how much of it.
+    fn unstick(&mut self) -> io::Result<usize> {
+        let mut written = 0;
+        while !self.stuck.is_empty() {
+            match self.stream.write(self.stuck.as_slices().0) {
+                Ok(len) => {
+                    self.stuck.drain(..len);
+                    written += len;
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        if self.stuck.is_empty() {
+            self.stuck = VecDeque::new();
+        }
+        Ok(written)
     }
 
     /// The protocol is over and all is written: ends our side of the stream.
     fn end(&mut self, until: Time, is_clean: bool) -> Verdict {
         // Input may come yet, and a socket that is closed with unread input is reset: the last we
         // wrote could be lost with it.
-        if is_clean || self.stream.shutdown(Shutdown::Write).is_err() {
-            return Verdict::Drop;
+        match self.stream.end(is_clean) {
+            Ok(()) if !is_clean => {
+                self.phase = Phase::Lingering(until);
+                Verdict::Keep
+            }
+            // Tried again in the next turn, until the time is up.
+            Err(error) if error.kind() == ErrorKind::WouldBlock => Verdict::Keep,
+            Ok(()) | Err(_) => Verdict::Drop,
         }
-        self.phase = Phase::Lingering(until);
-        Verdict::Keep
     }
+}
+
+/// What is left to write, as slices for one call.
+fn rest<'a>(
+    output: &'a Output,
+    input: &'a [u8],
+    mut written: usize,
+) -> ([IoSlice<'a>; SLICES_MAX], usize) {
+    let mut slices = [IoSlice::new(&[]); SLICES_MAX];
+    let mut count = 0;
+    for slice in output.slices(input) {
+        if written < slice.len() {
+            slices[count] = IoSlice::new(&slice[written..]);
+            written = 0;
+            count += 1;
+            if count == SLICES_MAX {
+                break;
+            }
+        } else {
+            written -= slice.len();
+        }
+    }
+    (slices, count)
 }

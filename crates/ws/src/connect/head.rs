@@ -1,0 +1,152 @@
+//! The head of an HTTP response, and of a refusal a bit more.
+//!
+//! Owns the limits on what is read before there is a connection.
+
+use std::time::Duration;
+
+use anemone_proto::handshake::{FIELDS_MAX, HANDSHAKE_BYTES_MAX, ResponseError};
+use tokio::io::{AsyncRead, AsyncReadExt};
+
+use super::error::{ConnectError, Refusal, Step};
+
+/// Most bytes of a refusal's body that are kept.
+const BODY_BYTES_MAX: usize = 4096;
+/// How long a refusal's body is waited for: it only explains.
+const BODY_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// A response whose header is whole.
+#[derive(Debug)]
+pub(super) struct Head {
+    /// Everything that came, from the status line on.
+    bytes: Vec<u8>,
+    /// How much of it is the head.
+    len: usize,
+    refusal: Refusal,
+}
+
+/// Reads up to the end of the header of the first final response; interim ones (RFC 9110 section
+/// 15.2) are skipped.
+pub(super) async fn read<S>(stream: &mut S, step: Step) -> Result<Head, ConnectError>
+where
+    S: AsyncRead + Unpin,
+{
+    let invalid = |error| match step {
+        Step::Proxy => ConnectError::ProxyResponse(error),
+        _ => ConnectError::Response(error),
+    };
+    let mut bytes = Vec::new();
+    let mut skipped = 0;
+    let mut buffer = [0; 4096];
+    loop {
+        let read = stream.read(&mut buffer).await;
+        let read = match read.map_err(|source| ConnectError::Stream { step, source })? {
+            0 => {
+                let source = std::io::ErrorKind::UnexpectedEof.into();
+                return Err(ConnectError::Stream { step, source });
+            }
+            len => &buffer[..len],
+        };
+        bytes.extend_from_slice(read);
+        // Nothing can have become whole without a line break; a drip of bytes is not parsed anew
+        // for each.
+        while read.contains(&b'\n')
+            && let Some(head) = parse(&mut bytes).map_err(invalid)?
+        {
+            skipped += head.len;
+            if head.refusal.status == 101 || head.refusal.status >= 200 {
+                return Ok(head);
+            }
+            bytes = head.bytes;
+            bytes.drain(..head.len);
+        }
+        if skipped + bytes.len() > HANDSHAKE_BYTES_MAX {
+            return Err(invalid(ResponseError::TooLong { limit: HANDSHAKE_BYTES_MAX }));
+        }
+    }
+}
+
+/// Takes `bytes` into a head, if they hold one.
+fn parse(bytes: &mut Vec<u8>) -> Result<Option<Head>, ResponseError> {
+    let mut fields = [httparse::EMPTY_HEADER; FIELDS_MAX];
+    let mut response = httparse::Response::new(&mut fields);
+    let parsed = response.parse(bytes).map_err(ResponseError::NotHttp)?;
+    let httparse::Status::Complete(len) = parsed else { return Ok(None) };
+    if len > HANDSHAKE_BYTES_MAX {
+        return Err(ResponseError::TooLong { limit: HANDSHAKE_BYTES_MAX });
+    }
+    let text = |value: &[u8]| String::from_utf8_lossy(value).into_owned();
+    let refusal = Refusal {
+        status: response.code.unwrap_or_default(),
+        reason: response.reason.unwrap_or_default().to_owned(),
+        fields: response
+            .headers
+            .iter()
+            .map(|field| (field.name.to_owned(), text(field.value)))
+            .collect(),
+        body: String::new(),
+    };
+    Ok(Some(Head { bytes: std::mem::take(bytes), len, refusal }))
+}
+
+impl Head {
+    pub(super) fn status(&self) -> u16 {
+        self.refusal.status
+    }
+
+    pub(super) fn field(&self, name: &str) -> Option<&str> {
+        self.refusal.field(name)
+    }
+
+    /// Everything that came, from the status line on.
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// How much came after the head.
+    pub(super) fn rest_len(&self) -> usize {
+        self.bytes.len() - self.len
+    }
+
+    /// The response as a refusal, with as much of its body as comes soon.
+    pub(super) async fn refusal<S>(mut self, stream: &mut S) -> Refusal
+    where
+        S: AsyncRead + Unpin,
+    {
+        let is_chunked = self.field("transfer-encoding").is_some();
+        let announced = self.field("content-length").and_then(|len| len.trim().parse().ok());
+        let limit = match announced {
+            Some(len) if !is_chunked => BODY_BYTES_MAX.min(len),
+            _ => BODY_BYTES_MAX,
+        };
+        let mut body = self.bytes.split_off(self.len);
+        let is_whole =
+            |body: &[u8]| body.len() >= limit || is_chunked && body.ends_with(b"0\r\n\r\n");
+        let read = async {
+            // Whatever happens to the rest of a refusal, it is one.
+            while !is_whole(&body) && stream.read_buf(&mut body).await.is_ok_and(|len| len > 0) {}
+        };
+        let _ = tokio::time::timeout(BODY_TIMEOUT, read).await;
+        body.truncate(limit);
+        if is_chunked {
+            body = join_chunks(&body);
+        }
+        self.refusal.body = String::from_utf8_lossy(&body).into_owned();
+        self.refusal
+    }
+}
+
+/// The payload of a chunked body (RFC 9112 section 7.1), as far as it came and makes sense.
+fn join_chunks(mut body: &[u8]) -> Vec<u8> {
+    let mut joined = Vec::new();
+    while let Ok(httparse::Status::Complete((begin, len))) = httparse::parse_chunk_size(body) {
+        let rest = &body[begin..];
+        let len = usize::try_from(len).unwrap_or(usize::MAX).min(rest.len());
+        let (chunk, rest) = rest.split_at(len);
+        joined.extend_from_slice(chunk);
+        if chunk.is_empty() {
+            break;
+        }
+        body = rest.strip_prefix(b"\r\n").unwrap_or(rest);
+    }
+    joined
+}

@@ -1,0 +1,75 @@
+//! TLS below the WebSocket handshake (RFC 6455 section 4.1, item 5).
+//!
+//! Owns the default configuration. Roots are the machine's own, so that a certificate that its
+//! other programs trust, a company's proxy among them, is trusted here too.
+
+use std::io;
+use std::sync::Arc;
+
+use tokio::net::TcpStream;
+use tokio::sync::OnceCell;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::rustls::crypto::aws_lc_rs;
+use tokio_rustls::rustls::pki_types::ServerName;
+use tokio_rustls::rustls::{ClientConfig, RootCertStore};
+
+use super::error::{ConnectError, Step};
+use super::stream::ClientStream;
+use super::url::Host;
+
+/// Does the TLS handshake for `host`.
+pub(super) async fn connect(
+    stream: TcpStream,
+    host: &Host,
+    config: Option<&Arc<ClientConfig>>,
+) -> Result<ClientStream, ConnectError> {
+    let connect = async {
+        let config = match config {
+            Some(config) => Arc::clone(config),
+            None => default_config().await?,
+        };
+        let name = match host {
+            Host::Address(address) => ServerName::from(*address),
+            Host::Name(name) => ServerName::try_from(name.clone()).map_err(io::Error::other)?,
+        };
+        TlsConnector::from(config).connect(name, stream).await
+    };
+    let secured = connect.await.map_err(|source| ConnectError::Stream { step: Step::Tls, source });
+    Ok(ClientStream::tls(secured?))
+}
+
+/// One for the process: reading the roots takes milliseconds, on some systems many, and sessions
+/// are resumed only under one configuration.
+async fn default_config() -> io::Result<Arc<ClientConfig>> {
+    static CONFIG: OnceCell<Arc<ClientConfig>> = OnceCell::const_new();
+    let read = || async { tokio::task::spawn_blocking(read_roots).await.map_err(io::Error::other) };
+    let config = CONFIG.get_or_try_init(|| async { configure(read().await??) }).await?;
+    Ok(Arc::clone(config))
+}
+
+fn read_roots() -> io::Result<RootCertStore> {
+    let found = rustls_native_certs::load_native_certs();
+    let mut roots = RootCertStore::empty();
+    // Some machines have a certificate that cannot be read among a hundred good ones.
+    roots.add_parsable_certificates(found.certs);
+    if roots.is_empty() {
+        let why = found.errors.into_iter().next();
+        return Err(why.map_or_else(|| io::Error::other(NoRoots), io::Error::other));
+    }
+    Ok(roots)
+}
+
+/// This machine trusts nobody.
+#[derive(Debug, thiserror::Error)]
+#[error("no root certificates on this machine")]
+struct NoRoots;
+
+fn configure(roots: RootCertStore) -> io::Result<Arc<ClientConfig>> {
+    let mut config = ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
+        .with_safe_default_protocol_versions()
+        .map_err(io::Error::other)?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Ok(Arc::new(config))
+}

@@ -1,0 +1,319 @@
+//! URLs of WebSockets and proxies (RFC 6455 section 3, RFC 3986).
+
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// Schemes and their default ports.
+type Schemes = [(&'static str, Security, u16)];
+
+pub(super) const WEB_SOCKET: [(&str, Security, u16); 2] =
+    [("ws", Security::Plain, 80), ("wss", Security::Tls, 443)];
+pub(super) const PROXY: [(&str, Security, u16); 1] = [("http", Security::Plain, 80)];
+
+/// A URL taken apart. Nothing in it can break out of a header field.
+#[derive(Clone, Eq, PartialEq)]
+pub(super) struct Url {
+    pub(super) security: Security,
+    pub(super) host: Host,
+    pub(super) port: u16,
+    /// Whether `port` is the scheme's own.
+    is_default_port: bool,
+    /// Path and query, percent-encoded, at least `/`.
+    pub(super) target: String,
+    /// User name and password as the value of an `Authorization` field (RFC 7617).
+    pub(super) credentials: Option<String>,
+}
+
+/// Whether a scheme means TLS.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Security {
+    Plain,
+    Tls,
+}
+
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(super) enum Host {
+    Address(IpAddr),
+    Name(String),
+}
+
+impl fmt::Display for Host {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Address(IpAddr::V6(address)) => write!(f, "[{address}]"),
+            Self::Address(IpAddr::V4(address)) => write!(f, "{address}"),
+            Self::Name(name) => f.write_str(name),
+        }
+    }
+}
+
+/// Why a URL cannot be used. It is not repeated here: it may hold a password.
+#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum UrlError {
+    /// Another scheme, or none.
+    #[error("scheme must be {expected}")]
+    Scheme {
+        /// Those that can be used.
+        expected: String,
+    },
+    /// A control character or a space.
+    #[error("character {character:?} at byte {at} is not allowed")]
+    Character {
+        /// Which.
+        character: char,
+        /// Where, from 0.
+        at: usize,
+    },
+    /// Section 3: fragments have no meaning here, and `#` must be written as `%23`.
+    #[error("a fragment is not allowed, write # as %23")]
+    Fragment,
+    /// Missing, or neither an ASCII name nor an address.
+    #[error("host is no name in ASCII, IPv4 address, or IPv6 address in brackets")]
+    Host,
+    /// Not a port.
+    #[error("port is not a number from 1 to 65535")]
+    Port,
+    /// They must be percent-encoded UTF-8 without control characters, a user name also without colon.
+    #[error("user name or password is not well encoded")]
+    Credentials,
+    /// A proxy is a host and a port.
+    #[error("a proxy's URL has no path and no query")]
+    ProxyPath,
+}
+
+impl Url {
+    pub(super) fn parse(text: &str, schemes: &Schemes) -> Result<Self, UrlError> {
+        if let Some((at, character)) =
+            text.char_indices().find(|(_, char)| char.is_control() || char.is_whitespace())
+        {
+            return Err(UrlError::Character { character, at });
+        }
+        let (scheme, rest) = text.split_once("://").unwrap_or_default();
+        let known = schemes.iter().find(|(name, ..)| name.eq_ignore_ascii_case(scheme));
+        let Some(&(_, security, default_port)) = known else {
+            let names: Vec<&str> = schemes.iter().map(|(name, ..)| *name).collect();
+            return Err(UrlError::Scheme { expected: names.join(" or ") });
+        };
+        if rest.contains('#') {
+            return Err(UrlError::Fragment);
+        }
+        let (authority, target) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
+        if schemes == PROXY && !matches!(target, "" | "/") {
+            return Err(UrlError::ProxyPath);
+        }
+        let (user, place) = match authority.rsplit_once('@') {
+            Some((user, place)) => (Some(user), place),
+            None => (None, authority),
+        };
+        let (host, port) = split_port(place)?;
+        let port = match port {
+            "" => default_port,
+            digits => parse_port(digits)?,
+        };
+        Ok(Self {
+            security,
+            host: parse_host(host)?,
+            port,
+            is_default_port: port == default_port,
+            target: encode_target(target),
+            credentials: user.map(basic).transpose()?,
+        })
+    }
+
+    /// Host and port as the `Host` field has them: without a port that goes without saying.
+    pub(super) fn authority(&self) -> String {
+        match self.is_default_port {
+            true => self.host.to_string(),
+            false => format!("{}:{}", self.host, self.port),
+        }
+    }
+}
+
+/// Host, still in brackets if it is, and what stands after its colon.
+fn split_port(place: &str) -> Result<(&str, &str), UrlError> {
+    let host_len = match place.starts_with('[') {
+        true => place.find(']').ok_or(UrlError::Host)? + 1,
+        false => place.find(':').unwrap_or(place.len()),
+    };
+    match place.split_at(host_len) {
+        (host, "") => Ok((host, "")),
+        (host, rest) => Ok((host, rest.strip_prefix(':').ok_or(UrlError::Host)?)),
+    }
+}
+
+fn parse_port(digits: &str) -> Result<u16, UrlError> {
+    let are_digits = digits.bytes().all(|byte| byte.is_ascii_digit());
+    match digits.parse() {
+        Ok(port @ 1..) if are_digits => Ok(port),
+        _ => Err(UrlError::Port),
+    }
+}
+
+fn parse_host(host: &str) -> Result<Host, UrlError> {
+    if let Some(address) = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
+        let address: Ipv6Addr = address.parse().map_err(|_| UrlError::Host)?;
+        return Ok(Host::Address(address.into()));
+    }
+    if let Ok(address) = host.parse::<Ipv4Addr>() {
+        return Ok(Host::Address(address.into()));
+    }
+    let is_name_byte = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
+    match !host.is_empty() && host.len() <= 255 && host.bytes().all(is_name_byte) {
+        true => Ok(Host::Name(host.to_ascii_lowercase())),
+        false => Err(UrlError::Host),
+    }
+}
+
+/// Path and query with what may not stand there percent-encoded (RFC 3986 sections 3.3 and 3.4);
+/// percent signs are taken to be encoding already.
+fn encode_target(target: &str) -> String {
+    let mut encoded = String::with_capacity(target.len() + 1);
+    if !target.starts_with('/') {
+        encoded.push('/');
+    }
+    for byte in target.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~%!$&'()*+,;=:@/?".contains(&byte) {
+            encoded.push(char::from(byte));
+        } else {
+            encoded += &format!("%{byte:02X}");
+        }
+    }
+    encoded
+}
+
+/// The value of an `Authorization` field (RFC 7617).
+fn basic(user_info: &str) -> Result<String, UrlError> {
+    let (user, password) = user_info.split_once(':').unwrap_or((user_info, ""));
+    let (user, password) = (percent_decode(user)?, percent_decode(password)?);
+    if user.contains(':') {
+        return Err(UrlError::Credentials);
+    }
+    Ok(format!("Basic {}", base64(format!("{user}:{password}").as_bytes())))
+}
+
+fn percent_decode(text: &str) -> Result<String, UrlError> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((&byte, after)) = rest.split_first() {
+        rest = after;
+        if byte != b'%' {
+            bytes.push(byte);
+            continue;
+        }
+        let (digits, after) = rest.split_first_chunk::<2>().ok_or(UrlError::Credentials)?;
+        let [Some(high), Some(low)] = digits.map(|digit| char::from(digit).to_digit(16)) else {
+            return Err(UrlError::Credentials);
+        };
+        bytes.push((high << 4 | low) as u8);
+        rest = after;
+    }
+    let decoded = String::from_utf8(bytes).map_err(|_| UrlError::Credentials)?;
+    match decoded.chars().any(char::is_control) {
+        true => Err(UrlError::Credentials),
+        false => Ok(decoded),
+    }
+}
+
+fn base64(bytes: &[u8]) -> String {
+    const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for group in bytes.chunks(3) {
+        let [a, b, c] = [0, 1, 2].map(|at| u32::from(group.get(at).copied().unwrap_or(0)));
+        let bits = a << 16 | b << 8 | c;
+        for digit in 0..4 {
+            let index = (bits >> (18 - 6 * digit)) as usize & 0x3f;
+            text.push(if digit <= group.len() { char::from(ALPHABET[index]) } else { '=' });
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<Url, UrlError> {
+        Url::parse(text, &WEB_SOCKET)
+    }
+
+    #[test]
+    fn the_parts_are_found() {
+        let cases = [
+            ("ws://example.org", "example.org", 80, "/"),
+            ("WS://Example.ORG:80/", "example.org", 80, "/"),
+            ("wss://example.org:/a/b?c=d&e", "example.org", 443, "/a/b?c=d&e"),
+            ("wss://example.org:8443?q", "example.org:8443", 8443, "/?q"),
+            ("ws://127.0.0.1:9001/x", "127.0.0.1:9001", 9001, "/x"),
+            ("ws://[::1]:80/", "[::1]", 80, "/"),
+            ("wss://[2001:DB8::1]", "[2001:db8::1]", 443, "/"),
+            ("ws://a/päth/%20|\\?q={}", "a", 80, "/p%C3%A4th/%20%7C%5C?q=%7B%7D"),
+            ("ws://a/x@y:z", "a", 80, "/x@y:z"),
+        ];
+        for (text, authority, port, target) in cases {
+            let url = parse(text).unwrap();
+            assert_eq!((url.authority().as_str(), url.port), (authority, port), "{text}");
+            assert_eq!(url.target, target);
+            assert_eq!(url.security == Security::Tls, text.starts_with("wss"));
+        }
+    }
+
+    #[test]
+    fn what_is_no_web_socket_url_is_refused_with_the_reason() {
+        let scheme = UrlError::Scheme { expected: "ws or wss".into() };
+        let cases = [
+            ("", scheme.clone()),
+            ("example.org", scheme.clone()),
+            ("http://example.org", scheme.clone()),
+            ("ws:example.org", scheme),
+            ("ws://a/#part", UrlError::Fragment), // RFC 6455 section 3
+            ("ws://a#part", UrlError::Fragment),
+            ("ws://", UrlError::Host),
+            ("ws:///x", UrlError::Host),
+            ("ws://bücher.example/", UrlError::Host),
+            ("ws://a%41/", UrlError::Host),
+            ("ws://[::1/", UrlError::Host),
+            ("ws://[::1]x/", UrlError::Host),
+            ("ws://[127.0.0.1]/", UrlError::Host),
+            ("ws://a:0/", UrlError::Port),
+            ("ws://a:65536/", UrlError::Port),
+            ("ws://a:+1/", UrlError::Port),
+            ("ws://a:b/", UrlError::Port),
+            ("ws://a/x y", UrlError::Character { character: ' ', at: 8 }),
+            ("ws://a/\r\nX: y", UrlError::Character { character: '\r', at: 7 }),
+            ("ws://a%3ab@c/", UrlError::Credentials),
+            ("ws://a%4@c/", UrlError::Credentials),
+            ("ws://a%+1b@c/", UrlError::Credentials),
+            ("ws://a%0d@c/", UrlError::Credentials),
+            ("ws://a%ff@c/", UrlError::Credentials),
+        ];
+        for (text, error) in cases {
+            assert_eq!(parse(text).err(), Some(error), "{text}");
+        }
+    }
+
+    #[test]
+    fn credentials_become_basic_authorization() {
+        // The examples of RFC 7617 sections 2 and 2.1.
+        let cases = [
+            ("ws://Aladdin:open%20sesame@a/", "Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ=="),
+            ("ws://test:123%C2%A3@a/", "Basic dGVzdDoxMjPCow=="),
+            ("ws://user@a/", "Basic dXNlcjo="),
+            ("ws://a@b:c@a/", "Basic YUBiOmM="),
+        ];
+        for (text, credentials) in cases {
+            assert_eq!(parse(text).unwrap().credentials.as_deref(), Some(credentials), "{text}");
+        }
+        assert_eq!(parse("ws://a/").unwrap().credentials, None);
+    }
+
+    #[test]
+    fn a_proxy_is_a_host_and_a_port() {
+        let proxy = |text| Url::parse(text, &PROXY);
+        assert_eq!(proxy("http://proxy:3128").unwrap().port, 3128);
+        assert_eq!(proxy("http://proxy/").unwrap().port, 80);
+        assert_eq!(proxy("http://proxy/x").err(), Some(UrlError::ProxyPath));
+        let scheme = UrlError::Scheme { expected: "http".into() };
+        assert_eq!(proxy("socks5://proxy").err(), Some(scheme));
+    }
+}

@@ -1,0 +1,227 @@
+//! One connection over any byte stream, in a task of its own: TLS, HTTP/2, tests.
+//!
+//! To the code of the loop the stream stands in for a socket: what is not ready would block. So a
+//! [`Handler`] cannot tell whether it is in the loop or here. What a turn needs is shared by all such
+//! tasks of a thread, one at a time.
+
+use std::cell::RefCell;
+use std::future::poll_fn;
+use std::io::{self, ErrorKind, IoSlice, Read, Write};
+use std::pin::{Pin, pin};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker as TaskWaker, ready};
+
+use anemone_proto::{CloseFrame, Config, Connection, Time};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::Sleep;
+
+use super::protocol::{End, WebSocket};
+use super::socket::{Scratch, Socket, Stream, Verdict};
+use super::waker::{Bell, Token};
+use super::{Handler, Waker};
+use crate::clock::Clock;
+
+/// Most reads in a row before others have their turn.
+const READS_MAX: usize = 16;
+/// Most bytes given to the stream at once: HTTP/2 would take a copy of everything it is offered.
+const WRITE_BYTES_MAX: usize = 64 << 10;
+
+thread_local! {
+    static SCRATCH: RefCell<Scratch> = RefCell::new(Scratch::new());
+}
+
+/// Serves a WebSocket whose handshake is done, until it is over. `first` are the bytes that came
+/// after the handshake, if any. Once `farewell` is ready the connection is closed with its frame.
+///
+/// # Cancel safety
+/// Dropping the future drops the connection without a word; its handler is not told.
+pub async fn drive<S, H>(
+    stream: S,
+    config: Arc<Config>,
+    mut first: Vec<u8>,
+    handler: H,
+    farewell: impl Future<Output = CloseFrame>,
+) where
+    S: AsyncRead + AsyncWrite + Unpin,
+    H: Handler + 'static,
+{
+    let (clock, bell) = (Clock::start(), Rc::<Bell>::default());
+    let connection = Connection::server(config, clock.now());
+    let protocol = Box::new(WebSocket { connection, handler, end: End::NotYet });
+    let socket = Socket::new(Polled::new(stream), protocol, Token::default().generation);
+    let mut task = Task { socket, clock, timer: None };
+    let waker = Waker::new(&bell, Token::default());
+    let mut verdict =
+        task.turn(|socket, now, scratch| socket.open(waker, now, &mut first, scratch));
+    drop(first);
+    let mut farewell = pin!(farewell);
+    let mut is_closing = false;
+    while verdict != Verdict::Drop {
+        verdict = tokio::select! {
+            biased;
+            () = poll_fn(|cx| task.poll(cx)) => return,
+            () = bell.rung() => {
+                bell.take();
+                task.turn(|socket, now, scratch| socket.ready(now, scratch))
+            }
+            frame = &mut farewell, if !is_closing => {
+                is_closing = true;
+                task.turn(|socket, now, scratch| socket.close(now, &frame, scratch))
+            }
+        };
+    }
+}
+
+/// A connection and its time.
+struct Task<S> {
+    socket: Socket<Polled<S>>,
+    clock: Clock,
+    timer: Option<Pin<Box<Sleep>>>,
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Task<S> {
+    fn turn(
+        &mut self,
+        work: impl FnOnce(&mut Socket<Polled<S>>, Time, &mut Scratch) -> Verdict,
+    ) -> Verdict {
+        let now = self.clock.now();
+        SCRATCH.with_borrow_mut(|scratch| work(&mut self.socket, now, scratch))
+    }
+
+    /// Writes what can be written, reads what can be read, does what is due. Ready when it is over.
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        self.socket.stream().attend(cx);
+        for _ in 0..READS_MAX {
+            if self.turn(read_and_write) == Verdict::Drop {
+                return Poll::Ready(());
+            }
+            if self.socket.is_stuck() || self.socket.stream().has_nothing_to_read {
+                return self.poll_due(cx);
+            }
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }
+
+    fn poll_due(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        while let Some(due) = self.socket.due() {
+            if due > self.clock.now() {
+                ready!(self.poll_sleep(cx, due));
+            } else if self.turn(|socket, now, scratch| socket.expire(now, scratch)) == Verdict::Drop
+            {
+                return Poll::Ready(());
+            }
+        }
+        Poll::Pending
+    }
+
+    fn poll_sleep(&mut self, cx: &mut Context<'_>, due: Time) -> Poll<()> {
+        let Some(due) = self.clock.instant(due) else { return Poll::Pending };
+        let timer = self.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(due)));
+        // Only ever moved to an earlier time: one that fires too early is set anew, and so no timer
+        // is touched for each message.
+        if due < timer.deadline() || timer.is_elapsed() {
+            timer.as_mut().reset(due);
+        }
+        timer.as_mut().poll(cx)
+    }
+}
+
+fn read_and_write<S: AsyncRead + AsyncWrite + Unpin>(
+    socket: &mut Socket<Polled<S>>,
+    now: Time,
+    scratch: &mut Scratch,
+) -> Verdict {
+    if let Err(error) = socket.stream().flush()
+        && error.kind() != ErrorKind::WouldBlock
+    {
+        return socket.lost(error.into());
+    }
+    match socket.writable(now, scratch) {
+        Verdict::Drop => Verdict::Drop,
+        _ => socket.readable(now, scratch),
+    }
+}
+
+/// A stream that is polled, made to look like one that does not block. The task that attends to it
+/// is woken once a call that would have blocked is worth another try.
+struct Polled<S> {
+    stream: S,
+    task: TaskWaker,
+    has_nothing_to_read: bool,
+    /// The stream may keep what was written to itself until it is flushed.
+    is_unflushed: bool,
+}
+
+impl<S: Unpin> Polled<S> {
+    fn new(stream: S) -> Self {
+        let task = TaskWaker::noop().clone();
+        Self { stream, task, has_nothing_to_read: false, is_unflushed: false }
+    }
+
+    fn attend(&mut self, cx: &Context<'_>) {
+        self.task.clone_from(cx.waker());
+    }
+
+    fn poll<T>(
+        &mut self,
+        work: impl FnOnce(Pin<&mut S>, &mut Context<'_>) -> Poll<io::Result<T>>,
+    ) -> io::Result<T> {
+        match work(Pin::new(&mut self.stream), &mut Context::from_waker(&self.task)) {
+            Poll::Ready(done) => done,
+            Poll::Pending => Err(ErrorKind::WouldBlock.into()),
+        }
+    }
+}
+
+impl<S: AsyncRead + Unpin> Read for Polled<S> {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        let mut buffer = ReadBuf::new(bytes);
+        let read = self.poll(|stream, cx| stream.poll_read(cx, &mut buffer));
+        self.has_nothing_to_read = read.is_err();
+        read.map(|()| buffer.filled().len())
+    }
+}
+
+impl<S: AsyncWrite + Unpin> Write for Polled<S> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let bytes = &bytes[..bytes.len().min(WRITE_BYTES_MAX)];
+        self.is_unflushed = true;
+        match self.poll(|stream, cx| stream.poll_write(cx, bytes))? {
+            0 => Err(ErrorKind::WriteZero.into()),
+            len => Ok(len),
+        }
+    }
+
+    fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+        if self.stream.is_write_vectored() {
+            self.is_unflushed = true;
+            return self.poll(|stream, cx| stream.poll_write_vectored(cx, slices));
+        }
+        // Each write may become a frame or a record of its own, so small ones are put together.
+        let mut joined = Vec::new();
+        for slice in slices {
+            joined.extend_from_slice(&slice[..slice.len().min(WRITE_BYTES_MAX - joined.len())]);
+        }
+        self.write(&joined)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        if self.is_unflushed {
+            self.poll(|stream, cx| stream.poll_flush(cx))?;
+            self.is_unflushed = false;
+        }
+        Ok(())
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Stream for Polled<S> {
+    fn end(&mut self, _is_last: bool) -> io::Result<()> {
+        // TLS has a last word of its own, HTTP/2 a flag: always said.
+        self.poll(|stream, cx| stream.poll_shutdown(cx))
+    }
+}
+
+#[cfg(test)]
+mod tests;

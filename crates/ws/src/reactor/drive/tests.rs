@@ -1,0 +1,234 @@
+use std::cell::RefCell;
+use std::time::Duration;
+
+use anemone_proto::{CloseCode, Event, MaskKey, Message, Sender};
+use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
+use tokio::task::LocalSet;
+use tokio::time::Instant;
+
+use super::*;
+use crate::Error;
+
+/// What a handler was told, in order.
+type Told = Rc<RefCell<Vec<String>>>;
+
+/// Echoes, and sends `woken` when it is.
+struct Echo {
+    told: Told,
+    waker: Rc<RefCell<Option<Waker>>>,
+}
+
+impl Handler for Echo {
+    fn open(&mut self, waker: Waker, _sender: &mut Sender) {
+        self.told.borrow_mut().push("open".to_owned());
+        *self.waker.borrow_mut() = Some(waker);
+    }
+
+    fn message(&mut self, message: Message<'_>, sender: &mut Sender) {
+        self.told.borrow_mut().push(format!("message of {} bytes", message.as_bytes().len()));
+        sender.send(message).unwrap();
+    }
+
+    fn ready(&mut self, sender: &mut Sender) {
+        self.told.borrow_mut().push("ready".to_owned());
+        if self.waker.borrow().is_none() {
+            sender.send(Message::Text("woken")).unwrap();
+        }
+    }
+
+    fn error(&mut self, error: &Error) {
+        self.told.borrow_mut().push(format!("error: {error}"));
+    }
+
+    fn close(&mut self, frame: Option<&CloseFrame>) {
+        self.told.borrow_mut().push(format!("close {:?}", frame.map(|frame| frame.code.get())));
+    }
+}
+
+struct Fixture {
+    told: Told,
+    waker: Rc<RefCell<Option<Waker>>>,
+    client: DuplexStream,
+    server: tokio::task::JoinHandle<()>,
+    say_farewell: tokio::sync::oneshot::Sender<()>,
+}
+
+impl Fixture {
+    /// Between the two ends there is room for this many bytes.
+    fn start(room: usize, first: &[u8]) -> Self {
+        let (client, server) = duplex(room);
+        let (told, waker) = (Told::default(), Rc::default());
+        let handler = Echo { told: Rc::clone(&told), waker: Rc::clone(&waker) };
+        let (say_farewell, said) = tokio::sync::oneshot::channel();
+        let farewell = async {
+            match said.await {
+                Ok(()) => CloseFrame::new(CloseCode::GOING_AWAY, ""),
+                Err(_) => std::future::pending().await,
+            }
+        };
+        let driven = drive(server, Arc::new(Config::default()), first.to_vec(), handler, farewell);
+        let server = tokio::task::spawn_local(driven);
+        Self { told, waker, client, server, say_farewell }
+    }
+
+    fn told(&self) -> Vec<String> {
+        self.told.borrow().clone()
+    }
+}
+
+fn client() -> Connection {
+    let keys = Box::new(|| MaskKey([1, 2, 3, 4]));
+    Connection::client(Arc::default(), Time::ZERO, keys)
+}
+
+fn bytes_of(queue: impl FnOnce(&mut Sender)) -> Vec<u8> {
+    let mut connection = client();
+    queue(connection.sender());
+    connection.sender().transmit().to_vec()
+}
+
+fn message(len: usize) -> Vec<u8> {
+    bytes_of(|sender| sender.send(Message::Binary(&vec![7; len])).unwrap())
+}
+
+fn close() -> Vec<u8> {
+    let frame = CloseFrame::new(CloseCode::NORMAL, "");
+    bytes_of(|sender| sender.close(Some(&frame)).unwrap())
+}
+
+/// What a client makes of all that came, as short texts.
+fn events_in(mut bytes: &mut [u8]) -> Vec<String> {
+    let (mut client, mut events) = (client(), Vec::new());
+    while !bytes.is_empty() {
+        let received = client.receive(Time::ZERO, bytes);
+        let consumed = received.consumed;
+        events.extend(received.event.map(|event| match event {
+            Event::Message(message) => format!("message of {} bytes", message.as_bytes().len()),
+            Event::Close(frame) => format!("close {:?}", frame.map(|frame| frame.code.get())),
+            Event::Ping(_) => "ping".to_owned(),
+            other => format!("{other:?}"),
+        }));
+        bytes = &mut bytes[consumed..];
+    }
+    events
+}
+
+async fn read_to_end(stream: &mut (impl AsyncRead + Unpin)) -> Vec<String> {
+    let mut bytes = Vec::new();
+    stream.read_to_end(&mut bytes).await.unwrap();
+    events_in(&mut bytes)
+}
+
+#[tokio::test(start_paused = true)]
+async fn messages_go_through_a_stream_of_any_room_and_the_handler_hears_of_all() {
+    for room in [1, 7, 4096, 1 << 20] {
+        LocalSet::new()
+            .run_until(async {
+                let first = message(3);
+                let mut fixture = Fixture::start(room, &first);
+                let bytes = [message(0), message(70_000), close()].concat();
+                let (mut reader, mut writer) = tokio::io::split(&mut fixture.client);
+                let write = async { writer.write_all(&bytes).await.unwrap() };
+                let (events, ()) = tokio::join!(read_to_end(&mut reader), write);
+                let messages =
+                    ["message of 3 bytes", "message of 0 bytes", "message of 70000 bytes"];
+                assert_eq!(events[..3], messages, "room {room}");
+                assert_eq!(events[3..], ["close Some(1000)"], "room {room}");
+                fixture.server.await.unwrap();
+                let mut told = fixture.told.take();
+                told.retain(|told| told != "ready"); // as often as writing was stuck
+                assert_eq!(told[0], "open");
+                assert_eq!(told[1..4], messages);
+                assert_eq!(told[4..], ["close Some(1000)"]);
+            })
+            .await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_waker_has_the_handler_send() {
+    let test = async {
+        let mut fixture = Fixture::start(4096, &[]);
+        tokio::task::yield_now().await;
+        for _ in 0..3 {
+            let waker = fixture.waker.take().unwrap();
+            waker.wake();
+            waker.wake();
+            let mut frame = [0; 7];
+            fixture.client.read_exact(&mut frame).await.unwrap();
+            assert_eq!(&frame[2..], b"woken");
+            *fixture.waker.borrow_mut() = Some(waker);
+        }
+        let ready = fixture.told().iter().filter(|told| *told == "ready").count();
+        assert_eq!(ready, 3, "two calls in a row are one");
+        let waker = fixture.waker.take().unwrap();
+        drop(fixture.client);
+        fixture.server.await.unwrap();
+        waker.wake(); // of no use, and no harm
+    };
+    LocalSet::new().run_until(test).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lost_stream_is_an_error_and_then_a_close_without_a_frame() {
+    let test = async {
+        let fixture = Fixture::start(4096, &[]);
+        drop(fixture.client);
+        fixture.server.await.unwrap();
+        assert_eq!(fixture.told.take(), ["open", "error: connection lost", "close None"]);
+    };
+    LocalSet::new().run_until(test).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_farewell_is_said_and_its_answer_waited_for() {
+    let test = async {
+        let mut fixture = Fixture::start(4096, &[]);
+        fixture.say_farewell.send(()).unwrap();
+        let mut frame = [0; 4];
+        fixture.client.read_exact(&mut frame).await.unwrap();
+        assert_eq!(frame, [0x88, 2, 3, 233]);
+        assert!(!fixture.server.is_finished());
+        fixture.client.write_all(&close()).await.unwrap();
+        assert_eq!(read_to_end(&mut fixture.client).await, [""; 0]);
+        fixture.server.await.unwrap();
+        assert_eq!(fixture.told.take(), ["open", "close Some(1000)"]);
+    };
+    LocalSet::new().run_until(test).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_quiet_peer_is_pinged_and_then_given_up() {
+    let test = async {
+        let begun = Instant::now();
+        let mut fixture = Fixture::start(4096, &[]);
+        let events = read_to_end(&mut fixture.client).await;
+        assert_eq!(events.first().map(String::as_str), Some("ping"));
+        assert_eq!(events.last().map(String::as_str), Some("close Some(1011)"));
+        assert_eq!(begun.elapsed().as_secs(), 60);
+        drop(fixture.client);
+        fixture.server.await.unwrap();
+        assert!(fixture.told.take()[1].starts_with("error: "));
+    };
+    LocalSet::new().run_until(test).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_peer_that_does_not_read_is_not_read_from_and_is_given_up() {
+    let test = async {
+        let fixture = Fixture::start(4096, &[]);
+        let (_reader, mut writer) = tokio::io::split(fixture.client);
+        let mut taken = 0;
+        let write = async {
+            let bytes = message(1000);
+            while writer.write_all(&bytes).await.is_ok() {
+                taken += bytes.len();
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(180), write).await.unwrap();
+        assert!(taken < 1 << 20, "{taken} bytes were taken");
+        fixture.server.await.unwrap();
+        assert_eq!(fixture.told.take().last().map(String::as_str), Some("close None"));
+    };
+    LocalSet::new().run_until(test).await;
+}

@@ -1,0 +1,474 @@
+//! The connection, its stream and its times, as functions to be polled.
+//!
+//! Owns the order of reading, writing, waiting and ending. Who waits for what is [`super`]'s and
+//! [`super::split`]'s.
+
+use std::io;
+use std::mem::MaybeUninit;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use anemone_proto::{
+    CloseCode, CloseFrame, Connection, Event, Message, NegotiatedDeflate, Role, Sender, Time,
+};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::{Instant, Sleep, sleep_until};
+
+use super::{Incoming, Turn};
+use crate::clock::Clock;
+use crate::{Error, Lost, codecs};
+
+/// Most bytes taken from the stream by one read.
+pub(super) const READ_BYTES_MAX: usize = 16 << 10;
+/// A sender waits while more than this is queued for writing, and nothing is read while answers
+/// take more than this: a peer that sends and does not read is held back by its own unread answers.
+pub(super) const HIGH_MARK_BYTES: usize = 64 << 10;
+/// Most bytes thrown away while a closed stream is waited for to end.
+const DRAINED_BYTES_MAX: usize = 1 << 20;
+
+/// One connection over `S`. Whatever waits is [woken](std::task::Waker) through the context of the
+/// last poll.
+#[derive(Debug)]
+pub(super) struct Driver<S> {
+    stream: S,
+    role: Role,
+    connection: Connection,
+    clock: Clock,
+    close_timeout: Duration,
+    /// Bytes read and not yet decoded.
+    input: Vec<u8>,
+    decoded: usize,
+    /// A message decoded and not yet taken. Nothing more is read while there is one.
+    waiting: Option<Incoming>,
+    /// Nobody will take messages: they are thrown away.
+    discards: bool,
+    /// Nothing is read while more than this is queued. Above [`HIGH_MARK_BYTES`] only while the
+    /// caller's own last message is in the queue: two ends that send each other something long and
+    /// then receive would wait for each other otherwise.
+    read_mark_bytes: usize,
+    /// The stream took no more at the last write.
+    is_stuck: bool,
+    /// The stream keeps nothing back of what it took.
+    is_flushed: bool,
+    /// The next due time of the connection; then the end of the close time-out.
+    timer: Option<Pin<Box<Sleep>>>,
+    phase: Phase,
+    /// Why the connection ended, until it is told.
+    error: Option<Error>,
+    close_frame: Option<CloseFrame>,
+    /// Our own last ping, until its pong comes.
+    ping: Option<(u64, Instant)>,
+    round_trip: Option<Duration>,
+}
+
+/// How far the stream is.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Phase {
+    Open,
+    /// Nothing more is expected of the peer but to read our rest and to end its side.
+    Ending(Ending),
+    Over,
+}
+
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+struct Ending {
+    is_shut: bool,
+    drained: usize,
+}
+
+/// What makes another waiter look again, when it changes.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) struct Stage {
+    is_closing: bool,
+    phase: Phase,
+    has_message: bool,
+}
+
+impl<S> Driver<S> {
+    pub(super) fn new(
+        stream: S,
+        role: Role,
+        make: impl FnOnce(Time) -> Connection,
+        close_timeout: Duration,
+        first: Vec<u8>,
+    ) -> Self {
+        let clock = Clock::start();
+        Self {
+            stream,
+            role,
+            connection: make(clock.now()),
+            clock,
+            close_timeout,
+            input: first,
+            decoded: 0,
+            waiting: None,
+            discards: false,
+            read_mark_bytes: HIGH_MARK_BYTES,
+            is_stuck: false,
+            is_flushed: true,
+            timer: None,
+            phase: Phase::Open,
+            error: None,
+            close_frame: None,
+            ping: None,
+            round_trip: None,
+        }
+    }
+
+    pub(super) fn with_deflate(self, negotiated: &NegotiatedDeflate) -> Self {
+        Self { connection: self.connection.with_deflate(negotiated, codecs::exchange), ..self }
+    }
+
+    pub(super) fn sender(&mut self) -> &mut Sender {
+        self.connection.sender()
+    }
+
+    pub(super) fn close_frame(&self) -> Option<&CloseFrame> {
+        self.close_frame.as_ref()
+    }
+
+    pub(super) fn round_trip(&self) -> Option<Duration> {
+        self.round_trip
+    }
+
+    pub(super) fn stage(&mut self) -> Stage {
+        Stage {
+            is_closing: self.connection.sender().is_closing(),
+            phase: self.phase,
+            has_message: self.waiting.is_some(),
+        }
+    }
+
+    /// Has messages thrown away from now on.
+    pub(super) fn discard_messages(&mut self) {
+        self.discards = true;
+        self.waiting = None;
+    }
+
+    /// Queues a close frame, unless one was queued before.
+    pub(super) fn begin_close(&mut self, frame: Option<&CloseFrame>) {
+        // Refused when the closing handshake has begun, and then there is nothing to do.
+        let _ = self.connection.sender().close(frame);
+    }
+
+    /// Queues a close frame with 1000, unless one was queued before.
+    pub(super) fn begin_normal_close(&mut self) {
+        self.begin_close(Some(&CloseFrame::new(CloseCode::NORMAL, "")));
+    }
+
+    fn queued_bytes(&mut self) -> usize {
+        self.connection.sender().queued_bytes()
+    }
+
+    fn is_written(&mut self) -> bool {
+        self.queued_bytes() == 0 && self.is_flushed
+    }
+
+    fn check_open(&self) -> Result<(), Error> {
+        if self.phase == Phase::Open { Ok(()) } else { Err(Error::Closed) }
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Driver<S> {
+    /// The next message, the end, or the news that everything queued has been written.
+    pub(super) fn poll_turn(&mut self, cx: &mut Context<'_>) -> Poll<Result<Turn, Error>> {
+        loop {
+            self.decode();
+            if let Some(message) = self.waiting.take() {
+                return Poll::Ready(Ok(Turn::Message(message)));
+            }
+            if self.phase != Phase::Open {
+                ready!(self.poll_over(cx));
+                return Poll::Ready(self.error.take().map_or(Ok(Turn::Closed), Err));
+            }
+            let had_output = self.queued_bytes() > 0;
+            ready!(self.poll_work(cx));
+            if had_output && self.queued_bytes() == 0 && self.phase == Phase::Open {
+                return Poll::Ready(Ok(Turn::Drained));
+            }
+        }
+    }
+
+    /// The next message, or `None` at the end.
+    pub(super) fn poll_recv(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Option<Incoming>, Error>> {
+        loop {
+            match ready!(self.poll_turn(cx))? {
+                Turn::Message(message) => return Poll::Ready(Ok(Some(message))),
+                Turn::Drained => {}
+                Turn::Closed => return Poll::Ready(Ok(None)),
+            }
+        }
+    }
+
+    /// Waits until there is room for a message.
+    pub(super) fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Error>> {
+        loop {
+            self.check_open()?;
+            if self.queued_bytes() <= HIGH_MARK_BYTES {
+                return Poll::Ready(Ok(()));
+            }
+            // It may have written a part before it got stuck.
+            if self.poll_work(cx).is_pending() && self.queued_bytes() > HIGH_MARK_BYTES {
+                return Poll::Pending;
+            }
+        }
+    }
+
+    /// Waits until everything queued is written.
+    pub(super) fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Error>> {
+        loop {
+            if self.is_written() {
+                return Poll::Ready(Ok(()));
+            }
+            let worked = match self.phase {
+                Phase::Open => self.poll_work(cx),
+                Phase::Ending(_) => self.poll_over(cx),
+                Phase::Over => return Poll::Ready(Err(Error::Closed)),
+            };
+            if worked.is_pending() && !self.is_written() {
+                return Poll::Pending;
+            }
+        }
+    }
+
+    /// Queues a message and writes what the stream takes at once.
+    pub(super) fn send(&mut self, cx: &mut Context<'_>, message: Message<'_>) -> Result<(), Error> {
+        self.queue(message)?;
+        self.write_some(cx);
+        Ok(())
+    }
+
+    /// Queues a message.
+    pub(super) fn queue(&mut self, message: Message<'_>) -> Result<(), Error> {
+        self.check_open()?;
+        self.connection.sender().send(message)?;
+        if self.queued_bytes() > HIGH_MARK_BYTES {
+            self.read_mark_bytes = self.queued_bytes() + HIGH_MARK_BYTES;
+        }
+        Ok(())
+    }
+
+    /// Queues a ping whose pong will be timed, and writes what the stream takes at once.
+    pub(super) fn ping(&mut self, cx: &mut Context<'_>) -> Result<(), Error> {
+        self.check_open()?;
+        let number = rand::random::<u64>();
+        self.connection.sender().ping(&number.to_be_bytes())?;
+        self.ping = Some((number, Instant::now()));
+        self.write_some(cx);
+        Ok(())
+    }
+
+    /// Waits until the connection is over.
+    pub(super) fn poll_closed(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Error>> {
+        loop {
+            self.decode();
+            if self.phase != Phase::Open {
+                ready!(self.poll_over(cx));
+                return Poll::Ready(self.error.take().map_or(Ok(()), Err));
+            }
+            ready!(self.poll_work(cx));
+        }
+    }
+
+    /// Decodes what was read, up to the first message.
+    fn decode(&mut self) {
+        let now = self.clock.now();
+        while self.waiting.is_none() && self.decoded < self.input.len() {
+            let received = self.connection.receive(now, &mut self.input[self.decoded..]);
+            self.decoded += received.consumed;
+            match received.event {
+                Some(Event::Message(_)) if self.discards => {}
+                Some(Event::Message(message)) => self.waiting = Some(message.into()),
+                Some(Event::Pong(payload)) => {
+                    let answered =
+                        self.ping.take_if(|(number, _)| *payload == number.to_be_bytes());
+                    let measured = answered.map(|(_, sent)| sent.elapsed());
+                    self.round_trip = measured.or(self.connection.round_trip()).or(self.round_trip);
+                }
+                Some(Event::Close(frame)) => {
+                    self.close_frame = frame;
+                    self.end(None);
+                }
+                Some(Event::Failed(error)) => self.end(Some(error.into())),
+                // Pieces are not asked for here.
+                Some(Event::Piece(_) | Event::Ping(_)) | None => {}
+            }
+        }
+        if self.decoded == self.input.len() {
+            // An idle connection holds no buffer.
+            self.input = Vec::new();
+            self.decoded = 0;
+        }
+    }
+
+    /// Writes what can be written, reads what can be read, does what is due. Ready when any of it
+    /// came to something, pending when there is nothing but to wait.
+    fn poll_work(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let had_output = !self.is_written();
+        match self.poll_write(cx) {
+            Poll::Ready(Err(error)) => {
+                self.end(Some(Lost::Io(error).into()));
+                return Poll::Ready(());
+            }
+            Poll::Ready(Ok(())) if had_output => return Poll::Ready(()),
+            Poll::Ready(Ok(())) | Poll::Pending => {}
+        }
+        let may_read = self.waiting.is_none()
+            && self.input.is_empty()
+            && self.queued_bytes() <= self.read_mark_bytes;
+        if may_read && let Poll::Ready(read) = self.poll_read(cx) {
+            match read {
+                Ok(()) => self.decode(),
+                Err(lost) => self.end(Some(lost.into())),
+            }
+            return Poll::Ready(());
+        }
+        self.poll_timer(cx)
+    }
+
+    /// Writes without waiting. If that fails, the next call tells.
+    fn write_some(&mut self, cx: &mut Context<'_>) {
+        if let Poll::Ready(Err(error)) = self.poll_write(cx) {
+            self.end(Some(Lost::Io(error).into()));
+        }
+    }
+
+    fn poll_write(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        while self.queued_bytes() > 0 {
+            self.is_flushed = false;
+            let bytes = self.connection.sender().transmit();
+            match Pin::new(&mut self.stream).poll_write(cx, bytes)? {
+                Poll::Ready(0) => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+                Poll::Ready(written) => self.connection.sender().transmitted(written),
+                Poll::Pending => {
+                    self.set_stuck(true);
+                    return Poll::Pending;
+                }
+            }
+            self.set_stuck(false);
+            if self.queued_bytes() <= HIGH_MARK_BYTES {
+                self.read_mark_bytes = HIGH_MARK_BYTES;
+            }
+        }
+        if !self.is_flushed {
+            self.is_flushed = Pin::new(&mut self.stream).poll_flush(cx)?.is_ready();
+            self.set_stuck(!self.is_flushed);
+        }
+        if self.is_flushed { Poll::Ready(Ok(())) } else { Poll::Pending }
+    }
+
+    /// Takes note of whether the stream took what it was given. A change shows life: the peer has
+    /// read something, or is from now on given time to.
+    ///
+    /// Only a write that had to wait counts: what the system's buffers take at once would be taken
+    /// for a dead peer as well. And a wait is judged from its own beginning, since nothing may have
+    /// been read for long before it.
+    fn set_stuck(&mut self, is_stuck: bool) {
+        if std::mem::replace(&mut self.is_stuck, is_stuck) != is_stuck {
+            self.connection.progressed(self.clock.now());
+        }
+    }
+
+    fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Lost>> {
+        let mut buffer = [MaybeUninit::uninit(); READ_BYTES_MAX];
+        let mut buffer = ReadBuf::uninit(&mut buffer);
+        ready!(Pin::new(&mut self.stream).poll_read(cx, &mut buffer))?;
+        if buffer.filled().is_empty() {
+            return Poll::Ready(Err(Lost::Ended));
+        }
+        self.input.extend_from_slice(buffer.filled());
+        Poll::Ready(Ok(()))
+    }
+
+    /// Ready when something was done that ended the connection or queued a frame.
+    fn poll_timer(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        loop {
+            let now = self.clock.now();
+            let due = self.connection.poll_timeout();
+            if due.is_some_and(|due| due <= now) {
+                let queued_bytes = self.queued_bytes();
+                if let Some(Event::Failed(error)) = self.connection.handle_timeout(now) {
+                    self.end(Some(error.into()));
+                } else if self.connection.is_closed() {
+                    let millis = self.close_timeout.as_millis();
+                    self.end(Some(Lost::CloseUnanswered { millis }.into()));
+                }
+                // Unless it only took note of the time, there is an end or a frame to write.
+                if self.phase != Phase::Open || self.queued_bytes() > queued_bytes {
+                    return Poll::Ready(());
+                }
+                continue;
+            }
+            ready!(self.poll_sleep(cx, due));
+        }
+    }
+
+    /// Waits for the connection's next due time.
+    fn poll_sleep(&mut self, cx: &mut Context<'_>, due: Option<Time>) -> Poll<()> {
+        let Some(due) = due.and_then(|due| self.clock.instant(due)) else { return Poll::Pending };
+        let timer = self.timer.get_or_insert_with(|| Box::pin(sleep_until(due)));
+        // Only ever moved to an earlier time: one that fires too early is set anew, and so no timer
+        // is touched for each message.
+        if due < timer.deadline() || timer.is_elapsed() {
+            timer.as_mut().reset(due);
+        }
+        timer.as_mut().poll(cx)
+    }
+
+    /// The connection is over, and why when not by a closing handshake.
+    fn end(&mut self, error: Option<Error>) {
+        if self.phase != Phase::Open {
+            return;
+        }
+        let is_lost = matches!(error, Some(Error::Lost(Lost::Ended | Lost::Io(_))));
+        self.error = error;
+        self.phase = if is_lost { Phase::Over } else { Phase::Ending(Ending::default()) };
+        let deadline = Instant::now().checked_add(self.close_timeout);
+        self.timer = deadline.map(|deadline| Box::pin(sleep_until(deadline)));
+    }
+
+    /// Writes what is left, ends our side of the stream and waits for the peer to end its own,
+    /// all within the close time-out: closing a socket with unread input would reset it, and our
+    /// close frame could be lost with it.
+    fn poll_over(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let Phase::Ending(mut ending) = self.phase else { return Poll::Ready(()) };
+        let ended = self.poll_ending(cx, &mut ending);
+        self.phase = Phase::Ending(ending);
+        // Time out or failure: the connection is over either way, and its end is known already.
+        if ended.is_pending()
+            && !self.timer.as_mut().is_some_and(|timer| timer.as_mut().poll(cx).is_ready())
+        {
+            return Poll::Pending;
+        }
+        self.phase = Phase::Over;
+        self.timer = None;
+        Poll::Ready(())
+    }
+
+    fn poll_ending(&mut self, cx: &mut Context<'_>, ending: &mut Ending) -> Poll<Result<(), Lost>> {
+        ready!(self.poll_write(cx))?;
+        // The server ends its side first, so that the closed connection lingers there and not at
+        // the client (section 7.1.1).
+        if self.role == Role::Server && !ending.is_shut {
+            ready!(Pin::new(&mut self.stream).poll_shutdown(cx))?;
+            ending.is_shut = true;
+        }
+        while ending.drained < DRAINED_BYTES_MAX {
+            let mut buffer = [MaybeUninit::uninit(); READ_BYTES_MAX];
+            let mut buffer = ReadBuf::uninit(&mut buffer);
+            ready!(Pin::new(&mut self.stream).poll_read(cx, &mut buffer))?;
+            if buffer.filled().is_empty() {
+                break;
+            }
+            ending.drained += buffer.filled().len();
+        }
+        if self.role == Role::Client {
+            ready!(Pin::new(&mut self.stream).poll_shutdown(cx))?;
+        }
+        Poll::Ready(Ok(()))
+    }
+}
