@@ -1,0 +1,278 @@
+//! `make bench`: what a server costs its machine, beside a bare TCP echo in C in the same run.
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Context, ensure};
+use clap::{Parser, ValueEnum};
+use rustix::process::{Resource, getrlimit, setrlimit};
+
+use crate::cpu::Cores;
+use crate::experiment::rounds::Plan;
+use crate::experiment::{Before, Times, Work, mask};
+use crate::load::{Closing, Shape};
+use crate::report;
+use crate::server::Program;
+use crate::statistics::Random;
+
+/// More than this under way on one connection would measure the sockets' buffers.
+const IN_FLIGHT_BYTES_MAX: usize = 1 << 20;
+/// Descriptors for everything but connections.
+const DESCRIPTORS_SPARE: usize = 100;
+const ACTIVE_BYTES: usize = 125;
+const QUICK_ROUNDS: usize = 3;
+const QUICK_SAMPLE: Duration = Duration::from_millis(200);
+const MASK_TIME: Duration = Duration::from_millis(20);
+
+/// Measure a server's CPU time and memory beside a bare TCP echo in C, in one run.
+#[derive(Debug, Parser)]
+#[command(name = "bench")]
+pub struct Options {
+    /// The server's program
+    #[arg(long, value_name = "PATH", default_value = "target/release/anemone")]
+    server: PathBuf,
+
+    /// Its arguments; it must print `listening on http://ADDR:PORT` and, if these hold --tcp-echo, `tcp
+    /// echo on ADDR:PORT`
+    #[arg(
+        long,
+        value_name = "ARGS",
+        allow_hyphen_values = true,
+        default_value = "serve --listen 127.0.0.1:0 --threads 1 --connections-max 20000 --tcp-echo 127.0.0.1:0"
+    )]
+    server_args: String,
+
+    /// Where it echoes WebSocket messages
+    #[arg(long, value_name = "PATH", default_value = "/echo")]
+    path: String,
+
+    /// Measure only the C echo against itself: the noise of this machine
+    #[arg(long)]
+    control: bool,
+
+    /// Only these experiments
+    #[arg(long, value_enum, value_name = "NAME", value_delimiter = ',')]
+    only: Vec<Experiment>,
+
+    /// Payloads of the echo and of masking, in bytes
+    #[arg(
+        long,
+        value_name = "BYTES",
+        value_delimiter = ',',
+        default_value = "20,125,1024,16384,65536,1048576"
+    )]
+    sizes: Vec<usize>,
+
+    /// Messages in flight on each connection of the echo; together at most 1 MiB
+    #[arg(long, value_name = "N", value_delimiter = ',', default_value = "1,16")]
+    in_flight: Vec<usize>,
+
+    /// Connections of the echo
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    connections: usize,
+
+    /// Connections of the echo with many connections
+    #[arg(long, value_name = "N", default_value_t = 5000)]
+    active: usize,
+
+    /// Connections that idle while memory is measured; fewer if descriptors run out
+    #[arg(long, value_name = "N", default_value_t = 10_000)]
+    idle: usize,
+
+    /// Rounds; each gives one value, and the report is about their median
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    rounds: usize,
+
+    /// Length of one sample in milliseconds; a quarter of it is the warm-up before
+    #[arg(long, value_name = "MS", default_value_t = 800)]
+    sample_ms: u64,
+
+    /// A first look: 3 rounds of short samples
+    #[arg(long, conflicts_with_all = ["rounds", "sample_ms"])]
+    quick: bool,
+
+    /// How often a sample is taken again when other processes used the machine meanwhile
+    #[arg(long, value_name = "N", default_value_t = 2)]
+    retries: usize,
+
+    /// What orders and payloads are drawn from
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+
+    /// The core that servers run on
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    server_core: usize,
+
+    /// The core that the load generator runs on
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    generator_core: usize,
+}
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
+enum Experiment {
+    /// Messages of several sizes on a hundred connections
+    Echo,
+    /// Messages on thousands of connections
+    Connections,
+    /// Opening and closing connections
+    Connect,
+    /// User memory of connections that say nothing
+    Memory,
+    /// Masking against a XOR loop in C
+    Mask,
+}
+
+/// Runs what `options` ask for and prints the report on standard output.
+///
+/// # Errors
+/// A server that does not start or gives a wrong reply ends the run, with what was wrong.
+pub fn run(options: &Options) -> anyhow::Result<()> {
+    ensure!(!options.sizes.contains(&0), "a message has at least one byte");
+    ensure!(!options.in_flight.contains(&0), "at least one message is in flight");
+    let descriptors = raise_descriptor_limit()?;
+    let program = std::env::current_exe().context("where the compiled programs go")?;
+    let folder = program.parent().context("where the compiled programs go")?;
+
+    options.cores().go_to_the_generators()?;
+    let mut report = options.conditions();
+    let cases = options.cases(descriptors);
+    if !cases.is_empty() {
+        report += &report::of_results(&options.plan(cases, Program::floor(folder)?).run()?);
+    }
+    if options.wants(Experiment::Mask) && !options.control {
+        let xor = Program::xor(folder)?;
+        let mut random = Random::new(options.seed);
+        let cases = mask::run(&xor, &options.sizes, options.rounds(), MASK_TIME, &mut random)?;
+        report += &report::of_masking(&cases);
+    }
+    Ok(std::io::stdout().write_all(report.as_bytes())?)
+}
+
+impl Options {
+    fn wants(&self, experiment: Experiment) -> bool {
+        self.only.is_empty() || self.only.contains(&experiment)
+    }
+
+    fn rounds(&self) -> usize {
+        if self.quick { QUICK_ROUNDS } else { self.rounds }
+    }
+
+    fn times(&self) -> Times {
+        let sample = if self.quick { QUICK_SAMPLE } else { Duration::from_millis(self.sample_ms) };
+        Times { sample, warm_up: sample / 4 }
+    }
+
+    fn cores(&self) -> Cores {
+        Cores { server: self.server_core, generator: self.generator_core }
+    }
+
+    fn plan(&self, cases: Vec<Work>, floor: Program) -> Plan {
+        let args = self.server_args.split_whitespace().map(str::to_owned).collect();
+        let server = Program { path: self.server.clone(), args };
+        Plan {
+            cases,
+            floor,
+            server: (!self.control).then_some(server),
+            path: self.path.clone(),
+            cores: self.cores(),
+            rounds: self.rounds(),
+            times: self.times(),
+            retries: self.retries,
+            seed: self.seed,
+        }
+    }
+
+    fn cases(&self, descriptors: usize) -> Vec<Work> {
+        let mut cases = Vec::new();
+        if self.wants(Experiment::Echo) {
+            let shapes = self.in_flight.iter().flat_map(|&in_flight| {
+                self.sizes.iter().map(move |&payload_bytes| Shape { payload_bytes, in_flight })
+            });
+            let shapes = shapes.filter(|shape| {
+                shape.in_flight == 1 || shape.in_flight * shape.payload_bytes <= IN_FLIGHT_BYTES_MAX
+            });
+            cases.extend(shapes.map(|shape| Work::Echo { connections: self.connections, shape }));
+        }
+        let room = descriptors.saturating_sub(DESCRIPTORS_SPARE);
+        if self.wants(Experiment::Connections) {
+            let shape = Shape { payload_bytes: ACTIVE_BYTES, in_flight: 1 };
+            cases.push(Work::Echo { connections: self.active.min(room), shape });
+        }
+        if self.wants(Experiment::Connect) {
+            let closings = [Closing::Tcp, Closing::Handshake];
+            cases.extend(closings.map(|closing| Work::Connect { closing }));
+        }
+        if self.wants(Experiment::Memory) {
+            let connections = self.idle.min(room);
+            let states = [Before::Opened, Before::Echoed];
+            cases.extend(states.map(|before| Work::Memory { connections, before }));
+        }
+        cases
+    }
+
+    /// Everything a reader needs to know to judge the figures or to repeat them.
+    fn conditions(&self) -> String {
+        let Times { sample, warm_up } = self.times();
+        let Cores { server, generator } = self.cores();
+        let system =
+            |name| std::fs::read_to_string(format!("/proc/sys/{name}")).unwrap_or_default();
+        format!(
+            "{}, Linux {}, TCP congestion control {}; servers on core {server}, generator on core {generator}.\n\
+             {} rounds in random order (seed {}), samples of {} ms after {} ms of warm-up; medians over the rounds, \
+             ratios within a round, [95 % interval by bootstrap].\n",
+            processor().unwrap_or_else(|| "Unknown processor".to_owned()),
+            system("kernel/osrelease").trim(),
+            system("net/ipv4/tcp_congestion_control").trim(),
+            self.rounds(),
+            self.seed,
+            sample.as_millis(),
+            warm_up.as_millis(),
+        )
+    }
+}
+
+fn processor() -> Option<String> {
+    let text = std::fs::read_to_string("/proc/cpuinfo").ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("model name"))?;
+    Some(line.trim_start_matches([' ', '\t', ':']).to_owned())
+}
+
+/// Lets this process and the ones it starts have as many descriptors as they may.
+fn raise_descriptor_limit() -> anyhow::Result<usize> {
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    setrlimit(Resource::Nofile, limit).context("raising the limit of descriptors")?;
+    Ok(limit.current.map_or(usize::MAX, |limit| limit as usize))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    fn cases(args: &str) -> Vec<String> {
+        let args = ["bench"].into_iter().chain(args.split_whitespace());
+        let options = Options::try_parse_from(args).unwrap();
+        options.cases(6000).iter().map(Work::to_string).collect()
+    }
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Options::command().debug_assert();
+    }
+
+    #[test]
+    fn what_is_asked_for_is_measured() {
+        assert_eq!(cases("").len(), 6 + 5 + 1 + 2 + 2);
+        assert_eq!(
+            cases("--only echo,connections --sizes 20,1048576 --in-flight 16"),
+            ["20 B, 16 in flight, 100 connections", "125 B, 1 in flight, 5000 connections"]
+        );
+        assert_eq!(
+            cases("--only memory"),
+            ["5900 connections, opened", "5900 connections, after one echo of 125 B"]
+        );
+    }
+}

@@ -1,0 +1,210 @@
+//! What a process has used: CPU time and memory, as Linux accounts for them; and which core runs what.
+//!
+//! CPU time is the sum over `/proc/PID/task/*/schedstat`, nanoseconds on a processor, user and system
+//! together. The kernel brings a thread's figure up to date when the thread goes to sleep, so readings are
+//! taken while nothing is under way.
+
+use std::fs;
+use std::io::{self, ErrorKind};
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use rustix::thread::{CpuSet, sched_setaffinity};
+
+/// Longer than a tick of the scheduler, which is when a running thread's figures change.
+const LONGER_THAN_A_TICK: Duration = Duration::from_millis(12);
+/// A server that works on its own never comes to rest; then the reading is good to a tick.
+const REST_WAIT_MAX: Duration = Duration::from_millis(500);
+
+/// The core for whatever is measured, and the one for what measures it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Cores {
+    pub(crate) server: usize,
+    pub(crate) generator: usize,
+}
+
+impl Cores {
+    /// Moves this thread, which makes the load.
+    pub(crate) fn go_to_the_generators(self) -> anyhow::Result<()> {
+        pin(self.generator)
+    }
+
+    /// Runs `start` on the server's core, so that the programs it starts stay there with all their threads,
+    /// and comes back to the generator's.
+    pub(crate) fn on_the_servers<T>(
+        self,
+        start: impl FnOnce() -> anyhow::Result<T>,
+    ) -> anyhow::Result<T> {
+        pin(self.server)?;
+        let started = start();
+        self.go_to_the_generators()?;
+        started
+    }
+}
+
+fn pin(core: usize) -> anyhow::Result<()> {
+    let mut set = CpuSet::new();
+    set.set(core);
+    sched_setaffinity(None, &set).with_context(|| format!("moving to core {core}"))
+}
+
+/// What went on between two moments of rest.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Used {
+    pub(crate) server_ns: u64,
+    pub(crate) busy: Busy,
+}
+
+/// Shares of the time that passed.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Busy {
+    /// Below one, the server waited for work: the generator was the slower.
+    pub(crate) server: f64,
+    pub(crate) generator: f64,
+    /// What any other process used of all cores together, from `/proc/stat`, good to a few per cent.
+    pub(crate) others: f64,
+}
+
+/// Measures one server from now on.
+#[derive(Debug)]
+pub(crate) struct Meter {
+    server: u32,
+    started: Instant,
+    before: Totals,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Totals {
+    server_ns: u64,
+    generator_ns: u64,
+    machine_ns: u64,
+}
+
+impl Totals {
+    fn read(server: u32) -> anyhow::Result<Self> {
+        let server_ns = at_rest_ns(server)?;
+        let generator_ns = thread_time_ns(std::process::id())?;
+        Ok(Self { server_ns, generator_ns, machine_ns: machine_ns()? })
+    }
+}
+
+impl Meter {
+    /// Waits until the server rests, and begins.
+    pub(crate) fn start(server: u32) -> anyhow::Result<Self> {
+        let before = Totals::read(server)?;
+        Ok(Self { server, started: Instant::now(), before })
+    }
+
+    /// Waits until the server rests again, and says what was used; the wait itself is not in the shares.
+    pub(crate) fn stop(self) -> anyhow::Result<Used> {
+        let passed_ns = self.started.elapsed().as_nanos() as f64;
+        let after = Totals::read(self.server)?;
+        let server_ns = after.server_ns - self.before.server_ns;
+        let generator_ns = after.generator_ns.saturating_sub(self.before.generator_ns);
+        let machine_ns = after.machine_ns.saturating_sub(self.before.machine_ns);
+        let others_ns = machine_ns.saturating_sub(server_ns + generator_ns);
+        let share = |ns: u64| ns as f64 / passed_ns;
+        let busy = Busy {
+            server: share(server_ns),
+            generator: share(generator_ns),
+            others: share(others_ns),
+        };
+        Ok(Used { server_ns, busy })
+    }
+}
+
+/// CPU time of a process once it rests.
+fn at_rest_ns(pid: u32) -> anyhow::Result<u64> {
+    let deadline = Instant::now() + REST_WAIT_MAX;
+    let mut before = thread_time_ns(pid)?;
+    loop {
+        std::thread::sleep(LONGER_THAN_A_TICK);
+        let now = thread_time_ns(pid)?;
+        if now == before || Instant::now() > deadline {
+            return Ok(now);
+        }
+        before = now;
+    }
+}
+
+/// CPU time of all threads of a process, user and system together.
+pub(crate) fn thread_time_ns(pid: u32) -> anyhow::Result<u64> {
+    let folder = format!("/proc/{pid}/task");
+    let mut sum = 0;
+    for thread in fs::read_dir(&folder).with_context(|| format!("reading {folder}"))? {
+        match fs::read_to_string(thread?.path().join("schedstat")) {
+            Ok(text) => sum += first_number(&text).context("schedstat holds no number")?,
+            // The thread has ended since.
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(sum)
+}
+
+/// The same from `/proc/PID/stat`, user plus system, in ticks of the clock: a check.
+pub(crate) fn stat_time_ns(pid: u32) -> anyhow::Result<u64> {
+    let text = fs::read_to_string(format!("/proc/{pid}/stat"))?;
+    let ticks = user_and_system_ticks(&text).context("stat is not as expected")?;
+    Ok(ticks * (1_000_000_000 / rustix::param::clock_ticks_per_second()))
+}
+
+/// Anonymous memory in use: heap and stacks, and nothing that a file backs.
+pub(crate) fn anonymous_bytes(pid: u32) -> anyhow::Result<u64> {
+    let text = fs::read_to_string(format!("/proc/{pid}/status"))?;
+    let line = text.lines().find_map(|line| line.strip_prefix("RssAnon:"));
+    Ok(line.and_then(first_number).context("status has no RssAnon")? * 1024)
+}
+
+/// Time that any process spent on any core.
+fn machine_ns() -> io::Result<u64> {
+    let text = fs::read_to_string("/proc/stat")?;
+    Ok(busy_ticks(&text) * (1_000_000_000 / rustix::param::clock_ticks_per_second()))
+}
+
+fn first_number(text: &str) -> Option<u64> {
+    text.split_whitespace().next()?.parse().ok()
+}
+
+/// Fields 14 and 15; the second one, a name in parentheses, may hold anything.
+fn user_and_system_ticks(stat: &str) -> Option<u64> {
+    let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(11);
+    let user: u64 = fields.next()?.parse().ok()?;
+    let system: u64 = fields.next()?.parse().ok()?;
+    Some(user + system)
+}
+
+/// The line `cpu user nice system idle iowait irq softirq steal guest guest_nice`: user holds guest already.
+fn busy_ticks(stat: &str) -> u64 {
+    let line = stat.lines().next().unwrap_or_default();
+    let ticks = line.split_whitespace().skip(1).map(|field| field.parse().unwrap_or(0));
+    ticks
+        .enumerate()
+        .filter(|(field, _)| matches!(field, 0..=2 | 5..=7))
+        .map(|(_, n)| n)
+        .sum::<u64>()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_fields_of_proc_are_found() {
+        let stat = "71 (a ) b) S 1 71 71 0 -1 4194304 100 0 0 0 250 50 0 0 20 0 1 0 8 9";
+        assert_eq!(user_and_system_ticks(stat), Some(300));
+        assert_eq!(user_and_system_ticks("71 (a) S 1"), None);
+        assert_eq!(busy_ticks("cpu  1 2 4 1000 1000 8 16 32 1 2\ncpu0 9"), 63);
+        assert_eq!(first_number("  1234 kB\n"), Some(1234));
+    }
+
+    #[test]
+    fn this_process_has_used_time_and_memory() {
+        let pid = std::process::id();
+        let deadline = Instant::now() + Duration::from_millis(30);
+        while Instant::now() < deadline {}
+        assert!(thread_time_ns(pid).unwrap() > 0);
+        assert!(stat_time_ns(pid).unwrap() < 3_600_000_000_000);
+        assert!(anonymous_bytes(pid).unwrap() > 10_000);
+    }
+}

@@ -1,0 +1,39 @@
+//! Connections are opened and left alone: what the server's user memory has grown by, for each.
+//!
+//! For a server just started only: one that has been busy serves new connections from memory it has kept.
+
+use super::{Before, Sample};
+use crate::cpu::{Busy, Meter, anonymous_bytes};
+use crate::load::{Endpoint, Opener, echo_once, open};
+use crate::statistics::Random;
+
+/// Opened and closed first, so that what a server makes once is not counted.
+const FIRST_CONNECTIONS: usize = 10;
+const ECHO_BYTES: usize = 125;
+
+pub(super) fn measure(
+    connections: usize,
+    before: Before,
+    pid: u32,
+    endpoint: Endpoint,
+    random: &mut Random,
+) -> anyhow::Result<Sample> {
+    let protocol = endpoint.protocol;
+    let mut opener = Opener::new(endpoint, random)?;
+    let mut first = open(&mut opener, FIRST_CONNECTIONS)?;
+    echo_once(&mut first, protocol, ECHO_BYTES, random)?;
+    drop(first);
+    rest(pid)?;
+    let bytes_before = anonymous_bytes(pid)?;
+    let mut streams = open(&mut opener, connections)?;
+    if before == Before::Echoed {
+        echo_once(&mut streams, protocol, ECHO_BYTES, random)?;
+    }
+    rest(pid)?;
+    let grown = anonymous_bytes(pid)? as f64 - bytes_before as f64;
+    Ok(Sample { cost: grown / connections as f64, busy: Busy::default() })
+}
+
+fn rest(pid: u32) -> anyhow::Result<()> {
+    Meter::start(pid).map(drop)
+}

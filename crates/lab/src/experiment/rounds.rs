@@ -1,0 +1,178 @@
+//! The order: in each round every case, in each case every contender, in a new random order each time.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::time::Duration;
+
+use anyhow::Context;
+
+use super::{Contender, Sample, Times, Work, measure};
+use crate::cpu::{self, Cores};
+use crate::server::{Program, Server};
+use crate::statistics::Random;
+
+const IDLE: Duration = Duration::from_millis(500);
+/// A sample is disturbed when other processes used more than this share of one core while it was taken: what
+/// they leave in the caches, and the waiting they cause, is then part of it.
+pub(crate) const OTHERS_MAX: f64 = 0.10;
+
+/// What is measured and how often.
+#[derive(Clone, Debug)]
+pub(crate) struct Plan {
+    pub(crate) cases: Vec<Work>,
+    pub(crate) floor: Program,
+    /// Without one, only the C echo is measured against itself.
+    pub(crate) server: Option<Program>,
+    /// Where the server's WebSocket echo is, as `/echo`.
+    pub(crate) path: String,
+    pub(crate) cores: Cores,
+    pub(crate) rounds: usize,
+    pub(crate) times: Times,
+    /// How often a disturbed sample is taken again; the last is kept.
+    pub(crate) retries: usize,
+    pub(crate) seed: u64,
+}
+
+/// What came out.
+#[derive(Debug)]
+pub(crate) struct Results {
+    pub(crate) cases: Vec<Case>,
+    /// CPU time of all processes over the whole run, by both ways of accounting.
+    pub(crate) schedstat_ns: u64,
+    pub(crate) stat_ns: u64,
+    /// CPU microseconds a second of the server when nothing is connected, one value for each round.
+    pub(crate) idle: Vec<f64>,
+}
+
+/// One piece of work and its samples, one for each round.
+#[derive(Debug)]
+pub(crate) struct Case {
+    pub(crate) work: Work,
+    pub(crate) samples: BTreeMap<Contender, Vec<Sample>>,
+}
+
+/// The programs of one round, all running; only one of them has work at a time.
+struct Programs {
+    floor: Server,
+    control: Server,
+    server: Option<Server>,
+}
+
+impl Programs {
+    fn start(plan: &Plan) -> anyhow::Result<Self> {
+        let server = plan.server.as_ref().map(|server| server.start(plan.cores)).transpose()?;
+        let floor = plan.floor.start(plan.cores)?;
+        Ok(Self { floor, control: plan.floor.start(plan.cores)?, server })
+    }
+
+    fn of(&self, contender: Contender) -> Option<&Server> {
+        match contender {
+            Contender::Floor => Some(&self.floor),
+            Contender::Control => Some(&self.control),
+            Contender::Tcp | Contender::WebSocket => self.server.as_ref(),
+        }
+    }
+}
+
+impl Plan {
+    pub(crate) fn run(&self) -> anyhow::Result<Results> {
+        let cases = self.cases.iter().map(|&work| Case { work, samples: BTreeMap::new() });
+        let mut results =
+            Results { cases: cases.collect(), schedstat_ns: 0, stat_ns: 0, idle: Vec::new() };
+        let mut random = Random::new(self.seed);
+        for round in 1..=self.rounds {
+            self.round(round, &mut results, &mut random)?;
+        }
+        Ok(results)
+    }
+
+    fn round(
+        &self,
+        round: usize,
+        results: &mut Results,
+        random: &mut Random,
+    ) -> anyhow::Result<()> {
+        let programs = Programs::start(self)?;
+        results.idle.extend(programs.server.as_ref().map(idle).transpose()?);
+        for case in &mut results.cases {
+            progress(&format!("round {round} of {}: {}", self.rounds, case.work));
+            let mut order = Contender::ALL;
+            random.shuffle(&mut order);
+            for contender in order {
+                let sample = self
+                    .undisturbed(case.work, contender, &programs, random)
+                    .with_context(|| format!("{}: {contender:?}", case.work))?;
+                case.samples.entry(contender).or_default().extend(sample);
+            }
+        }
+        let servers = [Contender::Floor, Contender::Control, Contender::WebSocket];
+        for server in servers.into_iter().filter_map(|contender| programs.of(contender)) {
+            results.schedstat_ns += cpu::thread_time_ns(server.pid())?;
+            results.stat_ns += cpu::stat_time_ns(server.pid())?;
+        }
+        Ok(())
+    }
+
+    /// One sample, or `None` when there is no such contender; where possible one that is not disturbed.
+    fn undisturbed(
+        &self,
+        work: Work,
+        contender: Contender,
+        programs: &Programs,
+        random: &mut Random,
+    ) -> anyhow::Result<Option<Sample>> {
+        let mut sample = self.sample(work, contender, programs, random)?;
+        for _ in 0..self.retries {
+            if !sample.is_some_and(|sample| sample.is_disturbed()) {
+                break;
+            }
+            sample = self.sample(work, contender, programs, random)?;
+        }
+        Ok(sample)
+    }
+
+    fn sample(
+        &self,
+        work: Work,
+        contender: Contender,
+        programs: &Programs,
+        random: &mut Random,
+    ) -> anyhow::Result<Option<Sample>> {
+        let fresh;
+        let server = match (work, contender) {
+            // Memory asks for a server that has done nothing yet.
+            (Work::Memory { .. }, Contender::Floor | Contender::Control) => {
+                fresh = self.floor.start(self.cores)?;
+                Some(&fresh)
+            }
+            (Work::Memory { .. }, Contender::Tcp | Contender::WebSocket) => match &self.server {
+                Some(server) => {
+                    fresh = server.start(self.cores)?;
+                    Some(&fresh)
+                }
+                None => None,
+            },
+            _ => programs.of(contender),
+        };
+        let Some(server) = server else { return Ok(None) };
+        let Some(endpoint) = server.endpoint(contender.protocol(), &self.path) else {
+            return Ok(None);
+        };
+        measure(work, server.pid(), endpoint, self.times, random).map(Some)
+    }
+}
+
+/// What a server uses without any connection.
+fn idle(server: &Server) -> anyhow::Result<f64> {
+    // Its own start is not part of it.
+    std::thread::sleep(IDLE / 2);
+    let before = cpu::thread_time_ns(server.pid())?;
+    std::thread::sleep(IDLE);
+    let used_ns = cpu::thread_time_ns(server.pid())? - before;
+    Ok(used_ns as f64 / 1e3 / IDLE.as_secs_f64())
+}
+
+/// Says on standard error where we are; that it cannot be read is no reason to stop.
+pub(crate) fn progress(text: &str) {
+    let _ = writeln!(std::io::stderr(), "{text}");
+}

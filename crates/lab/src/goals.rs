@@ -1,0 +1,41 @@
+//! What this project wants of its own server.
+
+use crate::experiment::Work;
+use crate::load::Shape;
+
+/// The most that something may be.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Goal {
+    /// WebSocket's CPU time in terms of the C echo's, same run.
+    RatioToFloor(f64),
+    /// Bytes of user memory for each connection.
+    Bytes(f64),
+}
+
+/// The least of a u64 XOR loop's speed that our masking may have, from [`MASK_BYTES_MIN`] up.
+pub(crate) const MASK_SPEED: f64 = 0.8;
+pub(crate) const MASK_BYTES_MIN: usize = 125;
+
+impl Goal {
+    pub(crate) fn of(work: &Work) -> Option<Self> {
+        match *work {
+            Work::Echo { connections: 5000, shape: Shape { payload_bytes: 125, in_flight: 1 } } => {
+                Some(Self::RatioToFloor(1.10))
+            }
+            Work::Echo { connections: 100, shape } => echo(shape).map(Self::RatioToFloor),
+            Work::Echo { .. } => None,
+            Work::Connect { .. } => Some(Self::RatioToFloor(1.15)),
+            Work::Memory { .. } => Some(Self::Bytes(512.0)),
+        }
+    }
+}
+
+fn echo(shape: Shape) -> Option<f64> {
+    match (shape.in_flight, shape.payload_bytes) {
+        (1, 20 | 125 | 1024 | 16_384 | 65_536) => Some(1.05),
+        (1, 1_048_576) => Some(1.25),
+        (16, 20 | 125 | 16_384 | 65_536) => Some(1.05),
+        (16, 1024) => Some(1.10),
+        _ => None,
+    }
+}

@@ -1,0 +1,211 @@
+//! One connection of the generator: keeps its messages in flight and checks what comes back.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::TcpStream;
+
+use anyhow::{Context, bail, ensure};
+
+use super::Frames;
+use super::fragments::Fragments;
+
+/// Whether a message that came back is followed by another.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Refill {
+    Yes,
+    No,
+}
+
+#[derive(Debug)]
+pub(super) struct Connection<S = TcpStream> {
+    pub(super) stream: S,
+    /// Places in the rings of [`Frames`].
+    send_at: usize,
+    expect_at: usize,
+    /// Bytes of messages begun and not yet written.
+    to_send: usize,
+    /// Bytes of replies to come, and of those, how much of the first has come.
+    to_receive: usize,
+    into_reply: usize,
+    /// In place of these, where replies may come in fragments.
+    fragments: Option<Fragments>,
+}
+
+impl<S: Read + Write> Connection<S> {
+    /// Takes over a non-blocking stream on which nothing is under way.
+    pub(super) fn new(stream: S, number: usize, frames: &Frames) -> Self {
+        let message = frames.first_message(number);
+        Self {
+            stream,
+            send_at: message * frames.sent.message_bytes(),
+            expect_at: message * frames.expected.message_bytes(),
+            to_send: 0,
+            to_receive: 0,
+            into_reply: 0,
+            fragments: frames
+                .fragments
+                .as_ref()
+                .map(|payloads| Fragments::new(message * payloads.message_bytes(), payloads)),
+        }
+    }
+
+    /// Begins so many further messages, at most those that `frames` allows in flight.
+    pub(super) fn begin(&mut self, messages: usize, frames: &Frames) -> anyhow::Result<()> {
+        self.to_send += messages * frames.sent.message_bytes();
+        self.to_receive += messages * frames.expected.message_bytes();
+        self.flush(frames)
+    }
+
+    /// Whether a message waits for room in the socket.
+    pub(super) fn wants_to_write(&self) -> bool {
+        self.to_send > 0
+    }
+
+    /// Writes what there is to write, once.
+    pub(super) fn flush(&mut self, frames: &Frames) -> anyhow::Result<()> {
+        if self.to_send == 0 {
+            return Ok(());
+        }
+        let written = match self.stream.write(frames.sent.slice(self.send_at, self.to_send)) {
+            Ok(written) => written,
+            Err(error) if is_transient(error.kind()) => 0,
+            Err(error) => return Err(error).context("writing to the server"),
+        };
+        self.to_send -= written;
+        self.send_at = frames.sent.advance(self.send_at, written);
+        Ok(())
+    }
+
+    /// Reads once, checks what came, and returns how many replies that completed.
+    pub(super) fn on_readable(
+        &mut self,
+        buffer: &mut [u8],
+        frames: &Frames,
+        refill: Refill,
+    ) -> anyhow::Result<usize> {
+        let len = match self.stream.read(buffer) {
+            Ok(0) => bail!("the server closed a connection in use"),
+            Ok(len) => len,
+            Err(error) if is_transient(error.kind()) => return Ok(0),
+            Err(error) => return Err(error).context("reading from the server"),
+        };
+        let replies = match (&mut self.fragments, &frames.fragments) {
+            (Some(fragments), Some(payloads)) => fragments.check(&buffer[..len], payloads)?,
+            _ => self.check(&buffer[..len], frames)?,
+        };
+        if refill == Refill::Yes && replies > 0 {
+            self.begin(replies, frames)?;
+        }
+        Ok(replies)
+    }
+
+    /// Checks replies of one frame each, and returns how many these bytes complete.
+    fn check(&mut self, bytes: &[u8], frames: &Frames) -> anyhow::Result<usize> {
+        let len = bytes.len();
+        let excess = len.saturating_sub(self.to_receive);
+        ensure!(excess == 0, "{excess} bytes came that answer nothing");
+        if *bytes != *frames.expected.slice(self.expect_at, len) {
+            bail!("wrong reply: {}", self.difference(bytes, frames));
+        }
+        self.to_receive -= len;
+        self.expect_at = frames.expected.advance(self.expect_at, len);
+        let replies = (self.into_reply + len) / frames.expected.message_bytes();
+        self.into_reply = (self.into_reply + len) % frames.expected.message_bytes();
+        Ok(replies)
+    }
+
+    fn difference(&self, bytes: &[u8], frames: &Frames) -> String {
+        let expected = frames.expected.slice(self.expect_at, bytes.len());
+        let at = bytes.iter().zip(expected).take_while(|(a, b)| a == b).count();
+        let in_reply = (self.into_reply + at) % frames.expected.message_bytes();
+        format!("byte {in_reply} of it is {:#04x}, not {:#04x}", bytes[at], expected[at])
+    }
+}
+
+fn is_transient(kind: ErrorKind) -> bool {
+    matches!(kind, ErrorKind::WouldBlock | ErrorKind::Interrupted)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+    use std::io;
+
+    use super::super::{Protocol, Shape};
+    use super::*;
+    use crate::statistics::Random;
+
+    /// A socket with room for `room` bytes, whose peer sends `replies`.
+    #[derive(Default)]
+    struct Fake {
+        room: usize,
+        written: Vec<u8>,
+        replies: VecDeque<u8>,
+    }
+
+    impl Write for Fake {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            let len = bytes.len().min(self.room);
+            self.room -= len;
+            self.written.extend_from_slice(&bytes[..len]);
+            if len == 0 { Err(ErrorKind::WouldBlock.into()) } else { Ok(len) }
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    impl Read for Fake {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            self.replies.read(buffer)
+        }
+    }
+
+    const SHAPE: Shape = Shape { payload_bytes: 10, in_flight: 3 };
+
+    fn tcp() -> (Frames, Connection<Fake>) {
+        let frames = Frames::new(Protocol::Tcp, SHAPE, &mut Random::new(1));
+        let connection = Connection::new(Fake { room: 1000, ..Fake::default() }, 5, &frames);
+        (frames, connection)
+    }
+
+    #[test]
+    fn a_partial_write_goes_on_where_it_stopped() {
+        let (frames, mut connection) = tcp();
+        connection.stream.room = 25;
+        connection.begin(3, &frames).unwrap();
+        assert!(connection.wants_to_write());
+        connection.stream.room = 25;
+        connection.flush(&frames).unwrap();
+        assert!(!connection.wants_to_write());
+        let from = frames.first_message(5) * 10;
+        assert_eq!(connection.stream.written, frames.sent.slice(from, 30));
+    }
+
+    #[test]
+    fn each_reply_is_followed_by_a_message_while_refilling() {
+        let (frames, mut connection) = tcp();
+        connection.begin(3, &frames).unwrap();
+        connection.stream.replies = connection.stream.written.drain(..).collect();
+        let mut small = [0; 25];
+        assert_eq!(connection.on_readable(&mut small, &frames, Refill::Yes).unwrap(), 2);
+        assert_eq!(connection.stream.written.len(), 20);
+        assert_eq!(connection.on_readable(&mut small, &frames, Refill::No).unwrap(), 1);
+        assert_eq!(connection.stream.written.len(), 20);
+    }
+
+    #[test]
+    fn a_wrong_byte_an_extra_byte_and_the_end_are_errors() {
+        type Spoil = fn(&mut VecDeque<u8>);
+        let wrong: Spoil = |replies| replies[11] ^= 1;
+        let extra: Spoil = |replies| replies.extend([0; 5]);
+        let end: Spoil = VecDeque::clear;
+        for (part, spoil) in [("byte 1 of it", wrong), ("5 bytes came", extra), ("closed", end)] {
+            let (frames, mut connection) = tcp();
+            connection.begin(2, &frames).unwrap();
+            connection.stream.replies = connection.stream.written.drain(..).collect();
+            spoil(&mut connection.stream.replies);
+            let error = connection.on_readable(&mut [0; 100], &frames, Refill::Yes).unwrap_err();
+            assert!(error.to_string().contains(part), "{error}");
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! What a connection sends and what must come back, made before the clock starts.
+//!
+//! Both are rings of bytes: a connection goes round them from a place of its own, so a check is one
+//! comparison of memory however the stream was cut, and covers headers as well as payloads. The rings are
+//! continued past their end with their beginning, so that no slice ever wraps.
+
+use anemone_ws::proto::{Header, MaskKey, Opcode};
+
+use super::Protocol;
+use crate::statistics::Random;
+
+/// The payloads of one ring are about this much, within `MESSAGES_MIN` and `MESSAGES_MAX` messages: enough that
+/// keys and payloads differ, little enough that the generator is not slowed by memory.
+const RING_BYTES: usize = 2 << 20;
+const MESSAGES_MIN: usize = 4;
+const MESSAGES_MAX: usize = 256;
+
+/// Smaller replies are expected in one frame, which is checked with its header in one comparison.
+const FRAGMENTED_BYTES_MIN: usize = 4096;
+
+/// What the traffic on one connection looks like.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct Shape {
+    /// Payload of one message.
+    pub(crate) payload_bytes: usize,
+    /// Messages sent whose reply has not come back whole.
+    pub(crate) in_flight: usize,
+}
+
+/// The bytes of many messages, as they go and as they must come back.
+#[derive(Debug)]
+pub(crate) struct Frames {
+    pub(crate) sent: Ring,
+    pub(crate) expected: Ring,
+    /// The payloads of replies that may come in fragments.
+    pub(crate) fragments: Option<Ring>,
+    pub(crate) in_flight: usize,
+    messages: usize,
+}
+
+impl Frames {
+    pub(crate) fn new(protocol: Protocol, shape: Shape, random: &mut Random) -> Self {
+        let messages = (RING_BYTES / shape.payload_bytes).clamp(MESSAGES_MIN, MESSAGES_MAX);
+        let (mut sent, mut expected, mut payloads) = (Vec::new(), Vec::new(), Vec::new());
+        for _ in 0..messages {
+            let payload: Vec<u8> = random.bytes(shape.payload_bytes);
+            match protocol {
+                Protocol::Tcp => sent.extend_from_slice(&payload),
+                Protocol::WebSocket => {
+                    sent.extend_from_slice(&masked(Opcode::Binary, &payload, random));
+                    Header::new(Opcode::Binary, payload.len() as u64).encode(&mut expected);
+                }
+            }
+            expected.extend_from_slice(&payload);
+            payloads.extend_from_slice(&payload);
+        }
+        let may_come_in_fragments =
+            protocol == Protocol::WebSocket && shape.payload_bytes >= FRAGMENTED_BYTES_MIN;
+        Self {
+            sent: Ring::new(sent, messages, shape.in_flight),
+            expected: Ring::new(expected, messages, shape.in_flight),
+            fragments: may_come_in_fragments
+                .then(|| Ring::new(payloads, messages, shape.in_flight)),
+            in_flight: shape.in_flight,
+            messages,
+        }
+    }
+
+    /// The message with which the connection of this number begins.
+    pub(crate) fn first_message(&self, connection: usize) -> usize {
+        // Neighbours start far apart, so that a reply given to the wrong connection is seen.
+        connection * 37 % self.messages
+    }
+}
+
+/// A client's frame.
+pub(crate) fn masked(opcode: Opcode, payload: &[u8], random: &mut Random) -> Vec<u8> {
+    let key = MaskKey((random.next() as u32).to_ne_bytes());
+    let header = Header { mask: Some(key), ..Header::new(opcode, payload.len() as u64) };
+    let mut bytes = Vec::new();
+    header.encode(&mut bytes);
+    let header_bytes = bytes.len();
+    bytes.extend_from_slice(payload);
+    key.apply(&mut bytes[header_bytes..]);
+    bytes
+}
+
+/// Messages of equal length, over and over.
+#[derive(Debug)]
+pub(crate) struct Ring {
+    bytes: Vec<u8>,
+    /// Where the ring ends and its beginning is repeated.
+    len: usize,
+    message_bytes: usize,
+}
+
+impl Ring {
+    /// A ring whose slices may be as long as `slice_messages` messages.
+    pub(super) fn new(mut bytes: Vec<u8>, messages: usize, slice_messages: usize) -> Self {
+        let len = bytes.len();
+        let message_bytes = len / messages;
+        let needed = len + slice_messages * message_bytes;
+        while bytes.len() < needed {
+            bytes.extend_from_within(..len.min(needed - bytes.len()));
+        }
+        Self { bytes, len, message_bytes }
+    }
+
+    pub(crate) fn message_bytes(&self) -> usize {
+        self.message_bytes
+    }
+
+    /// The `len` bytes from `at`, a place that [`Self::advance`] gave.
+    pub(crate) fn slice(&self, at: usize, len: usize) -> &[u8] {
+        &self.bytes[at..at + len]
+    }
+
+    /// The place `by` bytes after `at`.
+    pub(crate) fn advance(&self, at: usize, by: usize) -> usize {
+        let next = at + by;
+        if next < self.len { next } else { next % self.len }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frames(protocol: Protocol, payload_bytes: usize, in_flight: usize) -> Frames {
+        Frames::new(protocol, Shape { payload_bytes, in_flight }, &mut Random::new(1))
+    }
+
+    #[test]
+    fn what_is_sent_unmasks_to_what_is_expected() {
+        for payload_bytes in [1, 125, 126, 65_535, 65_536] {
+            let frames = frames(Protocol::WebSocket, payload_bytes, 2);
+            let mut keys = Vec::new();
+            for message in 0..4 {
+                let at = message * frames.sent.message_bytes();
+                let mut sent = frames.sent.slice(at, frames.sent.message_bytes()).to_vec();
+                let (header, len) = Header::decode(&sent).unwrap().unwrap();
+                let key = header.mask.unwrap();
+                key.apply(&mut sent[len..]);
+                let mut reply = Vec::new();
+                Header { mask: None, ..header }.encode(&mut reply);
+                reply.extend_from_slice(&sent[len..]);
+
+                let at = message * frames.expected.message_bytes();
+                assert_eq!(frames.expected.slice(at, reply.len()), reply);
+                assert_eq!(frames.expected.message_bytes(), reply.len());
+                keys.push(key.0);
+            }
+            keys.dedup();
+            assert_eq!(keys.len(), 4, "each frame has a key of its own");
+        }
+    }
+
+    #[test]
+    fn tcp_expects_what_it_sends() {
+        let frames = frames(Protocol::Tcp, 1000, 3);
+        assert_eq!(frames.sent.bytes, frames.expected.bytes);
+        assert_eq!(frames.sent.message_bytes(), 1000);
+    }
+
+    #[test]
+    fn a_slice_that_passes_the_end_goes_on_from_the_beginning() {
+        let ring = Ring::new(b"aabbcc".to_vec(), 3, 4);
+        assert_eq!(ring.slice(5, 8), b"caabbcca");
+        assert_eq!(ring.advance(5, 8), 1);
+        assert_eq!(ring.advance(0, 6), 0);
+    }
+}

@@ -1,0 +1,40 @@
+//! The load generator: one thread, its own epoll set, every reply checked.
+//!
+//! What is sent and what must come back is laid out in `frames` before the clock starts, so that a message
+//! costs the generator a copy into the kernel, a copy out of it and a comparison.
+
+mod churn;
+mod connection;
+mod fragments;
+mod frames;
+mod generator;
+mod opening;
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+pub(crate) use churn::{Closing, churn};
+pub(crate) use frames::{Frames, Shape};
+pub(crate) use generator::Generator;
+pub(crate) use opening::{Opener, echo_once, open};
+
+/// Longest wait for anything a server should do at once.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
+
+/// What is spoken on a connection once it is open.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Protocol {
+    /// Bytes come back as they went.
+    Tcp,
+    /// Binary messages of one frame each come back as they went.
+    WebSocket,
+}
+
+/// Where an echo is served.
+#[derive(Clone, Debug)]
+pub(crate) struct Endpoint {
+    pub(crate) address: SocketAddr,
+    pub(crate) protocol: Protocol,
+    /// What a WebSocket's handshake asks for, as `/echo`.
+    pub(crate) path: String,
+}

@@ -1,0 +1,170 @@
+//! Opens connections and makes sure the server has them: a WebSocket by its handshake, TCP by one byte that
+//! comes back.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+
+use anemone_ws::proto::Opcode;
+use anemone_ws::proto::handshake::{ClientHandshake, Nonce, accept_key};
+use anyhow::{Context, bail, ensure};
+
+use super::frames::masked;
+use super::{Endpoint, PATIENCE, Protocol};
+use crate::statistics::Random;
+
+/// So many are opened at once, less than any listener's backlog.
+pub(super) const BATCH: usize = 100;
+/// Handshakes made in advance; a connection takes the next.
+const HANDSHAKES: usize = 64;
+const RESPONSE_BYTES_MAX: usize = 2048;
+
+/// What opens a connection to one endpoint, made before the clock starts.
+#[derive(Debug)]
+pub(crate) struct Opener {
+    endpoint: Endpoint,
+    exchanges: Vec<Exchange>,
+    next: usize,
+}
+
+/// A first request, and what its answer must hold.
+#[derive(Clone, Debug)]
+struct Exchange {
+    request: Vec<u8>,
+    nonce: Nonce,
+    accept: Vec<u8>,
+}
+
+impl Opener {
+    /// Makes handshakes for `endpoint`, and checks the whole of the server's answer to one of them.
+    pub(crate) fn new(endpoint: Endpoint, random: &mut Random) -> anyhow::Result<Self> {
+        let exchanges = (0..HANDSHAKES).map(|_| Exchange::new(&endpoint, random)).collect();
+        let opener = Self { endpoint, exchanges, next: 0 };
+        let mut stream = opener.connect()?;
+        opener.exchanges[0].send(&mut stream)?;
+        let response = opener.answer(&opener.exchanges[0], &mut stream)?;
+        if opener.endpoint.protocol == Protocol::WebSocket {
+            let mut handshake = ClientHandshake::new(opener.exchanges[0].nonce, &[]);
+            let established = handshake.receive(&response).context("the handshake's answer")?;
+            ensure!(established.is_some_and(|established| established.rest.is_empty()));
+        }
+        Ok(opener)
+    }
+
+    /// Connects, without a word. Reads give up after [`PATIENCE`].
+    pub(super) fn connect(&self) -> anyhow::Result<TcpStream> {
+        let address = self.endpoint.address;
+        let stream =
+            TcpStream::connect(address).with_context(|| format!("connecting to {address}"))?;
+        stream.set_nodelay(true)?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        Ok(stream)
+    }
+
+    /// Opens connections side by side; `streams` are connected and silent.
+    pub(super) fn exchange(&mut self, streams: &mut [TcpStream]) -> anyhow::Result<()> {
+        let first = self.next;
+        for stream in streams.iter_mut() {
+            self.exchanges[self.next % HANDSHAKES].send(stream)?;
+            self.next += 1;
+        }
+        for (number, stream) in (first..).zip(streams) {
+            self.answer(&self.exchanges[number % HANDSHAKES], stream)?;
+        }
+        Ok(())
+    }
+
+    fn answer(&self, exchange: &Exchange, stream: &mut TcpStream) -> anyhow::Result<Vec<u8>> {
+        match self.endpoint.protocol {
+            Protocol::Tcp => {
+                let mut byte = [0];
+                stream.read_exact(&mut byte).context("waiting for the byte to come back")?;
+                ensure!(byte == exchange.request[..], "another byte came back");
+                Ok(byte.to_vec())
+            }
+            Protocol::WebSocket => exchange.response(stream),
+        }
+    }
+}
+
+impl Exchange {
+    fn new(endpoint: &Endpoint, random: &mut Random) -> Self {
+        let mut bytes = [0; 16];
+        bytes.copy_from_slice(&random.bytes(16));
+        let nonce = Nonce(bytes);
+        let host = endpoint.address.to_string();
+        let request = match endpoint.protocol {
+            Protocol::Tcp => vec![bytes[0]],
+            Protocol::WebSocket => {
+                ClientHandshake::new(nonce, &[]).request(&host, &endpoint.path, &[]).into_bytes()
+            }
+        };
+        Self { request, nonce, accept: accept_key(&nonce.key()).into_bytes() }
+    }
+
+    fn send(&self, stream: &mut TcpStream) -> anyhow::Result<()> {
+        stream.write_all(&self.request).context("sending the first bytes")
+    }
+
+    /// Reads the response and checks what differs from one connection to the next.
+    fn response(&self, stream: &mut TcpStream) -> anyhow::Result<Vec<u8>> {
+        let mut response = [0; RESPONSE_BYTES_MAX];
+        let mut len = 0;
+        while !response[..len].ends_with(b"\r\n\r\n") {
+            let more = stream.read(&mut response[len..]).context("waiting for the handshake")?;
+            if more == 0 {
+                bail!("handshake not answered: {}", response[..len].escape_ascii());
+            }
+            len += more;
+        }
+        let response = &response[..len];
+        ensure!(
+            response.starts_with(b"HTTP/1.1 101 ")
+                && response.windows(self.accept.len()).any(|window| window == self.accept),
+            "handshake refused: {}",
+            response.escape_ascii()
+        );
+        Ok(response.to_vec())
+    }
+}
+
+/// Opens `count` connections.
+pub(crate) fn open(opener: &mut Opener, count: usize) -> anyhow::Result<Vec<TcpStream>> {
+    let mut streams = Vec::with_capacity(count);
+    while streams.len() < count {
+        let first = streams.len();
+        for _ in first..count.min(first + BATCH) {
+            streams.push(opener.connect()?);
+        }
+        opener.exchange(&mut streams[first..])?;
+    }
+    Ok(streams)
+}
+
+/// Sends one message on each connection and waits for it to come back.
+pub(crate) fn echo_once(
+    streams: &mut [TcpStream],
+    protocol: Protocol,
+    payload_bytes: usize,
+    random: &mut Random,
+) -> anyhow::Result<()> {
+    let payload = random.bytes(payload_bytes);
+    let (message, header_bytes) = match protocol {
+        Protocol::Tcp => (payload.clone(), 0),
+        Protocol::WebSocket => {
+            let message = masked(Opcode::Binary, &payload, random);
+            let header_bytes = message.len() - payload.len() - 4; // a reply has no mask
+            (message, header_bytes)
+        }
+    };
+    let mut reply = vec![0; header_bytes + payload_bytes];
+    for batch in streams.chunks_mut(BATCH) {
+        for stream in &mut *batch {
+            stream.write_all(&message)?;
+        }
+        for stream in batch {
+            stream.read_exact(&mut reply).context("waiting for an echo")?;
+            ensure!(reply[header_bytes..] == payload, "another payload came back");
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,153 @@
+//! The programs that are measured: compiled, started, asked where they listen, and stopped.
+
+use std::io::{BufRead, BufReader, Write};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, Stdio};
+
+use anyhow::{Context, bail, ensure};
+
+use crate::cpu::Cores;
+use crate::load::{Endpoint, Protocol};
+
+const FLOOR: &str = include_str!("../../../bench/floor.c");
+const XOR: &str = include_str!("../../../bench/xor.c");
+
+/// A program with its arguments.
+#[derive(Clone, Debug)]
+pub(crate) struct Program {
+    pub(crate) path: PathBuf,
+    pub(crate) args: Vec<String>,
+}
+
+impl Program {
+    /// The bare TCP echo in C.
+    pub(crate) fn floor(folder: &Path) -> anyhow::Result<Self> {
+        Ok(Self { path: compile(FLOOR, "-O2", &folder.join("bench-floor"))?, args: Vec::new() })
+    }
+
+    /// The XOR loop in C, without its arguments.
+    pub(crate) fn xor(folder: &Path) -> anyhow::Result<Self> {
+        Ok(Self { path: compile(XOR, "-O3", &folder.join("bench-xor"))?, args: Vec::new() })
+    }
+
+    /// Starts it on the server's core and waits until it has said where it listens.
+    pub(crate) fn start(&self, cores: Cores) -> anyhow::Result<Server> {
+        let mut command = Command::new(&self.path);
+        command.args(&self.args).stdin(Stdio::null()).stdout(Stdio::piped());
+        let child = cores.on_the_servers(|| {
+            command.spawn().with_context(|| format!("starting {}", self.path.display()))
+        })?;
+        let expected = Addresses {
+            web: self.args.iter().any(|arg| arg == "--listen"),
+            tcp: self.args.is_empty() || self.args.iter().any(|arg| arg == "--tcp-echo"),
+        };
+        Server::new(child, expected).with_context(|| format!("starting {}", self.path.display()))
+    }
+
+    /// Runs it to its end on the generator's core, and gives what it printed.
+    pub(crate) fn output(&self, args: &[String]) -> anyhow::Result<String> {
+        let output = Command::new(&self.path).args(&self.args).args(args).output()?;
+        ensure!(output.status.success(), "{} failed: {}", self.path.display(), output.status);
+        Ok(String::from_utf8(output.stdout)?)
+    }
+}
+
+/// Compiles C with the compiler that `CC` names, or `cc`.
+fn compile(source: &str, level: &str, output: &Path) -> anyhow::Result<PathBuf> {
+    let compiler = std::env::var("CC").unwrap_or_else(|_| "cc".to_owned());
+    let mut child = Command::new(&compiler)
+        .args([level, "-x", "c", "-", "-o"])
+        .arg(output)
+        .stdin(Stdio::piped())
+        .spawn()
+        .with_context(|| format!("starting the C compiler {compiler}"))?;
+    if let Some(mut input) = child.stdin.take() {
+        input.write_all(source.as_bytes())?;
+    }
+    ensure!(child.wait()?.success(), "{compiler} does not compile {}", output.display());
+    Ok(output.to_owned())
+}
+
+/// Which addresses a program will print.
+#[derive(Clone, Copy, Debug)]
+struct Addresses {
+    web: bool,
+    tcp: bool,
+}
+
+/// A program that listens; killed when dropped.
+#[derive(Debug)]
+pub(crate) struct Server {
+    child: Child,
+    /// Kept open, so that the program can print.
+    _output: BufReader<ChildStdout>,
+    web: Option<SocketAddr>,
+    tcp: Option<SocketAddr>,
+}
+
+impl Server {
+    fn new(mut child: Child, expected: Addresses) -> anyhow::Result<Self> {
+        let output = child.stdout.take().context("no standard output")?;
+        let mut server = Self { child, _output: BufReader::new(output), web: None, tcp: None };
+        while (expected.web && server.web.is_none()) || (expected.tcp && server.tcp.is_none()) {
+            let mut line = String::new();
+            if server._output.read_line(&mut line)? == 0 {
+                bail!("it ended, or closed its output, before it said where it listens");
+            }
+            match announced(line.trim()) {
+                Some((Protocol::WebSocket, address)) => server.web = Some(address),
+                Some((Protocol::Tcp, address)) => server.tcp = Some(address),
+                None => {}
+            }
+        }
+        Ok(server)
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Where it serves an echo over `protocol`, if it does.
+    pub(crate) fn endpoint(&self, protocol: Protocol, path: &str) -> Option<Endpoint> {
+        let address = match protocol {
+            Protocol::Tcp => self.tcp,
+            Protocol::WebSocket => self.web,
+        }?;
+        Some(Endpoint { address, protocol, path: path.to_owned() })
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Reads `listening on http://ADDR:PORT` (or `ws://`) and `tcp echo on ADDR:PORT`.
+fn announced(line: &str) -> Option<(Protocol, SocketAddr)> {
+    if let Some(address) = line.strip_prefix("tcp echo on ") {
+        return Some((Protocol::Tcp, address.parse().ok()?));
+    }
+    let url = line.strip_prefix("listening on ")?;
+    let address = url.strip_prefix("http://").or_else(|| url.strip_prefix("ws://"))?;
+    Some((Protocol::WebSocket, address.trim_end_matches('/').parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_lines_of_a_server_are_understood() {
+        let web = |port| Some((Protocol::WebSocket, SocketAddr::from(([127, 0, 0, 1], port))));
+        assert_eq!(announced("listening on http://127.0.0.1:8080"), web(8080));
+        assert_eq!(announced("listening on ws://127.0.0.1:81/"), web(81));
+        let tcp = Some((Protocol::Tcp, SocketAddr::from(([127, 0, 0, 1], 82))));
+        assert_eq!(announced("tcp echo on 127.0.0.1:82"), tcp);
+        assert_eq!(announced("listening on the wind"), None);
+        assert_eq!(announced("ready"), None);
+    }
+}
