@@ -1,6 +1,6 @@
 # The commands people type. `make run` and `make test` do all the set-up themselves.
 
-.PHONY: run test check conformance
+.PHONY: run test check conformance bench
 
 run: ## Build the release binary and show live wind at http://127.0.0.1:8080/
 	cargo build --release --bin anemone
@@ -15,5 +15,9 @@ check: ## Only what the compiler and the linters say
 	cargo clippy --workspace --all-targets -- -D warnings
 
 conformance: ## The whole of Autobahn|Testsuite against the committed results
-	cargo build --release -p anemone-ws --examples
+	cargo build --release --bin anemone
 	conformance/run
+
+bench: ## What a message costs the server, beside a bare TCP echo in C, with the ratio
+	cargo build --release --bin anemone --bin bench
+	target/release/bench

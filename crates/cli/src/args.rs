@@ -34,6 +34,18 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:8080")]
     pub(crate) listen: SocketAddr,
 
+    /// Speak TLS with the certificate in this PEM file, its chain after it; read anew when it changes
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    pub(crate) tls_cert: Option<PathBuf>,
+
+    /// The certificate's private key, PEM
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    pub(crate) tls_key: Option<PathBuf>,
+
+    /// Speak TLS with a new certificate for localhost, which is kept in memory
+    #[arg(long, conflicts_with_all = ["tls_cert", "tls_key"])]
+    pub(crate) tls_dev: bool,
+
     /// Read an emulated WindSonic that this command starts itself
     #[arg(long, conflicts_with_all = ["serial", "baud", "polled"])]
     pub(crate) demo: bool,
@@ -42,8 +54,8 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "DEVICE")]
     pub(crate) serial: Option<PathBuf>,
 
-    /// Speed of the serial line, in bits per second
-    #[arg(long, value_name = "RATE", default_value_t = 9600, requires = "serial")]
+    /// Speed of the serial line, in bits per second, 50 to 4000000
+    #[arg(long, value_name = "RATE", default_value_t = 9600, value_parser = baud, requires = "serial")]
     pub(crate) baud: u32,
 
     /// The instrument's unit identifier, A to Z
@@ -78,6 +90,10 @@ pub(crate) struct Serve {
 #[derive(Debug, clap::Args)]
 pub(crate) struct Windsonic {
     /// Make this symbolic link to the pseudo-terminal, as a name that stays the same
+    ///
+    /// It is removed at the end, but not when this process is killed (SIGKILL): then it leads
+    /// nowhere, and later maybe to somebody's terminal, until the next emulator with the same link
+    /// replaces it.
     #[arg(long, value_name = "PATH")]
     pub(crate) link: Option<PathBuf>,
 
@@ -133,6 +149,13 @@ impl From<Mode> for Format {
     }
 }
 
+fn baud(text: &str) -> Result<u32, String> {
+    match text.parse() {
+        Ok(baud) if (50..=4_000_000).contains(&baud) => Ok(baud),
+        _ => Err("a serial line has 50 to 4000000 bits per second".to_owned()),
+    }
+}
+
 fn rate(text: &str) -> Result<Rate, String> {
     text.parse()
         .ok()
@@ -168,6 +191,13 @@ mod tests {
             ("serve --demo --serial x", "cannot be used with"),
             ("serve --polled", "--serial"),
             ("serve --threads 0", "zero"),
+            ("serve --tls-cert a.pem", "--tls-key"),
+            ("serve --tls-key a.key", "--tls-cert"),
+            ("serve --tls-dev --tls-cert a.pem --tls-key a.key", "cannot be used with"),
+            ("serve --serial x --baud 0", "50 to 4000000"),
+            ("serve --serial x --baud 49", "50 to 4000000"),
+            ("serve --serial x --baud 4000001", "50 to 4000000"),
+            ("serve --serial x --baud 4294967295", "50 to 4000000"),
         ] {
             let error = Args::try_parse_from(["anemone"].into_iter().chain(args.split(' ')));
             let error = error.expect_err(args).to_string();

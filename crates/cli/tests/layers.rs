@@ -5,12 +5,13 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 /// Each crate, and the ones of ours that it may use.
-const ALLOWED: [(&str, &[&str]); 6] = [
+const ALLOWED: [(&str, &[&str]); 7] = [
     ("proto", &[]),
     ("hub", &[]),
     ("ws", &["proto"]),
     ("sources", &["hub"]),
     ("server", &["ws", "hub"]),
+    ("lab", &["ws"]),
     ("cli", &["proto", "hub", "ws", "sources", "server"]),
 ];
 

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anemone_ws::proto::{CloseCode, CloseFrame};
+use anemone_ws::proto::Output;
 use anemone_ws::reactor::StreamHandler;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Builder;
@@ -15,7 +15,7 @@ use tokio::task::JoinSet;
 
 use crate::connection::Local;
 use crate::routes::{Site, Stop};
-use crate::{Kind, Problem, connection};
+use crate::{Problem, connection, secure};
 
 /// How long to wait when a connection could not be accepted, for want of descriptors, say.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -37,7 +37,7 @@ pub(crate) fn serve(
     let runtime = Builder::new_current_thread().enable_all().build_local(Default::default());
     let served = runtime.and_then(|runtime| {
         runtime.block_on(async {
-            let thread = Thread { local: Rc::new(Local::start(site)?), permits, stop };
+            let thread = Thread { local: Rc::new(Local::start(site, permits)?), stop };
             thread.serve(listeners).await
         })
     });
@@ -48,7 +48,6 @@ pub(crate) fn serve(
 
 struct Thread {
     local: Rc<Local>,
-    permits: Arc<Semaphore>,
     stop: Stop,
 }
 
@@ -63,7 +62,13 @@ impl Thread {
             tokio::select! {
                 (stream, permit) = self.accept(Some(&site)) => {
                     let (local, stop) = (Rc::clone(&self.local), self.stop.clone());
-                    requests.spawn_local(connection::serve(local, stream, stop, permit));
+                    match &self.local.site.tls {
+                        None => requests.spawn_local(connection::serve(local, stream, stop, permit)),
+                        Some(tls) => {
+                            let tls = tls.clone();
+                            requests.spawn_local(secure::serve(local, stream, tls, stop, permit))
+                        }
+                    };
                 }
                 (stream, permit) = self.accept(tcp_echo.as_ref()) => self.echo(stream, permit),
                 Some(_) = requests.join_next() => {}
@@ -72,8 +77,9 @@ impl Thread {
         }
         drop((site, tcp_echo));
         let requests = async { while requests.join_next().await.is_some() {} };
-        let going_away = CloseFrame::new(CloseCode::GOING_AWAY, "the server stops");
-        let all = async { tokio::join!(requests, self.local.reactor.close_all(going_away)) };
+        let all = async {
+            tokio::join!(requests, self.local.reactor.close_all(connection::going_away()))
+        };
         if tokio::time::timeout(self.local.site.limits.shutdown_grace, all).await.is_err() {
             tracing::info!("some connections did not end in time and were cut off");
         }
@@ -88,8 +94,10 @@ impl Thread {
                 Ok((stream, _)) => {
                     // Small messages leave at once instead of waiting for the last one's answer.
                     let _ = stream.set_nodelay(true);
-                    match Arc::clone(&self.permits).try_acquire_owned() {
+                    match Arc::clone(&self.local.permits).try_acquire_owned() {
                         Ok(permit) => return (stream, permit),
+                        // Without a handshake TLS has no words.
+                        Err(_) if self.local.site.tls.is_some() => {}
                         Err(_) => refuse(stream),
                     }
                 }
@@ -118,21 +126,14 @@ struct ByteEcho {
 }
 
 impl StreamHandler for ByteEcho {
-    fn receive(&mut self, bytes: &[u8], output: &mut Vec<u8>) {
+    fn receive(&mut self, bytes: &[u8], output: &mut Output) {
         output.extend_from_slice(bytes);
     }
 }
 
 /// Tells a client that there is no room, as far as that goes without waiting for it.
 fn refuse(stream: TcpStream) {
-    let problem =
-        Problem::new(Kind::TooManyConnections, "the server has as many connections as it may");
-    let body = problem.to_json() + "\n";
-    let reply = format!(
-        "HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/problem+json\r\n\
-         content-length: {}\r\nretry-after: 1\r\nconnection: close\r\n\r\n{body}",
-        body.len()
-    );
+    let reply = Problem::too_many_connections().to_http1();
     // A fresh socket takes this much without waiting. Should it not, the client sees the close.
     let _ = stream.try_write(reply.as_bytes());
 }

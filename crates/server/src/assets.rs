@@ -20,7 +20,7 @@ pub(crate) fn file(path: &str, headers: &HeaderMap) -> Option<Response<Body>> {
     let name = if name.is_empty() { "index.html" } else { name };
     let file = Web::get(name)?;
     let etag = etag(&file);
-    let is_known = headers.get(header::IF_NONE_MATCH).is_some_and(|known| *known == etag);
+    let is_known = is_known(headers, &etag);
     let mut response = if is_known {
         let mut response = Response::new(full(""));
         *response.status_mut() = StatusCode::NOT_MODIFIED;
@@ -40,6 +40,16 @@ pub(crate) fn file(path: &str, headers: &HeaderMap) -> Option<Response<Body>> {
     Some(response)
 }
 
+/// Whether the client has it already (RFC 9110 section 13.1.2).
+fn is_known(headers: &HeaderMap, etag: &HeaderValue) -> bool {
+    let fields = headers.get_all(header::IF_NONE_MATCH);
+    let mut known = fields.iter().flat_map(|field| field.as_bytes().split(|&byte| byte == b','));
+    known.any(|known| {
+        let known = known.trim_ascii();
+        known == b"*" || known.strip_prefix(b"W/").unwrap_or(known) == etag.as_bytes()
+    })
+}
+
 fn etag(file: &EmbeddedFile) -> HeaderValue {
     let digits: String =
         file.metadata.sha256_hash()[..12].iter().map(|byte| format!("{byte:02x}")).collect();
@@ -57,5 +67,34 @@ fn content_type(name: &str) -> &'static str {
         Some("png") => "image/png",
         Some("ico") => "image/x-icon",
         _ => "application/octet-stream",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_known_page_is_not_sent_again() {
+        let page = file("/", &HeaderMap::new()).unwrap();
+        assert_eq!(page.status(), StatusCode::OK);
+        let etag = page.headers()[header::ETAG].to_str().unwrap().to_owned();
+        for known in
+            [etag.clone(), format!("W/{etag}"), format!("\"other\", {etag}"), "*".to_owned()]
+        {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::IF_NONE_MATCH, known.parse().unwrap());
+            assert_eq!(file("/", &headers).unwrap().status(), StatusCode::NOT_MODIFIED, "{known}");
+        }
+        let mut headers = HeaderMap::new();
+        headers.insert(header::IF_NONE_MATCH, "\"other\"".parse().unwrap());
+        assert_eq!(file("/", &headers).unwrap().status(), StatusCode::OK);
+    }
+
+    #[test]
+    fn what_is_not_a_page_is_not_served() {
+        for path in ["/nothing", "/../Cargo.toml", "//index.html", "/index.html/", ""] {
+            assert!(file(path, &HeaderMap::new()).is_none(), "{path}");
+        }
     }
 }

@@ -6,13 +6,14 @@ use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use anemone_ws::reactor::Reactor;
+use anemone_ws::proto::{CloseCode, CloseFrame, Config};
+use anemone_ws::reactor::{Handler, Reactor, drive};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
-use tokio::sync::OwnedSemaphorePermit;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::fan::Fan;
 use crate::routes::{self, Handover, Site, Stop};
@@ -25,24 +26,37 @@ pub(crate) struct Local {
     pub(crate) site: Arc<Site>,
     pub(crate) reactor: Reactor,
     pub(crate) fan: Fan,
+    /// One for each connection there is room for; all threads share them.
+    pub(crate) permits: Arc<Semaphore>,
 }
 
 impl Local {
     /// Starts the thread's loop.
-    pub(crate) fn start(site: Arc<Site>) -> io::Result<Self> {
+    pub(crate) fn start(site: Arc<Site>, permits: Arc<Semaphore>) -> io::Result<Self> {
         let reactor = Reactor::start()?;
-        let fan = Fan::new(reactor.clone());
-        Ok(Self { site, reactor, fan })
+        Ok(Self { site, reactor, fan: Fan::default(), permits })
     }
 }
 
-/// Serves a connection until it ends, or until the thread's loop has taken it over.
+/// Serves a plain connection until it ends, or until the thread's loop has taken it over.
 pub(crate) async fn serve(
     local: Rc<Local>,
     stream: TcpStream,
-    mut stop: Stop,
+    stop: Stop,
     permit: OwnedSemaphorePermit,
 ) {
+    if let Some((stream, first, handover)) = requests(&local, stream, stop.clone()).await {
+        hand_over(&local, stream, first, handover, stop, permit).await;
+    }
+}
+
+/// Answers the requests of HTTP/1.1 until the connection ends. After a WebSocket handshake it goes on: the
+/// stream, the bytes that came after the handshake, and what is to become of it.
+pub(crate) async fn requests<S: AsyncRead + AsyncWrite + Unpin>(
+    local: &Local,
+    stream: S,
+    mut stop: Stop,
+) -> Option<(S, Vec<u8>, Handover)> {
     let limits = &local.site.limits;
     let handover = Rc::new(Cell::new(None));
     let service = {
@@ -76,40 +90,96 @@ pub(crate) async fn serve(
     };
     if let Err(error) = ended {
         tracing::debug!(%error, "HTTP connection ended");
-        return;
+        return None;
     }
     let parts = http.into_parts();
     let stream = parts.io.into_inner().into_inner();
-    let Some(handover) = handover.take() else { return shut_down(stream).await };
-    let first = parts.read_buf.to_vec();
-    if let Err(error) = hand_over(&local, stream, first, handover, permit) {
-        tracing::debug!(%error, "connection lost in its handshake");
-    }
+    let Some(handover) = handover.take() else {
+        shut_down(stream).await;
+        return None;
+    };
+    Some((stream, parts.read_buf.to_vec(), handover))
 }
 
-/// Gives a connection whose handshake is done to the thread's loop.
-fn hand_over(
+/// Has a WebSocket served whose handshake is done.
+pub(crate) async fn hand_over<S: Carrier>(
     local: &Local,
-    stream: TcpStream,
+    stream: S,
     first: Vec<u8>,
     handover: Handover,
+    stop: Stop,
     permit: OwnedSemaphorePermit,
-) -> io::Result<()> {
-    let (stream, limits) = (stream.into_std()?, &local.site.limits);
+) {
+    let limits = &local.site.limits;
     match handover {
         Handover::Events(handover) => {
             let handler = websocket::Events::new(handover, local, permit);
-            local.reactor.adopt(stream, Arc::clone(&limits.websocket), first, handler);
+            stream.carry(local, Arc::clone(&limits.websocket), first, handler, stop).await;
         }
         Handover::Echo => {
-            local.reactor.adopt(stream, Arc::clone(&limits.echo), first, echo::Echo::new(permit));
+            let handler = echo::Echo::new(permit);
+            stream.carry(local, Arc::clone(&limits.echo), first, handler, stop).await;
         }
     }
-    Ok(())
+}
+
+/// A stream that can carry a WebSocket, and how.
+pub(crate) trait Carrier {
+    /// Returns once it is over, or somebody else has taken it.
+    async fn carry<H: Handler + 'static>(
+        self,
+        local: &Local,
+        config: Arc<Config>,
+        first: Vec<u8>,
+        handler: H,
+        stop: Stop,
+    );
+}
+
+/// In the thread's loop.
+impl Carrier for TcpStream {
+    async fn carry<H: Handler + 'static>(
+        self,
+        local: &Local,
+        config: Arc<Config>,
+        first: Vec<u8>,
+        handler: H,
+        _stop: Stop,
+    ) {
+        match self.into_std() {
+            Ok(stream) => local.reactor.adopt(stream, config, first, handler),
+            Err(error) => tracing::debug!(%error, "connection lost in its handshake"),
+        }
+    }
+}
+
+/// A stream whose WebSocket is served by the task that is here.
+pub(crate) struct InTask<S>(pub(crate) S);
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Carrier for InTask<S> {
+    async fn carry<H: Handler + 'static>(
+        self,
+        _local: &Local,
+        config: Arc<Config>,
+        first: Vec<u8>,
+        handler: H,
+        mut stop: Stop,
+    ) {
+        let farewell = async {
+            stop.stopped().await;
+            going_away()
+        };
+        drive(self.0, config, first, handler, farewell).await;
+    }
+}
+
+/// What every WebSocket is told when the server stops.
+pub(crate) fn going_away() -> CloseFrame {
+    CloseFrame::new(CloseCode::GOING_AWAY, "the server stops")
 }
 
 /// Ends our side politely; nothing more is expected from the client.
-async fn shut_down(mut stream: TcpStream) {
+async fn shut_down(mut stream: impl AsyncWrite + Unpin) {
     // The client may be gone already.
     let _ = stream.shutdown().await;
 }

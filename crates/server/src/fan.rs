@@ -9,13 +9,13 @@ use std::rc::{Rc, Weak};
 use std::sync::Arc;
 
 use anemone_hub::{Topic, TopicName};
-use anemone_ws::reactor::{Reactor, Token};
+use anemone_ws::reactor::Waker;
 use tokio::task::AbortHandle;
 
 /// A thread's readers of one topic.
 #[derive(Debug)]
 struct Readers {
-    tokens: RefCell<HashSet<Token>>,
+    wakers: RefCell<HashSet<Waker>>,
     task: AbortHandle,
 }
 
@@ -26,9 +26,8 @@ impl Drop for Readers {
 }
 
 /// A thread's readers, by topic.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Fan {
-    reactor: Reactor,
     topics: Rc<RefCell<HashMap<TopicName, Weak<Readers>>>>,
 }
 
@@ -36,16 +35,19 @@ pub(crate) struct Fan {
 #[derive(Debug)]
 pub(crate) struct Subscription {
     readers: Rc<Readers>,
-    token: Token,
+    waker: Waker,
+}
+
+impl Subscription {
+    /// Wakes the reader, as if the topic had grown.
+    pub(crate) fn wake(&self) {
+        self.waker.wake();
+    }
 }
 
 impl Fan {
-    pub(crate) fn new(reactor: Reactor) -> Self {
-        Self { reactor, topics: Rc::default() }
-    }
-
-    /// Has the reactor wake this connection whenever the topic has grown.
-    pub(crate) fn subscribe(&self, topic: &Arc<Topic>, token: Token) -> Subscription {
+    /// Has this connection woken whenever the topic has grown.
+    pub(crate) fn subscribe(&self, topic: &Arc<Topic>, waker: Waker) -> Subscription {
         let mut topics = self.topics.borrow_mut();
         let readers = topics.get(topic.name()).and_then(Weak::upgrade).unwrap_or_else(|| {
             let readers = self.start(topic);
@@ -53,28 +55,28 @@ impl Fan {
             topics.insert(topic.name().clone(), Rc::downgrade(&readers));
             readers
         });
-        readers.tokens.borrow_mut().insert(token);
-        Subscription { readers, token }
+        readers.wakers.borrow_mut().insert(waker.clone());
+        Subscription { readers, waker }
     }
 
     fn start(&self, topic: &Arc<Topic>) -> Rc<Readers> {
-        let (reactor, mut head) = (self.reactor.clone(), topic.head());
+        let mut head = topic.head();
         Rc::new_cyclic(|readers: &Weak<Readers>| {
             let readers = Weak::clone(readers);
             let task = tokio::task::spawn_local(async move {
                 loop {
                     head.grown().await;
                     let Some(readers) = readers.upgrade() else { return };
-                    readers.tokens.borrow().iter().for_each(|token| reactor.wake(*token));
+                    readers.wakers.borrow().iter().for_each(Waker::wake);
                 }
             });
-            Readers { tokens: RefCell::default(), task: task.abort_handle() }
+            Readers { wakers: RefCell::default(), task: task.abort_handle() }
         })
     }
 }
 
 impl Drop for Subscription {
     fn drop(&mut self) {
-        self.readers.tokens.borrow_mut().remove(&self.token);
+        self.readers.wakers.borrow_mut().remove(&self.waker);
     }
 }

@@ -8,10 +8,10 @@ use crate::{Kind, Problem};
 
 /// Whether the request asks for a WebSocket.
 pub(crate) fn is_asked<B>(request: &Request<B>) -> bool {
-    let upgrade = request.headers().get(header::UPGRADE);
-    upgrade.is_some_and(|value| {
-        value.as_bytes().to_ascii_lowercase().windows(9).any(|part| part == b"websocket")
-    })
+    let fields = request.headers().get_all(header::UPGRADE);
+    let mut protocols =
+        fields.iter().flat_map(|value| value.as_bytes().split(|&byte| byte == b','));
+    protocols.any(|protocol| protocol.trim_ascii().eq_ignore_ascii_case(b"websocket"))
 }
 
 /// Accepts the request's handshake, or says which requirement does not hold.

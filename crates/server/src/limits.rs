@@ -12,6 +12,11 @@ pub struct Limits {
     /// Most connections at once, all threads together. Default 10,000. One more is answered
     /// with 503 and closed.
     pub connections_max: usize,
+    /// How long a TLS handshake may take. Default 10 s. The connection is closed.
+    pub tls_handshake_timeout: Duration,
+    /// HTTP/2: most requests and WebSockets at once on one connection. Default 100, the least that
+    /// RFC 9113 section 6.5.2 advises. One more is refused, for the client to try again.
+    pub http2_streams_max: u32,
     /// How long a request's header may take, and how long a connection may wait between requests.
     /// Default 30 s. The connection is closed.
     pub header_timeout: Duration,
@@ -19,6 +24,8 @@ pub struct Limits {
     pub header_bytes_max: usize,
     /// Most header fields of a request. Default 100. Answered with 431.
     pub header_fields_max: usize,
+    /// How long the body of a request may take. Default 30 s. Answered with 408.
+    pub body_timeout: Duration,
     /// How long a reply may be stuck because the client does not read. Default 30 s. The
     /// connection is closed.
     pub write_timeout: Duration,
@@ -26,6 +33,9 @@ pub struct Limits {
     pub wait_max: Duration,
     /// Largest page of a poll; `limit` may ask for less. Default 1,000 events and 1 MiB of data.
     pub page: PageLimit,
+    /// Most bytes of data that a stream (SSE, WebSocket) reads from the log at once, and so holds for
+    /// a client that does not read. Default 64 KiB.
+    pub stream_bytes_max: u64,
     /// A comment is sent on an SSE stream that was quiet for this long. Default 15 s.
     pub sse_heartbeat: Duration,
     /// WebSocket: limits on frames and messages, pings and time-outs. Default: 64 KiB a message,
@@ -47,12 +57,16 @@ impl Default for Limits {
         };
         Self {
             connections_max: 10_000,
+            tls_handshake_timeout: Duration::from_secs(10),
+            http2_streams_max: 100,
             header_timeout: Duration::from_secs(30),
             header_bytes_max: 16 << 10,
             header_fields_max: 100,
+            body_timeout: Duration::from_secs(30),
             write_timeout: Duration::from_secs(30),
             wait_max: Duration::from_secs(120),
             page: PageLimit::default(),
+            stream_bytes_max: 64 << 10,
             sse_heartbeat: Duration::from_secs(15),
             websocket: Arc::new(websocket),
             echo: Arc::default(),

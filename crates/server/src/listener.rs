@@ -12,7 +12,8 @@ use tokio::sync::{Semaphore, watch};
 
 use crate::accept::{self, Listeners};
 use crate::routes::{Site, Stop};
-use crate::{AllowedOrigin, Limits};
+use crate::tls::Watch;
+use crate::{AllowedOrigin, Limits, Tls};
 
 /// Connections that the kernel holds for us while we are busy.
 const BACKLOG: i32 = 1024;
@@ -31,6 +32,8 @@ pub struct Options {
     pub limits: Limits,
     /// Origins other than its own whose pages may read from it.
     pub allowed_origins: Vec<AllowedOrigin>,
+    /// What to speak TLS with; `None` for plain HTTP.
+    pub tls: Option<Tls>,
 }
 
 impl Options {
@@ -38,7 +41,7 @@ impl Options {
     #[must_use]
     pub fn new(listen: SocketAddr) -> Self {
         let (tcp_echo, threads, limits) = (None, None, Limits::default());
-        Self { listen, tcp_echo, threads, limits, allowed_origins: Vec::new() }
+        Self { listen, tcp_echo, threads, limits, allowed_origins: Vec::new(), tls: None }
     }
 }
 
@@ -59,6 +62,7 @@ pub struct Running {
     threads: Vec<JoinHandle<()>>,
     local_addr: SocketAddr,
     tcp_echo_addr: Option<SocketAddr>,
+    _watch: Watch,
 }
 
 impl Server {
@@ -80,7 +84,8 @@ impl Server {
             Ok(Listeners { site, tcp_echo })
         });
         let listeners = listeners.collect::<io::Result<_>>()?;
-        let site = Site { hub, limits: options.limits, allowed_origins: options.allowed_origins };
+        let Options { limits, allowed_origins, tls, .. } = options;
+        let site = Site { hub, limits, allowed_origins, tls };
         Ok(Self { listeners, local_addr, tcp_echo_addr, site: Arc::new(site) })
     }
 
@@ -91,6 +96,7 @@ impl Server {
     pub fn start(self) -> io::Result<Running> {
         let (stop, stopped) = watch::channel(false);
         let permits = Arc::new(Semaphore::new(self.site.limits.connections_max));
+        let watch = Watch::start(self.site.tls.as_ref())?;
         let mut threads = Vec::new();
         for (index, listeners) in self.listeners.into_iter().enumerate() {
             let (site, permits, stop) =
@@ -99,7 +105,7 @@ impl Server {
             threads.push(thread::Builder::new().name(format!("server-{index}")).spawn(serve)?);
         }
         let (local_addr, tcp_echo_addr) = (self.local_addr, self.tcp_echo_addr);
-        Ok(Running { stop, threads, local_addr, tcp_echo_addr })
+        Ok(Running { stop, threads, local_addr, tcp_echo_addr, _watch: watch })
     }
 }
 

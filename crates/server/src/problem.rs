@@ -24,10 +24,16 @@ pub enum Kind {
     OriginRefused,
     /// The WebSocket handshake does not hold what RFC 6455 asks for.
     BadHandshake,
+    /// Plain HTTP where TLS is spoken.
+    TlsRequired,
     /// A request's body is larger than allowed.
     BodyTooBig,
     /// A request's body could not be read.
     BadBody,
+    /// A request's body took too long.
+    BodyTimeout,
+    /// The server stops.
+    Stopping,
     /// The server has as many connections as it may.
     TooManyConnections,
     /// Something in the server that should not be.
@@ -36,7 +42,7 @@ pub enum Kind {
 
 impl Kind {
     /// All kinds.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 15] = [
         Self::UnknownPath,
         Self::UnknownTopic,
         Self::MethodNotAllowed,
@@ -45,8 +51,11 @@ impl Kind {
         Self::NotAcceptable,
         Self::OriginRefused,
         Self::BadHandshake,
+        Self::TlsRequired,
         Self::BodyTooBig,
         Self::BadBody,
+        Self::BodyTimeout,
+        Self::Stopping,
         Self::TooManyConnections,
         Self::Internal,
     ];
@@ -104,6 +113,12 @@ impl Kind {
                 "Not a WebSocket handshake",
                 "The detail names the requirement of RFC 6455 section 4.2.1 that does not hold.",
             ),
+            Self::TlsRequired => (
+                "tls-required",
+                StatusCode::BAD_REQUEST,
+                "This port speaks TLS",
+                "Use https:// instead of http://, or wss:// instead of ws://.",
+            ),
             Self::BodyTooBig => (
                 "body-too-big",
                 StatusCode::PAYLOAD_TOO_LARGE,
@@ -115,6 +130,18 @@ impl Kind {
                 StatusCode::BAD_REQUEST,
                 "The body could not be read",
                 "The detail says what is wrong with it: cut short, or wrongly framed.",
+            ),
+            Self::BodyTimeout => (
+                "body-timeout",
+                StatusCode::REQUEST_TIMEOUT,
+                "The body took too long",
+                "The detail names the limit.",
+            ),
+            Self::Stopping => (
+                "stopping",
+                StatusCode::SERVICE_UNAVAILABLE,
+                "The server stops",
+                "Try again once it is back.",
             ),
             Self::TooManyConnections => (
                 "too-many-connections",
@@ -174,6 +201,13 @@ impl Problem {
         self
     }
 
+    /// That there is no room for one more connection.
+    pub(crate) fn too_many_connections() -> Self {
+        let detail = "the server has as many connections as it may";
+        Self::new(Kind::TooManyConnections, detail)
+            .field("retry-after", HeaderValue::from_static("1"))
+    }
+
     /// Its body, as JSON.
     #[must_use]
     pub fn to_json(&self) -> String {
@@ -186,6 +220,21 @@ impl Problem {
         };
         // Strings and a number always have a JSON form.
         serde_json::to_string(&members).unwrap_or_default()
+    }
+
+    /// The reply that tells it and ends the connection, for where there is no HTTP server yet.
+    pub(crate) fn to_http1(&self) -> String {
+        let fields = self
+            .fields
+            .iter()
+            .filter_map(|(name, value)| Some(format!("{name}: {}\r\n", value.to_str().ok()?)));
+        let (status, fields, body) =
+            (self.status, fields.collect::<String>(), self.to_json() + "\n");
+        format!(
+            "HTTP/1.1 {status}\r\ncontent-type: application/problem+json\r\n\
+             content-length: {}\r\n{fields}connection: close\r\n\r\n{body}",
+            body.len()
+        )
     }
 
     /// The reply that tells it.

@@ -110,6 +110,8 @@ fn parse_limit(value: &str, max: usize) -> Result<usize, Problem> {
 }
 
 /// `Prefer: wait=N` (RFC 7240): the first `wait` counts, other preferences are not ours to judge.
+/// Section 2 would have us ignore a wait that we cannot honour; then a client that asked for an
+/// hour would poll in a loop without knowing why, so it is told instead.
 fn preferred_wait(headers: &HeaderMap, max: Duration) -> Result<Option<Wait>, Problem> {
     for field in headers.get_all("prefer") {
         let field = field.to_str().map_err(|_| bad("Prefer", "is not ASCII"))?;
@@ -144,7 +146,7 @@ pub(crate) fn form(headers: &HeaderMap) -> Result<Form, Problem> {
     let accept = fields.join(",");
     // A stream is only given to a client that names it: `*/*` is what curl sends unasked.
     let json = weight(&accept, "application/json", &["application/*", "*/*"]);
-    let stream = weight(&accept, "text/event-stream", &[]);
+    let stream = weight(&accept, "text/event-stream", &["text/*"]);
     match () {
         () if stream > json => Ok(Form::EventStream),
         () if json > 0.0 => Ok(Form::Json),
@@ -165,7 +167,7 @@ fn weight(accept: &str, media_type: &str, wildcards: &[&str]) -> f32 {
         ranges().find(|(range, _)| range.trim().eq_ignore_ascii_case(wanted)).map(
             |(_, parameters)| {
                 let q = parameters.split(';').filter_map(|p| p.trim().strip_prefix("q=")).next();
-                q.and_then(|q| q.parse().ok()).unwrap_or(1.0)
+                q.and_then(|q| q.parse().ok()).filter(|q| (0.0..=1.0).contains(q)).unwrap_or(1.0)
             },
         )
     };
@@ -274,6 +276,9 @@ mod tests {
             ("application/json, text/event-stream;q=0.5", Some(Form::Json)),
             ("text/html,application/xhtml+xml,*/*;q=0.8", Some(Form::Json)),
             ("application/*", Some(Form::Json)),
+            ("text/*", Some(Form::EventStream)),
+            ("text/*;q=0.5, application/json", Some(Form::Json)),
+            ("application/json;q=nan", Some(Form::Json)),
             ("image/png", None),
             ("application/json;q=0", None),
         ] {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use anemone_hub::{After, Hub, Topic, TopicName};
+use anemone_hub::{After, Hub, PageLimit, Topic, TopicName};
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
 use hyper::body::Incoming;
 use serde_json::json;
@@ -13,7 +13,7 @@ use crate::origin::{self, AllowedOrigin, Verdict};
 use crate::query::{Form, Query, form};
 use crate::reading::{Reader, now};
 use crate::transport::{echo, long_poll, poll, sse, websocket};
-use crate::{Kind, Limits, Problem, assets, handshake};
+use crate::{Kind, Limits, Problem, Tls, assets, handshake};
 
 /// What every request can see.
 #[derive(Debug)]
@@ -21,6 +21,7 @@ pub(crate) struct Site {
     pub(crate) hub: Hub,
     pub(crate) limits: Limits,
     pub(crate) allowed_origins: Vec<AllowedOrigin>,
+    pub(crate) tls: Option<Tls>,
 }
 
 /// Tells that the server stops.
@@ -46,12 +47,19 @@ pub(crate) struct Read {
     pub(crate) path: String,
     topic: Arc<Topic>,
     query: Query,
+    stream_bytes_max: u64,
 }
 
 impl Read {
-    /// A reader that begins where the request says, or else `default`.
+    /// A reader of one page that begins where the request says, or else `default`.
     pub(crate) fn open(&self, default: After) -> Result<Reader, Problem> {
         Reader::open(Arc::clone(&self.topic), self.query.after.unwrap_or(default), self.query.page)
+    }
+
+    /// A reader that stays: from where the request says, or else from now on.
+    pub(crate) fn open_stream(&self) -> Result<Reader, Problem> {
+        let limit = PageLimit { bytes_max: self.stream_bytes_max, ..self.query.page };
+        Reader::open(Arc::clone(&self.topic), self.query.after.unwrap_or(After::Latest), limit)
     }
 }
 
@@ -96,7 +104,7 @@ async fn route(site: &Site, request: Request<Incoming>, stop: Stop) -> Result<Re
         return read_topic(site, &request, name, stop).await;
     }
     if path == "/echo" {
-        return echo::answer(request, &site.limits).await;
+        return echo::answer(request, &site.limits, stop).await;
     }
     let headers = request.headers();
     let response = match path {
@@ -130,7 +138,12 @@ async fn read_topic<B>(
     let limits = &site.limits;
     let query = Query::parse(request.uri().query(), request.headers(), limits)?;
     let wait = query.wait;
-    let read = Read { path: request.uri().path().to_owned(), topic, query };
+    let read = Read {
+        path: request.uri().path().to_owned(),
+        topic,
+        query,
+        stream_bytes_max: limits.stream_bytes_max,
+    };
     if handshake::is_asked(request) {
         let (response, handover) = websocket::answer(request, read)?;
         return Ok(Reply { response, handover: Some(Handover::Events(handover)) });

@@ -190,10 +190,8 @@ fn post_gives_the_body_back_and_get_asks_for_an_upgrade() {
         common::Reply::read(&mut std::io::BufReader::new(stream), "POST")
     };
     let reply = post("hello");
-    assert_eq!(
-        (reply.status, &*reply.body, reply.field("content-type")),
-        (200, "hello", Some("text/plain"))
-    );
+    let octets = Some("application/octet-stream");
+    assert_eq!((reply.status, &*reply.body, reply.field("content-type")), (200, "hello", octets));
     assert_eq!(post(&"x".repeat(1000)).status, 200);
     post(&"x".repeat(1001)).problem(413, "body-too-big");
     fixture.get("/echo", &[]).problem(426, "bad-handshake");
@@ -232,4 +230,31 @@ fn hundreds_of_connections_are_served_by_one_thread() {
         socket.send(Message::Text("after others left"));
         assert_eq!(socket.next(), "after others left");
     }
+}
+
+#[test]
+fn a_body_that_never_ends_is_given_up_and_does_not_hold_up_a_stop() {
+    let mut fixture = start(|options| options.limits.body_timeout = Duration::from_millis(50));
+    let stall = |fixture: &Fixture, body: &str| {
+        let mut stream = fixture.connect();
+        let request = format!(
+            "POST /echo HTTP/1.1\r\nHost: {}\r\nContent-Length: 10\r\n\r\n{body}",
+            fixture.address
+        );
+        stream.write_all(request.as_bytes()).unwrap();
+        std::io::BufReader::new(stream)
+    };
+    for body in ["", "123456789"] {
+        common::Reply::read(&mut stall(&fixture, body), "POST").problem(408, "body-timeout");
+    }
+    let mut reader = {
+        let patient = start(|_| {});
+        let reader = stall(&patient, "");
+        // Another request on the one thread is answered, so this one has been read.
+        assert_eq!(patient.get("/clock", &[]).status, 200);
+        drop(patient);
+        reader
+    };
+    common::Reply::read(&mut reader, "POST").problem(503, "stopping");
+    fixture.stop();
 }

@@ -3,28 +3,85 @@
 pub(crate) mod serve;
 pub(crate) mod windsonic;
 
-use tokio::signal::unix::{SignalKind, signal};
+use std::future::poll_fn;
+use std::io;
+use std::task::Poll;
 
-/// Waits for Ctrl-C or a polite request to end.
-async fn asked_to_end() -> anyhow::Result<()> {
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let mut terminate = signal(SignalKind::terminate())?;
-    tokio::select! {
-        _ = interrupt.recv() => {}
-        _ = terminate.recv() => {}
+use tokio::runtime::Runtime;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+/// Requests to end. They are heard from when this is made, so that is done before anybody is told
+/// that this process is there.
+struct EndSignals(Vec<(SignalKind, Signal)>);
+
+impl EndSignals {
+    /// Hears Ctrl-C and a polite request to end.
+    fn listen(runtime: &Runtime) -> io::Result<Self> {
+        let mut signals = Self(Vec::new());
+        signals.add(runtime, SignalKind::interrupt())?;
+        signals.add(runtime, SignalKind::terminate())?;
+        Ok(signals)
     }
-    Ok(())
+
+    /// Hears the end of the terminal this was started from, too, unless it was to be ignored, as
+    /// by `nohup`.
+    fn and_hangup(mut self, runtime: &Runtime) -> io::Result<Self> {
+        let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+        if !is_ignored(SignalKind::hangup(), &status) {
+            self.add(runtime, SignalKind::hangup())?;
+        }
+        Ok(self)
+    }
+
+    fn add(&mut self, runtime: &Runtime, kind: SignalKind) -> io::Result<()> {
+        let _entered = runtime.enter();
+        self.0.push((kind, signal(kind)?));
+        Ok(())
+    }
+
+    /// Waits for the next one. Cancel safe.
+    async fn next(&mut self) -> SignalKind {
+        poll_fn(|context| {
+            let mut came = |signal: &mut Signal| signal.poll_recv(context).is_ready();
+            match self.0.iter_mut().find_map(|(kind, signal)| came(signal).then_some(*kind)) {
+                Some(kind) => Poll::Ready(kind),
+                None => Poll::Pending,
+            }
+        })
+        .await
+    }
+}
+
+/// Reads a process's `status` of Linux (proc_pid_status(5)); where there is none, nothing is ignored.
+fn is_ignored(kind: SignalKind, status: &str) -> bool {
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+    mask >> (kind.as_raw_value() - 1) & 1 == 1
 }
 
 /// A runtime for sources, on this thread.
-fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
+fn runtime() -> anyhow::Result<Runtime> {
     Ok(tokio::runtime::Builder::new_current_thread().enable_all().build()?)
 }
 
 /// Prints a line that a program may wait for; nothing else goes to standard output.
-fn announce(line: &str) -> std::io::Result<()> {
+fn announce(line: &str) -> io::Result<()> {
     use std::io::Write as _;
-    let mut out = std::io::stdout().lock();
+    let mut out = io::stdout().lock();
     writeln!(out, "{line}")?;
     out.flush()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_nohup_has_ignored_is_told_from_the_rest() {
+        let status =
+            "SigBlk:\t0000000000000003\nSigIgn:\t0000000000001001\nSigCgt:\t0000000000000002\n";
+        assert!(is_ignored(SignalKind::hangup(), status));
+        assert!(!is_ignored(SignalKind::interrupt(), status));
+        assert!(!is_ignored(SignalKind::hangup(), ""));
+    }
 }

@@ -3,7 +3,7 @@
 use anemone_sources::windsonic::emulate::{Emulator, Options, Settings};
 use anyhow::Context;
 
-use super::{announce, asked_to_end, runtime};
+use super::{EndSignals, announce, runtime};
 use crate::args;
 
 pub(crate) fn run(args: args::Windsonic) -> anyhow::Result<()> {
@@ -20,15 +20,18 @@ pub(crate) fn run(args: args::Windsonic) -> anyhow::Result<()> {
         noise: args.noise,
         link: args.link,
     };
+    let runtime = runtime()?;
+    // A terminal that is closed must not leave the link behind.
+    let mut signals = EndSignals::listen(&runtime)?.and_hangup(&runtime)?;
     let emulator = Emulator::open(options).context("cannot emulate an instrument")?;
     announce(&emulator.path().display().to_string())?;
     if let Some(link) = emulator.link() {
         tracing::info!("also at {}", link.display());
     }
-    runtime()?.block_on(async {
+    runtime.block_on(async {
         tokio::select! {
             ended = emulator.run() => match ended.context("the pseudo-terminal failed")? {},
-            asked = asked_to_end() => asked,
+            _ = signals.next() => Ok(()),
         }
     })
 }

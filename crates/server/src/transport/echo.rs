@@ -1,27 +1,42 @@
 //! `/echo`: what is sent comes back. By `POST` a body, by WebSocket each message.
 
-use anemone_ws::proto::{Message, Sender};
+use anemone_ws::proto::{Message, Piece, Sender};
 use anemone_ws::reactor::Handler;
 use http::{HeaderValue, Method, Request, Response, header};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::body::Incoming;
 use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::timeout;
 
 use crate::body::full;
 use crate::handshake;
-use crate::routes::{Handover, Reply};
+use crate::routes::{Handover, Reply, Stop};
 use crate::{Kind, Limits, Problem};
 
 /// Answers a `POST` with its body, and a handshake with a connection.
-pub(crate) async fn answer(request: Request<Incoming>, limits: &Limits) -> Result<Reply, Problem> {
+pub(crate) async fn answer(
+    request: Request<Incoming>,
+    limits: &Limits,
+    mut stop: Stop,
+) -> Result<Reply, Problem> {
     if *request.method() != Method::POST {
         let accepted = handshake::accept(&request, &[])?;
         let handover = Some(Handover::Echo);
         return Ok(Reply { response: handshake::switching_protocols(accepted), handover });
     }
-    let content_type = request.headers().get(header::CONTENT_TYPE).cloned();
+    // The whole body first: most clients do not read before they have sent everything.
     let limit = usize::try_from(limits.echo.message_bytes_max).unwrap_or(usize::MAX);
-    let body = Limited::new(request.into_body(), limit).collect().await.map_err(|error| {
+    let body = tokio::select! {
+        body = timeout(limits.body_timeout, Limited::new(request.into_body(), limit).collect()) => body,
+        () = stop.stopped() => return Err(Problem::new(Kind::Stopping, "the server stops")),
+    };
+    let late = |_| {
+        Problem::new(
+            Kind::BodyTimeout,
+            format!("the body took longer than {:?}", limits.body_timeout),
+        )
+    };
+    let body = body.map_err(late)?.map_err(|error| {
         if error.is::<LengthLimitError>() {
             Problem::new(Kind::BodyTooBig, format!("the body is larger than {limit} bytes"))
         } else {
@@ -29,8 +44,10 @@ pub(crate) async fn answer(request: Request<Incoming>, limits: &Limits) -> Resul
         }
     })?;
     let mut response = Response::new(full(body.to_bytes()));
-    let octets = HeaderValue::from_static("application/octet-stream");
-    response.headers_mut().insert(header::CONTENT_TYPE, content_type.unwrap_or(octets));
+    let headers = response.headers_mut();
+    // Never the sender's own type: a page must not be made to show what somebody else had it send.
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/octet-stream"));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     Ok(response.into())
 }
 
@@ -47,6 +64,16 @@ impl Echo {
 }
 
 impl Handler for Echo {
+    /// What came of a large message goes back while the rest is still coming.
+    fn takes_pieces(&self) -> bool {
+        true
+    }
+
+    fn piece(&mut self, piece: Piece<'_>, sender: &mut Sender) {
+        // Refused once closing: then there is nobody to send it back to.
+        let _ = sender.send_fragment(piece.kind, piece.bytes, piece.is_last);
+    }
+
     fn message(&mut self, message: Message<'_>, sender: &mut Sender) {
         // Refused once closing: then there is nobody to send it back to.
         let _ = sender.send(message);

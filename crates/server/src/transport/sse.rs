@@ -7,7 +7,7 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use anemone_hub::{After, Page};
+use anemone_hub::Page;
 use bytes::Bytes;
 use futures_util::stream;
 use http::{HeaderValue, Response, header};
@@ -27,7 +27,7 @@ pub(crate) fn answer(
     heartbeat: Duration,
     stop: Stop,
 ) -> Result<Response<Body>, Problem> {
-    let reader = read.open(After::Latest)?;
+    let reader = read.open_stream()?;
     let opening = format!("retry: {RETRY_MS}\nid: {}\n\n", reader.position());
     let state = Stream { reader, heartbeat, stop, opening: Some(opening) };
     let pieces = stream::unfold(state, |mut state| async move {

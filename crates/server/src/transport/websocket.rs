@@ -3,10 +3,10 @@
 //! With the subprotocol `anemone.events` each message is `{"position":P,"time":…,"data":…}`, the first one
 //! `{"position":P}`, where reading begins. On both, a gap is `{"gap":{…}}` before the events after it.
 
-use anemone_hub::{After, Page};
+use anemone_hub::Page;
 use anemone_ws::Error;
 use anemone_ws::proto::{CloseCode, CloseFrame, Message, MisuseError, Sender};
-use anemone_ws::reactor::{Handler, Reactor, Token};
+use anemone_ws::reactor::{Handler, Waker};
 use http::{Request, Response};
 use tokio::sync::OwnedSemaphorePermit;
 
@@ -34,7 +34,7 @@ pub(crate) fn answer<B>(
 ) -> Result<(Response<Body>, Handover), Problem> {
     let accepted = handshake::accept(request, &[EVENTS])?;
     let with_positions = accepted.subprotocol.is_some();
-    let reader = read.open(After::Latest)?;
+    let reader = read.open_stream()?;
     Ok((handshake::switching_protocols(accepted), Handover { reader, with_positions }))
 }
 
@@ -44,16 +44,14 @@ pub(crate) struct Events {
     reader: Reader,
     with_positions: bool,
     fan: Fan,
-    reactor: Reactor,
-    place: Option<(Token, Subscription)>,
+    place: Option<Subscription>,
     _permit: OwnedSemaphorePermit,
 }
 
 impl Events {
     pub(crate) fn new(handover: Handover, local: &Local, permit: OwnedSemaphorePermit) -> Self {
         let Handover { reader, with_positions } = handover;
-        let (fan, reactor) = (local.fan.clone(), local.reactor.clone());
-        Self { reader, with_positions, fan, reactor, place: None, _permit: permit }
+        Self { reader, with_positions, fan: local.fan.clone(), place: None, _permit: permit }
     }
 
     /// Queues the next page. What was read waits in the socket's output, and while it does nothing
@@ -68,17 +66,17 @@ impl Events {
         };
         send(sender, &page, self.with_positions)?;
         if self.reader.is_cut(&page)
-            && let Some((token, _)) = &self.place
+            && let Some(place) = &self.place
         {
-            self.reactor.wake(*token);
+            place.wake();
         }
         Ok(())
     }
 }
 
 impl Handler for Events {
-    fn open(&mut self, token: Token, sender: &mut Sender) {
-        self.place = Some((token, self.fan.subscribe(self.reader.topic(), token)));
+    fn open(&mut self, waker: Waker, sender: &mut Sender) {
+        self.place = Some(self.fan.subscribe(self.reader.topic(), waker));
         if self.with_positions {
             let opening = format!(r#"{{"position":"{}"}}"#, self.reader.position());
             // Nothing was sent before, so nothing can refuse this.

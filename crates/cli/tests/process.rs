@@ -1,0 +1,135 @@
+//! The binary as its user and its supervisor see it: signals, exit statuses, a device that dies.
+#![cfg(unix)]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "the helpers of tests are tests too")]
+
+mod support;
+
+use std::collections::VecDeque;
+use std::io::Read;
+use std::net::SocketAddr;
+use std::os::unix::process::ExitStatusExt;
+
+use rustix::process::Signal;
+use support::{Directory, Process, get, request, serve};
+
+#[test]
+fn a_request_to_end_is_heard_as_soon_as_the_address_is_known() {
+    for signal in [Signal::TERM, Signal::INT] {
+        let (server, _) = serve(&["--threads", "1"]);
+        server.signal(signal);
+        assert_eq!(server.wait().code(), Some(0), "{signal:?}");
+    }
+}
+
+#[test]
+fn a_second_request_to_end_is_not_kept_waiting_by_a_connection_that_does_not_close() {
+    for (second, status) in [(Signal::TERM, 143), (Signal::INT, 130)] {
+        let (server, address) = serve(&["--threads", "1"]);
+        let head = "GET /topics/host HTTP/1.1\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\
+                    Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==";
+        let mut client = request(address, head);
+        read_until(&mut client, b"\r\n\r\n");
+        server.signal(Signal::TERM);
+        // The close frame (1001): it is stopping, and waits for an answer that does not come.
+        read_until(&mut client, &1001_u16.to_be_bytes());
+        server.signal(second);
+        // After a stop of its own accord it would be 0.
+        assert_eq!(server.wait().code(), Some(status));
+    }
+}
+
+fn read_until(stream: &mut impl Read, end: &[u8]) {
+    let mut seen = Vec::new();
+    while !seen.ends_with(end) {
+        let mut byte = [0];
+        stream.read_exact(&mut byte).unwrap();
+        seen.extend(byte);
+    }
+}
+
+#[test]
+fn an_emulator_takes_its_link_with_it_when_asked_to_end_or_hung_up_on() {
+    let directory = Directory::new("link");
+    let link = directory.path().join("wind");
+    let mut signals = vec![Signal::TERM, Signal::INT];
+    if !hangups_are_ignored() {
+        signals.push(Signal::HUP);
+    }
+    for signal in signals {
+        let mut emulator = emulator(link.to_str().unwrap());
+        assert!(link.is_symlink());
+        emulator.signal(signal);
+        assert_eq!(emulator.line(), "");
+        assert_eq!(emulator.wait().code(), Some(0), "{signal:?}");
+        assert!(!link.is_symlink(), "{signal:?}");
+    }
+}
+
+#[test]
+fn an_emulator_that_is_killed_is_lost_and_live_again_after_its_restart() {
+    let directory = Directory::new("killed");
+    let link = directory.path().join("wind");
+    let link = link.to_str().unwrap();
+    let first = emulator(link);
+    let (_server, address) = serve(&["--threads", "1", "--serial", link]);
+    let mut states = States::of(address);
+    states.wait_for("live");
+
+    first.signal(Signal::KILL);
+    assert_eq!(first.wait().signal(), Some(Signal::KILL.as_raw()));
+    states.wait_for("lost");
+
+    let _second = emulator(link);
+    states.wait_for("live");
+}
+
+/// Whether this test, and so what it starts, runs under `nohup`.
+fn hangups_are_ignored() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    mask.is_some_and(|mask| u64::from_str_radix(mask.trim(), 16).unwrap() & 1 == 1)
+}
+
+/// An instrument with this link, which is there.
+fn emulator(link: &str) -> Process {
+    let mut emulator = Process::start(&["windsonic", "--rate", "4", "--link", link]);
+    assert!(emulator.line().starts_with("/dev/"));
+    emulator
+}
+
+/// The states of the wind sensor, one after the other, by long poll.
+struct States {
+    address: SocketAddr,
+    position: String,
+    unseen: VecDeque<String>,
+}
+
+impl States {
+    fn of(address: SocketAddr) -> Self {
+        Self { address, position: "earliest".to_owned(), unseen: VecDeque::new() }
+    }
+
+    fn wait_for(&mut self, state: &str) {
+        while self.next() != state {}
+    }
+
+    fn next(&mut self) -> String {
+        loop {
+            if let Some(state) = self.unseen.pop_front() {
+                return state;
+            }
+            let path = format!("/topics/wind.status?after={}&wait=30", self.position);
+            let page = get(self.address, &path);
+            self.unseen = values(&page, "state").into();
+            assert!(!self.unseen.is_empty(), "no change for 30 s: {page}");
+            self.position = values(&page, "next").remove(0);
+        }
+    }
+}
+
+/// The texts of this name in JSON.
+fn values(json: &str, name: &str) -> Vec<String> {
+    let before = format!("\"{name}\":\"");
+    let texts = json.split(&before).skip(1).filter_map(|rest| rest.split('"').next());
+    texts.map(str::to_owned).collect()
+}

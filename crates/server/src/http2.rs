@@ -1,0 +1,251 @@
+//! HTTP/2: the connection, and what it says its own way.
+//!
+//! What is behind this knows only the way of HTTP/1.1. So a request's authority becomes its `Host`, a
+//! WebSocket handshake of RFC 8441 (`:method CONNECT`, `:protocol websocket`) one of RFC 6455, and its
+//! 101 the 200 that HTTP/2 has for it.
+
+use std::cell::Cell;
+use std::convert::Infallible;
+use std::pin::pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode, header};
+use hyper::body::Incoming;
+use hyper::ext::Protocol;
+use hyper::rt::Executor;
+use hyper::server::conn::http2;
+use hyper::service::service_fn;
+use hyper::upgrade::OnUpgrade;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::task::{self, JoinHandle};
+use tokio::time::{MissedTickBehavior, interval, timeout};
+
+use crate::body::{self, Body};
+use crate::connection::{self, InTask, Local};
+use crate::routes::{self, Handover, Reply, Stop};
+use crate::write_deadline::WriteDeadline;
+use crate::{Kind, Problem};
+
+/// What a client may send on one stream before it is read; and on all streams of a connection, so
+/// that is the most a connection can make us hold.
+const STREAM_WINDOW_BYTES: u32 = 256 << 10;
+const CONNECTION_WINDOW_BYTES: u32 = 512 << 10;
+/// What waits to be written on one stream before no more is made.
+const SEND_BUFFER_BYTES: usize = 64 << 10;
+/// While streams are open a ping is sent this often, and must be answered this soon.
+const PING_INTERVAL: Duration = Duration::from_secs(20);
+const PING_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// The requests of one connection: how many there were, and a reference for each that is open.
+type Requests = Arc<AtomicU64>;
+
+/// Serves a connection until it ends, the WebSockets on it included.
+pub(crate) async fn serve<S: AsyncRead + AsyncWrite + Unpin + 'static>(
+    local: Rc<Local>,
+    stream: S,
+    mut stop: Stop,
+    _permit: OwnedSemaphorePermit,
+) {
+    let limits = local.site.limits.clone();
+    let requests = Requests::default();
+    let tasks = Tasks::default();
+    let service = {
+        let (local, tasks) = (Rc::clone(&local), tasks.clone());
+        let (stop, requests) = (stop.clone(), Arc::clone(&requests));
+        service_fn(move |request| {
+            requests.fetch_add(1, Ordering::Relaxed);
+            let (local, tasks) = (Rc::clone(&local), tasks.clone());
+            let (stop, open) = (stop.clone(), Arc::clone(&requests));
+            async move { Ok::<_, Infallible>(answer(local, tasks, request, stop, open).await) }
+        })
+    };
+    let served_by_service = Arc::strong_count(&requests);
+    let io = TokioIo::new(WriteDeadline::new(stream, limits.write_timeout));
+    let mut http = pin!(
+        http2::Builder::new(tasks)
+            .timer(TokioTimer::new())
+            .enable_connect_protocol()
+            .max_concurrent_streams(limits.http2_streams_max)
+            .max_header_list_size(u32::try_from(limits.header_bytes_max).unwrap_or(u32::MAX))
+            .initial_stream_window_size(STREAM_WINDOW_BYTES)
+            .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
+            .max_send_buf_size(SEND_BUFFER_BYTES)
+            .keep_alive_interval(PING_INTERVAL)
+            .keep_alive_timeout(PING_TIMEOUT)
+            .serve_connection(io, service)
+    );
+    // The first tick is now.
+    let mut ticks = interval(limits.header_timeout);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    ticks.tick().await;
+    let (mut seen, mut is_stopping) = (0, false);
+    let ended = loop {
+        tokio::select! {
+            ended = http.as_mut() => break ended,
+            () = stop.stopped(), if !is_stopping => {
+                is_stopping = true;
+                http.as_mut().graceful_shutdown();
+            }
+            _ = ticks.tick() => {
+                let begun = requests.load(Ordering::Relaxed);
+                let is_idle = begun == seen && Arc::strong_count(&requests) == served_by_service;
+                seen = begun;
+                if is_idle && is_stopping {
+                    return; // it was asked to end and has not
+                }
+                if is_idle {
+                    is_stopping = true;
+                    http.as_mut().graceful_shutdown();
+                }
+            }
+        }
+    };
+    if let Err(error) = ended {
+        tracing::debug!(%error, "HTTP/2 connection ended");
+    }
+}
+
+/// Runs what belongs to a connection on the thread of the connection.
+#[derive(Clone, Default)]
+struct Tasks {
+    /// Where the task goes that the task of this id starts next.
+    next: Rc<Cell<Option<(task::Id, Slot)>>>,
+}
+
+/// The task that writes what a WebSocket sends.
+type Slot = Rc<Cell<Option<JoinHandle<()>>>>;
+
+impl Tasks {
+    /// Where the task will be that writes to the stream of this request, once it has been answered:
+    /// its own task starts that one, right then.
+    fn writer(&self) -> Slot {
+        let slot = Slot::default();
+        self.next.set(task::try_id().map(|id| (id, Rc::clone(&slot))));
+        slot
+    }
+}
+
+impl<F: Future<Output = ()> + 'static> Executor<F> for Tasks {
+    fn execute(&self, future: F) {
+        let started = task::spawn_local(future);
+        match self.next.take() {
+            Some((id, slot)) if Some(id) == task::try_id() => slot.set(Some(started)),
+            next => self.next.set(next),
+        }
+    }
+}
+
+/// Answers a request. `open` stands for it until the reply is written, or the WebSocket is over.
+async fn answer(
+    local: Rc<Local>,
+    tasks: Tasks,
+    mut request: Request<Incoming>,
+    stop: Stop,
+    open: Requests,
+) -> Response<Body> {
+    let upgrade = match as_in_http1(&mut request) {
+        Ok(upgrade) => upgrade,
+        Err(problem) => return problem.into_response(),
+    };
+    let is_upgrade = upgrade.is_some();
+    let Reply { mut response, handover } = routes::answer(&local.site, request, stop.clone()).await;
+    if let (Some(upgrade), Some(handover)) = (upgrade, handover) {
+        let Ok(permit) = Arc::clone(&local.permits).try_acquire_owned() else {
+            return Problem::too_many_connections().into_response();
+        };
+        let writer = tasks.writer();
+        task::spawn_local(async move {
+            let write_timeout = local.site.limits.write_timeout;
+            run(local, upgrade, handover, stop, permit).await;
+            finish(writer, write_timeout).await;
+            drop(open);
+        });
+        return as_in_http2(response);
+    }
+    if is_upgrade && response.status().is_success() {
+        // A success would tell the client that it has its WebSocket (RFC 8441 section 5).
+        let detail = "there is no WebSocket at this path";
+        response = Problem::new(Kind::BadHandshake, detail).into_response();
+        return as_in_http2(response);
+    }
+    as_in_http2(response.map(|body| body::guarded(body, open)))
+}
+
+/// Serves the WebSocket on a stream, once the reply to its handshake is out.
+async fn run(
+    local: Rc<Local>,
+    upgrade: OnUpgrade,
+    handover: Handover,
+    stop: Stop,
+    permit: OwnedSemaphorePermit,
+) {
+    match upgrade.await {
+        Ok(stream) => {
+            tracing::debug!("WebSocket over HTTP/2");
+            let stream = InTask(TokioIo::new(stream));
+            connection::hand_over(&local, stream, Vec::new(), handover, stop, permit).await;
+        }
+        Err(error) => tracing::debug!(%error, "connection lost in its handshake"),
+    }
+}
+
+/// Waits until all is written. A client that does not read for too long has its stream reset.
+async fn finish(writer: Slot, write_timeout: Duration) {
+    if let Some(mut writer) = writer.take()
+        && timeout(write_timeout, &mut writer).await.is_err()
+    {
+        writer.abort();
+    }
+}
+
+/// Makes a request what it would have been in HTTP/1.1. With the stream of a WebSocket handshake.
+fn as_in_http1(request: &mut Request<Incoming>) -> Result<Option<OnUpgrade>, Problem> {
+    // It counts more than a Host field (RFC 9113 section 8.3.1).
+    let authority = request.uri().authority().map(|authority| authority.as_str().to_owned());
+    if let Some(Ok(host)) = authority.map(HeaderValue::try_from) {
+        request.headers_mut().insert(header::HOST, host);
+    }
+    if *request.method() != Method::CONNECT {
+        return Ok(None);
+    }
+    match request.extensions().get::<Protocol>() {
+        Some(protocol) if protocol.as_str() == "websocket" => {}
+        Some(_) => {
+            // RFC 9220 section 3.
+            let detail = "of the protocols that begin with CONNECT only websocket is spoken here";
+            let problem = Problem::new(Kind::BadHandshake, detail);
+            return Err(problem.status(StatusCode::NOT_IMPLEMENTED));
+        }
+        None => {
+            let problem = Problem::new(Kind::MethodNotAllowed, "this server is not a proxy");
+            return Err(problem.field("allow", HeaderValue::from_static("GET, HEAD")));
+        }
+    }
+    let upgrade = hyper::upgrade::on(&mut *request);
+    *request.method_mut() = Method::GET;
+    let fields = request.headers_mut();
+    fields.insert(header::UPGRADE, HeaderValue::from_static("websocket"));
+    fields.insert(header::CONNECTION, HeaderValue::from_static("Upgrade"));
+    // HTTP/2 does without it; any will do, for the answer to it is not sent (RFC 8441 section 5).
+    let key = HeaderValue::from_static("AAAAAAAAAAAAAAAAAAAAAA==");
+    fields.insert(header::SEC_WEBSOCKET_KEY, key);
+    Ok(Some(upgrade))
+}
+
+/// Makes a response one of HTTP/2, which has no fields about the connection (RFC 9113 section 8.2.2).
+fn as_in_http2(mut response: Response<Body>) -> Response<Body> {
+    const NOT_THERE: [HeaderName; 3] =
+        [header::CONNECTION, header::UPGRADE, header::SEC_WEBSOCKET_ACCEPT];
+    if response.status() == StatusCode::SWITCHING_PROTOCOLS {
+        *response.status_mut() = StatusCode::OK;
+    }
+    for name in NOT_THERE {
+        response.headers_mut().remove(name);
+    }
+    response
+}

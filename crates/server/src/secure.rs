@@ -1,0 +1,79 @@
+//! A connection that begins with TLS.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::timeout;
+use tokio_rustls::server::TlsStream;
+
+use crate::connection::{self, InTask, Local};
+use crate::routes::Stop;
+use crate::tls::{ALPN_HTTP2, Tls};
+use crate::{Kind, Problem, http2};
+
+/// How long, and for how many bytes, a client that is turned away may go on sending: closing with unread
+/// bytes would reset the connection, and it would never learn why.
+const LINGER: Duration = Duration::from_secs(2);
+const LINGER_BYTES_MAX: u64 = 64 << 10;
+
+/// Serves a connection until it ends: the TLS handshake, then the HTTP version that was agreed on.
+///
+/// Each part has an allocation of its own, which goes when the part is over.
+pub(crate) async fn serve(
+    local: Rc<Local>,
+    stream: TcpStream,
+    tls: Tls,
+    stop: Stop,
+    permit: OwnedSemaphorePermit,
+) {
+    let limit = local.site.limits.tls_handshake_timeout;
+    let stream = match Box::pin(timeout(limit, shake_hands(stream, &tls))).await {
+        Ok(Some(stream)) => stream,
+        Ok(None) => return,
+        Err(_) => {
+            tracing::debug!("a TLS handshake took longer than {limit:?}");
+            return;
+        }
+    };
+    if stream.get_ref().1.alpn_protocol() == Some(ALPN_HTTP2) {
+        return Box::pin(http2::serve(local, stream, stop, permit)).await;
+    }
+    let requests = Box::pin(connection::requests(&local, stream, stop.clone())).await;
+    if let Some((stream, first, handover)) = requests {
+        Box::pin(connection::hand_over(&local, InTask(stream), first, handover, stop, permit))
+            .await;
+    }
+}
+
+/// `None` when it failed; then the client has been told.
+async fn shake_hands(stream: TcpStream, tls: &Tls) -> Option<TlsStream<TcpStream>> {
+    let mut begin = [0];
+    // A client whose first byte is a letter speaks plain HTTP; every TLS handshake begins with 22.
+    if matches!(stream.peek(&mut begin).await, Ok(1)) && begin[0].is_ascii_uppercase() {
+        let detail = "this port speaks TLS; use https:// or wss://";
+        turn_away(stream, Problem::new(Kind::TlsRequired, detail).to_http1().as_bytes()).await;
+        return None;
+    }
+    match tls.acceptor().accept(stream).into_fallible().await {
+        Ok(stream) => Some(stream),
+        Err((error, stream)) => {
+            tracing::debug!(%error, "TLS handshake failed");
+            turn_away(stream, &[]).await;
+            None
+        }
+    }
+}
+
+/// Says the last word and ends the connection so that the client gets to read it.
+async fn turn_away(mut stream: TcpStream, last: &[u8]) {
+    let end = async {
+        stream.write_all(last).await?;
+        stream.shutdown().await?;
+        tokio::io::copy(&mut stream.take(LINGER_BYTES_MAX), &mut tokio::io::sink()).await
+    };
+    // The client may be gone already.
+    let _ = timeout(LINGER, end).await;
+}

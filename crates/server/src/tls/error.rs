@@ -1,0 +1,83 @@
+//! Why there is no certificate to speak TLS with.
+
+use std::io;
+use std::path::PathBuf;
+
+use tokio_rustls::rustls;
+use tokio_rustls::rustls::pki_types::pem;
+
+/// A certificate or key that cannot be used; names the file.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TlsError {
+    /// The file cannot be read.
+    #[error("cannot read {}", path.display())]
+    Unreadable {
+        /// Which file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The file is larger than any certificate.
+    #[error("{} is larger than {limit} bytes", path.display())]
+    TooBig {
+        /// Which file.
+        path: PathBuf,
+        /// The limit.
+        limit: u64,
+    },
+    /// The file is not PEM, or a block of it is damaged.
+    #[error("{} is not valid PEM", path.display())]
+    NotPem {
+        /// Which file.
+        path: PathBuf,
+        /// Why.
+        source: pem::Error,
+    },
+    /// The file has no certificate.
+    #[error("there is no certificate in {}: no block that begins -----BEGIN CERTIFICATE-----", path.display())]
+    NoCertificate {
+        /// Which file.
+        path: PathBuf,
+    },
+    /// The file has no private key.
+    #[error("there is no private key in {}: no block that begins -----BEGIN PRIVATE KEY-----", path.display())]
+    NoKey {
+        /// Which file.
+        path: PathBuf,
+    },
+    /// The certificate is damaged, or of a kind that cannot be used.
+    #[error("the first certificate in {} cannot be used", path.display())]
+    BadCertificate {
+        /// Which file.
+        path: PathBuf,
+        /// Why.
+        source: rustls::Error,
+    },
+    /// The private key is damaged, or of a kind that cannot be used.
+    #[error("the private key in {} cannot be used", path.display())]
+    BadKey {
+        /// Which file.
+        path: PathBuf,
+        /// Why.
+        source: rustls::Error,
+    },
+    /// The two do not belong together.
+    #[error(
+        "the private key in {} does not match the first certificate in {}",
+        key.display(),
+        certificate.display()
+    )]
+    KeyMismatch {
+        /// The file of the key.
+        key: PathBuf,
+        /// The file of the certificate.
+        certificate: PathBuf,
+    },
+    /// No certificate could be made.
+    #[error("cannot make a certificate")]
+    Generate(#[from] rcgen::Error),
+    /// TLS itself does not work here.
+    #[error("cannot set up TLS")]
+    Setup(#[from] rustls::Error),
+}

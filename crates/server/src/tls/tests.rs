@@ -1,0 +1,163 @@
+use std::fs;
+
+use tokio_rustls::rustls::pki_types::ServerName;
+use tokio_rustls::rustls::{ClientConfig, ClientConnection, RootCertStore, ServerConnection};
+
+use super::watch::Watcher;
+use super::*;
+
+/// Whether a client that trusts the certificate in use gets through to a server of this name.
+fn is_trusted_as(tls: &Tls, name: &str) -> bool {
+    let mut roots = RootCertStore::empty();
+    roots.add(tls.current.0.load().cert[0].clone()).unwrap();
+    let config = ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    let name = ServerName::try_from(name.to_owned()).unwrap();
+    let mut client = ClientConnection::new(Arc::new(config), name).unwrap();
+    let mut server = ServerConnection::new(Arc::clone(&tls.config)).unwrap();
+    while client.is_handshaking() || server.is_handshaking() {
+        let mut wire = Vec::new();
+        client.write_tls(&mut wire).unwrap();
+        server.read_tls(&mut &*wire).unwrap();
+        if server.process_new_packets().is_err() {
+            return false;
+        }
+        wire.clear();
+        server.write_tls(&mut wire).unwrap();
+        client.read_tls(&mut &*wire).unwrap();
+        if client.process_new_packets().is_err() {
+            return false;
+        }
+    }
+    true
+}
+
+#[test]
+fn the_development_certificate_is_for_this_machine_only() {
+    let tls = Tls::for_localhost().unwrap();
+    for name in ["localhost", "127.0.0.1", "::1"] {
+        assert!(is_trusted_as(&tls, name), "{name}");
+    }
+    for name in ["example.com", "127.0.0.2"] {
+        assert!(!is_trusted_as(&tls, name), "{name}");
+    }
+    let other = Tls::for_localhost().unwrap();
+    assert_ne!(tls.fingerprint(), other.fingerprint(), "each has a key of its own");
+    assert_eq!(tls.fingerprint().len(), 32 * 3 - 1);
+    assert_eq!(tls.public_key_pin().len(), 44);
+}
+
+#[test]
+fn base64_is_that_of_rfc_4648() {
+    // Section 10.
+    for (bytes, text) in
+        [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foobar", "Zm9vYmFy")]
+    {
+        assert_eq!(base64(bytes.as_bytes()), text);
+    }
+    assert_eq!(base64(&[0xfb, 0xff, 0xfe]), "+//+");
+}
+
+/// A folder of its own, which goes with it.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let folder = std::env::temp_dir().join(format!("anemone-{name}-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        Self(folder)
+    }
+
+    fn write(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.0.join(name);
+        fs::write(&path, text).unwrap();
+        path
+    }
+
+    /// A new certificate and its key.
+    fn pair(&self, name: &str) -> (PathBuf, PathBuf) {
+        let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+        let certificate = self.write(&format!("{name}.pem"), &made.cert.pem());
+        (certificate, self.write(&format!("{name}.key"), &made.signing_key.serialize_pem()))
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+#[test]
+fn a_new_certificate_is_taken_over_and_a_broken_one_is_not() {
+    let folder = Folder::new("tls-watch");
+    let (certificate, key) = folder.pair("one");
+    let tls = Tls::from_files(&certificate, &key).unwrap();
+    let mut watcher = Watcher::new(&tls).unwrap();
+    let first = tls.fingerprint();
+    watcher.look();
+    assert_eq!((tls.fingerprint(), watcher.complaint()), (first.clone(), None));
+
+    let (new_certificate, new_key) = folder.pair("new");
+    fs::rename(new_certificate, &certificate).unwrap();
+    watcher.look();
+    assert_eq!(tls.fingerprint(), first, "half of a pair");
+    assert!(watcher.complaint().unwrap().contains("does not match"));
+    fs::rename(new_key, &key).unwrap();
+    watcher.look();
+    assert_ne!(tls.fingerprint(), first);
+    assert_eq!(watcher.complaint(), None);
+
+    let second = tls.fingerprint();
+    fs::remove_file(&key).unwrap();
+    watcher.look();
+    assert!(watcher.complaint().unwrap().contains("cannot read"));
+    folder.write("one.pem", "");
+    folder.write("one.key", "");
+    watcher.look();
+    assert!(watcher.complaint().unwrap().contains("no certificate"));
+    assert_eq!(tls.fingerprint(), second);
+    assert!(is_trusted_as(&tls, "localhost"));
+    folder.pair("one");
+    watcher.look();
+    assert_ne!(tls.fingerprint(), second);
+}
+
+#[test]
+fn what_is_wrong_with_a_file_is_said_with_its_name() {
+    let folder = Folder::new("tls-errors");
+    let write = |name: &str, text: &str| folder.write(name, text);
+    let ((certificate, key), (_, other_key)) = (folder.pair("one"), folder.pair("other"));
+    let empty = write("empty", "");
+    let text = write("text", "no block at all\n");
+    let cut = write("cut", "-----BEGIN CERTIFICATE-----\nMIIB\n");
+    let junk = write("junk", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n");
+    let junk_key =
+        write("junk.key", "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n");
+    let big = write("big", &"x".repeat((1 << 20) + 1));
+    let missing = folder.0.join("missing");
+
+    assert!(Tls::from_files(&certificate, &key).is_ok());
+    for (certificate, key, part, named) in [
+        (&missing, &key, "cannot read", "missing"),
+        (&certificate, &missing, "cannot read", "missing"),
+        (&empty, &key, "no certificate in", "empty"),
+        (&text, &key, "no certificate in", "text"),
+        (&key, &key, "no certificate in", "one.key"),
+        (&certificate, &empty, "no private key in", "empty"),
+        (&certificate, &certificate, "no private key in", "one.pem"),
+        (&cut, &key, "not valid PEM", "cut"),
+        (&junk, &key, "certificate in", "junk"),
+        (&certificate, &junk_key, "private key in", "junk.key"),
+        (&certificate, &other_key, "does not match", "other.key"),
+        (&certificate, &other_key, "does not match", "one.pem"),
+        (&big, &key, "larger than 1048576 bytes", "big"),
+    ] {
+        let error = Tls::from_files(certificate, key).unwrap_err().to_string();
+        assert!(error.contains(part), "{error}");
+        assert!(error.contains(&*folder.0.join(named).to_string_lossy()), "{named}: {error}");
+    }
+}

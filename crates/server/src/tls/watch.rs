@@ -1,0 +1,96 @@
+//! Takes over a new certificate as soon as it is there.
+//!
+//! Looks at what is in the files, not at their times: a link that is pointed elsewhere, as certificate
+//! managers do, is noticed, and two changes within one tick of a clock are.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use super::certificate::{Digest, Files};
+use super::{Tls, TlsError};
+
+/// How often the files are looked at.
+const INTERVAL: Duration = Duration::from_secs(2);
+
+/// The watching thread; ends when this is dropped.
+#[derive(Debug)]
+pub(crate) struct Watch(Option<(mpsc::Sender<()>, JoinHandle<()>)>);
+
+impl Watch {
+    /// Watches the files of this certificate, if it is from files.
+    pub(crate) fn start(tls: Option<&Tls>) -> io::Result<Self> {
+        let Some(mut watcher) = tls.and_then(Watcher::new) else { return Ok(Self(None)) };
+        let (stop, stopped) = mpsc::channel();
+        let thread = thread::Builder::new().name("certificate".to_owned()).spawn(move || {
+            while stopped.recv_timeout(INTERVAL) == Err(RecvTimeoutError::Timeout) {
+                watcher.look();
+            }
+        })?;
+        Ok(Self(Some((stop, thread))))
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        if let Some((stop, thread)) = self.0.take() {
+            drop(stop);
+            // Had it panicked, that was reported where it happened.
+            let _ = thread.join();
+        }
+    }
+}
+
+pub(super) struct Watcher {
+    tls: Tls,
+    files: Files,
+    /// What the certificate in use was read from.
+    loaded: Digest,
+    /// What was wrong last, so that it is said once.
+    complaint: Option<String>,
+}
+
+impl Watcher {
+    /// `None` when the certificate is not from files.
+    pub(super) fn new(tls: &Tls) -> Option<Self> {
+        let (files, loaded) = tls.files.clone()?;
+        Some(Self { tls: tls.clone(), files, loaded, complaint: None })
+    }
+
+    /// Takes over what is in the files now, if it is new and can be used.
+    pub(super) fn look(&mut self) {
+        match self.renew() {
+            Ok(()) => self.complaint = None,
+            Err(error) => self.complain(&error),
+        }
+    }
+
+    fn renew(&mut self) -> Result<(), TlsError> {
+        let found = self.files.read()?;
+        let digest = found.digest();
+        if digest != self.loaded {
+            let certificate = found.parse(&self.files)?;
+            self.tls.current.0.store(Arc::new(certificate));
+            self.loaded = digest;
+            tracing::info!(sha256 = self.tls.fingerprint(), "new certificate in use");
+        }
+        Ok(())
+    }
+
+    /// What was wrong the last time.
+    #[cfg(test)]
+    pub(super) fn complaint(&self) -> Option<&str> {
+        self.complaint.as_deref()
+    }
+
+    fn complain(&mut self, error: &TlsError) {
+        let text = error.to_string();
+        if self.complaint.as_ref() != Some(&text) {
+            let error: &dyn std::error::Error = error;
+            tracing::warn!(error, "still using the certificate from before");
+            self.complaint = Some(text);
+        }
+    }
+}
