@@ -6,7 +6,8 @@ use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use anemone_ws::proto::{CloseCode, CloseFrame, Config};
+use anemone_ws::Agreed;
+use anemone_ws::proto::{CloseCode, CloseFrame};
 use anemone_ws::reactor::{Handler, Reactor, drive};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -16,7 +17,7 @@ use tokio::net::TcpStream;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::fan::Fan;
-use crate::routes::{self, Handover, Site, Stop};
+use crate::routes::{self, Destination, Handover, Site, Stop};
 use crate::transport::{echo, websocket};
 use crate::write_deadline::WriteDeadline;
 
@@ -110,15 +111,17 @@ pub(crate) async fn hand_over<S: Carrier>(
     stop: Stop,
     permit: OwnedSemaphorePermit,
 ) {
-    let limits = &local.site.limits;
-    match handover {
-        Handover::Events(handover) => {
-            let handler = websocket::Events::new(handover, local, permit);
-            stream.carry(local, Arc::clone(&limits.websocket), first, handler, stop).await;
+    let (limits, deflate) = (&local.site.limits, handover.deflate);
+    match handover.to {
+        Destination::Events(subscriber) => {
+            let agreed = Agreed { config: Arc::clone(&limits.websocket), deflate, first };
+            stream
+                .carry(local, agreed, websocket::Events::new(subscriber, local, permit), stop)
+                .await;
         }
-        Handover::Echo => {
-            let handler = echo::Echo::new(permit);
-            stream.carry(local, Arc::clone(&limits.echo), first, handler, stop).await;
+        Destination::Echo => {
+            let agreed = Agreed { config: Arc::clone(&limits.echo), deflate, first };
+            stream.carry(local, agreed, echo::Echo::new(permit), stop).await;
         }
     }
 }
@@ -129,8 +132,7 @@ pub(crate) trait Carrier {
     async fn carry<H: Handler + 'static>(
         self,
         local: &Local,
-        config: Arc<Config>,
-        first: Vec<u8>,
+        agreed: Agreed,
         handler: H,
         stop: Stop,
     );
@@ -141,13 +143,12 @@ impl Carrier for TcpStream {
     async fn carry<H: Handler + 'static>(
         self,
         local: &Local,
-        config: Arc<Config>,
-        first: Vec<u8>,
+        agreed: Agreed,
         handler: H,
         _stop: Stop,
     ) {
         match self.into_std() {
-            Ok(stream) => local.reactor.adopt(stream, config, first, handler),
+            Ok(stream) => local.reactor.adopt(stream, agreed, handler),
             Err(error) => tracing::debug!(%error, "connection lost in its handshake"),
         }
     }
@@ -160,8 +161,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Carrier for InTask<S> {
     async fn carry<H: Handler + 'static>(
         self,
         _local: &Local,
-        config: Arc<Config>,
-        first: Vec<u8>,
+        agreed: Agreed,
         handler: H,
         mut stop: Stop,
     ) {
@@ -169,7 +169,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Carrier for InTask<S> {
             stop.stopped().await;
             going_away()
         };
-        drive(self.0, config, first, handler, farewell).await;
+        drive(self.0, agreed, handler, farewell).await;
     }
 }
 

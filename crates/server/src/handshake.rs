@@ -1,6 +1,7 @@
 //! The opening handshake (RFC 6455 section 4.2), between the HTTP server and the state machine.
 
-use anemone_ws::proto::handshake::{Accepted, Fields, HandshakeError, Offer, respond};
+use anemone_ws::proto::DeflateConfig;
+use anemone_ws::proto::handshake::{Accepted, Fields, HandshakeError, Offer, respond_with};
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, Version, header};
 
 use crate::body::{Body, full};
@@ -15,13 +16,17 @@ pub(crate) fn is_asked<B>(request: &Request<B>) -> bool {
 }
 
 /// Accepts the request's handshake, or says which requirement does not hold.
-pub(crate) fn accept<B>(request: &Request<B>, subprotocols: &[&str]) -> Result<Accepted, Problem> {
+pub(crate) fn accept<B>(
+    request: &Request<B>,
+    subprotocols: &[&str],
+    deflate: Option<&DeflateConfig>,
+) -> Result<Accepted, Problem> {
     let offer = Offer {
         method: request.method().as_str(),
         is_http_1_1: request.version() >= Version::HTTP_11,
         fields: &Headers(request.headers()),
     };
-    respond(offer, subprotocols).map_err(refusal)
+    respond_with(offer, subprotocols, deflate).map_err(refusal)
 }
 
 struct Headers<'a>(&'a HeaderMap);
@@ -42,9 +47,10 @@ pub(crate) fn switching_protocols(accepted: Accepted) -> Response<Body> {
     let fields = [
         (header::SEC_WEBSOCKET_ACCEPT, Some(accepted.accept)),
         (header::SEC_WEBSOCKET_PROTOCOL, accepted.subprotocol),
+        (header::SEC_WEBSOCKET_EXTENSIONS, accepted.deflate.map(|deflate| deflate.to_string())),
     ];
     for (name, value) in fields {
-        // Base64 and a token are always values of a field.
+        // Base64, a token and an extension are always values of a field.
         if let Some(Ok(value)) = value.map(HeaderValue::try_from) {
             headers.insert(name, value);
         }

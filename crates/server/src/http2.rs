@@ -27,6 +27,7 @@ use tokio::time::{MissedTickBehavior, interval, timeout};
 
 use crate::body::{self, Body};
 use crate::connection::{self, InTask, Local};
+use crate::linger::Linger;
 use crate::routes::{self, Handover, Reply, Stop};
 use crate::write_deadline::WriteDeadline;
 use crate::{Kind, Problem};
@@ -51,7 +52,7 @@ pub(crate) async fn serve<S: AsyncRead + AsyncWrite + Unpin + 'static>(
     mut stop: Stop,
     _permit: OwnedSemaphorePermit,
 ) {
-    let limits = local.site.limits.clone();
+    let limits = &local.site.limits;
     let requests = Requests::default();
     let tasks = Tasks::default();
     let service = {
@@ -65,7 +66,7 @@ pub(crate) async fn serve<S: AsyncRead + AsyncWrite + Unpin + 'static>(
         })
     };
     let served_by_service = Arc::strong_count(&requests);
-    let io = TokioIo::new(WriteDeadline::new(stream, limits.write_timeout));
+    let io = TokioIo::new(WriteDeadline::new(Linger::new(stream), limits.write_timeout));
     let mut http = pin!(
         http2::Builder::new(tasks)
             .timer(TokioTimer::new())

@@ -18,6 +18,7 @@ mod fan;
 mod handshake;
 mod http2;
 mod limits;
+mod linger;
 mod listener;
 mod origin;
 mod problem;

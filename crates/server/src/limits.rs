@@ -44,6 +44,9 @@ pub struct Limits {
     /// The same for `/echo`, whose largest message also bounds the body of a `POST`. Default: as
     /// [`proto::Config`] says, 16 MiB.
     pub echo: Arc<proto::Config>,
+    /// Compression of WebSocket messages (RFC 7692) as it is negotiated; `None` for never. Default:
+    /// for messages from 512 bytes, without context takeover.
+    pub deflate: Option<proto::DeflateConfig>,
     /// How long open requests and connections may take to end once the server stops. Default 5 s.
     pub shutdown_grace: Duration,
 }
@@ -70,6 +73,7 @@ impl Default for Limits {
             sse_heartbeat: Duration::from_secs(15),
             websocket: Arc::new(websocket),
             echo: Arc::default(),
+            deflate: Some(proto::DeflateConfig::default()),
             shutdown_grace: Duration::from_secs(5),
         }
     }

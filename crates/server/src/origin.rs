@@ -1,8 +1,9 @@
 //! Origins (RFC 6454): which pages may talk to this server.
 //!
-//! A browser names the page's origin in every WebSocket handshake and every cross-origin request.
-//! Programs that are not browsers send none and are let in. Same origin is always allowed; loopback is no
-//! exception, since any page on the web can send requests to it.
+//! A browser names the page's origin in every WebSocket handshake and in every request whose reply
+//! a page of another origin could read. Where it names none, as for an image, `Sec-Fetch-Site` tells
+//! all the same that the page is another's. Programs that are not browsers send neither and are let in. Same
+//! origin is always allowed; loopback is no exception, since any page on the web can send requests to it.
 
 use std::str::FromStr;
 
@@ -61,9 +62,13 @@ pub(crate) enum Verdict {
     Allowed(HeaderValue),
 }
 
-/// Judges the request's `Origin` field.
+/// Judges the request's `Origin` and `Sec-Fetch-Site` fields.
 pub(crate) fn judge(headers: &HeaderMap, allowed: &[AllowedOrigin]) -> Result<Verdict, Problem> {
-    let Some(origin) = headers.get(header::ORIGIN) else { return Ok(Verdict::Same) };
+    let mut origins = headers.get_all(header::ORIGIN).iter();
+    let Some(origin) = origins.next() else { return judge_site(headers, allowed) };
+    if origins.next().is_some() {
+        return Err(Problem::new(Kind::OriginRefused, "the request names more than one origin"));
+    }
     let refused = || {
         let origin = String::from_utf8_lossy(origin.as_bytes());
         let detail = format!("pages of origin {origin} may not read from this server");
@@ -86,6 +91,21 @@ pub(crate) fn judge(headers: &HeaderMap, allowed: &[AllowedOrigin]) -> Result<Ve
     } else {
         Err(refused())
     }
+}
+
+/// Judges a request without an origin: a browser may yet say that another's page sends it. Whoever
+/// follows a link to here is let in.
+fn judge_site(headers: &HeaderMap, allowed: &[AllowedOrigin]) -> Result<Verdict, Problem> {
+    let says = |name: &str, values: &[&str]| {
+        headers.get(name).is_some_and(|value| values.iter().any(|expected| value == expected))
+    };
+    let is_foreign = says("sec-fetch-site", &["cross-site", "same-site"]);
+    let is_navigation = says("sec-fetch-mode", &["navigate"]);
+    // Which page it is remains untold, so it may be an allowed one where there are any.
+    if !is_foreign || is_navigation || !allowed.is_empty() {
+        return Ok(Verdict::Same);
+    }
+    Err(Problem::new(Kind::OriginRefused, "pages of other origins may not read from this server"))
 }
 
 #[cfg(test)]
@@ -130,6 +150,31 @@ mod tests {
         ] {
             assert_eq!(judge_with(Some(origin), "127.0.0.1:8080", &[]), None, "{origin}");
         }
+    }
+
+    #[test]
+    fn a_browser_that_names_no_origin_still_tells_whose_page_it_is() {
+        let judge = |site: &str, mode: &str| {
+            let fields = [("sec-fetch-site", site), ("sec-fetch-mode", mode)];
+            let headers =
+                fields.map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap()));
+            judge(&headers.into_iter().collect(), &[]).is_ok()
+        };
+        assert!(
+            judge("same-origin", "cors")
+                && judge("none", "navigate")
+                && judge("cross-site", "navigate")
+        );
+        assert!(!judge("cross-site", "no-cors") && !judge("same-site", "no-cors"));
+    }
+
+    #[test]
+    fn two_origins_are_none() {
+        let mut headers = HeaderMap::new();
+        headers.insert(header::HOST, HeaderValue::from_static("a.example"));
+        headers.append(header::ORIGIN, HeaderValue::from_static("http://a.example"));
+        headers.append(header::ORIGIN, HeaderValue::from_static("http://evil.example"));
+        assert!(judge(&headers, &["*".parse().unwrap()]).is_err());
     }
 
     #[test]

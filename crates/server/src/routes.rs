@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use anemone_hub::{After, Hub, PageLimit, Topic, TopicName};
+use anemone_ws::proto::NegotiatedDeflate;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
 use hyper::body::Incoming;
 use serde_json::json;
@@ -71,9 +72,17 @@ pub(crate) struct Reply {
 
 /// What a connection becomes after its handshake.
 #[derive(Debug)]
-pub(crate) enum Handover {
+pub(crate) struct Handover {
+    pub(crate) to: Destination,
+    /// Compression, if it was negotiated.
+    pub(crate) deflate: Option<NegotiatedDeflate>,
+}
+
+/// Who takes a connection over.
+#[derive(Debug)]
+pub(crate) enum Destination {
     /// A reader of a topic.
-    Events(websocket::Handover),
+    Events(websocket::Subscriber),
     /// An echo.
     Echo,
 }
@@ -145,8 +154,7 @@ async fn read_topic<B>(
         stream_bytes_max: limits.stream_bytes_max,
     };
     if handshake::is_asked(request) {
-        let (response, handover) = websocket::answer(request, read)?;
-        return Ok(Reply { response, handover: Some(Handover::Events(handover)) });
+        return websocket::answer(request, read, limits.deflate.as_ref());
     }
     let response = match (form(request.headers())?, wait) {
         // A HEAD gets the fields of a poll at once: a stream without its body says nothing.

@@ -1,23 +1,18 @@
 //! A connection that begins with TLS.
 
 use std::rc::Rc;
-use std::time::Duration;
 
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::timeout;
 use tokio_rustls::server::TlsStream;
 
 use crate::connection::{self, InTask, Local};
+use crate::linger::Linger;
 use crate::routes::Stop;
 use crate::tls::{ALPN_HTTP2, Tls};
 use crate::{Kind, Problem, http2};
-
-/// How long, and for how many bytes, a client that is turned away may go on sending: closing with unread
-/// bytes would reset the connection, and it would never learn why.
-const LINGER: Duration = Duration::from_secs(2);
-const LINGER_BYTES_MAX: u64 = 64 << 10;
 
 /// Serves a connection until it ends: the TLS handshake, then the HTTP version that was agreed on.
 ///
@@ -31,7 +26,8 @@ pub(crate) async fn serve(
 ) {
     let limit = local.site.limits.tls_handshake_timeout;
     let stream = match Box::pin(timeout(limit, shake_hands(stream, &tls))).await {
-        Ok(Some(stream)) => stream,
+        // Boxed, for it is large and every future that it goes through has room for one.
+        Ok(Some(stream)) => Box::new(stream),
         Ok(None) => return,
         Err(_) => {
             tracing::debug!("a TLS handshake took longer than {limit:?}");
@@ -67,13 +63,11 @@ async fn shake_hands(stream: TcpStream, tls: &Tls) -> Option<TlsStream<TcpStream
     }
 }
 
-/// Says the last word and ends the connection so that the client gets to read it.
-async fn turn_away(mut stream: TcpStream, last: &[u8]) {
-    let end = async {
-        stream.write_all(last).await?;
-        stream.shutdown().await?;
-        tokio::io::copy(&mut stream.take(LINGER_BYTES_MAX), &mut tokio::io::sink()).await
-    };
+/// Says the last word and ends the connection.
+async fn turn_away(stream: TcpStream, last: &[u8]) {
+    let mut stream = Linger::new(stream);
     // The client may be gone already.
-    let _ = timeout(LINGER, end).await;
+    if stream.write_all(last).await.is_ok() {
+        let _ = stream.shutdown().await;
+    }
 }

@@ -129,7 +129,9 @@ fn a_peer_that_never_reads_holds_nobody_up_and_is_given_up() {
         assert_eq!(other.next(), "still served");
         assert!(begun.elapsed() < PATIENCE, "the stuck connection is still held");
     }
-    assert!(writer.join().unwrap() < 64 << 20, "the server went on reading");
+    // One message and its answer in the server; the rest is what the kernel holds for both ends, up
+    // to 33 MB for each by its own rule.
+    assert!(writer.join().unwrap() < 128 << 20, "the server went on reading");
 }
 
 #[test]

@@ -592,8 +592,8 @@ fn each_websocket_counts_as_a_connection() {
 #[test]
 fn a_reader_that_stops_holds_up_nobody_else_on_its_connection() {
     let config = Config {
-        ping_interval: Duration::from_millis(100),
-        idle_timeout: Duration::from_millis(300),
+        ping_interval: Duration::from_millis(200),
+        idle_timeout: Duration::from_millis(1500),
         close_timeout: Duration::from_millis(100),
         ..Config::default()
     };

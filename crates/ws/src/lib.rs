@@ -18,6 +18,7 @@
 #![forbid(unsafe_code)]
 
 mod accept;
+mod agreed;
 mod clock;
 mod codecs;
 mod connect;
@@ -27,6 +28,7 @@ pub mod reactor;
 mod task;
 
 pub use accept::{Accept, AcceptError, Accepted, accept};
+pub use agreed::Agreed;
 pub use anemone_proto as proto;
 pub use connect::{ClientStream, Connect, ConnectError, Refusal, Step, UrlError, connect};
 pub use error::{Error, Lost};

@@ -10,7 +10,7 @@ use tokio::time::timeout;
 
 use crate::body::full;
 use crate::handshake;
-use crate::routes::{Handover, Reply, Stop};
+use crate::routes::{Destination, Handover, Reply, Stop};
 use crate::{Kind, Limits, Problem};
 
 /// Answers a `POST` with its body, and a handshake with a connection.
@@ -20,8 +20,8 @@ pub(crate) async fn answer(
     mut stop: Stop,
 ) -> Result<Reply, Problem> {
     if *request.method() != Method::POST {
-        let accepted = handshake::accept(&request, &[])?;
-        let handover = Some(Handover::Echo);
+        let accepted = handshake::accept(&request, &[], limits.deflate.as_ref())?;
+        let handover = Some(Handover { to: Destination::Echo, deflate: accepted.deflate.clone() });
         return Ok(Reply { response: handshake::switching_protocols(accepted), handover });
     }
     // The whole body first: most clients do not read before they have sent everything.

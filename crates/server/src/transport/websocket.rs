@@ -5,24 +5,23 @@
 
 use anemone_hub::Page;
 use anemone_ws::Error;
-use anemone_ws::proto::{CloseCode, CloseFrame, Message, MisuseError, Sender};
+use anemone_ws::proto::{CloseCode, CloseFrame, DeflateConfig, Message, MisuseError, Sender};
 use anemone_ws::reactor::{Handler, Waker};
-use http::{Request, Response};
+use http::Request;
 use tokio::sync::OwnedSemaphorePermit;
 
-use crate::body::Body;
 use crate::connection::Local;
 use crate::fan::{Fan, Subscription};
 use crate::reading::Reader;
-use crate::routes::Read;
+use crate::routes::{Destination, Handover, Read, Reply};
 use crate::{Problem, encode, handshake};
 
 /// The subprotocol whose messages carry positions.
 const EVENTS: &str = "anemone.events";
 
-/// What is to be done with the connection once the handshake's response is written.
+/// A reader to be, once the handshake's response is written.
 #[derive(Debug)]
-pub(crate) struct Handover {
+pub(crate) struct Subscriber {
     reader: Reader,
     with_positions: bool,
 }
@@ -31,11 +30,14 @@ pub(crate) struct Handover {
 pub(crate) fn answer<B>(
     request: &Request<B>,
     read: Read,
-) -> Result<(Response<Body>, Handover), Problem> {
-    let accepted = handshake::accept(request, &[EVENTS])?;
+    deflate: Option<&DeflateConfig>,
+) -> Result<Reply, Problem> {
+    let accepted = handshake::accept(request, &[EVENTS], deflate)?;
     let with_positions = accepted.subprotocol.is_some();
     let reader = read.open_stream()?;
-    Ok((handshake::switching_protocols(accepted), Handover { reader, with_positions }))
+    let to = Destination::Events(Subscriber { reader, with_positions });
+    let handover = Some(Handover { to, deflate: accepted.deflate.clone() });
+    Ok(Reply { response: handshake::switching_protocols(accepted), handover })
 }
 
 /// One reader: sends its topic's events from its position on, whenever they can be written.
@@ -49,8 +51,8 @@ pub(crate) struct Events {
 }
 
 impl Events {
-    pub(crate) fn new(handover: Handover, local: &Local, permit: OwnedSemaphorePermit) -> Self {
-        let Handover { reader, with_positions } = handover;
+    pub(crate) fn new(subscriber: Subscriber, local: &Local, permit: OwnedSemaphorePermit) -> Self {
+        let Subscriber { reader, with_positions } = subscriber;
         Self { reader, with_positions, fan: local.fan.clone(), place: None, _permit: permit }
     }
 

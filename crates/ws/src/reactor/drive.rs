@@ -9,10 +9,9 @@ use std::future::poll_fn;
 use std::io::{self, ErrorKind, IoSlice, Read, Write};
 use std::pin::{Pin, pin};
 use std::rc::Rc;
-use std::sync::Arc;
 use std::task::{Context, Poll, Waker as TaskWaker, ready};
 
-use anemone_proto::{CloseFrame, Config, Connection, Time};
+use anemone_proto::{CloseFrame, Time};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Sleep;
 
@@ -20,6 +19,7 @@ use super::protocol::{End, WebSocket};
 use super::socket::{Scratch, Socket, Stream, Verdict};
 use super::waker::{Bell, Token};
 use super::{Handler, Waker};
+use crate::Agreed;
 use crate::clock::Clock;
 
 /// Most reads in a row before others have their turn.
@@ -38,8 +38,7 @@ thread_local! {
 /// Dropping the future drops the connection without a word; its handler is not told.
 pub async fn drive<S, H>(
     stream: S,
-    config: Arc<Config>,
-    mut first: Vec<u8>,
+    mut agreed: Agreed,
     handler: H,
     farewell: impl Future<Output = CloseFrame>,
 ) where
@@ -47,7 +46,8 @@ pub async fn drive<S, H>(
     H: Handler + 'static,
 {
     let (clock, bell) = (Clock::start(), Rc::<Bell>::default());
-    let connection = Connection::server(config, clock.now());
+    let mut first = std::mem::take(&mut agreed.first);
+    let connection = agreed.connection(clock.now());
     let protocol = Box::new(WebSocket { connection, handler, end: End::NotYet });
     let socket = Socket::new(Polled::new(stream), protocol, Token::default().generation);
     let mut task = Task { socket, clock, timer: None };
@@ -96,7 +96,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Task<S> {
             if self.turn(read_and_write) == Verdict::Drop {
                 return Poll::Ready(());
             }
-            if self.socket.is_stuck() || self.socket.stream().has_nothing_to_read {
+            if !self.socket.is_reading() || self.socket.stream().has_nothing_to_read {
                 return self.poll_due(cx);
             }
         }

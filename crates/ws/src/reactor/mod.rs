@@ -21,10 +21,9 @@ use std::cell::{Cell, RefCell};
 use std::io;
 use std::net::TcpStream;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::time::Duration;
 
-use anemone_proto::{CloseFrame, Config, Connection, Message, Output, Piece, Sender, Time};
+use anemone_proto::{CloseFrame, Message, Output, Piece, Sender, Time};
 use protocol::{End, Protocol, Stream, WebSocket};
 use tokio::sync::Notify;
 use waker::Bell;
@@ -32,7 +31,7 @@ use waker::Bell;
 pub use drive::drive;
 pub use waker::Waker;
 
-use crate::Error;
+use crate::{Agreed, Error};
 
 /// What an application does with one connection: the four events of a WebSocket, and one more for
 /// those who send on their own account. Messages are borrowed from the read buffer; replies are
@@ -123,14 +122,14 @@ impl Reactor {
         Ok(Self(shared))
     }
 
-    /// Takes over a WebSocket whose handshake is done. The stream must be non-blocking; `first` are
-    /// the bytes that came after the handshake, if any.
-    pub fn adopt<H>(&self, stream: TcpStream, config: Arc<Config>, first: Vec<u8>, handler: H)
+    /// Takes over a WebSocket whose handshake is done. The stream must be non-blocking.
+    pub fn adopt<H>(&self, stream: TcpStream, mut agreed: Agreed, handler: H)
     where
         H: Handler + 'static,
     {
+        let first = std::mem::take(&mut agreed.first);
         self.push(stream, first, move |now| {
-            let connection = Connection::server(config, now);
+            let connection = agreed.connection(now);
             Box::new(WebSocket { connection, handler, end: End::NotYet })
         });
     }
@@ -158,7 +157,7 @@ impl Reactor {
     }
 
     /// Closes every connection, those to come as well, and waits until all are over: at most the
-    /// close time-out of their [`Config`], twice.
+    /// close time-out of their [`Config`](crate::proto::Config), twice.
     ///
     /// # Cancel safety
     /// Once polled, the connections are being closed.

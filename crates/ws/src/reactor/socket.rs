@@ -112,9 +112,9 @@ impl<S: Stream> Socket<S> {
         self.generation
     }
 
-    /// Whether it waits for the stream to take output.
-    pub(super) fn is_stuck(&self) -> bool {
-        !self.stuck.is_empty()
+    /// Whether it takes input: not while output is stuck, as a rule.
+    pub(super) fn is_reading(&self) -> bool {
+        self.stuck.is_empty() || self.protocol.reads_on(self.stuck.len())
     }
 
     /// When it wants to be looked at, if nothing happens before.
@@ -139,7 +139,7 @@ impl<S: Stream> Socket<S> {
 
     /// Reads once and handles all that came, unless output is stuck.
     pub(super) fn readable(&mut self, now: Time, scratch: &mut Scratch) -> Verdict {
-        if !self.stuck.is_empty() && !self.protocol.reads_on(self.stuck.len()) {
+        if !self.is_reading() {
             return Verdict::Keep; // read once it has drained
         }
         let verdict = match self.stream.read(&mut scratch.input) {

@@ -1,6 +1,9 @@
 use std::cell::RefCell;
 use std::time::Duration;
 
+use std::sync::Arc;
+
+use anemone_proto::Connection;
 use anemone_proto::{CloseCode, Event, MaskKey, Message, Sender};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
 use tokio::task::LocalSet;
@@ -66,7 +69,8 @@ impl Fixture {
                 Err(_) => std::future::pending().await,
             }
         };
-        let driven = drive(server, Arc::new(Config::default()), first.to_vec(), handler, farewell);
+        let driven =
+            drive(server, Agreed { first: first.to_vec(), ..Agreed::default() }, handler, farewell);
         let server = tokio::task::spawn_local(driven);
         Self { told, waker, client, server, say_farewell }
     }
