@@ -9,23 +9,11 @@ import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync } from "node:fs";
-import { resolve } from "node:path";
 import { after, before, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { chromium } from "playwright-core";
+import { BIN, CHROMIUM, CHROMIUM_ARGS, PATIENCE_MS } from "./support.js";
 
-const BIN = resolve(process.env.ANEMONE_BIN ?? "target/debug/anemone");
-const CHROMIUM = process.env.CHROMIUM ?? "/usr/bin/chromium";
-const CHROMIUM_ARGS = [
-  "--no-sandbox",
-  "--disable-gpu",
-  "--disable-quic",
-  "--no-first-run",
-  "--disable-background-networking",
-  "--disable-component-update",
-  "--disable-sync",
-];
-const PATIENCE_MS = 45_000;
 const STEP_MS_MAX = 90_000;
 
 /** @type {import("node:child_process").ChildProcess} */ let server;

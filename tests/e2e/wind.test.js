@@ -10,24 +10,13 @@ import { once } from "node:events";
 import { existsSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { join, resolve } from "node:path";
+import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { chromium } from "playwright-core";
+import { BIN, CHROMIUM, CHROMIUM_ARGS, PATIENCE_MS } from "./support.js";
 
-const BIN = resolve(process.env.ANEMONE_BIN ?? "target/debug/anemone");
-const CHROMIUM = process.env.CHROMIUM ?? "/usr/bin/chromium";
-const CHROMIUM_ARGS = [
-  "--no-sandbox",
-  "--disable-gpu",
-  "--disable-quic",
-  "--no-first-run",
-  "--disable-background-networking",
-  "--disable-component-update",
-  "--disable-sync",
-];
 const PANES = ["websocket", "long-polling", "polling"];
-const PATIENCE_MS = 45_000;
 const STEP_MS_MAX = 180_000;
 const NEW_MESSAGES = 8;
 
