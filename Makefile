@@ -15,7 +15,7 @@ check: ## Only what the compiler and the linters say
 	cargo clippy --workspace --all-targets -- -D warnings
 
 conformance: ## The whole of Autobahn|Testsuite against the committed results
-	cargo build --release --bin anemone
+	cargo build --release --bin anemone --example autobahn_client
 	conformance/run
 
 bench: ## What a message costs the server, beside a bare TCP echo in C, with the ratio
