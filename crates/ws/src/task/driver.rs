@@ -24,8 +24,6 @@ pub(super) const READ_BYTES_MAX: usize = 16 << 10;
 /// A sender waits while more than this is queued for writing, and nothing is read while answers
 /// take more than this: a peer that sends and does not read is held back by its own unread answers.
 pub(super) const HIGH_MARK_BYTES: usize = 64 << 10;
-/// Most bytes thrown away while a closed stream is waited for to end.
-const DRAINED_BYTES_MAX: usize = 1 << 20;
 
 /// One connection over `S`. Whatever waits is [woken](std::task::Waker) through the context of the
 /// last poll.
@@ -74,7 +72,6 @@ enum Phase {
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 struct Ending {
     is_shut: bool,
-    drained: usize,
 }
 
 /// What makes another waiter look again, when it changes.
@@ -441,12 +438,18 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Driver<S> {
         // Time out or failure: the connection is over either way, and its end is known already.
         if ended.is_pending()
             && !self.timer.as_mut().is_some_and(|timer| timer.as_mut().poll(cx).is_ready())
+            && !self.is_late()
         {
             return Poll::Pending;
         }
         self.phase = Phase::Over;
         self.timer = None;
         Poll::Ready(())
+    }
+
+    /// Whether the time to end is over. A peer that sends on and on leaves the timer no turn.
+    fn is_late(&self) -> bool {
+        self.timer.as_ref().is_some_and(|timer| timer.deadline() <= Instant::now())
     }
 
     fn poll_ending(&mut self, cx: &mut Context<'_>, ending: &mut Ending) -> Poll<Result<(), Lost>> {
@@ -457,14 +460,15 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Driver<S> {
             ready!(Pin::new(&mut self.stream).poll_shutdown(cx))?;
             ending.is_shut = true;
         }
-        while ending.drained < DRAINED_BYTES_MAX {
+        // However much that is: a peer amid a large message may send all of it before it looks, and
+        // once the socket is reset it looks in vain.
+        while !self.is_late() {
             let mut buffer = [MaybeUninit::uninit(); READ_BYTES_MAX];
             let mut buffer = ReadBuf::uninit(&mut buffer);
             ready!(Pin::new(&mut self.stream).poll_read(cx, &mut buffer))?;
             if buffer.filled().is_empty() {
                 break;
             }
-            ending.drained += buffer.filled().len();
         }
         if self.role == Role::Client {
             ready!(Pin::new(&mut self.stream).poll_shutdown(cx))?;

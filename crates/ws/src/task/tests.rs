@@ -93,6 +93,44 @@ async fn a_violation_is_told_to_both_sides() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_peer_amid_a_message_too_big_can_send_all_of_it_before_it_looks() {
+    let (mut peer, mut server) = Peer::pair(Config::default(), 1 << 16);
+    let client = async {
+        peer.send(Message::Binary(&vec![0; (16 << 20) + 1])).await;
+        let event = peer.event().await;
+        drop(peer);
+        event
+    };
+    let (received, event) = tokio::join!(server.recv(), client);
+    let Err(Error::Protocol(ProtocolError::FrameTooBig { .. })) = received else {
+        panic!("{received:?}");
+    };
+    assert!(event.contains("CloseCode(1009)"), "{event}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_peer_that_sends_on_after_the_end_is_cut_off_in_time() {
+    let (mut peer, mut server) = Peer::pair(Config::default(), 1 << 16);
+    peer.stream.write_all(&[0x81, 0x01, b'x']).await.unwrap();
+    let begun = Instant::now();
+    let client = async {
+        while peer.stream.write_all(&[0; 4096]).await.is_ok() {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    };
+    let (received, ()) = tokio::join!(
+        async {
+            let received = server.recv().await;
+            drop(server);
+            received
+        },
+        client
+    );
+    assert!(matches!(received, Err(Error::Protocol(ProtocolError::MaskMissing))), "{received:?}");
+    assert_eq!(begun.elapsed().as_secs(), 5, "the close time-out");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_stream_that_ends_without_a_close_frame_is_lost() {
     let (peer, mut server) = Peer::pair(Config::default(), 1 << 16);
     drop(peer);
