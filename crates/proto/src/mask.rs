@@ -29,7 +29,12 @@ impl MaskKey {
         for word in words {
             *word = (u64::from_ne_bytes(*word) ^ wide).to_ne_bytes();
         }
-        for (byte, key) in tail.iter_mut().zip(wide.to_ne_bytes()) {
+        let narrow = u32::from_ne_bytes(self.0);
+        let (words, tail) = tail.as_chunks_mut::<4>();
+        for word in words {
+            *word = (u32::from_ne_bytes(*word) ^ narrow).to_ne_bytes();
+        }
+        for (byte, key) in tail.iter_mut().zip(self.0) {
             *byte ^= key;
         }
     }

@@ -12,6 +12,8 @@ pub struct Time(u64);
 impl Time {
     /// The start.
     pub const ZERO: Self = Self(0);
+    /// Never.
+    pub const MAX: Self = Self(u64::MAX);
 
     /// This many milliseconds after the start.
     #[must_use]
@@ -37,7 +39,8 @@ impl Add<Duration> for Time {
 
     /// Saturates, so that a duration of "never" stays never.
     fn add(self, duration: Duration) -> Self {
-        let millis = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+        let millis = duration.as_secs().saturating_mul(1000);
+        let millis = millis.saturating_add(u64::from(duration.subsec_millis()));
         Self(self.0.saturating_add(millis))
     }
 }

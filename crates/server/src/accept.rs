@@ -1,44 +1,36 @@
 //! One thread of the server: its runtime, its loop, and what it accepts.
 
-use std::io;
-use std::net::TcpListener as StdListener;
+use std::io::Write;
+use std::net::{TcpListener, TcpStream as StdTcpStream};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Duration;
 
 use anemone_ws::proto::Output;
 use anemone_ws::reactor::StreamHandler;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpStream;
 use tokio::runtime::Builder;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::task::JoinSet;
 
-use crate::connection::Local;
+use crate::connection::{Guest, Local};
 use crate::routes::{Site, Stop};
-use crate::{Problem, connection, secure};
-
-/// How long to wait when a connection could not be accepted, for want of descriptors, say.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+use crate::{Problem, connection, opening, secure};
 
 /// What a thread listens on.
 #[derive(Debug)]
-pub(crate) struct Listeners<L> {
-    pub(crate) site: L,
-    pub(crate) tcp_echo: Option<L>,
+pub(crate) struct Listeners {
+    pub(crate) site: TcpListener,
+    pub(crate) tcp_echo: Option<TcpListener>,
 }
 
 /// A thread's work, until the server stops.
-pub(crate) fn serve(
-    listeners: Listeners<StdListener>,
-    site: Arc<Site>,
-    permits: Arc<Semaphore>,
-    stop: Stop,
-) {
+pub(crate) fn serve(listeners: Listeners, site: Arc<Site>, permits: Arc<Semaphore>, stop: Stop) {
     let runtime = Builder::new_current_thread().enable_all().build_local(Default::default());
     let served = runtime.and_then(|runtime| {
         runtime.block_on(async {
-            let thread = Thread { local: Rc::new(Local::start(site, permits)?), stop };
-            thread.serve(listeners).await
+            let (local, guests) = Local::start(site, permits)?;
+            accept(Rc::new(local), listeners, guests, stop).await;
+            Ok(())
         })
     });
     if let Err(error) = served {
@@ -46,78 +38,79 @@ pub(crate) fn serve(
     }
 }
 
-struct Thread {
+/// Accepts until the server stops, then waits for what is open to end.
+async fn accept(
     local: Rc<Local>,
-    stop: Stop,
-}
-
-impl Thread {
-    /// Accepts until the server stops, then waits for what is open to end.
-    async fn serve(self, listeners: Listeners<StdListener>) -> io::Result<()> {
-        let site = TcpListener::from_std(listeners.site)?;
-        let tcp_echo = listeners.tcp_echo.map(TcpListener::from_std).transpose()?;
-        let mut requests = JoinSet::new();
-        let mut stop = self.stop.clone();
-        loop {
-            tokio::select! {
-                (stream, permit) = self.accept(Some(&site)) => {
-                    let (local, stop) = (Rc::clone(&self.local), self.stop.clone());
-                    match &self.local.site.tls {
-                        None => requests.spawn_local(connection::serve(local, stream, stop, permit)),
+    listeners: Listeners,
+    mut guests: mpsc::UnboundedReceiver<Guest>,
+    mut stop: Stop,
+) {
+    local.reactor.listen(listeners.site, site(Rc::clone(&local)));
+    if let Some(tcp_echo) = listeners.tcp_echo {
+        local.reactor.listen(tcp_echo, echo(Rc::clone(&local)));
+    }
+    let mut requests = JoinSet::new();
+    loop {
+        tokio::select! {
+            Some(guest) = guests.recv() => match TcpStream::from_std(guest.stream) {
+                Ok(stream) => {
+                    let (local, stop) = (Rc::clone(&local), stop.clone());
+                    match &local.site.tls {
+                        None => requests.spawn_local(
+                            connection::serve(local, stream, guest.first, stop, guest.permit)
+                        ),
                         Some(tls) => {
                             let tls = tls.clone();
-                            requests.spawn_local(secure::serve(local, stream, tls, stop, permit))
+                            requests.spawn_local(
+                                secure::serve(local, stream, tls, stop, guest.permit)
+                            )
                         }
                     };
                 }
-                (stream, permit) = self.accept(tcp_echo.as_ref()) => self.echo(stream, permit),
-                Some(_) = requests.join_next() => {}
-                () = stop.stopped() => break,
-            }
+                Err(error) => tracing::warn!(%error, "cannot watch a connection"),
+            },
+            Some(_) = requests.join_next() => {}
+            () = stop.stopped() => break,
         }
-        drop((site, tcp_echo));
-        let requests = async { while requests.join_next().await.is_some() {} };
-        let all = async {
-            tokio::join!(requests, self.local.reactor.close_all(connection::going_away()))
-        };
-        if tokio::time::timeout(self.local.site.limits.shutdown_grace, all).await.is_err() {
-            tracing::info!("some connections did not end in time and were cut off");
-        }
-        Ok(())
     }
+    local.reactor.stop_listening();
+    let requests = async { while requests.join_next().await.is_some() {} };
+    let all = async { tokio::join!(requests, local.reactor.close_all(connection::going_away())) };
+    if tokio::time::timeout(local.site.limits.shutdown_grace, all).await.is_err() {
+        tracing::info!("some connections did not end in time and were cut off");
+    }
+}
 
-    /// The next connection there is room for. Never returns without a listener. Cancel safe.
-    async fn accept(&self, listener: Option<&TcpListener>) -> (TcpStream, OwnedSemaphorePermit) {
-        let Some(listener) = listener else { return std::future::pending().await };
-        loop {
-            match listener.accept().await {
-                Ok((stream, _)) => {
-                    // Small messages leave at once instead of waiting for the last one's answer.
-                    let _ = stream.set_nodelay(true);
-                    match Arc::clone(&self.local.permits).try_acquire_owned() {
-                        Ok(permit) => return (stream, permit),
-                        // Without a handshake TLS has no words.
-                        Err(_) if self.local.site.tls.is_some() => {}
-                        Err(_) => refuse(stream),
-                    }
-                }
-                Err(error) => {
-                    tracing::warn!(%error, "cannot accept a connection");
-                    tokio::time::sleep(ACCEPT_PAUSE).await;
-                }
-            }
+/// What becomes of those who come to the site.
+fn site(local: Rc<Local>) -> impl FnMut(StdTcpStream) {
+    move |stream| {
+        let Some(permit) = permit(&local, &stream) else { return };
+        if local.site.tls.is_some() {
+            return local.admit(Guest { stream, first: Vec::new(), permit });
         }
+        let (timeout, guest) = (local.site.limits.header_timeout, Rc::clone(&local));
+        let decide = move |first: &[u8]| opening::decide(guest, permit, first);
+        local.reactor.adopt_opening(stream, timeout, decide);
     }
+}
 
-    fn echo(&self, stream: TcpStream, permit: OwnedSemaphorePermit) {
-        match stream.into_std() {
-            Ok(stream) => {
-                let idle_timeout = self.local.site.limits.echo.idle_timeout;
-                self.local.reactor.adopt_stream(stream, idle_timeout, ByteEcho { _permit: permit });
-            }
-            Err(error) => tracing::debug!(%error, "connection lost"),
-        }
+/// What becomes of those who come to the bare echo.
+fn echo(local: Rc<Local>) -> impl FnMut(StdTcpStream) {
+    move |stream| {
+        let Some(permit) = permit(&local, &stream) else { return };
+        let idle_timeout = local.site.limits.echo.idle_timeout;
+        local.reactor.adopt_stream(stream, idle_timeout, ByteEcho { _permit: permit });
     }
+}
+
+/// Room for one more, or the words that there is none.
+fn permit(local: &Local, stream: &StdTcpStream) -> Option<OwnedSemaphorePermit> {
+    let permit = Arc::clone(&local.permits).try_acquire_owned().ok();
+    // Without a handshake TLS has no words.
+    if permit.is_none() && local.site.tls.is_none() {
+        refuse(stream);
+    }
+    permit
 }
 
 /// Sends bytes back as they come.
@@ -132,8 +125,8 @@ impl StreamHandler for ByteEcho {
 }
 
 /// Tells a client that there is no room, as far as that goes without waiting for it.
-fn refuse(stream: TcpStream) {
+fn refuse(mut stream: &StdTcpStream) {
     let reply = Problem::too_many_connections().to_http1();
     // A fresh socket takes this much without waiting. Should it not, the client sees the close.
-    let _ = stream.try_write(reply.as_bytes());
+    let _ = stream.write(reply.as_bytes());
 }

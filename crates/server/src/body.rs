@@ -1,14 +1,14 @@
-//! Reply bodies: whole, or a stream of pieces.
+//! Bodies: of replies, whole or a stream of pieces; of requests, whole.
 
 use std::convert::Infallible;
-use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::error::Error;
+use std::pin::pin;
 
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt};
-use http_body::{Frame, SizeHint};
+use http_body::Frame;
 use http_body_util::combinators::UnsyncBoxBody;
-use http_body_util::{BodyExt, Full, StreamBody};
+use http_body_util::{BodyExt, Full, Limited, StreamBody};
 
 /// The body of every reply.
 pub(crate) type Body = UnsyncBoxBody<Bytes, Infallible>;
@@ -23,32 +23,59 @@ pub(crate) fn stream(pieces: impl Stream<Item = Bytes> + Send + 'static) -> Body
     StreamBody::new(pieces.map(|piece| Ok(Frame::data(piece)))).boxed_unsync()
 }
 
-/// A body that keeps `guard` until it is written or given up.
-pub(crate) fn guarded(body: Body, guard: impl Send + Unpin + 'static) -> Body {
-    Guarded { body, _guard: guard }.boxed_unsync()
+/// The whole of a request's body, which may have so many bytes.
+///
+/// It is copied as it comes: each piece keeps the buffer that it was read into, and a client can send
+/// pieces of one byte.
+pub(crate) async fn whole<B>(
+    body: B,
+    bytes_max: usize,
+) -> Result<Vec<u8>, Box<dyn Error + Send + Sync>>
+where
+    B: http_body::Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>>,
+{
+    let mut body = pin!(Limited::new(body, bytes_max));
+    let mut whole = Vec::new();
+    while let Some(frame) = body.frame().await {
+        if let Ok(piece) = frame?.into_data() {
+            whole.extend_from_slice(&piece);
+        }
+    }
+    Ok(whole)
 }
 
-struct Guarded<G> {
-    body: Body,
-    _guard: G,
-}
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
 
-impl<G: Unpin> http_body::Body for Guarded<G> {
-    type Data = Bytes;
-    type Error = Infallible;
+    use futures_util::{FutureExt, stream};
 
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        Pin::new(&mut self.body).poll_frame(cx)
+    use super::*;
+
+    /// A piece that counts as long as it is kept.
+    struct Piece {
+        _counted: Arc<()>,
     }
 
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
+    impl AsRef<[u8]> for Piece {
+        fn as_ref(&self) -> &[u8] {
+            b"x"
+        }
     }
 
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
+    #[test]
+    fn a_body_keeps_none_of_its_pieces() {
+        let kept = Arc::new(());
+        let pieces = (0..1000).map({
+            let kept = Arc::clone(&kept);
+            move |_| {
+                assert_eq!(Arc::strong_count(&kept), 2, "the piece before is let go");
+                Ok::<_, Infallible>(Frame::data(Bytes::from_owner(Piece {
+                    _counted: Arc::clone(&kept),
+                })))
+            }
+        });
+        let body = StreamBody::new(stream::iter(pieces));
+        assert_eq!(whole(body, 1000).now_or_never().unwrap().unwrap(), [b'x'; 1000]);
     }
 }

@@ -2,23 +2,25 @@
 
 use std::cell::Cell;
 use std::convert::Infallible;
-use std::io;
+use std::io::{self, Cursor};
+use std::net::TcpStream as StdTcpStream;
+use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 
 use anemone_ws::Agreed;
 use anemone_ws::proto::{CloseCode, CloseFrame};
-use anemone_ws::reactor::{Handler, Reactor, drive};
+use anemone_ws::reactor::{Broadcast, Handler, Reactor, drive};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, join};
 use tokio::net::TcpStream;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
 use crate::fan::Fan;
 use crate::routes::{self, Destination, Handover, Site, Stop};
-use crate::transport::{echo, websocket};
+use crate::transport::{broadcast, echo, websocket};
 use crate::write_deadline::WriteDeadline;
 
 /// What the connections of one thread share.
@@ -27,15 +29,42 @@ pub(crate) struct Local {
     pub(crate) site: Arc<Site>,
     pub(crate) reactor: Reactor,
     pub(crate) fan: Fan,
+    /// The thread's members of `/broadcast`.
+    pub(crate) broadcast: Broadcast,
     /// One for each connection there is room for; all threads share them.
     pub(crate) permits: Arc<Semaphore>,
+    guests: mpsc::UnboundedSender<Guest>,
+}
+
+/// A connection that a task of its own is to serve. There are no more than permits.
+#[derive(Debug)]
+pub(crate) struct Guest {
+    /// Non-blocking.
+    pub(crate) stream: StdTcpStream,
+    /// What was read of it already.
+    pub(crate) first: Vec<u8>,
+    pub(crate) permit: OwnedSemaphorePermit,
 }
 
 impl Local {
-    /// Starts the thread's loop.
-    pub(crate) fn start(site: Arc<Site>, permits: Arc<Semaphore>) -> io::Result<Self> {
+    /// Starts the thread's loop. Those who come out of it are to be served by tasks.
+    pub(crate) fn start(
+        site: Arc<Site>,
+        permits: Arc<Semaphore>,
+    ) -> io::Result<(Self, mpsc::UnboundedReceiver<Guest>)> {
         let reactor = Reactor::start()?;
-        Ok(Self { site, reactor, fan: Fan::default(), permits })
+        let (guests, admitted) = mpsc::unbounded_channel();
+        let broadcast = Broadcast::new(site.limits.broadcast_bytes_max);
+        let messages = site.broadcast.subscribe();
+        tokio::task::spawn_local(broadcast::relay(messages, broadcast.clone()));
+        let fan = Fan::default();
+        Ok((Self { site, reactor, fan, broadcast, permits, guests }, admitted))
+    }
+
+    /// Has a connection served by a task of its own.
+    pub(crate) fn admit(&self, guest: Guest) {
+        // Nobody is served any more when the server has stopped.
+        let _ = self.guests.send(guest);
     }
 }
 
@@ -43,15 +72,35 @@ impl Local {
 pub(crate) async fn serve(
     local: Rc<Local>,
     stream: TcpStream,
+    first: Vec<u8>,
     stop: Stop,
     permit: OwnedSemaphorePermit,
 ) {
-    if let Some((stream, first, handover)) = requests(&local, stream, stop.clone()).await {
-        hand_over(&local, stream, first, handover, stop, permit).await;
+    // The runtime finds out only now that it can be written. To hyper, which has its input already, a
+    // refusal that cannot be written at once is one that is not written at all.
+    if let Err(error) = stream.writable().await {
+        tracing::debug!(%error, "connection lost");
+        return;
+    }
+    let (reader, writer) = stream.into_split();
+    let stream = join(Cursor::new(first).chain(reader), writer);
+    let stream = WriteDeadline::new(stream, local.site.limits.write_timeout);
+    let Some((stream, mut rest, handover)) = requests(&local, stream, stop).await else { return };
+    let (reader, writer) = stream.into_inner().into_inner();
+    let (first, reader) = reader.into_inner();
+    let read = usize::try_from(first.position()).unwrap_or(usize::MAX);
+    rest.extend_from_slice(first.get_ref().get(read..).unwrap_or_default());
+    match reader.reunite(writer).map(TcpStream::into_std) {
+        Ok(Ok(stream)) => {
+            hand_over(&local, rest, handover, permit, InLoop { reactor: &local.reactor, stream });
+        }
+        Ok(Err(error)) => tracing::debug!(%error, "connection lost in its handshake"),
+        Err(error) => tracing::error!(%error, "two halves of different connections"),
     }
 }
 
-/// Answers the requests of HTTP/1.1 until the connection ends. After a WebSocket handshake it goes on: the
+/// Answers the requests of HTTP/1.1 until the connection ends; the stream's writes must not be stuck for
+/// ever. After a WebSocket handshake it goes on: the
 /// stream, the bytes that came after the handshake, and what is to become of it.
 pub(crate) async fn requests<S: AsyncRead + AsyncWrite + Unpin>(
     local: &Local,
@@ -71,7 +120,7 @@ pub(crate) async fn requests<S: AsyncRead + AsyncWrite + Unpin>(
             })
         })
     };
-    let io = TokioIo::new(WriteDeadline::new(stream, limits.write_timeout));
+    let io = TokioIo::new(stream);
     let mut http = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(limits.header_timeout)
@@ -94,7 +143,7 @@ pub(crate) async fn requests<S: AsyncRead + AsyncWrite + Unpin>(
         return None;
     }
     let parts = http.into_parts();
-    let stream = parts.io.into_inner().into_inner();
+    let stream = parts.io.into_inner();
     let Some(handover) = handover.take() else {
         shut_down(stream).await;
         return None;
@@ -102,74 +151,70 @@ pub(crate) async fn requests<S: AsyncRead + AsyncWrite + Unpin>(
     Some((stream, parts.read_buf.to_vec(), handover))
 }
 
-/// Has a WebSocket served whose handshake is done.
-pub(crate) async fn hand_over<S: Carrier>(
+/// Has a WebSocket served whose handshake is done; `first` came after it.
+pub(crate) fn hand_over<C: Carrier>(
     local: &Local,
-    stream: S,
     first: Vec<u8>,
     handover: Handover,
-    stop: Stop,
     permit: OwnedSemaphorePermit,
-) {
+    carrier: C,
+) -> C::Carried {
     let (limits, deflate) = (&local.site.limits, handover.deflate);
     match handover.to {
         Destination::Events(subscriber) => {
             let agreed = Agreed { config: Arc::clone(&limits.websocket), deflate, first };
-            stream
-                .carry(local, agreed, websocket::Events::new(subscriber, local, permit), stop)
-                .await;
+            carrier.carry(agreed, websocket::Events::new(subscriber, local, permit))
         }
         Destination::Echo => {
             let agreed = Agreed { config: Arc::clone(&limits.echo), deflate, first };
-            stream.carry(local, agreed, echo::Echo::new(permit), stop).await;
+            carrier.carry(agreed, echo::Echo::new(permit))
+        }
+        Destination::Broadcast => {
+            let agreed = Agreed { config: Arc::clone(&limits.websocket), deflate, first };
+            carrier.carry(agreed, broadcast::Participant::new(local, permit))
         }
     }
 }
 
-/// A stream that can carry a WebSocket, and how.
+/// What carries a WebSocket, and how.
 pub(crate) trait Carrier {
-    /// Returns once it is over, or somebody else has taken it.
-    async fn carry<H: Handler + 'static>(
-        self,
-        local: &Local,
-        agreed: Agreed,
-        handler: H,
-        stop: Stop,
-    );
+    type Carried;
+
+    fn carry<H: Handler + 'static>(self, agreed: Agreed, handler: H) -> Self::Carried;
 }
 
-/// In the thread's loop.
-impl Carrier for TcpStream {
-    async fn carry<H: Handler + 'static>(
-        self,
-        local: &Local,
-        agreed: Agreed,
-        handler: H,
-        _stop: Stop,
-    ) {
-        match self.into_std() {
-            Ok(stream) => local.reactor.adopt(stream, agreed, handler),
-            Err(error) => tracing::debug!(%error, "connection lost in its handshake"),
-        }
+/// A stream whose WebSocket the thread's loop serves.
+struct InLoop<'a> {
+    reactor: &'a Reactor,
+    stream: StdTcpStream,
+}
+
+impl Carrier for InLoop<'_> {
+    type Carried = ();
+
+    fn carry<H: Handler + 'static>(self, agreed: Agreed, handler: H) {
+        self.reactor.adopt(self.stream, agreed, handler);
     }
 }
 
-/// A stream whose WebSocket is served by the task that is here.
-pub(crate) struct InTask<S>(pub(crate) S);
+/// A stream whose WebSocket is served by the task that is here, until it is over.
+pub(crate) struct InTask<S> {
+    pub(crate) stream: S,
+    pub(crate) stop: Stop,
+}
 
-impl<S: AsyncRead + AsyncWrite + Unpin> Carrier for InTask<S> {
-    async fn carry<H: Handler + 'static>(
-        self,
-        _local: &Local,
-        agreed: Agreed,
-        handler: H,
-        mut stop: Stop,
-    ) {
-        let farewell = async {
-            stop.stopped().await;
-            going_away()
-        };
-        drive(self.0, agreed, handler, farewell).await;
+impl<S: AsyncRead + AsyncWrite + Unpin + 'static> Carrier for InTask<S> {
+    type Carried = Pin<Box<dyn Future<Output = ()>>>;
+
+    fn carry<H: Handler + 'static>(self, agreed: Agreed, handler: H) -> Self::Carried {
+        let Self { stream, mut stop } = self;
+        Box::pin(async move {
+            let farewell = async {
+                stop.stopped().await;
+                going_away()
+            };
+            drive(stream, agreed, handler, farewell).await;
+        })
     }
 }
 

@@ -23,13 +23,14 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::{self, JoinHandle};
+use tokio::task_local;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
-use crate::body::{self, Body};
+use crate::body::Body;
 use crate::connection::{self, InTask, Local};
 use crate::linger::Linger;
+use crate::pace::{Pace, paced};
 use crate::routes::{self, Handover, Reply, Stop};
-use crate::write_deadline::WriteDeadline;
 use crate::{Kind, Problem};
 
 /// What a client may send on one stream before it is read; and on all streams of a connection, so
@@ -45,7 +46,8 @@ const PING_TIMEOUT: Duration = Duration::from_secs(20);
 /// The requests of one connection: how many there were, and a reference for each that is open.
 type Requests = Arc<AtomicU64>;
 
-/// Serves a connection until it ends, the WebSockets on it included.
+/// Serves a connection until it ends, the WebSockets on it included. The stream's writes must not be stuck
+/// for ever.
 pub(crate) async fn serve<S: AsyncRead + AsyncWrite + Unpin + 'static>(
     local: Rc<Local>,
     stream: S,
@@ -54,7 +56,7 @@ pub(crate) async fn serve<S: AsyncRead + AsyncWrite + Unpin + 'static>(
 ) {
     let limits = &local.site.limits;
     let requests = Requests::default();
-    let tasks = Tasks::default();
+    let tasks = Tasks { write_timeout: limits.write_timeout, next: Rc::default() };
     let service = {
         let (local, tasks) = (Rc::clone(&local), tasks.clone());
         let (stop, requests) = (stop.clone(), Arc::clone(&requests));
@@ -66,7 +68,7 @@ pub(crate) async fn serve<S: AsyncRead + AsyncWrite + Unpin + 'static>(
         })
     };
     let served_by_service = Arc::strong_count(&requests);
-    let io = TokioIo::new(WriteDeadline::new(Linger::new(stream), limits.write_timeout));
+    let io = TokioIo::new(Linger::new(stream));
     let mut http = pin!(
         http2::Builder::new(tasks)
             .timer(TokioTimer::new())
@@ -111,9 +113,16 @@ pub(crate) async fn serve<S: AsyncRead + AsyncWrite + Unpin + 'static>(
     }
 }
 
-/// Runs what belongs to a connection on the thread of the connection.
-#[derive(Clone, Default)]
+task_local! {
+    /// Of the reply that this task writes.
+    static PACE: Arc<Pace>;
+}
+
+/// Runs what belongs to a connection on the thread of the connection. A reply that its client does not take
+/// for too long is given up, and its stream reset with it.
+#[derive(Clone)]
 struct Tasks {
+    write_timeout: Duration,
     /// Where the task goes that the task of this id starts next.
     next: Rc<Cell<Option<(task::Id, Slot)>>>,
 }
@@ -133,7 +142,14 @@ impl Tasks {
 
 impl<F: Future<Output = ()> + 'static> Executor<F> for Tasks {
     fn execute(&self, future: F) {
-        let started = task::spawn_local(future);
+        let (pace, write_timeout) = (Arc::<Pace>::default(), self.write_timeout);
+        let started = task::spawn_local(PACE.scope(Arc::clone(&pace), async move {
+            tokio::select! {
+                biased;
+                () = future => {}
+                () = pace.lost(write_timeout) => tracing::debug!("a reply was not taken"),
+            }
+        }));
         match self.next.take() {
             Some((id, slot)) if Some(id) == task::try_id() => slot.set(Some(started)),
             next => self.next.set(next),
@@ -174,7 +190,8 @@ async fn answer(
         response = Problem::new(Kind::BadHandshake, detail).into_response();
         return as_in_http2(response);
     }
-    as_in_http2(response.map(|body| body::guarded(body, open)))
+    let pace = PACE.try_with(Arc::clone).unwrap_or_default();
+    as_in_http2(response.map(|body| paced(body, pace, open)))
 }
 
 /// Serves the WebSocket on a stream, once the reply to its handshake is out.
@@ -188,8 +205,8 @@ async fn run(
     match upgrade.await {
         Ok(stream) => {
             tracing::debug!("WebSocket over HTTP/2");
-            let stream = InTask(TokioIo::new(stream));
-            connection::hand_over(&local, stream, Vec::new(), handover, stop, permit).await;
+            let carrier = InTask { stream: TokioIo::new(stream), stop };
+            connection::hand_over(&local, Vec::new(), handover, permit, carrier).await;
         }
         Err(error) => tracing::debug!(%error, "connection lost in its handshake"),
     }

@@ -44,6 +44,9 @@ pub struct Limits {
     /// The same for `/echo`, whose largest message also bounds the body of a `POST`. Default: as
     /// [`proto::Config`] says, 16 MiB.
     pub echo: Arc<proto::Config>,
+    /// `/broadcast`: most bytes of messages that each thread keeps for members who are slow. Default
+    /// 1 MiB. A member that is further behind is closed with 1008.
+    pub broadcast_bytes_max: usize,
     /// Compression of WebSocket messages (RFC 7692) as it is negotiated; `None` for never. Default:
     /// for messages from 512 bytes, without context takeover.
     pub deflate: Option<proto::DeflateConfig>,
@@ -73,6 +76,7 @@ impl Default for Limits {
             sse_heartbeat: Duration::from_secs(15),
             websocket: Arc::new(websocket),
             echo: Arc::default(),
+            broadcast_bytes_max: 1 << 20,
             deflate: Some(proto::DeflateConfig::default()),
             shutdown_grace: Duration::from_secs(5),
         }

@@ -13,6 +13,7 @@ use tokio::sync::{Semaphore, watch};
 use crate::accept::{self, Listeners};
 use crate::routes::{Site, Stop};
 use crate::tls::Watch;
+use crate::transport::broadcast;
 use crate::{AllowedOrigin, Limits, Tls};
 
 /// Connections that the kernel holds for us while we are busy.
@@ -49,7 +50,7 @@ impl Options {
 #[derive(Debug)]
 pub struct Server {
     /// One of each for every thread.
-    listeners: Vec<Listeners<StdListener>>,
+    listeners: Vec<Listeners>,
     local_addr: SocketAddr,
     tcp_echo_addr: Option<SocketAddr>,
     site: Arc<Site>,
@@ -85,7 +86,7 @@ impl Server {
         });
         let listeners = listeners.collect::<io::Result<_>>()?;
         let Options { limits, allowed_origins, tls, .. } = options;
-        let site = Site { hub, limits, allowed_origins, tls };
+        let site = Site { hub, limits, allowed_origins, tls, broadcast: broadcast::channel() };
         Ok(Self { listeners, local_addr, tcp_echo_addr, site: Arc::new(site) })
     }
 
@@ -155,6 +156,8 @@ fn listen(address: SocketAddr, sharing: Sharing) -> io::Result<StdListener> {
         socket.set_only_v6(false)?;
     }
     socket.set_nonblocking(true)?;
+    // Connections inherit it: small messages leave at once instead of waiting for the last one's answer.
+    socket.set_tcp_nodelay(true)?;
     socket.bind(&address.into())?;
     socket.listen(BACKLOG)?;
     Ok(socket.into())

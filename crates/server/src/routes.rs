@@ -7,13 +7,13 @@ use anemone_ws::proto::NegotiatedDeflate;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
 use hyper::body::Incoming;
 use serde_json::json;
-use tokio::sync::watch;
+use tokio::sync::{broadcast as channel, watch};
 
 use crate::body::{Body, full};
 use crate::origin::{self, AllowedOrigin, Verdict};
 use crate::query::{Form, Query, form};
 use crate::reading::{Reader, now};
-use crate::transport::{echo, long_poll, poll, sse, websocket};
+use crate::transport::{broadcast, echo, long_poll, poll, sse, websocket};
 use crate::{Kind, Limits, Problem, Tls, assets, handshake};
 
 /// What every request can see.
@@ -23,6 +23,8 @@ pub(crate) struct Site {
     pub(crate) limits: Limits,
     pub(crate) allowed_origins: Vec<AllowedOrigin>,
     pub(crate) tls: Option<Tls>,
+    /// To the members of `/broadcast` on every thread.
+    pub(crate) broadcast: channel::Sender<broadcast::Posted>,
 }
 
 /// Tells that the server stops.
@@ -52,6 +54,21 @@ pub(crate) struct Read {
 }
 
 impl Read {
+    /// What a request asks to read of the topic called `name`.
+    fn of<B>(site: &Site, request: &Request<B>, name: &str) -> Result<Self, Problem> {
+        let unknown = || {
+            let name: String = name.chars().take(80).collect();
+            Problem::new(Kind::UnknownTopic, format!("there is no topic {name:?}"))
+        };
+        let name: TopicName = name.parse().map_err(|_| unknown())?;
+        let topic = site.hub.topic(&name).ok_or_else(unknown)?;
+        reading_only(request)?;
+        let query = Query::parse(request.uri().query(), request.headers(), &site.limits)?;
+        let (path, stream_bytes_max) =
+            (request.uri().path().to_owned(), site.limits.stream_bytes_max);
+        Ok(Self { path, topic, query, stream_bytes_max })
+    }
+
     /// A reader of one page that begins where the request says, or else `default`.
     pub(crate) fn open(&self, default: After) -> Result<Reader, Problem> {
         Reader::open(Arc::clone(&self.topic), self.query.after.unwrap_or(default), self.query.page)
@@ -85,6 +102,8 @@ pub(crate) enum Destination {
     Events(websocket::Subscriber),
     /// An echo.
     Echo,
+    /// One to whom everyone else's messages go.
+    Broadcast,
 }
 
 impl From<Response<Body>> for Reply {
@@ -107,7 +126,34 @@ pub(crate) async fn answer(site: &Site, request: Request<Incoming>, stop: Stop) 
     allow(reply, verdict)
 }
 
+/// Answers a WebSocket handshake; `None` when the request is no such thing, or is refused.
+pub(crate) fn shake_hands<B>(site: &Site, request: &Request<B>) -> Option<Reply> {
+    let verdict = origin::judge(request.headers(), &site.allowed_origins).ok()?;
+    let reply = upgrade(site, request).ok()??;
+    Some(allow(reply, verdict))
+}
+
+/// Where WebSockets are. `None` when none is asked for, or there is none.
+fn upgrade<B>(site: &Site, request: &Request<B>) -> Result<Option<Reply>, Problem> {
+    if !handshake::is_asked(request) {
+        return Ok(None);
+    }
+    let path = request.uri().path();
+    if let Some(name) = path.strip_prefix("/topics/") {
+        let read = Read::of(site, request, name)?;
+        return websocket::answer(request, read, site.limits.deflate.as_ref()).map(Some);
+    }
+    match path {
+        "/echo" => echo::accept(request, &site.limits).map(Some),
+        "/broadcast" => broadcast::accept(request, &site.limits).map(Some),
+        _ => Ok(None),
+    }
+}
+
 async fn route(site: &Site, request: Request<Incoming>, stop: Stop) -> Result<Reply, Problem> {
+    if let Some(reply) = upgrade(site, &request)? {
+        return Ok(reply);
+    }
     let path = request.uri().path();
     if let Some(name) = path.strip_prefix("/topics/") {
         return read_topic(site, &request, name, stop).await;
@@ -117,6 +163,7 @@ async fn route(site: &Site, request: Request<Incoming>, stop: Stop) -> Result<Re
     }
     let headers = request.headers();
     let response = match path {
+        "/broadcast" => return broadcast::accept(&request, &site.limits), // which says what is missing
         "/topics" => list_topics(site),
         "/clock" => json_response(&json!({ "time": now() })),
         _ => match path.strip_prefix("/problems/").and_then(Kind::explanation) {
@@ -137,25 +184,9 @@ async fn read_topic<B>(
     name: &str,
     stop: Stop,
 ) -> Result<Reply, Problem> {
-    let unknown = || {
-        let name: String = name.chars().take(80).collect();
-        Problem::new(Kind::UnknownTopic, format!("there is no topic {name:?}"))
-    };
-    let name: TopicName = name.parse().map_err(|_| unknown())?;
-    let topic = site.hub.topic(&name).ok_or_else(unknown)?;
-    reading_only(request)?;
+    let read = Read::of(site, request, name)?;
     let limits = &site.limits;
-    let query = Query::parse(request.uri().query(), request.headers(), limits)?;
-    let wait = query.wait;
-    let read = Read {
-        path: request.uri().path().to_owned(),
-        topic,
-        query,
-        stream_bytes_max: limits.stream_bytes_max,
-    };
-    if handshake::is_asked(request) {
-        return websocket::answer(request, read, limits.deflate.as_ref());
-    }
+    let wait = read.query.wait;
     let response = match (form(request.headers())?, wait) {
         // A HEAD gets the fields of a poll at once: a stream without its body says nothing.
         _ if request.method() == Method::HEAD => poll::answer(read)?,

@@ -12,7 +12,11 @@ use crate::connection::{self, InTask, Local};
 use crate::linger::Linger;
 use crate::routes::Stop;
 use crate::tls::{ALPN_HTTP2, Tls};
+use crate::write_deadline::WriteDeadline;
 use crate::{Kind, Problem, http2};
+
+/// A socket whose writes may not be stuck for ever.
+type Guarded = WriteDeadline<TcpStream>;
 
 /// Serves a connection until it ends: the TLS handshake, then the HTTP version that was agreed on.
 ///
@@ -24,7 +28,10 @@ pub(crate) async fn serve(
     stop: Stop,
     permit: OwnedSemaphorePermit,
 ) {
-    let limit = local.site.limits.tls_handshake_timeout;
+    let limits = &local.site.limits;
+    let limit = limits.tls_handshake_timeout;
+    // Below TLS, which takes more than it has written, and has a last word to write.
+    let stream = WriteDeadline::new(stream, limits.write_timeout);
     let stream = match Box::pin(timeout(limit, shake_hands(stream, &tls))).await {
         // Boxed, for it is large and every future that it goes through has room for one.
         Ok(Some(stream)) => Box::new(stream),
@@ -38,17 +45,19 @@ pub(crate) async fn serve(
         return Box::pin(http2::serve(local, stream, stop, permit)).await;
     }
     let requests = Box::pin(connection::requests(&local, stream, stop.clone())).await;
-    if let Some((stream, first, handover)) = requests {
-        Box::pin(connection::hand_over(&local, InTask(stream), first, handover, stop, permit))
-            .await;
+    if let Some((mut stream, first, handover)) = requests {
+        // A WebSocket looks after itself.
+        stream.get_mut().0.lift();
+        let carrier = InTask { stream, stop };
+        connection::hand_over(&local, first, handover, permit, carrier).await;
     }
 }
 
 /// `None` when it failed; then the client has been told.
-async fn shake_hands(stream: TcpStream, tls: &Tls) -> Option<TlsStream<TcpStream>> {
+async fn shake_hands(stream: Guarded, tls: &Tls) -> Option<TlsStream<Guarded>> {
     let mut begin = [0];
     // A client whose first byte is a letter speaks plain HTTP; every TLS handshake begins with 22.
-    if matches!(stream.peek(&mut begin).await, Ok(1)) && begin[0].is_ascii_uppercase() {
+    if matches!(stream.get_ref().peek(&mut begin).await, Ok(1)) && begin[0].is_ascii_uppercase() {
         let detail = "this port speaks TLS; use https:// or wss://";
         turn_away(stream, Problem::new(Kind::TlsRequired, detail).to_http1().as_bytes()).await;
         return None;
@@ -64,7 +73,7 @@ async fn shake_hands(stream: TcpStream, tls: &Tls) -> Option<TlsStream<TcpStream
 }
 
 /// Says the last word and ends the connection.
-async fn turn_away(stream: TcpStream, last: &[u8]) {
+async fn turn_away(stream: Guarded, last: &[u8]) {
     let mut stream = Linger::new(stream);
     // The client may be gone already.
     if stream.write_all(last).await.is_ok() {

@@ -12,17 +12,27 @@ use tokio::time::Sleep;
 #[derive(Debug)]
 pub(crate) struct WriteDeadline<S> {
     stream: S,
-    timeout: Duration,
+    /// `None` once it is lifted.
+    timeout: Option<Duration>,
     stuck: Option<Pin<Box<Sleep>>>,
 }
 
 impl<S> WriteDeadline<S> {
     pub(crate) fn new(stream: S, timeout: Duration) -> Self {
-        Self { stream, timeout, stuck: None }
+        Self { stream, timeout: Some(timeout), stuck: None }
+    }
+
+    pub(crate) fn get_ref(&self) -> &S {
+        &self.stream
     }
 
     pub(crate) fn into_inner(self) -> S {
         self.stream
+    }
+
+    /// From now on a write may take as long as it takes.
+    pub(crate) fn lift(&mut self) {
+        (self.timeout, self.stuck) = (None, None);
     }
 
     fn watch<T>(
@@ -30,11 +40,10 @@ impl<S> WriteDeadline<S> {
         cx: &mut Context<'_>,
         written: Poll<io::Result<T>>,
     ) -> Poll<io::Result<T>> {
-        if written.is_ready() {
+        let Some(timeout) = self.timeout.filter(|_| written.is_pending()) else {
             self.stuck = None;
             return written;
-        }
-        let timeout = self.timeout;
+        };
         let timer = self.stuck.get_or_insert_with(|| Box::pin(tokio::time::sleep(timeout)));
         timer.as_mut().poll(cx).map(|()| Err(io::ErrorKind::TimedOut.into()))
     }
@@ -107,5 +116,18 @@ mod tests {
         };
         let (_client, ended) = tokio::join!(slow, write);
         assert_eq!(ended, (io::ErrorKind::TimedOut, 130));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn once_lifted_it_waits_for_a_reader_that_stops() {
+        let (mut client, server) = duplex(10);
+        let mut server = WriteDeadline::new(server, Duration::from_secs(30));
+        server.lift();
+        let late = async {
+            tokio::time::sleep(Duration::from_secs(300)).await;
+            client.read_exact(&mut [0; 20]).await.unwrap();
+        };
+        let (written, ()) = tokio::join!(server.write_all(&[0; 20]), late);
+        written.unwrap();
     }
 }

@@ -2,81 +2,29 @@
 #![allow(clippy::unwrap_used)]
 
 mod common;
+#[path = "common/secure.rs"]
+mod secure;
 
-use std::fs;
 use std::io::{Read, Write};
-use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use anemone_hub::Retention;
-use anemone_server::{Options, Tls};
 use anemone_ws::proto::handshake::{ClientHandshake, Nonce};
 use anemone_ws::proto::{
     CloseCode, CloseFrame, Config, Connection, Event, MaskKey, Message, MessageKind, Time,
 };
 use bytes::Bytes;
-use common::{Fixture, PATIENCE, Reply};
+use common::{PATIENCE, Reply};
 use h2::client::SendRequest;
 use h2::ext::Protocol;
 use h2::{RecvStream, SendStream};
 use http::{HeaderMap, Request, Response, StatusCode};
+use secure::{Secure, make_certificate};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
-use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
-use tokio_rustls::rustls::crypto::aws_lc_rs;
-use tokio_rustls::rustls::pki_types::pem::PemObject;
-use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
-use tokio_rustls::rustls::{ClientConfig, RootCertStore};
-
-/// A server with a certificate in files, and clients that trust it.
-struct Secure {
-    fixture: Fixture,
-    folder: PathBuf,
-}
 
 impl Secure {
-    fn start() -> Self {
-        Self::with(|_| {})
-    }
-
-    fn with(change: impl FnOnce(&mut Options)) -> Self {
-        static COUNT: AtomicUsize = AtomicUsize::new(0);
-        let count = COUNT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("anemone-server-tls-{}-{count}", std::process::id());
-        let folder = std::env::temp_dir().join(name);
-        fs::create_dir_all(&folder).unwrap();
-        make_certificate(&folder);
-        let tls = Tls::from_files(folder.join("certificate.pem"), folder.join("key.pem")).unwrap();
-        let fixture = Fixture::with(
-            |options| {
-                options.tls = Some(tls);
-                change(options);
-            },
-            Retention::default(),
-        );
-        Self { fixture, folder }
-    }
-
-    /// Connects, trusting only what is in the certificate's file now.
-    async fn connect(&self, alpn: &[&str]) -> std::io::Result<TlsStream<TcpStream>> {
-        let mut roots = RootCertStore::empty();
-        let certificate = CertificateDer::from_pem_file(self.folder.join("certificate.pem"));
-        roots.add(certificate.unwrap()).unwrap();
-        let mut config =
-            ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
-                .with_safe_default_protocol_versions()
-                .unwrap()
-                .with_root_certificates(roots)
-                .with_no_client_auth();
-        config.alpn_protocols = alpn.iter().map(|name| name.as_bytes().to_vec()).collect();
-        let stream = TcpStream::connect(self.fixture.address).await.unwrap();
-        let name = ServerName::try_from("localhost").unwrap();
-        TlsConnector::from(Arc::new(config)).connect(name, stream).await
-    }
-
     /// A reply over HTTP/1.1.
     async fn get(&self, target: &str) -> Reply {
         let mut stream = self.connect(&["http/1.1"]).await.unwrap();
@@ -121,23 +69,6 @@ impl Secure {
                 return Socket::new(stream);
             }
         }
-    }
-}
-
-impl Drop for Secure {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.folder);
-    }
-}
-
-/// A new certificate for localhost, in the way a careful program would put it there.
-fn make_certificate(folder: &std::path::Path) {
-    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
-    for (name, text) in
-        [("certificate.pem", made.cert.pem()), ("key.pem", made.signing_key.serialize_pem())]
-    {
-        fs::write(folder.join("new"), text).unwrap();
-        fs::rename(folder.join("new"), folder.join(name)).unwrap();
     }
 }
 

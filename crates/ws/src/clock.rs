@@ -17,8 +17,8 @@ impl Clock {
         Time::from_millis(u64::try_from(millis).unwrap_or(u64::MAX))
     }
 
-    /// The instant of a time; `None` when it is too far away to matter.
+    /// The instant of a time; `None` when it never comes.
     pub(crate) fn instant(self, time: Time) -> Option<Instant> {
-        self.0.checked_add(time.since(Time::ZERO))
+        if time == Time::MAX { None } else { self.0.checked_add(time.since(Time::ZERO)) }
     }
 }

@@ -17,6 +17,14 @@ pub(super) struct Outgoing {
     in_message: bool,
 }
 
+/// All that the compressed form of a message depends on.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(super) struct Sharing {
+    level: CompressionLevel,
+    window: WindowBits,
+    compress_bytes_min: usize,
+}
+
 /// Compression of what the peer sends.
 #[derive(Debug)]
 pub(super) struct Incoming {
@@ -52,6 +60,13 @@ impl Outgoing {
         })
     }
 
+    /// What two connections must have in common to send the same compressed bytes; `None` with context
+    /// takeover, where what came before counts.
+    pub(super) fn sharing(&self) -> Option<Sharing> {
+        let Self { level, window, compress_bytes_min, .. } = *self;
+        (!self.context_takeover).then_some(Sharing { level, window, compress_bytes_min })
+    }
+
     /// The payload of a message, or of a fragment of one; `None` when it is to be sent as it is.
     pub(super) fn compress(
         &mut self,
@@ -77,7 +92,7 @@ impl Outgoing {
         let mut compressor = self.begin(&mut lent);
         // What does not get smaller is sent as it is. Not with context takeover: the compressor
         // will refer to it, so the peer must inflate it (section 7.2.3.2). Stored blocks cost it
-        // 5 bytes in 16 KiB.
+        // 5 bytes in 16 KiB; level 1 has none, and noise grows by a twentieth, an eighth at most.
         let output = &mut lent.codecs.output;
         let len = if self.context_takeover {
             Some(compressor.compress(payload, output))

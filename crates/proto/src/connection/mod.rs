@@ -5,6 +5,7 @@
 
 mod deflate;
 mod output;
+mod prepared;
 mod receiver;
 mod sender;
 
@@ -13,6 +14,7 @@ use std::time::Duration;
 
 use deflate::{Incoming, Outgoing};
 pub use output::Output;
+pub use prepared::Prepared;
 use receiver::{Place, Receiver, Step};
 pub use sender::{MaskKeys, Sender};
 
@@ -30,11 +32,28 @@ pub struct Connection {
     phase: Phase,
     /// When the last byte came from the peer.
     received_at: Time,
-    /// When our last ping went out, until a pong comes.
-    ping_at: Option<Time>,
-    /// When our close frame was seen to be queued.
-    closing_at: Option<Time>,
-    round_trip: Option<Duration>,
+    awaited: Awaited,
+    round_trip: Option<RoundTrip>,
+}
+
+/// What the peer owes us.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Awaited {
+    Nothing,
+    /// A pong; our last ping went out then.
+    Pong(Time),
+    /// Its close frame; ours was seen to be queued then.
+    Close(Time),
+}
+
+/// In milliseconds, and in half the room of a `Duration`.
+#[derive(Clone, Copy, Debug)]
+struct RoundTrip(u32);
+
+impl RoundTrip {
+    fn between(sent: Time, now: Time) -> Self {
+        Self(u32::try_from(now.since(sent).as_millis()).unwrap_or(u32::MAX))
+    }
 }
 
 /// How far the peer is.
@@ -95,8 +114,7 @@ impl Connection {
             sender: Sender::new(mask_keys),
             phase: Phase::Open,
             received_at: now,
-            ping_at: None,
-            closing_at: None,
+            awaited: Awaited::Nothing,
             round_trip: None,
         }
     }
@@ -131,8 +149,26 @@ impl Connection {
     /// with the rest until all is consumed. Never fails: a violation becomes [`Event::Failed`].
     ///
     /// `input` is unmasked in place. Once nothing more is expected all input is discarded.
+    #[inline]
     pub fn receive<'a>(&'a mut self, now: Time, input: &'a mut [u8]) -> Received<'a> {
         self.received_at = now;
+        if self.phase == Phase::Open
+            && let Some(whole) = self.receiver.whole_message(&self.config, input)
+        {
+            let payload = &input[whole.payload];
+            let event = match message(whole.kind, payload) {
+                Ok(message) => Event::Message(message),
+                Err(error) => fail(&mut self.phase, &mut self.sender, error),
+            };
+            let (consumed, event) = (whole.consumed, Some(event));
+            return Received { consumed, event, sender: &mut self.sender };
+        }
+        self.receive_other(now, input)
+    }
+
+    /// Takes what is not a whole message at the front of the input.
+    #[inline(never)]
+    fn receive_other<'a>(&'a mut self, now: Time, input: &'a mut [u8]) -> Received<'a> {
         if self.phase == Phase::Ended {
             return Received { consumed: input.len(), event: None, sender: &mut self.sender };
         }
@@ -164,7 +200,10 @@ impl Connection {
                         Some(Event::Ping(payload))
                     }
                     Opcode::Pong => {
-                        self.round_trip = self.ping_at.take().map(|sent| now.since(sent));
+                        if let Awaited::Pong(sent) = self.awaited {
+                            self.awaited = Awaited::Nothing;
+                            self.round_trip = Some(RoundTrip::between(sent, now));
+                        }
                         Some(Event::Pong(payload))
                     }
                     _ => Some(closed(&mut self.phase, &mut self.sender, payload)),
@@ -176,6 +215,7 @@ impl Connection {
     }
 
     /// The sending half.
+    #[inline]
     pub fn sender(&mut self) -> &mut Sender {
         // No event is borrowed any more. After the last one of an input this is the call that every
         // driver makes, so that an idle connection does not keep its last message.
@@ -202,15 +242,17 @@ impl Connection {
         if self.is_closed() {
             return None;
         }
-        if let Some(closing_at) = self.closing_at {
-            return Some(closing_at + self.config.close_timeout);
+        if let Awaited::Close(since) = self.awaited {
+            return Some(since + self.config.close_timeout);
         }
         if self.sender.is_closing() {
             return Some(Time::ZERO); // the caller has just queued the close frame: look at once
         }
         let idle_at = self.received_at + self.config.idle_timeout;
-        let quiet_since =
-            self.ping_at.map_or(self.received_at, |ping_at| ping_at.max(self.received_at));
+        let quiet_since = match self.awaited {
+            Awaited::Pong(sent) => sent.max(self.received_at),
+            _ => self.received_at,
+        };
         Some(idle_at.min(quiet_since + self.config.ping_interval))
     }
 
@@ -221,9 +263,12 @@ impl Connection {
             return None;
         }
         if self.sender.is_closing() {
-            let closing_at = *self.closing_at.get_or_insert(now);
-            if now >= closing_at + self.config.close_timeout {
-                self.phase = Phase::Ended;
+            match self.awaited {
+                Awaited::Close(since) if now >= since + self.config.close_timeout => {
+                    self.phase = Phase::Ended;
+                }
+                Awaited::Close(_) => {}
+                _ => self.awaited = Awaited::Close(now),
             }
             return None;
         }
@@ -234,7 +279,7 @@ impl Connection {
         if self.poll_timeout().is_some_and(|due| now >= due) {
             // Refused only once closing, which was ruled out above.
             let _ = self.sender.ping(&now.as_millis().to_be_bytes());
-            self.ping_at = Some(now);
+            self.awaited = Awaited::Pong(now);
         }
         None
     }
@@ -246,13 +291,20 @@ impl Connection {
         self.phase == Phase::Ended
     }
 
+    /// Whether this end has queued or sent its close frame.
+    #[must_use]
+    pub fn is_closing(&self) -> bool {
+        self.sender.is_closing()
+    }
+
     /// The last measured time from a ping to its pong.
     #[must_use]
     pub fn round_trip(&self) -> Option<Duration> {
-        self.round_trip
+        self.round_trip.map(|RoundTrip(millis)| Duration::from_millis(millis.into()))
     }
 }
 
+#[inline]
 fn message(kind: MessageKind, payload: &[u8]) -> Result<Message<'_>, ProtocolError> {
     match kind {
         MessageKind::Binary => Ok(Message::Binary(payload)),
@@ -277,6 +329,7 @@ fn closed(phase: &mut Phase, sender: &mut Sender, payload: &[u8]) -> Event<'stat
 }
 
 /// Fails the connection (section 7.1.7).
+#[cold]
 fn fail(phase: &mut Phase, sender: &mut Sender, error: ProtocolError) -> Event<'static> {
     *phase = Phase::Ended;
     // Refused when our own close frame is on its way: the peer gets no second one.

@@ -1,9 +1,11 @@
-//! What is queued for writing: bytes, and between them stretches of the very input being answered.
+//! What is queued for writing: bytes, and between them stretches of memory that is somebody else's.
 //!
-//! A large reply that is part of the input it answers, as an echo, need not be copied: what is noted is
-//! only where it lies. Whoever has the input turns it all into slices again.
+//! A large reply that is part of the input it answers, as an echo, need not be copied, and neither need a
+//! large frame that many connections share: what is noted is only where it lies. Whoever has the input turns
+//! it all into slices again.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 /// Queued output, and the input that it may refer to.
 #[derive(Debug, Default)]
@@ -14,29 +16,47 @@ pub struct Output {
     stretched_bytes: usize,
     /// The addresses of the lent input.
     lent: Range<usize>,
+    /// Its driver writes slices.
+    is_scattered: bool,
 }
 
-/// A piece of the lent input.
-#[derive(Clone, Copy, Debug)]
+/// Bytes that are not copied.
+#[derive(Clone, Debug)]
 struct Stretch {
     /// How many of the own bytes come before it.
     at: usize,
-    start: usize,
     len: usize,
+    whose: Whose,
+}
+
+#[derive(Clone, Debug)]
+enum Whose {
+    /// A piece of the lent input that begins there.
+    Input(usize),
+    Shared(Arc<[u8]>),
 }
 
 impl Output {
     /// Shorter payloads are copied: a slice more for the system costs as much as this many bytes.
     const STRETCH_BYTES_MIN: usize = 4096;
 
+    /// Empty, for a driver that writes [`slices`](Self::slices), so that large frames can be shared
+    /// instead of copied.
+    #[must_use]
+    pub fn scattered() -> Self {
+        Self { is_scattered: true, ..Self::default() }
+    }
+
     /// Lets output refer to `input` until [`clear`](Self::clear). The caller keeps whatever has been
     /// answered unchanged until then, and gives the same `input` to [`slices`](Self::slices).
+    #[inline]
     pub fn lend(&mut self, input: &[u8]) {
         let addresses = input.as_ptr_range();
         self.lent = addresses.start.addr()..addresses.end.addr();
     }
 
     /// Appends bytes of the caller's own.
+    #[inline]
     pub fn extend_from_slice(&mut self, bytes: &[u8]) {
         if !self.refer(bytes) {
             self.bytes.extend_from_slice(bytes);
@@ -49,20 +69,33 @@ impl Output {
         let stretches = self.stretches.iter().flat_map(move |stretch| {
             let own = &self.bytes[at..stretch.at];
             at = stretch.at;
-            [own, &input[stretch.start..stretch.start + stretch.len]]
+            let stretch = match &stretch.whose {
+                Whose::Input(start) => &input[*start..*start + stretch.len],
+                Whose::Shared(bytes) => bytes,
+            };
+            [own, stretch]
         });
         let last = self.stretches.last().map_or(0, |stretch| stretch.at);
         stretches.chain([&self.bytes[last..]]).filter(|slice| !slice.is_empty())
     }
 
+    /// All that is queued, when none of it lies in the input.
+    #[must_use]
+    #[inline]
+    pub fn as_slice(&self) -> Option<&[u8]> {
+        self.stretches.is_empty().then_some(&self.bytes)
+    }
+
     /// How many bytes are queued.
     #[must_use]
+    #[inline]
     pub fn len(&self) -> usize {
         self.bytes.len() + self.stretched_bytes
     }
 
     /// Whether none are.
     #[must_use]
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -83,11 +116,13 @@ impl Output {
         &self.bytes
     }
 
+    #[inline]
     pub(super) fn own_mut(&mut self) -> &mut Vec<u8> {
         &mut self.bytes
     }
 
     /// Notes where `bytes` lie, if they are large and part of the lent input.
+    #[inline]
     pub(super) fn refer(&mut self, bytes: &[u8]) -> bool {
         if bytes.len() < Self::STRETCH_BYTES_MIN {
             return false;
@@ -97,9 +132,22 @@ impl Output {
             return false;
         }
         let start = addresses.start.addr() - self.lent.start;
-        self.stretches.push(Stretch { at: self.bytes.len(), start, len: bytes.len() });
-        self.stretched_bytes += bytes.len();
+        self.stretch(bytes.len(), Whose::Input(start));
         true
+    }
+
+    /// Appends bytes that other outputs share.
+    pub(super) fn share(&mut self, bytes: &Arc<[u8]>) {
+        if self.is_scattered && bytes.len() >= Self::STRETCH_BYTES_MIN {
+            self.stretch(bytes.len(), Whose::Shared(Arc::clone(bytes)));
+        } else {
+            self.bytes.extend_from_slice(bytes);
+        }
+    }
+
+    fn stretch(&mut self, len: usize, whose: Whose) {
+        self.stretches.push(Stretch { at: self.bytes.len(), len, whose });
+        self.stretched_bytes += len;
     }
 }
 

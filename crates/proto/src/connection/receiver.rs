@@ -25,6 +25,15 @@ pub(super) enum Step {
     Control(Opcode, Place),
 }
 
+/// A message that came in one frame, all at once.
+pub(super) struct Whole {
+    pub(super) kind: MessageKind,
+    /// How much of the input it took.
+    pub(super) consumed: usize,
+    /// Where it lies in the input, unmasked.
+    pub(super) payload: Range<usize>,
+}
+
 /// Where a payload lies, unmasked.
 #[derive(Debug, Eq, PartialEq)]
 pub(super) enum Place {
@@ -37,21 +46,27 @@ pub(super) enum Place {
 #[derive(Debug)]
 pub(super) struct Receiver {
     role: Role,
-    /// A header that was cut by the end of the input.
-    cut_header: [u8; HEADER_BYTES_MAX],
-    cut_header_len: u8,
-    /// The frame whose payload is still coming.
-    frame: Option<Payload>,
+    /// The frame of which the input's end cut something off. Boxed: an idle connection has none.
+    cut: Option<Box<Cut>>,
     /// The message whose fragments or bytes are still coming. Boxed: an idle connection has none.
     message: Option<Box<Assembly>>,
-    /// Payload of a control frame that was cut by the end of the input.
-    control: Vec<u8>,
     /// The last assembly was handed out and can be forgotten.
     message_taken: bool,
     /// Messages that did not come whole are handed out as they come.
     takes_pieces: bool,
     /// Compression, where it was negotiated. Boxed: most connections have none.
     deflate: Option<Box<Incoming>>,
+}
+
+/// A frame that did not come whole, or did so only now.
+#[derive(Debug, Default)]
+struct Cut {
+    header: [u8; HEADER_BYTES_MAX],
+    header_len: u8,
+    /// Once its header is whole: the frame whose payload is still coming.
+    frame: Option<Payload>,
+    /// The payload of a control frame, as far as it came.
+    control: Vec<u8>,
 }
 
 /// A frame whose payload has not come whole.
@@ -78,11 +93,8 @@ impl Receiver {
     pub(super) fn new(role: Role) -> Self {
         Self {
             role,
-            cut_header: [0; HEADER_BYTES_MAX],
-            cut_header_len: 0,
-            frame: None,
+            cut: None,
             message: None,
-            control: Vec::new(),
             message_taken: false,
             takes_pieces: false,
             deflate: None,
@@ -103,6 +115,7 @@ impl Receiver {
     }
 
     /// Gives back the memory of the last message, if it was collected and is no longer looked at.
+    #[inline]
     pub(super) fn forget_message(&mut self) {
         if std::mem::take(&mut self.message_taken) {
             self.message = None;
@@ -117,12 +130,9 @@ impl Receiver {
         input: &mut [u8],
     ) -> (usize, Result<Option<Step>, ProtocolError>) {
         self.forget_message();
-        if let Some((used, step)) = self.whole_message(config, input) {
-            return (used, Ok(Some(step)));
-        }
         let mut at = 0;
         loop {
-            let frame = match self.frame.take() {
+            let frame = match self.cut.as_mut().and_then(|cut| cut.frame.take()) {
                 Some(frame) => frame,
                 None => match self.next_header(&input[at..]) {
                     Err(error) => return (input.len(), Err(error)),
@@ -157,7 +167,7 @@ impl Receiver {
                 }
             };
             if !is_whole {
-                self.frame = Some(received);
+                self.cut.get_or_insert_default().frame = Some(received);
                 return (at, Ok(step));
             }
             if step.is_some() {
@@ -167,11 +177,10 @@ impl Receiver {
     }
 
     /// The way that most messages take: one frame, not compressed, all there, of less than 64 KiB.
-    /// `None` leaves everything to the other way, which also finds what is wrong.
+    /// `None` leaves everything to [`step`](Self::step), which also finds what is wrong.
     #[inline]
-    fn whole_message(&self, config: &Config, input: &mut [u8]) -> Option<(usize, Step)> {
-        let is_between_messages =
-            self.frame.is_none() && self.message.is_none() && self.cut_header_len == 0;
+    pub(super) fn whole_message(&self, config: &Config, input: &mut [u8]) -> Option<Whole> {
+        let is_between_messages = self.cut.is_none() && self.message.is_none();
         let [first, second, rest @ ..] = input else { return None };
         let kind = match first {
             0x81 => MessageKind::Text,
@@ -194,15 +203,12 @@ impl Receiver {
             return None;
         }
         let begin = 2 + len_bytes + if is_masked { 4 } else { 0 };
-        let end = begin + len;
-        if input.len() < end {
-            return None;
-        }
+        let consumed = begin + len;
+        let (header, payload) = input.get_mut(..consumed)?.split_at_mut(begin);
         if is_masked {
-            let (header, payload) = input[..end].split_at_mut(begin);
             MaskKey(*header.last_chunk()?).apply(payload);
         }
-        Some((end, Step::Message(kind, Place::Input(begin..end))))
+        Some(Whole { kind, consumed, payload: begin..consumed })
     }
 
     /// The payload of the message that was collected.
@@ -213,24 +219,30 @@ impl Receiver {
 
     /// The payload of the control frame that was collected.
     pub(super) fn control(&self) -> &[u8] {
-        &self.control
+        self.cut.as_ref().map_or(&[], |cut| &cut.control)
     }
 
     /// Reads a header, one that was cut before included.
     fn next_header(&mut self, input: &[u8]) -> Result<(usize, Option<Header>), ProtocolError> {
-        if self.cut_header_len == 0
-            && let Some((header, used)) = Header::decode(input)?
-        {
-            return Ok((used, Some(header)));
+        if self.cut.as_ref().is_none_or(|cut| cut.header_len == 0) {
+            // What was cut came whole.
+            self.cut = None;
+            if let Some((header, used)) = Header::decode(input)? {
+                return Ok((used, Some(header)));
+            }
+            if input.is_empty() {
+                return Ok((0, None));
+            }
         }
-        let had = usize::from(self.cut_header_len);
+        let cut = self.cut.get_or_insert_default();
+        let had = usize::from(cut.header_len);
         let taken = input.len().min(HEADER_BYTES_MAX - had);
-        self.cut_header[had..had + taken].copy_from_slice(&input[..taken]);
-        let Some((header, used)) = Header::decode(&self.cut_header[..had + taken])? else {
-            self.cut_header_len = (had + taken) as u8;
+        cut.header[had..had + taken].copy_from_slice(&input[..taken]);
+        let Some((header, used)) = Header::decode(&cut.header[..had + taken])? else {
+            cut.header_len = (had + taken) as u8;
             return Ok((taken, None));
         };
-        self.cut_header_len = 0;
+        cut.header_len = 0;
         Ok((used - had, Some(header)))
     }
 
@@ -245,7 +257,6 @@ impl Receiver {
             _ => {}
         }
         if header.opcode.is_control() {
-            self.control.clear();
             return Ok(());
         }
         let (len, limit) = (header.payload_len, config.frame_bytes_max);
@@ -293,7 +304,7 @@ impl Receiver {
         if let Some(range) = in_place {
             return Some(Step::Control(opcode, Place::Input(range)));
         }
-        self.control.extend_from_slice(piece);
+        self.cut.get_or_insert_default().control.extend_from_slice(piece);
         is_whole.then_some(Step::Control(opcode, Place::Collected))
     }
 

@@ -3,8 +3,9 @@
 //! Owns the output buffer and what may be sent when. The driver writes [`Sender::transmit`] to its
 //! stream and reports how much went.
 
-use super::Output;
 use super::deflate::Outgoing;
+use super::prepared::opcode;
+use super::{Output, Prepared};
 use crate::{CloseFrame, Header, MaskKey, Message, MessageKind, MisuseError, Opcode};
 
 /// Where a client's masking keys come from: unpredictable bytes (RFC 6455 section 10.3).
@@ -49,12 +50,42 @@ impl Sender {
     /// # Errors
     /// [`MisuseError::Closing`] once a close frame is queued; [`MisuseError::MessageUnfinished`]
     /// between the fragments of another message.
+    #[inline]
     pub fn send(&mut self, message: Message<'_>) -> Result<(), MisuseError> {
         self.check_open()?;
         if self.fragmented.is_some() {
             return Err(MisuseError::MessageUnfinished);
         }
-        self.data(Header::new(opcode(message.kind()), 0), message.as_bytes());
+        let (opcode, payload) = (opcode(message.kind()), message.as_bytes());
+        if self.deflate.is_some() || self.mask_keys.is_some() {
+            self.data(Header::new(opcode, 0), payload);
+        } else {
+            let output = self.output.get_or_insert_default();
+            Header::encode_plain(opcode, payload.len(), output.own_mut());
+            output.extend_from_slice(payload);
+        }
+        Ok(())
+    }
+
+    /// Queues a message that was encoded once for many connections. To the peer no different from
+    /// [`send`](Self::send).
+    ///
+    /// # Errors
+    /// As [`send`](Self::send).
+    pub fn send_prepared(&mut self, prepared: &Prepared) -> Result<(), MisuseError> {
+        self.check_open()?;
+        if self.fragmented.is_some() {
+            return Err(MisuseError::MessageUnfinished);
+        }
+        // A client masks every frame with a key of its own.
+        let shared = match self.mask_keys {
+            Some(_) => None,
+            None => prepared.frame(self.deflate.as_deref_mut()),
+        };
+        match shared {
+            Some(frame) => self.output.get_or_insert_default().share(frame),
+            None => self.data(Header::new(opcode(prepared.kind()), 0), prepared.payload()),
+        }
         Ok(())
     }
 
@@ -124,9 +155,15 @@ impl Sender {
 
     /// Says that the first `len` bytes of [`transmit`](Self::transmit) are written.
     pub fn transmitted(&mut self, len: usize) {
+        let Some(output) = &mut self.output else { return };
         self.written = self.written.saturating_add(len);
-        if self.output.as_ref().is_some_and(|output| self.written >= output.len()) {
+        if self.written >= output.len() {
             self.output = None;
+            self.written = 0;
+        } else if self.written >= output.own().len() / 2 {
+            // A slow reader's output may never be empty: what is written goes before that. Only once
+            // it is half of all, so that no more is moved than was written.
+            output.own_mut().drain(..self.written);
             self.written = 0;
         }
     }
@@ -140,6 +177,7 @@ impl Sender {
     /// Exchanges what is queued for `output` and what is in it. So a driver of many connections can
     /// lend one to whichever it serves, and an idle connection has none. Instead of
     /// [`transmit`](Self::transmit), not beside it.
+    #[inline]
     pub fn exchange_output(&mut self, output: &mut Option<Box<Output>>) {
         debug_assert_eq!(self.written, 0, "a driver exchanges the output or transmits it");
         std::mem::swap(&mut self.output, output);
@@ -159,6 +197,7 @@ impl Sender {
     }
 
     /// Queues a frame of a message, compressed if that was negotiated and is of use.
+    #[inline(never)]
     fn data(&mut self, header: Header, payload: &[u8]) {
         if self.deflate.is_none() || !self.compressed(header, payload) {
             self.frame(header, payload);
@@ -197,13 +236,6 @@ impl Sender {
     }
 }
 
-fn opcode(kind: MessageKind) -> Opcode {
-    match kind {
-        MessageKind::Text => Opcode::Text,
-        MessageKind::Binary => Opcode::Binary,
-    }
-}
-
 impl std::fmt::Debug for Sender {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Sender")
@@ -212,5 +244,30 @@ impl std::fmt::Debug for Sender {
             .field("close_sent", &self.close_sent)
             .field("deflate", &self.deflate)
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn output_that_is_never_all_written_takes_no_more_memory_than_twice_what_is_queued() {
+        let mut sender = Sender::new(None);
+        let (mut expected, mut written) = (Vec::new(), Vec::new());
+        for i in 0..1000 {
+            let payload = [i as u8; 123];
+            sender.send(Message::Binary(&payload)).unwrap();
+            Header::new(Opcode::Binary, 123).encode(&mut expected);
+            expected.extend(payload);
+            if i >= 4 {
+                written.extend_from_slice(&sender.transmit()[..125]);
+                sender.transmitted(125);
+            }
+            let own = sender.output.as_ref().map_or(0, |output| output.own().len());
+            assert!(own <= 2 * sender.queued_bytes(), "{own}");
+        }
+        written.extend_from_slice(sender.transmit());
+        assert_eq!(written, expected);
     }
 }

@@ -310,6 +310,17 @@ fn a_pong_tells_the_round_trip_and_any_byte_keeps_the_peer_alive() {
 }
 
 #[test]
+fn a_pong_that_nobody_asked_for_leaves_the_round_trip_as_it_was() {
+    // section 5.5.3
+    let mut server = server();
+    server.handle_timeout(Time::from_millis(20_000));
+    for millis in [20_034, 20_500] {
+        server.receive(Time::from_millis(millis), &mut masked(Opcode::Pong, b""));
+        assert_eq!(server.round_trip(), Some(Duration::from_millis(34)));
+    }
+}
+
+#[test]
 fn a_peer_that_never_answers_a_close_frame_is_waited_for_so_long() {
     // section 7.1.1
     let mut server = server();
@@ -350,6 +361,17 @@ fn output_is_written_in_any_pieces_and_its_memory_given_back() {
     }
     assert_eq!(written, unmasked(Opcode::Binary, &[7; 100_000]));
     assert_eq!(server.sender().transmit().as_ptr_range().start.addr(), [0_u8; 0].as_ptr().addr());
+}
+
+#[test]
+fn nothing_is_lost_when_more_is_reported_than_was_queued() {
+    let mut server = server();
+    server.sender().transmitted(5);
+    server.sender().ping(b"").unwrap();
+    server.sender().transmitted(usize::MAX);
+    server.sender().transmitted(usize::MAX);
+    server.sender().ping(b"hi").unwrap();
+    assert_eq!(transmit(&mut server), unmasked(Opcode::Ping, b"hi"));
 }
 
 #[test]

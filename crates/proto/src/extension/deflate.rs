@@ -84,6 +84,11 @@ impl Codecs {
     }
 
     pub(crate) fn keep_compressor(&mut self, compressor: Compressor) {
+        // A reset of zlib-rs 0.6.8 forgets the output that lies ready and not where in its buffer that
+        // began. Too little room is left then, and a later message panics.
+        if !compressor.is_flushed {
+            return;
+        }
         self.compressors.retain(|kept| kept.window != compressor.window);
         self.compressors.push(compressor);
     }
@@ -124,6 +129,8 @@ pub(crate) struct Compressor {
     stream: Deflate,
     level: CompressionLevel,
     window: WindowBits,
+    /// No output lies ready in the stream.
+    is_flushed: bool,
 }
 
 impl Compressor {
@@ -132,7 +139,7 @@ impl Compressor {
 
     pub(crate) fn new(level: CompressionLevel, window: WindowBits) -> Self {
         let stream = Deflate::new(i32::from(level.get()), false, window.get());
-        Self { stream, level, window }
+        Self { stream, level, window, is_flushed: true }
     }
 
     /// Compresses a whole message, or the next fragment of one, to the front of `output` and returns
@@ -144,7 +151,7 @@ impl Compressor {
     }
 
     /// As [`compress`](Self::compress); `None` when it takes more than `len_max` bytes, and the stream
-    /// is then of no use before a reset.
+    /// is then of no use before a reset, if it can be [kept](Codecs::keep_compressor) at all.
     pub(crate) fn compress_within(
         &mut self,
         mut input: &[u8],
@@ -173,7 +180,8 @@ impl Compressor {
         *input = &input[(self.stream.total_in() - read) as usize..];
         *len += (self.stream.total_out() - written) as usize;
         // Room left over tells that all was flushed.
-        *len < output.len()
+        self.is_flushed = *len < output.len();
+        self.is_flushed
     }
 
     /// Ends the payload of a message (section 7.2.1, step 3) of which `output` holds the last `len`
@@ -193,7 +201,7 @@ impl Compressor {
 
 impl fmt::Debug for Compressor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { stream: _, level, window } = self;
+        let Self { level, window, .. } = self;
         f.debug_struct("Compressor")
             .field("level", level)
             .field("window", window)
@@ -255,11 +263,6 @@ impl Inflater {
             if input.is_empty() && len < output.len() {
                 break Ok(());
             }
-            // Check the limit per output block: 1 KiB of deflate can grow to 1 MiB.
-            if len > len_max {
-                len = len_max;
-                break Err(InflateError::TooLong);
-            }
             if len == output.len() {
                 grow(output, block, len_max);
                 block = (block * 2).min(Self::BLOCK_BYTES_MAX);
@@ -271,6 +274,12 @@ impl Inflater {
             input = &input[read..];
             len += written;
             self.is_at_block &= read == 0;
+            // Check the limit per output block: 1 KiB of deflate can grow to 1 MiB. Before the status,
+            // which can be about what follows, had the input not been cut there.
+            if len > len_max {
+                len = len_max;
+                break Err(InflateError::TooLong);
+            }
             match status {
                 // The block was marked as the stream's last: more blocks may follow at the next
                 // byte (section 7.2.1). A library that ends a stream begins the next one without a

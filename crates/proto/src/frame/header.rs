@@ -59,32 +59,36 @@ impl Header {
 
     /// Appends the header's bytes to `out`.
     pub fn encode(&self, out: &mut Vec<u8>) {
-        let mut bytes = [0; HEADER_BYTES_MAX];
         let fin = if self.fin { 0x80 } else { 0 };
         let rsv1 = if self.rsv1 { 0x40 } else { 0 };
         let masked = if self.mask.is_some() { 0x80 } else { 0 };
-        bytes[0] = fin | rsv1 | self.opcode as u8;
-        let mut len = match self.payload_len {
-            len @ 0..=125 => {
-                bytes[1] = masked | len as u8;
-                2
-            }
-            len @ 126..=0xffff => {
-                bytes[1] = masked | 126;
-                bytes[2..4].copy_from_slice(&(len as u16).to_be_bytes());
-                4
-            }
-            len => {
-                bytes[1] = masked | 127;
-                bytes[2..10].copy_from_slice(&len.to_be_bytes());
-                10
-            }
-        };
+        encode_len(fin | rsv1 | self.opcode as u8, masked, self.payload_len, out);
         if let Some(MaskKey(key)) = self.mask {
-            bytes[len..len + 4].copy_from_slice(&key);
-            len += 4;
+            out.extend_from_slice(&key);
         }
-        out.extend_from_slice(&bytes[..len]);
+    }
+
+    /// Appends what [`encode`](Self::encode) would for a whole message that is neither compressed nor
+    /// masked: most of what a server sends.
+    #[inline]
+    pub(crate) fn encode_plain(opcode: Opcode, payload_len: usize, out: &mut Vec<u8>) {
+        encode_len(0x80 | opcode as u8, 0, payload_len as u64, out);
+    }
+}
+
+/// Arrays, so that each is one store instead of a copy of so many bytes.
+#[inline]
+fn encode_len(first: u8, masked: u8, payload_len: u64, out: &mut Vec<u8>) {
+    match payload_len {
+        len @ 0..=125 => out.extend_from_slice(&[first, masked | len as u8]),
+        len @ 126..=0xffff => {
+            let [a, b] = (len as u16).to_be_bytes();
+            out.extend_from_slice(&[first, masked | 126, a, b]);
+        }
+        len => {
+            let [a, b, c, d, e, f, g, h] = len.to_be_bytes();
+            out.extend_from_slice(&[first, masked | 127, a, b, c, d, e, f, g, h]);
+        }
     }
 }
 

@@ -1,13 +1,19 @@
 use std::fs;
+use std::io::ErrorKind;
+use std::time::Duration;
 
+use tokio::io::{AsyncWriteExt, duplex};
+use tokio::time::Instant;
+use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::pki_types::ServerName;
 use tokio_rustls::rustls::{ClientConfig, ClientConnection, RootCertStore, ServerConnection};
 
 use super::watch::Watcher;
 use super::*;
+use crate::write_deadline::WriteDeadline;
 
-/// Whether a client that trusts the certificate in use gets through to a server of this name.
-fn is_trusted_as(tls: &Tls, name: &str) -> bool {
+/// A client that trusts the certificate in use.
+fn client(tls: &Tls) -> Arc<ClientConfig> {
     let mut roots = RootCertStore::empty();
     roots.add(tls.current.0.load().cert[0].clone()).unwrap();
     let config = ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
@@ -15,8 +21,13 @@ fn is_trusted_as(tls: &Tls, name: &str) -> bool {
         .unwrap()
         .with_root_certificates(roots)
         .with_no_client_auth();
+    Arc::new(config)
+}
+
+/// Whether a client that trusts the certificate in use gets through to a server of this name.
+fn is_trusted_as(tls: &Tls, name: &str) -> bool {
     let name = ServerName::try_from(name.to_owned()).unwrap();
-    let mut client = ClientConnection::new(Arc::new(config), name).unwrap();
+    let mut client = ClientConnection::new(client(tls), name).unwrap();
     let mut server = ServerConnection::new(Arc::clone(&tls.config)).unwrap();
     while client.is_handshaking() || server.is_handshaking() {
         let mut wire = Vec::new();
@@ -48,6 +59,25 @@ fn the_development_certificate_is_for_this_machine_only() {
     assert_ne!(tls.fingerprint(), other.fingerprint(), "each has a key of its own");
     assert_eq!(tls.fingerprint().len(), 32 * 3 - 1);
     assert_eq!(tls.public_key_pin().len(), 44);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_session_has_taken_and_not_written_is_given_up_in_time() {
+    let tls = Tls::for_localhost().unwrap();
+    let timeout = Duration::from_secs(30);
+    let (wire, server) = duplex(4096);
+    let connector = TlsConnector::from(client(&tls));
+    let (client, server) = tokio::join!(
+        connector.connect(ServerName::try_from("localhost").unwrap(), wire),
+        tls.acceptor().accept(WriteDeadline::new(server, timeout))
+    );
+    let (_client, mut server) = (client.unwrap(), server.unwrap());
+    let begun = Instant::now();
+    server.write_all(&[0; 20_000]).await.unwrap();
+    assert_eq!(begun.elapsed(), Duration::ZERO, "a session takes more than the socket does");
+    assert_eq!(server.flush().await.unwrap_err().kind(), ErrorKind::TimedOut);
+    assert_eq!(begun.elapsed(), timeout);
+    assert_eq!(server.shutdown().await.unwrap_err().kind(), ErrorKind::TimedOut);
 }
 
 #[test]

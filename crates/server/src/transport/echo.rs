@@ -3,31 +3,36 @@
 use anemone_ws::proto::{Message, Piece, Sender};
 use anemone_ws::reactor::Handler;
 use http::{HeaderValue, Method, Request, Response, header};
-use http_body_util::{BodyExt, LengthLimitError, Limited};
+use http_body_util::LengthLimitError;
 use hyper::body::Incoming;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::timeout;
 
-use crate::body::full;
+use crate::body::{self, full};
 use crate::handshake;
 use crate::routes::{Destination, Handover, Reply, Stop};
 use crate::{Kind, Limits, Problem};
 
-/// Answers a `POST` with its body, and a handshake with a connection.
+/// Answers a handshake.
+pub(crate) fn accept<B>(request: &Request<B>, limits: &Limits) -> Result<Reply, Problem> {
+    let accepted = handshake::accept(request, &[], limits.deflate.as_ref())?;
+    let handover = Some(Handover { to: Destination::Echo, deflate: accepted.deflate.clone() });
+    Ok(Reply { response: handshake::switching_protocols(accepted), handover })
+}
+
+/// Answers a `POST` with its body.
 pub(crate) async fn answer(
     request: Request<Incoming>,
     limits: &Limits,
     mut stop: Stop,
 ) -> Result<Reply, Problem> {
     if *request.method() != Method::POST {
-        let accepted = handshake::accept(&request, &[], limits.deflate.as_ref())?;
-        let handover = Some(Handover { to: Destination::Echo, deflate: accepted.deflate.clone() });
-        return Ok(Reply { response: handshake::switching_protocols(accepted), handover });
+        return accept(&request, limits); // which says what is missing
     }
     // The whole body first: most clients do not read before they have sent everything.
     let limit = usize::try_from(limits.echo.message_bytes_max).unwrap_or(usize::MAX);
     let body = tokio::select! {
-        body = timeout(limits.body_timeout, Limited::new(request.into_body(), limit).collect()) => body,
+        body = timeout(limits.body_timeout, body::whole(request.into_body(), limit)) => body,
         () = stop.stopped() => return Err(Problem::new(Kind::Stopping, "the server stops")),
     };
     let late = |_| {
@@ -43,7 +48,7 @@ pub(crate) async fn answer(
             Problem::new(Kind::BadBody, error.to_string())
         }
     })?;
-    let mut response = Response::new(full(body.to_bytes()));
+    let mut response = Response::new(full(body));
     let headers = response.headers_mut();
     // Never the sender's own type: a page must not be made to show what somebody else had it send.
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/octet-stream"));

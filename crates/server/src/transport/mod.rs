@@ -1,5 +1,6 @@
-//! One file for each way to read a topic. None imports another.
+//! One file for each way to read a topic, and for what is no topic. None imports another.
 
+pub(crate) mod broadcast;
 pub(crate) mod echo;
 pub(crate) mod long_poll;
 pub(crate) mod poll;

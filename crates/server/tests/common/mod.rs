@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime};
 use anemone_hub::{Data, Epoch, Hub, Retention, Topic};
 use anemone_server::{Limits, Options, Running, Server};
 use anemone_ws::proto::handshake::{ClientHandshake, Nonce};
-use anemone_ws::proto::{Config, Connection, Event, MaskKey, Message, Time};
+use anemone_ws::proto::{Codecs, Config, Connection, DeflateConfig, Event, MaskKey, Message, Time};
 use serde_json::Value;
 
 /// Longest wait for anything that must come; only a failing test takes this long.
@@ -84,8 +84,23 @@ impl Fixture {
         subprotocols: &[&str],
         fields: &[(&str, &str)],
     ) -> Socket {
+        self.open(target, ClientHandshake::new(Nonce([7; 16]), subprotocols), fields)
+    }
+
+    /// The same with permessage-deflate (RFC 7692), which compresses every message.
+    pub fn compressed(&self, target: &str) -> Socket {
+        let config = DeflateConfig { compress_bytes_min: 0, ..DeflateConfig::default() };
+        let handshake = ClientHandshake::new(Nonce([7; 16]), &[]).with_deflate(config);
+        self.open(target, handshake, &[])
+    }
+
+    fn open(
+        &self,
+        target: &str,
+        mut handshake: ClientHandshake,
+        fields: &[(&str, &str)],
+    ) -> Socket {
         let mut stream = self.connect();
-        let mut handshake = ClientHandshake::new(Nonce([7; 16]), subprotocols);
         let request = handshake.request(&self.address.to_string(), target, fields);
         stream.write_all(request.as_bytes()).unwrap();
         let mut byte = [0];
@@ -93,7 +108,11 @@ impl Fixture {
             assert_eq!(stream.read(&mut byte).unwrap(), 1, "end of stream in the handshake");
             if let Some(established) = handshake.receive(&byte).unwrap() {
                 let keys = Box::new(|| MaskKey([1, 2, 3, 4]));
-                let connection = Connection::client(Arc::new(Config::default()), Time::ZERO, keys);
+                let config = Arc::new(Config::default());
+                let mut connection = Connection::client(config, Time::ZERO, keys);
+                if let Some(deflate) = &established.deflate {
+                    connection = connection.with_deflate(deflate, |_| Codecs::new());
+                }
                 return Socket {
                     stream,
                     connection,

@@ -6,7 +6,7 @@
 
 use std::cell::RefCell;
 use std::future::poll_fn;
-use std::io::{self, ErrorKind, IoSlice, Read, Write};
+use std::io::{self, ErrorKind, IoSlice};
 use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker as TaskWaker, ready};
@@ -15,7 +15,7 @@ use anemone_proto::{CloseFrame, Time};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Sleep;
 
-use super::protocol::{End, WebSocket};
+use super::protocol::WebSocket;
 use super::socket::{Scratch, Socket, Stream, Verdict};
 use super::waker::{Bell, Token};
 use super::{Handler, Waker};
@@ -47,8 +47,7 @@ pub async fn drive<S, H>(
 {
     let (clock, bell) = (Clock::start(), Rc::<Bell>::default());
     let mut first = std::mem::take(&mut agreed.first);
-    let connection = agreed.connection(clock.now());
-    let protocol = Box::new(WebSocket { connection, handler, end: End::NotYet });
+    let protocol = WebSocket::boxed(agreed, handler, clock.now());
     let socket = Socket::new(Polled::new(stream), protocol, Token::default().generation);
     let mut task = Task { socket, clock, timer: None };
     let waker = Waker::new(&bell, Token::default());
@@ -105,7 +104,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Task<S> {
     }
 
     fn poll_due(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        while let Some(due) = self.socket.due() {
+        loop {
+            let due = self.socket.due();
             if due > self.clock.now() {
                 ready!(self.poll_sleep(cx, due));
             } else if self.turn(|socket, now, scratch| socket.expire(now, scratch)) == Verdict::Drop
@@ -113,7 +113,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Task<S> {
                 return Poll::Ready(());
             }
         }
-        Poll::Pending
     }
 
     fn poll_sleep(&mut self, cx: &mut Context<'_>, due: Time) -> Poll<()> {
@@ -175,38 +174,7 @@ impl<S: Unpin> Polled<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> Read for Polled<S> {
-    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
-        let mut buffer = ReadBuf::new(bytes);
-        let read = self.poll(|stream, cx| stream.poll_read(cx, &mut buffer));
-        self.has_nothing_to_read = read.is_err();
-        read.map(|()| buffer.filled().len())
-    }
-}
-
-impl<S: AsyncWrite + Unpin> Write for Polled<S> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let bytes = &bytes[..bytes.len().min(WRITE_BYTES_MAX)];
-        self.is_unflushed = true;
-        match self.poll(|stream, cx| stream.poll_write(cx, bytes))? {
-            0 => Err(ErrorKind::WriteZero.into()),
-            len => Ok(len),
-        }
-    }
-
-    fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
-        if self.stream.is_write_vectored() {
-            self.is_unflushed = true;
-            return self.poll(|stream, cx| stream.poll_write_vectored(cx, slices));
-        }
-        // Each write may become a frame or a record of its own, so small ones are put together.
-        let mut joined = Vec::new();
-        for slice in slices {
-            joined.extend_from_slice(&slice[..slice.len().min(WRITE_BYTES_MAX - joined.len())]);
-        }
-        self.write(&joined)
-    }
-
+impl<S: AsyncWrite + Unpin> Polled<S> {
     fn flush(&mut self) -> io::Result<()> {
         if self.is_unflushed {
             self.poll(|stream, cx| stream.poll_flush(cx))?;
@@ -217,6 +185,34 @@ impl<S: AsyncWrite + Unpin> Write for Polled<S> {
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Stream for Polled<S> {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        let mut buffer = ReadBuf::new(bytes);
+        let read = self.poll(|stream, cx| stream.poll_read(cx, &mut buffer));
+        self.has_nothing_to_read = read.is_err();
+        read.map(|()| buffer.filled().len())
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.is_unflushed = true;
+        let mut written = 0;
+        while written < bytes.len() {
+            let piece = &bytes[written..bytes.len().min(written + WRITE_BYTES_MAX)];
+            match self.poll(|stream, cx| stream.poll_write(cx, piece)) {
+                Ok(0) => return Err(ErrorKind::WriteZero.into()),
+                Ok(len) => written += len,
+                Err(error) if error.kind() == ErrorKind::WouldBlock && written > 0 => break,
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(written)
+    }
+
+    fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+        // Each write may become a frame or a record of its own, so they are put together.
+        let joined = slices.iter().map(|slice| &**slice).collect::<Vec<_>>().concat();
+        self.write(&joined)
+    }
+
     fn end(&mut self, _is_last: bool) -> io::Result<()> {
         // TLS has a last word of its own, HTTP/2 a flag: always said.
         self.poll(|stream, cx| stream.poll_shutdown(cx))

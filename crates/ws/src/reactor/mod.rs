@@ -10,7 +10,10 @@
 //! A turn reads each ready socket once, hands everything that came to its [`Handler`], and writes all that
 //! was queued meanwhile in one go. A socket whose output is stuck is not read.
 
+mod broadcast;
 mod drive;
+mod listeners;
+mod opening;
 mod protocol;
 mod run;
 mod socket;
@@ -19,16 +22,19 @@ mod waker;
 
 use std::cell::{Cell, RefCell};
 use std::io;
-use std::net::TcpStream;
+use std::net::{TcpListener, TcpStream};
 use std::rc::Rc;
 use std::time::Duration;
 
 use anemone_proto::{CloseFrame, Message, Output, Piece, Sender, Time};
-use protocol::{End, Protocol, Stream, WebSocket};
+use opening::Awaited;
+use protocol::{Protocol, Stream, WebSocket};
 use tokio::sync::Notify;
 use waker::Bell;
 
+pub use broadcast::{Broadcast, DeliverError, Member};
 pub use drive::drive;
+pub use opening::Opening;
 pub use waker::Waker;
 
 use crate::{Agreed, Error};
@@ -90,6 +96,10 @@ pub struct Reactor(Rc<Shared>);
 #[derive(Default)]
 struct Shared {
     adopted: RefCell<Vec<Adopted>>,
+    /// Listening sockets on their way into the loop.
+    listening: RefCell<Vec<(TcpListener, Accept)>>,
+    /// Set once: nobody is accepted any more.
+    is_deaf: Cell<bool>,
     bell: Rc<Bell>,
     /// Set once: every connection is to be closed with this.
     farewell: RefCell<Option<CloseFrame>>,
@@ -97,6 +107,9 @@ struct Shared {
     connections: Cell<usize>,
     ended: Notify,
 }
+
+/// What is done with who comes.
+type Accept = Box<dyn FnMut(TcpStream)>;
 
 /// A connection on its way into the loop.
 struct Adopted {
@@ -122,16 +135,40 @@ impl Reactor {
         Ok(Self(shared))
     }
 
+    /// Accepts connections: `accept` gets each, and may have this loop take it over. The listener must
+    /// be non-blocking, and so are the streams. When one cannot be accepted, for want of
+    /// descriptors, say, the loop tells the log once and tries again ten times a second.
+    pub fn listen(&self, listener: TcpListener, accept: impl FnMut(TcpStream) + 'static) {
+        self.0.listening.borrow_mut().push((listener, Box::new(accept)));
+        self.0.bell.ring();
+    }
+
+    /// Closes all listeners.
+    pub fn stop_listening(&self) {
+        self.0.is_deaf.set(true);
+        self.0.bell.ring();
+    }
+
+    /// Takes over a connection of which its first bytes decide what it becomes. `decide` gets what
+    /// one read brought. A connection without any after `timeout` is closed. The stream must be
+    /// non-blocking.
+    pub fn adopt_opening(
+        &self,
+        stream: TcpStream,
+        timeout: Duration,
+        decide: impl FnOnce(&[u8]) -> Opening + 'static,
+    ) {
+        let decide = Box::new(decide);
+        self.push(stream, Vec::new(), move |now| Box::new(Awaited::new(decide, now + timeout)));
+    }
+
     /// Takes over a WebSocket whose handshake is done. The stream must be non-blocking.
     pub fn adopt<H>(&self, stream: TcpStream, mut agreed: Agreed, handler: H)
     where
         H: Handler + 'static,
     {
         let first = std::mem::take(&mut agreed.first);
-        self.push(stream, first, move |now| {
-            let connection = agreed.connection(now);
-            Box::new(WebSocket { connection, handler, end: End::NotYet })
-        });
+        self.push(stream, first, move |now| WebSocket::boxed(agreed, handler, now));
     }
 
     /// Takes over a stream of bytes, which is closed after `idle_timeout` without any. The stream

@@ -1,5 +1,6 @@
 //! What is spoken over a socket: WebSocket, or bytes as they are.
 
+use std::net::TcpStream;
 use std::time::Duration;
 
 use anemone_proto::{CloseFrame, Connection, Event, Output, Time};
@@ -22,11 +23,36 @@ pub(super) trait Protocol {
     fn progressed(&mut self, now: Time);
     fn close(&mut self, frame: &CloseFrame, output: &mut Queued);
     fn lost(&mut self, lost: Lost);
-    /// When [`expire`](Self::expire) has something to do.
-    fn due(&self) -> Option<Time>;
+    /// How far it is.
+    fn state(&self) -> State;
+    /// When [`expire`](Self::expire) has something to do. While it is open this moves only later.
+    fn due(&self) -> Time;
     fn expire(&mut self, now: Time, output: &mut Queued);
-    /// How it ends, once it is over.
-    fn ending(&self) -> Option<Ending>;
+    /// What comes after it, for those that say [`State::Turning`] or [`State::Leaving`].
+    fn next(&mut self) -> Option<Next> {
+        None
+    }
+}
+
+/// What comes after a protocol.
+pub(super) enum Next {
+    /// Another one, which has the rest of what came.
+    Protocol { protocol: Box<dyn Protocol>, waker: Waker, first: Vec<u8> },
+    /// Nothing in this loop.
+    Elsewhere(Box<dyn FnOnce(TcpStream)>),
+}
+
+/// How far a protocol is.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum State {
+    Open,
+    /// It has said that it ends.
+    Closing,
+    /// Another protocol takes its place.
+    Turning,
+    /// The stream leaves the loop.
+    Leaving,
+    Over(Ending),
 }
 
 /// How a protocol that is over wants its stream ended.
@@ -138,8 +164,8 @@ impl<H: Handler> Protocol for WebSocket<H> {
         self.over(Some(lost.into()), None);
     }
 
-    fn due(&self) -> Option<Time> {
-        self.connection.poll_timeout()
+    fn due(&self) -> Time {
+        self.connection.poll_timeout().unwrap_or(Time::MAX)
     }
 
     fn expire(&mut self, now: Time, output: &mut Queued) {
@@ -152,9 +178,15 @@ impl<H: Handler> Protocol for WebSocket<H> {
         });
     }
 
-    fn ending(&self) -> Option<Ending> {
-        let linger = self.connection.config().close_timeout;
-        (self.end != End::NotYet).then_some(Ending { linger, is_clean: self.end == End::Closed })
+    fn state(&self) -> State {
+        match self.end {
+            End::NotYet if self.connection.is_closing() => State::Closing,
+            End::NotYet => State::Open,
+            end => {
+                let linger = self.connection.config().close_timeout;
+                State::Over(Ending { linger, is_clean: end == End::Closed })
+            }
+        }
     }
 }
 
@@ -194,15 +226,19 @@ impl<H: StreamHandler> Protocol for Stream<H> {
         self.is_over = true;
     }
 
-    fn due(&self) -> Option<Time> {
-        Some(self.received_at + self.idle_timeout)
+    fn due(&self) -> Time {
+        self.received_at + self.idle_timeout
     }
 
     fn expire(&mut self, _now: Time, _output: &mut Queued) {
         self.is_over = true;
     }
 
-    fn ending(&self) -> Option<Ending> {
-        self.is_over.then_some(Ending { linger: Duration::ZERO, is_clean: true })
+    fn state(&self) -> State {
+        if self.is_over {
+            State::Over(Ending { linger: Duration::ZERO, is_clean: true })
+        } else {
+            State::Open
+        }
     }
 }

@@ -12,7 +12,9 @@ use mio::{Events, Interest};
 use slab::Slab;
 use tokio::io::unix::AsyncFd;
 
-use super::socket::{Scratch, Socket, Verdict};
+use super::listeners::Listeners;
+use super::protocol::Next;
+use super::socket::{Readiness, Scratch, Socket, Verdict};
 use super::timers::Timers;
 use super::waker::Token;
 use super::{Adopted, Shared, Waker};
@@ -20,10 +22,15 @@ use crate::clock::Clock;
 
 /// Most sockets served in one turn; the rest come in the next.
 const EVENTS_MAX: usize = 1024;
+/// How long to wait when a connection could not be accepted.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 pub(super) struct Loop {
     shared: Rc<Shared>,
     poll: AsyncFd<mio::Poll>,
+    listeners: Listeners,
+    /// Nobody is accepted before.
+    accept_at: Option<Time>,
     sockets: Slab<Socket<TcpStream>>,
     scratch: Scratch,
     timers: Timers,
@@ -39,6 +46,8 @@ impl Loop {
         Ok(Self {
             shared,
             poll: watch(mio::Poll::new()?)?,
+            listeners: Listeners::default(),
+            accept_at: None,
             sockets: Slab::new(),
             scratch: Scratch::new(),
             timers: Timers::default(),
@@ -58,19 +67,16 @@ impl Loop {
                 tokio::time::sleep(Duration::from_millis(100)).await;
             }
             let now = self.clock.now();
-            self.adopt(now);
             for event in &events {
-                let key = event.token().0;
-                if event.is_writable() {
-                    self.serve(key, |socket, scratch| socket.writable(now, scratch));
+                if self.listeners.event(event.token()) {
+                    continue;
                 }
-                if event.is_readable() || event.is_read_closed() || event.is_error() {
-                    self.serve(key, |socket, scratch| socket.readable(now, scratch));
-                }
-                if event.is_read_closed() {
-                    // A short read told of no end; what follows it does.
-                    self.serve(key, |socket, scratch| socket.readable(now, scratch));
-                }
+                let ready = Readiness {
+                    read: event.is_readable() || event.is_error(),
+                    end: event.is_read_closed(),
+                    write: event.is_writable(),
+                };
+                self.serve(event.token().0, |socket, scratch| socket.event(ready, now, scratch));
             }
             for token in std::mem::take(&mut self.unread) {
                 self.serve_token(token, |socket, scratch| socket.readable(now, scratch));
@@ -79,6 +85,8 @@ impl Loop {
             for token in woken {
                 self.serve_token(token, |socket, scratch| socket.ready(now, scratch));
             }
+            self.accept(now);
+            self.adopt(now);
             self.farewell(now);
             self.expire(now);
         }
@@ -87,8 +95,10 @@ impl Loop {
     /// Waits until there is something to do, and lets others run before it returns.
     async fn wait(&mut self, events: &mut Events) -> io::Result<()> {
         yield_to_others().await;
-        let due = self.timers.next().and_then(|due| self.clock.instant(due));
-        let has_work = !self.unread.is_empty() || self.shared.bell.has_woken();
+        let due = [self.timers.next(), self.accept_at].into_iter().flatten().min();
+        let due = due.and_then(|due| self.clock.instant(due));
+        let may_accept = self.accept_at.is_none() && self.listeners.have_work();
+        let has_work = may_accept || !self.unread.is_empty() || self.shared.bell.has_woken();
         let told = async {
             if !has_work {
                 self.shared.bell.rung().await;
@@ -113,6 +123,34 @@ impl Loop {
             () = timer => {}
         }
         Ok(())
+    }
+
+    fn accept(&mut self, now: Time) {
+        if self.shared.is_deaf.get() {
+            self.shared.listening.take();
+            self.listeners.close();
+            return;
+        }
+        for (listener, accept) in self.shared.listening.take() {
+            if let Err(error) =
+                self.listeners.insert(self.poll.get_ref().registry(), listener, accept)
+            {
+                tracing::error!(%error, "cannot watch a listener");
+            }
+        }
+        let was_failing = self.accept_at.is_some();
+        if self.accept_at.is_some_and(|accept_at| now < accept_at) {
+            return;
+        }
+        self.accept_at = match self.listeners.accept() {
+            Ok(()) => None,
+            Err(error) => {
+                if !was_failing {
+                    tracing::warn!(%error, "cannot accept connections");
+                }
+                Some(now + ACCEPT_PAUSE)
+            }
+        };
     }
 
     fn adopt(&mut self, now: Time) {
@@ -157,10 +195,13 @@ impl Loop {
         let Some(socket) = self.sockets.get_mut(key) else { return };
         match work(socket, &mut self.scratch) {
             Verdict::Drop => {
-                let mut socket = self.sockets.remove(key);
-                // The set forgets a closed descriptor by itself; this is for its bookkeeping.
-                let _ = self.poll.get_ref().registry().deregister(socket.stream());
+                // The set forgets a closed descriptor by itself.
+                self.sockets.remove(key);
                 self.ended();
+                return;
+            }
+            Verdict::Leave => {
+                self.leave(key);
                 return;
             }
             Verdict::ReadAgain => {
@@ -169,11 +210,21 @@ impl Loop {
             Verdict::Keep => {}
         }
         // A due time that moved later is found out when the entry comes up.
-        if let Some(due) = socket.due()
-            && socket.timer_at.is_none_or(|timer_at| due < timer_at)
-        {
-            socket.timer_at = Some(due);
+        let due = socket.due();
+        if due < socket.timer_at {
+            socket.timer_at = due;
             self.timers.insert(due, key as u32);
+        }
+    }
+
+    /// Has somebody else take a socket.
+    fn leave(&mut self, key: usize) {
+        let (mut stream, next) = self.sockets.remove(key).leave();
+        self.ended();
+        match (self.poll.get_ref().registry().deregister(&mut stream), next) {
+            (Ok(()), Some(Next::Elsewhere(take))) => take(stream.into()),
+            (Ok(()), _) => {}
+            (Err(error), _) => tracing::warn!(%error, "cannot let go of a connection"),
         }
     }
 
@@ -189,7 +240,7 @@ impl Loop {
         while let Some((timer_at, key)) = self.timers.pop_due(now) {
             let key = key as usize;
             match self.sockets.get_mut(key) {
-                Some(socket) if socket.timer_at == Some(timer_at) => socket.timer_at = None,
+                Some(socket) if socket.timer_at == timer_at => socket.timer_at = Time::MAX,
                 _ => continue,
             }
             self.serve(key, |socket, scratch| socket.expire(now, scratch));

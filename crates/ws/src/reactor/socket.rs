@@ -1,14 +1,15 @@
 //! One socket's share of a turn.
 
 use std::collections::VecDeque;
-use std::io::{self, ErrorKind, IoSlice, Read, Write};
+use std::io::{self, ErrorKind, IoSlice};
 use std::net::Shutdown;
 
 use anemone_proto::{CloseFrame, Output, Time};
 use mio::net::TcpStream;
+use rustix::net::{self, RecvFlags, SendAncillaryBuffer, SendFlags};
 
 use super::Waker;
-use super::protocol::{Ending, Protocol, Queued};
+use super::protocol::{Ending, Next, Protocol, Queued, State};
 use crate::Lost;
 
 /// Most slices given to the system at once.
@@ -29,7 +30,8 @@ impl Scratch {
     const OUTPUT_KEPT_BYTES: usize = 1 << 20;
 
     pub(super) fn new() -> Self {
-        Self { input: vec![0; Self::INPUT_BYTES].into_boxed_slice(), output: None }
+        let input = vec![0; Self::INPUT_BYTES].into_boxed_slice();
+        Self { input, output: Some(Box::new(Output::scattered())) }
     }
 
     /// Lets what is queued in this turn refer to the input instead of copying it.
@@ -37,6 +39,7 @@ impl Scratch {
         self.output.get_or_insert_default().lend(&self.input);
     }
 
+    /// Forgets what was queued, and the input it may refer to.
     fn clear_output(&mut self) {
         if let Some(output) = &mut self.output {
             output.clear(Self::OUTPUT_KEPT_BYTES);
@@ -45,12 +48,38 @@ impl Scratch {
 }
 
 /// What a socket is made of: calls that never block.
-pub(super) trait Stream: Read + Write {
+pub(super) trait Stream {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize>;
+    /// One that takes less than it was offered says that the rest would block.
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize>;
+    /// The same.
+    fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize>;
     /// Ends our side; would block while that takes. With `is_last` the stream is dropped right after.
     fn end(&mut self, is_last: bool) -> io::Result<()>;
 }
 
+/// A broken connection is an error, not a signal. Rust programs ignore that one, but this is a library.
+#[cfg(not(target_vendor = "apple"))]
+const SEND_FLAGS: SendFlags = SendFlags::NOSIGNAL;
+#[cfg(target_vendor = "apple")]
+const SEND_FLAGS: SendFlags = SendFlags::empty();
+
+/// By rustix, whose calls are nothing but the system's; libc's are points of cancellation in a program with
+/// threads, which costs as much again as decoding a small message.
 impl Stream for TcpStream {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        let (len, _) = net::recv(self, bytes, RecvFlags::empty())?;
+        Ok(len)
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        Ok(net::send(self, bytes, SEND_FLAGS)?)
+    }
+
+    fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+        Ok(net::sendmsg(self, slices, &mut SendAncillaryBuffer::default(), SEND_FLAGS)?)
+    }
+
     fn end(&mut self, is_last: bool) -> io::Result<()> {
         if is_last { Ok(()) } else { self.shutdown(Shutdown::Write) }
     }
@@ -64,8 +93,19 @@ pub(super) struct Socket<S> {
     stuck: VecDeque<u8>,
     phase: Phase,
     generation: u32,
+    /// When it wants to be looked at, as of the end of its last turn.
+    due: Time,
     /// The entry among the timers that counts.
-    pub(super) timer_at: Option<Time>,
+    pub(super) timer_at: Time,
+}
+
+/// What epoll told of a socket.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Readiness {
+    pub(super) read: bool,
+    /// The peer has ended its side, or the connection is lost.
+    pub(super) end: bool,
+    pub(super) write: bool,
 }
 
 /// How far the end of the stream is.
@@ -88,6 +128,8 @@ pub(super) enum Verdict {
     Keep,
     /// It may have more to read than one turn takes.
     ReadAgain,
+    /// It is for somebody else.
+    Leave,
     /// It is done.
     Drop,
 }
@@ -100,7 +142,8 @@ impl<S: Stream> Socket<S> {
             stuck: VecDeque::new(),
             phase: Phase::Open,
             generation,
-            timer_at: None,
+            due: Time::ZERO,
+            timer_at: Time::MAX,
         }
     }
 
@@ -117,12 +160,9 @@ impl<S: Stream> Socket<S> {
         self.stuck.is_empty() || self.protocol.reads_on(self.stuck.len())
     }
 
-    /// When it wants to be looked at, if nothing happens before.
-    pub(super) fn due(&self) -> Option<Time> {
-        match self.phase {
-            Phase::Open => self.protocol.due(),
-            Phase::Over { until, .. } | Phase::Lingering(until) => Some(until),
-        }
+    /// When it wants to be looked at, if nothing happens before. Too early is possible, never too late.
+    pub(super) fn due(&self) -> Time {
+        self.due
     }
 
     /// Its first turn.
@@ -135,6 +175,22 @@ impl<S: Stream> Socket<S> {
     ) -> Verdict {
         self.protocol.open(waker, now, first, &mut scratch.output);
         self.finish(now, scratch, Verdict::Keep)
+    }
+
+    /// Does what epoll says can be done.
+    pub(super) fn event(&mut self, ready: Readiness, now: Time, scratch: &mut Scratch) -> Verdict {
+        let mut verdict = Verdict::Keep;
+        if ready.write && !self.stuck.is_empty() {
+            verdict = self.writable(now, scratch);
+        }
+        if ready.read && verdict != Verdict::Drop {
+            verdict = self.readable(now, scratch);
+        }
+        if ready.end && verdict == Verdict::Keep {
+            // A short read told of no end; what follows it does.
+            verdict = self.readable(now, scratch);
+        }
+        verdict
     }
 
     /// Reads once and handles all that came, unless output is stuck.
@@ -208,28 +264,58 @@ impl<S: Stream> Socket<S> {
 
     /// Ends a turn: does what is due, writes what was queued, and sees whether it is over.
     fn finish(&mut self, now: Time, scratch: &mut Scratch, mut verdict: Verdict) -> Verdict {
-        if self.phase == Phase::Open && self.protocol.due().is_some_and(|due| due <= now) {
-            self.protocol.expire(now, &mut scratch.output);
+        if self.phase == Phase::Open && self.attend(now, scratch) == State::Leaving {
+            return Verdict::Leave;
         }
-        if verdict != Verdict::Drop
-            && let Some(output) = scratch.output.as_ref().filter(|output| !output.is_empty())
-            && let Err(error) = self.write(output, &scratch.input)
-        {
-            verdict = self.lost(error.into());
-        }
-        scratch.clear_output();
-        if verdict == Verdict::Drop {
-            return verdict;
-        }
-        if self.phase == Phase::Open
-            && let Some(Ending { linger, is_clean }) = self.protocol.ending()
-        {
-            self.phase = Phase::Over { until: now + linger, is_clean };
+        if let Some(output) = scratch.output.as_ref().filter(|output| !output.is_empty()) {
+            if verdict != Verdict::Drop
+                && let Err(error) = self.write(output, &scratch.input)
+            {
+                verdict = self.lost(error.into());
+            }
+            scratch.clear_output();
         }
         match self.phase {
+            _ if verdict == Verdict::Drop => verdict,
             Phase::Over { until, is_clean } if self.stuck.is_empty() => self.end(until, is_clean),
             _ => verdict,
         }
+    }
+
+    /// Does what is due, and sees how far the protocol is.
+    fn attend(&mut self, now: Time, scratch: &mut Scratch) -> State {
+        let mut state = self.protocol.state();
+        if state == State::Turning {
+            self.turn(now, scratch);
+            state = self.protocol.state();
+        }
+        if state != State::Open || self.due <= now {
+            self.due = self.protocol.due();
+            if self.due <= now {
+                self.protocol.expire(now, &mut scratch.output);
+                self.due = self.protocol.due();
+                state = self.protocol.state();
+            }
+        }
+        if let State::Over(Ending { linger, is_clean }) = state {
+            self.due = now + linger;
+            self.phase = Phase::Over { until: self.due, is_clean };
+        }
+        state
+    }
+
+    /// Goes on with the next protocol.
+    fn turn(&mut self, now: Time, scratch: &mut Scratch) {
+        if let Some(Next::Protocol { protocol, waker, mut first }) = self.protocol.next() {
+            self.protocol = protocol;
+            self.due = Time::ZERO;
+            self.protocol.open(waker, now, &mut first, &mut scratch.output);
+        }
+    }
+
+    /// The stream, and what somebody else does with it.
+    pub(super) fn leave(mut self) -> (S, Option<Next>) {
+        (self.stream, self.protocol.next())
     }
 
     /// The stream ended or failed.
@@ -242,40 +328,51 @@ impl<S: Stream> Socket<S> {
 
     /// Writes in order; what the stream does not take is kept.
     fn write(&mut self, output: &Output, input: &[u8]) -> io::Result<()> {
-        let mut written = 0;
-        while self.stuck.is_empty() && written < output.len() {
-            let (slices, count) = rest(output, input, written);
-            let taken = match &slices[..count] {
-                [slice] => self.stream.write(slice),
-                slices => self.stream.write_vectored(slices),
-            };
-            match taken {
-                Ok(len) => written += len,
-                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
+        if !self.stuck.is_empty() {
+            output.slices(input).for_each(|slice| self.stuck.extend(slice));
+            return Ok(());
+        }
+        let mut written = match output.as_slice() {
+            Some(bytes) => take(|| self.stream.write(bytes))?,
+            None => self.write_slices(output, input)?,
+        };
+        if written < output.len() {
+            for slice in output.slices(input) {
+                let skip = slice.len().min(written);
+                self.stuck.extend(&slice[skip..]);
+                written -= skip;
             }
         }
-        for slice in output.slices(input) {
-            let skip = slice.len().min(written);
-            self.stuck.extend(&slice[skip..]);
-            written -= skip;
-        }
         Ok(())
+    }
+
+    /// Writes own bytes and stretches of the input together.
+    fn write_slices(&mut self, output: &Output, input: &[u8]) -> io::Result<usize> {
+        let mut written = 0;
+        while written < output.len() {
+            let (slices, count) = rest(output, input, written);
+            let slices = &slices[..count];
+            let offered: usize = slices.iter().map(|slice| slice.len()).sum();
+            let took = take(|| self.stream.write_vectored(slices))?;
+            written += took;
+            if took < offered {
+                break;
+            }
+        }
+        Ok(written)
     }
 
     /// Writes what was stuck; returns how much of it.
     fn unstick(&mut self) -> io::Result<usize> {
         let mut written = 0;
         while !self.stuck.is_empty() {
-            match self.stream.write(self.stuck.as_slices().0) {
-                Ok(len) => {
-                    self.stuck.drain(..len);
-                    written += len;
-                }
-                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
+            let (front, _) = self.stuck.as_slices();
+            let offered = front.len();
+            let took = take(|| self.stream.write(front))?;
+            self.stuck.drain(..took);
+            written += took;
+            if took < offered {
+                break;
             }
         }
         if self.stuck.is_empty() {
@@ -296,6 +393,17 @@ impl<S: Stream> Socket<S> {
             // Tried again in the next turn, until the time is up.
             Err(error) if error.kind() == ErrorKind::WouldBlock => Verdict::Keep,
             Ok(()) | Err(_) => Verdict::Drop,
+        }
+    }
+}
+
+/// How much a write takes: nothing when it would block.
+fn take(mut write: impl FnMut() -> io::Result<usize>) -> io::Result<usize> {
+    loop {
+        match write() {
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(0),
+            written => return written,
         }
     }
 }

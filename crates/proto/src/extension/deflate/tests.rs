@@ -121,6 +121,18 @@ fn a_bomb_is_stopped_at_the_limit_and_takes_no_more_memory() {
 }
 
 #[test]
+fn a_message_above_the_limit_is_too_long_whatever_follows_in_the_same_piece() {
+    // A stored block of one byte, and one of the type that there is not.
+    let payload = [0x00, 0x01, 0x00, 0xfe, 0xff, b'a', 0x07];
+    for piece in [1, 6, 7] {
+        let (mut inflater, mut output) = (Inflater::default(), Vec::new());
+        let mut pieces = payload.chunks(piece);
+        let error = pieces.find_map(|piece| inflater.push(piece, &mut output, 0).err());
+        assert_eq!((error, output.len()), (Some(InflateError::TooLong), 0), "{piece} at a time");
+    }
+}
+
+#[test]
 fn a_message_may_have_exactly_the_length_of_the_limit() {
     for len in [0, 1, 255, 256, 257, 16_384, 100_000] {
         let payload = bomb(len);
@@ -146,6 +158,29 @@ fn what_does_not_get_smaller_is_given_up_and_the_compressor_goes_on_after_a_rese
     codecs.keep_compressor(compressor);
     let mut compressor = codecs.take_compressor(LEVEL, WindowBits::MIN);
     assert_eq!(compress(&mut compressor, b"Hello"), [0xf2, 0x48, 0xcd, 0xc9, 0xc9, 0x07, 0x00]);
+}
+
+#[test]
+fn a_message_given_up_half_way_leaves_nothing_behind_for_the_next() {
+    // zlib-rs 0.6.8 panics at the second message when the compressor of the first is reset.
+    let mut state = 1_u32;
+    let noise = std::iter::repeat_with(|| {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (state >> 24) as u8
+    });
+    let noise: Vec<u8> = noise.take(62_000).collect();
+    for level in [CompressionLevel::FASTEST, LEVEL] {
+        for len in [4000, 8000, 16_000, 32_000, 62_000] {
+            let mut codecs = Codecs::new();
+            let mut compressor = codecs.take_compressor(level, WindowBits::MAX);
+            let first = compressor.compress_within(&noise[..len], &mut codecs.output, len + 3);
+            assert_eq!(first, None);
+            codecs.keep_compressor(compressor);
+            let mut compressor = codecs.take_compressor(level, WindowBits::MAX);
+            let payload = compress(&mut compressor, &noise);
+            assert_eq!(inflate(&mut Inflater::default(), &payload), Ok(noise.clone()));
+        }
+    }
 }
 
 #[test]

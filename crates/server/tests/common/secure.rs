@@ -1,0 +1,83 @@
+//! A server that speaks TLS, and how to connect to it.
+#![allow(dead_code, clippy::unwrap_used, unreachable_pub)]
+
+use std::fs;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use anemone_hub::Retention;
+use anemone_server::{Options, Tls};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+use tokio_rustls::rustls::crypto::aws_lc_rs;
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
+use tokio_rustls::rustls::{ClientConfig, RootCertStore};
+
+use crate::common::Fixture;
+
+/// A server with a certificate in files, and clients that trust it.
+pub struct Secure {
+    pub fixture: Fixture,
+    pub folder: PathBuf,
+}
+
+impl Secure {
+    pub fn start() -> Self {
+        Self::with(|_| {})
+    }
+
+    pub fn with(change: impl FnOnce(&mut Options)) -> Self {
+        static COUNT: AtomicUsize = AtomicUsize::new(0);
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("anemone-server-tls-{}-{count}", std::process::id());
+        let folder = std::env::temp_dir().join(name);
+        fs::create_dir_all(&folder).unwrap();
+        make_certificate(&folder);
+        let tls = Tls::from_files(folder.join("certificate.pem"), folder.join("key.pem")).unwrap();
+        let fixture = Fixture::with(
+            |options| {
+                options.tls = Some(tls);
+                change(options);
+            },
+            Retention::default(),
+        );
+        Self { fixture, folder }
+    }
+
+    /// Connects, trusting only what is in the certificate's file now.
+    pub async fn connect(&self, alpn: &[&str]) -> std::io::Result<TlsStream<TcpStream>> {
+        let mut roots = RootCertStore::empty();
+        let certificate = CertificateDer::from_pem_file(self.folder.join("certificate.pem"));
+        roots.add(certificate.unwrap()).unwrap();
+        let mut config =
+            ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
+                .with_safe_default_protocol_versions()
+                .unwrap()
+                .with_root_certificates(roots)
+                .with_no_client_auth();
+        config.alpn_protocols = alpn.iter().map(|name| name.as_bytes().to_vec()).collect();
+        let stream = TcpStream::connect(self.fixture.address).await.unwrap();
+        let name = ServerName::try_from("localhost").unwrap();
+        TlsConnector::from(Arc::new(config)).connect(name, stream).await
+    }
+}
+
+impl Drop for Secure {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// A new certificate for localhost, in the way a careful program would put it there.
+pub fn make_certificate(folder: &std::path::Path) {
+    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    for (name, text) in
+        [("certificate.pem", made.cert.pem()), ("key.pem", made.signing_key.serialize_pem())]
+    {
+        fs::write(folder.join("new"), text).unwrap();
+        fs::rename(folder.join("new"), folder.join(name)).unwrap();
+    }
+}

@@ -1,0 +1,85 @@
+//! The sockets that connections come from.
+
+use std::io::{self, ErrorKind};
+use std::net::TcpStream;
+
+use mio::net::TcpListener;
+use mio::{Interest, Registry};
+
+use super::Accept;
+
+/// Most connections accepted in one turn; the rest come in the next.
+const ACCEPTS_MAX: usize = 64;
+
+/// Listening sockets, and what is done with those who come.
+#[derive(Default)]
+pub(super) struct Listeners(Vec<Listener>);
+
+struct Listener {
+    socket: TcpListener,
+    accept: Accept,
+    /// Somebody may be waiting: epoll tells only of who is new.
+    may_accept: bool,
+}
+
+impl Listeners {
+    /// The tokens of listeners come from the far end.
+    fn token(index: usize) -> mio::Token {
+        mio::Token(usize::MAX - 1 - index)
+    }
+
+    pub(super) fn insert(
+        &mut self,
+        registry: &Registry,
+        socket: std::net::TcpListener,
+        accept: Accept,
+    ) -> io::Result<()> {
+        let mut socket = TcpListener::from_std(socket);
+        registry.register(&mut socket, Self::token(self.0.len()), Interest::READABLE)?;
+        self.0.push(Listener { socket, accept, may_accept: true });
+        Ok(())
+    }
+
+    /// Takes note of an event; whether it was one of a listener.
+    pub(super) fn event(&mut self, token: mio::Token) -> bool {
+        let index = (usize::MAX - 1).wrapping_sub(token.0);
+        let listener = self.0.get_mut(index);
+        listener.map(|listener| listener.may_accept = true).is_some()
+    }
+
+    pub(super) fn have_work(&self) -> bool {
+        self.0.iter().any(|listener| listener.may_accept)
+    }
+
+    /// Accepts those who wait.
+    ///
+    /// # Errors
+    /// When somebody waits and cannot be accepted, for want of descriptors, say. It can be tried
+    /// again later.
+    pub(super) fn accept(&mut self) -> io::Result<()> {
+        for listener in self.0.iter_mut().filter(|listener| listener.may_accept) {
+            for _ in 0..ACCEPTS_MAX {
+                match listener.socket.accept() {
+                    Ok((stream, _)) => (listener.accept)(TcpStream::from(stream)),
+                    Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                        listener.may_accept = false;
+                        break;
+                    }
+                    // Whoever it was is gone already.
+                    Err(error) if is_of_the_connection(&error) => {}
+                    Err(error) => return Err(error),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn close(&mut self) {
+        self.0.clear();
+    }
+}
+
+fn is_of_the_connection(error: &io::Error) -> bool {
+    use ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset, Interrupted};
+    matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset | Interrupted)
+}

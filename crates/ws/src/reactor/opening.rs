@@ -1,0 +1,127 @@
+//! A connection of which it is not decided yet what it becomes.
+
+use std::net::TcpStream;
+use std::time::Duration;
+
+use anemone_proto::{CloseFrame, Time};
+
+use super::protocol::{End, Ending, Next, Protocol, Queued, State, WebSocket};
+use super::{Handler, Waker};
+use crate::{Agreed, Lost};
+
+/// What becomes of a connection, as its first bytes tell.
+pub struct Opening(Becomes);
+
+enum Becomes {
+    WebSocket {
+        response: Vec<u8>,
+        first: Vec<u8>,
+        make: Box<dyn FnOnce(Time) -> Box<dyn Protocol>>,
+    },
+    Elsewhere(Box<dyn FnOnce(TcpStream)>),
+}
+
+impl Opening {
+    /// A WebSocket: `response` is what ends its opening handshake.
+    pub fn web_socket<H>(response: Vec<u8>, mut agreed: Agreed, handler: H) -> Self
+    where
+        H: Handler + 'static,
+    {
+        let first = std::mem::take(&mut agreed.first);
+        let make = Box::new(move |now| WebSocket::boxed(agreed, handler, now));
+        Self(Becomes::WebSocket { response, first, make })
+    }
+
+    /// Something that is not for the loop: `take` gets the stream, which is non-blocking.
+    pub fn elsewhere(take: impl FnOnce(TcpStream) + 'static) -> Self {
+        Self(Becomes::Elsewhere(Box::new(take)))
+    }
+}
+
+impl std::fmt::Debug for Opening {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self.0 {
+            Becomes::WebSocket { .. } => "Opening::web_socket",
+            Becomes::Elsewhere(_) => "Opening::elsewhere",
+        })
+    }
+}
+
+/// What decides.
+pub(super) type Decide = Box<dyn FnOnce(&[u8]) -> Opening>;
+
+/// Waits for the first bytes.
+pub(super) struct Awaited {
+    decide: Option<Decide>,
+    until: Time,
+    waker: Option<Waker>,
+    next: Option<Next>,
+    is_over: bool,
+}
+
+impl Awaited {
+    pub(super) fn new(decide: Decide, until: Time) -> Self {
+        Self { decide: Some(decide), until, waker: None, next: None, is_over: false }
+    }
+}
+
+impl Protocol for Awaited {
+    fn open(&mut self, waker: Waker, _now: Time, _first: &mut [u8], _output: &mut Queued) {
+        self.waker = Some(waker);
+    }
+
+    fn receive(&mut self, now: Time, input: &mut [u8], output: &mut Queued) {
+        let (Some(decide), Some(waker)) = (self.decide.take(), self.waker.take()) else { return };
+        self.next = Some(match decide(input).0 {
+            Becomes::WebSocket { response, first, make } => {
+                output.get_or_insert_default().extend_from_slice(&response);
+                Next::Protocol { protocol: make(now), waker, first }
+            }
+            Becomes::Elsewhere(take) => Next::Elsewhere(take),
+        });
+    }
+
+    fn ready(&mut self, _output: &mut Queued) {}
+
+    fn reads_on(&self, _stuck_bytes: usize) -> bool {
+        false
+    }
+
+    fn progressed(&mut self, _now: Time) {}
+
+    fn close(&mut self, _frame: &CloseFrame, _output: &mut Queued) {
+        self.is_over = true;
+    }
+
+    fn lost(&mut self, _lost: Lost) {
+        self.is_over = true;
+    }
+
+    fn state(&self) -> State {
+        match &self.next {
+            Some(Next::Protocol { .. }) => State::Turning,
+            Some(Next::Elsewhere(_)) => State::Leaving,
+            None if self.is_over => State::Over(Ending { linger: Duration::ZERO, is_clean: true }),
+            None => State::Open,
+        }
+    }
+
+    fn due(&self) -> Time {
+        self.until
+    }
+
+    fn expire(&mut self, _now: Time, _output: &mut Queued) {
+        self.is_over = true;
+    }
+
+    fn next(&mut self) -> Option<Next> {
+        self.next.take()
+    }
+}
+
+impl<H: Handler + 'static> WebSocket<H> {
+    /// One that begins now.
+    pub(super) fn boxed(agreed: Agreed, handler: H, now: Time) -> Box<dyn Protocol> {
+        Box::new(Self { connection: agreed.connection(now), handler, end: End::NotYet })
+    }
+}
