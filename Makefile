@@ -1,6 +1,6 @@
 # The commands people type. `make run` and `make test` do all the set-up themselves.
 
-.PHONY: run test check conformance bench
+.PHONY: run test check conformance fuzz bench
 
 run: ## Build the release binary and show live wind at http://127.0.0.1:8080/
 	cargo build --release --bin anemone
@@ -17,6 +17,9 @@ check: ## Only what the compiler and the linters say
 conformance: ## The whole of Autobahn|Testsuite against the committed results
 	cargo build --release --bin anemone --example autobahn_client
 	conformance/run
+
+fuzz: ## Each fuzz target for a minute
+	scripts/fuzz
 
 bench: ## What a message costs the server, beside a bare TCP echo in C, with the ratio
 	cargo build --release --bin anemone --bin bench
