@@ -14,6 +14,11 @@ pub struct Config {
     /// Most fragments of one message. Default 131,072, which lets a message of the default size
     /// come in fragments of 128 bytes. Fails with 1008.
     pub fragments_max: u32,
+    /// How long a message may take from its first frame to its last byte, whatever stands between its
+    /// fragments. Default 5 min, which lets a message of the default size come at 56 kB a second. Fails
+    /// with 1008. A peer that sends a byte now and then is never idle, and keeps what has come of its
+    /// message here.
+    pub message_timeout: Duration,
     /// After this long without a byte from the peer a ping is sent. Default 20 s, below the
     /// 30 to 60 s after which proxies and address translators drop a quiet connection.
     pub ping_interval: Duration,
@@ -30,6 +35,7 @@ impl Default for Config {
             frame_bytes_max: 16 << 20,
             message_bytes_max: 16 << 20,
             fragments_max: 131_072,
+            message_timeout: Duration::from_secs(300),
             ping_interval: Duration::from_secs(20),
             idle_timeout: Duration::from_secs(60),
             close_timeout: Duration::from_secs(5),

@@ -102,6 +102,12 @@ pub enum ProtocolError {
         /// `fragments_max`.
         limit: u32,
     },
+    /// The message began, and did not end in time.
+    #[error("message is not whole after {millis} ms")]
+    MessageTimeout {
+        /// `message_timeout`.
+        millis: u128,
+    },
     /// No byte arrived for the whole idle time-out, an answer to our ping included.
     #[error("nothing received for {millis} ms, not even a pong")]
     IdleTimeout {
@@ -133,7 +139,9 @@ impl ProtocolError {
             Self::FrameTooBig { .. } | Self::MessageTooBig { .. } | Self::InflatedTooBig { .. } => {
                 CloseCode::MESSAGE_TOO_BIG
             }
-            Self::TooManyFragments { .. } => CloseCode::POLICY_VIOLATION,
+            Self::TooManyFragments { .. } | Self::MessageTimeout { .. } => {
+                CloseCode::POLICY_VIOLATION
+            }
             Self::IdleTimeout { .. } => CloseCode::INTERNAL_ERROR,
         }
     }

@@ -51,7 +51,7 @@ mod time;
 mod utf8;
 
 pub use config::Config;
-pub use connection::{Connection, Event, MaskKeys, Output, Prepared, Received, Sender};
+pub use connection::{Connection, Event, MaskKeys, Output, Prepared, Received, Rest, Sender};
 pub use error::{MisuseError, ProtocolError};
 pub use extension::{
     Codecs, CompressionLevel, DeflateConfig, ExchangeCodecs, NegotiatedDeflate, ParameterError,

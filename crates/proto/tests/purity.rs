@@ -11,7 +11,7 @@ use std::process::Command;
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
 /// What may be named of the standard library: a whole module that does nothing but compute, or one item.
-const STD: [&str; 7] = [
+const STD: &[&str] = &[
     "std::cell::OnceCell",
     "std::fmt",
     "std::mem",

@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 use std::convert::Infallible;
-use std::io::{self, Cursor};
+use std::io;
 use std::net::TcpStream as StdTcpStream;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -14,10 +14,11 @@ use anemone_ws::reactor::{Broadcast, Handler, Reactor, drive};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, join};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, join};
 use tokio::net::TcpStream;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
+use crate::begun::Begun;
 use crate::fan::Fan;
 use crate::routes::{self, Destination, Handover, Site, Stop};
 use crate::transport::{broadcast, echo, websocket};
@@ -83,13 +84,12 @@ pub(crate) async fn serve(
         return;
     }
     let (reader, writer) = stream.into_split();
-    let stream = join(Cursor::new(first).chain(reader), writer);
+    let stream = join(Begun::new(first, reader), writer);
     let stream = WriteDeadline::new(stream, local.site.limits.write_timeout);
     let Some((stream, mut rest, handover)) = requests(&local, stream, stop).await else { return };
     let (reader, writer) = stream.into_inner().into_inner();
-    let (first, reader) = reader.into_inner();
-    let read = usize::try_from(first.position()).unwrap_or(usize::MAX);
-    rest.extend_from_slice(first.get_ref().get(read..).unwrap_or_default());
+    let (first, reader) = reader.into_parts();
+    rest.extend_from_slice(&first);
     match reader.reunite(writer).map(TcpStream::into_std) {
         Ok(Ok(stream)) => {
             hand_over(&local, rest, handover, permit, InLoop { reactor: &local.reactor, stream });

@@ -11,6 +11,7 @@
 
 mod accept;
 mod assets;
+mod begun;
 mod body;
 mod connection;
 mod encode;

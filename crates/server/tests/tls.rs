@@ -345,6 +345,26 @@ fn a_websocket_over_http2_echoes_everything_and_ends_cleanly() {
 }
 
 #[test]
+fn a_broadcast_comes_to_everyone_over_tls_and_over_http2() {
+    let secure = Secure::start();
+    run(async {
+        let mut http2 = secure.http2().await;
+        let (mut one, _) = http2.websocket("/broadcast", &[]).await;
+        let (mut other, _) = http2.websocket("/broadcast", &[]).await;
+        let mut over_http1 = secure.websocket("/broadcast").await;
+        for text in ["short", &"long ".repeat(12_000)] {
+            one.send(Message::Text(text)).await;
+            over_http1.send(Message::Text(text)).await;
+            for _ in 0..2 {
+                assert_eq!(one.text().await, text);
+                assert_eq!(other.text().await, text);
+                assert_eq!(over_http1.text().await, text);
+            }
+        }
+    });
+}
+
+#[test]
 fn topics_are_read_by_many_websockets_of_one_http2_connection() {
     let secure = Secure::start();
     secure.fixture.publish(1..=1);

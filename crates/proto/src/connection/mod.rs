@@ -15,6 +15,7 @@ use std::time::Duration;
 use deflate::{Incoming, Outgoing};
 pub use output::Output;
 pub use prepared::Prepared;
+pub use receiver::Rest;
 use receiver::{Place, Receiver, Step};
 pub use sender::{MaskKeys, Sender};
 
@@ -172,7 +173,17 @@ impl Connection {
         if self.phase == Phase::Ended {
             return Received { consumed: input.len(), event: None, sender: &mut self.sender };
         }
-        let (consumed, step) = self.receiver.step(&self.config, input);
+        let (consumed, step) = self.receiver.step(&self.config, now, input);
+        self.received(now, consumed, step, input)
+    }
+
+    fn received<'a>(
+        &'a mut self,
+        now: Time,
+        consumed: usize,
+        step: Result<Option<Step>, ProtocolError>,
+        input: &'a [u8],
+    ) -> Received<'a> {
         let event = match step {
             Ok(None) => None,
             Ok(Some(Step::Message(kind, place))) => {
@@ -214,6 +225,21 @@ impl Connection {
         Received { consumed, event, sender: &mut self.sender }
     }
 
+    /// Where the next bytes can be read to at once, instead of into an input: the rest of a large frame
+    /// (from 64 KiB) of a message that is collected. `None` when they are to be given to
+    /// [`receive`](Self::receive). When something was appended, call
+    /// [`rest_received`](Self::rest_received) with the length from before.
+    pub fn rest(&mut self) -> Option<Rest<'_>> {
+        if self.phase == Phase::Ended { None } else { self.receiver.rest() }
+    }
+
+    /// Takes what was appended to [`rest`](Self::rest), which held `begin` bytes before.
+    pub fn rest_received(&mut self, now: Time, begin: usize) -> Received<'_> {
+        self.received_at = now;
+        let step = self.receiver.rest_received(&self.config, begin);
+        self.received(now, 0, step, &[])
+    }
+
     /// The sending half.
     #[inline]
     pub fn sender(&mut self) -> &mut Sender {
@@ -253,7 +279,13 @@ impl Connection {
             Awaited::Pong(sent) => sent.max(self.received_at),
             _ => self.received_at,
         };
-        Some(idle_at.min(quiet_since + self.config.ping_interval))
+        let due = idle_at.min(quiet_since + self.config.ping_interval);
+        Some(self.message_due().map_or(due, |message_due| message_due.min(due)))
+    }
+
+    /// When the message that has begun must be whole.
+    fn message_due(&self) -> Option<Time> {
+        self.receiver.message_began_at().map(|began_at| began_at + self.config.message_timeout)
     }
 
     /// Does what is due at `now`: a ping to a quiet peer, the end of one that stayed quiet. Safe to
@@ -271,6 +303,11 @@ impl Connection {
                 _ => self.awaited = Awaited::Close(now),
             }
             return None;
+        }
+        if self.message_due().is_some_and(|due| now >= due) {
+            let millis = self.config.message_timeout.as_millis();
+            let error = ProtocolError::MessageTimeout { millis };
+            return Some(fail(&mut self.phase, &mut self.sender, error));
         }
         if now >= self.received_at + self.config.idle_timeout {
             let error = ProtocolError::IdleTimeout { millis: self.config.idle_timeout.as_millis() };

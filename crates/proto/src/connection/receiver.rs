@@ -9,7 +9,9 @@ use std::ops::Range;
 use super::deflate::{Incoming, violation};
 use crate::extension::Inflater;
 use crate::utf8::Utf8Checker;
-use crate::{Config, HEADER_BYTES_MAX, Header, MaskKey, MessageKind, Opcode, ProtocolError, Role};
+use crate::{
+    Config, HEADER_BYTES_MAX, Header, MaskKey, MessageKind, Opcode, ProtocolError, Role, Time,
+};
 
 /// What one step through the input came upon, and where its payload lies.
 #[derive(Debug, Eq, PartialEq)]
@@ -23,6 +25,20 @@ pub(super) enum Step {
         is_last: bool,
     },
     Control(Opcode, Place),
+}
+
+/// Room that is made for a frame on its announcement alone.
+const ANNOUNCED_BYTES_MAX: usize = 1 << 20;
+/// A shorter rest is not worth a read of its own.
+const REST_BYTES_MIN: usize = 64 << 10;
+
+/// Where the rest of a large frame goes, without a copy: see [`Connection::rest`](super::Connection::rest).
+#[derive(Debug)]
+pub struct Rest<'a> {
+    /// What came of the message. The next bytes are to be appended; there is room for some.
+    pub bytes: &'a mut Vec<u8>,
+    /// At most so many.
+    pub len: usize,
 }
 
 /// A message that came in one frame, all at once.
@@ -80,6 +96,7 @@ struct Payload {
 #[derive(Debug)]
 struct Assembly {
     kind: MessageKind,
+    began_at: Time,
     bytes: Vec<u8>,
     /// How much of it came, unless it is compressed.
     len: u64,
@@ -110,6 +127,11 @@ impl Receiver {
         !self.message_taken && self.message.is_some()
     }
 
+    /// When the message began that has not ended.
+    pub(super) fn message_began_at(&self) -> Option<Time> {
+        self.message.as_ref().filter(|_| !self.message_taken).map(|message| message.began_at)
+    }
+
     pub(super) fn take_pieces(&mut self) {
         self.takes_pieces = true;
     }
@@ -127,6 +149,7 @@ impl Receiver {
     pub(super) fn step(
         &mut self,
         config: &Config,
+        now: Time,
         input: &mut [u8],
     ) -> (usize, Result<Option<Step>, ProtocolError>) {
         self.forget_message();
@@ -161,7 +184,7 @@ impl Receiver {
             let step = if received.header.opcode.is_control() {
                 self.control_piece(&received, piece, is_whole, in_place.then_some(range))
             } else {
-                match self.data_piece(config, &received, piece, is_whole, range) {
+                match self.data_piece(config, now, &received, piece, is_whole, range) {
                     Ok(step) => step,
                     Err(error) => return (input.len(), Err(error)),
                 }
@@ -209,6 +232,49 @@ impl Receiver {
             MaskKey(*header.last_chunk()?).apply(payload);
         }
         Some(Whole { kind, consumed, payload: begin..consumed })
+    }
+
+    /// Where the rest of a large frame is to go, and how many bytes that is.
+    pub(super) fn rest(&mut self) -> Option<Rest<'_>> {
+        let frame = self.cut.as_ref()?.frame.as_ref()?;
+        let message = self.message.as_mut()?;
+        let is_plain = message.inflater.is_none() && !frame.header.opcode.is_control();
+        let len = usize::try_from(frame.header.payload_len - frame.received).ok()?;
+        if !is_plain || self.takes_pieces || len < REST_BYTES_MIN {
+            return None;
+        }
+        // No more at once than has come already, for a peer that only announces.
+        message.bytes.reserve(len.min(ANNOUNCED_BYTES_MAX.max(message.bytes.len())));
+        Some(Rest { bytes: &mut message.bytes, len })
+    }
+
+    /// Takes what was added to the rest of a frame, from `begin` on.
+    pub(super) fn rest_received(
+        &mut self,
+        config: &Config,
+        begin: usize,
+    ) -> Result<Option<Step>, ProtocolError> {
+        let (Some(cut), Some(message)) = (&mut self.cut, &mut self.message) else {
+            return Ok(None);
+        };
+        let Some(frame) = &mut cut.frame else { return Ok(None) };
+        let piece = message.bytes.get_mut(begin..).unwrap_or_default();
+        if let Some(key) = frame.header.mask {
+            key.rotated(frame.received).apply(piece);
+        }
+        check_text(message.kind, &mut message.utf8, piece)?;
+        message.len += piece.len() as u64;
+        frame.received += piece.len() as u64;
+        if frame.received < frame.header.payload_len {
+            return Ok(None);
+        }
+        let is_last = frame.header.fin;
+        self.cut = None;
+        if !is_last {
+            return Ok(None);
+        }
+        message.finish(config)?;
+        Ok(Some(Step::Message(message.kind, Place::Collected)))
     }
 
     /// The payload of the message that was collected.
@@ -311,6 +377,7 @@ impl Receiver {
     fn data_piece(
         &mut self,
         config: &Config,
+        now: Time,
         frame: &Payload,
         piece: &[u8],
         is_whole: bool,
@@ -325,7 +392,7 @@ impl Receiver {
         if in_place && self.message.is_none() && header.fin && !header.rsv1 {
             return Ok(Some(Step::Message(kind, Place::Input(range))));
         }
-        self.collect(config, kind, frame, piece, is_whole, range)
+        self.collect(config, now, kind, frame, piece, is_whole, range)
     }
 
     /// Adds to the message in the making. Not inlined: the way past it is the one that most
@@ -334,6 +401,7 @@ impl Receiver {
     fn collect(
         &mut self,
         config: &Config,
+        now: Time,
         kind: MessageKind,
         frame: &Payload,
         piece: &[u8],
@@ -345,7 +413,7 @@ impl Receiver {
         let deflate = self.deflate.as_mut();
         let message = self.message.get_or_insert_with(|| {
             let inflater = deflate.filter(|_| header.rsv1).map(|deflate| deflate.begin());
-            Box::new(Assembly::new(kind, inflater))
+            Box::new(Assembly::new(kind, now, inflater))
         });
         let is_last = header.fin && is_whole;
         if self.takes_pieces && message.inflater.is_none() {
@@ -371,9 +439,10 @@ impl Receiver {
 }
 
 impl Assembly {
-    fn new(kind: MessageKind, inflater: Option<Inflater>) -> Self {
+    fn new(kind: MessageKind, began_at: Time, inflater: Option<Inflater>) -> Self {
         Self {
             kind,
+            began_at,
             bytes: Vec::new(),
             len: 0,
             inflater,
@@ -403,7 +472,7 @@ impl Assembly {
             // The frame's first piece: room for all of it at once, but no more than a first
             // megabyte for a peer that only announces.
             let announced = usize::try_from(frame.header.payload_len).unwrap_or(usize::MAX);
-            self.bytes.reserve(announced.min(1 << 20).max(piece.len()));
+            self.bytes.reserve(announced.min(ANNOUNCED_BYTES_MAX).max(piece.len()));
         }
         self.bytes.extend_from_slice(piece);
         self.len += piece.len() as u64;

@@ -239,6 +239,11 @@ impl Socket {
     /// The next binary message.
     pub fn binary(&mut self) -> Vec<u8> {
         assert_eq!(self.next(), "binary");
+        self.take_binary()
+    }
+
+    /// What the last `binary` stood for.
+    pub fn take_binary(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.binary)
     }
 

@@ -1,11 +1,12 @@
 //! A byte now and then, and then none.
 
 use std::io::Write;
+use std::time::Duration;
 
-use anemone_ws::proto::{Header, Opcode};
+use anemone_ws::proto::{Config, Header, Opcode};
 
 use crate::{
-    fragment, frame, impatient, is_closed_with, rest, somebody_else_is_served, start_with,
+    dribble, fragment, frame, impatient, is_closed_with, rest, somebody_else_is_served, start_with,
 };
 
 #[test]
@@ -34,6 +35,30 @@ fn a_peer_that_stalls_within_a_message_is_given_up_wherever_it_stalls() {
             let received = rest(&mut socket.stream);
             assert!(received.windows(2).any(|bytes| bytes == [0x89, 8]), "it was pinged");
             assert!(is_closed_with(&received, 1011), "{} bytes to {target}", place.len());
+        }
+    }
+    somebody_else_is_served(&fixture);
+}
+
+#[test]
+fn a_peer_that_sends_a_byte_now_and_then_is_given_up_in_the_middle_of_its_message() {
+    let config = Config {
+        ping_interval: Duration::from_millis(50),
+        message_timeout: Duration::from_millis(200),
+        close_timeout: Duration::from_millis(50),
+        ..Config::default()
+    };
+    let fixture = start_with(config);
+    let long = frame(Header::new(Opcode::Binary, 0), &[7; 60_000]);
+    let chain = [
+        fragment(Opcode::Binary, b"", false),
+        fragment(Opcode::Continuation, b"", false).repeat(10_000),
+    ];
+    for target in ["/echo", "/topics/wind"] {
+        for message in [&long, &chain.concat()] {
+            let mut socket = fixture.websocket(target, &[], &[]);
+            dribble(&mut socket.stream, message.iter().copied());
+            assert!(is_closed_with(&rest(&mut socket.stream), 1008), "{target}");
         }
     }
     somebody_else_is_served(&fixture);

@@ -3,7 +3,7 @@
 use std::net::TcpStream;
 use std::time::Duration;
 
-use anemone_proto::{CloseFrame, Connection, Event, Output, Time};
+use anemone_proto::{CloseFrame, Connection, Event, Output, Rest, Time};
 
 use super::{Handler, StreamHandler, Waker};
 use crate::{Error, Lost};
@@ -16,6 +16,12 @@ pub(super) trait Protocol {
     /// Begins; `first` came with the handshake.
     fn open(&mut self, waker: Waker, now: Time, first: &mut [u8], output: &mut Queued);
     fn receive(&mut self, now: Time, input: &mut [u8], output: &mut Queued);
+    /// Where the next bytes are to be read to, if not to the loop's buffer.
+    fn rest(&mut self) -> Option<Rest<'_>> {
+        None
+    }
+    /// Something was appended there, to `begin` bytes.
+    fn rest_received(&mut self, _now: Time, _begin: usize, _output: &mut Queued) {}
     fn ready(&mut self, output: &mut Queued);
     /// Whether to read though this much output is stuck.
     fn reads_on(&self, stuck_bytes: usize) -> bool;
@@ -132,6 +138,21 @@ impl<H: Handler> Protocol for WebSocket<H> {
 
     fn receive(&mut self, now: Time, input: &mut [u8], output: &mut Queued) {
         self.lend(output, |socket| socket.decode(now, input));
+    }
+
+    fn rest(&mut self) -> Option<Rest<'_>> {
+        self.connection.rest()
+    }
+
+    fn rest_received(&mut self, now: Time, begin: usize, output: &mut Queued) {
+        self.lend(output, |socket| {
+            let received = socket.connection.rest_received(now, begin);
+            match received.event {
+                Some(Event::Message(message)) => socket.handler.message(message, received.sender),
+                Some(Event::Failed(error)) => socket.over(Some(error.into()), None),
+                _ => {}
+            }
+        });
     }
 
     fn ready(&mut self, output: &mut Queued) {

@@ -4,8 +4,9 @@ use std::collections::VecDeque;
 use std::io::{self, ErrorKind, IoSlice};
 use std::net::Shutdown;
 
-use anemone_proto::{CloseFrame, Output, Time};
+use anemone_proto::{CloseFrame, Output, Rest, Time};
 use mio::net::TcpStream;
+use rustix::buffer::spare_capacity;
 use rustix::net::{self, RecvFlags, SendAncillaryBuffer, SendFlags};
 
 use super::Waker;
@@ -49,6 +50,13 @@ impl Scratch {
 
 /// What a socket is made of: calls that never block.
 pub(super) trait Stream {
+    /// Whether [`append`](Self::append) is of use.
+    const APPENDS: bool = false;
+    /// Reads into the room that there is for the rest of a frame.
+    fn append(&mut self, rest: Rest<'_>) -> io::Result<Appended> {
+        let _ = rest;
+        Err(ErrorKind::Unsupported.into())
+    }
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize>;
     /// One that takes less than it was offered says that the rest would block.
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize>;
@@ -56,6 +64,14 @@ pub(super) trait Stream {
     fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize>;
     /// Ends our side; would block while that takes. With `is_last` the stream is dropped right after.
     fn end(&mut self, is_last: bool) -> io::Result<()>;
+}
+
+/// What a read brought that appends.
+pub(super) struct Appended {
+    len: usize,
+    may_have_more: bool,
+    /// Bytes after the end of the frame; there was more room than it takes.
+    beyond: Option<Vec<u8>>,
 }
 
 /// A broken connection is an error, not a signal. Rust programs ignore that one, but this is a library.
@@ -67,6 +83,17 @@ const SEND_FLAGS: SendFlags = SendFlags::empty();
 /// By rustix, whose calls are nothing but the system's; libc's are points of cancellation in a program with
 /// threads, which costs as much again as decoding a small message.
 impl Stream for TcpStream {
+    const APPENDS: bool = true;
+
+    fn append(&mut self, rest: Rest<'_>) -> io::Result<Appended> {
+        let begin = rest.bytes.len();
+        let room = rest.bytes.capacity() - begin;
+        // Never fills what it reads to with zeros first.
+        let (len, _) = net::recv(self, spare_capacity(rest.bytes), RecvFlags::empty())?;
+        let beyond = (len > rest.len).then(|| rest.bytes.split_off(begin + rest.len));
+        Ok(Appended { len, may_have_more: len == room, beyond })
+    }
+
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
         let (len, _) = net::recv(self, bytes, RecvFlags::empty())?;
         Ok(len)
@@ -198,6 +225,14 @@ impl<S: Stream> Socket<S> {
         if !self.is_reading() {
             return Verdict::Keep; // read once it has drained
         }
+        if self.phase == Phase::Open
+            && S::APPENDS
+            && let Some(rest) = self.protocol.rest()
+        {
+            let begin = rest.bytes.len();
+            let read = self.stream.append(rest);
+            return self.appended(begin, read, now, scratch);
+        }
         let verdict = match self.stream.read(&mut scratch.input) {
             Ok(0) => self.lost(Lost::Ended),
             Ok(_) if self.phase != Phase::Open => Verdict::ReadAgain,
@@ -205,6 +240,30 @@ impl<S: Stream> Socket<S> {
                 scratch.lend_input();
                 self.protocol.receive(now, &mut scratch.input[..len], &mut scratch.output);
                 if len == scratch.input.len() { Verdict::ReadAgain } else { Verdict::Keep }
+            }
+            Err(error) if error.kind() == ErrorKind::WouldBlock => Verdict::Keep,
+            Err(error) if error.kind() == ErrorKind::Interrupted => Verdict::ReadAgain,
+            Err(error) => self.lost(error.into()),
+        };
+        self.finish(now, scratch, verdict)
+    }
+
+    /// Handles what came of the rest of a large frame.
+    fn appended(
+        &mut self,
+        begin: usize,
+        read: io::Result<Appended>,
+        now: Time,
+        scratch: &mut Scratch,
+    ) -> Verdict {
+        let verdict = match read {
+            Ok(Appended { len: 0, .. }) => self.lost(Lost::Ended),
+            Ok(Appended { may_have_more, beyond, .. }) => {
+                self.protocol.rest_received(now, begin, &mut scratch.output);
+                if let Some(mut beyond) = beyond {
+                    self.protocol.receive(now, &mut beyond, &mut scratch.output);
+                }
+                if may_have_more { Verdict::ReadAgain } else { Verdict::Keep }
             }
             Err(error) if error.kind() == ErrorKind::WouldBlock => Verdict::Keep,
             Err(error) if error.kind() == ErrorKind::Interrupted => Verdict::ReadAgain,

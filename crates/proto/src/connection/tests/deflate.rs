@@ -15,17 +15,17 @@ fn exchange(codecs: Codecs) -> Codecs {
 }
 
 /// Compresses everything.
-fn all() -> DeflateConfig {
+pub(super) fn all() -> DeflateConfig {
     let level = CompressionLevel::BALANCED;
     DeflateConfig { level, compress_bytes_min: 0, ..DeflateConfig::default() }
 }
 
-fn all_with_takeover() -> DeflateConfig {
+pub(super) fn all_with_takeover() -> DeflateConfig {
     DeflateConfig { own_context_takeover: true, peer_context_takeover: true, ..all() }
 }
 
 /// What a client and a server make out between them.
-fn negotiate(
+pub(super) fn negotiate(
     client: &DeflateConfig,
     server: &DeflateConfig,
 ) -> (NegotiatedDeflate, NegotiatedDeflate) {
@@ -37,7 +37,10 @@ fn negotiate(
     (established.deflate.unwrap(), accepted.deflate.unwrap())
 }
 
-fn ends(client_config: &DeflateConfig, server_config: &DeflateConfig) -> (Connection, Connection) {
+pub(super) fn ends(
+    client_config: &DeflateConfig,
+    server_config: &DeflateConfig,
+) -> (Connection, Connection) {
     let (for_client, for_server) = negotiate(client_config, server_config);
     let client = client().with_deflate(&for_client, exchange);
     (client, server().with_deflate(&for_server, exchange))
