@@ -185,30 +185,47 @@ impl Connect {
         let deadline = Deadline::after(self.timeout);
         let url = Url::parse(&self.url, &WEB_SOCKET).map_err(ConnectError::Url)?;
         let opening = self.opening(&url)?;
+        let stream = self.stream(&url, &deadline).await?;
+        deadline.within(Step::Handshake, opening.run(stream, self.config)).await
+    }
+
+    /// Opens the stream that the connection would be over, TLS included, and sends nothing: for those
+    /// who speak something else at the same place, HTTP for instance.
+    ///
+    /// # Errors
+    /// As [`connect`](Self::connect), without those of the handshake.
+    ///
+    /// # Cancel safety
+    /// As [`connect`](Self::connect).
+    pub async fn open_stream(self) -> Result<ClientStream, ConnectError> {
+        let url = Url::parse(&self.url, &WEB_SOCKET).map_err(ConnectError::Url)?;
+        self.stream(&url, &Deadline::after(self.timeout)).await
+    }
+
+    async fn stream(&self, url: &Url, deadline: &Deadline) -> Result<ClientStream, ConnectError> {
         if url.security == Security::Tls && cfg!(not(feature = "tls")) {
             return Err(ConnectError::TlsUnavailable);
         }
         let stream = match &self.proxy {
-            None => tcp::connect(&url, &deadline).await?,
+            None => tcp::connect(url, deadline).await?,
             Some(proxy) => {
                 let proxy = Url::parse(proxy, &PROXY).map_err(ConnectError::ProxyUrl)?;
-                let mut stream = tcp::connect(&proxy, &deadline).await?;
-                let tunnel = proxy::open_tunnel(&mut stream, &proxy, &url);
+                let mut stream = tcp::connect(&proxy, deadline).await?;
+                let tunnel = proxy::open_tunnel(&mut stream, &proxy, url);
                 deadline.within(Step::Proxy, tunnel).await?;
                 stream
             }
         };
-        let stream = match url.security {
-            Security::Plain => ClientStream::plain(stream),
+        match url.security {
+            Security::Plain => Ok(ClientStream::plain(stream)),
             #[cfg(feature = "tls")]
             Security::Tls => {
                 let secured = tls::connect(stream, &url.host, self.tls.as_ref());
-                deadline.within(Step::Tls, secured).await?
+                deadline.within(Step::Tls, secured).await
             }
             #[cfg(not(feature = "tls"))]
-            Security::Tls => return Err(ConnectError::TlsUnavailable),
-        };
-        deadline.within(Step::Handshake, opening.run(stream, self.config)).await
+            Security::Tls => Err(ConnectError::TlsUnavailable),
+        }
     }
 
     /// Opens the connection over a stream that the caller has: a Unix socket, a tunnel, a pipe

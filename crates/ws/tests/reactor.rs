@@ -7,8 +7,8 @@ use std::net::{TcpListener, TcpStream};
 use std::time::Duration;
 
 use anemone_ws::Agreed;
-use anemone_ws::proto::{Header, MaskKey, Message, Opcode, Sender};
-use anemone_ws::reactor::{Handler, Opening, Reactor};
+use anemone_ws::proto::{CloseCode, CloseFrame, Header, MaskKey, Message, Opcode, Output, Sender};
+use anemone_ws::reactor::{Handler, Opening, Reactor, StreamHandler, Waker};
 use tokio::runtime::Builder;
 
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -128,4 +128,150 @@ fn an_opening_can_leave_the_loop_with_its_stream() {
 fn an_opening_without_a_word_is_closed_in_time() {
     let reply = open(b"", Duration::from_millis(10), |_| unreachable!("nothing came"));
     assert_eq!(reply, b"");
+}
+
+/// Sends back what comes, says `ready` and `closed`, and ends once it has read `end`.
+#[derive(Default)]
+struct Talker {
+    waker: Option<Waker>,
+    is_over: bool,
+}
+
+impl StreamHandler for Talker {
+    fn open(&mut self, waker: Waker) {
+        self.waker = Some(waker);
+    }
+
+    fn receive(&mut self, bytes: &[u8], output: &mut Output) {
+        output.extend_from_slice(bytes);
+        if bytes.ends_with(b"wake") {
+            self.waker.iter().for_each(Waker::wake);
+        }
+        self.is_over |= bytes.windows(3).any(|word| word == b"end");
+    }
+
+    fn ready(&mut self, output: &mut Output) {
+        output.extend_from_slice(b" ready");
+    }
+
+    fn close(&mut self, output: &mut Output) {
+        output.extend_from_slice(b" closed");
+        self.is_over = true;
+    }
+
+    fn ending(&self) -> Option<Duration> {
+        self.is_over.then_some(PATIENCE)
+    }
+}
+
+fn read_exactly(stream: &mut TcpStream, expected: &str) {
+    let mut bytes = vec![0; expected.len()];
+    stream.read_exact(&mut bytes).unwrap();
+    assert_eq!(String::from_utf8_lossy(&bytes), expected);
+}
+
+/// Talks to a stream that is taken over at once, or after its first bytes.
+fn talk(is_opening: bool, client: impl FnOnce(TcpStream) + Send + 'static) {
+    serve(
+        move |reactor| {
+            let reactor = reactor.clone();
+            Box::new(move |stream| {
+                if is_opening {
+                    reactor.adopt_opening(stream, PATIENCE, |first| {
+                        Opening::stream(first.to_vec(), PATIENCE, Talker::default())
+                    });
+                } else {
+                    reactor.adopt_stream(stream, PATIENCE, Talker::default());
+                }
+            })
+        },
+        client,
+    );
+}
+
+#[test]
+fn a_stream_that_is_woken_sends_on_its_own_account() {
+    for is_opening in [false, true] {
+        talk(is_opening, |mut stream| {
+            stream.write_all(b"wake").unwrap();
+            read_exactly(&mut stream, "wake ready");
+            stream.write_all(b"more wake").unwrap();
+            read_exactly(&mut stream, "more wake ready");
+        });
+    }
+}
+
+#[test]
+fn a_stream_that_ends_is_written_to_the_last_byte_though_its_peer_sends_on() {
+    for is_opening in [false, true] {
+        talk(is_opening, |mut stream| {
+            let message = [&[b'x'; 200_000][..], b"end"].concat();
+            stream.write_all(&message).unwrap();
+            let mut writer = stream.try_clone().unwrap();
+            writer.write_all(&[b'y'; 100_000]).unwrap();
+            let mut reply = Vec::new();
+            stream.read_to_end(&mut reply).unwrap();
+            assert!(reply.starts_with(&message), "{} bytes came back", reply.len());
+        });
+    }
+}
+
+#[test]
+fn a_stream_that_is_woken_now_and_then_is_not_idle() {
+    struct Pulse(Talker);
+    impl StreamHandler for Pulse {
+        fn open(&mut self, waker: Waker) {
+            self.0.open(waker.clone());
+            tokio::task::spawn_local(async move {
+                for _ in 0..10 {
+                    tokio::time::sleep(Duration::from_millis(20)).await;
+                    waker.wake();
+                }
+            });
+        }
+
+        fn receive(&mut self, bytes: &[u8], output: &mut Output) {
+            self.0.receive(bytes, output);
+        }
+
+        fn ready(&mut self, output: &mut Output) {
+            self.0.ready(output);
+        }
+    }
+    let reply = serve(
+        |reactor| {
+            let reactor = reactor.clone();
+            let idle_timeout = Duration::from_millis(100);
+            Box::new(move |stream| {
+                reactor.adopt_stream(stream, idle_timeout, Pulse(Talker::default()));
+            })
+        },
+        |mut stream| {
+            let mut reply = String::new();
+            stream.read_to_string(&mut reply).unwrap();
+            reply
+        },
+    );
+    assert_eq!(reply, " ready".repeat(10), "and is closed once nobody wakes it");
+}
+
+#[test]
+fn a_stream_has_its_last_words_when_the_loop_closes_its_connections() {
+    let runtime = Builder::new_current_thread().enable_all().build_local(Default::default());
+    runtime.unwrap().block_on(async {
+        let reactor = Reactor::start().unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        client.set_read_timeout(Some(PATIENCE)).unwrap();
+        let (stream, _) = listener.accept().unwrap();
+        stream.set_nonblocking(true).unwrap();
+        reactor.adopt_stream(stream, PATIENCE, Talker::default());
+        let reader = tokio::task::spawn_blocking(move || {
+            let mut words = String::new();
+            client.read_to_string(&mut words).unwrap();
+            words
+        });
+        reactor.close_all(CloseFrame::new(CloseCode::GOING_AWAY, "")).await;
+        assert_eq!(reader.await.unwrap(), " closed");
+    });
 }

@@ -184,7 +184,7 @@ impl Receiver {
             let step = if received.header.opcode.is_control() {
                 self.control_piece(&received, piece, is_whole, in_place.then_some(range))
             } else {
-                match self.data_piece(config, now, &received, piece, is_whole, range) {
+                match self.data_piece(config, now, &received, piece, range) {
                     Ok(step) => step,
                     Err(error) => return (input.len(), Err(error)),
                 }
@@ -380,11 +380,10 @@ impl Receiver {
         now: Time,
         frame: &Payload,
         piece: &[u8],
-        is_whole: bool,
         range: Range<usize>,
     ) -> Result<Option<Step>, ProtocolError> {
         let header = &frame.header;
-        let in_place = is_whole && frame.received == piece.len() as u64;
+        let in_place = header.payload_len == piece.len() as u64;
         let kind = match header.opcode {
             Opcode::Binary => MessageKind::Binary,
             _ => MessageKind::Text, // a continuation finds its kind in the assembly
@@ -392,7 +391,7 @@ impl Receiver {
         if in_place && self.message.is_none() && header.fin && !header.rsv1 {
             return Ok(Some(Step::Message(kind, Place::Input(range))));
         }
-        self.collect(config, now, kind, frame, piece, is_whole, range)
+        self.collect(config, now, kind, frame, piece, range)
     }
 
     /// Adds to the message in the making. Not inlined: the way past it is the one that most
@@ -405,7 +404,6 @@ impl Receiver {
         kind: MessageKind,
         frame: &Payload,
         piece: &[u8],
-        is_whole: bool,
         range: Range<usize>,
     ) -> Result<Option<Step>, ProtocolError> {
         let header = &frame.header;
@@ -415,7 +413,7 @@ impl Receiver {
             let inflater = deflate.filter(|_| header.rsv1).map(|deflate| deflate.begin());
             Box::new(Assembly::new(kind, now, inflater))
         });
-        let is_last = header.fin && is_whole;
+        let is_last = header.fin && frame.received == header.payload_len;
         if self.takes_pieces && message.inflater.is_none() {
             check_text(message.kind, &mut message.utf8, piece)?;
             message.len += piece.len() as u64;

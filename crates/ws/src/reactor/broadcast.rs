@@ -83,6 +83,8 @@ impl Broadcast {
     #[must_use]
     pub fn join(&self, waker: Waker) -> Member {
         let (broadcast, next) = (Rc::clone(&self.0), self.0.log.borrow().end());
+        // Of those who were told none may be left.
+        broadcast.is_told.set(false);
         let key = broadcast.members.borrow_mut().insert(waker.clone());
         Member { broadcast, key, waker, next }
     }
@@ -144,3 +146,6 @@ impl Drop for Member {
         self.broadcast.members.borrow_mut().remove(self.key);
     }
 }
+
+#[cfg(test)]
+mod tests;

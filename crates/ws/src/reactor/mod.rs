@@ -82,10 +82,31 @@ pub trait Handler {
     }
 }
 
-/// What an application does with the bytes of a connection that is not a WebSocket.
+/// What an application does with the bytes of a connection that is not a WebSocket. What is appended to
+/// `output` is written. While that is stuck nothing is read, and nobody is [`ready`](Self::ready).
 pub trait StreamHandler {
-    /// Bytes came. What is appended to `output` is written back.
+    /// The connection is open.
+    fn open(&mut self, waker: Waker) {
+        let _ = waker;
+    }
+
+    /// Bytes came.
     fn receive(&mut self, bytes: &[u8], output: &mut Output);
+
+    /// Somebody called [`Waker::wake`], or everything that was stuck has been written.
+    fn ready(&mut self, output: &mut Output) {
+        let _ = output;
+    }
+
+    /// The loop [closes](Reactor::close_all) its connections: the last that is written.
+    fn close(&mut self, output: &mut Output) {
+        let _ = output;
+    }
+
+    /// Once the stream is to be closed: how long the peer may take to read the rest and to end its side.
+    fn ending(&self) -> Option<Duration> {
+        None
+    }
 }
 
 /// A thread's loop. Clones are handles to the same one.
@@ -171,15 +192,13 @@ impl Reactor {
         self.push(stream, first, move |now| WebSocket::boxed(agreed, handler, now));
     }
 
-    /// Takes over a stream of bytes, which is closed after `idle_timeout` without any. The stream
-    /// must be non-blocking.
+    /// Takes over a stream of bytes, which is closed after `idle_timeout` in which none came and
+    /// nobody woke it, or none that were stuck were taken. The stream must be non-blocking.
     pub fn adopt_stream<H>(&self, stream: TcpStream, idle_timeout: Duration, handler: H)
     where
         H: StreamHandler + 'static,
     {
-        self.push(stream, Vec::new(), move |now| {
-            Box::new(Stream { handler, idle_timeout, received_at: now, is_over: false })
-        });
+        self.push(stream, Vec::new(), move |now| Stream::boxed(handler, idle_timeout, now));
     }
 
     fn push(

@@ -5,19 +5,15 @@ use std::time::Duration;
 
 use anemone_proto::{CloseFrame, Time};
 
-use super::protocol::{End, Ending, Next, Protocol, Queued, State, WebSocket};
-use super::{Handler, Waker};
+use super::protocol::{End, Ending, Next, Protocol, Queued, State, Stream, WebSocket};
+use super::{Handler, StreamHandler, Waker};
 use crate::{Agreed, Lost};
 
 /// What becomes of a connection, as its first bytes tell.
 pub struct Opening(Becomes);
 
 enum Becomes {
-    WebSocket {
-        response: Vec<u8>,
-        first: Vec<u8>,
-        make: Box<dyn FnOnce(Time) -> Box<dyn Protocol>>,
-    },
+    Protocol { response: Vec<u8>, first: Vec<u8>, make: Box<dyn FnOnce(Time) -> Box<dyn Protocol>> },
     Elsewhere(Box<dyn FnOnce(TcpStream)>),
 }
 
@@ -29,7 +25,17 @@ impl Opening {
     {
         let first = std::mem::take(&mut agreed.first);
         let make = Box::new(move |now| WebSocket::boxed(agreed, handler, now));
-        Self(Becomes::WebSocket { response, first, make })
+        Self(Becomes::Protocol { response, first, make })
+    }
+
+    /// A stream of bytes, as [`adopt_stream`](super::Reactor::adopt_stream) has it: `first` were read
+    /// already.
+    pub fn stream<H>(first: Vec<u8>, idle_timeout: Duration, handler: H) -> Self
+    where
+        H: StreamHandler + 'static,
+    {
+        let make = Box::new(move |now| Stream::boxed(handler, idle_timeout, now));
+        Self(Becomes::Protocol { response: Vec::new(), first, make })
     }
 
     /// Something that is not for the loop: `take` gets the stream, which is non-blocking.
@@ -41,7 +47,7 @@ impl Opening {
 impl std::fmt::Debug for Opening {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self.0 {
-            Becomes::WebSocket { .. } => "Opening::web_socket",
+            Becomes::Protocol { .. } => "Opening::web_socket or Opening::stream",
             Becomes::Elsewhere(_) => "Opening::elsewhere",
         })
     }
@@ -73,7 +79,7 @@ impl Protocol for Awaited {
     fn receive(&mut self, now: Time, input: &mut [u8], output: &mut Queued) {
         let (Some(decide), Some(waker)) = (self.decide.take(), self.waker.take()) else { return };
         self.next = Some(match decide(input).0 {
-            Becomes::WebSocket { response, first, make } => {
+            Becomes::Protocol { response, first, make } => {
                 output.get_or_insert_default().extend_from_slice(&response);
                 Next::Protocol { protocol: make(now), waker, first }
             }
@@ -81,7 +87,7 @@ impl Protocol for Awaited {
         });
     }
 
-    fn ready(&mut self, _output: &mut Queued) {}
+    fn ready(&mut self, _now: Time, _output: &mut Queued) {}
 
     fn reads_on(&self, _stuck_bytes: usize) -> bool {
         false

@@ -22,7 +22,7 @@ pub(super) trait Protocol {
     }
     /// Something was appended there, to `begin` bytes.
     fn rest_received(&mut self, _now: Time, _begin: usize, _output: &mut Queued) {}
-    fn ready(&mut self, output: &mut Queued);
+    fn ready(&mut self, now: Time, output: &mut Queued);
     /// Whether to read though this much output is stuck.
     fn reads_on(&self, stuck_bytes: usize) -> bool;
     /// The peer took bytes that had been stuck.
@@ -155,7 +155,7 @@ impl<H: Handler> Protocol for WebSocket<H> {
         });
     }
 
-    fn ready(&mut self, output: &mut Queued) {
+    fn ready(&mut self, _now: Time, output: &mut Queued) {
         self.lend(output, |socket| {
             if !socket.connection.sender().is_closing() {
                 socket.handler.ready(socket.connection.sender());
@@ -213,33 +213,46 @@ impl<H: Handler> Protocol for WebSocket<H> {
 
 /// Bytes and their handler.
 pub(super) struct Stream<H> {
-    pub(super) handler: H,
-    pub(super) idle_timeout: Duration,
-    pub(super) received_at: Time,
-    pub(super) is_over: bool,
+    handler: H,
+    idle_timeout: Duration,
+    active_at: Time,
+    is_over: bool,
+}
+
+impl<H: StreamHandler + 'static> Stream<H> {
+    /// One that begins now.
+    pub(super) fn boxed(handler: H, idle_timeout: Duration, now: Time) -> Box<dyn Protocol> {
+        Box::new(Self { handler, idle_timeout, active_at: now, is_over: false })
+    }
 }
 
 impl<H: StreamHandler> Protocol for Stream<H> {
-    fn open(&mut self, _waker: Waker, now: Time, first: &mut [u8], output: &mut Queued) {
+    fn open(&mut self, waker: Waker, now: Time, first: &mut [u8], output: &mut Queued) {
+        self.handler.open(waker);
         self.receive(now, first, output);
     }
 
     fn receive(&mut self, now: Time, input: &mut [u8], output: &mut Queued) {
-        self.received_at = now;
+        self.active_at = now;
         self.handler.receive(input, output.get_or_insert_default());
     }
 
-    fn ready(&mut self, _output: &mut Queued) {}
+    /// Only called when nothing is stuck, so who is woken now and then is not idle.
+    fn ready(&mut self, now: Time, output: &mut Queued) {
+        self.active_at = now;
+        self.handler.ready(output.get_or_insert_default());
+    }
 
     fn reads_on(&self, _stuck_bytes: usize) -> bool {
         false
     }
 
     fn progressed(&mut self, now: Time) {
-        self.received_at = now;
+        self.active_at = now;
     }
 
-    fn close(&mut self, _frame: &CloseFrame, _output: &mut Queued) {
+    fn close(&mut self, _frame: &CloseFrame, output: &mut Queued) {
+        self.handler.close(output.get_or_insert_default());
         self.is_over = true;
     }
 
@@ -248,7 +261,7 @@ impl<H: StreamHandler> Protocol for Stream<H> {
     }
 
     fn due(&self) -> Time {
-        self.received_at + self.idle_timeout
+        self.active_at + self.idle_timeout
     }
 
     fn expire(&mut self, _now: Time, _output: &mut Queued) {
@@ -256,10 +269,10 @@ impl<H: StreamHandler> Protocol for Stream<H> {
     }
 
     fn state(&self) -> State {
-        if self.is_over {
-            State::Over(Ending { linger: Duration::ZERO, is_clean: true })
-        } else {
-            State::Open
+        match self.handler.ending() {
+            Some(linger) => State::Over(Ending { linger, is_clean: false }),
+            None if self.is_over => State::Over(Ending { linger: Duration::ZERO, is_clean: true }),
+            None => State::Open,
         }
     }
 }

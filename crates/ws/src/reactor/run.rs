@@ -22,6 +22,8 @@ use crate::clock::Clock;
 
 /// Most sockets served in one turn; the rest come in the next.
 const EVENTS_MAX: usize = 1024;
+/// How often in a turn the same socket may send because it woke itself.
+const WAKES_MAX: usize = 16;
 /// How long to wait when a connection could not be accepted.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
@@ -81,10 +83,7 @@ impl Loop {
             for token in std::mem::take(&mut self.unread) {
                 self.serve_token(token, |socket, scratch| socket.readable(now, scratch));
             }
-            let woken = self.shared.bell.take();
-            for token in woken {
-                self.serve_token(token, |socket, scratch| socket.ready(now, scratch));
-            }
+            self.wake(now);
             self.accept(now);
             self.adopt(now);
             self.farewell(now);
@@ -123,6 +122,20 @@ impl Loop {
             () = timer => {}
         }
         Ok(())
+    }
+
+    /// Lets those send who were woken, again while they have more, so that who reads keeps up with
+    /// who sends: both have their share of each turn.
+    fn wake(&mut self, now: Time) {
+        for _ in 0..WAKES_MAX {
+            let woken = self.shared.bell.take();
+            if woken.is_empty() {
+                return;
+            }
+            for token in woken {
+                self.serve_token(token, |socket, scratch| socket.ready(now, scratch));
+            }
+        }
     }
 
     fn accept(&mut self, now: Time) {
