@@ -4,6 +4,8 @@
  *
  * One thread, level-triggered epoll, one read buffer for all connections, each read answered by one write. What
  * a write leaves over is kept for its connection, which is then not read until all of it has gone.
+ *
+ * On a second port what one read brings goes to all connections of that port, one write each, its sender's too.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -29,6 +31,9 @@ static int set;
 static struct rest *rests;
 static char buffer[READ_BYTES];
 
+/* The connections that get what any of them sends, and by descriptor the place of each among them, from 1. */
+static int *members, *places, count;
+
 static void fail(const char *what) {
     perror(what);
     exit(1);
@@ -40,7 +45,22 @@ static void watch(int fd, int operation, unsigned events) {
         fail("epoll_ctl");
 }
 
+static void join(int fd) {
+    members[count++] = fd;
+    places[fd] = count;
+}
+
+/* The last one takes its place. */
+static void leave(int fd) {
+    int last = members[--count];
+    members[places[fd] - 1] = last;
+    places[last] = places[fd];
+    places[fd] = 0;
+}
+
 static void drop(int fd) {
+    if (places[fd])
+        leave(fd);
     free(rests[fd].bytes);
     rests[fd] = (struct rest){0};
     close(fd);
@@ -52,20 +72,40 @@ static ssize_t put(int fd, const char *bytes, size_t len) {
     return written < 0 && (errno == EAGAIN || errno == EINTR) ? 0 : written;
 }
 
+/* Writes, or keeps behind what is kept already. */
+static void give(int fd, const char *bytes, size_t len) {
+    struct rest *rest = &rests[fd];
+    if (!rest->bytes) {
+        ssize_t written = put(fd, bytes, len);
+        if (written < 0) {
+            drop(fd);
+            return;
+        }
+        if ((size_t)written == len)
+            return;
+        bytes += written;
+        len -= written;
+        watch(fd, EPOLL_CTL_MOD, EPOLLOUT);
+    }
+    rest->bytes = realloc(rest->bytes, rest->to + len);
+    if (!rest->bytes)
+        fail("realloc");
+    memcpy(rest->bytes + rest->to, bytes, len);
+    rest->to += len;
+}
+
 static void on_readable(int fd) {
     ssize_t len = recv(fd, buffer, sizeof buffer, 0);
     if (len < 0 && (errno == EAGAIN || errno == EINTR))
         return;
-    ssize_t written = len > 0 ? put(fd, buffer, len) : -1;
-    if (written < 0) {
+    if (len <= 0) {
         drop(fd);
-    } else if (written < len) {
-        char *bytes = malloc(len - written);
-        if (!bytes)
-            fail("malloc");
-        memcpy(bytes, buffer + written, len - written);
-        rests[fd] = (struct rest){bytes, 0, len - written};
-        watch(fd, EPOLL_CTL_MOD, EPOLLOUT);
+    } else if (places[fd]) {
+        /* From the last on: whoever takes the place of one that is dropped has had it already. */
+        for (int i = count - 1; i >= 0; i--)
+            give(members[i], buffer, len);
+    } else {
+        give(fd, buffer, len);
     }
 }
 
@@ -84,7 +124,8 @@ static void on_writable(int fd) {
     }
 }
 
-static void on_connections(int listener, int descriptors) {
+/* Accepts all who wait, and gives each to `welcome`, if there is one. */
+static void on_connections(int listener, int descriptors, void (*welcome)(int)) {
     for (;;) {
         int fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
         if (fd < 0 && errno == EAGAIN)
@@ -94,10 +135,12 @@ static void on_connections(int listener, int descriptors) {
         if (fd < 0 || fd >= descriptors)
             fail("accept4");
         watch(fd, EPOLL_CTL_ADD, EPOLLIN);
+        if (welcome)
+            welcome(fd);
     }
 }
 
-static int listen_on_a_free_port(void) {
+static int listen_on_a_free_port(const char *service) {
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t len = sizeof address;
@@ -107,8 +150,9 @@ static int listen_on_a_free_port(void) {
         bind(fd, (struct sockaddr *)&address, len) < 0 || listen(fd, BACKLOG) < 0 ||
         getsockname(fd, (struct sockaddr *)&address, &len) < 0)
         fail("listen");
-    printf("tcp echo on 127.0.0.1:%d\n", ntohs(address.sin_port));
+    printf("tcp %s on 127.0.0.1:%d\n", service, ntohs(address.sin_port));
     fflush(stdout);
+    watch(fd, EPOLL_CTL_ADD, EPOLLIN);
     return fd;
 }
 
@@ -121,18 +165,22 @@ int main(void) {
         fail("setrlimit");
     int descriptors = (int)limit.rlim_cur;
     rests = calloc(descriptors, sizeof *rests);
+    members = calloc(descriptors, sizeof *members);
+    places = calloc(descriptors, sizeof *places);
     set = epoll_create1(EPOLL_CLOEXEC);
-    if (!rests || set < 0)
+    if (!rests || !members || !places || set < 0)
         fail("start");
-    int listener = listen_on_a_free_port();
-    watch(listener, EPOLL_CTL_ADD, EPOLLIN);
+    int echo = listen_on_a_free_port("echo");
+    int broadcast = listen_on_a_free_port("broadcast");
     for (;;) {
         static struct epoll_event events[EVENTS];
         int ready = epoll_wait(set, events, EVENTS, -1);
         for (int i = 0; i < ready; i++) {
             int fd = events[i].data.fd;
-            if (fd == listener)
-                on_connections(listener, descriptors);
+            if (fd == echo)
+                on_connections(echo, descriptors, NULL);
+            else if (fd == broadcast)
+                on_connections(broadcast, descriptors, join);
             else if (rests[fd].bytes)
                 on_writable(fd);
             else

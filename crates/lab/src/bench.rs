@@ -10,7 +10,7 @@ use rustix::process::{Resource, getrlimit, setrlimit};
 
 use crate::cpu::Cores;
 use crate::experiment::rounds::Plan;
-use crate::experiment::{Before, Times, Work, mask};
+use crate::experiment::{Before, Times, Work, hostile, mask};
 use crate::load::{Closing, Shape};
 use crate::report;
 use crate::server::Program;
@@ -21,6 +21,8 @@ const IN_FLIGHT_BYTES_MAX: usize = 1 << 20;
 /// Descriptors for everything but connections.
 const DESCRIPTORS_SPARE: usize = 100;
 const ACTIVE_BYTES: usize = 125;
+const BROADCAST_BYTES: usize = 100;
+const BROADCAST_OUTSTANDING: [usize; 2] = [1, 8];
 const QUICK_ROUNDS: usize = 3;
 const QUICK_SAMPLE: Duration = Duration::from_millis(200);
 const MASK_TIME: Duration = Duration::from_millis(20);
@@ -51,6 +53,10 @@ pub struct Options {
     #[arg(long)]
     control: bool,
 
+    /// Where what one sends by WebSocket goes to everyone
+    #[arg(long, value_name = "PATH", default_value = "/broadcast")]
+    broadcast_path: String,
+
     /// Only these experiments
     #[arg(long, value_enum, value_name = "NAME", value_delimiter = ',')]
     only: Vec<Experiment>,
@@ -75,6 +81,10 @@ pub struct Options {
     /// Connections of the echo with many connections
     #[arg(long, value_name = "N", default_value_t = 5000)]
     active: usize,
+
+    /// Connections of the broadcast; fewer if descriptors run out
+    #[arg(long, value_name = "N", default_value_t = 1000)]
+    subscribers: usize,
 
     /// Connections that idle while memory is measured; fewer if descriptors run out
     #[arg(long, value_name = "N", default_value_t = 10_000)]
@@ -115,12 +125,16 @@ enum Experiment {
     Echo,
     /// Messages on thousands of connections
     Connections,
+    /// Messages of one that go to a thousand connections
+    Broadcast,
     /// Opening and closing connections
     Connect,
     /// User memory of connections that say nothing
     Memory,
     /// Masking against a XOR loop in C
     Mask,
+    /// Peers that mean no good: what they cost and when they are ended; not with --quick alone
+    Hostile,
 }
 
 /// Runs what `options` ask for and prints the report on standard output.
@@ -130,6 +144,7 @@ enum Experiment {
 pub fn run(options: &Options) -> anyhow::Result<()> {
     ensure!(!options.sizes.contains(&0), "a message has at least one byte");
     ensure!(!options.in_flight.contains(&0), "at least one message is in flight");
+    ensure!(options.subscribers > 0, "a broadcast goes to at least one connection");
     let descriptors = raise_descriptor_limit()?;
     let program = std::env::current_exe().context("where the compiled programs go")?;
     let folder = program.parent().context("where the compiled programs go")?;
@@ -146,12 +161,24 @@ pub fn run(options: &Options) -> anyhow::Result<()> {
         let cases = mask::run(&xor, &options.sizes, options.rounds(), MASK_TIME, &mut random)?;
         report += &report::of_masking(&cases);
     }
+    if options.wants_hostile() {
+        let room = descriptors.saturating_sub(DESCRIPTORS_SPARE);
+        let outcomes =
+            hostile::run(&options.server_program(), &options.path, options.cores(), room)?;
+        report += &report::of_hostile_peers(&outcomes);
+    }
     Ok(std::io::stdout().write_all(report.as_bytes())?)
 }
 
 impl Options {
     fn wants(&self, experiment: Experiment) -> bool {
         self.only.is_empty() || self.only.contains(&experiment)
+    }
+
+    /// It takes longer than a first look may.
+    fn wants_hostile(&self) -> bool {
+        let is_named = self.only.contains(&Experiment::Hostile);
+        !self.control && (is_named || (self.only.is_empty() && !self.quick))
     }
 
     fn rounds(&self) -> usize {
@@ -167,14 +194,18 @@ impl Options {
         Cores { server: self.server_core, generator: self.generator_core }
     }
 
-    fn plan(&self, cases: Vec<Work>, floor: Program) -> Plan {
+    fn server_program(&self) -> Program {
         let args = self.server_args.split_whitespace().map(str::to_owned).collect();
-        let server = Program { path: self.server.clone(), args };
+        Program { path: self.server.clone(), args }
+    }
+
+    fn plan(&self, cases: Vec<Work>, floor: Program) -> Plan {
         Plan {
             cases,
             floor,
-            server: (!self.control).then_some(server),
+            server: (!self.control).then(|| self.server_program()),
             path: self.path.clone(),
+            broadcast_path: self.broadcast_path.clone(),
             cores: self.cores(),
             rounds: self.rounds(),
             times: self.times(),
@@ -198,6 +229,13 @@ impl Options {
         if self.wants(Experiment::Connections) {
             let shape = Shape { payload_bytes: ACTIVE_BYTES, in_flight: 1 };
             cases.push(Work::Echo { connections: self.active.min(room), shape });
+        }
+        if self.wants(Experiment::Broadcast) {
+            let connections = self.subscribers.min(room);
+            cases.extend(BROADCAST_OUTSTANDING.map(|in_flight| {
+                let shape = Shape { payload_bytes: BROADCAST_BYTES, in_flight };
+                Work::Broadcast { connections, shape }
+            }));
         }
         if self.wants(Experiment::Connect) {
             let closings = [Closing::Tcp, Closing::Handshake];
@@ -265,10 +303,17 @@ mod tests {
 
     #[test]
     fn what_is_asked_for_is_measured() {
-        assert_eq!(cases("").len(), 6 + 5 + 1 + 2 + 2);
+        assert_eq!(cases("").len(), 6 + 5 + 1 + 2 + 2 + 2);
         assert_eq!(
             cases("--only echo,connections --sizes 20,1048576 --in-flight 16"),
             ["20 B, 16 in flight, 100 connections", "125 B, 1 in flight, 5000 connections"]
+        );
+        assert_eq!(
+            cases("--only broadcast --subscribers 9000"),
+            [
+                "100 B to 5900 connections, 1 outstanding",
+                "100 B to 5900 connections, 8 outstanding"
+            ]
         );
         assert_eq!(
             cases("--only memory"),

@@ -8,6 +8,8 @@ use crate::load::Shape;
 pub(crate) enum Goal {
     /// WebSocket's CPU time in terms of the C echo's, same run.
     RatioToFloor(f64),
+    /// WebSocket's CPU time, in microseconds.
+    CpuMicros(f64),
     /// Bytes of user memory for each connection.
     Bytes(f64),
 }
@@ -24,6 +26,8 @@ impl Goal {
             }
             Work::Echo { connections: 100, shape } => echo(shape).map(Self::RatioToFloor),
             Work::Echo { .. } => None,
+            Work::Broadcast { connections: 1000, shape } => broadcast(shape).map(Self::CpuMicros),
+            Work::Broadcast { .. } => None,
             Work::Connect { .. } => Some(Self::RatioToFloor(1.15)),
             Work::Memory { .. } => Some(Self::Bytes(512.0)),
         }
@@ -36,6 +40,14 @@ fn echo(shape: Shape) -> Option<f64> {
         (1, 1_048_576) => Some(1.25),
         (16, 20 | 125 | 16_384 | 65_536) => Some(1.05),
         (16, 1024) => Some(1.10),
+        _ => None,
+    }
+}
+
+fn broadcast(shape: Shape) -> Option<f64> {
+    match (shape.in_flight, shape.payload_bytes) {
+        (1, 100) => Some(2.3),
+        (8, 100) => Some(0.36),
         _ => None,
     }
 }

@@ -6,6 +6,7 @@
 use std::fmt::Write as _;
 
 use crate::cpu::Busy;
+use crate::experiment::hostile::{self, Outcome};
 use crate::experiment::mask::MaskCase;
 use crate::experiment::rounds::{Case, OTHERS_MAX, Results};
 use crate::experiment::{Bytes, Contender, Sample, Work};
@@ -18,10 +19,12 @@ const NONE: &str = "–";
 
 /// One table for each kind of work, and below them what tells whether to trust them.
 pub(crate) fn of_results(results: &Results) -> String {
-    let (mut echo, mut connect, mut memory) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut echo, mut broadcast) = (Vec::new(), Vec::new());
+    let (mut connect, mut memory) = (Vec::new(), Vec::new());
     for case in &results.cases {
         match case.work {
             Work::Echo { .. } => echo.push(case),
+            Work::Broadcast { .. } => broadcast.push(case),
             Work::Connect { .. } => connect.push(case),
             Work::Memory { .. } => memory.push(case),
         }
@@ -29,6 +32,9 @@ pub(crate) fn of_results(results: &Results) -> String {
     let mut text = String::new();
     if !echo.is_empty() {
         text += &cpu_table("Server CPU for each message, µs", &echo);
+    }
+    if !broadcast.is_empty() {
+        text += &cpu_table("Server CPU for each delivery, µs", &broadcast);
     }
     if !connect.is_empty() {
         text += &cpu_table("Server CPU for each connection, µs", &connect);
@@ -49,10 +55,16 @@ fn cpu_table(title: &str, cases: &[&Case]) -> String {
     for case in cases {
         let cost = |contender| show(median(&case.costs(contender)), figure);
         let ratio = |of, to| show(case.ratio(of, to), |estimate| interval(&estimate));
-        let ours = case.ratio(Contender::WebSocket, Contender::Floor);
-        let limit = match Goal::of(&case.work) {
-            Some(Goal::RatioToFloor(limit)) => Some(limit),
-            Some(Goal::Bytes(_)) | None => None,
+        let (at_most, verdict) = match Goal::of(&case.work) {
+            Some(Goal::RatioToFloor(limit)) => {
+                let ours = case.ratio(Contender::WebSocket, Contender::Floor);
+                (format!("{limit:.2}"), show(ours, |estimate| verdict(&estimate, limit)))
+            }
+            Some(Goal::CpuMicros(limit)) => {
+                let ours = estimate(&case.costs(Contender::WebSocket));
+                (format!("{limit:.2} µs"), show(ours, |estimate| verdict(&estimate, limit)))
+            }
+            Some(Goal::Bytes(_)) | None => (NONE.to_owned(), NONE.to_owned()),
         };
         let _ = writeln!(
             text,
@@ -65,8 +77,8 @@ fn cpu_table(title: &str, cases: &[&Case]) -> String {
             ratio(Contender::Control, Contender::Floor),
             ratio(Contender::Tcp, Contender::Floor),
             ratio(Contender::WebSocket, Contender::Floor),
-            show(limit, |limit| format!("{limit:.2}")),
-            show(ours.zip(limit), |(estimate, limit)| verdict(&estimate, limit)),
+            at_most,
+            verdict,
             ratio(Contender::WebSocket, Contender::Tcp),
             case.busy(),
         );
@@ -87,7 +99,7 @@ fn memory_table(cases: &[&Case]) -> String {
         };
         let limit = match Goal::of(&case.work) {
             Some(Goal::Bytes(limit)) => Some(limit),
-            Some(Goal::RatioToFloor(_)) | None => None,
+            Some(Goal::RatioToFloor(_) | Goal::CpuMicros(_)) | None => None,
         };
         let ours = estimate(&case.costs(Contender::WebSocket));
         let _ = writeln!(
@@ -154,6 +166,35 @@ pub(crate) fn of_masking(cases: &[MaskCase]) -> String {
         );
     }
     text
+}
+
+/// One row for each kind.
+pub(crate) fn of_hostile_peers(outcomes: &[Outcome]) -> String {
+    let mut text = "\n### Hostile peers, for each connection\n\n\
+         | | connections | sent, KiB | server memory at most, KiB | server CPU, µs | ended after, s | with |\n\
+         |---|--:|--:|--:|--:|--:|---|\n"
+        .to_owned();
+    for outcome in outcomes {
+        let cpu = match outcome.kind.pings() {
+            Some(pings) => {
+                let each = figure(outcome.cpu_us / pings as f64);
+                format!("{}, {each} a ping", figure(outcome.cpu_us))
+            }
+            None => figure(outcome.cpu_us),
+        };
+        let ended_after = show(outcome.ended_after, |time| format!("{:.1}", time.as_secs_f64()));
+        let _ = writeln!(
+            text,
+            "| {} | {} | {} | {} | {cpu} | {ended_after} | {} |",
+            outcome.kind,
+            outcome.connections,
+            figure(outcome.sent_bytes / 1024.0),
+            figure(outcome.memory_bytes / 1024.0),
+            if outcome.ends.is_empty() { NONE.to_owned() } else { outcome.ends.join(", ") },
+        );
+    }
+    let watched = hostile::TIME_MAX.as_secs();
+    text + &format!("\nOnce, each kind at a server of its own, watched for {watched} s at most.\n")
 }
 
 impl Case {
@@ -265,5 +306,24 @@ mod tests {
              1.500 [1.500, 1.500] | 1.05 | missed by 42.9 % | – | 0, 0, 0 |"
         );
         assert!(!text.contains("idle connection"));
+    }
+
+    #[test]
+    fn a_goal_in_microseconds_is_judged_by_the_cost_itself() {
+        let sample = |cost| Sample { cost, busy: Busy::default() };
+        let samples = BTreeMap::from([
+            (Contender::Floor, vec![sample(0.2), sample(0.2)]),
+            (Contender::WebSocket, vec![sample(0.396), sample(0.396)]),
+        ]);
+        let shape = Shape { payload_bytes: 100, in_flight: 8 };
+        let case = Case { work: Work::Broadcast { connections: 1000, shape }, samples };
+        let results = Results { cases: vec![case], schedstat_ns: 0, stat_ns: 0, idle: vec![] };
+        let text = of_results(&results);
+        let row = text.lines().find(|line| line.contains("100 B")).unwrap();
+        assert_eq!(
+            row,
+            "| 100 B to 1000 connections, 8 outstanding | 0.200 | – | – | 0.396 | – | – | \
+             1.980 [1.980, 1.980] | 0.36 µs | missed by 10.0 % | – | 0, 0, 0 |"
+        );
     }
 }

@@ -21,7 +21,7 @@ pub(crate) struct Program {
 }
 
 impl Program {
-    /// The bare TCP echo in C.
+    /// The bare TCP echo in C, which has a broadcast as well.
     pub(crate) fn floor(folder: &Path) -> anyhow::Result<Self> {
         Ok(Self { path: compile(FLOOR, "-O2", &folder.join("bench-floor"))?, args: Vec::new() })
     }
@@ -29,6 +29,12 @@ impl Program {
     /// The XOR loop in C, without its arguments.
     pub(crate) fn xor(folder: &Path) -> anyhow::Result<Self> {
         Ok(Self { path: compile(XOR, "-O3", &folder.join("bench-xor"))?, args: Vec::new() })
+    }
+
+    /// The same with further arguments.
+    pub(crate) fn with(&self, args: &[&str]) -> Self {
+        let more = args.iter().map(|&arg| arg.to_owned());
+        Self { path: self.path.clone(), args: self.args.iter().cloned().chain(more).collect() }
     }
 
     /// Starts it on the server's core and waits until it has said where it listens.
@@ -41,6 +47,7 @@ impl Program {
         let expected = Addresses {
             web: self.args.iter().any(|arg| arg == "--listen"),
             tcp: self.args.is_empty() || self.args.iter().any(|arg| arg == "--tcp-echo"),
+            tcp_broadcast: self.args.is_empty(),
         };
         Server::new(child, expected).with_context(|| format!("starting {}", self.path.display()))
     }
@@ -74,6 +81,15 @@ fn compile(source: &str, level: &str, output: &Path) -> anyhow::Result<PathBuf> 
 struct Addresses {
     web: bool,
     tcp: bool,
+    tcp_broadcast: bool,
+}
+
+/// What a program says to serve somewhere.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Service {
+    Web,
+    TcpEcho,
+    TcpBroadcast,
 }
 
 /// A program that listens; killed when dropped.
@@ -84,20 +100,26 @@ pub(crate) struct Server {
     _output: BufReader<ChildStdout>,
     web: Option<SocketAddr>,
     tcp: Option<SocketAddr>,
+    tcp_broadcast: Option<SocketAddr>,
 }
 
 impl Server {
     fn new(mut child: Child, expected: Addresses) -> anyhow::Result<Self> {
         let output = child.stdout.take().context("no standard output")?;
-        let mut server = Self { child, _output: BufReader::new(output), web: None, tcp: None };
-        while (expected.web && server.web.is_none()) || (expected.tcp && server.tcp.is_none()) {
+        let (web, tcp, tcp_broadcast) = (None, None, None);
+        let mut server = Self { child, _output: BufReader::new(output), web, tcp, tcp_broadcast };
+        while (expected.web && server.web.is_none())
+            || (expected.tcp && server.tcp.is_none())
+            || (expected.tcp_broadcast && server.tcp_broadcast.is_none())
+        {
             let mut line = String::new();
             if server._output.read_line(&mut line)? == 0 {
                 bail!("it ended, or closed its output, before it said where it listens");
             }
             match announced(line.trim()) {
-                Some((Protocol::WebSocket, address)) => server.web = Some(address),
-                Some((Protocol::Tcp, address)) => server.tcp = Some(address),
+                Some((Service::Web, address)) => server.web = Some(address),
+                Some((Service::TcpEcho, address)) => server.tcp = Some(address),
+                Some((Service::TcpBroadcast, address)) => server.tcp_broadcast = Some(address),
                 None => {}
             }
         }
@@ -110,8 +132,17 @@ impl Server {
 
     /// Where it serves an echo over `protocol`, if it does.
     pub(crate) fn endpoint(&self, protocol: Protocol, path: &str) -> Option<Endpoint> {
+        self.service(protocol, self.tcp, path)
+    }
+
+    /// Where what one sends over `protocol` goes to all, if it does.
+    pub(crate) fn broadcast(&self, protocol: Protocol, path: &str) -> Option<Endpoint> {
+        self.service(protocol, self.tcp_broadcast, path)
+    }
+
+    fn service(&self, protocol: Protocol, tcp: Option<SocketAddr>, path: &str) -> Option<Endpoint> {
         let address = match protocol {
-            Protocol::Tcp => self.tcp,
+            Protocol::Tcp => tcp,
             Protocol::WebSocket => self.web,
         }?;
         Some(Endpoint { address, protocol, path: path.to_owned() })
@@ -126,14 +157,19 @@ impl Drop for Server {
     }
 }
 
-/// Reads `listening on http://ADDR:PORT` (or `ws://`) and `tcp echo on ADDR:PORT`.
-fn announced(line: &str) -> Option<(Protocol, SocketAddr)> {
+/// Reads `listening on http://ADDR:PORT` (or `https://`, `ws://`), `tcp echo on ADDR:PORT` and `tcp broadcast on
+/// ADDR:PORT`.
+fn announced(line: &str) -> Option<(Service, SocketAddr)> {
     if let Some(address) = line.strip_prefix("tcp echo on ") {
-        return Some((Protocol::Tcp, address.parse().ok()?));
+        return Some((Service::TcpEcho, address.parse().ok()?));
+    }
+    if let Some(address) = line.strip_prefix("tcp broadcast on ") {
+        return Some((Service::TcpBroadcast, address.parse().ok()?));
     }
     let url = line.strip_prefix("listening on ")?;
-    let address = url.strip_prefix("http://").or_else(|| url.strip_prefix("ws://"))?;
-    Some((Protocol::WebSocket, address.trim_end_matches('/').parse().ok()?))
+    let schemes = ["http://", "https://", "ws://"];
+    let address = schemes.iter().find_map(|scheme| url.strip_prefix(scheme))?;
+    Some((Service::Web, address.trim_end_matches('/').parse().ok()?))
 }
 
 #[cfg(test)]
@@ -142,11 +178,13 @@ mod tests {
 
     #[test]
     fn the_lines_of_a_server_are_understood() {
-        let web = |port| Some((Protocol::WebSocket, SocketAddr::from(([127, 0, 0, 1], port))));
+        let web = |port| Some((Service::Web, SocketAddr::from(([127, 0, 0, 1], port))));
         assert_eq!(announced("listening on http://127.0.0.1:8080"), web(8080));
+        assert_eq!(announced("listening on https://127.0.0.1:8443"), web(8443));
         assert_eq!(announced("listening on ws://127.0.0.1:81/"), web(81));
-        let tcp = Some((Protocol::Tcp, SocketAddr::from(([127, 0, 0, 1], 82))));
-        assert_eq!(announced("tcp echo on 127.0.0.1:82"), tcp);
+        let tcp = |service, port| Some((service, SocketAddr::from(([127, 0, 0, 1], port))));
+        assert_eq!(announced("tcp echo on 127.0.0.1:82"), tcp(Service::TcpEcho, 82));
+        assert_eq!(announced("tcp broadcast on 127.0.0.1:83"), tcp(Service::TcpBroadcast, 83));
         assert_eq!(announced("listening on the wind"), None);
         assert_eq!(announced("ready"), None);
     }

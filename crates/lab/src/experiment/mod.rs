@@ -1,10 +1,13 @@
 //! What is done, to whom, and what one sample of it says.
 //!
 //! A case is one row of the report: some work, done to each contender in turn, in every round. One file for
-//! each kind of work; `rounds` has the order, `mask` is a case of its own without any server.
+//! each kind of work; `rounds` has the order, `mask` is a case of its own without any server, `hostile` one with
+//! a server for each kind of peer.
 
+mod broadcast;
 mod connect;
 mod echo;
+pub(crate) mod hostile;
 pub(crate) mod mask;
 mod memory;
 pub(crate) mod rounds;
@@ -19,13 +22,13 @@ use crate::statistics::Random;
 /// Who does the work.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub(crate) enum Contender {
-    /// The TCP echo in C.
+    /// The TCP echo in C, or the broadcast that it offers as well.
     Floor,
     /// A second process of the same, the A/A control: how far two equals differ.
     Control,
     /// The server's own bare TCP echo.
     Tcp,
-    /// The server's WebSocket echo.
+    /// The server's WebSocket echo, or broadcast.
     WebSocket,
 }
 
@@ -42,6 +45,8 @@ impl Contender {
 pub(crate) enum Work {
     /// Messages go and come back on open connections.
     Echo { connections: usize, shape: Shape },
+    /// One connection's messages go to all; those in flight are on their way to any of them.
+    Broadcast { connections: usize, shape: Shape },
     /// Connections are opened, say one thing and are closed.
     Connect { closing: Closing },
     /// Connections are opened and say nothing more, or nothing after one echo.
@@ -61,6 +66,12 @@ impl fmt::Display for Work {
             Self::Echo { connections, shape } => write!(
                 f,
                 "{}, {} in flight, {connections} connections",
+                Bytes(shape.payload_bytes),
+                shape.in_flight
+            ),
+            Self::Broadcast { connections, shape } => write!(
+                f,
+                "{} to {connections} connections, {} outstanding",
                 Bytes(shape.payload_bytes),
                 shape.in_flight
             ),
@@ -99,7 +110,7 @@ pub(crate) struct Times {
 /// One sample: what one unit of the work cost.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sample {
-    /// CPU microseconds for each message or connection, or bytes for each connection.
+    /// CPU microseconds for each message, delivery or connection, or bytes for each connection.
     pub(crate) cost: f64,
     pub(crate) busy: Busy,
 }
@@ -125,6 +136,9 @@ pub(crate) fn measure(
     match work {
         Work::Echo { connections, shape } => {
             echo::measure(connections, shape, pid, endpoint, times, random)
+        }
+        Work::Broadcast { connections, shape } => {
+            broadcast::measure(connections, shape, pid, endpoint, times, random)
         }
         Work::Connect { closing } => connect::measure(closing, pid, endpoint, times, random),
         Work::Memory { connections, before } => {

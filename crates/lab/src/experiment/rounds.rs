@@ -23,8 +23,9 @@ pub(crate) struct Plan {
     pub(crate) floor: Program,
     /// Without one, only the C echo is measured against itself.
     pub(crate) server: Option<Program>,
-    /// Where the server's WebSocket echo is, as `/echo`.
+    /// Where the server's WebSocket echo is, as `/echo`, and its broadcast.
     pub(crate) path: String,
+    pub(crate) broadcast_path: String,
     pub(crate) cores: Cores,
     pub(crate) rounds: usize,
     pub(crate) times: Times,
@@ -155,9 +156,12 @@ impl Plan {
             _ => programs.of(contender),
         };
         let Some(server) = server else { return Ok(None) };
-        let Some(endpoint) = server.endpoint(contender.protocol(), &self.path) else {
-            return Ok(None);
+        let protocol = contender.protocol();
+        let endpoint = match work {
+            Work::Broadcast { .. } => server.broadcast(protocol, &self.broadcast_path),
+            _ => server.endpoint(protocol, &self.path),
         };
+        let Some(endpoint) = endpoint else { return Ok(None) };
         measure(work, server.pid(), endpoint, self.times, random).map(Some)
     }
 }

@@ -121,7 +121,7 @@ impl<S: Read + Write> Connection<S> {
     }
 }
 
-fn is_transient(kind: ErrorKind) -> bool {
+pub(super) fn is_transient(kind: ErrorKind) -> bool {
     matches!(kind, ErrorKind::WouldBlock | ErrorKind::Interrupted)
 }
 

@@ -115,6 +115,11 @@ impl Ring {
         &self.bytes[at..at + len]
     }
 
+    /// The place after so many bytes from the beginning on.
+    pub(super) fn place(&self, bytes: u64) -> usize {
+        (bytes % self.len as u64) as usize
+    }
+
     /// The place `by` bytes after `at`.
     pub(crate) fn advance(&self, at: usize, by: usize) -> usize {
         let next = at + by;
@@ -168,5 +173,6 @@ mod tests {
         assert_eq!(ring.slice(5, 8), b"caabbcca");
         assert_eq!(ring.advance(5, 8), 1);
         assert_eq!(ring.advance(0, 6), 0);
+        assert_eq!([5, 6, 13].map(|bytes| ring.place(bytes)), [5, 0, 1]);
     }
 }

@@ -3,6 +3,7 @@
 //! What is sent and what must come back is laid out in `frames` before the clock starts, so that a message
 //! costs the generator a copy into the kernel, a copy out of it and a comparison.
 
+mod audience;
 mod churn;
 mod connection;
 mod fragments;
@@ -13,10 +14,11 @@ mod opening;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+pub(crate) use audience::Audience;
 pub(crate) use churn::{Closing, churn};
 pub(crate) use frames::{Frames, Shape};
 pub(crate) use generator::Generator;
-pub(crate) use opening::{Opener, echo_once, open};
+pub(crate) use opening::{Opener, echo_once, join, open};
 
 /// Longest wait for anything a server should do at once.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
@@ -24,13 +26,13 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 /// What is spoken on a connection once it is open.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Protocol {
-    /// Bytes come back as they went.
+    /// Bytes come as they went.
     Tcp,
-    /// Binary messages of one frame each come back as they went.
+    /// Binary messages of one frame each come as they went.
     WebSocket,
 }
 
-/// Where an echo is served.
+/// Where an echo or a broadcast is served.
 #[derive(Clone, Debug)]
 pub(crate) struct Endpoint {
     pub(crate) address: SocketAddr,

@@ -140,6 +140,23 @@ pub(crate) fn open(opener: &mut Opener, count: usize) -> anyhow::Result<Vec<TcpS
     Ok(streams)
 }
 
+/// Opens `count` connections to a broadcast, where what one sends comes to all: over TCP only the last says its
+/// byte. It is accepted after all others, so everyone gets that.
+pub(crate) fn join(opener: &mut Opener, count: usize) -> anyhow::Result<Vec<TcpStream>> {
+    if opener.endpoint.protocol == Protocol::WebSocket {
+        return open(opener, count);
+    }
+    let mut streams = (0..count).map(|_| opener.connect()).collect::<Result<Vec<_>, _>>()?;
+    let exchange = &opener.exchanges[0];
+    if let Some(last) = streams.last_mut() {
+        exchange.send(last)?;
+    }
+    for stream in &mut streams {
+        opener.answer(exchange, stream)?;
+    }
+    Ok(streams)
+}
+
 /// Sends one message on each connection and waits for it to come back.
 pub(crate) fn echo_once(
     streams: &mut [TcpStream],
