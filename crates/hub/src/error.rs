@@ -1,5 +1,9 @@
 //! What can go wrong, by who asked for it.
 
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
 use crate::{Position, TopicName};
 
 /// A value could not be taken as an event's data.
@@ -14,20 +18,80 @@ pub enum CreateError {
     /// There is one of this name.
     #[error("topic {0} exists already")]
     Exists(TopicName),
+    /// Its directory could not be made.
+    #[error("topic {name} cannot be kept")]
+    Storage {
+        /// Its name.
+        name: TopicName,
+        /// What failed.
+        #[source]
+        error: StorageError,
+    },
+    /// The data directory is closed.
+    #[error("the data directory is closed")]
+    Closed,
 }
 
-/// An event could not be published.
+/// A topic could not be deleted.
+#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum DeleteError {
+    /// There is none of this name.
+    #[error("there is no topic {0}")]
+    Unknown(TopicName),
+    /// Its directory could not be removed; the topic is there as before.
+    #[error("topic {name} cannot be removed")]
+    Storage {
+        /// Its name.
+        name: TopicName,
+        /// What failed.
+        #[source]
+        error: StorageError,
+    },
+}
+
+/// Events could not be published. None of them is in the topic, and no reader has seen one.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PublishError {
-    /// The event alone is larger than all that the log may keep.
+    /// The events alone are larger than all that the log may keep, or than
+    /// [`Batch::BYTES_MAX`](crate::Batch::BYTES_MAX).
     #[error("event needs {bytes} bytes in the log, which keeps {bytes_max}")]
     TooBig {
-        /// What it would count for.
+        /// What they would count for.
         bytes: u64,
         /// The log's limit.
         bytes_max: u64,
     },
+    /// The batch has no events.
+    #[error("there is no event to publish")]
+    Empty,
+    /// There is no room left to keep it (HTTP 507). Publishing works again once there is.
+    #[error("there is no room to keep the event")]
+    StorageFull(#[source] StorageError),
+    /// It could not be kept: the file system is read-only, or failed (HTTP 503).
+    #[error("the event cannot be kept")]
+    StorageFailed(#[source] StorageError),
+    /// As much waits for the disk already as may (HTTP 503); try again in a moment.
+    #[error("the disk is behind: {bytes} bytes wait for it, at most {bytes_max} may")]
+    Busy {
+        /// What waits.
+        bytes: u64,
+        /// What may wait.
+        bytes_max: u64,
+    },
+    /// The topic was deleted.
+    #[error("the topic was deleted")]
+    Deleted,
+    /// The data directory is closed: the server stops.
+    #[error("the data directory is closed")]
+    Closed,
+}
+
+impl From<StorageError> for PublishError {
+    fn from(error: StorageError) -> Self {
+        if error.is_full() { Self::StorageFull(error) } else { Self::StorageFailed(error) }
+    }
 }
 
 /// A topic could not be read from a position.
@@ -42,4 +106,82 @@ pub enum ReadError {
         /// The position of the newest event.
         head: Position,
     },
+    /// The topic was deleted; nothing more will come.
+    #[error("the topic was deleted")]
+    Deleted,
+    /// What is kept cannot be read from the disk. Reading from the same position later is safe.
+    #[error("the topic cannot be read")]
+    Storage(#[source] StorageError),
 }
+
+/// A data directory could not be opened.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// Another process, or another [`DataDir`](crate::DataDir) of this one, has it open.
+    #[error("{} is in use by another process", .0.display())]
+    InUse(PathBuf),
+    /// It was written by a later version.
+    #[error("{} has format {format}, this version knows up to {format_max}", path.display())]
+    Format {
+        /// The file that says so.
+        path: PathBuf,
+        /// What it says.
+        format: u32,
+        /// The newest format known.
+        format_max: u32,
+    },
+    /// The file system failed.
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+}
+
+/// The file system failed. Its `source` says how.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("cannot {action} {}", path.display())]
+pub struct StorageError {
+    action: &'static str,
+    path: PathBuf,
+    source: Arc<io::Error>,
+}
+
+impl StorageError {
+    pub(crate) fn new(action: &'static str, path: &Path, error: io::Error) -> Self {
+        Self { action, path: path.to_owned(), source: Arc::new(error) }
+    }
+
+    /// What was attempted.
+    pub(crate) fn action(&self) -> &'static str {
+        self.action
+    }
+
+    /// Which kind of failure.
+    #[must_use]
+    pub fn kind(&self) -> io::ErrorKind {
+        self.source.kind()
+    }
+
+    /// The file or directory that it is about.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Whether there is no room: the disk is full, or a quota or a limit on the size of files is
+    /// reached.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
+        matches!(self.kind(), StorageFull | QuotaExceeded | FileTooLarge)
+    }
+}
+
+impl PartialEq for StorageError {
+    /// The same attempt failed in the same way.
+    fn eq(&self, other: &Self) -> bool {
+        let parts = |error: &Self| (error.action, error.kind(), error.source.raw_os_error());
+        parts(self) == parts(other) && self.path == other.path
+    }
+}
+
+impl Eq for StorageError {}

@@ -46,10 +46,15 @@ impl Data {
         Ok(Self(Bytes::copy_from_slice(text.as_bytes())))
     }
 
+    /// The JSON text that a log kept.
+    pub(crate) fn from_log(text: &str) -> Self {
+        Self(Bytes::copy_from_slice(text.as_bytes()))
+    }
+
     /// The JSON text.
     #[must_use]
     pub fn as_str(&self) -> &str {
-        // Both constructors take their bytes from a `str`, or from serde_json, which writes UTF-8.
+        // Every constructor takes its bytes from a `str`, or from serde_json, which writes UTF-8.
         std::str::from_utf8(&self.0).unwrap_or_default()
     }
 

@@ -1,66 +1,250 @@
 //! The hub: the topics of one server, by name.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use crate::{CreateError, Epoch, Retention, Topic, TopicName};
+use crate::log::DataDir;
+use crate::{
+    CreateError, DeleteError, Epoch, OpenError, Storage, StorageError, Topic, TopicName,
+    TopicOptions,
+};
 
 /// All topics of a server. Cheap to clone; clones share the topics.
+///
+/// With a data directory, creating and deleting a topic block for the disk: on a runtime, do it on its
+/// blocking threads. Looking topics up never waits for that.
 #[derive(Clone, Debug)]
-pub struct Hub {
-    epoch: Epoch,
-    topics: Arc<RwLock<BTreeMap<TopicName, Arc<Topic>>>>,
+pub struct Hub(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    epochs: Epochs,
+    data: Option<DataDir>,
+    topics: RwLock<BTreeMap<TopicName, Arc<Topic>>>,
+    /// Held while a topic is created or deleted.
+    changing: Mutex<()>,
+}
+
+/// What topics begin: the hub's epoch, and another one after each deletion, so that no topic has the
+/// epoch of one of the same name before it.
+#[derive(Debug)]
+struct Epochs {
+    first: Epoch,
+    deletions: AtomicU64,
+}
+
+impl Epochs {
+    fn current(&self) -> Epoch {
+        // An odd step through the 48 bits of an epoch comes back to the first after all others.
+        const STEP: u64 = 0x9E37_79B9_7F4B;
+        let deletions = self.deletions.load(Ordering::Acquire);
+        Epoch::from_bits(self.first.bits().wrapping_add(deletions.wrapping_mul(STEP)))
+    }
 }
 
 impl Hub {
-    /// No topics yet. `epoch` should be drawn at random once per start of the server: it tells
-    /// positions in these topics from positions in any that were kept before.
+    /// No topics yet, and all that come are in memory. `epoch` should be drawn at random once per start
+    /// of the server: it tells positions in these topics from positions in any that were kept before.
     #[must_use]
     pub fn new(epoch: Epoch) -> Self {
-        Self { epoch, topics: Arc::default() }
+        Self::of(epoch, None, BTreeMap::new())
     }
 
-    /// Creates an empty topic.
+    /// The topics found in a data directory; those that are created are kept there, too. `epoch` should
+    /// be drawn at random once per start: it is for new topics, and for those of which events that
+    /// readers have seen may be gone. Blocks for the disk: everything kept is read once.
     ///
     /// # Errors
-    /// [`CreateError::Exists`] when there is one of this name.
-    pub fn create(&self, name: TopicName, retention: Retention) -> Result<Arc<Topic>, CreateError> {
-        let mut topics = self.topics.write().unwrap_or_else(PoisonError::into_inner);
-        if topics.contains_key(&name) {
+    /// [`OpenError::InUse`] when another hub has the topics of `data`, [`OpenError::Format`] when a later
+    /// version wrote one, [`OpenError::Storage`] when one cannot be read.
+    pub fn with_data(epoch: Epoch, data: DataDir) -> Result<Self, OpenError> {
+        let found = data.recover(epoch)?.into_iter().map(|found| {
+            let topic = Topic::of(found.name.clone(), found.epoch, found.log, found.progress);
+            (found.name, Arc::new(topic))
+        });
+        let topics = found.collect();
+        Ok(Self::of(epoch, Some(data), topics))
+    }
+
+    fn of(epoch: Epoch, data: Option<DataDir>, topics: BTreeMap<TopicName, Arc<Topic>>) -> Self {
+        let epochs = Epochs { first: epoch, deletions: AtomicU64::new(0) };
+        let (topics, changing) = (RwLock::new(topics), Mutex::default());
+        Self(Arc::new(Inner { epochs, data, topics, changing }))
+    }
+
+    /// Where its topics are kept, if not in memory.
+    #[must_use]
+    pub fn data(&self) -> Option<&DataDir> {
+        self.0.data.as_ref()
+    }
+
+    /// Creates an empty topic. A [`Retention`](crate::Retention) alone can stand for its options.
+    ///
+    /// # Errors
+    /// [`CreateError::Exists`] when there is one of this name, also when it was kept from before:
+    /// [`Hub::ensure`] takes that one. [`CreateError::Storage`] when it cannot be kept,
+    /// [`CreateError::Closed`] once the data directory is closed.
+    pub fn create(
+        &self,
+        name: TopicName,
+        options: impl Into<TopicOptions>,
+    ) -> Result<Arc<Topic>, CreateError> {
+        let _changing = self.0.changing();
+        if self.topic(&name).is_some() {
             return Err(CreateError::Exists(name));
         }
-        let topic = Arc::new(Topic::new(name.clone(), self.epoch, retention));
-        topics.insert(name, Arc::clone(&topic));
+        self.0.create(name, options.into())
+    }
+
+    /// The topic of this name, with these options from now on; creates it if there is none. One that
+    /// exists stays where it is kept. That its options could not be noted down on the disk is told by
+    /// [`Topic::health`]; it is tried again before the next event is written.
+    ///
+    /// # Errors
+    /// As [`Hub::create`], but for [`CreateError::Exists`].
+    pub fn ensure(
+        &self,
+        name: TopicName,
+        options: impl Into<TopicOptions>,
+    ) -> Result<Arc<Topic>, CreateError> {
+        let (options, _changing) = (options.into(), self.0.changing());
+        let Some(topic) = self.topic(&name) else { return self.0.create(name, options) };
+        topic.configure(options);
         Ok(topic)
+    }
+
+    /// Deletes a topic with all it keeps. Readers that wait are woken and get
+    /// [`ReadError::Deleted`](crate::ReadError::Deleted); one of the same name that is created later
+    /// has another epoch.
+    ///
+    /// # Errors
+    /// [`DeleteError::Unknown`] when there is none of this name, [`DeleteError::Storage`] when it cannot
+    /// be removed.
+    pub fn delete(&self, name: &TopicName) -> Result<(), DeleteError> {
+        let _changing = self.0.changing();
+        let topic = self.topic(name).ok_or_else(|| DeleteError::Unknown(name.clone()))?;
+        topic.delete().map_err(|error| DeleteError::Storage { name: name.clone(), error })?;
+        self.0.epochs.deletions.fetch_add(1, Ordering::AcqRel);
+        self.0.write().remove(name);
+        Ok(())
     }
 
     /// The topic of this name.
     #[must_use]
     pub fn topic(&self, name: &TopicName) -> Option<Arc<Topic>> {
-        let topics = self.topics.read().unwrap_or_else(PoisonError::into_inner);
-        topics.get(name).cloned()
+        self.0.read().get(name).cloned()
     }
 
     /// All topics, in the order of their names.
     #[must_use]
     pub fn topics(&self) -> Vec<Arc<Topic>> {
-        let topics = self.topics.read().unwrap_or_else(PoisonError::into_inner);
-        topics.values().cloned().collect()
+        self.0.read().values().cloned().collect()
+    }
+
+    /// Closes the data directory, if there is one: see [`DataDir::close`].
+    ///
+    /// # Errors
+    /// When not all could be flushed.
+    pub fn close(&self) -> Result<(), StorageError> {
+        self.0.data.as_ref().map_or(Ok(()), DataDir::close)
+    }
+}
+
+impl Inner {
+    /// While `changing` is held, and there is none of this name.
+    fn create(&self, name: TopicName, options: TopicOptions) -> Result<Arc<Topic>, CreateError> {
+        let epoch = self.epochs.current();
+        let topic = match &self.data {
+            Some(data) if options.storage == Storage::Data => {
+                if data.is_closed() {
+                    return Err(CreateError::Closed);
+                }
+                Topic::create_in(data, name.clone(), epoch, options)
+                    .map_err(|error| CreateError::Storage { name: name.clone(), error })?
+            }
+            _ => Topic::with_options(name.clone(), epoch, options),
+        };
+        let topic = Arc::new(topic);
+        self.write().insert(name, Arc::clone(&topic));
+        Ok(topic)
+    }
+
+    fn changing(&self) -> std::sync::MutexGuard<'_, ()> {
+        self.changing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, BTreeMap<TopicName, Arc<Topic>>> {
+        self.topics.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, BTreeMap<TopicName, Arc<Topic>>> {
+        self.topics.write().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{After, Data, PageLimit, PublishError, ReadError, Retention, UnixTime};
+
+    fn hub() -> Hub {
+        Hub::new(Epoch::from_bits(1))
+    }
+
+    fn wind() -> TopicName {
+        "wind".parse().unwrap()
+    }
 
     #[test]
     fn a_name_is_taken_once() {
-        let hub = Hub::new(Epoch::from_bits(1));
-        let name: TopicName = "wind".parse().unwrap();
-        hub.create(name.clone(), Retention::default()).unwrap();
-        let again = hub.create(name.clone(), Retention::default()).unwrap_err();
-        assert_eq!(again, CreateError::Exists(name.clone()));
-        assert_eq!(hub.topic(&name).map(|topic| topic.name().clone()), Some(name));
+        let hub = hub();
+        hub.create(wind(), Retention::default()).unwrap();
+        let again = hub.create(wind(), Retention::default()).unwrap_err();
+        assert_eq!(again, CreateError::Exists(wind()));
+        assert_eq!(hub.topic(&wind()).map(|topic| topic.name().clone()), Some(wind()));
         assert!(hub.topic(&"other".parse().unwrap()).is_none());
+    }
+
+    #[test]
+    fn ensure_takes_the_topic_there_is_with_other_options() {
+        let (hub, now) = (hub(), UnixTime::default());
+        let topic = hub.ensure(wind(), Retention::default()).unwrap();
+        for number in 0..5 {
+            topic.publish(now, Data::json(&number).unwrap()).unwrap();
+        }
+        let retention = Retention { events_max: 2, ..Retention::default() };
+        let same = hub.ensure(wind(), retention).unwrap();
+        assert_eq!(same.info(now).first, 4);
+    }
+
+    #[tokio::test]
+    async fn a_deleted_topic_ends_for_those_who_have_it_and_its_positions_are_no_others() {
+        let (hub, now) = (hub(), UnixTime::default());
+        let topic = hub.create(wind(), Retention::default()).unwrap();
+        let seen = topic.publish(now, Data::json(&1).unwrap()).unwrap();
+        let mut head = topic.head();
+        let delete = async { hub.delete(&wind()).unwrap() };
+        tokio::join!(head.passed(seen), delete);
+        assert_eq!(topic.read(now, seen, PageLimit::default()), Err(ReadError::Deleted));
+        assert_eq!(topic.start(now, After::Latest), Err(ReadError::Deleted));
+        let data = Data::json(&2).unwrap();
+        assert_eq!(topic.publish(now, data), Err(PublishError::Deleted));
+        assert_eq!(hub.delete(&wind()), Err(DeleteError::Unknown(wind())));
+
+        let next = hub.create(wind(), Retention::default()).unwrap();
+        next.publish(now, Data::json(&3).unwrap()).unwrap();
+        let page = next.read(now, seen, PageLimit::default()).unwrap();
+        assert!(page.gap.is_some(), "a position of the topic before is of another epoch");
+    }
+
+    #[test]
+    fn epochs_are_distinct() {
+        let epochs = Epochs { first: Epoch::from_bits(u64::MAX), deletions: AtomicU64::new(0) };
+        let mut seen = std::collections::HashSet::new();
+        for _ in 0..10_000 {
+            assert!(seen.insert(epochs.current()));
+            epochs.deletions.fetch_add(1, Ordering::AcqRel);
+        }
     }
 }

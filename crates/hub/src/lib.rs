@@ -8,9 +8,13 @@
 //! Reading never loses anything silently: where events are missing, the [`Page`] carries a [`Gap`]
 //! that says so before anything else.
 //!
-//! This crate sees no socket and no clock. The time of an event and the time of a read are
-//! arguments ([`UnixTime`]); the only asynchronous thing is [`Head`], which tells when a topic has
-//! grown.
+//! A log is in memory, or in a [`DataDir`] on disk, where it survives the end of the process. Publishing
+//! looks the same on both: [`Topic::publish`] hands an event over, [`Topic::append`] and
+//! [`Topic::publish_kept`] tell whether it is kept.
+//!
+//! This crate sees no socket, and no clock but for the disk's: the time of an event and the time of a
+//! read are arguments ([`UnixTime`]). What is asynchronous is [`Head`], which tells when a topic has
+//! grown, and [`Receipt`], which tells when a batch is kept; both go with any runtime.
 //!
 //! ```
 //! use anemone_hub::{After, Data, Epoch, Hub, Retention, UnixTime};
@@ -28,18 +32,31 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod batch;
 mod error;
 mod event;
+mod health;
 mod hub;
+mod keys;
 mod log;
+mod options;
 mod position;
 mod retention;
+#[cfg(test)]
+mod testing;
 mod time;
 mod topic;
 
-pub use error::{CreateError, DataError, PublishError, ReadError};
+pub use batch::{Batch, IdempotencyKey, IdempotencyKeyError, NewEvent, Published, Receipt};
+pub use error::{
+    CreateError, DataError, DeleteError, OpenError, PublishError, ReadError, StorageError,
+};
 pub use event::{Data, Event};
+pub use health::Health;
 pub use hub::Hub;
+pub use keys::KeyWindow;
+pub use log::{DataDir, DataOptions, Fsync};
+pub use options::{Storage, TopicOptions};
 pub use position::{After, Epoch, Position, PositionError};
 pub use retention::Retention;
 pub use time::UnixTime;

@@ -24,6 +24,11 @@ impl Epoch {
     pub const fn from_bits(bits: u64) -> Self {
         Self(bits & ((1 << Self::BITS) - 1))
     }
+
+    /// The bits it was made of.
+    pub(crate) const fn bits(self) -> u64 {
+        self.0
+    }
 }
 
 impl fmt::Display for Epoch {

@@ -29,7 +29,22 @@ pub(crate) struct Held {
     pub(crate) oldest: UnixTime,
 }
 
+/// What a log would hold without its oldest piece.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Without {
+    pub(crate) events: u64,
+    pub(crate) bytes: u64,
+}
+
 impl Retention {
+    /// Whether a piece of a log can go as a whole: without it the bounds are still reached, or its
+    /// newest event is too old.
+    pub(crate) fn lets_go(self, without: Without, newest: UnixTime, now: UnixTime) -> bool {
+        without.events >= self.events_max.max(1)
+            || without.bytes >= self.bytes_max
+            || now.since(newest) > self.age_max
+    }
+
     /// Whether the oldest event has to go.
     pub(crate) fn is_passed(&self, held: Held, now: UnixTime) -> bool {
         held.events > self.events_max.max(1)

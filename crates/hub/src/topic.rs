@@ -2,13 +2,16 @@
 
 use std::fmt;
 use std::str::FromStr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use serde::Serialize;
 use tokio::sync::watch;
 
-use crate::log::MemoryLog;
-use crate::{After, Data, Epoch, Event, Position, PublishError, ReadError, Retention, UnixTime};
+use crate::log::{DataDir, Log, MemoryLog, Progress, WhenFull};
+use crate::{
+    After, Batch, Data, Epoch, Event, Health, NewEvent, Position, PublishError, Published,
+    ReadError, Receipt, Retention, StorageError, TopicOptions, UnixTime,
+};
 
 /// A topic's name: 1 to 128 of `A-Z a-z 0-9 . _ -`, beginning with a letter or a digit, so that it
 /// needs no escaping in a path.
@@ -55,8 +58,8 @@ impl fmt::Display for TopicName {
 pub struct Topic {
     name: TopicName,
     epoch: Epoch,
-    log: Mutex<MemoryLog>,
-    head: watch::Sender<u64>,
+    log: Box<dyn Log>,
+    progress: watch::Sender<Progress>,
 }
 
 /// How much one [`Topic::read`] may return.
@@ -104,9 +107,11 @@ pub struct Gap {
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum GapReason {
-    /// The events were there and are no longer kept.
+    /// The events were there and are no longer kept: retention has dropped them, or, on disk, they were
+    /// damaged.
     Retention,
-    /// The position is of another log; how many of its events were not seen is not known.
+    /// The position is of another log, or of this one before events of it may have been lost; how many
+    /// were not seen is not known.
     Epoch,
 }
 
@@ -124,11 +129,37 @@ pub struct TopicInfo {
 }
 
 impl Topic {
-    /// An empty topic that begins `epoch`.
+    /// An empty topic in memory that begins `epoch`.
     #[must_use]
     pub fn new(name: TopicName, epoch: Epoch, retention: Retention) -> Self {
-        let log = Mutex::new(MemoryLog::new(retention));
-        Self { name, epoch, log, head: watch::Sender::new(0) }
+        Self::with_options(name, epoch, retention.into())
+    }
+
+    pub(crate) fn with_options(name: TopicName, epoch: Epoch, options: TopicOptions) -> Self {
+        let progress = watch::Sender::new(Progress::default());
+        let log = MemoryLog::new(epoch, options, progress.clone());
+        Self::of(name, epoch, log, progress)
+    }
+
+    pub(crate) fn create_in(
+        data: &DataDir,
+        name: TopicName,
+        epoch: Epoch,
+        options: TopicOptions,
+    ) -> Result<Self, StorageError> {
+        let progress = watch::Sender::new(Progress::default());
+        let log = data.create(&name, epoch, options, progress.clone())?;
+        Ok(Self::of(name, epoch, log, progress))
+    }
+
+    /// A topic with this log, which moves `progress`.
+    pub(crate) fn of(
+        name: TopicName,
+        epoch: Epoch,
+        log: impl Log + 'static,
+        progress: watch::Sender<Progress>,
+    ) -> Self {
+        Self { name, epoch, log: Box::new(log), progress }
     }
 
     /// Its name.
@@ -139,85 +170,154 @@ impl Topic {
 
     /// Appends an event and wakes everyone who waits for it. Returns its position.
     ///
+    /// In memory that is all done on return. On disk the event is **handed over** on return and seen by
+    /// readers once it is written; the position is the one it has if it is kept, and [`Topic::health`]
+    /// tells of one that could not be. While as much waits for the disk as may, this blocks its thread,
+    /// at most 1 second; what it waits for needs no runtime to go on. [`Topic::append`] never blocks,
+    /// and tells whether an event is kept.
+    ///
     /// # Errors
-    /// [`PublishError::TooBig`] when the event alone is larger than the log's bound in bytes.
+    /// [`PublishError::TooBig`] when the event alone is larger than the log's bound in bytes,
+    /// [`PublishError::Busy`] when the disk is still behind after 1 second, [`PublishError::Deleted`] and
+    /// [`PublishError::Closed`].
     pub fn publish(&self, time: UnixTime, data: Data) -> Result<Position, PublishError> {
-        let mut log = self.log();
-        let offset = log.append(time, data)?;
-        log.expire(time);
-        drop(log);
-        // Two publishers can come here in the other order, so the head only ever moves forward.
-        self.head.send_if_modified(|head| {
-            let moved = *head < offset;
-            *head = offset.max(*head);
-            moved
-        });
-        Ok(self.position(offset))
+        self.takes_events()?;
+        let batch = Batch::from(NewEvent { time, data });
+        let receipt = self.log.append(time, &batch, WhenFull::Wait)?;
+        Ok(receipt.published.last)
+    }
+
+    /// Appends a batch, all of it or nothing. The receipt completes once it is kept: in memory at once,
+    /// on disk once it is written and, if the data directory says so, flushed. Never waits.
+    ///
+    /// A batch with a key that was published before is not appended again; the receipt has the positions
+    /// of the first time. `now` is the time that the age of keys is measured at.
+    ///
+    /// # Errors
+    /// At once [`PublishError::Empty`], [`PublishError::TooBig`], [`PublishError::Busy`] and
+    /// [`PublishError::Closed`]; from the receipt [`PublishError::StorageFull`] and
+    /// [`PublishError::StorageFailed`]; [`PublishError::Deleted`] from both.
+    pub fn append(&self, now: UnixTime, batch: &Batch) -> Result<Receipt, PublishError> {
+        self.takes_events()?;
+        if batch.events.is_empty() {
+            return Err(PublishError::Empty);
+        }
+        self.log.append(now, batch, WhenFull::Refuse)
+    }
+
+    /// Appends a batch as [`Topic::append`] does, and waits: for room while the disk is behind, and until
+    /// the batch is kept.
+    ///
+    /// # Errors
+    /// All of [`PublishError`] but [`PublishError::Busy`].
+    ///
+    /// # Cancel safety
+    /// Dropping the future may leave the batch kept or not. Publish it again with the same key to be sure
+    /// that it is there once.
+    pub async fn publish_kept(
+        &self,
+        now: UnixTime,
+        batch: &Batch,
+    ) -> Result<Published, PublishError> {
+        loop {
+            // Begun before the attempt: what is taken from now on is not missed.
+            let room = self.log.room().map(tokio::sync::Notify::notified);
+            match (self.append(now, batch), room) {
+                (Err(PublishError::Busy { .. }), Some(room)) => room.await,
+                (taken, _) => return taken?.await,
+            }
+        }
     }
 
     /// The position that `after` stands for. One of another epoch stays as it is: the read that
     /// begins there tells of the gap.
     ///
     /// # Errors
-    /// [`ReadError::Ahead`] when it is a position of this log that was not reached yet.
+    /// [`ReadError::Ahead`] when it is a position of this log that was not reached yet,
+    /// [`ReadError::Deleted`].
     pub fn start(&self, now: UnixTime, after: After) -> Result<Position, ReadError> {
-        let mut log = self.log();
-        log.expire(now);
-        let before_first = log.first() - 1;
+        self.gives_events()?;
+        let extent = self.log.extent(now);
+        let before_first = extent.first - 1;
         match after {
-            After::Position(position) => self.reached(position, log.head()).map(|()| position),
+            After::Position(position) => self.reached(position, extent.head).map(|()| position),
             After::Earliest => Ok(self.position(before_first)),
-            After::Latest => Ok(self.position(log.head())),
-            After::Newest => Ok(self.position(log.head().saturating_sub(1).max(before_first))),
+            After::Latest => Ok(self.position(extent.head)),
+            After::Newest => Ok(self.position(extent.head.saturating_sub(1).max(before_first))),
         }
     }
 
-    /// The events after `position`, maybe none, and where to read on. Never waits.
+    /// The events after `position`, maybe none, and where to read on. Never waits for another event; what
+    /// is no longer in memory is read from the disk, about one page of it.
     ///
     /// # Errors
-    /// [`ReadError::Ahead`] when `position` is of this log and was not reached yet.
+    /// [`ReadError::Ahead`] when `position` is of this log and was not reached yet,
+    /// [`ReadError::Deleted`], and [`ReadError::Storage`] when the disk fails.
     pub fn read(
         &self,
         now: UnixTime,
         position: Position,
         limit: PageLimit,
     ) -> Result<Page, ReadError> {
-        let mut log = self.log();
-        self.reached(position, log.head())?;
-        log.expire(now);
-        let first = log.first();
-        let resume = self.position(first - 1);
-        let gap = if position.epoch != self.epoch {
-            Some(Gap { reason: GapReason::Epoch, after: position, missed: None, resume })
-        } else if position.offset < resume.offset {
-            let missed = Some(resume.offset - position.offset);
-            Some(Gap { reason: GapReason::Retention, after: position, missed, resume })
+        self.gives_events()?;
+        let is_own = position.epoch == self.epoch;
+        let after = if is_own { position.offset } else { 0 };
+        let slice = self.log.read(now, after, limit).map_err(ReadError::Storage)?;
+        self.reached(position, slice.head)?;
+        let from = self.position(slice.from);
+        let gap = |reason, missed| Gap { reason, after: position, missed, resume: from };
+        let gap = if !is_own {
+            Some(gap(GapReason::Epoch, None))
+        } else if slice.from > after {
+            Some(gap(GapReason::Retention, Some(slice.from - after)))
         } else {
             None
         };
-        let from = gap.map_or(position, |gap| gap.resume);
-        let events = log.read(from.offset, limit.events_max, limit.bytes_max);
-        let next = events.last().map_or(from, |event| self.position(event.offset));
-        Ok(Page { first, gap, events, next })
+        let next = slice.events.last().map_or(from, |event| self.position(event.offset));
+        Ok(Page { first: slice.first, gap, events: slice.events, next })
     }
 
     /// Watches for growth.
     #[must_use]
     pub fn head(&self) -> Head {
-        Head { epoch: self.epoch, offset: self.head.subscribe() }
+        Head { epoch: self.epoch, progress: self.progress.subscribe() }
     }
 
     /// What it holds now.
     #[must_use]
     pub fn info(&self, now: UnixTime) -> TopicInfo {
-        let mut log = self.log();
-        log.expire(now);
+        let extent = self.log.extent(now);
         TopicInfo {
             name: self.name.clone(),
-            head: self.position(log.head()),
-            first: log.first(),
-            bytes: log.bytes(),
+            head: self.position(extent.head),
+            first: extent.first,
+            bytes: extent.bytes,
         }
+    }
+
+    /// How the keeping of its events is doing. In memory always well.
+    #[must_use]
+    pub fn health(&self) -> Health {
+        self.log.health()
+    }
+
+    pub(crate) fn configure(&self, options: TopicOptions) {
+        self.log.configure(options);
+    }
+
+    /// Ends it: readers are woken and told.
+    pub(crate) fn delete(&self) -> Result<(), StorageError> {
+        self.log.delete()?;
+        self.progress.send_modify(|progress| progress.deleted = true);
+        Ok(())
+    }
+
+    fn takes_events(&self) -> Result<(), PublishError> {
+        if self.progress.borrow().deleted { Err(PublishError::Deleted) } else { Ok(()) }
+    }
+
+    fn gives_events(&self) -> Result<(), ReadError> {
+        if self.progress.borrow().deleted { Err(ReadError::Deleted) } else { Ok(()) }
     }
 
     fn position(&self, offset: u64) -> Position {
@@ -230,35 +330,29 @@ impl Topic {
         }
         Ok(())
     }
-
-    fn log(&self) -> MutexGuard<'_, MemoryLog> {
-        // No method panics while it holds the lock, so a poisoned log is still a whole one.
-        self.log.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
-/// Tells when a topic has grown past a position.
+/// Tells when a topic has grown past a position, or was deleted.
 #[derive(Clone, Debug)]
 pub struct Head {
     epoch: Epoch,
-    offset: watch::Receiver<u64>,
+    progress: watch::Receiver<Progress>,
 }
 
 impl Head {
-    /// Waits until the topic has grown since the last call, or since the watch began. Never returns
-    /// once the topic is gone.
+    /// Waits until the topic has grown, or was deleted, since the last call, or since the watch began.
+    /// Never returns again after the call that a deletion ended.
     ///
     /// # Cancel safety
     /// Dropping the future loses nothing.
     pub async fn grown(&mut self) {
-        if self.offset.changed().await.is_err() {
+        if self.progress.changed().await.is_err() {
             std::future::pending::<()>().await;
         }
     }
 
-    /// Waits until the topic has an event after `position`; at once when it has one already, or
-    /// when `position` is of another epoch (reading there has a gap to tell). Never returns once
-    /// the topic is gone.
+    /// Waits until there is something to read after `position`: an event; or the word that the topic
+    /// was deleted; or, at once, the gap when `position` is of another epoch.
     ///
     /// # Cancel safety
     /// Dropping the future loses nothing.
@@ -266,7 +360,8 @@ impl Head {
         if position.epoch != self.epoch {
             return;
         }
-        if self.offset.wait_for(|head| *head > position.offset).await.is_err() {
+        let is_past = |progress: &Progress| progress.deleted || progress.head > position.offset;
+        if self.progress.wait_for(is_past).await.is_err() {
             std::future::pending::<()>().await;
         }
     }

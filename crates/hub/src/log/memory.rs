@@ -1,81 +1,144 @@
-//! A log in memory: a ring of shared events, bounded by [`Retention`].
+//! A log in memory: a ring of shared events, bounded by [`Retention`]. Its slack is nothing.
 
-use std::collections::VecDeque;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use tokio::sync::{Notify, watch};
+
+use super::ring::Ring;
+use super::{Extent, Filling, Log, Progress, Slice, WhenFull, advance, receipt};
+use crate::batch::Outcome;
 use crate::event::EVENT_OVERHEAD_BYTES;
+use crate::keys::{Keys, Place};
 use crate::retention::Held;
-use crate::{Data, Event, PublishError, Retention, UnixTime};
+use crate::{
+    Batch, Epoch, Event, Health, PageLimit, PublishError, Receipt, Retention, StorageError,
+    TopicOptions, UnixTime,
+};
 
-/// Events `first()..=head()`, without a hole.
 #[derive(Debug)]
 pub(crate) struct MemoryLog {
-    events: VecDeque<Arc<Event>>,
-    bytes: u64,
+    epoch: Epoch,
+    kept: Mutex<Kept>,
+    progress: watch::Sender<Progress>,
+}
+
+/// Events `first()..=head`, without a hole.
+#[derive(Debug)]
+struct Kept {
+    ring: Ring,
     head: u64,
+    keys: Keys,
     retention: Retention,
 }
 
 impl MemoryLog {
-    pub(crate) fn new(retention: Retention) -> Self {
-        Self { events: VecDeque::new(), bytes: 0, head: 0, retention }
+    pub(crate) fn new(
+        epoch: Epoch,
+        options: TopicOptions,
+        progress: watch::Sender<Progress>,
+    ) -> Self {
+        let TopicOptions { retention, keys, .. } = options;
+        let kept = Kept { ring: Ring::default(), head: 0, keys: Keys::new(keys), retention };
+        Self { epoch, kept: Mutex::new(kept), progress }
     }
 
-    /// Offset of the newest event ever appended; 0 before the first.
-    pub(crate) fn head(&self) -> u64 {
-        self.head
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        // No method panics while it holds the lock, so a poisoned log is still a whole one.
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
 
-    /// Offset of the oldest event kept, or of the next one to come when none is.
-    pub(crate) fn first(&self) -> u64 {
-        self.head + 1 - self.events.len() as u64
-    }
-
-    /// What the log holds, in [`Retention::bytes_max`]'s count.
-    pub(crate) fn bytes(&self) -> u64 {
-        self.bytes
-    }
-
-    /// Appends and returns the new head.
-    pub(crate) fn append(&mut self, time: UnixTime, data: Data) -> Result<u64, PublishError> {
-        let event = Event { offset: self.head + 1, time, data };
-        let bytes = event.cost_bytes();
-        if bytes > self.retention.bytes_max {
-            return Err(PublishError::TooBig { bytes, bytes_max: self.retention.bytes_max });
+impl Log for MemoryLog {
+    fn append(
+        &self,
+        now: UnixTime,
+        batch: &Batch,
+        _when_full: WhenFull,
+    ) -> Result<Receipt, PublishError> {
+        let mut kept = self.kept();
+        if let Some(key) = &batch.key
+            && let Some(place) = kept.keys.find(now, key)
+        {
+            return Ok(receipt(self.epoch, place, true, Outcome::Kept));
         }
-        self.head = event.offset;
-        self.bytes += bytes;
-        self.events.push_back(Arc::new(event));
-        Ok(self.head)
+        let place = kept.append(batch)?;
+        kept.expire(now);
+        drop(kept);
+        advance(&self.progress, place.last);
+        Ok(receipt(self.epoch, place, false, Outcome::Kept))
+    }
+
+    fn room(&self) -> Option<&Notify> {
+        None
+    }
+
+    fn read(&self, now: UnixTime, after: u64, limit: PageLimit) -> Result<Slice, StorageError> {
+        let mut kept = self.kept();
+        kept.expire(now);
+        let (first, head) = (kept.first(), kept.head);
+        let from = after.max(first - 1);
+        let rest = kept.ring.after(from);
+        let mut page = Filling::new(limit, rest.len() as u64);
+        page.extend(rest);
+        Ok(Slice { first, head, from, events: page.events })
+    }
+
+    fn extent(&self, now: UnixTime) -> Extent {
+        let mut kept = self.kept();
+        kept.expire(now);
+        Extent { first: kept.first(), head: kept.head, bytes: kept.ring.bytes() }
+    }
+
+    fn health(&self) -> Health {
+        Health::default()
+    }
+
+    fn configure(&self, options: TopicOptions) {
+        let mut kept = self.kept();
+        kept.retention = options.retention;
+        kept.keys.set_window(options.keys);
+    }
+
+    fn delete(&self) -> Result<(), StorageError> {
+        Ok(())
+    }
+}
+
+impl Kept {
+    /// Offset of the oldest event kept, or of the next one to come when none is.
+    fn first(&self) -> u64 {
+        self.head + 1 - self.ring.len()
+    }
+
+    fn append(&mut self, batch: &Batch) -> Result<Place, PublishError> {
+        let cost = |data: &crate::Data| data.bytes().len() as u64 + EVENT_OVERHEAD_BYTES;
+        let bytes = batch.events.iter().map(|event| cost(&event.data)).sum();
+        let bytes_max = self.retention.bytes_max.min(Batch::BYTES_MAX);
+        if bytes > bytes_max {
+            return Err(PublishError::TooBig { bytes, bytes_max });
+        }
+        let first = self.head + 1;
+        for event in &batch.events {
+            self.head += 1;
+            let (time, data) = (event.time, event.data.clone());
+            self.ring.push(Arc::new(Event { offset: self.head, time, data }));
+        }
+        let place = Place { first, last: self.head };
+        if let (Some(key), Some(event)) = (&batch.key, batch.events.first()) {
+            self.keys.remember(event.time, key.clone(), place);
+        }
+        Ok(place)
     }
 
     /// Drops what retention no longer keeps.
-    pub(crate) fn expire(&mut self, now: UnixTime) {
-        while let Some(oldest) = self.events.front() {
-            let events = self.events.len() as u64;
-            let held = Held { events, bytes: self.bytes, oldest: oldest.time };
+    fn expire(&mut self, now: UnixTime) {
+        while let Some(oldest) = self.ring.oldest() {
+            let held =
+                Held { events: self.ring.len(), bytes: self.ring.bytes(), oldest: oldest.time };
             if !self.retention.is_passed(held, now) {
                 return;
             }
-            self.bytes -= oldest.cost_bytes();
-            self.events.pop_front();
+            self.ring.pop_oldest();
         }
-    }
-
-    /// The events after `offset`, oldest first, as many as fit: `events_max`, and `bytes_max`
-    /// unless the first alone is larger. An offset before the log reads from its first event.
-    pub(crate) fn read(&self, offset: u64, events_max: usize, bytes_max: u64) -> Vec<Arc<Event>> {
-        let skip = usize::try_from((offset + 1).saturating_sub(self.first())).unwrap_or(usize::MAX);
-        let available = self.events.len().saturating_sub(skip);
-        let mut page = Vec::with_capacity(available.min(events_max));
-        let mut bytes = 0;
-        for event in self.events.iter().skip(skip).take(events_max) {
-            bytes += event.cost_bytes() - EVENT_OVERHEAD_BYTES;
-            if bytes > bytes_max && !page.is_empty() {
-                break;
-            }
-            page.push(Arc::clone(event));
-        }
-        page
     }
 }

@@ -1,0 +1,151 @@
+//! What is published: batches of new events, the key that makes a retry safe, and the receipt.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::str::FromStr;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use tokio::sync::oneshot;
+
+use crate::{Data, Position, PublishError, UnixTime};
+
+/// An event that has no place in a log yet.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct NewEvent {
+    /// When it is published, or when its source says it happened.
+    pub time: UnixTime,
+    /// What it carries.
+    pub data: Data,
+}
+
+/// Events that are published together: all of them are kept, one after the other, or none is.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Batch {
+    /// In the order they are to have. At least one.
+    pub events: Vec<NewEvent>,
+    /// Makes a retry safe: a batch whose key was seen before is not appended again.
+    pub key: Option<IdempotencyKey>,
+}
+
+impl Batch {
+    /// Most bytes of a batch in a log of any size, so that every length in a log fits 32 bits.
+    pub const BYTES_MAX: u64 = 1 << 30;
+
+    /// A batch of these events, without a key.
+    #[must_use]
+    pub fn new(events: Vec<NewEvent>) -> Self {
+        Self { events, key: None }
+    }
+
+    /// The same batch with a key.
+    #[must_use]
+    pub fn with_key(self, key: IdempotencyKey) -> Self {
+        Self { key: Some(key), ..self }
+    }
+}
+
+impl From<NewEvent> for Batch {
+    fn from(event: NewEvent) -> Self {
+        Self::new(vec![event])
+    }
+}
+
+/// What a publisher calls a batch so that it can publish it again after an answer was lost: 1 to 255
+/// printable ASCII characters. It should hold 128 random bits (a UUID, say): publishers of a topic
+/// share its keys.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+pub struct IdempotencyKey(Arc<str>);
+
+impl IdempotencyKey {
+    /// The longest key, in bytes.
+    pub const BYTES_MAX: usize = 255;
+
+    /// The key.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// The text is not an idempotency key.
+#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+#[error("an idempotency key is 1 to 255 printable ASCII characters")]
+pub struct IdempotencyKeyError;
+
+impl FromStr for IdempotencyKey {
+    type Err = IdempotencyKeyError;
+
+    fn from_str(text: &str) -> Result<Self, IdempotencyKeyError> {
+        let fits = (1..=Self::BYTES_MAX).contains(&text.len());
+        if !fits || !text.bytes().all(|byte| (b' '..=b'~').contains(&byte)) {
+            return Err(IdempotencyKeyError);
+        }
+        Ok(Self(text.into()))
+    }
+}
+
+impl fmt::Display for IdempotencyKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Where a batch is in its topic.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Published {
+    /// The position of its first event.
+    pub first: Position,
+    /// The position of its last event.
+    pub last: Position,
+    /// Its key was seen before: these are the positions of the first time, and nothing was appended.
+    pub repeated: bool,
+}
+
+/// Completes once a batch is kept as the topic's log promises, or is refused.
+///
+/// # Cancel safety
+/// Dropping it takes nothing back: the batch may be kept or not.
+#[derive(Debug)]
+#[must_use = "whether the batch is kept is not known before this completes"]
+pub struct Receipt {
+    pub(crate) published: Published,
+    pub(crate) outcome: Outcome,
+}
+
+/// How it went with a batch that a log took.
+#[derive(Debug)]
+pub(crate) enum Outcome {
+    Kept,
+    /// The log will tell.
+    Pending(oneshot::Receiver<Result<(), PublishError>>),
+}
+
+impl Future for Receipt {
+    type Output = Result<Published, PublishError>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        if let Outcome::Pending(told) = &mut self.outcome {
+            // A log that went without a word was closed.
+            ready!(Pin::new(told).poll(context)).unwrap_or(Err(PublishError::Closed))?;
+            self.outcome = Outcome::Kept;
+        }
+        Poll::Ready(Ok(self.published))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_is_printable_and_bounded() {
+        for key in ["a", " ", "8e03978e-40d5-43e8-bc93-6894a57f9324", "~", &"x".repeat(255)] {
+            assert!(key.parse::<IdempotencyKey>().is_ok(), "{key:?}");
+        }
+        for key in ["", "a\n", "é", "\u{7f}", "a\0b", &"x".repeat(256)] {
+            assert!(key.parse::<IdempotencyKey>().is_err(), "{key:?}");
+        }
+    }
+}

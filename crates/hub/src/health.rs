@@ -1,0 +1,30 @@
+//! What is wrong with the keeping of events, if anything is.
+
+use crate::StorageError;
+
+/// How a topic, or a whole data directory, is doing.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct Health {
+    /// Why the last attempt to keep something failed; `None` once one has succeeded. Reading goes on
+    /// all the same.
+    pub writing: Option<StorageError>,
+    /// Events that were kept and are damaged: they are told as gaps, and what is around them is read.
+    /// They are counted until retention is past them.
+    pub damaged_events: u64,
+}
+
+impl Health {
+    /// Whether nothing is wrong.
+    #[must_use]
+    pub fn is_well(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// The health of two together.
+    pub(crate) fn and(self, other: Self) -> Self {
+        Self {
+            writing: self.writing.or(other.writing),
+            damaged_events: self.damaged_events + other.damaged_events,
+        }
+    }
+}

@@ -1,0 +1,447 @@
+//! What any log holds to, tested the same for each: see [`Log`](super::Log).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use proptest::prelude::*;
+
+use super::{DataDir, DataOptions, Fsync};
+use crate::testing::{TempDir, at, batch, numbers, offsets};
+use crate::{
+    After, Batch, Data, Epoch, GapReason, Hub, IdempotencyKey, KeyWindow, NewEvent, PageLimit,
+    Position, PublishError, ReadError, Retention, Topic, TopicOptions,
+};
+
+/// A log to test, and what it may keep beyond retention.
+struct Subject {
+    topic: Arc<Topic>,
+    slack_events: u64,
+    slack_bytes: u64,
+    _hub: Hub,
+    _directory: Option<TempDir>,
+}
+
+type Make = fn(TopicOptions) -> Subject;
+
+const EPOCH: Epoch = Epoch::from_bits(9);
+
+fn in_memory(options: TopicOptions) -> Subject {
+    let hub = Hub::new(EPOCH);
+    let topic = hub.create("wind".parse().unwrap(), options).unwrap();
+    Subject { topic, slack_events: 0, slack_bytes: 0, _hub: hub, _directory: None }
+}
+
+fn on_disk_with(options: TopicOptions, data: DataOptions) -> Subject {
+    let directory = TempDir::new();
+    let hub = Hub::with_data(EPOCH, DataDir::open(directory.path(), data).unwrap()).unwrap();
+    let topic = hub.create("wind".parse().unwrap(), options).unwrap();
+    Subject {
+        topic,
+        slack_events: 64.max(options.retention.events_max / 8),
+        slack_bytes: 4096.max(options.retention.bytes_max / 8) + 32,
+        _hub: hub,
+        _directory: Some(directory),
+    }
+}
+
+/// The newest in memory, most on disk in small segments.
+fn on_disk(options: TopicOptions) -> Subject {
+    let data = DataOptions {
+        fsync: Fsync::Interval(Duration::from_millis(1)),
+        segment_bytes_max: 4096,
+        memory_bytes_max: 1000,
+        ..DataOptions::default()
+    };
+    on_disk_with(options, data)
+}
+
+/// Nothing in memory, every batch flushed.
+fn on_disk_alone(options: TopicOptions) -> Subject {
+    let data = DataOptions { fsync: Fsync::Always, memory_bytes_max: 0, ..DataOptions::default() };
+    on_disk_with(options, data)
+}
+
+/// All in memory, never flushed.
+fn on_disk_cached(options: TopicOptions) -> Subject {
+    let data =
+        DataOptions { fsync: Fsync::Never, memory_bytes_max: u64::MAX, ..DataOptions::default() };
+    on_disk_with(options, data)
+}
+
+fn key(name: &str) -> IdempotencyKey {
+    name.parse().unwrap()
+}
+
+fn position(offset: u64) -> Position {
+    Position { epoch: EPOCH, offset }
+}
+
+fn events_max(events_max: usize) -> PageLimit {
+    PageLimit { events_max, ..PageLimit::default() }
+}
+
+impl Subject {
+    async fn publish(&self, seconds: u64, numbers: impl IntoIterator<Item = u64>) -> (u64, u64) {
+        let batch = batch(at(seconds), numbers);
+        let published = self.topic.publish_kept(at(seconds), &batch).await.unwrap();
+        assert!(!published.repeated);
+        (published.first.offset, published.last.offset)
+    }
+
+    /// All numbers from the beginning, in pages of this many.
+    fn all(&self, seconds: u64, page: usize) -> Vec<u64> {
+        let mut place = self.topic.start(at(seconds), After::Earliest).unwrap();
+        let mut all = Vec::new();
+        loop {
+            let page = self.topic.read(at(seconds), place, events_max(page)).unwrap();
+            assert_eq!(page.gap, None);
+            if page.events.is_empty() {
+                return all;
+            }
+            all.extend(numbers(&page));
+            place = page.next;
+        }
+    }
+}
+
+async fn batches_get_the_next_offsets_in_a_row(make: Make) {
+    let subject = make(TopicOptions::default());
+    assert_eq!(subject.publish(1, [1]).await, (1, 1));
+    assert_eq!(subject.publish(2, [2, 3, 4]).await, (2, 4));
+    let first = subject.topic.append(at(3), &batch(at(3), [5, 6])).unwrap();
+    let second = subject.topic.append(at(3), &batch(at(3), [7])).unwrap();
+    assert_eq!(second.await.unwrap().first, position(7));
+    assert_eq!(first.await.unwrap().last, position(6));
+    for page in [1, 2, 3, 100] {
+        assert_eq!(subject.all(3, page), [1, 2, 3, 4, 5, 6, 7]);
+    }
+    let times = subject.topic.read(at(3), position(0), PageLimit::default()).unwrap();
+    assert_eq!((times.events[0].time, times.events[6].time), (at(1), at(3)));
+}
+
+async fn what_is_acknowledged_is_seen_and_the_head_has_moved(make: Make) {
+    let subject = make(TopicOptions::default());
+    let mut head = subject.topic.head();
+    for number in 1..200 {
+        subject.publish(1, [number]).await;
+        assert_eq!(subject.topic.info(at(1)).head, position(number));
+        let page = subject.topic.read(at(1), position(number - 1), PageLimit::default()).unwrap();
+        assert_eq!(numbers(&page), [number]);
+        tokio::select! {
+            biased;
+            () = head.passed(position(number - 1)) => {}
+            () = std::future::ready(()) => panic!("the head is behind at {number}"),
+        }
+    }
+}
+
+async fn what_is_published_without_waiting_comes_in_the_same_order(make: Make) {
+    let subject = make(TopicOptions::default());
+    for number in 1..=500 {
+        let data = Data::json(&number).unwrap();
+        assert_eq!(subject.topic.publish(at(1), data), Ok(position(number)));
+    }
+    subject.topic.head().passed(position(499)).await;
+    assert_eq!(subject.all(1, 33), (1..=500).collect::<Vec<_>>());
+}
+
+async fn a_page_is_bounded_by_events_and_by_bytes(make: Make) {
+    let subject = make(TopicOptions::default());
+    let text = Data::json(&"x".repeat(98)).unwrap();
+    let event = NewEvent { time: at(0), data: text };
+    let events = Batch::new(vec![event; 300]);
+    subject.topic.publish_kept(at(0), &events).await.unwrap();
+    let read = |after, events_max, bytes_max| {
+        let limit = PageLimit { events_max, bytes_max };
+        subject.topic.read(at(0), position(after), limit).unwrap().events.len()
+    };
+    for after in [0, 1, 200, 290] {
+        assert_eq!(read(after, 4, 1 << 20), 4);
+        assert_eq!(read(after, 100, 300), 3);
+        assert_eq!(read(after, 100, 299), 2);
+        assert_eq!(read(after, 100, 1), 1, "an event larger than a page is still delivered");
+        assert_eq!(read(after, 0, 1 << 20), 0);
+    }
+    assert_eq!(read(0, 1000, 1 << 20), 300, "a page goes on through all segments and memory");
+}
+
+async fn a_key_that_was_seen_appends_nothing_and_gives_the_first_positions(make: Make) {
+    let subject = make(TopicOptions::default());
+    let topic = &subject.topic;
+    let twice = batch(at(1), [1, 2]).with_key(key("a"));
+    let (first, second) =
+        (topic.append(at(1), &twice).unwrap(), topic.append(at(1), &twice).unwrap());
+    let (second, first) = (second.await.unwrap(), first.await.unwrap());
+    assert_eq!((first.first, first.last, first.repeated), (position(1), position(2), false));
+    assert_eq!((second.first, second.last, second.repeated), (position(1), position(2), true));
+    let other = batch(at(1), [3]).with_key(key("b"));
+    assert_eq!(topic.publish_kept(at(1), &other).await.unwrap().first, position(3));
+    let again = topic.publish_kept(at(1), &twice).await.unwrap();
+    assert_eq!((again.first, again.repeated), (position(1), true));
+    assert_eq!(subject.all(1, 100), [1, 2, 3]);
+}
+
+async fn keys_are_forgotten_at_the_bounds_of_their_window(make: Make) {
+    let keys = KeyWindow { keys_max: 2, age_max: Duration::from_secs(10) };
+    let subject = make(TopicOptions { keys, ..TopicOptions::default() });
+    let publish = async |seconds, name| {
+        let batch = batch(at(seconds), [1]).with_key(key(name));
+        subject.topic.publish_kept(at(seconds), &batch).await.unwrap().repeated
+    };
+    for name in ["a", "b"] {
+        assert!(!publish(1, name).await);
+        assert!(publish(1, name).await);
+    }
+    assert!(!publish(1, "c").await);
+    assert!(!publish(1, "a").await, "the third key has driven the first out");
+    assert!(publish(11, "c").await);
+    assert!(!publish(12, "c").await, "it was older than 10 s");
+}
+
+async fn what_cannot_be_kept_leaves_no_trace(make: Make) {
+    let retention = Retention { bytes_max: 4000, ..Retention::default() };
+    let subject = make(retention.into());
+    subject.publish(1, [1]).await;
+    let data = Data::json(&"x".repeat(5000)).unwrap();
+    let large = Batch::from(NewEvent { time: at(2), data }).with_key(key("large"));
+    for _ in 0..2 {
+        let error = subject.topic.append(at(2), &large).unwrap_err();
+        assert!(matches!(error, PublishError::TooBig { bytes_max: 4000, .. }));
+    }
+    let empty = subject.topic.append(at(2), &Batch::new(vec![]).with_key(key("none")));
+    assert_eq!(empty.unwrap_err(), PublishError::Empty);
+    assert_eq!(subject.publish(2, [2]).await, (2, 2));
+    assert_eq!(subject.all(2, 100), [1, 2]);
+}
+
+async fn a_position_beyond_the_head_is_an_error(make: Make) {
+    let subject = make(TopicOptions::default());
+    subject.publish(1, [1, 2]).await;
+    for offset in [3, u64::MAX - 1, u64::MAX] {
+        let ahead = ReadError::Ahead { position: position(offset), head: position(2) };
+        let read = subject.topic.read(at(1), position(offset), PageLimit::default());
+        assert_eq!(read, Err(ahead));
+    }
+}
+
+async fn a_position_of_another_epoch_is_a_gap(make: Make) {
+    let subject = make(TopicOptions::default());
+    subject.publish(1, [1, 2]).await;
+    let stranger = Position { epoch: Epoch::from_bits(8), offset: 77 };
+    let page = subject.topic.read(at(1), stranger, PageLimit::default()).unwrap();
+    let gap = page.gap.unwrap();
+    assert_eq!((gap.reason, gap.missed, gap.resume), (GapReason::Epoch, None, position(0)));
+    assert_eq!(numbers(&page), [1, 2]);
+}
+
+async fn count_bound_keeps_what_it_says_and_at_most_the_slack(make: Make) {
+    for events_max in [1, 10, 1000] {
+        let retention = Retention { events_max, ..Retention::default() };
+        let subject = make(retention.into());
+        for chunk in 0..30 {
+            subject.publish(1, chunk * 70..(chunk + 1) * 70).await;
+            let info = subject.topic.info(at(1));
+            let kept = info.head.offset + 1 - info.first;
+            assert!(kept >= events_max.min(info.head.offset), "{kept} of {events_max} kept");
+            // A batch is never split.
+            let most = events_max + subject.slack_events.max(70 * subject.slack_events.min(1));
+            assert!(kept <= most, "{kept} kept, at most {most} may be");
+        }
+    }
+}
+
+async fn byte_bound_keeps_what_it_says_and_at_most_the_slack(make: Make) {
+    for bytes_max in [5_000, 100_000] {
+        let retention = Retention { bytes_max, ..Retention::default() };
+        let subject = make(retention.into());
+        for number in 0..3_000 {
+            subject.topic.publish(at(1), Data::json(&(1_000_000 + number)).unwrap()).unwrap();
+        }
+        subject.topic.head().passed(position(2_999)).await;
+        let info = subject.topic.info(at(1));
+        assert!(info.bytes + 100 >= bytes_max, "{} of {bytes_max} kept", info.bytes);
+        let most = bytes_max + subject.slack_bytes;
+        assert!(info.bytes <= most, "{} kept, at most {most} may be", info.bytes);
+    }
+}
+
+async fn age_bound_drops_what_is_too_old_when_read(make: Make) {
+    let retention = Retention { age_max: Duration::from_secs(80), ..Retention::default() };
+    let subject = make(retention.into());
+    for second in 1..=100 {
+        subject.publish(second, [second]).await;
+    }
+    let first = subject.topic.info(at(100)).first;
+    let slack = if subject.slack_events > 0 { 10 + 1 } else { 0 };
+    assert!((20 - slack..=20).contains(&first), "first is {first}");
+    let gap = subject.topic.read(at(100), position(1), PageLimit::default()).unwrap().gap.unwrap();
+    assert_eq!((gap.missed, gap.resume.offset), (Some(first - 2), first - 1));
+    let page = subject.topic.read(at(181), position(100), PageLimit::default()).unwrap();
+    assert_eq!((page.first, page.gap, page.next), (101, None, position(100)));
+    let page = subject.topic.read(at(181), position(40), PageLimit::default()).unwrap();
+    assert_eq!(page.gap.map(|gap| gap.missed), Some(Some(60)));
+    assert_eq!(subject.publish(181, [101]).await, (101, 101));
+    assert_eq!(subject.all(181, 5), [101]);
+}
+
+async fn a_deleted_topic_says_so(make: Make) {
+    let subject = make(TopicOptions::default());
+    subject.publish(1, [1]).await;
+    let mut head = subject.topic.head();
+    subject._hub.delete(subject.topic.name()).unwrap();
+    head.passed(position(1)).await;
+    let read = subject.topic.read(at(1), position(0), PageLimit::default());
+    assert_eq!(read, Err(ReadError::Deleted));
+    let published = subject.topic.publish_kept(at(1), &batch(at(1), [2])).await;
+    assert_eq!(published, Err(PublishError::Deleted));
+}
+
+async fn readers_beside_publishers_see_each_event_once_in_order(make: Make) {
+    const PUBLISHERS: u64 = 3;
+    const EACH: u64 = 400;
+    let subject = make(TopicOptions::default());
+    let topic = &subject.topic;
+    let read_all = |page: usize| {
+        let mut place = topic.start(at(1), After::Earliest).unwrap();
+        let mut seen = Vec::new();
+        while seen.len() < usize::try_from(PUBLISHERS * EACH).unwrap() {
+            let page = topic.read(at(1), place, events_max(page)).unwrap();
+            assert_eq!(page.gap, None);
+            assert!(offsets(&page).into_iter().eq(place.offset + 1..=page.next.offset));
+            seen.extend(numbers(&page));
+            place = page.next;
+            std::thread::yield_now();
+        }
+        for publisher in 0..PUBLISHERS {
+            let own = seen.iter().filter(|number| **number / EACH == publisher);
+            assert!(own.copied().eq(publisher * EACH..(publisher + 1) * EACH));
+        }
+    };
+    std::thread::scope(|scope| {
+        for publisher in 0..PUBLISHERS {
+            scope.spawn(move || {
+                for number in publisher * EACH..(publisher + 1) * EACH {
+                    topic.publish(at(1), Data::json(&number).unwrap()).unwrap();
+                }
+            });
+        }
+        scope.spawn(|| read_all(1000));
+        scope.spawn(|| read_all(3));
+    });
+}
+
+/// One step of a random history.
+#[derive(Clone, Debug)]
+enum Step {
+    Publish { events: u64, key: Option<u8> },
+    Read { events_max: usize, bytes_max: u64 },
+    Pass { seconds: u64 },
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let publish = (1_u64..40, proptest::option::of(0_u8..6));
+    let step = prop_oneof![
+        4 => publish.prop_map(|(events, key)| Step::Publish { events, key }),
+        4 => (1_usize..60, 1_u64..400)
+            .prop_map(|(events_max, bytes_max)| Step::Read { events_max, bytes_max }),
+        1 => (0_u64..30).prop_map(|seconds| Step::Pass { seconds }),
+    ];
+    proptest::collection::vec(step, 1..60)
+}
+
+/// Whatever is published and read, a reader gets each event once, in order, or is told exactly how many
+/// it does not get.
+fn any_history_is_told_without_silent_loss(make: Make, steps: Vec<Step>, retention: Retention) {
+    let keys = KeyWindow { keys_max: 3, age_max: Duration::from_secs(20) };
+    let subject = make(TopicOptions { retention, keys, ..TopicOptions::default() });
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let (mut now, mut appended) = (0, 0);
+    let mut place = position(0);
+    let mut expected = 1;
+    for step in steps {
+        match step {
+            Step::Publish { events, key } => {
+                // The numbers are the offsets.
+                let mut batch = batch(at(now), appended + 1..=appended + events);
+                batch.key = key.map(|key| self::key(&format!("{key}")));
+                let published =
+                    runtime.block_on(subject.topic.publish_kept(at(now), &batch)).unwrap();
+                if published.repeated {
+                    assert!(published.last.offset <= appended);
+                } else {
+                    assert_eq!(published.first.offset, appended + 1);
+                    appended += events;
+                    assert_eq!(published.last.offset, appended);
+                }
+            }
+            Step::Read { events_max, bytes_max } => {
+                let limit = PageLimit { events_max, bytes_max };
+                let page = subject.topic.read(at(now), place, limit).unwrap();
+                expected += page.gap.map_or(0, |gap| gap.missed.unwrap());
+                assert!(page.events.len() <= events_max);
+                for (event, number) in page.events.iter().zip(numbers(&page)) {
+                    assert_eq!((event.offset, number), (expected, expected));
+                    expected += 1;
+                }
+                assert_eq!(page.next.offset + 1, expected);
+                assert!(!page.events.is_empty() || page.next.offset == appended);
+                place = page.next;
+            }
+            Step::Pass { seconds } => now += seconds,
+        }
+    }
+}
+
+macro_rules! contract {
+    ($($log:ident: $($test:ident)*;)*) => { $(
+        mod $log {
+            $(
+                #[tokio::test]
+                async fn $test() {
+                    super::$test(super::$log).await;
+                }
+            )*
+
+            proptest::proptest! {
+                #![proptest_config(proptest::prelude::ProptestConfig::with_cases(48))]
+                #[test]
+                fn any_history_is_told_without_silent_loss(
+                    steps in super::steps(),
+                    events_max in 1_u64..200, bytes_max in 4_000_u64..20_000, seconds in 5_u64..60,
+                ) {
+                    let age_max = std::time::Duration::from_secs(seconds);
+                    let retention = crate::Retention { events_max, bytes_max, age_max };
+                    super::any_history_is_told_without_silent_loss(super::$log, steps, retention);
+                }
+            }
+        }
+    )* };
+}
+
+macro_rules! for_each_log {
+    ($($tests:tt)*) => {
+        contract! {
+            in_memory: $($tests)*;
+            on_disk: $($tests)*;
+            on_disk_alone: $($tests)*;
+            on_disk_cached: $($tests)*;
+        }
+    };
+}
+
+for_each_log! {
+    batches_get_the_next_offsets_in_a_row
+    what_is_acknowledged_is_seen_and_the_head_has_moved
+    what_is_published_without_waiting_comes_in_the_same_order
+    a_page_is_bounded_by_events_and_by_bytes
+    a_key_that_was_seen_appends_nothing_and_gives_the_first_positions
+    keys_are_forgotten_at_the_bounds_of_their_window
+    what_cannot_be_kept_leaves_no_trace
+    a_position_beyond_the_head_is_an_error
+    a_position_of_another_epoch_is_a_gap
+    count_bound_keeps_what_it_says_and_at_most_the_slack
+    byte_bound_keeps_what_it_says_and_at_most_the_slack
+    age_bound_drops_what_is_too_old_when_read
+    a_deleted_topic_says_so
+    readers_beside_publishers_see_each_event_once_in_order
+}

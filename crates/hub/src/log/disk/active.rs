@@ -1,0 +1,280 @@
+//! The one file of a topic that is written to. Owns that it never has more than what counts: whatever a
+//! failed write left is cut off before anything is written after it.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::Fsync;
+use super::platform::{Output, Platform};
+use super::record::{SEGMENT_HEADER_BYTES, encode_segment_header};
+use crate::{Epoch, Retention, StorageError, UnixTime};
+
+/// The file's name in its topic's directory.
+pub(super) fn segment_path(directory: &Path, base: u64) -> PathBuf {
+    directory.join(format!("{base:020}.log"))
+}
+
+/// The offset in a segment's name, if this is the name of one.
+pub(super) fn segment_base(name: &str) -> Option<u64> {
+    let digits = name.strip_suffix(".log").filter(|digits| digits.len() == 20)?;
+    digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse().ok())?
+}
+
+/// When a segment is full: a new one is begun for the next batch. A pure rule.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) struct Limits {
+    pub(super) bytes: u64,
+    pub(super) events: u64,
+    pub(super) age: Duration,
+}
+
+impl Limits {
+    /// An eighth of what is kept, so that what is kept beyond retention is at most an eighth more; but
+    /// not so little that a file holds next to nothing.
+    pub(super) const PER_RETENTION: u32 = 8;
+    pub(super) const BYTES_MIN: u64 = 4 << 10;
+    pub(super) const EVENTS_MIN: u64 = 64;
+    pub(super) const AGE_MIN: Duration = Duration::from_secs(1);
+
+    pub(super) fn of(retention: Retention, segment_bytes_max: u64) -> Self {
+        let eighth = |whole: u64| whole / u64::from(Self::PER_RETENTION);
+        Self {
+            bytes: eighth(retention.bytes_max).min(segment_bytes_max).max(Self::BYTES_MIN),
+            events: eighth(retention.events_max).max(Self::EVENTS_MIN),
+            age: (retention.age_max / Self::PER_RETENTION).max(Self::AGE_MIN),
+        }
+    }
+}
+
+/// What an error says that was met while flushing.
+pub(super) const FLUSH: &str = "flush";
+
+#[derive(Debug)]
+pub(super) struct Active {
+    directory: PathBuf,
+    epoch: Epoch,
+    /// The offset of its first event.
+    pub(super) base: u64,
+    /// How much of it counts.
+    pub(super) len: u64,
+    /// Events in it, also those that are no longer kept.
+    pub(super) events: u64,
+    /// The time of its first event.
+    pub(super) begun: Option<UnixTime>,
+    /// The newest offset that is flushed.
+    pub(super) flushed: u64,
+    /// The newest offset that is written.
+    written: u64,
+    output: Option<Box<dyn Output>>,
+    /// There may be more in it than counts.
+    is_ragged: bool,
+    /// Its name may not survive a crash yet.
+    is_new: bool,
+    /// Flushing failed. Nothing more is written before it has succeeded.
+    is_unflushable: bool,
+}
+
+/// What is known of the file when a log is opened.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Found {
+    pub(super) base: u64,
+    pub(super) len: u64,
+    pub(super) events: u64,
+    pub(super) begun: Option<UnixTime>,
+    /// The newest offset in the log.
+    pub(super) head: u64,
+    /// The newest offset that is flushed.
+    pub(super) flushed: u64,
+    pub(super) is_ragged: bool,
+}
+
+impl Found {
+    /// No file: the first is to begin with the first event.
+    pub(super) const fn nothing() -> Self {
+        Self { base: 1, len: 0, events: 0, begun: None, head: 0, flushed: 0, is_ragged: false }
+    }
+}
+
+impl Active {
+    pub(super) fn new(directory: PathBuf, epoch: Epoch, found: Found) -> Self {
+        let Found { base, len, events, begun, head, flushed, is_ragged } = found;
+        Self {
+            directory,
+            epoch,
+            base,
+            len,
+            events,
+            begun,
+            flushed,
+            written: head,
+            output: None,
+            is_ragged,
+            is_new: len == 0,
+            is_unflushable: false,
+        }
+    }
+
+    fn path(&self) -> PathBuf {
+        segment_path(&self.directory, self.base)
+    }
+
+    /// Whether a batch has to go to a new file.
+    pub(super) fn is_full_for(
+        &self,
+        limits: Limits,
+        events: u64,
+        bytes: u64,
+        time: UnixTime,
+    ) -> bool {
+        let too_old = self.begun.is_some_and(|begun| time.since(begun) > limits.age);
+        self.events > 0
+            && (self.len + bytes > limits.bytes || self.events + events > limits.events || too_old)
+    }
+
+    /// Goes on to a new file, which is made when it is first written to.
+    pub(super) fn roll(
+        &mut self,
+        platform: &dyn Platform,
+        fsync: Fsync,
+    ) -> Result<(), StorageError> {
+        if fsync != Fsync::Never {
+            // Once there is a newer file, nothing in this one may be missing.
+            self.flush(platform)?;
+        }
+        self.output = None;
+        self.base = self.written + 1;
+        self.len = 0;
+        self.events = 0;
+        self.begun = None;
+        self.is_ragged = false;
+        self.is_new = true;
+        Ok(())
+    }
+
+    /// Where the first of the next records is going to be.
+    pub(super) fn end(&self) -> u64 {
+        self.len.max(SEGMENT_HEADER_BYTES)
+    }
+
+    /// Writes records up to the offset `last` after those there are; with [`Fsync::Always`] flushes them.
+    /// When that fails, the file is as it was.
+    pub(super) fn write(
+        &mut self,
+        platform: &dyn Platform,
+        fsync: Fsync,
+        records: &[u8],
+        last: u64,
+    ) -> Result<(), StorageError> {
+        self.repair(platform)?;
+        if self.is_unflushable {
+            self.flush(platform)?;
+        }
+        let mut bytes = Vec::new();
+        let bytes = if self.len == 0 {
+            bytes.reserve(records.len() + 32);
+            encode_segment_header(self.base, self.epoch, &mut bytes);
+            bytes.extend_from_slice(records);
+            &bytes
+        } else {
+            records
+        };
+        let (len, flushed) = (self.len, self.flushed);
+        let failure = |action, path: &Path, error| StorageError::new(action, path, error);
+        let path = self.path();
+        let Some(output) = &mut self.output else { return Ok(()) };
+        self.is_ragged = true;
+        let mut written = output.write(bytes, len).map_err(|error| failure("write", &path, error));
+        if written.is_ok() {
+            self.len = len + bytes.len() as u64;
+            let before = std::mem::replace(&mut self.written, last);
+            if fsync == Fsync::Always {
+                written = self.flush(platform);
+            }
+            if written.is_err() {
+                (self.len, self.written, self.flushed) = (len, before, flushed);
+            }
+        }
+        if written.is_err() {
+            // What is left of it must not be found at the next start. If it cannot be cut off now, it
+            // is before the next write.
+            self.is_ragged = true;
+            let _ = self.repair(platform);
+            return written;
+        }
+        self.is_ragged = false;
+        Ok(())
+    }
+
+    /// Has all that was written survive a crash of the machine.
+    pub(super) fn flush(&mut self, platform: &dyn Platform) -> Result<(), StorageError> {
+        let path = self.path();
+        if let Some(output) = &mut self.output
+            && (self.flushed < self.written || self.is_new || self.is_unflushable)
+        {
+            self.is_unflushable = true;
+            output.flush().map_err(|error| StorageError::new(FLUSH, &path, error))?;
+            if self.is_new {
+                platform
+                    .flush_directory(&self.directory)
+                    .map_err(|error| StorageError::new(FLUSH, &self.directory, error))?;
+                self.is_new = false;
+            }
+            self.is_unflushable = false;
+        }
+        self.flushed = self.written;
+        Ok(())
+    }
+
+    /// Closes the file.
+    pub(super) fn release(&mut self) {
+        self.output = None;
+    }
+
+    /// Opens the file if need be, and cuts off what does not count.
+    fn repair(&mut self, platform: &dyn Platform) -> Result<(), StorageError> {
+        let path = self.path();
+        let failure = |action, error| StorageError::new(action, &path, error);
+        let output = match &mut self.output {
+            Some(output) => output,
+            none => {
+                // One of this name can be there when making it was all that was done.
+                self.is_ragged |= self.len == 0;
+                none.insert(platform.open(&path).map_err(|error| failure("open", error))?)
+            }
+        };
+        if self.is_ragged {
+            output.cut(self.len).map_err(|error| failure("cut", error))?;
+            self.is_ragged = false;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_segment_is_an_eighth_of_what_is_kept_within_bounds() {
+        let of = |events_max, bytes_max, seconds| {
+            let age_max = Duration::from_secs(seconds);
+            Limits::of(Retention { events_max, bytes_max, age_max }, 16 << 20)
+        };
+        let age = Duration::from_secs(450);
+        assert_eq!(of(10_000, 16 << 20, 3_600), Limits { bytes: 2 << 20, events: 1_250, age });
+        assert_eq!(of(u64::MAX, u64::MAX, 3_600).bytes, 16 << 20);
+        assert_eq!(of(1, 1, 0), Limits { bytes: 4 << 10, events: 64, age: Limits::AGE_MIN });
+    }
+
+    #[test]
+    fn names_of_segments_sort_as_their_offsets() {
+        let path = segment_path(Path::new("d"), 42);
+        assert_eq!(path, Path::new("d/00000000000000000042.log"));
+        assert_eq!(segment_base("00000000000000000042.log"), Some(42));
+        assert_eq!(segment_base("18446744073709551616.log"), None);
+        for name in ["42.log", "0000000000000000004x.log", "00000000000000000042.new", "topic.json"]
+        {
+            assert_eq!(segment_base(name), None, "{name}");
+        }
+    }
+}

@@ -1,0 +1,531 @@
+//! The log of one topic on disk.
+//!
+//! Publishers hand batches over under the `intake` lock, where each gets its offsets; the writer
+//! ([`DiskLog::commit`]) makes them good, under the `file` lock; readers see what is under the `kept`
+//! lock. Nothing waits for a disk while it holds `intake` or `kept`, but for the search after damage
+//! was read. Locks are taken in the order `file`, `intake`, `kept`.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use tokio::sync::{Notify, oneshot, watch};
+
+use super::active::{self, Active, Limits, segment_path};
+use super::platform::replace;
+use super::record::{Framing, encode, record_bytes};
+use super::segments::Segments;
+use super::state::Meta;
+use super::{Disk, Fsync};
+use crate::batch::Outcome;
+use crate::keys::{Keys, Place};
+use crate::log::ring::Ring;
+use crate::log::{Extent, Log, Progress, Slice, WhenFull, advance, receipt};
+use crate::{
+    Batch, Epoch, Event, Health, IdempotencyKey, NewEvent, PageLimit, PublishError, Receipt,
+    Retention, StorageError, TopicOptions, UnixTime,
+};
+
+/// Longest time that [`Topic::publish`](crate::Topic::publish) blocks its thread while the disk is behind.
+const HAND_OVER_WAIT_MAX: Duration = Duration::from_secs(1);
+
+/// The name of a topic's file of what is known beside its events.
+pub(super) const META_FILE: &str = "topic.json";
+
+/// A topic's log, as the topic has it.
+#[derive(Debug)]
+pub(crate) struct DiskTopic(pub(super) Arc<DiskLog>);
+
+#[derive(Debug)]
+pub(super) struct DiskLog {
+    pub(super) disk: Arc<Disk>,
+    pub(super) directory: PathBuf,
+    epoch: Epoch,
+    progress: watch::Sender<Progress>,
+    intake: Mutex<Intake>,
+    pub(super) kept: Mutex<Kept>,
+    file: Mutex<Active>,
+    meta: Mutex<SavedMeta>,
+    /// Why the last attempt to keep something failed.
+    fault: Mutex<Option<StorageError>>,
+    deleted: AtomicBool,
+}
+
+/// What publishers see.
+#[derive(Debug)]
+struct Intake {
+    /// The offset of the next event to be handed over.
+    next: u64,
+    /// Counts failures: what was handed over before one has offsets that do not count.
+    round: u64,
+    keys: Keys,
+    bytes_max: u64,
+}
+
+/// What readers see.
+#[derive(Debug)]
+pub(super) struct Kept {
+    pub(super) segments: Segments,
+    /// The newest events, if they are in memory.
+    pub(super) newest: Ring,
+    pub(super) retention: Retention,
+    /// Files that can go.
+    gone: Vec<u64>,
+}
+
+#[derive(Debug)]
+struct SavedMeta {
+    options: TopicOptions,
+    is_saved: bool,
+}
+
+/// A batch on its way to the disk.
+#[derive(Debug)]
+pub(super) struct Job {
+    pub(super) log: Arc<DiskLog>,
+    round: u64,
+    /// None when the same batch is on its way already, in front of this one.
+    events: Vec<Arc<Event>>,
+    key: Option<IdempotencyKey>,
+    /// Of its records.
+    bytes: u64,
+    done: oneshot::Sender<Result<(), PublishError>>,
+}
+
+/// What a log begins with.
+#[derive(Debug)]
+pub(super) struct Contents {
+    pub(super) epoch: Epoch,
+    pub(super) options: TopicOptions,
+    pub(super) segments: Segments,
+    pub(super) keys: Keys,
+    pub(super) active: Active,
+    pub(super) meta_is_saved: bool,
+}
+
+impl DiskLog {
+    pub(super) fn new(
+        disk: Arc<Disk>,
+        directory: PathBuf,
+        contents: Contents,
+        progress: watch::Sender<Progress>,
+    ) -> Arc<Self> {
+        let Contents { epoch, options, segments, keys, active, meta_is_saved } = contents;
+        let head = segments.head();
+        let bytes_max = options.retention.bytes_max.min(Batch::BYTES_MAX);
+        let (newest, retention) = (Ring::default(), options.retention);
+        advance(&progress, head);
+        Arc::new(Self {
+            disk,
+            directory,
+            epoch,
+            progress,
+            intake: Mutex::new(Intake { next: head + 1, round: 0, keys, bytes_max }),
+            kept: Mutex::new(Kept { segments, newest, retention, gone: Vec::new() }),
+            file: Mutex::new(active),
+            meta: Mutex::new(SavedMeta { options, is_saved: meta_is_saved }),
+            fault: Mutex::default(),
+            deleted: AtomicBool::new(false),
+        })
+    }
+
+    pub(super) fn head(&self) -> u64 {
+        lock(&self.kept).segments.head()
+    }
+
+    /// Gives a batch its offsets and hands it over.
+    fn hand_over(self: &Arc<Self>, now: UnixTime, batch: &Batch) -> Result<Receipt, PublishError> {
+        let mut intake = lock(&self.intake);
+        let round = intake.round;
+        let (told, outcome) = oneshot::channel();
+        let job = |events, bytes| {
+            let key = batch.key.clone();
+            Job { log: Arc::clone(self), round, events, key, bytes, done: told }
+        };
+        if let Some(key) = &batch.key
+            && let Some(place) = intake.keys.find(now, key)
+        {
+            let is_kept = place.last <= self.progress.borrow().head;
+            if !is_kept {
+                self.disk.queue.push(job(Vec::new(), 0), 0)?;
+            }
+            let outcome = if is_kept { Outcome::Kept } else { Outcome::Pending(outcome) };
+            return Ok(receipt(self.epoch, place, true, outcome));
+        }
+        let bytes = intake.bytes_of(batch)?;
+        let place = |(offset, event): (u64, &NewEvent)| {
+            Arc::new(Event { offset, time: event.time, data: event.data.clone() })
+        };
+        let events: Vec<_> = (intake.next..).zip(&batch.events).map(place).collect();
+        let place = Place { first: intake.next, last: intake.next + events.len() as u64 - 1 };
+        self.disk.queue.push(job(events, bytes), bytes)?;
+        intake.next = place.last + 1;
+        if let (Some(key), Some(event)) = (&batch.key, batch.events.first()) {
+            intake.keys.remember(event.time, key.clone(), place);
+        }
+        Ok(receipt(self.epoch, place, false, Outcome::Pending(outcome)))
+    }
+
+    /// Makes batches good that were handed over in this order: writes them, shows them to readers, and
+    /// tells their publishers. Whether something is written that is not flushed.
+    pub(super) fn commit(&self, jobs: Vec<Job>) -> bool {
+        let mut file = lock(&self.file);
+        let round = lock(&self.intake).round;
+        let (mut jobs, stale): (Vec<_>, _) = jobs.into_iter().partition(|job| job.round == round);
+        let last_fault = lock(&self.fault).clone();
+        for job in stale {
+            job.tell(Err(last_fault.clone().map_or(PublishError::Closed, Into::into)));
+        }
+        while !jobs.is_empty() {
+            if self.is_deleted() {
+                jobs.drain(..).for_each(|job| job.tell(Err(PublishError::Deleted)));
+                break;
+            }
+            match self.write_some(&mut file, &jobs) {
+                Ok(count) => jobs.drain(..count).for_each(|job| job.tell(Ok(()))),
+                Err(error) => {
+                    self.failed(&error);
+                    let mut intake = lock(&self.intake);
+                    // What is behind it has offsets that follow on what is not kept.
+                    intake.begin_again(self.head());
+                    drop(intake);
+                    jobs.drain(..).for_each(|job| job.tell(Err(error.clone().into())));
+                }
+            }
+        }
+        file.flushed < self.head()
+    }
+
+    /// Writes the first of these batches, as many as go in one file, and shows them to readers. How
+    /// many that were.
+    fn write_some(&self, file: &mut Active, jobs: &[Job]) -> Result<usize, StorageError> {
+        let disk = &self.disk;
+        disk.begin()?;
+        self.save_meta()?;
+        let (limits, is_spent) = {
+            let kept = lock(&self.kept);
+            let limits = Limits::of(kept.retention, disk.options.segment_bytes_max);
+            (limits, kept.segments.is_spent() && file.events > 0)
+        };
+        let is_full = |file: &Active, job: &Job, events: u64, bytes: u64| {
+            let time = job.events.first().map(|event| event.time).unwrap_or_default();
+            file.is_full_for(limits, events + job.events.len() as u64, bytes + job.bytes, time)
+        };
+        if is_spent || jobs.first().is_some_and(|job| is_full(file, job, 0, 0)) {
+            file.roll(&*disk.platform, disk.options.fsync)?;
+        }
+        let (mut records, mut events) = (Vec::new(), 0);
+        let mut count = 0;
+        for job in jobs {
+            let (bytes, is_first) = (records.len() as u64, count == 0);
+            let fits = is_first
+                || file.len + bytes + job.bytes <= limits.bytes
+                    && file.events + events + job.events.len() as u64 <= limits.events;
+            if !fits {
+                break;
+            }
+            job.encode(file.flushed, &mut records);
+            events += job.events.len() as u64;
+            count += 1;
+        }
+        let written = jobs[..count].iter().flat_map(Job::records);
+        if let Some((oldest, _)) = written.clone().next() {
+            let (begun, last) = (oldest.time, oldest.offset + events - 1);
+            let at = file.end();
+            file.write(&*disk.platform, disk.options.fsync, &records, last)?;
+            file.events += events;
+            file.begun = file.begun.or(Some(begun));
+            self.show(file.base, at, written);
+            *lock(&self.fault) = None;
+        }
+        Ok(count)
+    }
+
+    /// Shows readers what was written to the file `base` from `at` on.
+    fn show<'a>(
+        &self,
+        base: u64,
+        mut at: u64,
+        written: impl Iterator<Item = (&'a Arc<Event>, u64)>,
+    ) {
+        let mut kept = lock(&self.kept);
+        let mut newest = UnixTime::default();
+        for (event, bytes) in written {
+            kept.segments.append(base, event.time, at, bytes);
+            kept.newest.push(Arc::clone(event));
+            at += bytes;
+            newest = event.time;
+        }
+        while kept.newest.bytes() > self.disk.options.memory_bytes_max {
+            kept.newest.pop_oldest();
+        }
+        kept.expire(newest);
+        let head = kept.segments.head();
+        drop(kept);
+        advance(&self.progress, head);
+    }
+
+    /// Flushes what was written.
+    pub(super) fn flush(&self) -> Result<(), StorageError> {
+        let mut file = lock(&self.file);
+        if self.is_deleted() {
+            return Ok(());
+        }
+        let flushed = file.flush(&*self.disk.platform);
+        match &flushed {
+            Ok(()) => {
+                let mut fault = lock(&self.fault);
+                *fault = fault.take().filter(|error| error.action() != active::FLUSH);
+            }
+            Err(error) => self.failed(error),
+        }
+        flushed
+    }
+
+    /// Flushes all files, also those that no longer are written to.
+    pub(super) fn flush_all(&self) -> Result<(), StorageError> {
+        self.flush()?;
+        if self.disk.options.fsync != Fsync::Never {
+            return Ok(());
+        }
+        let bases: Vec<_> = lock(&self.kept).segments.bases().collect();
+        for base in bases {
+            let path = segment_path(&self.directory, base);
+            let file = self.disk.platform.open(&path);
+            file.and_then(|mut file| file.flush())
+                .map_err(|error| StorageError::new(active::FLUSH, &path, error))
+                .inspect_err(|error| self.failed(error))?;
+        }
+        Ok(())
+    }
+
+    /// Applies retention at `now`, and removes the files that can go.
+    pub(super) fn sweep(&self, now: UnixTime) {
+        let is_spent = {
+            let mut kept = lock(&self.kept);
+            kept.expire(now);
+            kept.segments.is_spent()
+        };
+        if is_spent && let Err(error) = self.replace_spent() {
+            self.failed(&error);
+        }
+        self.remove_gone();
+    }
+
+    /// Puts an empty file in the place of one whose events are all too old.
+    fn replace_spent(&self) -> Result<(), StorageError> {
+        let mut file = lock(&self.file);
+        if self.is_deleted() || file.events == 0 || !lock(&self.kept).segments.is_spent() {
+            return Ok(());
+        }
+        self.disk.begin()?;
+        let (platform, fsync) = (&*self.disk.platform, self.disk.options.fsync);
+        file.roll(platform, fsync)?;
+        let head = file.base - 1;
+        file.write(platform, fsync, &[], head)?;
+        // The name of the new file is all that says what the next offset is.
+        file.flush(platform)?;
+        let mut kept = lock(&self.kept);
+        kept.segments.begin(file.base, file.len);
+        kept.expire_files();
+        Ok(())
+    }
+
+    /// Removes the files that can go.
+    pub(super) fn remove_gone(&self) {
+        let gone = std::mem::take(&mut lock(&self.kept).gone);
+        // The directory of a deleted topic can be another's by now.
+        let file = lock(&self.file);
+        for (done, base) in gone.iter().enumerate().filter(|_| !self.is_deleted()) {
+            let path = segment_path(&self.directory, *base);
+            if let Err(error) = self.disk.platform.remove_file(&path)
+                && error.kind() != std::io::ErrorKind::NotFound
+            {
+                self.failed(&StorageError::new("remove", &path, error));
+                lock(&self.kept).gone.extend(&gone[done..]);
+                break;
+            }
+        }
+        drop(file);
+    }
+
+    /// Writes what is known of the topic beside its events, unless that was done.
+    pub(super) fn save_meta(&self) -> Result<(), StorageError> {
+        let mut meta = lock(&self.meta);
+        if meta.is_saved || self.is_deleted() {
+            return Ok(());
+        }
+        let path = self.directory.join(META_FILE);
+        let json = Meta::new(self.epoch, meta.options).to_json();
+        replace(&*self.disk.platform, &path, &json)
+            .map_err(|error| StorageError::new("write", &path, error))?;
+        meta.is_saved = true;
+        Ok(())
+    }
+
+    fn failed(&self, error: &StorageError) {
+        if error.action() == active::FLUSH {
+            self.disk.taint();
+        }
+        let mut fault = lock(&self.fault);
+        // Said once: what fails now is likely to fail again with the next event.
+        if fault.as_ref() != Some(error) {
+            let cause = std::error::Error::source(error).map(ToString::to_string);
+            let directory = self.directory.display();
+            tracing::error!(topic = %directory, "{error}: {}", cause.unwrap_or_default());
+        }
+        *fault = Some(error.clone());
+    }
+
+    pub(super) fn is_deleted(&self) -> bool {
+        self.deleted.load(Ordering::Acquire)
+    }
+}
+
+impl Intake {
+    /// What the records of a batch take, if a log may keep that much.
+    fn bytes_of(&self, batch: &Batch) -> Result<u64, PublishError> {
+        let keys = std::iter::once(batch.key.as_ref()).chain(std::iter::repeat(None));
+        let records = batch.events.iter().zip(keys);
+        let bytes = records.map(|(event, key)| record_bytes(key, event.data.bytes().len())).sum();
+        if bytes > self.bytes_max {
+            return Err(PublishError::TooBig { bytes, bytes_max: self.bytes_max });
+        }
+        Ok(bytes)
+    }
+
+    /// Goes on after `head`: nothing that was handed over beyond it is kept.
+    fn begin_again(&mut self, head: u64) {
+        self.round += 1;
+        self.next = head + 1;
+        self.keys.forget_after(head);
+    }
+}
+
+impl Kept {
+    /// Drops what retention no longer keeps; what it takes from the disk is not done here.
+    pub(super) fn expire(&mut self, now: UnixTime) {
+        let gone = self.segments.expire(self.retention, now);
+        self.gone.extend(gone);
+        let first = self.segments.first();
+        while self.newest.oldest().is_some_and(|event| event.offset < first) {
+            self.newest.pop_oldest();
+        }
+    }
+
+    /// Has the files go that have nothing left.
+    fn expire_files(&mut self) {
+        self.expire(UnixTime::default());
+    }
+}
+
+impl Job {
+    /// The events, and how long the record of each is.
+    fn records(&self) -> impl Iterator<Item = (&Arc<Event>, u64)> + Clone {
+        let keys = std::iter::once(self.key.as_ref()).chain(std::iter::repeat(None));
+        let bytes = |event: &Event, key| record_bytes(key, event.data.bytes().len());
+        self.events.iter().zip(keys).map(move |(event, key)| (event, bytes(event, key)))
+    }
+
+    fn encode(&self, flushed: u64, out: &mut Vec<u8>) {
+        for (number, event) in self.events.iter().enumerate() {
+            let key = self.key.as_ref().filter(|_| number == 0);
+            // Every event takes more than one byte of the 2^30 of a batch.
+            let left = u32::try_from(self.events.len() - 1 - number).unwrap_or(u32::MAX);
+            encode(event, Framing { key, left, flushed }, out);
+        }
+    }
+
+    fn tell(self, result: Result<(), PublishError>) {
+        // Nobody may wait for it.
+        let _ = self.done.send(result);
+    }
+}
+
+impl Log for DiskTopic {
+    fn append(
+        &self,
+        now: UnixTime,
+        batch: &Batch,
+        when_full: WhenFull,
+    ) -> Result<Receipt, PublishError> {
+        let mut until = None;
+        loop {
+            match self.0.hand_over(now, batch) {
+                Err(busy @ PublishError::Busy { .. }) if when_full == WhenFull::Wait => {
+                    let until = *until.get_or_insert_with(|| Instant::now() + HAND_OVER_WAIT_MAX);
+                    if !self.0.disk.queue.wait_for_room(until) {
+                        return Err(busy);
+                    }
+                }
+                taken => return taken,
+            }
+        }
+    }
+
+    fn room(&self) -> Option<&Notify> {
+        Some(self.0.disk.queue.room())
+    }
+
+    fn read(&self, now: UnixTime, after: u64, limit: PageLimit) -> Result<Slice, StorageError> {
+        self.0.read(now, after, limit)
+    }
+
+    fn extent(&self, now: UnixTime) -> Extent {
+        let mut kept = lock(&self.0.kept);
+        kept.expire(now);
+        let segments = &kept.segments;
+        Extent { first: segments.first(), head: segments.head(), bytes: segments.bytes() }
+    }
+
+    fn health(&self) -> Health {
+        self.0.health()
+    }
+
+    fn configure(&self, options: TopicOptions) {
+        {
+            let mut meta = lock(&self.0.meta);
+            meta.is_saved &= meta.options == options;
+            meta.options = options;
+        }
+        {
+            let mut intake = lock(&self.0.intake);
+            intake.keys.set_window(options.keys);
+            intake.bytes_max = options.retention.bytes_max.min(Batch::BYTES_MAX);
+        }
+        lock(&self.0.kept).retention = options.retention;
+        if let Err(error) = self.0.save_meta() {
+            self.0.failed(&error);
+        }
+    }
+
+    fn delete(&self) -> Result<(), StorageError> {
+        let log = &self.0;
+        // While the file is locked, the writer makes nothing in the directory.
+        let mut file = lock(&log.file);
+        let meta = lock(&log.meta);
+        file.release();
+        let trash = log.disk.discard(&log.directory)?;
+        log.deleted.store(true, Ordering::Release);
+        drop((meta, file));
+        log.disk.remove(log);
+        if let Err(error) = log.disk.platform.remove_directory(&trash) {
+            // It is tried again when the data directory is opened.
+            tracing::warn!("cannot remove {}: {error}", trash.display());
+        }
+        Ok(())
+    }
+}
+
+impl DiskLog {
+    pub(super) fn health(&self) -> Health {
+        let writing = lock(&self.fault).clone();
+        Health { writing, damaged_events: lock(&self.kept).segments.missing() }
+    }
+}
+
+/// No method panics while it holds one of these locks, so a poisoned one still guards a whole thing.
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

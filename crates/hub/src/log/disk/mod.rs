@@ -1,0 +1,430 @@
+//! Logs on disk: a directory with one sub-directory for each topic, and one thread that writes to it.
+//!
+//! ```text
+//! DIR/lock                                    held while it is open
+//! DIR/state.json                              how it was opened and closed
+//! DIR/topics/wind/topic.json                  the topic's epoch and options
+//! DIR/topics/wind/00000000000000000001.log    a segment, named by its first offset
+//! DIR/deleted/                                what is being removed
+//! ```
+//!
+//! **What is kept.** A batch is acknowledged once it is written ([`Fsync`] says whether it is flushed by
+//! then), so `kill -9` at any moment loses no acknowledged event. After a crash of the machine with
+//! `interval` or `never`, events that readers have seen may be gone; then the topic begins a new epoch, so
+//! that every reader is told and none gets another event under a position it has.
+//!
+//! **What goes.** Retention deletes whole segments. A segment is an eighth of what the topic keeps (at
+//! most [`DataOptions::segment_bytes_max`], at least 4 KiB, 64 events and 1 second), so on disk there is at most
+//! what retention says, one segment and one batch.
+//!
+//! **What is damaged** is told to readers as a gap; what is around it is read. Opening a directory
+//! reads all of it once and checks every record.
+//!
+//! A directory that was copied back from a backup is in the past of its readers: delete its
+//! `state.json` before it is opened, and all topics begin new epochs.
+//!
+//! Modules: `record` and `scan` are the format, `segments` what is where, `active` the file that is
+//! written, `log` puts them together, `reading` and `recovery` read, `queue` and `writer` are the thread,
+//! `state` and `name` what else is in the directory, `platform` what the machine is asked for.
+
+mod active;
+mod log;
+mod name;
+mod platform;
+mod queue;
+mod reading;
+mod record;
+mod recovery;
+mod scan;
+mod segments;
+mod state;
+mod writer;
+
+#[cfg(test)]
+pub(super) mod tests;
+
+use std::collections::BTreeMap;
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use tokio::sync::watch;
+
+use self::active::{Active, Found};
+pub(crate) use self::log::DiskTopic;
+use self::log::{Contents, DiskLog, Job, lock};
+use self::platform::{Platform, System, replace};
+use self::queue::Queue;
+use self::recovery::Recovery;
+use self::segments::Segments;
+use self::state::{Past, State};
+use super::Progress;
+use crate::keys::Keys;
+use crate::{Epoch, Health, OpenError, StorageError, TopicName, TopicOptions};
+
+/// When an event is flushed, so that it survives a crash of the machine. Every event that is acknowledged
+/// survives the end of the process, whatever is chosen here.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Fsync {
+    /// Before it is acknowledged. Events that come together share a flush.
+    Always,
+    /// This often.
+    Interval(Duration),
+    /// When the system does it, and when the data directory is closed.
+    Never,
+}
+
+impl Default for Fsync {
+    /// Each second.
+    fn default() -> Self {
+        Self::Interval(Duration::from_secs(1))
+    }
+}
+
+/// How a data directory is used.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct DataOptions {
+    /// When events are flushed.
+    pub fsync: Fsync,
+    /// The largest segment, in bytes; a batch that alone is larger has one for itself. Opening a
+    /// directory holds one segment in memory at a time. Default 16 MiB.
+    pub segment_bytes_max: u64,
+    /// How much of each topic's newest events is held in memory, in bytes. Default 1 MiB.
+    pub memory_bytes_max: u64,
+    /// How much may wait to be written, in bytes, for all topics together; as much again may be in the
+    /// write that is under way. Publishers beyond that wait or are refused. Default 8 MiB.
+    pub queue_bytes_max: u64,
+}
+
+impl Default for DataOptions {
+    fn default() -> Self {
+        Self {
+            fsync: Fsync::default(),
+            segment_bytes_max: 16 << 20,
+            memory_bytes_max: 1 << 20,
+            queue_bytes_max: 8 << 20,
+        }
+    }
+}
+
+/// A directory that topics are kept in. Cheap to clone; it is closed when the last clone is dropped, or
+/// by [`DataDir::close`].
+#[derive(Clone, Debug)]
+pub struct DataDir(Arc<Handle>);
+
+#[derive(Debug)]
+struct Handle {
+    disk: Arc<Disk>,
+    past: Past,
+    /// Its topics were taken by a hub.
+    taken: AtomicBool,
+    /// Held until it is closed. None on a file system that nobody can write to.
+    lock: Mutex<Option<File>>,
+    writer: Mutex<Option<JoinHandle<Result<(), StorageError>>>>,
+}
+
+/// What the topics of a data directory share.
+#[derive(Debug)]
+struct Disk {
+    path: PathBuf,
+    options: DataOptions,
+    platform: Arc<dyn Platform>,
+    boot: Option<String>,
+    queue: Queue<Job>,
+    /// All that are open, though nobody else may have them: they are flushed when this is closed.
+    logs: Mutex<Vec<Arc<DiskLog>>>,
+    /// `state.json` says that the directory is in use; nothing may be written before.
+    begun: Mutex<bool>,
+    /// Something may not have been flushed although it was tried: this cannot be closed as whole.
+    tainted: AtomicBool,
+    /// Why the directory itself could not be written to.
+    fault: Mutex<Option<StorageError>>,
+}
+
+/// A topic that was found in a data directory.
+pub(crate) struct FoundTopic {
+    pub(crate) name: TopicName,
+    pub(crate) epoch: Epoch,
+    pub(crate) log: DiskTopic,
+    pub(crate) progress: watch::Sender<Progress>,
+}
+
+impl DataDir {
+    /// Opens a data directory, and makes it when there is none. Blocks for the disk.
+    ///
+    /// # Errors
+    /// [`OpenError::InUse`] while it is open elsewhere, [`OpenError::Format`] when a later version wrote
+    /// it, [`OpenError::Storage`] when it cannot be made or read. One that can be read and not
+    /// written to is opened; [`DataDir::health`] says so.
+    pub fn open(path: impl Into<PathBuf>, options: DataOptions) -> Result<Self, OpenError> {
+        Self::open_on(Arc::new(System), path.into(), options)
+    }
+
+    fn open_on(
+        platform: Arc<dyn Platform>,
+        path: PathBuf,
+        options: DataOptions,
+    ) -> Result<Self, OpenError> {
+        let topics = path.join(TOPICS);
+        if let Err(error) = platform.create_directory(&topics)
+            && !path.is_dir()
+        {
+            return Err(StorageError::new("make", &topics, error).into());
+        }
+        let lock = lock_directory(&path)?;
+        let boot = platform.boot();
+        let past = Past::read(&path.join(STATE_FILE), boot.as_deref())?;
+        let disk = Arc::new(Disk {
+            queue: Queue::new(options.queue_bytes_max),
+            path,
+            options,
+            platform,
+            boot,
+            logs: Mutex::default(),
+            begun: Mutex::new(false),
+            tainted: AtomicBool::new(false),
+            fault: Mutex::default(),
+        });
+        let writing = Arc::clone(&disk);
+        let writer = std::thread::Builder::new()
+            .name("anemone-disk".to_owned())
+            .spawn(move || writer::run(&writing))
+            .map_err(|error| StorageError::new("start the writer of", &disk.path, error))?;
+        let (lock, writer) = (Mutex::new(lock), Mutex::new(Some(writer)));
+        Ok(Self(Arc::new(Handle { disk, past, taken: AtomicBool::new(false), lock, writer })))
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.0.disk.path
+    }
+
+    /// How it is doing, all its topics together: the first fault, and the sum of what is damaged.
+    #[must_use]
+    pub fn health(&self) -> Health {
+        let disk = &self.0.disk;
+        let own = Health { writing: lock(&disk.fault).clone(), damaged_events: 0 };
+        disk.logs().iter().fold(own, |health, log| health.and(log.health()))
+    }
+
+    /// Writes and flushes what was handed over, and closes it; topics can still be read. Publishing from
+    /// now on is refused. Blocks for the disk. Closing it again does nothing.
+    ///
+    /// # Errors
+    /// When not all could be flushed. It is closed all the same.
+    pub fn close(&self) -> Result<(), StorageError> {
+        self.0.close()
+    }
+
+    /// All topics in it, once. What must begin a new epoch begins this one.
+    pub(crate) fn recover(&self, new_epoch: Epoch) -> Result<Vec<FoundTopic>, OpenError> {
+        let Handle { disk, past, taken, .. } = &*self.0;
+        if taken.swap(true, Ordering::AcqRel) {
+            return Err(OpenError::InUse(disk.path.clone()));
+        }
+        let topics = disk.path.join(TOPICS);
+        let failure = |error| StorageError::new("read", &topics, error);
+        let recovery = Recovery { platform: &*disk.platform, past, new_epoch };
+        let mut found = Vec::new();
+        let entries = match fs::read_dir(&topics) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            entries => Some(entries.map_err(failure)?),
+        };
+        for entry in entries.into_iter().flatten() {
+            let entry = entry.map_err(failure)?;
+            let directory = entry.file_name();
+            let named = directory.to_str().and_then(|text| Some((text, name::topic(text)?)));
+            let Some((text, name)) = named else {
+                tracing::warn!("{} is not a topic's directory", entry.path().display());
+                continue;
+            };
+            if let Some(recovered) = recovery.topic(entry.path(), text)? {
+                if !recovered.is_flushed {
+                    disk.taint();
+                }
+                let epoch = recovered.contents.epoch;
+                let progress = watch::Sender::new(Progress::default());
+                let (disk, told) = (Arc::clone(disk), progress.clone());
+                let log = DiskLog::new(disk, entry.path(), recovered.contents, told);
+                self.0.disk.add(&log);
+                found.push(FoundTopic { name, epoch, log: DiskTopic(log), progress });
+            }
+        }
+        // What cannot be written now is written before the first event. A fault is told by `health`.
+        if disk.begin().is_ok() {
+            disk.empty_trash();
+        }
+        Ok(found)
+    }
+
+    /// Makes a topic's directory.
+    pub(crate) fn create(
+        &self,
+        name: &TopicName,
+        epoch: Epoch,
+        options: TopicOptions,
+        progress: watch::Sender<Progress>,
+    ) -> Result<DiskTopic, StorageError> {
+        let disk = &self.0.disk;
+        disk.begin()?;
+        let topics = disk.path.join(TOPICS);
+        let directory = topics.join(name::directory(name));
+        let contents = Contents {
+            epoch,
+            options,
+            segments: Segments::new(Vec::new(), 0),
+            keys: Keys::new(options.keys),
+            active: Active::new(directory.clone(), epoch, Found::nothing()),
+            meta_is_saved: false,
+        };
+        let platform = &*disk.platform;
+        platform
+            .create_directory(&directory)
+            .map_err(|error| StorageError::new("make", &directory, error))?;
+        let log = DiskLog::new(Arc::clone(disk), directory, contents, progress);
+        let flush = || {
+            platform
+                .flush_directory(&topics)
+                .map_err(|error| StorageError::new(active::FLUSH, &topics, error))
+        };
+        if let Err(error) = log.save_meta().and_then(|()| flush()) {
+            // If that fails, too, there is an empty topic, or none, at the next start.
+            let _ = platform.remove_directory(&log.directory);
+            return Err(error);
+        }
+        disk.add(&log);
+        Ok(DiskTopic(log))
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.0.disk.queue.is_closed()
+    }
+}
+
+const TOPICS: &str = "topics";
+const DELETED: &str = "deleted";
+const STATE_FILE: &str = "state.json";
+const LOCK_FILE: &str = "lock";
+
+/// Has no one else open it. `None` where nothing can be written, by anyone.
+fn lock_directory(path: &Path) -> Result<Option<File>, OpenError> {
+    let path_of_lock = path.join(LOCK_FILE);
+    let mut options = OpenOptions::new();
+    let file = options.read(true).write(true).create(true).truncate(false).open(&path_of_lock);
+    let file = match file.or_else(|error| File::open(&path_of_lock).map_err(|_| error)) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::ReadOnlyFilesystem => return Ok(None),
+        Err(error) => return Err(StorageError::new("open", &path_of_lock, error).into()),
+    };
+    match file.try_lock() {
+        Ok(()) => Ok(Some(file)),
+        Err(TryLockError::WouldBlock) => Err(OpenError::InUse(path.to_owned())),
+        Err(TryLockError::Error(error)) => {
+            Err(StorageError::new("lock", &path_of_lock, error).into())
+        }
+    }
+}
+
+impl Handle {
+    fn close(&self) -> Result<(), StorageError> {
+        self.disk.queue.close();
+        let Some(writer) = lock(&self.writer).take() else { return Ok(()) };
+        let written = writer.join().unwrap_or_else(|_| {
+            let error = io::Error::other("the writer panicked");
+            Err(StorageError::new("close", &self.disk.path, error))
+        });
+        // The lock goes with the file.
+        lock(&self.lock).take();
+        written
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        if let Err(error) = self.close() {
+            let cause = std::error::Error::source(&error).map(ToString::to_string);
+            tracing::error!("{error}: {}", cause.unwrap_or_default());
+        }
+        // Each of them has the disk, too.
+        lock(&self.disk.logs).clear();
+    }
+}
+
+impl Disk {
+    /// Says in `state.json` that the directory is in use, unless that was done: before anything else is
+    /// written. Epochs that begin now are written before that, since it is what forgets the past.
+    fn begin(&self) -> Result<(), StorageError> {
+        let mut begun = lock(&self.begun);
+        if *begun {
+            return Ok(());
+        }
+        let result = self.logs().iter().try_for_each(|log| log.save_meta());
+        let result = result.and_then(|()| self.write_state(&self.state()));
+        *begun = result.is_ok();
+        *lock(&self.fault) = result.clone().err();
+        result
+    }
+
+    /// Says in `state.json` that everything is there.
+    fn end(&self, heads: BTreeMap<String, u64>) -> Result<(), StorageError> {
+        if !*lock(&self.begun) || self.tainted.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        self.write_state(&self.state().closed(heads))
+    }
+
+    fn state(&self) -> State {
+        State::open(self.boot.clone(), self.options.fsync)
+    }
+
+    fn write_state(&self, state: &State) -> Result<(), StorageError> {
+        let path = self.path.join(STATE_FILE);
+        replace(&*self.platform, &path, &state.to_json())
+            .map_err(|error| StorageError::new("write", &path, error))
+    }
+
+    fn taint(&self) {
+        self.tainted.store(true, Ordering::Release);
+    }
+
+    fn add(&self, log: &Arc<DiskLog>) {
+        lock(&self.logs).push(Arc::clone(log));
+    }
+
+    fn remove(&self, log: &Arc<DiskLog>) {
+        lock(&self.logs).retain(|other| !Arc::ptr_eq(other, log));
+    }
+
+    fn logs(&self) -> Vec<Arc<DiskLog>> {
+        lock(&self.logs).clone()
+    }
+
+    /// Moves a topic's directory to where it is removed; returns where that is.
+    fn discard(&self, directory: &Path) -> Result<PathBuf, StorageError> {
+        let failure = |error| StorageError::new("remove", directory, error);
+        let trash = self.path.join(DELETED).join(directory.file_name().unwrap_or_default());
+        self.empty_trash();
+        self.platform.create_directory(&self.path.join(DELETED)).map_err(failure)?;
+        self.platform.rename(directory, &trash).map_err(failure)?;
+        let topics = self.path.join(TOPICS);
+        if let Err(error) = self.platform.flush_directory(&topics) {
+            tracing::warn!("cannot flush {}: {error}", topics.display());
+        }
+        Ok(trash)
+    }
+
+    /// Removes what is left of deleted topics.
+    fn empty_trash(&self) {
+        let trash = self.path.join(DELETED);
+        if trash.exists()
+            && let Err(error) = self.platform.remove_directory(&trash)
+        {
+            tracing::warn!("cannot remove {}: {error}", trash.display());
+        }
+    }
+}

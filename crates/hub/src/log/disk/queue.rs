@@ -1,0 +1,170 @@
+//! From publishers on any thread to the one that writes: bounded in bytes.
+//!
+//! Owns waiting for room and for work. What is in a job is the log's business.
+
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use tokio::sync::Notify;
+
+use crate::PublishError;
+
+/// Jobs handed over and not taken yet.
+#[derive(Debug)]
+pub(super) struct Queue<J> {
+    waiting: Mutex<Waiting<J>>,
+    bytes_max: u64,
+    arrived: Condvar,
+    taken: Condvar,
+    room: Notify,
+}
+
+#[derive(Debug)]
+struct Waiting<J> {
+    jobs: Vec<J>,
+    bytes: u64,
+    /// How often all of them were taken.
+    takes: u64,
+    closed: bool,
+}
+
+/// What the writer has to do.
+#[derive(Debug)]
+pub(super) struct Taken<J> {
+    pub(super) jobs: Vec<J>,
+    /// No more will come.
+    pub(super) closed: bool,
+}
+
+impl<J> Queue<J> {
+    /// At most `bytes_max` bytes wait, or one job if it alone is larger.
+    pub(super) fn new(bytes_max: u64) -> Self {
+        Self {
+            waiting: Mutex::new(Waiting { jobs: Vec::new(), bytes: 0, takes: 0, closed: false }),
+            bytes_max,
+            arrived: Condvar::new(),
+            taken: Condvar::new(),
+            room: Notify::new(),
+        }
+    }
+
+    /// Hands a job over, if there is room.
+    pub(super) fn push(&self, job: J, bytes: u64) -> Result<(), PublishError> {
+        let mut waiting = self.waiting();
+        if waiting.closed {
+            return Err(PublishError::Closed);
+        }
+        if !waiting.jobs.is_empty() && waiting.bytes + bytes > self.bytes_max {
+            return Err(PublishError::Busy { bytes: waiting.bytes, bytes_max: self.bytes_max });
+        }
+        waiting.bytes += bytes;
+        waiting.jobs.push(job);
+        drop(waiting);
+        self.arrived.notify_one();
+        Ok(())
+    }
+
+    /// Blocks until jobs were taken, which makes room; `false` when none was by then.
+    pub(super) fn wait_for_room(&self, until: Instant) -> bool {
+        let waiting = self.waiting();
+        let left = until.saturating_duration_since(Instant::now());
+        let before = waiting.takes;
+        let blocked = |waiting: &mut Waiting<J>| {
+            waiting.takes == before && !waiting.jobs.is_empty() && !waiting.closed
+        };
+        let waited = self.taken.wait_timeout_while(waiting, left, blocked);
+        !waited.unwrap_or_else(PoisonError::into_inner).1.timed_out()
+    }
+
+    /// Told whenever jobs were taken.
+    pub(super) fn room(&self) -> &Notify {
+        &self.room
+    }
+
+    /// Blocks until there is something, and takes all of it; nothing when it is `until` first.
+    pub(super) fn take(&self, until: Instant) -> Taken<J> {
+        let left = until.saturating_duration_since(Instant::now());
+        let idle = |waiting: &mut Waiting<J>| waiting.jobs.is_empty() && !waiting.closed;
+        let waited = self.arrived.wait_timeout_while(self.waiting(), left, idle);
+        let mut waiting = waited.unwrap_or_else(PoisonError::into_inner).0;
+        let jobs = std::mem::take(&mut waiting.jobs);
+        waiting.bytes = 0;
+        waiting.takes += 1;
+        let closed = waiting.closed;
+        drop(waiting);
+        self.tell_room();
+        Taken { jobs, closed }
+    }
+
+    /// Takes no more jobs. Those that wait can still be taken.
+    pub(super) fn close(&self) {
+        self.waiting().closed = true;
+        self.arrived.notify_one();
+        self.tell_room();
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        self.waiting().closed
+    }
+
+    fn tell_room(&self) {
+        self.taken.notify_all();
+        self.room.notify_waiters();
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, Waiting<J>> {
+        // No method panics while it holds the lock.
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    fn soon() -> Instant {
+        Instant::now() + Duration::from_millis(1)
+    }
+
+    #[test]
+    fn as_much_waits_as_may_and_not_a_byte_more() {
+        let queue = Queue::new(10);
+        queue.push('a', 6).unwrap();
+        queue.push('b', 4).unwrap();
+        assert_eq!(queue.push('c', 1), Err(PublishError::Busy { bytes: 10, bytes_max: 10 }));
+        assert_eq!(queue.take(soon()).jobs, ['a', 'b']);
+        queue.push('c', 1).unwrap();
+    }
+
+    #[test]
+    fn a_job_larger_than_the_bound_waits_alone() {
+        let queue = Queue::new(10);
+        queue.push('a', 90).unwrap();
+        assert!(matches!(queue.push('b', 0), Err(PublishError::Busy { bytes: 90, .. })));
+    }
+
+    #[test]
+    fn after_closing_what_waits_is_taken_and_nothing_more_comes() {
+        let queue = Queue::new(10);
+        queue.push('a', 1).unwrap();
+        queue.close();
+        assert_eq!(queue.push('b', 1), Err(PublishError::Closed));
+        let taken = queue.take(soon());
+        assert_eq!((taken.jobs, taken.closed), (vec!['a'], true));
+    }
+
+    #[test]
+    fn waiting_for_room_ends_when_jobs_are_taken_or_the_time_is_up() {
+        let queue = Queue::new(1);
+        queue.push('a', 1).unwrap();
+        assert!(!queue.wait_for_room(soon()));
+        std::thread::scope(|scope| {
+            let waiter =
+                scope.spawn(|| queue.wait_for_room(Instant::now() + Duration::from_secs(60)));
+            queue.take(soon());
+            assert!(waiter.join().unwrap());
+        });
+    }
+}

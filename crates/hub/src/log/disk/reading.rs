@@ -1,0 +1,161 @@
+//! Reading pages: the newest events from memory, older ones from their segments.
+//!
+//! A page from disk reads at most a stride of the index before its first record, and then what the page
+//! takes. No lock is held meanwhile; a file that retention removed under a reader makes it begin again.
+
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::path::Path;
+use std::sync::Arc;
+
+use super::active::segment_path;
+use super::log::{DiskLog, Kept, lock};
+use super::record::{self, Fault};
+use super::scan::scan;
+use super::segments::Stretch;
+use crate::log::{Filling, Slice};
+use crate::{Data, Event, PageLimit, StorageError, UnixTime};
+
+/// How much is read from a file at a time, unless one record is larger.
+const CHUNK_BYTES: u64 = 128 << 10;
+
+/// How often one read begins again, because files went or were damaged under it, before it fails.
+const ATTEMPTS_MAX: u32 = 4;
+
+/// Why a stretch could not be read.
+#[derive(Debug)]
+enum Trouble {
+    Io(&'static str, io::Error),
+    /// There is no good record where one was.
+    Damage,
+}
+
+impl DiskLog {
+    pub(super) fn read(
+        &self,
+        now: UnixTime,
+        after: u64,
+        limit: PageLimit,
+    ) -> Result<Slice, StorageError> {
+        let mut attempts = 1;
+        loop {
+            match self.try_read(now, after, limit) {
+                Ok(slice) => return Ok(slice),
+                Err((base, trouble)) => {
+                    let path = segment_path(&self.directory, base);
+                    let may_repeat = attempts < ATTEMPTS_MAX;
+                    attempts += 1;
+                    match trouble {
+                        Trouble::Io(_, error)
+                            if may_repeat
+                                && error.kind() == io::ErrorKind::NotFound
+                                && !lock(&self.kept).segments.has(base) => {}
+                        Trouble::Io(action, error) => {
+                            return Err(StorageError::new(action, &path, error));
+                        }
+                        Trouble::Damage if may_repeat => self.search_again(base, &path)?,
+                        Trouble::Damage => {
+                            let error =
+                                io::Error::new(io::ErrorKind::InvalidData, "damaged record");
+                            return Err(StorageError::new("read", &path, error));
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    fn try_read(
+        &self,
+        now: UnixTime,
+        after: u64,
+        limit: PageLimit,
+    ) -> Result<Slice, (u64, Trouble)> {
+        let mut kept = lock(&self.kept);
+        kept.expire(now);
+        let (first, head) = (kept.segments.first(), kept.segments.head());
+        let from = kept.segments.resume(after);
+        let mut page = Filling::new(limit, head.saturating_sub(from));
+        let mut next = from;
+        while !page.is_full {
+            if kept.is_in_memory(next) {
+                page.extend(kept.newest.after(next));
+                break;
+            }
+            // The end, or a hole: the next page begins after it and says so.
+            let Some(stretch) = kept.segments.locate(next) else { break };
+            drop(kept);
+            let path = segment_path(&self.directory, stretch.base);
+            read_stretch(&path, &stretch, &mut page).map_err(|trouble| (stretch.base, trouble))?;
+            next = page.events.last().map_or(next, |event| event.offset);
+            kept = lock(&self.kept);
+        }
+        Ok(Slice { first, head, from, events: page.events })
+    }
+
+    /// Finds out what is still good in a segment in which damage was read. Under the lock, since it is
+    /// rare and nothing may be appended meanwhile.
+    fn search_again(&self, base: u64, path: &Path) -> Result<(), StorageError> {
+        let mut kept = lock(&self.kept);
+        let Some((len, below)) = kept.segments.bounds(base) else { return Ok(()) };
+        let failure = |error| StorageError::new("read", path, error);
+        let mut bytes = Vec::new();
+        File::open(path)
+            .and_then(|file| file.take(len).read_to_end(&mut bytes))
+            .map_err(failure)?;
+        let lost = kept.segments.replace(base, scan(&bytes, base, below).spans);
+        tracing::error!("{} is damaged: {lost} events of it are lost", path.display());
+        Ok(())
+    }
+}
+
+impl Kept {
+    fn is_in_memory(&self, after: u64) -> bool {
+        self.newest.oldest().is_some_and(|oldest| oldest.offset <= after.saturating_add(1))
+    }
+}
+
+/// Fills the page from a stretch of a file.
+fn read_stretch(path: &Path, stretch: &Stretch, page: &mut Filling) -> Result<(), Trouble> {
+    let mut file = File::open(path).map_err(|error| Trouble::Io("open", error))?;
+    let (mut expected, mut at) = stretch.from;
+    let mut wanted = CHUNK_BYTES;
+    while at < stretch.end && !page.is_full {
+        let chunk = read_chunk(&mut file, at, wanted.min(stretch.end - at))?;
+        wanted = CHUNK_BYTES;
+        let mut done = 0;
+        while done < chunk.len() && !page.is_full {
+            let record = match record::decode(&chunk[done..]) {
+                Ok(record) if record.offset == expected => record,
+                // The rest of it is in the next chunk, if the stretch is that long.
+                Err(Fault::Short(bytes)) if at + done as u64 + bytes <= stretch.end => {
+                    wanted = bytes.max(CHUNK_BYTES);
+                    break;
+                }
+                _ => return Err(Trouble::Damage),
+            };
+            if record.offset >= stretch.first {
+                if !page.fits(record.data.len()) {
+                    return Ok(());
+                }
+                let data = Data::from_log(record.data);
+                page.push(Arc::new(Event { offset: record.offset, time: record.time, data }));
+            }
+            expected += 1;
+            done += usize::try_from(record.bytes).unwrap_or(usize::MAX);
+        }
+        at += done as u64;
+    }
+    Ok(())
+}
+
+fn read_chunk(file: &mut File, at: u64, bytes: u64) -> Result<Vec<u8>, Trouble> {
+    let mut chunk = vec![0; usize::try_from(bytes).unwrap_or(usize::MAX)];
+    let read = file.seek(SeekFrom::Start(at)).and_then(|_| file.read_exact(&mut chunk));
+    match read {
+        Ok(()) => Ok(chunk),
+        // It was cut short by someone else.
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Err(Trouble::Damage),
+        Err(error) => Err(Trouble::Io("read", error)),
+    }
+}

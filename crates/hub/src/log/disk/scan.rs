@@ -1,0 +1,308 @@
+//! Reads a whole segment and says what is in it. Pure: bytes in, a [`Scan`] out.
+//!
+//! Records that follow one another without a hole are a [`Span`]. After damage the next record is
+//! searched for, and begins a span of its own: what is between them is missing, what is around it is not.
+
+use super::record::{
+    self, Fault, Record, SEGMENT_HEADER_BYTES, decode_segment_header, find_marker,
+};
+use crate::keys::Place;
+use crate::{IdempotencyKey, UnixTime};
+
+/// How many bytes of records one entry of the index in memory stands for.
+pub(super) const INDEX_STRIDE_BYTES: u64 = 64 << 10;
+
+/// Records of one file that follow one another, in offsets and in bytes.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(super) struct Span {
+    /// Offset of the first event.
+    pub(super) first: u64,
+    /// Offset of the last one.
+    pub(super) last: u64,
+    /// Where the first record begins.
+    pub(super) start: u64,
+    /// Where the last record ends.
+    pub(super) end: u64,
+    /// The time of the first event.
+    pub(super) oldest: UnixTime,
+    /// The latest time of an event.
+    pub(super) newest: UnixTime,
+    /// Offsets and where their records begin, at most one for each stride.
+    index: Vec<(u64, u64)>,
+}
+
+impl Span {
+    /// Of one record.
+    pub(super) fn new(offset: u64, time: UnixTime, start: u64, bytes: u64) -> Self {
+        let end = start + bytes;
+        let index = vec![(offset, start)];
+        Self { first: offset, last: offset, start, end, oldest: time, newest: time, index }
+    }
+
+    /// Takes the next record in.
+    pub(super) fn extend(&mut self, time: UnixTime, bytes: u64) {
+        self.last += 1;
+        if self.index.last().is_none_or(|(_, at)| self.end - at >= INDEX_STRIDE_BYTES) {
+            self.index.push((self.last, self.end));
+        }
+        self.end += bytes;
+        self.newest = self.newest.max(time);
+    }
+
+    /// An offset not after `offset`, and where its record begins: at most a stride and a record before.
+    pub(super) fn seek(&self, offset: u64) -> (u64, u64) {
+        let entries = self.index.partition_point(|(indexed, _)| *indexed <= offset);
+        match entries.checked_sub(1).and_then(|entry| self.index.get(entry)) {
+            Some(place) => *place,
+            None => (self.first, self.start),
+        }
+    }
+
+    /// How many events.
+    pub(super) fn events(&self) -> u64 {
+        self.last - self.first + 1
+    }
+}
+
+/// What the end of a segment looks like.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Tail {
+    /// It ends with a record, or with the header.
+    Whole,
+    /// It ends with the beginning of a record: what a write leaves that was cut short.
+    Torn,
+    /// It ends with what is no record.
+    Garbage,
+}
+
+/// What is in a segment.
+#[derive(Clone, Debug)]
+pub(super) struct Scan {
+    pub(super) spans: Vec<Span>,
+    /// The keys, with their batches, in the order of offsets.
+    pub(super) keys: Vec<(UnixTime, IdempotencyKey, Place)>,
+    pub(super) tail: Tail,
+    /// Where what is good ends.
+    pub(super) end: u64,
+    /// Where the first thing begins that is damaged and has good records after it, and the offset
+    /// that is missing there.
+    pub(super) damage: Option<(u64, u64)>,
+    /// The newest offset that was flushed for certain.
+    pub(super) flushed: u64,
+    /// Where the last batch begins, when some of its records are not there.
+    pub(super) open_batch: Option<u64>,
+    /// The format, when the header is whole.
+    pub(super) format: Option<u16>,
+}
+
+/// Scans a segment whose first event is `base`, and all of whose offsets are below `below`.
+pub(super) fn scan(bytes: &[u8], base: u64, below: u64) -> Scan {
+    let format = decode_segment_header(bytes);
+    let mut scan = Scan {
+        spans: Vec::new(),
+        keys: Vec::new(),
+        tail: Tail::Whole,
+        end: 0,
+        damage: None,
+        flushed: 0,
+        open_batch: None,
+        format,
+    };
+    let mut at = 0;
+    if format.is_some() {
+        at = header_len();
+        scan.end = SEGMENT_HEADER_BYTES;
+    } else if bytes.len() < header_len() {
+        scan.tail = if bytes.is_empty() { Tail::Whole } else { Tail::Torn };
+        return scan;
+    }
+    let mut expected = base;
+    let mut follows = true;
+    while at < bytes.len() {
+        match record::decode(&bytes[at..]) {
+            Ok(record) if record.offset < below && fits(&record, expected, follows) => {
+                scan.take(&record, at as u64, (!follows).then_some(expected));
+                expected = record.offset + 1;
+                at += usize::try_from(record.bytes).unwrap_or(usize::MAX);
+                follows = true;
+            }
+            found => {
+                if follows {
+                    let torn = matches!(found, Err(Fault::Short(_))) && format.is_some();
+                    scan.tail = if torn { Tail::Torn } else { Tail::Garbage };
+                }
+                follows = false;
+                match find_marker(bytes, at + 1) {
+                    Some(next) => at = next,
+                    None => break,
+                }
+            }
+        }
+    }
+    scan
+}
+
+/// After a record comes the next offset; after damage, any later one.
+fn fits(record: &Record<'_>, expected: u64, follows: bool) -> bool {
+    if follows { record.offset == expected } else { record.offset >= expected }
+}
+
+fn header_len() -> usize {
+    usize::try_from(SEGMENT_HEADER_BYTES).unwrap_or(usize::MAX)
+}
+
+impl Scan {
+    /// `missing`: the offset that should have been here, when there is damage before this record.
+    fn take(&mut self, record: &Record<'_>, at: u64, missing: Option<u64>) {
+        let follows = missing.is_none();
+        if let Some(missing) = missing {
+            self.damage = self.damage.or(Some((self.end, missing)));
+            self.tail = Tail::Whole;
+        }
+        match self.spans.last_mut() {
+            Some(span) if follows => span.extend(record.time, record.bytes),
+            _ => self.spans.push(Span::new(record.offset, record.time, at, record.bytes)),
+        }
+        self.open_batch = match self.open_batch {
+            _ if record.left == 0 => None,
+            Some(start) if follows => Some(start),
+            _ => Some(at),
+        };
+        self.end = at + record.bytes;
+        self.flushed = self.flushed.max(record.flushed);
+        if let Some(key) = record.key.and_then(|key| key.parse().ok()) {
+            let last = record.offset.saturating_add(record.left.into());
+            self.keys.push((record.time, key, Place { first: record.offset, last }));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::record::{Framing, encode, encode_segment_header};
+    use super::*;
+    use crate::{Data, Epoch, Event};
+
+    /// A segment of batches of so many events, and where each record begins and the last ends.
+    fn segment(base: u64, batches: &[u32]) -> (Vec<u8>, Vec<usize>) {
+        let mut bytes = Vec::new();
+        encode_segment_header(base, Epoch::from_bits(1), &mut bytes);
+        let mut starts = Vec::new();
+        let mut offset = base;
+        for events in batches {
+            for left in (0..*events).rev() {
+                starts.push(bytes.len());
+                let time = UnixTime::from_micros(1_000 * offset);
+                let event = Event { offset, time, data: Data::json(&offset).unwrap() };
+                let key = (left + 1 == *events).then(|| format!("k{offset}").parse().unwrap());
+                encode(&event, Framing { key: key.as_ref(), left, flushed: 0 }, &mut bytes);
+                offset += 1;
+            }
+        }
+        starts.push(bytes.len());
+        (bytes, starts)
+    }
+
+    fn last(scan: &Scan) -> Option<u64> {
+        scan.spans.last().map(|span| span.last)
+    }
+
+    fn spans(scan: &Scan) -> Vec<(u64, u64)> {
+        scan.spans.iter().map(|span| (span.first, span.last)).collect()
+    }
+
+    #[test]
+    fn a_whole_segment_is_one_span() {
+        let (bytes, _) = segment(7, &[1, 3]);
+        let scan = scan(&bytes, 7, u64::MAX);
+        assert_eq!((spans(&scan), scan.tail), (vec![(7, 10)], Tail::Whole));
+        assert_eq!((scan.end, scan.open_batch, scan.damage), (bytes.len() as u64, None, None));
+        let keys: Vec<_> = scan.keys.iter().map(|(_, key, place)| (key.as_str(), *place)).collect();
+        let places = [("k7", Place { first: 7, last: 7 }), ("k8", Place { first: 8, last: 10 })];
+        assert_eq!(keys, places);
+    }
+
+    #[test]
+    fn a_cut_anywhere_leaves_a_prefix_and_names_the_open_batch() {
+        let (bytes, starts) = segment(1, &[1, 2, 1]);
+        for len in 32..bytes.len() {
+            let scan = scan(&bytes[..len], 1, u64::MAX);
+            let whole = starts.iter().filter(|start| **start <= len).count() as u64 - 1;
+            assert_eq!(last(&scan).unwrap_or(0), whole, "cut at {len}");
+            let torn = !starts.contains(&len);
+            assert_eq!(scan.tail, if torn { Tail::Torn } else { Tail::Whole }, "cut at {len}");
+            assert_eq!(scan.open_batch, (whole == 2).then_some(starts[1] as u64), "cut at {len}");
+        }
+        for len in 1..32 {
+            let scan = scan(&bytes[..len], 1, u64::MAX);
+            assert_eq!((scan.tail, last(&scan), scan.end), (Tail::Torn, None, 0), "cut at {len}");
+        }
+    }
+
+    #[test]
+    fn damage_in_the_middle_costs_the_damaged_record_alone() {
+        let (mut bytes, starts) = segment(1, &[1, 1, 1, 1]);
+        bytes[starts[1] + 30] ^= 1;
+        let scan = scan(&bytes, 1, u64::MAX);
+        assert_eq!((spans(&scan), scan.tail), (vec![(1, 1), (3, 4)], Tail::Whole));
+        assert_eq!(scan.damage, Some((starts[1] as u64, 2)));
+    }
+
+    #[test]
+    fn a_damaged_length_does_not_hide_what_follows() {
+        let (mut bytes, starts) = segment(1, &[1, 1, 1]);
+        bytes[starts[0] + 6] = 1;
+        assert_eq!(spans(&scan(&bytes, 1, u64::MAX)), [(2, 3)]);
+    }
+
+    #[test]
+    fn a_damaged_header_costs_no_record() {
+        let (mut bytes, _) = segment(5, &[1, 1]);
+        bytes[3] = 0;
+        let scan = scan(&bytes, 5, u64::MAX);
+        assert_eq!((spans(&scan), scan.format), (vec![(5, 6)], None));
+    }
+
+    #[test]
+    fn what_the_next_segment_has_is_not_taken_from_this_one() {
+        let (bytes, starts) = segment(1, &[1, 1, 1]);
+        let scan = scan(&bytes, 1, 3);
+        assert_eq!((spans(&scan), scan.end), (vec![(1, 2)], starts[2] as u64));
+    }
+
+    #[test]
+    fn the_index_has_an_entry_for_each_stride() {
+        let mut span = Span::new(1, UnixTime::default(), 32, 1_000);
+        for _ in 0..999 {
+            span.extend(UnixTime::default(), 1_000);
+        }
+        assert_eq!(span.index.len(), 16);
+        for offset in [1, 2, 66, 67, 500, 1_000] {
+            let (indexed, at) = span.seek(offset);
+            assert!(indexed <= offset && (offset - indexed) * 1_000 <= INDEX_STRIDE_BYTES + 1_000);
+            assert_eq!(at, 32 + (indexed - 1) * 1_000);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_is_overwritten_what_is_found_was_written(
+            at in 0_usize..400, garbage in prop::collection::vec(any::<u8>(), 1..90),
+        ) {
+            let (mut bytes, _) = segment(1, &[1, 2, 3, 1, 1]);
+            let at = at.min(bytes.len() - 1);
+            for (byte, garbage) in bytes[at..].iter_mut().zip(&garbage) {
+                *byte = *garbage;
+            }
+            let scan = scan(&bytes, 1, u64::MAX);
+            let mut last = 0;
+            for span in &scan.spans {
+                prop_assert!(span.first > last && span.last <= 8);
+                last = span.last;
+            }
+            prop_assert!(scan.spans.iter().map(Span::events).sum::<u64>() >= 4, "{:?}", scan.spans);
+        }
+    }
+}

@@ -1,0 +1,259 @@
+//! Bytes that are not what was written.
+
+use super::super::record::{RECORD_HEADER_BYTES, SEGMENT_HEADER_BYTES};
+use super::*;
+use crate::testing::offsets;
+use crate::{GapReason, ReadError};
+
+/// A one-digit number's record.
+const RECORD_BYTES: u64 = RECORD_HEADER_BYTES + 1;
+
+/// Flips a bit in a file.
+fn damage(path: &Path, at: u64) {
+    let mut bytes = fs::read(path).unwrap();
+    bytes[usize::try_from(at).unwrap()] ^= 0x10;
+    fs::write(path, bytes).unwrap();
+}
+
+/// Where the record of this event is, in a log of one-digit numbers in one segment.
+fn record_at(offset: u64) -> u64 {
+    SEGMENT_HEADER_BYTES + (offset - 1) * RECORD_BYTES
+}
+
+/// Reads all pages from the start; the offsets, and how many are told to be missing before each gap's end.
+fn read_all(running: &Running) -> (Vec<u64>, Vec<(u64, u64)>) {
+    let (mut seen, mut gaps) = (Vec::new(), Vec::new());
+    let mut place = Position { offset: 0, ..running.head() };
+    while place != running.head() {
+        let page = running.topic.read(at(1), place, PageLimit::default()).unwrap();
+        if let Some(gap) = page.gap {
+            assert_eq!(gap.reason, GapReason::Retention);
+            gaps.push((gap.missed.unwrap(), gap.resume.offset));
+        }
+        seen.extend(offsets(&page));
+        place = page.next;
+    }
+    (seen, gaps)
+}
+
+#[tokio::test]
+async fn a_damaged_record_is_a_gap_and_what_follows_is_there() {
+    for closed in [true, false] {
+        let mut machine = Machine::new();
+        let running = machine.start(LATER);
+        running.publish(vec![7; 9]).await.unwrap();
+        let seen = running.head();
+        if closed {
+            running.hub.close().unwrap();
+        }
+        let mut after = machine.killed();
+        damage(&after.segments()[0], record_at(4) + 36);
+        damage(&after.segments()[0], record_at(5) + 10);
+        let found = after.start(LATER);
+        assert_eq!(found.head(), seen, "the epoch goes on: no position means another event");
+        assert_eq!(read_all(&found), (vec![1, 2, 3, 6, 7, 8, 9], vec![(2, 5)]));
+        assert_eq!(found.topic.health().damaged_events, 2);
+        // It stays so, and what comes is behind it.
+        assert_eq!(found.publish([8]).await, Ok(10));
+        drop(found);
+        let again = after.start(LATER);
+        assert_eq!(read_all(&again), (vec![1, 2, 3, 6, 7, 8, 9, 10], vec![(2, 5)]));
+    }
+}
+
+#[tokio::test]
+async fn damage_that_is_met_while_reading_is_a_gap_too() {
+    let mut machine = Machine::new();
+    let running = machine.start(LATER);
+    running.publish(vec![7; 9]).await.unwrap();
+    assert_eq!(read_all(&running).1, []);
+    damage(&machine.segments()[0], record_at(4) + 36);
+    assert_eq!(read_all(&running), (vec![1, 2, 3, 5, 6, 7, 8, 9], vec![(1, 4)]));
+    assert_eq!(running.topic.health().damaged_events, 1);
+    assert_eq!(running.publish([8]).await, Ok(10));
+    assert_eq!(read_all(&running).0, [1, 2, 3, 5, 6, 7, 8, 9, 10]);
+}
+
+#[tokio::test]
+async fn a_damaged_end_begins_a_new_epoch() {
+    for closed in [true, false] {
+        let mut machine = Machine::new();
+        let running = machine.start(LATER);
+        running.publish(vec![7; 9]).await.unwrap();
+        let seen = running.head();
+        if closed {
+            running.hub.close().unwrap();
+        }
+        let mut after = machine.killed();
+        damage(&after.segments()[0], record_at(9) + 36);
+        let before = fs::read(&after.segments()[0]).unwrap();
+        let found = after.start(LATER);
+        assert_ne!(found.head().epoch, seen.epoch, "a reader may have seen event 9");
+        assert_eq!(found.publish([8]).await, Ok(9));
+        let page = found.topic.read(at(1), seen, PageLimit::default()).unwrap();
+        assert_eq!(page.gap.unwrap().reason, GapReason::Epoch);
+        assert_eq!(numbers(&page), [7, 7, 7, 7, 7, 7, 7, 7, 8]);
+        assert_eq!(fs::read(&after.segments()[0]).unwrap(), before, "the damaged file is kept");
+        let epoch = found.head().epoch;
+        drop(found);
+        let again = after.start(LATER);
+        assert_eq!((again.head().epoch, again.all().len()), (epoch, 9));
+    }
+}
+
+#[tokio::test]
+async fn after_a_crash_a_hole_in_what_was_not_flushed_ends_the_log() {
+    for fsync in [Fsync::Always, LATER.fsync] {
+        let mut machine = Machine::new();
+        let running = machine.start(options(fsync));
+        // Under way when the machine went: one write, nothing of it acknowledged, its parts on the disk
+        // in any order.
+        running.publish(vec![7; 9]).await.unwrap();
+        let mut after = machine.killed();
+        after.faults.set(|faults| faults.boots += 1);
+        damage(&after.segments()[0], record_at(5) + 36);
+        let found = after.start(options(fsync));
+        // Five of nine of one batch are no batch.
+        assert_eq!(found.head().offset, 0, "{fsync:?}");
+        assert_eq!(found.publish([1, 2]).await, Ok(2));
+        assert_eq!(found.all(), [1, 2]);
+    }
+}
+
+#[tokio::test]
+async fn after_a_crash_damage_in_what_was_flushed_does_not_end_the_log() {
+    let mut machine = Machine::new();
+    let running = machine.start(ALWAYS);
+    for _ in 0..9 {
+        running.publish([7]).await.unwrap();
+    }
+    let seen = running.head();
+    let mut after = machine.killed();
+    after.faults.set(|faults| faults.boots += 1);
+    damage(&after.segments()[0], record_at(5) + 36);
+    let found = after.start(ALWAYS);
+    assert_eq!(found.head(), seen);
+    assert_eq!(read_all(&found), (vec![1, 2, 3, 4, 6, 7, 8, 9], vec![(1, 5)]));
+}
+
+#[tokio::test]
+async fn a_missing_segment_is_a_gap() {
+    let mut machine = Machine::new();
+    let running = machine.start(LATER);
+    running.publish(vec![7; 40]).await.unwrap();
+    while machine.segments().len() < 3 {
+        running.publish(vec![7; 40]).await.unwrap();
+    }
+    let head = running.head();
+    running.hub.close().unwrap();
+    fs::remove_file(&machine.segments()[1]).unwrap();
+    let error = {
+        let (mut place, limit) = (Position { offset: 0, ..head }, PageLimit::default());
+        loop {
+            match running.topic.read(at(1), place, limit) {
+                Ok(page) if page.next != place => place = page.next,
+                other => break other,
+            }
+        }
+    };
+    assert!(matches!(error, Err(ReadError::Storage(_))), "{error:?}");
+    let found = machine.start(LATER);
+    assert_eq!(found.head(), head);
+    let (seen, gaps) = read_all(&found);
+    assert_eq!(gaps.len(), 1);
+    assert_eq!(seen.len() as u64 + gaps[0].0, head.offset);
+}
+
+proptest::proptest! {
+    #![proptest_config(proptest::prelude::ProptestConfig::with_cases(80))]
+
+    /// Whatever is overwritten in whatever file, however the log was left: what is read is what was
+    /// written, and a position is never another event's.
+    #[test]
+    fn no_damage_gives_a_reader_what_was_not_written(
+        batches in proptest::collection::vec(1_u64..30, 1..20),
+        file in 0_usize..9, place in 0.0..1.0_f64,
+        garbage in proptest::collection::vec(proptest::prelude::any::<u8>(), 1..300),
+        left in 0..3,
+    ) {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let mut machine = Machine::new();
+        let running = machine.start(if left == 0 { ALWAYS } else { LATER });
+        let mut head = 0;
+        for events in batches {
+            head = runtime.block_on(running.publish(head + 1..=head + events)).unwrap();
+        }
+        let seen = running.head();
+        if left == 1 {
+            running.hub.close().unwrap();
+        }
+        let mut after = machine.killed();
+        after.faults.set(|faults| faults.boots += u32::from(left == 2));
+        let files = faulty::files_below(&after.topic_directory());
+        let path = &files[file % files.len()];
+        let mut bytes = fs::read(path).unwrap();
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss, reason = "a place in a small file")]
+        let place = (bytes.len() as f64 * place) as usize;
+        for (byte, garbage) in bytes[place..].iter_mut().zip(&garbage) {
+            *byte = *garbage;
+        }
+        fs::write(path, bytes).unwrap();
+
+        let Ok(hub) = open(&after.faults, after.directory.path(), LATER, 77) else {
+            // Only that another format stands there, which the damage can say.
+            proptest::prop_assert!(path.ends_with("topic.json"));
+            return Ok(());
+        };
+        let topic = hub.ensure(wind(), Retention::default()).unwrap();
+        let found = Running { hub, topic };
+        let kept = found.head().offset;
+        proptest::prop_assert!(kept <= head);
+        let next = runtime.block_on(found.publish([1_000_000])).unwrap();
+        proptest::prop_assert_eq!(next, kept + 1);
+        if kept < head && found.head().epoch == seen.epoch {
+            // Cut as if it had never been finished, which only a length beyond the end looks like.
+            proptest::prop_assert!(left == 0, "positions of {} and {}", kept, head);
+        }
+        let mut place = Position { offset: 0, ..found.head() };
+        while place != found.head() {
+            let page = found.topic.read(at(1), place, PageLimit::default()).unwrap();
+            for (event, number) in page.events.iter().zip(numbers(&page)) {
+                let expected = if event.offset > kept { 1_000_000 } else { event.offset };
+                proptest::prop_assert_eq!(number, expected);
+            }
+            let told = page.gap.map_or(0, |gap| gap.missed.unwrap());
+            proptest::prop_assert_eq!(place.offset + told + page.events.len() as u64, page.next.offset);
+            place = page.next;
+        }
+        drop(found);
+        let again = after.start(LATER);
+        proptest::prop_assert_eq!(again.head().offset, next);
+    }
+}
+
+#[tokio::test]
+async fn any_single_flipped_bit_costs_one_event_at_most() {
+    let mut machine = Machine::new();
+    let running = machine.start(LATER);
+    for _ in 0..4 {
+        running.publish([7]).await.unwrap();
+    }
+    let len = fs::metadata(&machine.segments()[0]).unwrap().len();
+    for place in 0..len {
+        let mut after = machine.killed();
+        damage(&after.segments()[0], place);
+        let found = after.start(LATER);
+        let (seen, gaps) = read_all(&found);
+        let lost = 4 - seen.len();
+        assert!(lost <= 1, "byte {place}: {seen:?}");
+        assert!(place < SEGMENT_HEADER_BYTES || lost == 1);
+        let told = gaps.iter().map(|gap| gap.0).sum::<u64>() > 0;
+        // At the very end it cannot be told by a count: a new epoch tells it. But for a length that
+        // reaches beyond the file, which is what a write leaves that was cut short.
+        let is_last = place >= record_at(4);
+        assert_eq!(told, lost == 1 && !is_last, "byte {place}");
+        let is_length = (record_at(4) + 4..record_at(4) + 8).contains(&place);
+        let same_epoch = found.head().epoch == running.head().epoch;
+        assert!(!is_last || is_length || !same_epoch, "byte {place}");
+    }
+}

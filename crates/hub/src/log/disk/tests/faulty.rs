@@ -1,0 +1,215 @@
+//! A machine that fails on demand: a disk that fills up, turns read-only or does not flush, and crashes
+//! that lose what was not flushed.
+
+use std::collections::HashMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Condvar, Mutex};
+
+use super::super::log::lock;
+use super::super::platform::{Output, Platform, System};
+use crate::UnixTime;
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct Faulty(Arc<Shared>);
+
+#[derive(Debug, Default)]
+struct Shared {
+    faults: Mutex<Faults>,
+    resumed: Condvar,
+}
+
+/// What fails.
+#[derive(Debug, Default)]
+pub(super) struct Faults {
+    /// Bytes that still can be written.
+    pub(super) room: Option<u64>,
+    /// The next write fails half-way, though there is room.
+    pub(super) next_write_fails: bool,
+    pub(super) read_only: bool,
+    pub(super) flush_fails: bool,
+    pub(super) cut_fails: bool,
+    pub(super) remove_fails: bool,
+    /// Every write waits until this is over.
+    stalled: bool,
+    /// One does.
+    is_waiting: bool,
+    /// How often the machine was started.
+    pub(super) boots: u32,
+    pub(super) now: UnixTime,
+    /// How much of each file is flushed.
+    flushed: HashMap<PathBuf, u64>,
+    pub(super) flushes: u32,
+    pub(super) writes: u32,
+}
+
+impl Faulty {
+    /// Changes what fails from now on.
+    pub(super) fn set(&self, change: impl FnOnce(&mut Faults)) {
+        change(&mut lock(&self.0.faults));
+        self.0.resumed.notify_all();
+    }
+
+    pub(super) fn get<T>(&self, of: impl FnOnce(&Faults) -> T) -> T {
+        of(&lock(&self.0.faults))
+    }
+
+    /// Has every write wait until the guard is dropped.
+    pub(super) fn stall(&self) -> Stall<'_> {
+        self.set(|faults| faults.stalled = true);
+        Stall(self)
+    }
+
+    /// The machine crashes: of what was not flushed, `survives` says how much is left. Files in memory
+    /// are as long as they are, since nobody writes any more.
+    pub(super) fn crash(&self, directory: &Path, survives: impl Fn(u64) -> u64) {
+        self.set(|faults| faults.boots += 1);
+        for path in files_below(directory) {
+            let flushed = self.get(|faults| faults.flushed.get(&path).copied().unwrap_or(0));
+            let len = std::fs::metadata(&path).unwrap().len();
+            if len > flushed {
+                let file = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
+                file.set_len(flushed + survives(len - flushed)).unwrap();
+            }
+        }
+    }
+
+    fn writable(&self) -> io::Result<()> {
+        let read_only = self.get(|faults| faults.read_only);
+        if read_only { Err(io::ErrorKind::ReadOnlyFilesystem.into()) } else { Ok(()) }
+    }
+}
+
+/// While it is there, writes wait.
+#[derive(Debug)]
+pub(super) struct Stall<'a>(&'a Faulty);
+
+impl Stall<'_> {
+    /// Waits until a write has begun.
+    pub(super) async fn begun(&self) {
+        while !self.0.get(|faults| faults.is_waiting) {
+            tokio::task::yield_now().await;
+        }
+    }
+}
+
+impl Drop for Stall<'_> {
+    fn drop(&mut self) {
+        self.0.set(|faults| faults.stalled = false);
+    }
+}
+
+pub(super) fn files_below(directory: &Path) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() { files.extend(files_below(&path)) } else { files.push(path) }
+    }
+    files.sort();
+    files
+}
+
+impl Platform for Faulty {
+    fn open(&self, path: &Path) -> io::Result<Box<dyn Output>> {
+        self.writable()?;
+        let file = System.open(path)?;
+        Ok(Box::new(FaultyFile { file, path: path.to_owned(), machine: self.clone() }))
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.writable()?;
+        self.set(|faults| {
+            if let Some(flushed) = faults.flushed.remove(from) {
+                faults.flushed.insert(to.to_owned(), flushed);
+            }
+        });
+        System.rename(from, to)
+    }
+
+    fn remove_file(&self, path: &Path) -> io::Result<()> {
+        self.writable()?;
+        if self.get(|faults| faults.remove_fails) {
+            return Err(io::ErrorKind::PermissionDenied.into());
+        }
+        System.remove_file(path)
+    }
+
+    fn create_directory(&self, path: &Path) -> io::Result<()> {
+        self.writable()?;
+        System.create_directory(path)
+    }
+
+    fn remove_directory(&self, path: &Path) -> io::Result<()> {
+        self.writable()?;
+        System.remove_directory(path)
+    }
+
+    fn flush_directory(&self, path: &Path) -> io::Result<()> {
+        System.flush_directory(path)
+    }
+
+    fn boot(&self) -> Option<String> {
+        Some(self.get(|faults| faults.boots).to_string())
+    }
+
+    fn now(&self) -> UnixTime {
+        self.get(|faults| faults.now)
+    }
+}
+
+#[derive(Debug)]
+struct FaultyFile {
+    file: Box<dyn Output>,
+    path: PathBuf,
+    machine: Faulty,
+}
+
+impl Output for FaultyFile {
+    fn write(&mut self, bytes: &[u8], at: u64) -> io::Result<()> {
+        let Shared { faults, resumed } = &*self.machine.0;
+        let wait = |faults: &mut Faults| {
+            faults.is_waiting = faults.stalled;
+            faults.stalled
+        };
+        let mut faults = resumed.wait_while(lock(faults), wait).unwrap();
+        faults.writes += 1;
+        if faults.read_only {
+            return Err(io::ErrorKind::ReadOnlyFilesystem.into());
+        }
+        if std::mem::take(&mut faults.next_write_fails) {
+            self.file.write(&bytes[..bytes.len() / 2], at)?;
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        let room = faults.room.unwrap_or(u64::MAX).min(bytes.len() as u64);
+        faults.room = faults.room.map(|left| left - room);
+        let written = usize::try_from(room).unwrap();
+        self.file.write(&bytes[..written], at)?;
+        if written < bytes.len() { Err(io::ErrorKind::StorageFull.into()) } else { Ok(()) }
+    }
+
+    fn cut(&mut self, len: u64) -> io::Result<()> {
+        self.machine.writable()?;
+        if self.machine.get(|faults| faults.cut_fails) {
+            return Err(io::ErrorKind::Other.into());
+        }
+        self.file.cut(len)?;
+        self.machine.set(|faults| {
+            if let Some(flushed) = faults.flushed.get_mut(&self.path) {
+                *flushed = len.min(*flushed);
+            }
+        });
+        Ok(())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        if self.machine.get(|faults| faults.flush_fails) {
+            return Err(io::Error::from_raw_os_error(5));
+        }
+        let len = std::fs::metadata(&self.path).map_or(0, |metadata| metadata.len());
+        self.machine.set(|faults| {
+            faults.flushes += 1;
+            faults.flushed.insert(self.path.clone(), len);
+        });
+        Ok(())
+    }
+}

@@ -1,0 +1,95 @@
+//! The one thread that writes to a data directory: whatever has gathered while it wrote goes in the next
+//! write, and, with `always`, under one flush.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::log::{DiskLog, Job};
+use super::{Disk, Fsync};
+use crate::StorageError;
+
+/// How often topics that nobody publishes to have retention applied to their files. Readers do not see
+/// what is too old meanwhile.
+const SWEEP_INTERVAL: Duration = Duration::from_secs(30);
+
+/// Has publishers told that nobody writes any more, also when that comes as a surprise.
+struct Closing<'a>(&'a Disk);
+
+impl Drop for Closing<'_> {
+    fn drop(&mut self) {
+        self.0.queue.close();
+        // Whoever waits for one of these is told by its going.
+        drop(self.0.queue.take(Instant::now()));
+    }
+}
+
+/// Writes until the queue is closed, then flushes everything and says that it is all there.
+pub(super) fn run(disk: &Disk) -> Result<(), StorageError> {
+    let closing = Closing(disk);
+    let mut unflushed: Vec<Arc<DiskLog>> = Vec::new();
+    let mut flush_at: Option<Instant> = None;
+    let mut sweep_at = Instant::now() + SWEEP_INTERVAL;
+    loop {
+        let until = flush_at.map_or(sweep_at, |at| at.min(sweep_at));
+        let taken = disk.queue.take(until);
+        for (log, jobs) in by_log(taken.jobs) {
+            let is_unflushed = log.commit(jobs);
+            log.remove_gone();
+            if let Fsync::Interval(interval) = disk.options.fsync
+                && is_unflushed
+                && !unflushed.iter().any(|other| Arc::ptr_eq(other, &log))
+            {
+                flush_at = flush_at.or_else(|| Instant::now().checked_add(interval));
+                unflushed.push(log);
+            }
+        }
+        if taken.closed {
+            break;
+        }
+        let now = Instant::now();
+        if flush_at.is_some_and(|at| at <= now) {
+            unflushed.retain(|log| log.flush().is_err());
+            flush_at = match disk.options.fsync {
+                Fsync::Interval(interval) if !unflushed.is_empty() => {
+                    // Not over and over without a pause when it fails.
+                    now.checked_add(interval.max(RETRY_INTERVAL_MIN))
+                }
+                _ => None,
+            };
+        }
+        if sweep_at <= now {
+            disk.logs().iter().for_each(|log| log.sweep(disk.platform.now()));
+            sweep_at = now + SWEEP_INTERVAL;
+        }
+    }
+    drop(closing);
+    finish(disk)
+}
+
+/// Shortest time before flushing is tried again after it failed.
+const RETRY_INTERVAL_MIN: Duration = Duration::from_millis(100);
+
+/// Each log's jobs, in their order.
+fn by_log(jobs: Vec<Job>) -> Vec<(Arc<DiskLog>, Vec<Job>)> {
+    let mut groups: Vec<(Arc<DiskLog>, Vec<Job>)> = Vec::new();
+    let mut places = HashMap::new();
+    for job in jobs {
+        let place = *places.entry(Arc::as_ptr(&job.log)).or_insert_with(|| {
+            groups.push((Arc::clone(&job.log), Vec::new()));
+            groups.len() - 1
+        });
+        groups[place].1.push(job);
+    }
+    groups
+}
+
+fn finish(disk: &Disk) -> Result<(), StorageError> {
+    let mut heads = BTreeMap::new();
+    for log in disk.logs() {
+        log.flush_all()?;
+        let directory = log.directory.file_name().and_then(|name| name.to_str());
+        heads.extend(directory.map(|name| (name.to_owned(), log.head())));
+    }
+    disk.end(heads)
+}

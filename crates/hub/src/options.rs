@@ -1,0 +1,31 @@
+//! How a topic is kept.
+
+use crate::{KeyWindow, Retention};
+
+/// What one chooses when a topic is created. A [`Retention`] alone is options with the other
+/// defaults.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct TopicOptions {
+    /// How much it keeps.
+    pub retention: Retention,
+    /// Which idempotency keys it remembers.
+    pub keys: KeyWindow,
+    /// Where it is kept.
+    pub storage: Storage,
+}
+
+/// Where a topic is kept.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Storage {
+    /// In the hub's data directory; in memory when it has none.
+    #[default]
+    Data,
+    /// In memory, whatever the hub has: what is worth nothing after a restart.
+    Memory,
+}
+
+impl From<Retention> for TopicOptions {
+    fn from(retention: Retention) -> Self {
+        Self { retention, ..Self::default() }
+    }
+}
