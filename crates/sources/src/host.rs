@@ -18,16 +18,19 @@
 //!   count as the system counts, since the interfaces came up; the rates are over the last interval.
 //! - `t0`: when it was measured, in milliseconds since the Unix epoch; also the event's own time.
 
+mod network;
+
 use std::convert::Infallible;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use anemone_hub::{Topic, UnixTime};
 use serde::Serialize;
-use sysinfo::{MINIMUM_CPU_UPDATE_INTERVAL, MemoryRefreshKind, Networks, System};
+use sysinfo::{MINIMUM_CPU_UPDATE_INTERVAL, MemoryRefreshKind, System};
 use tokio::time::{Instant, MissedTickBehavior};
 
-use crate::status::{chain, publish};
+use self::network::Interfaces;
+use crate::status::{chain, publish, wall_clock};
 
 /// Four times a second, as fast as the wind.
 pub const INTERVAL_DEFAULT: Duration = Duration::from_millis(250);
@@ -35,8 +38,8 @@ pub const INTERVAL_DEFAULT: Duration = Duration::from_millis(250);
 /// Publishes how this machine is doing to `topic`, once in each `interval` (at least 200 ms: in less,
 /// loads are mostly rounding). Never returns: what the system does not tell is left empty.
 ///
-/// Measuring reads some dozen small files, some of which wait for a lock in the kernel, so it is
-/// done on the runtime's blocking threads.
+/// Measuring reads a few files of the kernel, which may wait for a lock there, so it is done on the
+/// runtime's blocking threads.
 ///
 /// # Cancel safety
 /// Dropping the future stops it; nothing half is published.
@@ -144,13 +147,13 @@ fn per_second(before: u64, after: u64, elapsed: Duration) -> u64 {
 /// Measures against what it measured before.
 struct Sampler {
     system: System,
-    networks: Networks,
+    interfaces: Interfaces,
     before: Option<(Instant, Traffic, Traffic)>,
 }
 
 impl Sampler {
     fn new() -> Result<Self, sysinfo::Error> {
-        Ok(Self { system: System::new()?, networks: Networks::new()?, before: None })
+        Ok(Self { system: System::new()?, interfaces: Interfaces::default(), before: None })
     }
 
     /// What is so now; `None` the first time, when there is no interval yet to measure over.
@@ -158,9 +161,8 @@ impl Sampler {
         let memory = MemoryRefreshKind::nothing().with_ram();
         self.system.refresh_cpu_usage();
         self.system.refresh_memory_specifics(memory);
-        self.networks.refresh(true);
-        let (now, t0) = (Instant::now(), UnixTime::from(SystemTime::now()));
         let (mut network, mut loopback) = self.traffic();
+        let (now, t0) = (Instant::now(), wall_clock());
         let (then, network_before, loopback_before) =
             self.before.replace((now, network, loopback))?;
         network.rate_since(&network_before, now - then);
@@ -183,17 +185,13 @@ impl Sampler {
     }
 
     /// The counts of all interfaces but loopback, and of loopback.
-    fn traffic(&self) -> (Traffic, Traffic) {
+    fn traffic(&mut self) -> (Traffic, Traffic) {
         let (mut network, mut loopback) = (Traffic::default(), Traffic::default());
-        for (name, interface) in &self.networks {
-            let traffic =
-                if is_loopback(&name.to_string_lossy()) { &mut loopback } else { &mut network };
-            let (data, packets) = (interface.total_received(), interface.total_packets_received());
-            traffic.received.add(data, packets);
-            let (data, packets) =
-                (interface.total_transmitted(), interface.total_packets_transmitted());
-            traffic.sent.add(data, packets);
-        }
+        self.interfaces.read(|name, counts| {
+            let traffic = if is_loopback(name) { &mut loopback } else { &mut network };
+            traffic.received.add(counts.received_bytes, counts.received_packets);
+            traffic.sent.add(counts.sent_bytes, counts.sent_packets);
+        });
         (network, loopback)
     }
 }
@@ -249,7 +247,7 @@ mod tests {
     async fn this_machine_is_measured() {
         let topic = Topic::new("host".parse().unwrap(), Epoch::from_bits(1), Retention::default());
         let topic = Arc::new(topic);
-        let now = UnixTime::from(SystemTime::now());
+        let now = wall_clock();
         let start = topic.start(now, After::Earliest).unwrap();
         let mut head = topic.head();
         tokio::select! {

@@ -8,30 +8,36 @@
 //! ```
 //!
 //! `detail` is a sentence for people, `since` the time of the last change of state in milliseconds
-//! since the Unix epoch, `events` and `bad_lines` count from the start of the source.
+//! since the Unix epoch, `events` and `bad_lines` count from the start of the source. A bad line is
+//! one that could not be published as it is; most sources skip it, see each.
 //!
 //! The same is logged: a warning when the state changes for the worse, and one at the same limited
 //! rate for bad lines, with the newest one's fault.
 
 use std::error::Error;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use anemone_hub::{Data, Topic, UnixTime};
 use serde::Serialize;
+use tokio::time::Instant;
 
 /// What a source is doing.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "lowercase")]
+#[non_exhaustive]
 pub enum State {
-    /// The device is being opened, or is open and nothing was heard yet.
+    /// The device, program or file is being opened, or is open and nothing was heard yet.
     Opening,
     /// Valid messages are coming in.
     Live,
-    /// The device is open, and no valid message came for a while.
+    /// The device is open, and no valid message came for a while; or a program runs that has closed
+    /// its output.
     Silent,
-    /// The device is gone or cannot be opened; it is tried again.
+    /// The device, program or file is gone or cannot be opened; it is tried again.
     Lost,
+    /// Nothing more will come: the input is over, or a program is not to be started again.
+    Ended,
 }
 
 /// One event of a status topic.
@@ -112,10 +118,17 @@ impl Reporter {
     }
 
     fn take_due(&mut self, now: Duration) -> Vec<Notice> {
-        if !self.pending || now < self.next_at {
+        if now < self.next_at {
             return Vec::new();
         }
-        self.pending = false;
+        self.take(now)
+    }
+
+    /// All that was not told yet, due or not.
+    fn take(&mut self, now: Duration) -> Vec<Notice> {
+        if !std::mem::take(&mut self.pending) {
+            return Vec::new();
+        }
         self.next_at = now + self.interval;
         let mut notices = vec![Notice::Report(self.report.clone(), None)];
         if self.bad_lines_unreported > 0 {
@@ -133,6 +146,7 @@ pub(crate) struct Status {
     reporter: Reporter,
     /// The name of the topic that events go to, for the log.
     source: String,
+    started: Instant,
 }
 
 impl Status {
@@ -142,18 +156,30 @@ impl Status {
         source: String,
         interval: Duration,
         detail: String,
-        at: UnixTime,
     ) -> Self {
+        let at = wall_clock();
         let reporter = Reporter::new(interval, detail, at);
-        let status = Self { topic, reporter, source };
+        let status = Self { topic, reporter, source, started: Instant::now() };
         status.tell(at, Notice::Report(status.reporter.report.clone(), None));
         status
     }
 
-    pub(crate) fn set(&mut self, now: Duration, at: UnixTime, state: State, detail: String) {
-        if let Some(notice) = self.reporter.set(now, at, state, detail) {
+    pub(crate) fn state(&self) -> State {
+        self.reporter.report.state
+    }
+
+    pub(crate) fn set(&mut self, state: State, detail: String) {
+        let at = wall_clock();
+        if let Some(notice) = self.reporter.set(self.started.elapsed(), at, state, detail) {
             self.tell(at, notice);
         }
+    }
+
+    /// Nothing more will come; what was kept back until its time is told now.
+    pub(crate) fn end(&mut self, detail: String) {
+        self.set(State::Ended, detail);
+        let notices = self.reporter.take(self.started.elapsed());
+        self.tell_all(notices);
     }
 
     pub(crate) fn event(&mut self) {
@@ -164,14 +190,28 @@ impl Status {
         self.reporter.bad_line(fault);
     }
 
-    pub(crate) fn due(&self) -> Option<Duration> {
-        self.reporter.due()
+    /// When [`Status::tell_due`] has something to tell.
+    pub(crate) fn due(&self) -> Option<Instant> {
+        Some(self.started + self.reporter.due()?)
     }
 
-    pub(crate) fn tell_due(&mut self, now: Duration, at: UnixTime) {
-        for notice in self.reporter.take_due(now) {
-            self.tell(at, notice);
+    pub(crate) fn tell_due(&mut self) {
+        let notices = self.reporter.take_due(self.started.elapsed());
+        self.tell_all(notices);
+    }
+
+    /// Waits, and tells what is due meanwhile.
+    pub(crate) async fn pause(&mut self, wait: Duration) {
+        let until = Instant::now() + wait;
+        while Instant::now() < until {
+            sleep_until(earliest(Some(until), self.due())).await;
+            self.tell_due();
         }
+    }
+
+    fn tell_all(&self, notices: Vec<Notice>) {
+        let at = wall_clock();
+        notices.into_iter().for_each(|notice| self.tell(at, notice));
     }
 
     fn tell(&self, at: UnixTime, notice: Notice) {
@@ -182,7 +222,7 @@ impl Status {
                     (Some(_), State::Silent | State::Lost) => {
                         tracing::warn!(topic = %source, "{}", report.detail);
                     }
-                    (Some(_), State::Live | State::Opening) => {
+                    (Some(_), State::Live | State::Opening | State::Ended) => {
                         tracing::info!(topic = %source, "{}", report.detail);
                     }
                     (None, _) => tracing::debug!(topic = %source, "{}", report.detail),
@@ -190,7 +230,7 @@ impl Status {
                 publish(&self.topic, at, &report);
             }
             Notice::BadLines(count, fault) => {
-                tracing::warn!(topic = %source, count, "bad lines skipped; the newest: {fault}");
+                tracing::warn!(topic = %source, count, "bad lines; the newest: {fault}");
             }
         }
     }
@@ -217,6 +257,44 @@ pub(crate) fn publish(topic: &Topic, at: UnixTime, value: &impl Serialize) -> bo
         tracing::error!(topic = %topic.name(), "event not published: {error}");
     }
     published.is_ok()
+}
+
+/// Never, when there is nothing to wait for.
+pub(crate) async fn sleep_until(at: Option<Instant>) {
+    match at {
+        Some(at) => tokio::time::sleep_until(at).await,
+        None => std::future::pending().await,
+    }
+}
+
+pub(crate) fn earliest<T: Ord>(a: Option<T>, b: Option<T>) -> Option<T> {
+    a.into_iter().chain(b).min()
+}
+
+pub(crate) fn wall_clock() -> UnixTime {
+    SystemTime::now().into()
+}
+
+/// What somebody else said, for people: on one line, without control characters, and cut.
+pub(crate) fn printable(text: &str, chars_max: usize) -> String {
+    let mut shown = String::new();
+    for (count, c) in text.chars().enumerate() {
+        if count == chars_max {
+            shown.push('…');
+            break;
+        }
+        if c.is_control() { shown.extend(c.escape_default()) } else { shown.push(c) }
+    }
+    shown
+}
+
+/// `250 ms`, `3 s`.
+pub(crate) fn seconds(duration: Duration) -> String {
+    if duration < Duration::from_secs(1) {
+        return format!("{} ms", duration.as_millis());
+    }
+    let tenths = (duration.as_secs_f64() * 10.0).round() / 10.0;
+    format!("{tenths} s")
 }
 
 #[cfg(test)]
@@ -276,6 +354,22 @@ mod tests {
         let notices = reporter.take_due(secs(11));
         let [Notice::Report(report, None)] = &notices[..] else { panic!("{notices:?}") };
         assert_eq!((report.detail.as_str(), report.since), ("again in 2 s", AT));
+    }
+
+    #[test]
+    fn at_the_end_nothing_is_kept_back() {
+        let mut reporter = reporter();
+        reporter.bad_line("fault".into());
+        reporter.set(secs(1), AT, State::Ended, "over".into());
+        assert_eq!(reporter.take(secs(1)).len(), 2);
+        assert_eq!(reporter.take(secs(1)), []);
+    }
+
+    #[test]
+    fn what_others_say_is_shown_on_one_line_and_cut() {
+        assert_eq!(printable("a\x1b[31m\r\nü", 80), "a\\u{1b}[31m\\r\\nü");
+        assert_eq!(printable("üüü", 2), "üü…");
+        assert_eq!(printable("üü", 2), "üü");
     }
 
     #[test]

@@ -11,7 +11,8 @@ use anemone_sources::serial::Port;
 use anemone_sources::windsonic::emulate::{self, Emulator, Format, Rate, Settings};
 use anemone_sources::windsonic::{Mode, Options, SpeedUnits, UnitId};
 use serde_json::Value;
-use support::{Bench, Directory, Terminal, emulator, within};
+use support::bench::{Directory, within};
+use support::{Bench, Terminal, emulator};
 
 /// What an error and its causes say.
 fn chain(error: &dyn Error) -> Vec<String> {

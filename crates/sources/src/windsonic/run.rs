@@ -2,16 +2,16 @@
 
 use std::convert::Infallible;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
-use anemone_hub::{Topic, UnixTime};
+use anemone_hub::Topic;
 use tokio::time::Instant;
 
 use super::Options;
-use super::session::{Output, Session, seconds};
+use super::session::{Output, Session};
 use crate::backoff::Backoff;
 use crate::serial::{Port, SerialError};
-use crate::status::{State, Status, chain, publish};
+use crate::status::{State, Status, chain, earliest, publish, seconds, sleep_until, wall_clock};
 
 /// One read's worth: several lines at any speed a serial line has.
 const READ_BYTES: usize = 1024;
@@ -33,8 +33,9 @@ pub async fn run(options: Options, topic: Arc<Topic>, status: Arc<Topic>) -> Inf
             Err(error) => error,
         };
         let wait = source.backoff.next(fastrand::f64());
-        source.set(State::Lost, format!("{}; trying again in {}", chain(&error), seconds(wait)));
-        source.pause(wait).await;
+        let detail = format!("{}; trying again in {}", chain(&error), seconds(wait));
+        source.status.set(State::Lost, detail);
+        source.status.pause(wait).await;
     }
 }
 
@@ -51,7 +52,7 @@ impl Source {
         let detail = format!("opening {} at {} baud", options.path.display(), options.baud);
         let name = topic.name().to_string();
         Self {
-            status: Status::open(status, name, options.report_interval, detail, wall_clock()),
+            status: Status::open(status, name, options.report_interval, detail),
             backoff: Backoff::new(options.retry_min, options.retry_max),
             started: Instant::now(),
             options,
@@ -77,7 +78,8 @@ impl Source {
                     Err(error) => return error,
                 }
             }
-            let wake_at = earliest(session.poll_timeout(), self.status.due());
+            let timeout = session.poll_timeout().map(|timeout| self.started + timeout);
+            let wake_at = earliest(timeout, self.status.due());
             tokio::select! {
                 read = port.read(&mut buffer) => match read {
                     Ok(len) => {
@@ -86,10 +88,10 @@ impl Source {
                     }
                     Err(error) => return error,
                 },
-                () = self.sleep_until(wake_at) => {}
+                () = sleep_until(wake_at) => {}
             }
             session.handle_timeout(self.now());
-            self.status.tell_due(self.now(), wall_clock());
+            self.status.tell_due();
         }
     }
 
@@ -105,40 +107,12 @@ impl Source {
                 if state == State::Live {
                     self.backoff.reset();
                 }
-                self.set(state, detail);
+                self.status.set(state, detail);
             }
         }
-    }
-
-    /// Waits, and tells what is due meanwhile.
-    async fn pause(&mut self, wait: Duration) {
-        let until = self.now() + wait;
-        while self.now() < until {
-            self.sleep_until(earliest(Some(until), self.status.due())).await;
-            self.status.tell_due(self.now(), wall_clock());
-        }
-    }
-
-    fn set(&mut self, state: State, detail: String) {
-        self.status.set(self.now(), wall_clock(), state, detail);
     }
 
     fn now(&self) -> Duration {
         self.started.elapsed()
     }
-
-    async fn sleep_until(&self, at: Option<Duration>) {
-        match at {
-            Some(at) => tokio::time::sleep_until(self.started + at).await,
-            None => std::future::pending().await,
-        }
-    }
-}
-
-fn earliest(a: Option<Duration>, b: Option<Duration>) -> Option<Duration> {
-    a.into_iter().chain(b).min()
-}
-
-fn wall_clock() -> UnixTime {
-    SystemTime::now().into()
 }

@@ -15,7 +15,7 @@ use super::line::{Assembler, Line};
 use super::message::{Message, UnitId};
 use super::parse::{ParseError, parse};
 use super::{Mode, Options};
-use crate::status::State;
+use crate::status::{State, seconds};
 
 /// Polar, continuous, 4 Hz. The unit of speed is left as its owner set it: each message says it.
 const CONTINUOUS_4_HZ: &[&str] = &["M2", "P3"];
@@ -244,7 +244,7 @@ impl Session {
                 let silence = seconds(self.options.silence_max);
                 format!("{path} is open, and no valid message came for {silence}")
             }
-            State::Opening | State::Lost => {
+            State::Opening | State::Lost | State::Ended => {
                 format!("{path} is open, waiting for the first message")
             }
         };
@@ -303,15 +303,6 @@ fn cut(bytes: &[u8]) -> String {
         text.push('…');
     }
     text
-}
-
-/// `250 ms`, `3 s`.
-pub(crate) fn seconds(duration: Duration) -> String {
-    if duration < Duration::from_secs(1) {
-        return format!("{} ms", duration.as_millis());
-    }
-    let tenths = (duration.as_secs_f64() * 10.0).round() / 10.0;
-    format!("{tenths} s")
 }
 
 fn whole_times(duration: Duration, interval: Duration) -> u32 {

@@ -1,16 +1,15 @@
 //! What the tests stand on: a source with its topics, an emulator in the background, a bare
 //! pseudo-terminal, and waits that end.
 
+pub(crate) mod bench;
+
 use std::convert::Infallible;
 use std::ffi::OsString;
-use std::future::Future;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
 
-use anemone_hub::{After, Epoch, PageLimit, Position, Retention, Topic, UnixTime};
 use anemone_sources::windsonic::emulate::{self, Emulator};
 use anemone_sources::windsonic::{Options, run};
 #[cfg(target_os = "linux")]
@@ -19,90 +18,38 @@ use rustix::fs::{Mode, OFlags};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use serde_json::Value;
 use tokio::io::unix::AsyncFd;
-use tokio::task::JoinHandle;
 
-/// No wait here takes this long, on any machine.
-const LONG: Duration = Duration::from_secs(30);
-
-pub(crate) async fn within<T>(future: impl Future<Output = T>) -> T {
-    tokio::time::timeout(LONG, future).await.expect("nothing happened for 30 s")
-}
-
-/// A task that ends with its owner.
-pub(crate) struct Background<T>(JoinHandle<T>);
-
-impl<T> Drop for Background<T> {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
-}
+#[cfg(target_os = "linux")]
+use self::bench::LONG;
+use self::bench::{Background, Topics};
 
 /// A source and its two topics.
 pub(crate) struct Bench {
-    wind: Arc<Topic>,
-    status: Arc<Topic>,
+    topics: Topics,
     _source: Background<Infallible>,
-}
-
-fn now() -> UnixTime {
-    SystemTime::now().into()
-}
-
-fn topic(name: &str) -> Arc<Topic> {
-    let epoch = Epoch::from_bits(1);
-    Arc::new(Topic::new(name.parse().unwrap(), epoch, Retention::default()))
-}
-
-fn start(topic: &Topic) -> Position {
-    topic.start(now(), After::Earliest).unwrap()
-}
-
-fn all(topic: &Topic) -> Vec<Value> {
-    let page = topic.read(now(), start(topic), PageLimit::default()).unwrap();
-    let parse =
-        |event: &Arc<anemone_hub::Event>| serde_json::from_str(event.data.as_str()).unwrap();
-    page.events.iter().map(parse).collect()
 }
 
 impl Bench {
     pub(crate) fn start(options: Options) -> Self {
-        let (wind, status) = (topic("wind"), topic("wind.status"));
-        let source = tokio::spawn(run(options, Arc::clone(&wind), Arc::clone(&status)));
-        Self { wind, status, _source: Background(source) }
+        let topics = Topics::new("wind");
+        let (wind, status) = (Arc::clone(&topics.events), Arc::clone(&topics.status));
+        let source = tokio::spawn(run(options, wind, status));
+        Self { topics, _source: Background(source) }
     }
 
     /// Events published so far.
     pub(crate) fn count(&self) -> usize {
-        all(&self.wind).len()
+        self.topics.all().len()
     }
 
     /// All events, once there are this many.
     pub(crate) async fn events(&self, count: usize) -> Vec<Value> {
-        let mut head = self.wind.head();
-        let mut position = start(&self.wind);
-        position.offset += count as u64 - 1;
-        within(head.passed(position)).await;
-        all(&self.wind)
+        self.topics.events(count).await
     }
 
     /// The first status that is so.
     pub(crate) async fn status(&self, is_so: impl Fn(&Value) -> bool) -> Value {
-        let mut head = self.status.head();
-        let mut position = start(&self.status);
-        within(async {
-            loop {
-                let page = self.status.read(now(), position, PageLimit::default()).unwrap();
-                for event in &page.events {
-                    let status: Value = serde_json::from_str(event.data.as_str()).unwrap();
-                    if is_so(&status) {
-                        return status;
-                    }
-                }
-                position = page.next;
-                head.passed(position).await;
-            }
-        })
-        .await
+        self.topics.status(is_so).await
     }
 }
 
@@ -183,25 +130,4 @@ pub(crate) async fn readable(reader: &AsyncFd<OwnedFd>) {
 /// Bytes that can be read.
 pub(crate) fn waiting(reader: &AsyncFd<OwnedFd>) -> u64 {
     rustix::io::ioctl_fionread(reader.get_ref()).unwrap()
-}
-
-/// A directory of its own for a test, removed at its end.
-pub(crate) struct Directory(PathBuf);
-
-impl Directory {
-    pub(crate) fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("sources-{name}-{}", std::process::id()));
-        std::fs::create_dir_all(&path).unwrap();
-        Self(path)
-    }
-
-    pub(crate) fn path(&self, name: &str) -> PathBuf {
-        self.0.join(name)
-    }
-}
-
-impl Drop for Directory {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
 }

@@ -1,0 +1,70 @@
+//! How many lines may be logged in an interval. A pure rule: `now` is time since some beginning.
+
+use std::time::Duration;
+
+#[derive(Debug)]
+pub(super) struct Allowance {
+    lines_max: u32,
+    interval: Duration,
+    /// When the interval of the last line began.
+    since: Duration,
+    used: u32,
+    /// Lines not logged in it.
+    refused: u64,
+}
+
+impl Allowance {
+    pub(super) fn new(lines_max: u32, interval: Duration) -> Self {
+        Self { lines_max, interval, since: Duration::ZERO, used: 0, refused: 0 }
+    }
+
+    /// Whether a line may be logged now. Before it is, ask [`Allowance::take_refused`].
+    pub(super) fn take(&mut self, now: Duration) -> bool {
+        if now >= self.since + self.interval {
+            self.since = now;
+            self.used = 0;
+        }
+        let allowed = self.used < self.lines_max;
+        if allowed {
+            self.used += 1;
+        } else {
+            self.refused += 1;
+        }
+        allowed
+    }
+
+    /// When to tell how many were refused.
+    pub(super) fn due(&self) -> Option<Duration> {
+        (self.refused > 0).then_some(self.since + self.interval)
+    }
+
+    /// How many were refused, once that is due.
+    pub(super) fn take_refused(&mut self, now: Duration) -> Option<u64> {
+        (now >= self.due()?).then(|| std::mem::take(&mut self.refused))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_over_the_limit_is_counted_until_the_interval_is_over() {
+        let secs = Duration::from_secs;
+        let mut allowance = Allowance::new(2, secs(10));
+        let taken = [1, 1, 2, 3].map(|at| allowance.take(secs(at)));
+        assert_eq!(taken, [true, true, false, false]);
+        assert_eq!(allowance.take_refused(secs(9)), None);
+        assert_eq!(allowance.due(), Some(secs(10)));
+        assert_eq!(allowance.take_refused(secs(10)), Some(2));
+        assert_eq!((allowance.due(), allowance.take_refused(secs(30))), (None, None));
+        assert!(allowance.take(secs(10)));
+    }
+
+    #[test]
+    fn an_interval_begins_with_its_first_line() {
+        let secs = Duration::from_secs;
+        let mut allowance = Allowance::new(1, secs(10));
+        assert_eq!([25, 34, 35].map(|at| allowance.take(secs(at))), [true, false, true]);
+    }
+}

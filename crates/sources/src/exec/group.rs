@@ -1,0 +1,259 @@
+//! A program and all that it starts: a process group, ended as a whole.
+//!
+//! Owns the signals and the reaping. The leader is reaped here and nowhere else, and not before the
+//! group is being ended: until then its number cannot become another process's.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::process::CommandExt as _;
+use std::process::{Child, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{
+    Pid, Signal, WaitId, WaitIdOptions, WaitOptions, kill_process_group, test_kill_process_group,
+    waitid, waitpgid,
+};
+use tokio::net::unix::pipe::Receiver;
+use tokio::signal::unix::Signal as Signals;
+
+use super::{Command, Options};
+
+/// How often to look whether a group that was asked to end has ended: nothing tells of it.
+pub(super) const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// How long to wait after SIGKILL. It takes no time, but for a process that hangs in the kernel.
+const KILL_WAIT: Duration = Duration::from_secs(1);
+
+/// A running group. Dropping it ends it in the background, in a thread of its own: SIGTERM at once,
+/// SIGKILL after the grace, as long as this process lives.
+#[derive(Debug)]
+pub(super) struct Group(Option<Members>);
+
+/// Both outputs of a program, to be read.
+pub(super) struct Outputs {
+    pub(super) stdout: Receiver,
+    pub(super) stderr: Receiver,
+}
+
+impl Group {
+    /// Starts the program.
+    pub(super) fn start(options: &Options) -> io::Result<(Self, Outputs)> {
+        let mut command = match &options.command {
+            Command::Program { program, arguments } => {
+                let mut command = std::process::Command::new(program);
+                command.args(arguments);
+                command
+            }
+            Command::Shell(line) => {
+                let mut command = std::process::Command::new("sh");
+                command.arg("-c").arg(line);
+                command
+            }
+        };
+        command.envs(options.environment.iter().map(|(name, value)| (name, value)));
+        if let Some(directory) = &options.directory {
+            command.current_dir(directory);
+        }
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut leader = command.process_group(0).spawn()?;
+        let (stdout, stderr) = (leader.stdout.take(), leader.stderr.take());
+        let number = i32::try_from(leader.id()).ok().and_then(Pid::from_raw);
+        let group = Self(number.map(|number| Members {
+            number,
+            leader,
+            exit: None,
+            grace: options.grace,
+            asked_at: None,
+            killed: false,
+        }));
+        let missing = || io::Error::other("the system gave no pipes");
+        let receiver = |fd: OwnedFd| Receiver::from_owned_fd(fd);
+        let stdout = receiver(stdout.ok_or_else(missing)?.into())?;
+        let stderr = receiver(stderr.ok_or_else(missing)?.into())?;
+        Ok((group, Outputs { stdout, stderr }))
+    }
+
+    /// Waits until the leader has ended, and leaves it to be reaped. `children` is SIGCHLD, heard
+    /// from since before the group was started. Cancel safe.
+    pub(super) async fn leader_ended(&self, children: &mut Signals) {
+        while self.0.as_ref().is_some_and(Members::leader_runs) {
+            if children.recv().await.is_none() {
+                std::future::pending::<()>().await;
+            }
+        }
+    }
+
+    /// Asks all to end, once; look from then on with [`Group::has_ended`].
+    pub(super) fn end(&mut self) {
+        if let Some(members) = &mut self.0 {
+            members.ask_to_end();
+        }
+    }
+
+    pub(super) fn is_ending(&self) -> bool {
+        self.0.as_ref().is_none_or(|members| members.asked_at.is_some())
+    }
+
+    /// Ends by force those whose time is over. `Some` once all are gone, with how the leader ended,
+    /// if that is known.
+    pub(super) fn has_ended(&mut self) -> Option<Option<ExitStatus>> {
+        let Some(members) = &mut self.0 else { return Some(None) };
+        match members.look() {
+            Look::Gone(exit) => {
+                self.0 = None;
+                Some(exit)
+            }
+            // Whatever hangs is reaped in the background once it can be.
+            Look::Hanging => {
+                let exit = members.exit.flatten();
+                tracing::warn!("process group {} outlives SIGKILL", members.number);
+                drop(std::mem::replace(self, Self(None)));
+                Some(exit)
+            }
+            Look::Alive => None,
+        }
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        let Some(mut members) = self.0.take() else { return };
+        members.ask_to_end();
+        let number = members.number;
+        let end = move || {
+            while matches!(members.look(), Look::Alive) {
+                std::thread::sleep(LOOK_EVERY);
+            }
+            if members.exit.is_none() {
+                let _ = members.leader.wait();
+            }
+        };
+        if std::thread::Builder::new().name("exec-end".to_owned()).spawn(end).is_err() {
+            // There is nobody to wait for them.
+            let _ = kill_process_group(number, Signal::KILL);
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Members {
+    /// Of the group and of its leader.
+    number: Pid,
+    leader: Child,
+    /// Once it is reaped; how it ended, if that is known.
+    exit: Option<Option<ExitStatus>>,
+    grace: Duration,
+    /// When they were asked to end.
+    asked_at: Option<Instant>,
+    killed: bool,
+}
+
+enum Look {
+    Alive,
+    /// All, and the leader is reaped.
+    Gone(Option<ExitStatus>),
+    /// Killed some time ago and still there.
+    Hanging,
+}
+
+impl Members {
+    fn leader_runs(&self) -> bool {
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        self.exit.is_none() && matches!(waitid(WaitId::Pid(self.number), options), Ok(None))
+    }
+
+    fn ask_to_end(&mut self) {
+        if self.asked_at.is_none() {
+            self.asked_at = Some(Instant::now());
+            self.signal(Signal::TERM);
+        }
+    }
+
+    fn look(&mut self) -> Look {
+        if self.exit.is_none() {
+            self.exit = match self.leader.try_wait() {
+                Ok(Some(status)) => Some(Some(status)),
+                Ok(None) => None,
+                // Somebody else has reaped it.
+                Err(_) => Some(None),
+            };
+        }
+        // From here on only the other members keep the group's number from being given to somebody
+        // else, so no signal is sent but right after one of them was seen.
+        if let Some(exit) = self.exit
+            && !has_living_member(self.number)
+        {
+            return Look::Gone(exit);
+        }
+        let since = self.asked_at.map_or(Duration::ZERO, |asked_at| asked_at.elapsed());
+        if since >= self.grace && !self.killed {
+            self.killed = true;
+            self.signal(Signal::KILL);
+        }
+        if since >= self.grace.saturating_add(KILL_WAIT) { Look::Hanging } else { Look::Alive }
+    }
+
+    fn signal(&self, signal: Signal) {
+        if let Err(error) = kill_process_group(self.number, signal) {
+            // Nobody is left, or all that are left are somebody else's (a set-user-ID program).
+            tracing::debug!("signal {} to group {}: {error}", signal.as_raw(), self.number);
+        }
+    }
+}
+
+/// Whether anybody of this group is there, its leader having been reaped.
+fn has_living_member(group: Pid) -> bool {
+    // Orphans are given to process 1, or to a subreaper, either of which this process may be.
+    while let Ok(Some(_)) = waitpgid(group, WaitOptions::NOHANG) {}
+    test_kill_process_group(group).is_ok() && !all_are_zombies(group)
+}
+
+/// In a container process 1 is often a program that does not know of orphans and never reaps them.
+/// What is hidden from this user counts as alive.
+#[cfg(target_os = "linux")]
+fn all_are_zombies(group: Pid) -> bool {
+    let Ok(processes) = std::fs::read_dir("/proc") else { return false };
+    let mut seen = false;
+    for entry in processes.flatten() {
+        let is_process = entry.file_name().as_encoded_bytes().iter().all(u8::is_ascii_digit);
+        let stat = is_process.then(|| std::fs::read(entry.path().join("stat")));
+        let Some(Ok(stat)) = stat else { continue };
+        match state_and_group(&stat) {
+            Some((state, of)) if of == group.as_raw_nonzero().get() => {
+                seen = true;
+                if !b"ZX".contains(&state) {
+                    return false;
+                }
+            }
+            _ => {}
+        }
+    }
+    seen
+}
+
+#[cfg(not(target_os = "linux"))]
+fn all_are_zombies(_group: Pid) -> bool {
+    false
+}
+
+/// From a process's `stat` (proc_pid_stat(5)).
+#[cfg(target_os = "linux")]
+fn state_and_group(stat: &[u8]) -> Option<(u8, i32)> {
+    // The second field is the program's name in parentheses, and may hold anything.
+    let after_name = stat.rsplit(|byte| *byte == b')').next()?;
+    let mut fields = std::str::from_utf8(after_name).ok()?.split_ascii_whitespace();
+    let state = fields.next()?.bytes().next()?;
+    Some((state, fields.nth(1)?.parse().ok()?))
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn state_and_group_are_found_behind_any_name() {
+        assert_eq!(state_and_group(b"7 (sh) S 1 12 7 0"), Some((b'S', 12)));
+        assert_eq!(state_and_group(b"7 (a) R 1 2 (b) Z 1 13 7"), Some((b'Z', 13)));
+        assert_eq!(state_and_group(b""), None);
+    }
+}

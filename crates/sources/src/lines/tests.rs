@@ -1,0 +1,142 @@
+use proptest::prelude::*;
+
+use super::*;
+
+/// Each line's bytes, and whether it is too long.
+type Seen = Vec<(Vec<u8>, bool)>;
+
+fn seen(line: Line<'_>) -> (Vec<u8>, bool) {
+    match line {
+        Line::Whole(line) => (line.to_vec(), false),
+        Line::TooLong(start) => (start.to_vec(), true),
+    }
+}
+
+fn lines<'a>(bytes_max: usize, pieces: impl IntoIterator<Item = &'a [u8]>) -> Seen {
+    let mut lines = Lines::new(bytes_max);
+    let mut found = Vec::new();
+    for mut piece in pieces {
+        while let Some(line) = lines.next(&mut piece) {
+            found.push(seen(line));
+        }
+    }
+    found.extend(lines.finish().map(seen));
+    assert_eq!(lines.finish(), None);
+    found
+}
+
+fn texts(bytes: &[u8]) -> Vec<String> {
+    lines(32, [bytes]).iter().map(|(line, _)| line.escape_ascii().to_string()).collect()
+}
+
+#[test]
+fn a_line_ends_at_lf_and_a_cr_before_it_goes_with_it() {
+    assert_eq!(texts(b"a\nb\r\nc\rd\r\r\n\n\r\n \nrest"), ["a", "b", "c\\rd\\r", " ", "rest"]);
+}
+
+#[test]
+fn the_end_of_the_stream_ends_its_last_line() {
+    assert_eq!(texts(b"a\nb"), ["a", "b"]);
+    assert_eq!(texts(b"a\nb\r"), ["a", "b"]);
+    assert_eq!(texts(b"a\n\r"), ["a"]);
+    assert_eq!(texts(b""), [""; 0]);
+}
+
+#[test]
+fn a_stream_after_the_end_of_another_begins_with_a_line_of_its_own() {
+    let mut lines = Lines::new(4);
+    assert_eq!(lines.next(&mut &b"too long"[..]), Some(Line::TooLong(b"too ")));
+    assert_eq!(lines.finish(), None);
+    assert_eq!(lines.next(&mut &b"ok\n"[..]), Some(Line::Whole(b"ok")));
+}
+
+#[test]
+fn a_line_of_the_limit_is_whole_whatever_ends_it_and_one_more_byte_is_too_long() {
+    let (whole, long) = (|line: &[u8]| (line.to_vec(), false), (b"abcd".to_vec(), true));
+    for end in ["", "\n", "\r", "\r\n"] {
+        let bytes = format!("abcd{end}");
+        assert_eq!(lines(4, [bytes.as_bytes()]), [whole(b"abcd")], "{end:?}");
+        assert_eq!(lines(4, bytes.as_bytes().chunks(1)), [whole(b"abcd")], "{end:?}");
+    }
+    assert_eq!(lines(4, [&b"abcde\nok\n"[..]]), [long.clone(), whole(b"ok")]);
+    for bytes in [&b"abcd\re\nok\n"[..], b"abcd\r\r\nok\n"] {
+        assert_eq!(lines(4, [bytes]), [long.clone(), whole(b"ok")]);
+        assert_eq!(lines(4, bytes.chunks(1)), [long.clone(), whole(b"ok")]);
+    }
+}
+
+#[test]
+fn a_line_that_is_too_long_is_told_before_it_ends() {
+    let mut lines = Lines::new(4);
+    let mut piece = &b"abcde"[..];
+    assert_eq!(lines.next(&mut piece), Some(Line::TooLong(b"abcd")));
+    for mut more in [&b"fgh"[..], b"ijk\n"] {
+        assert_eq!(lines.next(&mut more), None);
+    }
+    assert_eq!(lines.next(&mut &b"ok\n"[..]), Some(Line::Whole(b"ok")));
+}
+
+#[test]
+fn json_stays_json_and_the_rest_becomes_a_string() {
+    for json in ["{\"a\": 1.50}", "[1,2]", "5", "-0.5e3", "true", "null", "\"x\""] {
+        assert_eq!(data(json).as_str(), json);
+        assert_eq!(data(&format!("  {json}\t")).as_str(), json);
+    }
+    for (text, json) in [
+        ("up 3 days", "\"up 3 days\""),
+        (" 1  0  0 812", "\" 1  0  0 812\""),
+        ("007", "\"007\""),
+        ("5 6", "\"5 6\""),
+        ("NaN", "\"NaN\""),
+        ("nul", "\"nul\""),
+        ("{\"a\":", "\"{\\\"a\\\":\""),
+        ("\u{1b}[0m\u{fffd}", "\"\\u001b[0m\u{fffd}\""),
+        (" ", "\" \""),
+        ("a\u{2028}b", "\"a\u{2028}b\""),
+    ] {
+        assert_eq!(data(text).as_str(), json);
+    }
+}
+
+#[test]
+fn a_very_deep_value_is_taken_or_is_a_string_and_never_breaks() {
+    let deep = "[".repeat(BYTES_MAX_DEFAULT / 2) + &"]".repeat(BYTES_MAX_DEFAULT / 2);
+    assert!(data(&deep).as_str().len() >= deep.len());
+    assert!(data(&deep[1..]).as_str().starts_with('"'));
+}
+
+#[test]
+fn what_is_not_utf_8_is_replaced() {
+    assert!(matches!(text(b"gr\xc3\xbcn"), Cow::Borrowed("grün")));
+    assert!(matches!(text(b"gr\xfcn\x00"), Cow::Owned(text) if text == "gr\u{fffd}n\0"));
+}
+
+/// The same rules with all bytes at hand.
+fn expected(bytes_max: usize, bytes: &[u8]) -> Seen {
+    let lines = bytes.split(|byte| *byte == b'\n').map(without_cr);
+    let lines = lines.filter(|line| !line.is_empty());
+    lines.map(|line| (line[..line.len().min(bytes_max)].to_vec(), line.len() > bytes_max)).collect()
+}
+
+proptest! {
+    #[test]
+    fn any_split_gives_the_same_lines(
+        bytes in proptest::collection::vec(
+            prop_oneof![Just(b'\n'), Just(b'\r'), Just(b'a'), any::<u8>()], 0..200),
+        piece_bytes in 1_usize..20,
+        bytes_max in 1_usize..12,
+    ) {
+        let expected = expected(bytes_max, &bytes);
+        prop_assert_eq!(&lines(bytes_max, [&bytes[..]]), &expected);
+        prop_assert_eq!(&lines(bytes_max, bytes.chunks(piece_bytes)), &expected);
+    }
+
+    #[test]
+    fn any_line_is_one_json_value_and_text_survives(line in any::<String>()) {
+        let data = data(&line);
+        let value: serde_json::Value = serde_json::from_str(data.as_str()).unwrap();
+        if Data::parse(&line).is_err() {
+            prop_assert_eq!(value, line);
+        }
+    }
+}

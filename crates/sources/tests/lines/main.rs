@@ -1,0 +1,19 @@
+//! The sources that publish lines, end to end: real programs, real files, a real standard input.
+#![cfg(unix)]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "the helpers of tests are tests too")]
+
+mod alone;
+#[path = "../support/bench.rs"]
+mod bench;
+mod exec;
+mod file;
+mod log;
+mod stdin;
+
+use std::path::Path;
+
+/// A FIFO, which is how a test and a program wait for each other.
+fn fifo(path: &Path) {
+    let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+    rustix::fs::mknodat(rustix::fs::CWD, path, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+}
