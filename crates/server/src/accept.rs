@@ -6,20 +6,23 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use anemone_ws::proto::Output;
-use anemone_ws::reactor::StreamHandler;
+use anemone_ws::reactor::{Opening, StreamHandler};
 use tokio::net::TcpStream;
 use tokio::runtime::Builder;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::task::JoinSet;
 
+use crate::client::Client;
 use crate::connection::{Guest, Local};
 use crate::routes::{Site, Stop};
+use crate::transport::multiplexed;
 use crate::{Problem, connection, opening, secure};
 
 /// What a thread listens on.
 #[derive(Debug)]
 pub(crate) struct Listeners {
     pub(crate) site: TcpListener,
+    pub(crate) tcp: Option<TcpListener>,
     pub(crate) tcp_echo: Option<TcpListener>,
 }
 
@@ -46,6 +49,9 @@ async fn accept(
     mut stop: Stop,
 ) {
     local.reactor.listen(listeners.site, site(Rc::clone(&local)));
+    if let Some(tcp) = listeners.tcp {
+        local.reactor.listen(tcp, requests_by_tcp(Rc::clone(&local)));
+    }
     if let Some(tcp_echo) = listeners.tcp_echo {
         local.reactor.listen(tcp_echo, echo(Rc::clone(&local)));
     }
@@ -88,8 +94,26 @@ fn site(local: Rc<Local>) -> impl FnMut(StdTcpStream) {
         if local.site.tls.is_some() {
             return local.admit(Guest { stream, first: Vec::new(), permit });
         }
+        let client = Client::new(stream.peer_addr());
         let (timeout, guest) = (local.site.limits.header_timeout, Rc::clone(&local));
-        let decide = move |first: &[u8]| opening::decide(guest, permit, first);
+        let decide = move |first: &[u8]| opening::decide(guest, client, permit, first);
+        local.reactor.adopt_opening(stream, timeout, decide);
+    }
+}
+
+/// What becomes of those who come to speak `anemone.v1` over TCP.
+fn requests_by_tcp(local: Rc<Local>) -> impl FnMut(StdTcpStream) {
+    move |stream| {
+        let Ok(permit) = Arc::clone(&local.permits).try_acquire_owned() else {
+            return refuse(&stream, &multiplexed::refusal());
+        };
+        let client = Client::new(stream.peer_addr());
+        let (timeout, guest) = (local.site.limits.header_timeout, Rc::clone(&local));
+        let decide = move |first: &[u8]| {
+            let idle_timeout = guest.site.limits.multiplexed.idle_timeout;
+            let handler = multiplexed::Stream::new(&guest, client, permit);
+            Opening::stream(first.to_vec(), idle_timeout, handler)
+        };
         local.reactor.adopt_opening(stream, timeout, decide);
     }
 }
@@ -108,7 +132,7 @@ fn permit(local: &Local, stream: &StdTcpStream) -> Option<OwnedSemaphorePermit> 
     let permit = Arc::clone(&local.permits).try_acquire_owned().ok();
     // Without a handshake TLS has no words.
     if permit.is_none() && local.site.tls.is_none() {
-        refuse(stream);
+        refuse(stream, Problem::too_many_connections().to_http1().as_bytes());
     }
     permit
 }
@@ -125,8 +149,7 @@ impl StreamHandler for ByteEcho {
 }
 
 /// Tells a client that there is no room, as far as that goes without waiting for it.
-fn refuse(mut stream: &StdTcpStream) {
-    let reply = Problem::too_many_connections().to_http1();
+fn refuse(mut stream: &StdTcpStream, words: &[u8]) {
     // A fresh socket takes this much without waiting. Should it not, the client sees the close.
-    let _ = stream.write(reply.as_bytes());
+    let _ = stream.write(words);
 }

@@ -6,9 +6,14 @@ use std::pin::pin;
 
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt};
+use http::{Request, header};
 use http_body::Frame;
 use http_body_util::combinators::UnsyncBoxBody;
-use http_body_util::{BodyExt, Full, Limited, StreamBody};
+use http_body_util::{BodyExt, Full, StreamBody};
+use tokio::time::timeout;
+
+use crate::routes::Stop;
+use crate::{Kind, Limits, Problem};
 
 /// The body of every reply.
 pub(crate) type Body = UnsyncBoxBody<Bytes, Infallible>;
@@ -23,25 +28,79 @@ pub(crate) fn stream(pieces: impl Stream<Item = Bytes> + Send + 'static) -> Body
     StreamBody::new(pieces.map(|piece| Ok(Frame::data(piece)))).boxed_unsync()
 }
 
-/// The whole of a request's body, which may have so many bytes.
-///
-/// It is copied as it comes: each piece keeps the buffer that it was read into, and a client can send
-/// pieces of one byte.
-pub(crate) async fn whole<B>(
-    body: B,
+/// The whole of a request's body, which may have so many bytes, and take so long.
+pub(crate) async fn receive<B>(
+    request: Request<B>,
     bytes_max: usize,
-) -> Result<Vec<u8>, Box<dyn Error + Send + Sync>>
+    limits: &Limits,
+    mut stop: Stop,
+) -> Result<Vec<u8>, Problem>
 where
     B: http_body::Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>>,
 {
-    let mut body = pin!(Limited::new(body, bytes_max));
-    let mut whole = Vec::new();
-    while let Some(frame) = body.frame().await {
-        if let Ok(piece) = frame?.into_data() {
-            whole.extend_from_slice(&piece);
+    let (head, body) = request.into_parts();
+    // Reading would tell a client that waits for it to go ahead (RFC 9110 section 10.1.1).
+    let is_held_back = head.headers.contains_key(header::EXPECT);
+    if is_held_back && body.size_hint().lower() > bytes_max as u64 {
+        return Err(BodyError::TooBig.problem(bytes_max));
+    }
+    let received = tokio::select! {
+        received = timeout(limits.body_timeout, whole(body, bytes_max)) => received,
+        () = stop.stopped() => return Err(Problem::new(Kind::Stopping, "the server stops")),
+    };
+    let late = |_| {
+        let detail = format!("the body took longer than {:?}", limits.body_timeout);
+        Problem::new(Kind::BodyTimeout, detail)
+    };
+    received.map_err(late)?.map_err(|error| error.problem(bytes_max))
+}
+
+/// Why there is no body.
+#[derive(Debug)]
+enum BodyError {
+    TooBig,
+    Broken(String),
+}
+
+impl BodyError {
+    fn problem(self, bytes_max: usize) -> Problem {
+        match self {
+            Self::TooBig => {
+                let detail = format!("the body is larger than {bytes_max} bytes");
+                Problem::new(Kind::BodyTooBig, detail)
+            }
+            Self::Broken(detail) => Problem::new(Kind::BadBody, detail),
         }
     }
-    Ok(whole)
+}
+
+/// What is read and thrown away of a body that is too big. Most clients do not read before they have sent
+/// everything, and those whose connection is closed before that may never see why.
+const DISCARDED_BYTES_MAX: usize = 8 << 20;
+
+/// The whole of a body.
+///
+/// It is copied as it comes: each piece keeps the buffer that it was read into, and a client can send
+/// pieces of one byte.
+async fn whole<B>(body: B, bytes_max: usize) -> Result<Vec<u8>, BodyError>
+where
+    B: http_body::Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>>,
+{
+    let mut body = pin!(body);
+    let (mut whole, mut bytes) = (Vec::new(), 0_usize);
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|error| BodyError::Broken(error.into().to_string()))?;
+        let Ok(piece) = frame.into_data() else { continue };
+        bytes = bytes.saturating_add(piece.len());
+        if bytes <= bytes_max {
+            whole.extend_from_slice(&piece);
+        } else if bytes - bytes_max > DISCARDED_BYTES_MAX {
+            break;
+        } else {
+            whole = Vec::new();
+        }
+    }
+    if bytes > bytes_max { Err(BodyError::TooBig) } else { Ok(whole) }
 }
 
 #[cfg(test)]

@@ -18,10 +18,12 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, join};
 use tokio::net::TcpStream;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
+use crate::alarms::Alarms;
 use crate::begun::Begun;
+use crate::client::Client;
 use crate::fan::Fan;
 use crate::routes::{self, Destination, Handover, Site, Stop};
-use crate::transport::{broadcast, echo, websocket};
+use crate::transport::{broadcast, echo, multiplexed, websocket};
 use crate::write_deadline::WriteDeadline;
 
 /// What the connections of one thread share.
@@ -30,6 +32,7 @@ pub(crate) struct Local {
     pub(crate) site: Arc<Site>,
     pub(crate) reactor: Reactor,
     pub(crate) fan: Fan,
+    pub(crate) alarms: Alarms,
     /// The thread's members of `/broadcast`.
     pub(crate) broadcast: Broadcast,
     /// One for each connection there is room for; all threads share them.
@@ -56,10 +59,12 @@ impl Local {
         let reactor = Reactor::start()?;
         let (guests, admitted) = mpsc::unbounded_channel();
         let broadcast = Broadcast::new(site.limits.broadcast_bytes_max);
-        let messages = site.broadcast.subscribe();
-        tokio::task::spawn_local(broadcast::relay(messages, broadcast.clone()));
-        let fan = Fan::default();
-        Ok((Self { site, reactor, fan, broadcast, permits, guests }, admitted))
+        let (everyone, members) = (Arc::clone(&site.broadcast), broadcast.clone());
+        tokio::task::spawn_local(async move { everyone.relay(members).await });
+        let (fan, alarms) = (Fan::default(), Alarms::default());
+        let ringing = alarms.clone();
+        tokio::task::spawn_local(async move { ringing.ring().await });
+        Ok((Self { site, reactor, fan, alarms, broadcast, permits, guests }, admitted))
     }
 
     /// Has a connection served by a task of its own.
@@ -83,10 +88,13 @@ pub(crate) async fn serve(
         tracing::debug!(%error, "connection lost");
         return;
     }
+    let client = Client::new(stream.peer_addr());
     let (reader, writer) = stream.into_split();
     let stream = join(Begun::new(first, reader), writer);
     let stream = WriteDeadline::new(stream, local.site.limits.write_timeout);
-    let Some((stream, mut rest, handover)) = requests(&local, stream, stop).await else { return };
+    let Some((stream, mut rest, handover)) = requests(&local, stream, client, stop).await else {
+        return;
+    };
     let (reader, writer) = stream.into_inner().into_inner();
     let (first, reader) = reader.into_parts();
     rest.extend_from_slice(&first);
@@ -105,6 +113,7 @@ pub(crate) async fn serve(
 pub(crate) async fn requests<S: AsyncRead + AsyncWrite + Unpin>(
     local: &Local,
     stream: S,
+    client: Client,
     mut stop: Stop,
 ) -> Option<(S, Vec<u8>, Handover)> {
     let limits = &local.site.limits;
@@ -114,7 +123,7 @@ pub(crate) async fn requests<S: AsyncRead + AsyncWrite + Unpin>(
         service_fn(move |request| {
             let (site, stop, handover) = (Arc::clone(&site), stop.clone(), Rc::clone(&handover));
             Box::pin(async move {
-                let reply = routes::answer(&site, request, stop).await;
+                let reply = routes::answer(&site, client, request, stop).await;
                 handover.set(reply.handover);
                 Ok::<_, Infallible>(reply.response)
             })
@@ -172,6 +181,10 @@ pub(crate) fn hand_over<C: Carrier>(
         Destination::Broadcast => {
             let agreed = Agreed { config: Arc::clone(&limits.websocket), deflate, first };
             carrier.carry(agreed, broadcast::Participant::new(local, permit))
+        }
+        Destination::Multiplexed(client) => {
+            let agreed = Agreed { config: Arc::clone(&limits.multiplexed), deflate, first };
+            carrier.carry(agreed, multiplexed::Socket::new(local, client, permit))
         }
     }
 }

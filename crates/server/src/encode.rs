@@ -1,8 +1,10 @@
-//! The JSON forms of pages, events and gaps. Event data passes through as it is.
+//! The JSON forms of pages, and of what streams tell. Event data passes through as it is.
 
 use std::fmt::Write as _;
 
-use anemone_hub::{Event, Gap, GapReason, Page};
+use anemone_hub::{Gap, GapReason};
+
+use crate::reading::{Item, Page};
 
 /// `{"reason":…,"after":P,"missed":N|null,"resume":P}`.
 fn gap(out: &mut String, gap: &Gap) {
@@ -19,16 +21,31 @@ fn gap(out: &mut String, gap: &Gap) {
     );
 }
 
-/// A gap on its own: `{"gap":{…}}`.
-pub(crate) fn gap_notice(notice: &Gap) -> String {
-    let mut out = String::from(r#"{"gap":"#);
-    gap(&mut out, notice);
-    out.push('}');
-    out
+/// An item as one object: an event is `{"position":P,"time":…,"data":…}`, anything else a notice with one member that
+/// says what it is.
+pub(crate) fn item(item: &Item<'_>, out: &mut String) {
+    // Writing to a string cannot fail.
+    let _ = match item {
+        Item::Begin(position) | Item::Quiet(position) => {
+            write!(out, r#"{{"position":"{position}"}}"#)
+        }
+        Item::Gap(notice) => {
+            out.push_str(r#"{"gap":"#);
+            gap(out, notice);
+            out.push('}');
+            Ok(())
+        }
+        Item::Skipped { count, .. } => write!(out, r#"{{"skipped":{count}}}"#),
+        Item::Event { position, event } => {
+            let (time, data) = (event.time, event.data.as_str());
+            write!(out, r#"{{"position":"{position}","time":{time},"data":{data}}}"#)
+        }
+        Item::End(reason) => write!(out, r#"{{"end":{{"reason":"{}"}}}}"#, reason.as_str()),
+    };
 }
 
-/// `{"epoch":…,"first":…,"next":P,"gap":{…},"events":[{"offset":…,"time":…,"data":…}]}`, `gap` only
-/// when there is one.
+/// `{"epoch":…,"first":…,"next":P,"gap":{…},"skipped":N,"events":[{"offset":…,"time":…,"data":…}]}`; `gap` and `skipped`
+/// only when there is something to tell.
 pub(crate) fn page(page: &Page) -> String {
     let data_bytes: usize = page.events.iter().map(|event| event.data.bytes().len() + 64).sum();
     let mut out = String::with_capacity(data_bytes + 128);
@@ -41,6 +58,9 @@ pub(crate) fn page(page: &Page) -> String {
         out.push_str(r#","gap":"#);
         gap(&mut out, notice);
     }
+    if page.skipped > 0 {
+        let _ = write!(out, r#","skipped":{}"#, page.skipped);
+    }
     out.push_str(r#","events":["#);
     for (index, event) in page.events.iter().enumerate() {
         let comma = if index > 0 { "," } else { "" };
@@ -51,20 +71,14 @@ pub(crate) fn page(page: &Page) -> String {
     out
 }
 
-/// One message of the subprotocol `anemone.events`: `{"position":P,"time":…,"data":…}`.
-pub(crate) fn positioned_event(page: &Page, event: &Event) -> String {
-    let (epoch, offset) = (page.next.epoch, event.offset);
-    let (time, data) = (event.time, event.data.as_str());
-    format!(r#"{{"position":"{epoch}-{offset}","time":{time},"data":{data}}}"#)
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
 
-    use anemone_hub::{Data, Epoch, Position, UnixTime};
+    use anemone_hub::{Data, Epoch, Event, Position, UnixTime};
 
     use super::*;
+    use crate::reading::EndReason;
 
     fn example() -> Page {
         let position = |offset| Position { epoch: Epoch::from_bits(9), offset };
@@ -72,7 +86,7 @@ mod tests {
             let time = UnixTime::from_micros(1_789_000_000_123_456);
             Arc::new(Event { offset, time, data: Data::parse(r#"{"speed": 2.740}"#).unwrap() })
         };
-        Page {
+        let page = anemone_hub::Page {
             first: 4,
             gap: Some(Gap {
                 reason: GapReason::Retention,
@@ -82,7 +96,14 @@ mod tests {
             }),
             events: vec![event(4), event(5)],
             next: position(5),
-        }
+        };
+        page.into()
+    }
+
+    fn notice(told: &Item<'_>) -> String {
+        let mut out = String::new();
+        item(told, &mut out);
+        out
     }
 
     #[test]
@@ -99,13 +120,25 @@ mod tests {
     }
 
     #[test]
-    fn messages_carry_the_position_after_them() {
-        let page = example();
-        assert_eq!(
-            positioned_event(&page, &page.events[0]),
-            r#"{"position":"9-4","time":1789000000123.456,"data":{"speed": 2.740}}"#
-        );
-        let notice = gap_notice(&Gap { missed: None, ..page.gap.unwrap() });
-        assert!(notice.contains(r#""missed":null"#), "{notice}");
+    fn what_was_skipped_stands_before_the_events() {
+        let page = page(&Page { skipped: 7, ..example() });
+        assert!(page.contains(r#""resume":"9-3"},"skipped":7,"events":[{"offset":4,"#), "{page}");
+    }
+
+    #[test]
+    fn each_item_is_one_object() {
+        let page = Page { skipped: 2, ..example() };
+        let items: Vec<String> = page.items().map(|item| notice(&item)).collect();
+        assert_eq!(items.len(), 4);
+        assert!(items[0].starts_with(r#"{"gap":{"reason":"retention","after":"9-1","missed":2,"#));
+        assert_eq!(items[1], r#"{"skipped":2}"#);
+        let event = r#"{"position":"9-4","time":1789000000123.456,"data":{"speed": 2.740}}"#;
+        assert_eq!(items[2], event);
+        let unknown = notice(&Item::Gap(&Gap { missed: None, ..page.gap.unwrap() }));
+        assert!(unknown.contains(r#""missed":null"#), "{unknown}");
+        for quiet in [Item::Begin(page.next), Item::Quiet(page.next)] {
+            assert_eq!(notice(&quiet), r#"{"position":"9-5"}"#);
+        }
+        assert_eq!(notice(&Item::End(EndReason::Deleted)), r#"{"end":{"reason":"deleted"}}"#);
     }
 }

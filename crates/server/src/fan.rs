@@ -1,22 +1,50 @@
-//! Fan-out: wakes a thread's readers of a topic, once for each burst of events.
+//! Fan-out: wakes a thread's readers of a topic, once for each burst of events, and has those who stand at the
+//! same place share one page.
 //!
-//! One task for each topic that a thread has readers of. It knows no positions and holds no events: a
-//! reader that is woken reads on from where it is.
+//! One task for each topic that a thread has readers of, which holds no events. A reader that is woken reads on
+//! from where it is; the page it reads is encoded once, and kept until the next one is read.
 
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
 
-use anemone_hub::{Topic, TopicName};
+use anemone_hub::{Head, Position, Topic};
+use anemone_ws::proto::Prepared;
 use anemone_ws::reactor::Waker;
 use tokio::task::AbortHandle;
+
+use crate::Problem;
+use crate::reading::{self, Mode, Page, Place, Reader};
 
 /// A thread's readers of one topic.
 #[derive(Debug)]
 struct Readers {
+    /// Keeps its address from being another's.
+    _topic: Arc<Topic>,
     wakers: RefCell<HashSet<Waker>>,
+    head: RefCell<Head>,
+    /// The last that was read, one for each wire form and mode.
+    pages: RefCell<Vec<Rc<Frames>>>,
     task: AbortHandle,
+}
+
+/// What the messages of a page look like.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum WireForm {
+    /// Data and nothing else.
+    Plain,
+    /// With positions.
+    Positions,
+}
+
+/// A page as it is sent: encoded once, and compressed once for all that compress alike.
+#[derive(Debug)]
+pub(crate) struct Frames {
+    place: Place,
+    form: WireForm,
+    pub(crate) messages: Vec<Prepared>,
+    next: Position,
 }
 
 impl Drop for Readers {
@@ -25,10 +53,10 @@ impl Drop for Readers {
     }
 }
 
-/// A thread's readers, by topic.
+/// A thread's readers, by the address of their topic: a name may be another one's by now.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Fan {
-    topics: Rc<RefCell<HashMap<TopicName, Weak<Readers>>>>,
+    topics: Rc<RefCell<HashMap<usize, Weak<Readers>>>>,
 }
 
 /// A reader's place in the fan; dropping it leaves.
@@ -38,31 +66,58 @@ pub(crate) struct Subscription {
     waker: Waker,
 }
 
-impl Subscription {
-    /// Wakes the reader, as if the topic had grown.
-    pub(crate) fn wake(&self) {
-        self.waker.wake();
-    }
-}
-
 impl Fan {
     /// Has this connection woken whenever the topic has grown.
     pub(crate) fn subscribe(&self, topic: &Arc<Topic>, waker: Waker) -> Subscription {
         let mut topics = self.topics.borrow_mut();
-        let readers = topics.get(topic.name()).and_then(Weak::upgrade).unwrap_or_else(|| {
-            let readers = self.start(topic);
+        let address = Arc::as_ptr(topic).addr();
+        let readers = topics.get(&address).and_then(Weak::upgrade).unwrap_or_else(|| {
+            let readers = Readers::start(topic);
             topics.retain(|_, readers| readers.strong_count() > 0);
-            topics.insert(topic.name().clone(), Rc::downgrade(&readers));
+            topics.insert(address, Rc::downgrade(&readers));
             readers
         });
         readers.wakers.borrow_mut().insert(waker.clone());
         Subscription { readers, waker }
     }
+}
 
-    fn start(&self, topic: &Arc<Topic>) -> Rc<Readers> {
+impl Subscription {
+    /// The reader's next page, and moves it past that; `None` when it has read everything. When the limit cut
+    /// it short, the reader is woken for the rest.
+    pub(crate) fn read(
+        &self,
+        reader: &mut Reader,
+        form: WireForm,
+        encode: impl FnOnce(&Page) -> Vec<Prepared>,
+    ) -> Result<Option<Rc<Frames>>, Problem> {
+        let place = reader.place();
+        if !self.readers.is_past(place.position) {
+            return Ok(None);
+        }
+        let frames = match self.readers.shared(place, form) {
+            Some(frames) => {
+                reader.pass(frames.next);
+                frames
+            }
+            None => {
+                let page = reader.read()?;
+                let frames = Frames { place, form, messages: encode(&page), next: page.next };
+                self.readers.share(Rc::new(frames))
+            }
+        };
+        if self.readers.is_past(frames.next) {
+            self.waker.wake();
+        }
+        Ok(Some(frames))
+    }
+}
+
+impl Readers {
+    fn start(topic: &Arc<Topic>) -> Rc<Self> {
         let mut head = topic.head();
-        Rc::new_cyclic(|readers: &Weak<Readers>| {
-            let readers = Weak::clone(readers);
+        Rc::new_cyclic(|readers: &Weak<Self>| {
+            let (readers, own_head) = (Weak::clone(readers), RefCell::new(head.clone()));
             let task = tokio::task::spawn_local(async move {
                 loop {
                     head.grown().await;
@@ -70,8 +125,33 @@ impl Fan {
                     readers.wakers.borrow().iter().for_each(Waker::wake);
                 }
             });
-            Readers { wakers: RefCell::default(), task: task.abort_handle() }
+            let (wakers, pages) = (RefCell::default(), RefCell::default());
+            let (_topic, task) = (Arc::clone(topic), task.abort_handle());
+            Self { _topic, wakers, head: own_head, pages, task }
         })
+    }
+
+    /// Whether there is something after `position`.
+    fn is_past(&self, position: Position) -> bool {
+        reading::is_past(&mut self.head.borrow_mut(), position)
+    }
+
+    /// The page that was read last, if it is the next one for a reader at this place.
+    fn shared(&self, place: Place, form: WireForm) -> Option<Rc<Frames>> {
+        let pages = self.pages.borrow();
+        let frames = pages.iter().find(|frames| frames.form == form && frames.place == place)?;
+        // What was the newest when it was read may not be any more.
+        let is_old = place.mode == Mode::Latest && self.is_past(frames.next);
+        (!is_old).then(|| Rc::clone(frames))
+    }
+
+    /// Keeps it instead of the one before: those who are behind read twice as often at worst, for in between each
+    /// of them has to read for itself.
+    fn share(&self, frames: Rc<Frames>) -> Rc<Frames> {
+        let mut pages = self.pages.borrow_mut();
+        pages.retain(|kept| kept.form != frames.form || kept.place.mode != frames.place.mode);
+        pages.push(Rc::clone(&frames));
+        frames
     }
 }
 
@@ -80,3 +160,6 @@ impl Drop for Subscription {
         self.readers.wakers.borrow_mut().remove(&self.waker);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -27,6 +27,7 @@ use tokio::task_local;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
 use crate::body::Body;
+use crate::client::Client;
 use crate::connection::{self, InTask, Local};
 use crate::linger::Linger;
 use crate::pace::{Pace, paced};
@@ -51,6 +52,7 @@ type Requests = Arc<AtomicU64>;
 pub(crate) async fn serve<S: AsyncRead + AsyncWrite + Unpin + 'static>(
     local: Rc<Local>,
     stream: S,
+    client: Client,
     mut stop: Stop,
     _permit: OwnedSemaphorePermit,
 ) {
@@ -64,7 +66,7 @@ pub(crate) async fn serve<S: AsyncRead + AsyncWrite + Unpin + 'static>(
             requests.fetch_add(1, Ordering::Relaxed);
             let (local, tasks) = (Rc::clone(&local), tasks.clone());
             let (stop, open) = (stop.clone(), Arc::clone(&requests));
-            async move { Ok::<_, Infallible>(answer(local, tasks, request, stop, open).await) }
+            async move { Ok::<_, Infallible>(answer(local, tasks, client, request, stop, open).await) }
         })
     };
     let served_by_service = Arc::strong_count(&requests);
@@ -161,6 +163,7 @@ impl<F: Future<Output = ()> + 'static> Executor<F> for Tasks {
 async fn answer(
     local: Rc<Local>,
     tasks: Tasks,
+    client: Client,
     mut request: Request<Incoming>,
     stop: Stop,
     open: Requests,
@@ -170,7 +173,8 @@ async fn answer(
         Err(problem) => return problem.into_response(),
     };
     let is_upgrade = upgrade.is_some();
-    let Reply { mut response, handover } = routes::answer(&local.site, request, stop.clone()).await;
+    let Reply { mut response, handover } =
+        routes::answer(&local.site, client, request, stop.clone()).await;
     if let (Some(upgrade), Some(handover)) = (upgrade, handover) {
         let Ok(permit) = Arc::clone(&local.permits).try_acquire_owned() else {
             return Problem::too_many_connections().into_response();

@@ -5,14 +5,16 @@
 //! never changes thread.
 //!
 //! A request goes through `routes` to the one file of its transport. All of these read through one
-//! core, `reading`: "from this position to the head". Whatever goes wrong is a
-//! [`problem`](Problem), RFC 9457, with the same body everywhere.
+//! core, `reading`: "from this position to the head"; what clients publish goes in through
+//! `publishing`. Whatever goes wrong is a [`problem`](Problem), RFC 9457, with the same body everywhere.
 #![forbid(unsafe_code)]
 
 mod accept;
+mod alarms;
 mod assets;
 mod begun;
 mod body;
+mod client;
 mod connection;
 mod encode;
 mod fan;
@@ -25,11 +27,14 @@ mod opening;
 mod origin;
 mod pace;
 mod problem;
+mod publishing;
 mod query;
 mod reading;
 mod routes;
 mod secure;
+mod stream;
 mod tls;
+mod topics;
 mod transport;
 mod write_deadline;
 
@@ -38,3 +43,7 @@ pub use listener::{Options, Running, Server};
 pub use origin::{AllowedOrigin, OriginError};
 pub use problem::{Kind, Problem};
 pub use tls::{Tls, TlsError};
+pub use topics::{
+    PublishRight, PublishRightError, TopicPattern, TopicPatternError, TopicRule, TopicRules,
+    TopicRulesError,
+};

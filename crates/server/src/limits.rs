@@ -33,32 +33,57 @@ pub struct Limits {
     pub wait_max: Duration,
     /// Largest page of a poll; `limit` may ask for less. Default 1,000 events and 1 MiB of data.
     pub page: PageLimit,
-    /// Most bytes of data that a stream (SSE, WebSocket) reads from the log at once, and so holds for
-    /// a client that does not read. Default 64 KiB.
+    /// Publishing: largest body. Default 1 MiB. Answered with 413.
+    pub batch_bytes_max: usize,
+    /// Publishing: most events in a body. Default 1,000. Answered with 413.
+    pub batch_events_max: usize,
+    /// Publishing: how long it may take until the events are kept. Default 30 s. Answered with 503; they may
+    /// be kept yet, so a retry needs an idempotency key.
+    pub publish_timeout: Duration,
+    /// Most bytes of data that a stream (SSE, NDJSON, forever-frame, WebSocket) reads from the log at once, and so
+    /// holds for a client that does not read. Default 64 KiB.
     pub stream_bytes_max: u64,
-    /// A comment is sent on an SSE stream that was quiet for this long. Default 15 s.
-    pub sse_heartbeat: Duration,
+    /// A stream (SSE, NDJSON, forever-frame, multiplexed) that was quiet for this long shows that it is alive. Default
+    /// 15 s. WebSockets have their pings.
+    pub heartbeat: Duration,
     /// WebSocket: limits on frames and messages, pings and time-outs. Default: 64 KiB a message,
     /// the rest as [`proto::Config`] says.
     pub websocket: Arc<proto::Config>,
     /// The same for `/echo`, whose largest message also bounds the body of a `POST`. Default: as
     /// [`proto::Config`] says, 16 MiB.
     pub echo: Arc<proto::Config>,
-    /// `/broadcast`: most bytes of messages that each thread keeps for members who are slow. Default
-    /// 1 MiB. A member that is further behind is closed with 1008.
+    /// `/broadcast`: most bytes of messages that each thread keeps for members who are slow, and most that
+    /// are on their way to a thread. Default 1 MiB. A member that is further behind is closed with 1008.
     pub broadcast_bytes_max: usize,
     /// Compression of WebSocket messages (RFC 7692) as it is negotiated; `None` for never. Default:
     /// for messages from 512 bytes, without context takeover.
     pub deflate: Option<proto::DeflateConfig>,
+    /// Multiplexed (`/ws` and TCP): limits on messages, pings and time-outs, of which TCP has the longest
+    /// message, the idle time-out and the close time-out. Default: 68 KiB a message, a line and an event of
+    /// 64 KiB; the rest as [`proto::Config`] says.
+    pub multiplexed: Arc<proto::Config>,
+    /// Multiplexed: most requests that are open at once on one connection. Default 1,000. One more is
+    /// answered with 429.
+    pub multiplexed_requests_max: usize,
+    /// Multiplexed: longest first line of a message, in bytes. Default 4 KiB. Answered with 400.
+    pub multiplexed_line_bytes_max: usize,
     /// How long open requests and connections may take to end once the server stops. Default 5 s.
     pub shutdown_grace: Duration,
 }
+
+const LINE_BYTES_MAX: usize = 4 << 10;
 
 impl Default for Limits {
     fn default() -> Self {
         let websocket = proto::Config {
             frame_bytes_max: 64 << 10,
             message_bytes_max: 64 << 10,
+            ..proto::Config::default()
+        };
+        let message_bytes_max = LINE_BYTES_MAX as u64 + (64 << 10);
+        let multiplexed = proto::Config {
+            frame_bytes_max: message_bytes_max,
+            message_bytes_max,
             ..proto::Config::default()
         };
         Self {
@@ -72,12 +97,18 @@ impl Default for Limits {
             write_timeout: Duration::from_secs(30),
             wait_max: Duration::from_secs(120),
             page: PageLimit::default(),
+            batch_bytes_max: 1 << 20,
+            batch_events_max: 1_000,
+            publish_timeout: Duration::from_secs(30),
             stream_bytes_max: 64 << 10,
-            sse_heartbeat: Duration::from_secs(15),
+            heartbeat: Duration::from_secs(15),
             websocket: Arc::new(websocket),
             echo: Arc::default(),
             broadcast_bytes_max: 1 << 20,
             deflate: Some(proto::DeflateConfig::default()),
+            multiplexed: Arc::new(multiplexed),
+            multiplexed_requests_max: 1_000,
+            multiplexed_line_bytes_max: LINE_BYTES_MAX,
             shutdown_grace: Duration::from_secs(5),
         }
     }

@@ -11,10 +11,11 @@ use socket2::{Domain, Protocol, Socket, Type};
 use tokio::sync::{Semaphore, watch};
 
 use crate::accept::{self, Listeners};
+use crate::publishing::Publishing;
 use crate::routes::{Site, Stop};
 use crate::tls::Watch;
-use crate::transport::broadcast;
-use crate::{AllowedOrigin, Limits, Tls};
+use crate::transport::broadcast::Everyone;
+use crate::{AllowedOrigin, Limits, Tls, TopicRules};
 
 /// Connections that the kernel holds for us while we are busy.
 const BACKLOG: i32 = 1024;
@@ -24,6 +25,8 @@ const BACKLOG: i32 = 1024;
 pub struct Options {
     /// Where to listen; port 0 takes a free one.
     pub listen: SocketAddr,
+    /// Where to speak `anemone.v1` over TCP, always without TLS. Default: nowhere.
+    pub tcp: Option<SocketAddr>,
     /// Where to echo bytes as they are, over bare TCP: the floor that every comparison stands on.
     /// Default: nowhere.
     pub tcp_echo: Option<SocketAddr>,
@@ -31,18 +34,21 @@ pub struct Options {
     pub threads: Option<NonZero<usize>>,
     /// Bounds on its peers.
     pub limits: Limits,
-    /// Origins other than its own whose pages may read from it.
+    /// Origins other than its own whose pages may read from it, and publish where clients may.
     pub allowed_origins: Vec<AllowedOrigin>,
     /// What to speak TLS with; `None` for plain HTTP.
     pub tls: Option<Tls>,
+    /// Topics that clients may publish to. Default: none; those of the hub are read only.
+    pub topics: TopicRules,
 }
 
 impl Options {
     /// Listens here, everything else by default.
     #[must_use]
     pub fn new(listen: SocketAddr) -> Self {
-        let (tcp_echo, threads, limits) = (None, None, Limits::default());
-        Self { listen, tcp_echo, threads, limits, allowed_origins: Vec::new(), tls: None }
+        let (tcp, tcp_echo, threads, limits) = (None, None, None, Limits::default());
+        let (allowed_origins, topics) = (Vec::new(), TopicRules::default());
+        Self { listen, tcp, tcp_echo, threads, limits, allowed_origins, tls: None, topics }
     }
 }
 
@@ -52,6 +58,7 @@ pub struct Server {
     /// One of each for every thread.
     listeners: Vec<Listeners>,
     local_addr: SocketAddr,
+    tcp_addr: Option<SocketAddr>,
     tcp_echo_addr: Option<SocketAddr>,
     site: Arc<Site>,
 }
@@ -62,32 +69,38 @@ pub struct Running {
     stop: watch::Sender<bool>,
     threads: Vec<JoinHandle<()>>,
     local_addr: SocketAddr,
+    tcp_addr: Option<SocketAddr>,
     tcp_echo_addr: Option<SocketAddr>,
     _watch: Watch,
 }
 
 impl Server {
-    /// Takes the address.
+    /// Takes the address, and creates the topics that are declared by name.
     ///
     /// # Errors
-    /// When the address cannot be had: in use, not of this machine, not permitted.
+    /// When the address cannot be had: in use, not of this machine, not permitted. When a topic cannot be
+    /// created.
     pub fn bind(options: Options, hub: Hub) -> io::Result<Self> {
         let threads = match options.threads {
             Some(threads) => threads.get(),
             None => thread::available_parallelism().map_or(1, NonZero::get),
         };
         let local_addr = claim(options.listen)?;
+        let tcp_addr = options.tcp.map(claim).transpose()?;
         let tcp_echo_addr = options.tcp_echo.map(claim).transpose()?;
         let listeners = (0..threads).map(|_| {
             let site = listen(local_addr, Sharing::Shared)?;
-            let tcp_echo =
-                tcp_echo_addr.map(|address| listen(address, Sharing::Shared)).transpose()?;
-            Ok(Listeners { site, tcp_echo })
+            let other = |address: Option<_>| {
+                address.map(|address| listen(address, Sharing::Shared)).transpose()
+            };
+            Ok(Listeners { site, tcp: other(tcp_addr)?, tcp_echo: other(tcp_echo_addr)? })
         });
         let listeners = listeners.collect::<io::Result<_>>()?;
-        let Options { limits, allowed_origins, tls, .. } = options;
-        let site = Site { hub, limits, allowed_origins, tls, broadcast: broadcast::channel() };
-        Ok(Self { listeners, local_addr, tcp_echo_addr, site: Arc::new(site) })
+        let Options { limits, allowed_origins, tls, topics, .. } = options;
+        let publishing = Arc::new(Publishing::new(hub.clone(), topics)?);
+        let broadcast = Arc::new(Everyone::new(limits.broadcast_bytes_max));
+        let site = Site { hub, publishing, limits, allowed_origins, tls, broadcast };
+        Ok(Self { listeners, local_addr, tcp_addr, tcp_echo_addr, site: Arc::new(site) })
     }
 
     /// Starts to serve, on threads of its own.
@@ -105,8 +118,8 @@ impl Server {
             let serve = move || accept::serve(listeners, site, permits, stop);
             threads.push(thread::Builder::new().name(format!("server-{index}")).spawn(serve)?);
         }
-        let (local_addr, tcp_echo_addr) = (self.local_addr, self.tcp_echo_addr);
-        Ok(Running { stop, threads, local_addr, tcp_echo_addr, _watch: watch })
+        let Self { local_addr, tcp_addr, tcp_echo_addr, .. } = self;
+        Ok(Running { stop, threads, local_addr, tcp_addr, tcp_echo_addr, _watch: watch })
     }
 }
 
@@ -115,6 +128,12 @@ impl Running {
     #[must_use]
     pub fn local_addr(&self) -> SocketAddr {
         self.local_addr
+    }
+
+    /// Where it speaks `anemone.v1` over TCP, if it does.
+    #[must_use]
+    pub fn tcp_addr(&self) -> Option<SocketAddr> {
+        self.tcp_addr
     }
 
     /// Where it echoes bare bytes, if it does.

@@ -12,6 +12,7 @@ use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Request, Response, Version};
 use tokio::sync::OwnedSemaphorePermit;
 
+use crate::client::Client;
 use crate::connection::{Carrier, Guest, Local, hand_over};
 use crate::routes::{self, Reply, Site};
 
@@ -19,10 +20,15 @@ use crate::routes::{self, Reply, Site};
 const FIELDS_MAX: usize = 64;
 
 /// Decides what becomes of a connection that begins with `first`.
-pub(crate) fn decide(local: Rc<Local>, permit: OwnedSemaphorePermit, first: &[u8]) -> Opening {
+pub(crate) fn decide(
+    local: Rc<Local>,
+    client: Client,
+    permit: OwnedSemaphorePermit,
+    first: &[u8],
+) -> Opening {
     if let Some((request, len)) = parse(&local.site, first)
         && let Some(Reply { response, handover: Some(handover) }) =
-            routes::shake_hands(&local.site, &request)
+            routes::shake_hands(&local.site, client, &request)
     {
         let answer = Answer(encode(&response));
         return hand_over(&local, first[len..].to_vec(), handover, permit, answer);

@@ -11,7 +11,7 @@ use http::{HeaderMap, HeaderValue, Uri, header};
 
 use crate::{Kind, Problem};
 
-/// An origin whose pages may read from this server: `SCHEME://HOST[:PORT]`, or `*` for any.
+/// An origin whose pages may use this server as its own may: `SCHEME://HOST[:PORT]`, or `*` for any.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct AllowedOrigin(String);
 
@@ -71,7 +71,7 @@ pub(crate) fn judge(headers: &HeaderMap, allowed: &[AllowedOrigin]) -> Result<Ve
     }
     let refused = || {
         let origin = String::from_utf8_lossy(origin.as_bytes());
-        let detail = format!("pages of origin {origin} may not read from this server");
+        let detail = format!("pages of origin {origin} may not use this server");
         Problem::new(Kind::OriginRefused, detail)
     };
     // `null`, the origin of sandboxed pages and files, is only covered by `*`.
@@ -93,19 +93,31 @@ pub(crate) fn judge(headers: &HeaderMap, allowed: &[AllowedOrigin]) -> Result<Ve
     }
 }
 
+/// Refuses a request that changes something when a browser sends it for another's page without naming
+/// that page. A form could, which is a navigation; and none that is allowed does.
+pub(crate) fn refuse_unnamed(headers: &HeaderMap) -> Result<(), Problem> {
+    if headers.contains_key(header::ORIGIN) || !is_of_another_site(headers) {
+        return Ok(());
+    }
+    let detail = "pages of other origins that do not say which may not publish to this server";
+    Err(Problem::new(Kind::OriginRefused, detail))
+}
+
 /// Judges a request without an origin: a browser may yet say that another's page sends it. Whoever
 /// follows a link to here is let in.
 fn judge_site(headers: &HeaderMap, allowed: &[AllowedOrigin]) -> Result<Verdict, Problem> {
-    let says = |name: &str, values: &[&str]| {
-        headers.get(name).is_some_and(|value| values.iter().any(|expected| value == expected))
-    };
-    let is_foreign = says("sec-fetch-site", &["cross-site", "same-site"]);
-    let is_navigation = says("sec-fetch-mode", &["navigate"]);
+    let is_navigation = headers.get("sec-fetch-mode").is_some_and(|mode| mode == "navigate");
     // Which page it is remains untold, so it may be an allowed one where there are any.
-    if !is_foreign || is_navigation || !allowed.is_empty() {
+    if !is_of_another_site(headers) || is_navigation || !allowed.is_empty() {
         return Ok(Verdict::Same);
     }
-    Err(Problem::new(Kind::OriginRefused, "pages of other origins may not read from this server"))
+    Err(Problem::new(Kind::OriginRefused, "pages of other origins may not use this server"))
+}
+
+/// Whether a browser says that another's page sends this.
+fn is_of_another_site(headers: &HeaderMap) -> bool {
+    let foreign = ["cross-site", "same-site"];
+    headers.get("sec-fetch-site").is_some_and(|site| foreign.iter().any(|value| site == value))
 }
 
 #[cfg(test)]
@@ -166,6 +178,19 @@ mod tests {
                 && judge("cross-site", "navigate")
         );
         assert!(!judge("cross-site", "no-cors") && !judge("same-site", "no-cors"));
+    }
+
+    #[test]
+    fn what_changes_something_must_name_its_page() {
+        let refuse = |fields: &[(&'static str, &str)]| {
+            let fields =
+                fields.iter().map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap()));
+            refuse_unnamed(&fields.collect()).is_err()
+        };
+        let form = [("sec-fetch-site", "cross-site"), ("sec-fetch-mode", "navigate")];
+        assert!(refuse(&form) && refuse(&[("sec-fetch-site", "same-site")]));
+        assert!(!refuse(&[form[0], ("origin", "https://app.example")]), "judged by its name");
+        assert!(!refuse(&[]) && !refuse(&[("sec-fetch-site", "same-origin")]));
     }
 
     #[test]

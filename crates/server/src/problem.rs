@@ -12,6 +12,8 @@ pub enum Kind {
     UnknownPath,
     /// There is no topic of this name.
     UnknownTopic,
+    /// The topic was deleted.
+    TopicDeleted,
     /// The path does not take this method.
     MethodNotAllowed,
     /// A query parameter or field does not say what it must.
@@ -26,6 +28,22 @@ pub enum Kind {
     BadHandshake,
     /// Plain HTTP where TLS is spoken.
     TlsRequired,
+    /// The topic takes nothing from this client.
+    PublishRefused,
+    /// A body's content type is not one that can be published.
+    UnsupportedType,
+    /// What was to be published is not what it was said to be.
+    BadEvent,
+    /// An event is larger than allowed.
+    EventTooBig,
+    /// The idempotency key was used for something else.
+    KeyReused,
+    /// No more topics may be created.
+    TooManyTopics,
+    /// There is no room to keep an event.
+    StorageFull,
+    /// An event cannot be kept.
+    StorageFailed,
     /// A request's body is larger than allowed.
     BodyTooBig,
     /// A request's body could not be read.
@@ -34,6 +52,12 @@ pub enum Kind {
     BodyTimeout,
     /// The server stops.
     Stopping,
+    /// Multiplexed: a message cannot be understood.
+    BadMessage,
+    /// Multiplexed: no request of this id is open.
+    UnknownRequest,
+    /// Multiplexed: the connection has as many open requests as it may.
+    TooManyRequests,
     /// The server has as many connections as it may.
     TooManyConnections,
     /// Something in the server that should not be.
@@ -42,9 +66,10 @@ pub enum Kind {
 
 impl Kind {
     /// All kinds.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 27] = [
         Self::UnknownPath,
         Self::UnknownTopic,
+        Self::TopicDeleted,
         Self::MethodNotAllowed,
         Self::BadParameter,
         Self::PositionAhead,
@@ -52,10 +77,21 @@ impl Kind {
         Self::OriginRefused,
         Self::BadHandshake,
         Self::TlsRequired,
+        Self::PublishRefused,
+        Self::UnsupportedType,
+        Self::BadEvent,
+        Self::EventTooBig,
+        Self::KeyReused,
+        Self::TooManyTopics,
+        Self::StorageFull,
+        Self::StorageFailed,
         Self::BodyTooBig,
         Self::BadBody,
         Self::BodyTimeout,
         Self::Stopping,
+        Self::BadMessage,
+        Self::UnknownRequest,
+        Self::TooManyRequests,
         Self::TooManyConnections,
         Self::Internal,
     ];
@@ -74,6 +110,12 @@ impl Kind {
                 StatusCode::NOT_FOUND,
                 "No topic of this name",
                 "GET /topics lists the topics there are.",
+            ),
+            Self::TopicDeleted => (
+                "topic-deleted",
+                StatusCode::GONE,
+                "The topic was deleted",
+                "Nothing more will come of it. GET /topics lists the topics there are.",
             ),
             Self::MethodNotAllowed => (
                 "method-not-allowed",
@@ -98,13 +140,14 @@ impl Kind {
                 "not-acceptable",
                 StatusCode::NOT_ACCEPTABLE,
                 "No form that Accept allows",
-                "A topic is read as application/json or text/event-stream.",
+                "A topic is read as application/json, application/x-ndjson or text/event-stream, and as \
+                 text/html with frame=NAME.",
             ),
             Self::OriginRefused => (
                 "origin-refused",
                 StatusCode::FORBIDDEN,
                 "Origin refused",
-                "Pages of another origin may read from this server only when it was started with \
+                "Pages of another origin may use this server only when it was started with \
                  --allow-origin for theirs.",
             ),
             Self::BadHandshake => (
@@ -118,6 +161,60 @@ impl Kind {
                 StatusCode::BAD_REQUEST,
                 "This port speaks TLS",
                 "Use https:// instead of http://, or wss:// instead of ws://.",
+            ),
+            Self::PublishRefused => (
+                "publish-refused",
+                StatusCode::FORBIDDEN,
+                "This client may not publish here",
+                "Topics that publish = \"loopback\" holds for take events from clients on the server's own \
+                 machine alone: not through a proxy that says for whom it speaks, and from a page only when \
+                 its request names the server localhost, or by its loopback address.",
+            ),
+            Self::UnsupportedType => (
+                "unsupported-type",
+                StatusCode::UNSUPPORTED_MEDIA_TYPE,
+                "Not a type that can be published",
+                "The Accept-Post field names the types that can. With curl, --json DATA sends JSON; \
+                 -d DATA alone says that it is a form.",
+            ),
+            Self::BadEvent => (
+                "bad-event",
+                StatusCode::BAD_REQUEST,
+                "An event is not what it was said to be",
+                "The detail says where. Nothing was published.",
+            ),
+            Self::EventTooBig => (
+                "event-too-big",
+                StatusCode::PAYLOAD_TOO_LARGE,
+                "An event is too big",
+                "The detail names the limit, which counts the event as JSON: a string with its quotes and \
+                 escapes, bytes as Base64. Nothing was published.",
+            ),
+            Self::KeyReused => (
+                "key-reused",
+                StatusCode::UNPROCESSABLE_ENTITY,
+                "The idempotency key was used for something else",
+                "Each batch needs a key of its own; only a retry of the very same batch repeats it. \
+                 Nothing was published.",
+            ),
+            Self::TooManyTopics => (
+                "too-many-topics",
+                StatusCode::INSUFFICIENT_STORAGE,
+                "Too many topics",
+                "The detail names the limit. Publish to a topic that is there already.",
+            ),
+            Self::StorageFull => (
+                "storage-full",
+                StatusCode::INSUFFICIENT_STORAGE,
+                "There is no room to keep an event",
+                "Nothing was published. Try again once there is room.",
+            ),
+            Self::StorageFailed => (
+                "storage-failed",
+                StatusCode::SERVICE_UNAVAILABLE,
+                "The event cannot be kept",
+                "Nothing was published, or it is not known: a retry with the same idempotency key is safe. \
+                 The server's log says more.",
             ),
             Self::BodyTooBig => (
                 "body-too-big",
@@ -142,6 +239,25 @@ impl Kind {
                 StatusCode::SERVICE_UNAVAILABLE,
                 "The server stops",
                 "Try again once it is back.",
+            ),
+            Self::BadMessage => (
+                "bad-message",
+                StatusCode::BAD_REQUEST,
+                "The message cannot be understood",
+                "A message is METHOD ID TARGET, or CANCEL ID; a payload comes after a line feed. The detail \
+                 names what is wrong.",
+            ),
+            Self::UnknownRequest => (
+                "unknown-request",
+                StatusCode::NOT_FOUND,
+                "No request of this id is open",
+                "It may have ended already, with a final status of its own.",
+            ),
+            Self::TooManyRequests => (
+                "too-many-requests",
+                StatusCode::TOO_MANY_REQUESTS,
+                "Too many requests are open",
+                "Each connection may have so many. Wait until one has its final status, or cancel one.",
             ),
             Self::TooManyConnections => (
                 "too-many-connections",
@@ -188,6 +304,26 @@ impl Problem {
     /// A problem of this kind; `detail` says what is wrong this time.
     pub fn new(kind: Kind, detail: impl Into<String>) -> Self {
         Self { kind, status: kind.describe().1, detail: detail.into(), fields: Vec::new() }
+    }
+
+    /// What kind of problem it is.
+    pub(crate) fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// Its status.
+    pub(crate) fn code(&self) -> StatusCode {
+        self.status
+    }
+
+    /// What is wrong this time.
+    pub(crate) fn detail(&self) -> &str {
+        &self.detail
+    }
+
+    /// With these words in front of its detail.
+    pub(crate) fn in_front(self, words: &str) -> Self {
+        Self { detail: format!("{words}{}", self.detail), ..self }
     }
 
     /// With another status than its kind's.

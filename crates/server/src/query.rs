@@ -1,4 +1,4 @@
-//! What a reader asks for: `after`, `wait`, `limit`, `Prefer`, `Last-Event-ID`, `Accept`.
+//! What a reader asks for: `after`, `wait`, `limit`, `mode`, `frame`, `Prefer`, `Last-Event-ID`, `Accept`.
 //!
 //! Owns their syntax. Anything that does not say what it must is a problem that names it; nothing is guessed and
 //! nothing is ignored.
@@ -8,10 +8,11 @@ use std::time::Duration;
 use anemone_hub::{After, PageLimit};
 use http::{HeaderMap, header};
 
+use crate::reading::Mode;
 use crate::{Kind, Limits, Problem};
 
 /// A reader's request, understood.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Query {
     /// Where to begin; `None` leaves it to the transport.
     pub(crate) after: Option<After>,
@@ -19,6 +20,33 @@ pub(crate) struct Query {
     pub(crate) wait: Option<Wait>,
     /// How much one page may hold.
     pub(crate) page: PageLimit,
+    /// What to do when behind.
+    pub(crate) mode: Mode,
+    /// The function that a forever-frame calls.
+    pub(crate) frame: Option<FrameName>,
+}
+
+/// The function of a page that a forever-frame in it calls: identifiers with dots between them, so that it can
+/// stand in a script as it is.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) struct FrameName(String);
+
+impl FrameName {
+    /// The longest name, in bytes.
+    const BYTES_MAX: usize = 64;
+
+    fn new(name: &str) -> Option<Self> {
+        let is_identifier = |part: &str| {
+            let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"_$".contains(&byte);
+            part.bytes().all(allowed) && part.bytes().next().is_some_and(|b| !b.is_ascii_digit())
+        };
+        let fits = name.len() <= Self::BYTES_MAX && name.split('.').all(is_identifier);
+        fits.then(|| Self(name.to_owned()))
+    }
+
+    pub(crate) fn as_str(&self) -> &str {
+        &self.0
+    }
 }
 
 /// How long a long poll may take.
@@ -36,7 +64,8 @@ impl Query {
         headers: &HeaderMap,
         limits: &Limits,
     ) -> Result<Self, Problem> {
-        let mut parsed = Self { after: None, wait: None, page: limits.page };
+        let (page, mode) = (limits.page, Mode::All);
+        let mut parsed = Self { after: None, wait: None, page, mode, frame: None };
         let mut seen: Vec<String> = Vec::new();
         for (name, value) in form_urlencoded::parse(query.unwrap_or_default().as_bytes()) {
             if seen.iter().any(|earlier| *earlier == name) {
@@ -49,11 +78,13 @@ impl Query {
                     parsed.wait = Some(Wait { duration, is_preference: false });
                 }
                 "limit" => parsed.page.events_max = parse_limit(&value, limits.page.events_max)?,
+                "mode" => parsed.mode = parse_mode(&value)?,
+                "frame" => parsed.frame = Some(parse_frame(&value)?),
                 _ => {
                     let name = name.chars().take(40).collect::<String>();
                     return Err(bad(
                         &name,
-                        "is not a parameter: a topic takes after, wait and limit",
+                        "is not a parameter: a topic takes after, limit, wait, mode and frame",
                     ));
                 }
             }
@@ -109,6 +140,29 @@ fn parse_limit(value: &str, max: usize) -> Result<usize, Problem> {
     }
 }
 
+fn parse_mode(value: &str) -> Result<Mode, Problem> {
+    match value {
+        "all" => Ok(Mode::All),
+        "latest" => Ok(Mode::Latest),
+        _ => {
+            let value: String = value.chars().take(40).collect();
+            Err(bad("mode", &format!("is {value:?}: must be all or latest")))
+        }
+    }
+}
+
+fn parse_frame(value: &str) -> Result<FrameName, Problem> {
+    FrameName::new(value).ok_or_else(|| {
+        let value: String = value.chars().take(80).collect();
+        let detail = format!(
+            "is {value:?}: must be identifiers of A-Z a-z 0-9 _ $ with dots between them, as in app.receive, \
+             at most {} bytes",
+            FrameName::BYTES_MAX
+        );
+        bad("frame", &detail)
+    })
+}
+
 /// `Prefer: wait=N` (RFC 7240): the first `wait` counts, other preferences are not ours to judge.
 /// Section 2 would have us ignore a wait that we cannot honour; then a client that asked for an
 /// hour would poll in a loop without knowing why, so it is told instead.
@@ -128,35 +182,48 @@ fn preferred_wait(headers: &HeaderMap, max: Duration) -> Result<Option<Wait>, Pr
 }
 
 /// The form a topic is read in.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum Form {
     /// A page of events.
     Json,
     /// An endless event stream.
     EventStream,
+    /// Endless lines.
+    Ndjson,
+    /// An endless document, whose scripts call this.
+    ForeverFrame(FrameName),
 }
 
-/// Chooses by `Accept` (RFC 9110 section 12.5.1): the highest weight wins, JSON when equal.
-pub(crate) fn form(headers: &HeaderMap) -> Result<Form, Problem> {
+/// Chooses by `Accept` (RFC 9110 section 12.5.1): the highest weight wins; when equal JSON, then the event stream.
+/// `frame` asks for the one form that has a use for it.
+pub(crate) fn form(headers: &HeaderMap, frame: Option<&FrameName>) -> Result<Form, Problem> {
     let fields: Vec<&str> =
         headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok()).collect();
-    if fields.is_empty() {
-        return Ok(Form::Json);
+    let accept = if fields.is_empty() { "*/*".to_owned() } else { fields.join(",") };
+    let not_acceptable = |what: &str| {
+        let accept: String = accept.chars().take(80).collect();
+        Problem::new(Kind::NotAcceptable, format!("Accept is {accept:?}, {what}"))
+    };
+    let html = weight(&accept, "text/html", &["text/*", "*/*"]);
+    if let Some(name) = frame {
+        let form = (html > 0.0).then(|| Form::ForeverFrame(name.clone()));
+        return form.ok_or_else(|| not_acceptable("with frame a topic is read as text/html alone"));
     }
-    let accept = fields.join(",");
     // A stream is only given to a client that names it: `*/*` is what curl sends unasked.
     let json = weight(&accept, "application/json", &["application/*", "*/*"]);
-    let stream = weight(&accept, "text/event-stream", &["text/*"]);
+    let event_stream = weight(&accept, "text/event-stream", &["text/*"]);
+    let ndjson = weight(&accept, "application/x-ndjson", &["application/*"]);
     match () {
-        () if stream > json => Ok(Form::EventStream),
+        () if ndjson > json.max(event_stream) => Ok(Form::Ndjson),
+        () if event_stream > json => Ok(Form::EventStream),
         () if json > 0.0 => Ok(Form::Json),
-        () => {
-            let accept: String = accept.chars().take(80).collect();
-            let detail = format!(
-                "Accept is {accept:?}, a topic is read as application/json or text/event-stream"
-            );
-            Err(Problem::new(Kind::NotAcceptable, detail))
+        () if html > 0.0 => {
+            Err(bad("frame", "is missing: as text/html a topic is read with frame=NAME"))
         }
+        () => Err(not_acceptable(
+            "a topic is read as application/json, application/x-ndjson or text/event-stream, and as text/html with \
+             frame=NAME",
+        )),
     }
 }
 
@@ -186,15 +253,17 @@ mod tests {
         Query::parse(Some(query), &headers, &Limits::default()).map_err(|problem| problem.to_json())
     }
 
-    fn accept(value: &str) -> Option<Form> {
+    fn accept(value: &str, frame: Option<&str>) -> Result<Form, u16> {
         let mut headers = HeaderMap::new();
         headers.insert(header::ACCEPT, value.parse().unwrap());
-        form(&headers).ok()
+        let frame = frame.map(|name| FrameName::new(name).unwrap());
+        form(&headers, frame.as_ref()).map_err(|problem| problem.into_response().status().as_u16())
     }
 
     #[test]
     fn nothing_asked_is_nothing_set() {
-        let query = Query { after: None, wait: None, page: Limits::default().page };
+        let (page, mode) = (Limits::default().page, Mode::All);
+        let query = Query { after: None, wait: None, page, mode, frame: None };
         assert_eq!(parse("", &[]), Ok(query));
     }
 
@@ -250,6 +319,12 @@ mod tests {
             "limit=1001",
             "limit=-1",
             "limit=x",
+            "mode=",
+            "mode=newest",
+            "mode=Latest",
+            "mode=all&mode=all",
+            "frame=",
+            "frame=1a",
             "foo=1",
             "after=latest&after=earliest",
             "After=latest",
@@ -267,22 +342,83 @@ mod tests {
     }
 
     #[test]
+    fn mode_is_one_of_two_words() {
+        assert_eq!(parse("mode=all", &[]).unwrap().mode, Mode::All);
+        assert_eq!(parse("mode=latest", &[]).unwrap().mode, Mode::Latest);
+    }
+
+    #[test]
+    fn a_frame_calls_what_can_stand_in_a_script_as_it_is() {
+        let longest = "x".repeat(64);
+        for name in ["f", "$", "_1", "app.receive", "a.b.c.d", "A9._.$9", &longest] {
+            assert_eq!(FrameName::new(name).unwrap().as_str(), name);
+        }
+        let too_long = "x".repeat(65);
+        for name in [
+            "",
+            ".",
+            "a.",
+            ".a",
+            "a..b",
+            "1",
+            "a.1",
+            "a b",
+            "a(",
+            "a;b",
+            "a[0]",
+            "</script>",
+            "a\n",
+            "a-b",
+            "é",
+            "\\u0061",
+            &too_long,
+        ] {
+            assert_eq!(FrameName::new(name), None, "{name:?}");
+        }
+    }
+
+    #[test]
     fn accept_chooses_the_form() {
         for (value, form) in [
-            ("*/*", Some(Form::Json)),
-            ("text/event-stream", Some(Form::EventStream)),
-            ("text/event-stream, */*", Some(Form::Json)),
-            ("text/event-stream, application/json;q=0.5", Some(Form::EventStream)),
-            ("application/json, text/event-stream;q=0.5", Some(Form::Json)),
-            ("text/html,application/xhtml+xml,*/*;q=0.8", Some(Form::Json)),
-            ("application/*", Some(Form::Json)),
-            ("text/*", Some(Form::EventStream)),
-            ("text/*;q=0.5, application/json", Some(Form::Json)),
-            ("application/json;q=nan", Some(Form::Json)),
-            ("image/png", None),
-            ("application/json;q=0", None),
+            ("*/*", Ok(Form::Json)),
+            ("text/event-stream", Ok(Form::EventStream)),
+            ("text/event-stream, */*", Ok(Form::Json)),
+            ("text/event-stream, application/json;q=0.5", Ok(Form::EventStream)),
+            ("application/json, text/event-stream;q=0.5", Ok(Form::Json)),
+            ("text/html,application/xhtml+xml,*/*;q=0.8", Ok(Form::Json)),
+            ("application/*", Ok(Form::Json)),
+            ("text/*", Ok(Form::EventStream)),
+            ("text/*;q=0.5, application/json", Ok(Form::Json)),
+            ("application/json;q=nan", Ok(Form::Json)),
+            ("application/x-ndjson", Ok(Form::Ndjson)),
+            ("APPLICATION/X-NDJSON", Ok(Form::Ndjson)),
+            ("application/x-ndjson, */*;q=0.1", Ok(Form::Ndjson)),
+            ("application/x-ndjson, */*", Ok(Form::Json)),
+            ("application/x-ndjson, text/event-stream", Ok(Form::EventStream)),
+            ("application/x-ndjson, text/event-stream;q=0.9", Ok(Form::Ndjson)),
+            ("application/x-ndjson;q=0, text/event-stream;q=0.1", Ok(Form::EventStream)),
+            ("text/html", Err(400)),
+            ("image/png", Err(406)),
+            ("application/json;q=0", Err(406)),
+            ("application/x-ndjson;q=0", Err(406)),
         ] {
-            assert_eq!(accept(value), form, "{value}");
+            assert_eq!(accept(value, None), form, "{value}");
+        }
+    }
+
+    #[test]
+    fn a_frame_is_html_or_nothing() {
+        let html = || Ok(Form::ForeverFrame(FrameName("app.receive".to_owned())));
+        for (value, form) in [
+            ("text/html", html()),
+            ("*/*", html()),
+            ("text/*;q=0.1, application/json", html()),
+            ("text/html,application/xhtml+xml,*/*;q=0.8", html()),
+            ("text/html;q=0, */*", Err(406)),
+            ("application/json", Err(406)),
+            ("text/event-stream", Err(406)),
+        ] {
+            assert_eq!(accept(value, Some("app.receive")), form, "{value}");
         }
     }
 }

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use anemone_hub::{After, Head, Page, PageLimit, Position, ReadError, Topic, UnixTime};
+use anemone_hub::{After, Event, Gap, Head, PageLimit, Position, ReadError, Topic, UnixTime};
+use futures_util::FutureExt;
+use tokio::task::coop::unconstrained;
 
 use crate::{Kind, Problem};
 
@@ -12,44 +14,98 @@ pub(crate) fn now() -> UnixTime {
     SystemTime::now().into()
 }
 
+/// What a reader who is behind gets.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(crate) enum Mode {
+    /// Every event, in order.
+    #[default]
+    All,
+    /// The newest event alone, and how many were passed over.
+    Latest,
+}
+
 /// A reader: a topic, and how far it was read.
 #[derive(Debug)]
 pub(crate) struct Reader {
     topic: Arc<Topic>,
-    /// Made when it is first waited for.
+    /// Made when it is first asked.
     head: Option<Head>,
-    position: Position,
-    limit: PageLimit,
+    place: Place,
+}
+
+/// All that a reader's next page depends on, beside the topic.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct Place {
+    pub(crate) position: Position,
+    pub(crate) mode: Mode,
+    pub(crate) limit: PageLimit,
 }
 
 impl Reader {
-    /// Begins where `after` says.
+    /// Begins where `after` says, and reads every event.
     pub(crate) fn open(topic: Arc<Topic>, after: After, limit: PageLimit) -> Result<Self, Problem> {
         let position = topic.start(now(), after)?;
-        Ok(Self { topic, head: None, position, limit })
+        Ok(Self { topic, head: None, place: Place { position, mode: Mode::All, limit } })
+    }
+
+    /// The same in another mode.
+    pub(crate) fn in_mode(self, mode: Mode) -> Self {
+        Self { place: Place { mode, ..self.place }, ..self }
     }
 
     /// What was read last, or where reading begins.
     pub(crate) fn position(&self) -> Position {
-        self.position
+        self.place.position
+    }
+
+    pub(crate) fn place(&self) -> Place {
+        self.place
     }
 
     /// The next page, maybe an empty one, and moves past it.
     pub(crate) fn read(&mut self) -> Result<Page, Problem> {
-        let page = self.topic.read(now(), self.position, self.limit)?;
-        self.position = page.next;
+        let page = match self.place.mode {
+            Mode::All => self.topic.read(now(), self.place.position, self.place.limit)?.into(),
+            Mode::Latest => self.newest()?,
+        };
+        self.place.position = page.next;
         Ok(page)
+    }
+
+    /// Moves past a page that somebody else read at this place.
+    pub(crate) fn pass(&mut self, next: Position) {
+        self.place.position = next;
+    }
+
+    /// The newest event, unless it was read. Everything between is skipped, be it kept or not; what
+    /// was gone before is a gap.
+    fn newest(&self) -> Result<Page, ReadError> {
+        let (now, one) = (now(), PageLimit { events_max: 1, ..self.place.limit });
+        let nearest = Page::from(self.topic.read(now, self.place.position, one)?);
+        let before_newest = self.topic.start(now, After::Newest)?;
+        if before_newest.offset <= nearest.begin.offset {
+            return Ok(nearest);
+        }
+        let page = Page::from(self.topic.read(now, before_newest, one)?);
+        let skipped = page.next.offset - page.events.len() as u64 - nearest.begin.offset;
+        Ok(Page { gap: nearest.gap, begin: nearest.begin, skipped, ..page })
     }
 
     /// Waits until the next page holds an event or a gap. Cancel safe.
     pub(crate) async fn ready(&mut self) {
-        let topic = &self.topic;
-        self.head.get_or_insert_with(|| topic.head()).passed(self.position).await;
+        let position = self.place.position;
+        self.head().passed(position).await;
     }
 
-    /// Whether a page is one that the limit cut short, so that there may be more at once.
-    pub(crate) fn is_cut(&self, page: &Page) -> bool {
-        page.next != self.topic.info(now()).head
+    /// Whether the next page holds an event or a gap. Does not touch the log.
+    pub(crate) fn is_behind(&mut self) -> bool {
+        let position = self.place.position;
+        is_past(self.head(), position)
+    }
+
+    fn head(&mut self) -> &mut Head {
+        let topic = &self.topic;
+        self.head.get_or_insert_with(|| topic.head())
     }
 
     /// What is read.
@@ -58,10 +114,98 @@ impl Reader {
     }
 }
 
+/// Whether there is something after `position`.
+pub(crate) fn is_past(head: &mut Head, position: Position) -> bool {
+    // Of a task that has used its turn up tokio would say that it must wait.
+    unconstrained(head.passed(position)).now_or_never().is_some()
+}
+
+/// What a read gives.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Page {
+    /// Offset of the oldest event the log keeps, or of the next to come when it keeps none.
+    pub(crate) first: u64,
+    /// What is missing before everything else, if anything is.
+    pub(crate) gap: Option<Gap>,
+    /// Where it begins, after the gap.
+    pub(crate) begin: Position,
+    /// How many events after that were passed over.
+    pub(crate) skipped: u64,
+    /// In the log's order, without a hole.
+    pub(crate) events: Vec<Arc<Event>>,
+    /// Where to read on.
+    pub(crate) next: Position,
+}
+
+impl From<anemone_hub::Page> for Page {
+    fn from(page: anemone_hub::Page) -> Self {
+        let anemone_hub::Page { first, gap, events, next } = page;
+        let before_first = events.first().map_or(next.offset, |event| event.offset - 1);
+        let begin = Position { offset: before_first, ..next };
+        Self { first, gap, begin, skipped: 0, events, next }
+    }
+}
+
+impl Page {
+    /// What it says, in the order it is to be told.
+    pub(crate) fn items(&self) -> impl Iterator<Item = Item<'_>> {
+        let gap = self.gap.as_ref().map(Item::Gap);
+        let position = |offset| Position { offset, ..self.next };
+        let skipped = (self.skipped > 0).then(|| Item::Skipped {
+            count: self.skipped,
+            position: position(self.begin.offset + self.skipped),
+        });
+        let events = self
+            .events
+            .iter()
+            .map(move |event| Item::Event { position: position(event.offset), event });
+        gap.into_iter().chain(skipped).chain(events)
+    }
+}
+
+/// What a stream tells, one after the other. Each transport has its own form for it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Item<'a> {
+    /// Where reading begins.
+    Begin(Position),
+    /// What is missing.
+    Gap(&'a Gap),
+    /// How many events were passed over, and the last of them.
+    Skipped { count: u64, position: Position },
+    /// An event, and its position.
+    Event { position: Position, event: &'a Event },
+    /// Nothing came for a while; where reading stands.
+    Quiet(Position),
+    /// Nothing more will come.
+    End(EndReason),
+}
+
+/// Why a topic has ended.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum EndReason {
+    /// It was deleted.
+    Deleted,
+}
+
+impl EndReason {
+    /// As it stands in a notice.
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Deleted => "deleted",
+        }
+    }
+
+    /// Why, if a problem with reading means that the topic has ended.
+    pub(crate) fn of(problem: &Problem) -> Option<Self> {
+        (problem.kind() == Kind::TopicDeleted).then_some(Self::Deleted)
+    }
+}
+
 impl From<ReadError> for Problem {
     fn from(error: ReadError) -> Self {
         match error {
             ReadError::Ahead { .. } => Self::new(Kind::PositionAhead, error.to_string()),
+            ReadError::Deleted => Self::new(Kind::TopicDeleted, error.to_string()),
             error => Self::new(Kind::Internal, error.to_string()),
         }
     }

@@ -7,24 +7,29 @@ use anemone_ws::proto::NegotiatedDeflate;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
 use hyper::body::Incoming;
 use serde_json::json;
-use tokio::sync::{broadcast as channel, watch};
+use tokio::sync::watch;
 
 use crate::body::{Body, full};
+use crate::client::Client;
 use crate::origin::{self, AllowedOrigin, Verdict};
+use crate::publishing::{Methods, Permit, Publishing};
 use crate::query::{Form, Query, form};
 use crate::reading::{Reader, now};
-use crate::transport::{broadcast, echo, long_poll, poll, sse, websocket};
+use crate::transport::{
+    broadcast, echo, forever_frame, long_poll, multiplexed, ndjson, poll, post, sse, websocket,
+};
 use crate::{Kind, Limits, Problem, Tls, assets, handshake};
 
 /// What every request can see.
 #[derive(Debug)]
 pub(crate) struct Site {
     pub(crate) hub: Hub,
+    pub(crate) publishing: Arc<Publishing>,
     pub(crate) limits: Limits,
     pub(crate) allowed_origins: Vec<AllowedOrigin>,
     pub(crate) tls: Option<Tls>,
     /// To the members of `/broadcast` on every thread.
-    pub(crate) broadcast: channel::Sender<broadcast::Posted>,
+    pub(crate) broadcast: Arc<broadcast::Everyone>,
 }
 
 /// Tells that the server stops.
@@ -56,29 +61,62 @@ pub(crate) struct Read {
 impl Read {
     /// What a request asks to read of the topic called `name`.
     fn of<B>(site: &Site, request: &Request<B>, name: &str) -> Result<Self, Problem> {
-        let unknown = || {
-            let name: String = name.chars().take(80).collect();
-            Problem::new(Kind::UnknownTopic, format!("there is no topic {name:?}"))
-        };
-        let name: TopicName = name.parse().map_err(|_| unknown())?;
-        let topic = site.hub.topic(&name).ok_or_else(unknown)?;
+        let topic = topic(site, name)?;
         reading_only(request)?;
         let query = Query::parse(request.uri().query(), request.headers(), &site.limits)?;
-        let (path, stream_bytes_max) =
-            (request.uri().path().to_owned(), site.limits.stream_bytes_max);
-        Ok(Self { path, topic, query, stream_bytes_max })
+        Ok(Self::new(site, topic, request.uri().path(), query))
+    }
+
+    /// What a multiplexed request asks to read of the topic at `path`.
+    pub(crate) fn multiplexed(
+        site: &Site,
+        path: &str,
+        query: Option<&str>,
+    ) -> Result<Self, Problem> {
+        let topic = topic(site, path.strip_prefix("/topics/").unwrap_or_default())?;
+        let query = Query::parse(query, &HeaderMap::new(), &site.limits)?;
+        let unfit = [("wait", query.wait.is_some()), ("frame", query.frame.is_some())];
+        if let Some((name, _)) = unfit.iter().find(|(_, is_given)| *is_given) {
+            let detail = format!("{name} is not for a multiplexed reader");
+            return Err(Problem::new(Kind::BadParameter, detail));
+        }
+        Ok(Self::new(site, topic, path, query))
+    }
+
+    fn new(site: &Site, topic: Arc<Topic>, path: &str, query: Query) -> Self {
+        let (path, stream_bytes_max) = (path.to_owned(), site.limits.stream_bytes_max);
+        Self { path, topic, query, stream_bytes_max }
     }
 
     /// A reader of one page that begins where the request says, or else `default`.
     pub(crate) fn open(&self, default: After) -> Result<Reader, Problem> {
-        Reader::open(Arc::clone(&self.topic), self.query.after.unwrap_or(default), self.query.page)
+        self.open_with(default, self.query.page)
     }
 
     /// A reader that stays: from where the request says, or else from now on.
     pub(crate) fn open_stream(&self) -> Result<Reader, Problem> {
         let limit = PageLimit { bytes_max: self.stream_bytes_max, ..self.query.page };
-        Reader::open(Arc::clone(&self.topic), self.query.after.unwrap_or(After::Latest), limit)
+        self.open_with(After::Latest, limit)
     }
+
+    fn open_with(&self, default: After, limit: PageLimit) -> Result<Reader, Problem> {
+        let after = self.query.after.unwrap_or(default);
+        Ok(Reader::open(Arc::clone(&self.topic), after, limit)?.in_mode(self.query.mode))
+    }
+}
+
+/// The topic called `name`.
+fn topic(site: &Site, name: &str) -> Result<Arc<Topic>, Problem> {
+    site.hub.topic(&topic_name(name)?).ok_or_else(|| unknown_topic(name))
+}
+
+pub(crate) fn topic_name(name: &str) -> Result<TopicName, Problem> {
+    name.parse().map_err(|_| unknown_topic(name))
+}
+
+pub(crate) fn unknown_topic(name: &str) -> Problem {
+    let name: String = name.chars().take(80).collect();
+    Problem::new(Kind::UnknownTopic, format!("there is no topic {name:?}"))
 }
 
 /// A reply, and what to do with the connection when it is one to a handshake.
@@ -104,6 +142,8 @@ pub(crate) enum Destination {
     Echo,
     /// One to whom everyone else's messages go.
     Broadcast,
+    /// The requests of a client.
+    Multiplexed(Client),
 }
 
 impl From<Response<Body>> for Reply {
@@ -113,49 +153,76 @@ impl From<Response<Body>> for Reply {
 }
 
 /// Answers a request.
-pub(crate) async fn answer(site: &Site, request: Request<Incoming>, stop: Stop) -> Reply {
+pub(crate) async fn answer(
+    site: &Site,
+    client: Client,
+    request: Request<Incoming>,
+    stop: Stop,
+) -> Reply {
     let verdict = match origin::judge(request.headers(), &site.allowed_origins) {
         Ok(verdict) => verdict,
         Err(problem) => return problem.into_response().into(),
     };
     let reply = if request.method() == Method::OPTIONS && matches!(verdict, Verdict::Allowed(_)) {
-        preflight().into()
+        preflight(methods(site, request.uri().path())).into()
     } else {
-        route(site, request, stop).await.unwrap_or_else(|problem| problem.into_response().into())
+        route(site, client, request, stop)
+            .await
+            .unwrap_or_else(|problem| problem.into_response().into())
     };
     allow(reply, verdict)
 }
 
 /// Answers a WebSocket handshake; `None` when the request is no such thing, or is refused.
-pub(crate) fn shake_hands<B>(site: &Site, request: &Request<B>) -> Option<Reply> {
+pub(crate) fn shake_hands<B>(site: &Site, client: Client, request: &Request<B>) -> Option<Reply> {
     let verdict = origin::judge(request.headers(), &site.allowed_origins).ok()?;
-    let reply = upgrade(site, request).ok()??;
+    let reply = upgrade(site, client, request).ok()??;
     Some(allow(reply, verdict))
 }
 
 /// Where WebSockets are. `None` when none is asked for, or there is none.
-fn upgrade<B>(site: &Site, request: &Request<B>) -> Result<Option<Reply>, Problem> {
+fn upgrade<B>(site: &Site, client: Client, request: &Request<B>) -> Result<Option<Reply>, Problem> {
     if !handshake::is_asked(request) {
         return Ok(None);
     }
     let path = request.uri().path();
     if let Some(name) = path.strip_prefix("/topics/") {
         let read = Read::of(site, request, name)?;
-        return websocket::answer(request, read, site.limits.deflate.as_ref()).map(Some);
+        if read.query.frame.is_some() {
+            let detail = "frame is for text/html, and this is a WebSocket handshake";
+            return Err(Problem::new(Kind::BadParameter, detail));
+        }
+        let topic = &read.topic;
+        let writing = match site.publishing.permit(topic.name(), client, request.headers()) {
+            Ok(permit) => Ok(permit.writer(topic)?),
+            Err(refusal) => Err(refusal), // told to those who write, for all may read
+        };
+        let deflate = site.limits.deflate.as_ref();
+        return websocket::answer(request, &read, writing, deflate).map(Some);
     }
     match path {
         "/echo" => echo::accept(request, &site.limits).map(Some),
         "/broadcast" => broadcast::accept(request, &site.limits).map(Some),
+        "/ws" => multiplexed::accept(request, client, &site.limits).map(Some),
         _ => Ok(None),
     }
 }
 
-async fn route(site: &Site, request: Request<Incoming>, stop: Stop) -> Result<Reply, Problem> {
-    if let Some(reply) = upgrade(site, &request)? {
+async fn route(
+    site: &Site,
+    client: Client,
+    request: Request<Incoming>,
+    stop: Stop,
+) -> Result<Reply, Problem> {
+    if let Some(reply) = upgrade(site, client, &request)? {
         return Ok(reply);
     }
     let path = request.uri().path();
     if let Some(name) = path.strip_prefix("/topics/") {
+        if !is_reading(&request) {
+            let name = topic_name(name)?;
+            return change_topic(site, client, request, &name, stop).await;
+        }
         return read_topic(site, &request, name, stop).await;
     }
     if path == "/echo" {
@@ -163,15 +230,13 @@ async fn route(site: &Site, request: Request<Incoming>, stop: Stop) -> Result<Re
     }
     let headers = request.headers();
     let response = match path {
-        "/broadcast" => return broadcast::accept(&request, &site.limits), // which says what is missing
-        "/topics" => list_topics(site),
-        "/clock" => json_response(&json!({ "time": now() })),
+        // Which say what is missing.
+        "/broadcast" => return broadcast::accept(&request, &site.limits),
+        "/ws" => return multiplexed::accept(&request, client, &site.limits),
+        _ if let Some(resource) = Resource::at(path) => json_response(&resource.value(site)),
         _ => match path.strip_prefix("/problems/").and_then(Kind::explanation) {
             Some(text) => text_response(text),
-            None => assets::file(path, headers).ok_or_else(|| {
-                let path: String = path.chars().take(80).collect();
-                Problem::new(Kind::UnknownPath, format!("there is nothing at {path}"))
-            })?,
+            None => assets::file(path, headers).ok_or_else(|| unknown_path(path))?,
         },
     };
     reading_only(&request)?;
@@ -185,30 +250,132 @@ async fn read_topic<B>(
     stop: Stop,
 ) -> Result<Reply, Problem> {
     let read = Read::of(site, request, name)?;
-    let limits = &site.limits;
-    let wait = read.query.wait;
-    let response = match (form(request.headers())?, wait) {
+    let (heartbeat, headers) = (site.limits.heartbeat, request.headers());
+    let response = match (form(headers, read.query.frame.as_ref())?, read.query.wait) {
         // A HEAD gets the fields of a poll at once: a stream without its body says nothing.
-        _ if request.method() == Method::HEAD => poll::answer(read)?,
-        (Form::EventStream, _) => sse::answer(read, limits.sse_heartbeat, stop)?,
-        (Form::Json, Some(wait)) => long_poll::answer(read, wait, stop).await?,
-        (Form::Json, None) => poll::answer(read)?,
+        _ if request.method() == Method::HEAD => poll::answer(&read, headers)?,
+        (Form::EventStream, _) => sse::answer(&read, heartbeat, stop)?,
+        (Form::Ndjson, _) => ndjson::answer(&read, heartbeat, stop)?,
+        (Form::ForeverFrame(name), _) => forever_frame::answer(&read, name, heartbeat, stop)?,
+        (Form::Json, Some(wait)) => long_poll::answer(&read, wait, stop).await?,
+        (Form::Json, None) => poll::answer(&read, headers)?,
     };
     Ok(vary(response, header::ACCEPT.as_str()).into())
 }
 
-fn reading_only<B>(request: &Request<B>) -> Result<(), Problem> {
-    if matches!(*request.method(), Method::GET | Method::HEAD) {
-        return Ok(());
+async fn change_topic(
+    site: &Site,
+    client: Client,
+    request: Request<Incoming>,
+    name: &TopicName,
+    stop: Stop,
+) -> Result<Reply, Problem> {
+    let method = request.method().as_str();
+    let response = match Change::of(site, client, method, name, request.headers())? {
+        Change::Publish(permit) => post::answer(permit, request, &site.limits, stop).await?,
+        Change::Delete(permit) => post::delete(permit, &request).await?,
+    };
+    Ok(response.into())
+}
+
+/// What a client may do with a topic, other than read it.
+#[derive(Debug)]
+pub(crate) enum Change {
+    Publish(Permit),
+    Delete(Permit),
+}
+
+impl Change {
+    /// What a method means, if the client may do that.
+    pub(crate) fn of(
+        site: &Site,
+        client: Client,
+        method: &str,
+        name: &TopicName,
+        headers: &HeaderMap,
+    ) -> Result<Self, Problem> {
+        let is_deletion = method == "DELETE";
+        if !is_deletion && method != "POST" {
+            return Err(unfit_for_topic(site, method, name));
+        }
+        let permit = site.publishing.permit(name, client, headers);
+        let permit = permit.map_err(|refusal| refusal.problem(name))?;
+        match site.publishing.methods(name) {
+            _ if !is_deletion => Ok(Self::Publish(permit)),
+            Methods::Delete => Ok(Self::Delete(permit)),
+            Methods::Read | Methods::Publish => Err(unfit_for_topic(site, method, name)),
+        }
     }
-    let method: String = request.method().as_str().chars().take(40).collect();
+}
+
+/// The problem of a method that is none of this topic.
+fn unfit_for_topic(site: &Site, method: &str, name: &TopicName) -> Problem {
+    match site.hub.topic(name) {
+        Some(_) => not_allowed(method, site.publishing.methods(name)),
+        None => unknown_topic(name.as_str()),
+    }
+}
+
+fn is_reading<B>(request: &Request<B>) -> bool {
+    matches!(*request.method(), Method::GET | Method::HEAD)
+}
+
+fn reading_only<B>(request: &Request<B>) -> Result<(), Problem> {
+    if is_reading(request) {
+        Ok(())
+    } else {
+        Err(not_allowed(request.method().as_str(), Methods::Read))
+    }
+}
+
+pub(crate) fn not_allowed(method: &str, methods: Methods) -> Problem {
+    let method: String = method.chars().take(40).collect();
     let problem =
         Problem::new(Kind::MethodNotAllowed, format!("{method} is not a method of this path"));
-    Err(problem.field("allow", HeaderValue::from_static("GET, HEAD")))
+    problem.field("allow", HeaderValue::from_static(methods.as_str()))
+}
+
+/// What can be done with a path by some client.
+fn methods(site: &Site, path: &str) -> Methods {
+    let name = path.strip_prefix("/topics/").and_then(|name| name.parse().ok());
+    name.map_or(Methods::Read, |name| site.publishing.methods(&name))
+}
+
+pub(crate) fn unknown_path(path: &str) -> Problem {
+    let path: String = path.chars().take(80).collect();
+    Problem::new(Kind::UnknownPath, format!("there is nothing at {path}"))
+}
+
+/// What there is beside topics that is answered with JSON.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Resource {
+    /// Which topics there are.
+    Topics,
+    /// What time it is.
+    Clock,
+}
+
+impl Resource {
+    /// What is at this path.
+    pub(crate) fn at(path: &str) -> Option<Self> {
+        match path {
+            "/topics" => Some(Self::Topics),
+            "/clock" => Some(Self::Clock),
+            _ => None,
+        }
+    }
+
+    /// What it is now.
+    pub(crate) fn value(self, site: &Site) -> serde_json::Value {
+        match self {
+            Self::Topics => list_topics(site),
+            Self::Clock => json!({ "time": now() }),
+        }
+    }
 }
 
 /// Every topic with its positions, in the order of names.
-fn list_topics(site: &Site) -> Response<Body> {
+fn list_topics(site: &Site) -> serde_json::Value {
     let topics = site.hub.topics();
     let topics = topics.iter().map(|topic| {
         let info = topic.info(now());
@@ -220,7 +387,7 @@ fn list_topics(site: &Site) -> Response<Body> {
             "bytes": info.bytes,
         })
     });
-    json_response(&json!({ "topics": topics.collect::<Vec<_>>() }))
+    json!({ "topics": topics.collect::<Vec<_>>() })
 }
 
 fn json_response(value: &serde_json::Value) -> Response<Body> {
@@ -239,12 +406,18 @@ fn text_response(text: String) -> Response<Body> {
 }
 
 /// The answer to a browser that asks before it sends (Fetch, section 3.2.2).
-fn preflight() -> Response<Body> {
+fn preflight(methods: Methods) -> Response<Body> {
     let mut response = Response::new(full(""));
     *response.status_mut() = StatusCode::NO_CONTENT;
     let headers = response.headers_mut();
-    headers.insert(header::ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static("GET, HEAD"));
-    let fields = HeaderValue::from_static("Last-Event-ID, Prefer");
+    headers
+        .insert(header::ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static(methods.as_str()));
+    let fields = HeaderValue::from_static(match methods {
+        Methods::Read => "If-None-Match, Last-Event-ID, Prefer",
+        Methods::Publish | Methods::Delete => {
+            "Content-Type, Idempotency-Key, If-None-Match, Last-Event-ID, Prefer"
+        }
+    });
     headers.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, fields);
     headers.insert(header::ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("600"));
     response
@@ -255,7 +428,8 @@ fn allow(mut reply: Reply, verdict: Verdict) -> Reply {
     if let Verdict::Allowed(origin) = verdict {
         let headers: &mut HeaderMap = reply.response.headers_mut();
         headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
-        let exposed = HeaderValue::from_static("Link, Preference-Applied");
+        let exposed =
+            HeaderValue::from_static("ETag, Idempotent-Replayed, Link, Preference-Applied");
         headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, exposed);
         reply.response = vary(reply.response, header::ORIGIN.as_str());
     }

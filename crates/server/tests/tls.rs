@@ -9,6 +9,7 @@ use std::io::{Read, Write};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use anemone_server::{PublishRight, TopicRule, TopicRules};
 use anemone_ws::proto::handshake::{ClientHandshake, Nonce};
 use anemone_ws::proto::{
     CloseCode, CloseFrame, Config, Connection, Event, MaskKey, Message, MessageKind, Time,
@@ -393,6 +394,78 @@ fn topics_are_read_by_many_websockets_of_one_http2_connection() {
         // As over a plain socket, a topic takes no messages.
         plain[0].send(Message::Text("hello")).await;
         assert_eq!(plain[0].text().await, "close 1008");
+    });
+}
+
+#[test]
+fn many_requests_share_a_websocket_of_an_http2_connection() {
+    let secure = Secure::with(|options| options.limits.heartbeat = Duration::from_millis(100));
+    secure.fixture.publish(1..=1);
+    run(async {
+        let mut http2 = secure.http2().await;
+        assert_eq!(http2.refused("/ws", &[("sec-websocket-version", "13")]).await.0, 400);
+        let offer = [("sec-websocket-protocol", "anemone.v1")];
+        let (mut socket, fields) = http2.websocket("/ws", &offer).await;
+        assert_eq!(fields["sec-websocket-protocol"], "anemone.v1");
+        for id in ["a", "b"] {
+            socket.send(Message::Text(&format!("GET {id} /topics/wind"))).await;
+            assert_eq!(socket.text().await, format!("100 {id} ya-1"));
+        }
+        secure.fixture.publish(2..=200);
+        let mut told = [2, 2];
+        while told != [201, 201] {
+            let event = socket.text().await;
+            let index = usize::from(event.starts_with("206 b"));
+            let (number, id) = (told[index], ["a", "b"][index]);
+            if !event.starts_with("100 ") {
+                assert_eq!(event, format!("206 {id} ya-{number}\n{{\"n\":{number}}}"));
+                told[index] += 1;
+            }
+        }
+        assert!(socket.text().await.starts_with("100 "), "a sign of life");
+    });
+}
+
+#[test]
+fn events_are_published_over_http2_by_post_and_by_websocket() {
+    let secure = Secure::with(|options| {
+        let rules = [PublishRight::Loopback, PublishRight::Nobody].map(|publish| {
+            let topics = if publish == PublishRight::Nobody { "quiet" } else { "chat" };
+            TopicRule { publish, ..TopicRule::new(topics.parse().unwrap()) }
+        });
+        options.topics = TopicRules::new(rules).unwrap();
+    });
+    run(async {
+        let mut http2 = secure.http2().await;
+        let own = format!("https://{}", http2.authority);
+        let evil = "https://evil.example";
+        let (mut socket, _) = http2.websocket("/topics/chat", &[("origin", &own)]).await;
+        for (target, origin, status) in [
+            ("/topics/chat", None, 201),
+            ("/topics/chat", Some(&*own), 201),
+            ("/topics/chat", Some(evil), 403),
+            ("/topics/quiet", None, 405),
+        ] {
+            let fields: Vec<_> = origin.map(|origin| ("origin", origin)).into_iter().collect();
+            let request = http2.request("POST", target, &fields);
+            let (response, mut body) = http2.client.send_request(request, false).unwrap();
+            // Without waiting for the answer, which may be a refusal that has no need of it.
+            let _ = body.send_data(Bytes::from_static(b"{\"n\":1}"), true);
+            assert_eq!(response.await.unwrap().status(), status, "{target} {origin:?}");
+        }
+        assert_eq!(
+            (socket.text().await, socket.text().await),
+            ("{\"n\":1}".into(), "{\"n\":1}".into())
+        );
+        socket.send(Message::Text("hello")).await;
+        assert_eq!(socket.text().await, "\"hello\"");
+        let (mut other, _) = http2.websocket("/topics/quiet", &[]).await;
+        other.send(Message::Text("hello")).await;
+        assert_eq!(other.text().await, "close 1008");
+
+        let mut socket = secure.websocket("/topics/chat").await; // over HTTP/1.1
+        socket.send(Message::Binary(&[1])).await;
+        assert_eq!(socket.text().await, "{\"base64\":\"AQ==\"}");
     });
 }
 

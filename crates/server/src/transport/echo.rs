@@ -3,15 +3,13 @@
 use anemone_ws::proto::{Message, Piece, Sender};
 use anemone_ws::reactor::Handler;
 use http::{HeaderValue, Method, Request, Response, header};
-use http_body_util::LengthLimitError;
 use hyper::body::Incoming;
 use tokio::sync::OwnedSemaphorePermit;
-use tokio::time::timeout;
 
 use crate::body::{self, full};
 use crate::handshake;
 use crate::routes::{Destination, Handover, Reply, Stop};
-use crate::{Kind, Limits, Problem};
+use crate::{Limits, Problem};
 
 /// Answers a handshake.
 pub(crate) fn accept<B>(request: &Request<B>, limits: &Limits) -> Result<Reply, Problem> {
@@ -24,30 +22,14 @@ pub(crate) fn accept<B>(request: &Request<B>, limits: &Limits) -> Result<Reply, 
 pub(crate) async fn answer(
     request: Request<Incoming>,
     limits: &Limits,
-    mut stop: Stop,
+    stop: Stop,
 ) -> Result<Reply, Problem> {
     if *request.method() != Method::POST {
         return accept(&request, limits); // which says what is missing
     }
     // The whole body first: most clients do not read before they have sent everything.
-    let limit = usize::try_from(limits.echo.message_bytes_max).unwrap_or(usize::MAX);
-    let body = tokio::select! {
-        body = timeout(limits.body_timeout, body::whole(request.into_body(), limit)) => body,
-        () = stop.stopped() => return Err(Problem::new(Kind::Stopping, "the server stops")),
-    };
-    let late = |_| {
-        Problem::new(
-            Kind::BodyTimeout,
-            format!("the body took longer than {:?}", limits.body_timeout),
-        )
-    };
-    let body = body.map_err(late)?.map_err(|error| {
-        if error.is::<LengthLimitError>() {
-            Problem::new(Kind::BodyTooBig, format!("the body is larger than {limit} bytes"))
-        } else {
-            Problem::new(Kind::BadBody, error.to_string())
-        }
-    })?;
+    let bytes_max = usize::try_from(limits.echo.message_bytes_max).unwrap_or(usize::MAX);
+    let body = body::receive(request, bytes_max, limits, stop).await?;
     let mut response = Response::new(full(body));
     let headers = response.headers_mut();
     // Never the sender's own type: a page must not be made to show what somebody else had it send.

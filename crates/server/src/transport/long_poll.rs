@@ -13,7 +13,7 @@ use crate::{Problem, routes};
 /// Waits for an event after the position, or until the time is up or the server stops: then the
 /// page is empty.
 pub(crate) async fn answer(
-    read: Read,
+    read: &Read,
     wait: Wait,
     mut stop: routes::Stop,
 ) -> Result<Response<Body>, Problem> {

@@ -1,17 +1,21 @@
-//! One file for each way to read a topic, and for what is no topic. None imports another.
+//! One file for each way to read a topic or publish to it, and for what is no topic. None imports another.
 
 pub(crate) mod broadcast;
 pub(crate) mod echo;
+pub(crate) mod forever_frame;
 pub(crate) mod long_poll;
+pub(crate) mod multiplexed;
+pub(crate) mod ndjson;
 pub(crate) mod poll;
+pub(crate) mod post;
 pub(crate) mod sse;
 pub(crate) mod websocket;
 
-use anemone_hub::Page;
 use http::{HeaderValue, Response, header};
 
 use crate::body::{Body, full};
 use crate::encode;
+use crate::reading::Page;
 
 /// A page as the reply to a poll or long poll of the topic at `path`.
 fn page_response(path: &str, page: &Page) -> Response<Body> {

@@ -1,15 +1,74 @@
 //! Poll: answers at once with the page after a position, maybe an empty one.
 
 use anemone_hub::After;
-use http::Response;
+use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 
 use super::page_response;
 use crate::Problem;
-use crate::body::Body;
+use crate::body::{Body, full};
+use crate::reading::Page;
 use crate::routes::Read;
 
 /// Without `after`, the newest event: what a bare `curl` is after.
-pub(crate) fn answer(read: Read) -> Result<Response<Body>, Problem> {
-    let mut reader = read.open(After::Newest)?;
-    Ok(page_response(&read.path, &reader.read()?))
+pub(crate) fn answer(read: &Read, headers: &HeaderMap) -> Result<Response<Body>, Problem> {
+    let page = read.open(After::Newest)?.read()?;
+    let tag = entity_tag(&page);
+    let mut response =
+        if is_known(headers, &tag) { not_modified() } else { page_response(&read.path, &page) };
+    // Digits, letters and punctuation are always a field's value.
+    if let Ok(tag) = HeaderValue::try_from(tag) {
+        response.headers_mut().insert(header::ETAG, tag);
+    }
+    Ok(response)
+}
+
+/// What a page's URL does not say of it: what is kept, and where the page ends. In an epoch an event never changes.
+fn entity_tag(page: &Page) -> String {
+    format!("\"{}.{}\"", page.first, page.next)
+}
+
+/// Whether the client has the page (RFC 9110 section 13.1.2). What is not an entity tag is no page of ours.
+fn is_known(headers: &HeaderMap, tag: &str) -> bool {
+    let fields = headers.get_all(header::IF_NONE_MATCH).iter();
+    let mut tags = fields.filter_map(|field| field.to_str().ok()).flat_map(|tags| tags.split(','));
+    tags.any(|known| {
+        let known = known.trim();
+        known == "*" || known.strip_prefix("W/").unwrap_or(known) == tag
+    })
+}
+
+fn not_modified() -> Response<Body> {
+    let mut response = Response::new(full(""));
+    *response.status_mut() = StatusCode::NOT_MODIFIED;
+    let no_store = HeaderValue::from_static("no-store");
+    response.headers_mut().insert(header::CACHE_CONTROL, no_store);
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_is_known_by_its_tag_however_that_is_listed() {
+        let is_known = |fields: &[&'static str]| {
+            let field =
+                |value: &&'static str| (header::IF_NONE_MATCH, HeaderValue::from_static(value));
+            is_known(&fields.iter().map(field).collect(), "\"1.ya-3\"")
+        };
+        for fields in [
+            &["\"1.ya-3\""][..],
+            &["W/\"1.ya-3\""],
+            &["\"a\", \"1.ya-3\" ,"],
+            &["\"a\"", "\"1.ya-3\""],
+            &["*"],
+        ] {
+            assert!(is_known(fields), "{fields:?}");
+        }
+        for fields in
+            [&[][..], &[""], &["1.ya-3"], &["\"1.ya-4\""], &["\"2.ya-3\""], &["w/\"1.ya-3\""]]
+        {
+            assert!(!is_known(fields), "{fields:?}");
+        }
+    }
 }

@@ -1,20 +1,29 @@
-//! Plain WebSocket: each message is one event's data and nothing else.
+//! Plain WebSocket: each message is one event's data and nothing else. What the client sends is published.
 //!
 //! With the subprotocol `anemone.events` each message is `{"position":P,"time":…,"data":…}`, the first one
-//! `{"position":P}`, where reading begins. On both, a gap is `{"gap":{…}}` before the events after it.
+//! `{"position":P}`, where reading begins. On both, a notice (`{"gap":{…}}`, `{"skipped":N}`) stands before the events
+//! after it.
 
-use anemone_hub::Page;
+use std::borrow::Cow;
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use anemone_hub::TopicName;
 use anemone_ws::Error;
-use anemone_ws::proto::{CloseCode, CloseFrame, DeflateConfig, Message, MisuseError, Sender};
+use anemone_ws::proto::{
+    CloseCode, CloseFrame, DeflateConfig, Message, MisuseError, Prepared, Sender,
+};
 use anemone_ws::reactor::{Handler, Waker};
+use futures_util::FutureExt;
 use http::Request;
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::connection::Local;
-use crate::fan::{Fan, Subscription};
-use crate::reading::Reader;
+use crate::fan::{Fan, Subscription, WireForm};
+use crate::publishing::{Refusal, Writer, of_message};
+use crate::reading::{EndReason, Item, Page, Reader};
 use crate::routes::{Destination, Handover, Read, Reply};
-use crate::{Problem, encode, handshake};
+use crate::{Kind, Problem, encode, handshake};
 
 /// The subprotocol whose messages carry positions.
 const EVENTS: &str = "anemone.events";
@@ -23,19 +32,20 @@ const EVENTS: &str = "anemone.events";
 #[derive(Debug)]
 pub(crate) struct Subscriber {
     reader: Reader,
-    with_positions: bool,
+    form: WireForm,
+    writing: Result<Writer, Refusal>,
 }
 
 /// Answers the handshake. Without `after`, the messages are what comes from now on.
 pub(crate) fn answer<B>(
     request: &Request<B>,
-    read: Read,
+    read: &Read,
+    writing: Result<Writer, Refusal>,
     deflate: Option<&DeflateConfig>,
 ) -> Result<Reply, Problem> {
     let accepted = handshake::accept(request, &[EVENTS], deflate)?;
-    let with_positions = accepted.subprotocol.is_some();
-    let reader = read.open_stream()?;
-    let to = Destination::Events(Subscriber { reader, with_positions });
+    let form = if accepted.subprotocol.is_some() { WireForm::Positions } else { WireForm::Plain };
+    let to = Destination::Events(Subscriber { reader: read.open_stream()?, form, writing });
     let handover = Some(Handover { to, deflate: accepted.deflate.clone() });
     Ok(Reply { response: handshake::switching_protocols(accepted), handover })
 }
@@ -44,56 +54,74 @@ pub(crate) fn answer<B>(
 #[derive(Debug)]
 pub(crate) struct Events {
     reader: Reader,
-    with_positions: bool,
+    form: WireForm,
     fan: Fan,
     place: Option<Subscription>,
+    inbox: Inbox,
     _permit: OwnedSemaphorePermit,
 }
 
 impl Events {
     pub(crate) fn new(subscriber: Subscriber, local: &Local, permit: OwnedSemaphorePermit) -> Self {
-        let Subscriber { reader, with_positions } = subscriber;
-        Self { reader, with_positions, fan: local.fan.clone(), place: None, _permit: permit }
+        let Subscriber { reader, form, writing } = subscriber;
+        let inbox = Inbox { writing, waker: None, failed: Rc::default() };
+        Self { reader, form, fan: local.fan.clone(), place: None, inbox, _permit: permit }
     }
 
     /// Queues the next page. What was read waits in the socket's output, and while it does nothing
     /// more is read: a slow reader is only a position.
     fn send_page(&mut self, sender: &mut Sender) -> Result<(), MisuseError> {
-        let page = match self.reader.read() {
-            Ok(page) => page,
-            Err(problem) => {
-                return sender
-                    .close(Some(&CloseFrame::new(CloseCode::INTERNAL_ERROR, &problem.to_json())));
+        let Some(place) = &self.place else { return Ok(()) };
+        let form = self.form;
+        match place.read(&mut self.reader, form, |page| messages(page, form)) {
+            Ok(None) => Ok(()),
+            Ok(Some(page)) => {
+                page.messages.iter().try_for_each(|message| sender.send_prepared(message))
             }
-        };
-        send(sender, &page, self.with_positions)?;
-        if self.reader.is_cut(&page)
-            && let Some(place) = &self.place
-        {
-            place.wake();
+            Err(problem) => {
+                let frame = match EndReason::of(&problem) {
+                    Some(reason) => {
+                        sender.send(Message::Text(&text(form, &Item::End(reason))))?;
+                        CloseFrame::new(CloseCode::NORMAL, "the topic was deleted")
+                    }
+                    None => CloseFrame::new(CloseCode::INTERNAL_ERROR, &problem.to_json()),
+                };
+                sender.close(Some(&frame))
+            }
         }
-        Ok(())
     }
 }
 
 impl Handler for Events {
     fn open(&mut self, waker: Waker, sender: &mut Sender) {
+        self.inbox.waker = Some(waker.clone());
         self.place = Some(self.fan.subscribe(self.reader.topic(), waker));
-        if self.with_positions {
-            let opening = format!(r#"{{"position":"{}"}}"#, self.reader.position());
+        if self.form == WireForm::Positions {
+            let begin = text(self.form, &Item::Begin(self.reader.position()));
             // Nothing was sent before, so nothing can refuse this.
-            let _ = sender.send(Message::Text(&opening));
+            let _ = sender.send(Message::Text(&begin));
         }
         self.ready(sender);
     }
 
-    fn message(&mut self, _message: Message<'_>, sender: &mut Sender) {
-        let frame = CloseFrame::new(CloseCode::POLICY_VIOLATION, "this topic takes no messages");
-        // Refused when it is closing already.
-        let _ = sender.close(Some(&frame));
+    fn message(&mut self, message: Message<'_>, sender: &mut Sender) {
+        // What comes after one that was refused is not published either.
+        if sender.is_closing() {
+            return;
+        }
+        if let Err(problem) = self.inbox.publish(message, self.reader.topic().name()) {
+            // It is not closing yet, so nothing can refuse this.
+            let _ = sender.close(Some(&refusal(&problem)));
+        }
     }
 
     fn ready(&mut self, sender: &mut Sender) {
+        let failed = self.inbox.failed.take();
+        if let Some(problem) = failed {
+            // Refused when it is closing already.
+            let _ = sender.close(Some(&refusal(&problem)));
+            return;
+        }
         if let Err(error) = self.send_page(sender) {
             tracing::debug!(%error, "nothing more can be sent");
         }
@@ -104,16 +132,60 @@ impl Handler for Events {
     }
 }
 
-fn send(sender: &mut Sender, page: &Page, with_positions: bool) -> Result<(), MisuseError> {
-    if let Some(gap) = &page.gap {
-        sender.send(Message::Text(&encode::gap_notice(gap)))?;
+/// Where the client's messages go.
+#[derive(Debug)]
+struct Inbox {
+    writing: Result<Writer, Refusal>,
+    waker: Option<Waker>,
+    /// What became known only later of a message that a log took its time for.
+    failed: Rc<RefCell<Option<Problem>>>,
+}
+
+impl Inbox {
+    /// Publishes a message, as far as that goes at once. Whether it is kept may become known later, to
+    /// a task; there are no more of them than events that may wait for the log.
+    fn publish(&self, message: Message<'_>, topic: &TopicName) -> Result<(), Problem> {
+        let writer = self.writing.as_ref().map_err(|refusal| refusal.problem(topic))?;
+        let event = of_message(message, writer.event_bytes_max)?;
+        let mut receipt = writer.publish(event)?;
+        if let Some(kept) = (&mut receipt).now_or_never() {
+            return Ok(kept.map(|_| ())?);
+        }
+        let (failed, waker) = (Rc::clone(&self.failed), self.waker.clone());
+        tokio::task::spawn_local(async move {
+            if let Err(error) = receipt.await {
+                *failed.borrow_mut() = Some(error.into());
+                if let Some(waker) = waker {
+                    waker.wake();
+                }
+            }
+        });
+        Ok(())
     }
-    for event in &page.events {
-        if with_positions {
-            sender.send(Message::Text(&encode::positioned_event(page, event)))?;
-        } else {
-            sender.send(Message::Text(event.data.as_str()))?;
+}
+
+/// How a client is told that a message was not published: there is no reply but the end.
+fn refusal(problem: &Problem) -> CloseFrame {
+    let code = match problem.kind() {
+        Kind::EventTooBig | Kind::BodyTooBig => CloseCode::MESSAGE_TOO_BIG,
+        Kind::StorageFull | Kind::StorageFailed | Kind::Stopping => CloseCode::TRY_AGAIN_LATER,
+        Kind::Internal => CloseCode::INTERNAL_ERROR,
+        _ => CloseCode::POLICY_VIOLATION,
+    };
+    CloseFrame::new(code, problem.detail())
+}
+
+fn messages(page: &Page, form: WireForm) -> Vec<Prepared> {
+    page.items().map(|item| Prepared::new(Message::Text(&text(form, &item)))).collect()
+}
+
+fn text<'a>(form: WireForm, item: &Item<'a>) -> Cow<'a, str> {
+    match (form, item) {
+        (WireForm::Plain, Item::Event { event, .. }) => event.data.as_str().into(),
+        _ => {
+            let mut text = String::new();
+            encode::item(item, &mut text);
+            text.into()
         }
     }
-    Ok(())
 }

@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::num::NonZero;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use anemone_hub::{Data, Epoch, Hub, Retention, Topic};
 use anemone_server::{Limits, Options, Running, Server};
@@ -29,8 +29,12 @@ impl Fixture {
     }
 
     pub fn with(change: impl FnOnce(&mut Options), retention: Retention) -> Self {
-        let hub = Hub::new(Epoch::from_bits(1234));
-        let wind = hub.create("wind".parse().unwrap(), retention).unwrap();
+        Self::of(Hub::new(Epoch::from_bits(1234)), change, retention)
+    }
+
+    /// With the topics of this hub.
+    pub fn of(hub: Hub, change: impl FnOnce(&mut Options), retention: Retention) -> Self {
+        let wind = hub.ensure("wind".parse().unwrap(), retention).unwrap();
         let mut options = Options::new("127.0.0.1:0".parse().unwrap());
         options.threads = NonZero::new(2);
         change(&mut options);
@@ -50,6 +54,10 @@ impl Fixture {
             last = self.wind.publish(SystemTime::now().into(), data).unwrap().to_string();
         }
         last
+    }
+
+    pub fn tcp(&self) -> SocketAddr {
+        self.running.as_ref().unwrap().tcp_addr().unwrap()
     }
 
     pub fn tcp_echo(&self) -> SocketAddr {
@@ -228,11 +236,13 @@ pub struct Socket {
 impl Socket {
     /// The next message as text, or how the connection ended, as `close CODE REASON`.
     pub fn next(&mut self) -> String {
+        let begun = Instant::now();
         loop {
             let event = self.event();
             if !matches!(&*event, "ping" | "pong") {
                 return event;
             }
+            assert!(begun.elapsed() < PATIENCE, "nothing but pings came");
         }
     }
 
@@ -323,6 +333,9 @@ impl EventStream {
             let mut line = String::new();
             if self.reader.read_line(&mut line).unwrap() == 0 {
                 return None;
+            }
+            if line == "0\r\n" {
+                return None; // the last chunk; the connection may go on
             }
             if line.ends_with("\r\n") {
                 continue; // chunk sizes and ends; the stream's own lines end with LF alone

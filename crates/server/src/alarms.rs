@@ -1,0 +1,85 @@
+//! Has connections woken at a time they name. One task for all of a thread's.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::rc::Rc;
+
+use anemone_ws::reactor::Waker;
+use tokio::sync::Notify;
+use tokio::time::{Instant, sleep_until};
+
+/// A thread's alarms. Clones are handles to the same ones.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Alarms(Rc<Shared>);
+
+#[derive(Debug, Default)]
+struct Shared {
+    /// By due time, and in that in the order they were set.
+    set: RefCell<BTreeMap<(Instant, u64), Waker>>,
+    count: Cell<u64>,
+    /// One is due sooner than all others.
+    is_sooner: Notify,
+}
+
+/// One connection's alarm; dropping it takes it back.
+#[derive(Debug)]
+pub(crate) struct Alarm {
+    shared: Rc<Shared>,
+    key: (Instant, u64),
+}
+
+impl Alarms {
+    /// Has the connection woken then.
+    pub(crate) fn set(&self, due: Instant, waker: Waker) -> Alarm {
+        let shared = Rc::clone(&self.0);
+        let key = (due, shared.count.get());
+        shared.count.set(key.1 + 1);
+        let mut set = shared.set.borrow_mut();
+        if set.first_key_value().is_none_or(|(first, _)| key < *first) {
+            shared.is_sooner.notify_one();
+        }
+        set.insert(key, waker);
+        drop(set);
+        Alarm { shared, key }
+    }
+
+    /// Wakes them, for as long as it is polled.
+    pub(crate) async fn ring(&self) -> Infallible {
+        loop {
+            let first = self.0.set.borrow().first_key_value().map(|((due, _), _)| *due);
+            let due = async {
+                match first {
+                    Some(due) => sleep_until(due).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                () = due => self.ring_until(Instant::now()),
+                () = self.0.is_sooner.notified() => {}
+            }
+        }
+    }
+
+    fn ring_until(&self, now: Instant) {
+        let mut set = self.0.set.borrow_mut();
+        while let Some(first) = set.first_entry()
+            && first.key().0 <= now
+        {
+            first.remove().wake();
+        }
+    }
+}
+
+impl Alarm {
+    /// When it rings, or has rung.
+    pub(crate) fn due(&self) -> Instant {
+        self.key.0
+    }
+}
+
+impl Drop for Alarm {
+    fn drop(&mut self) {
+        self.shared.set.borrow_mut().remove(&self.key);
+    }
+}

@@ -1,0 +1,219 @@
+use std::cell::Cell;
+use std::future::pending;
+
+use anemone_hub::{After, Data, Epoch, Hub, PageLimit, Retention, UnixTime};
+use anemone_ws::Agreed;
+use anemone_ws::proto::{Message, Sender};
+use anemone_ws::reactor::{Handler, drive};
+use tokio::io::duplex;
+use tokio::sync::oneshot;
+use tokio::task::LocalSet;
+
+use super::*;
+
+/// A connection that hands its waker out, and counts how often it may send.
+struct Woken {
+    waker: Option<oneshot::Sender<Waker>>,
+    count: Rc<Cell<u64>>,
+}
+
+impl Handler for Woken {
+    fn open(&mut self, waker: Waker, _sender: &mut Sender) {
+        self.waker.take().unwrap().send(waker).unwrap();
+    }
+
+    fn message(&mut self, _message: Message<'_>, _sender: &mut Sender) {}
+
+    fn ready(&mut self, _sender: &mut Sender) {
+        self.count.set(self.count.get() + 1);
+    }
+}
+
+/// A reader, its place in the fan, and how often it was woken.
+struct Member {
+    reader: Reader,
+    place: Subscription,
+    woken: Rc<Cell<u64>>,
+}
+
+impl Member {
+    async fn join(fan: &Fan, topic: &Arc<Topic>, after: u64, mode: Mode) -> Self {
+        let (waker, woken) = (oneshot::channel(), Rc::<Cell<u64>>::default());
+        let handler = Woken { waker: Some(waker.0), count: Rc::clone(&woken) };
+        tokio::task::spawn_local(async move {
+            let (_client, server) = duplex(1 << 16);
+            drive(server, Agreed::default(), handler, pending()).await;
+        });
+        let place = fan.subscribe(topic, waker.1.await.unwrap());
+        let after = After::Position(position(after));
+        let reader = Reader::open(Arc::clone(topic), after, limit()).unwrap().in_mode(mode);
+        Self { reader, place, woken }
+    }
+
+    /// The next page, as text, and whether this reader had it encoded.
+    fn read(&mut self) -> (Option<String>, bool) {
+        let mut is_encoded = false;
+        let frames = self.place.read(&mut self.reader, WireForm::Plain, |page| {
+            is_encoded = true;
+            let skipped = (page.skipped > 0).then(|| format!("-{}", page.skipped));
+            let events = page.events.iter().map(|event| event.data.as_str().to_owned());
+            let texts = skipped.into_iter().chain(events);
+            texts.map(|text| Prepared::new(Message::Text(&text))).collect()
+        });
+        let text = frames.unwrap().map(|frames| {
+            let texts = frames.messages.iter().map(|message| str::from_utf8(message.payload()));
+            texts.map(Result::unwrap).collect::<Vec<_>>().join(" ")
+        });
+        (text, is_encoded)
+    }
+}
+
+fn position(offset: u64) -> Position {
+    Position { epoch: Epoch::from_bits(9), offset }
+}
+
+/// Pages of three events.
+fn limit() -> PageLimit {
+    PageLimit { events_max: 3, ..PageLimit::default() }
+}
+
+fn topic() -> Arc<Topic> {
+    let hub = Hub::new(Epoch::from_bits(9));
+    hub.create("wind".parse().unwrap(), Retention::default()).unwrap()
+}
+
+fn publish(topic: &Topic, numbers: std::ops::RangeInclusive<u64>) {
+    for number in numbers {
+        let now = UnixTime::from_micros(1_789_000_000_000_000);
+        topic.publish(reading::now().max(now), Data::json(&number).unwrap()).unwrap();
+    }
+}
+
+fn told(text: &str) -> Option<String> {
+    Some(text.to_owned())
+}
+
+/// Lets every task that is ready run.
+async fn settle() {
+    for _ in 0..20 {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn readers_at_one_place_share_a_page_that_is_encoded_once() {
+    LocalSet::new()
+        .run_until(async {
+            let (fan, topic) = (Fan::default(), topic());
+            let mut members = Vec::new();
+            for _ in 0..5 {
+                members.push(Member::join(&fan, &topic, 0, Mode::All).await);
+            }
+            assert_eq!(members[0].read(), (None, false), "there is nothing yet");
+            publish(&topic, 1..=2);
+            let pages: Vec<_> = members.iter_mut().map(Member::read).collect();
+            assert_eq!(pages[0], (told("1 2"), true));
+            assert!(pages[1..].iter().all(|page| *page == (told("1 2"), false)), "{pages:?}");
+            assert!(members.iter_mut().all(|member| member.read() == (None, false)));
+            assert!(members.iter().all(|member| member.reader.position() == position(2)));
+        })
+        .await;
+}
+
+#[tokio::test]
+async fn one_who_is_elsewhere_reads_for_itself_and_catches_up() {
+    LocalSet::new()
+        .run_until(async {
+            let (fan, topic) = (Fan::default(), topic());
+            publish(&topic, 1..=7);
+            let mut first = Member::join(&fan, &topic, 4, Mode::All).await;
+            let mut behind = Member::join(&fan, &topic, 0, Mode::All).await;
+            assert_eq!(first.read(), (told("5 6 7"), true));
+            assert_eq!(behind.read(), (told("1 2 3"), true));
+            assert_eq!(behind.read(), (told("4 5 6"), true), "another page, though it overlaps");
+            assert_eq!(behind.read(), (told("7"), true));
+            publish(&topic, 8..=8);
+            assert_eq!(behind.read(), (told("8"), true));
+            assert_eq!(first.read(), (told("8"), false));
+        })
+        .await;
+}
+
+#[tokio::test]
+async fn who_comes_late_to_a_page_is_woken_for_what_came_since() {
+    LocalSet::new()
+        .run_until(async {
+            let (fan, topic) = (Fan::default(), topic());
+            let mut prompt = Member::join(&fan, &topic, 0, Mode::All).await;
+            let mut late = Member::join(&fan, &topic, 0, Mode::All).await;
+            publish(&topic, 1..=1);
+            assert_eq!(prompt.read(), (told("1"), true));
+            publish(&topic, 2..=2);
+            // Both were woken once for all that; the late one could not send then.
+            settle().await;
+            let woken = late.woken.get();
+            assert_eq!(late.read(), (told("1"), false));
+            settle().await;
+            assert_eq!(late.woken.get(), woken + 1);
+            assert_eq!(late.read(), (told("2"), true));
+            settle().await;
+            assert_eq!(late.woken.get(), woken + 1, "there is nothing left to wake it for");
+        })
+        .await;
+}
+
+#[tokio::test]
+async fn the_newest_is_shared_only_while_it_is_the_newest() {
+    LocalSet::new()
+        .run_until(async {
+            let (fan, topic) = (Fan::default(), topic());
+            let mut members = Vec::new();
+            for _ in 0..3 {
+                members.push(Member::join(&fan, &topic, 0, Mode::Latest).await);
+            }
+            publish(&topic, 1..=4);
+            assert_eq!(members[0].read(), (told("-3 4"), true));
+            assert_eq!(members[1].read(), (told("-3 4"), false));
+            publish(&topic, 5..=5);
+            assert_eq!(members[2].read(), (told("-4 5"), true));
+            assert_eq!(members[0].read(), (told("5"), true));
+        })
+        .await;
+}
+
+#[tokio::test]
+async fn a_mode_and_a_form_have_one_page_each_that_is_kept() {
+    LocalSet::new()
+        .run_until(async {
+            let (fan, topic) = (Fan::default(), topic());
+            let mut all = Member::join(&fan, &topic, 0, Mode::All).await;
+            let mut latest = Member::join(&fan, &topic, 0, Mode::Latest).await;
+            for number in 1..=20 {
+                publish(&topic, number..=number);
+                assert_eq!(all.read(), (told(&number.to_string()), true));
+                assert_eq!(latest.read(), (told(&number.to_string()), true));
+                assert_eq!(all.place.readers.pages.borrow().len(), 2);
+            }
+            drop(all);
+            let readers = Rc::downgrade(&latest.place.readers);
+            drop(latest);
+            settle().await;
+            assert_eq!(readers.strong_count(), 0, "they go with the last reader");
+        })
+        .await;
+}
+
+#[tokio::test]
+async fn a_topic_of_the_same_name_has_readers_of_its_own() {
+    LocalSet::new()
+        .run_until(async {
+            let (fan, before, after) = (Fan::default(), topic(), topic());
+            publish(&before, 1..=3);
+            let mut old = Member::join(&fan, &before, 0, Mode::All).await;
+            assert_eq!(old.read(), (told("1 2 3"), true));
+            publish(&after, 9..=9);
+            let mut new = Member::join(&fan, &after, 0, Mode::All).await;
+            assert_eq!(new.read(), (told("9"), true));
+        })
+        .await;
+}

@@ -1,0 +1,98 @@
+//! The parameters of those who publish: the key that makes a retry safe, as a client gives it.
+
+use anemone_hub::IdempotencyKey;
+use http::HeaderMap;
+
+use crate::{Kind, Problem};
+
+/// The longest key that a client may give, in bytes.
+const BYTES_MAX: usize = 128;
+
+/// The text is not an idempotency key.
+#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+#[error("must be 1 to {BYTES_MAX} visible ASCII characters")]
+pub(super) struct KeyError;
+
+/// The key of a request, given as a field or as the one parameter there is.
+pub(crate) fn key(
+    query: Option<&str>,
+    headers: &HeaderMap,
+) -> Result<Option<IdempotencyKey>, Problem> {
+    let mut given = Vec::new();
+    for (name, value) in form_urlencoded::parse(query.unwrap_or_default().as_bytes()) {
+        if name != "key" {
+            let name: String = name.chars().take(40).collect();
+            let detail = format!("{name} is not a parameter: publishing takes key");
+            return Err(Problem::new(Kind::BadParameter, detail));
+        }
+        given.push(("key", value.into_owned()));
+    }
+    for field in headers.get_all("idempotency-key") {
+        given.push(("Idempotency-Key", String::from_utf8_lossy(field.as_bytes()).into_owned()));
+    }
+    match &given[..] {
+        [] => Ok(None),
+        [(name, key)] => {
+            let bad = |error| Problem::new(Kind::BadParameter, format!("{name} {error}"));
+            parse(key).map(Some).map_err(bad)
+        }
+        [..] => Err(Problem::new(Kind::BadParameter, "an idempotency key is given twice")),
+    }
+}
+
+/// The hub's keys may be longer, and hold spaces.
+pub(super) fn parse(text: &str) -> Result<IdempotencyKey, KeyError> {
+    if text.len() > BYTES_MAX || !text.bytes().all(|byte| byte.is_ascii_graphic()) {
+        return Err(KeyError);
+    }
+    text.parse().map_err(|_| KeyError)
+}
+
+/// Sees that a request to delete has none.
+pub(crate) fn no_parameters(query: Option<&str>) -> Result<(), Problem> {
+    if query.is_some_and(|query| !query.is_empty()) {
+        return Err(Problem::new(Kind::BadParameter, "deleting a topic takes no parameters"));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_is_visible_and_bounded() {
+        for text in ["a", "~", "\"8e03978e-40d5\"", &"x".repeat(128)] {
+            assert_eq!(parse(text).unwrap().as_str(), text);
+        }
+        for text in ["", " ", "a b", "a\n", "é", "\u{7f}", &"x".repeat(129)] {
+            assert_eq!(parse(text), Err(KeyError), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_key_is_given_once_in_either_place() {
+        let key = |query, fields: &[&str]| {
+            let field = |value: &&str| ("idempotency-key".parse().unwrap(), value.parse().unwrap());
+            let key = key(query, &fields.iter().map(field).collect());
+            key.map_err(|problem| problem.to_json())
+        };
+        let parsed = || Ok(Some("a+b".parse().unwrap()));
+        assert_eq!(key(None, &[]), Ok(None));
+        assert_eq!(key(Some(""), &[]), Ok(None));
+        assert_eq!(key(Some("key=a%2Bb"), &[]), parsed());
+        assert_eq!(key(None, &["a+b"]), parsed());
+        for (query, fields, part) in [
+            (Some("key=a"), &["a"][..], "twice"),
+            (Some("key=a&key=a"), &[], "twice"),
+            (None, &["a", "b"], "twice"),
+            (Some("key="), &[], "key must be"),
+            (Some("key=a+b"), &[], "key must be"),
+            (None, &["a b"], "Idempotency-Key must be"),
+            (Some("after=latest"), &[], "after is not a parameter"),
+        ] {
+            let error = key(query, fields).unwrap_err();
+            assert!(error.contains("bad-parameter") && error.contains(part), "{error}");
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! A reply without end: what a reader comes by, from its position on. SSE, NDJSON and the forever-frame are
+//! forms of it.
+//!
+//! Owns the order of things (where it begins, notices before the events after them), heartbeats, and the end when
+//! the topic ends or the server stops. A form says what each item looks like.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::stream;
+use http::{HeaderValue, Response, header};
+use tokio::time::timeout;
+
+use crate::Problem;
+use crate::body::{self, Body};
+use crate::reading::{EndReason, Item, Reader};
+use crate::routes::{Read, Stop};
+
+/// Answers with the stream. Without `after`, it is what comes from now on. `form` appends what an item looks like.
+pub(crate) fn answer(
+    read: &Read,
+    content_type: &'static str,
+    heartbeat: Duration,
+    stop: Stop,
+    form: impl Fn(&Item<'_>, &mut String) + Send + 'static,
+) -> Result<Response<Body>, Problem> {
+    let state = Stream { reader: read.open_stream()?, heartbeat, stop, form, phase: Phase::New };
+    let pieces = stream::unfold(state, |mut state| async move {
+        let piece = state.next().await?;
+        Some((Bytes::from(piece), state))
+    });
+    let mut response = Response::new(body::stream(pieces));
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    // nginx, and what follows its example, would hold back what is to be seen at once.
+    headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
+    Ok(response)
+}
+
+/// One reader's stream. A piece is made when the one before has been written, from wherever the
+/// log is by then: a slow reader is only a position.
+struct Stream<F> {
+    reader: Reader,
+    heartbeat: Duration,
+    stop: Stop,
+    form: F,
+    phase: Phase,
+}
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Phase {
+    /// Nothing has been said.
+    New,
+    Open,
+    /// Everything has been said.
+    Over,
+}
+
+impl<F: Fn(&Item<'_>, &mut String)> Stream<F> {
+    /// The next piece; `None` when there is none any more.
+    async fn next(&mut self) -> Option<String> {
+        match self.phase {
+            Phase::New => {
+                self.phase = Phase::Open;
+                Some(self.one(&Item::Begin(self.reader.position())))
+            }
+            Phase::Open => tokio::select! {
+                ready = timeout(self.heartbeat, self.reader.ready()) => match ready {
+                    Ok(()) => self.page(),
+                    Err(_) => Some(self.one(&Item::Quiet(self.reader.position()))),
+                },
+                () = self.stop.stopped() => None,
+            },
+            Phase::Over => None,
+        }
+    }
+
+    fn page(&mut self) -> Option<String> {
+        match self.reader.read() {
+            Ok(page) => {
+                let data_bytes: usize =
+                    page.events.iter().map(|event| event.data.bytes().len() + 64).sum();
+                let mut piece = String::with_capacity(data_bytes + 128);
+                page.items().for_each(|item| (self.form)(&item, &mut piece));
+                Some(piece)
+            }
+            Err(problem) => {
+                self.phase = Phase::Over;
+                match EndReason::of(&problem) {
+                    Some(reason) => Some(self.one(&Item::End(reason))),
+                    None => {
+                        tracing::warn!(problem = problem.to_json(), "a stream is cut off");
+                        None
+                    }
+                }
+            }
+        }
+    }
+
+    fn one(&self, item: &Item<'_>) -> String {
+        let mut piece = String::new();
+        (self.form)(item, &mut piece);
+        piece
+    }
+}

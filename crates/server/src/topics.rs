@@ -1,0 +1,311 @@
+//! What is declared of topics: which there are, how they are kept, and who may publish to them.
+//!
+//! Owns the rules and their validity. That they hold is seen to in `publishing`.
+
+use std::fmt;
+use std::str::FromStr;
+
+use anemone_hub::{KeyWindow, Retention, Storage, TopicName, TopicOptions};
+
+/// Who may publish to a topic. Everyone who may talk to the server may read it.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum PublishRight {
+    /// No client; a source of the server's own may.
+    #[default]
+    Nobody,
+    /// Clients on the server's own machine: their address is a loopback one, and no proxy says that
+    /// it speaks for somebody else.
+    Loopback,
+    /// Every client.
+    Anyone,
+}
+
+/// The text is not a right to publish.
+#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+#[error("{0:?} may not publish: it is nobody, loopback or anyone who may")]
+pub struct PublishRightError(String);
+
+impl FromStr for PublishRight {
+    type Err = PublishRightError;
+
+    fn from_str(text: &str) -> Result<Self, PublishRightError> {
+        match text {
+            "nobody" => Ok(Self::Nobody),
+            "loopback" => Ok(Self::Loopback),
+            "anyone" => Ok(Self::Anyone),
+            other => Err(PublishRightError(other.chars().take(40).collect())),
+        }
+    }
+}
+
+/// Which topics a rule is about: one, `NAME`, or all whose names begin alike, `PREFIX*`.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct TopicPattern(Matches);
+
+#[derive(Clone, Debug, Eq, PartialEq)]
+enum Matches {
+    Name(TopicName),
+    /// And at least one character more.
+    Prefix(String),
+}
+
+/// The text is not a pattern for topics.
+#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+#[error(
+    "{0:?} is not a pattern for topics: expected a topic's name, or the first 1 to 127 characters \
+     of one and *"
+)]
+pub struct TopicPatternError(String);
+
+impl FromStr for TopicPattern {
+    type Err = TopicPatternError;
+
+    fn from_str(text: &str) -> Result<Self, TopicPatternError> {
+        let error = || TopicPatternError(text.chars().take(80).collect());
+        let Some(prefix) = text.strip_suffix('*') else {
+            return text.parse().map(|name| Self(Matches::Name(name))).map_err(|_| error());
+        };
+        // With one character more it must still be a name. An empty prefix would be everything,
+        // the topics of the server's own sources included.
+        let longer: Result<TopicName, _> = format!("{prefix}x").parse();
+        match longer {
+            Ok(_) if !prefix.is_empty() => Ok(Self(Matches::Prefix(prefix.to_owned()))),
+            _ => Err(error()),
+        }
+    }
+}
+
+impl TopicPattern {
+    /// The one topic it is about, unless it is about all with a prefix.
+    #[must_use]
+    pub fn name(&self) -> Option<&TopicName> {
+        match &self.0 {
+            Matches::Name(name) => Some(name),
+            Matches::Prefix(_) => None,
+        }
+    }
+
+    /// How closely it is about this topic; `None` when it is not.
+    fn closeness(&self, name: &TopicName) -> Option<usize> {
+        match &self.0 {
+            Matches::Name(own) => (own == name).then_some(usize::MAX),
+            Matches::Prefix(prefix) => {
+                let rest = name.as_str().strip_prefix(prefix.as_str())?;
+                (!rest.is_empty()).then_some(prefix.len())
+            }
+        }
+    }
+}
+
+impl fmt::Display for TopicPattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Matches::Name(name) => name.fmt(f),
+            Matches::Prefix(prefix) => write!(f, "{prefix}*"),
+        }
+    }
+}
+
+/// What holds for one topic, or for all with a prefix.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct TopicRule {
+    /// Which. A topic that is named is there from the start. One with the prefix is created when
+    /// it is first published to, and may be deleted by whoever may publish to it.
+    pub topics: TopicPattern,
+    /// How much each keeps.
+    pub retention: Retention,
+    /// Who may publish. Default: nobody.
+    pub publish: PublishRight,
+    /// Largest event, in bytes of its data as JSON. Default 64 KiB; 1 byte to
+    /// [`EVENT_BYTES_MAX`](Self::EVENT_BYTES_MAX). Answered with 413, or close code 1009.
+    pub event_bytes_max: usize,
+    /// Most topics with the prefix at once. Default 10,000. One more is answered with 507.
+    pub topics_max: usize,
+    /// Which idempotency keys each topic remembers. Default: 10,000, for 10 min.
+    pub keys: KeyWindow,
+    /// Where each is kept.
+    pub storage: Storage,
+}
+
+impl TopicRule {
+    /// The largest [`event_bytes_max`](Self::event_bytes_max): what fits a body.
+    pub const EVENT_BYTES_MAX: usize = 1 << 20;
+
+    /// A rule for these topics, everything else by default.
+    #[must_use]
+    pub fn new(topics: TopicPattern) -> Self {
+        Self {
+            topics,
+            retention: Retention::default(),
+            publish: PublishRight::default(),
+            event_bytes_max: 64 << 10,
+            topics_max: 10_000,
+            keys: KeyWindow::default(),
+            storage: Storage::default(),
+        }
+    }
+
+    pub(crate) fn options(&self) -> TopicOptions {
+        TopicOptions { retention: self.retention, keys: self.keys, storage: self.storage }
+    }
+
+    /// What an event may count for in a log beside its data.
+    const OVERHEAD_BYTES_MAX: u64 = 256;
+
+    fn check(&self) -> Result<(), TopicRulesError> {
+        let topics = || self.topics.clone();
+        if !(1..=Self::EVENT_BYTES_MAX).contains(&self.event_bytes_max) {
+            return Err(TopicRulesError::EventBytes {
+                topics: topics(),
+                bytes: self.event_bytes_max,
+            });
+        }
+        let bytes_min = self.event_bytes_max as u64 + Self::OVERHEAD_BYTES_MAX;
+        if self.publish != PublishRight::Nobody && self.retention.bytes_max < bytes_min {
+            return Err(TopicRulesError::Retention { topics: topics(), bytes_min });
+        }
+        Ok(())
+    }
+}
+
+/// What holds for topics. Of two rules for the same topic the closer one counts: its name before a
+/// prefix, a longer prefix before a shorter one. Topics without a rule are read only.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct TopicRules(Vec<TopicRule>);
+
+/// These rules cannot be.
+#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum TopicRulesError {
+    /// Two rules say which topics in the same words.
+    #[error("there are two rules for {0}")]
+    Twice(TopicPattern),
+    /// No such event can be published.
+    #[error(
+        "events of {topics} may have {bytes} bytes; allowed are 1 to {}",
+        TopicRule::EVENT_BYTES_MAX
+    )]
+    EventBytes {
+        /// Which rule.
+        topics: TopicPattern,
+        /// What it says.
+        bytes: usize,
+    },
+    /// Less is kept than one event may need.
+    #[error("{topics} must keep at least {bytes_min} bytes, for one event as large as allowed")]
+    Retention {
+        /// Which rule.
+        topics: TopicPattern,
+        /// What it takes.
+        bytes_min: u64,
+    },
+}
+
+impl TopicRules {
+    /// These rules.
+    ///
+    /// # Errors
+    /// [`TopicRulesError`] names the one that cannot be.
+    pub fn new(rules: impl IntoIterator<Item = TopicRule>) -> Result<Self, TopicRulesError> {
+        let mut all: Vec<TopicRule> = Vec::new();
+        for rule in rules {
+            rule.check()?;
+            if all.iter().any(|earlier| earlier.topics == rule.topics) {
+                return Err(TopicRulesError::Twice(rule.topics));
+            }
+            all.push(rule);
+        }
+        Ok(Self(all))
+    }
+
+    /// The rule for a topic, and its index.
+    pub(crate) fn of(&self, name: &TopicName) -> Option<(usize, &TopicRule)> {
+        let close = |(index, rule)| {
+            let rule: &TopicRule = rule;
+            Some((rule.topics.closeness(name)?, (index, rule)))
+        };
+        self.0
+            .iter()
+            .enumerate()
+            .filter_map(close)
+            .max_by_key(|(closeness, _)| *closeness)
+            .map(|(_, found)| found)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &TopicRule> {
+        self.0.iter()
+    }
+
+    pub(crate) fn get(&self, index: usize) -> Option<&TopicRule> {
+        self.0.get(index)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rule(topics: &str) -> TopicRule {
+        TopicRule::new(topics.parse().unwrap())
+    }
+
+    #[test]
+    fn a_pattern_is_a_name_or_the_beginning_of_one() {
+        for text in ["wind", "wind.status", "scratch-*", "s*", &format!("{}*", "x".repeat(127))] {
+            assert_eq!(text.parse::<TopicPattern>().unwrap().to_string(), text);
+        }
+        for text in ["", "*", "-*", "a*b", "a**", "a b*", "é*", &format!("{}*", "x".repeat(128))] {
+            assert!(text.parse::<TopicPattern>().is_err(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn the_closest_rule_counts() {
+        let rules = ["a*", "a-b*", "a-b-c", "other"].map(rule);
+        let rules = TopicRules::new(rules).unwrap();
+        let of =
+            |name: &str| rules.of(&name.parse().unwrap()).map(|(_, rule)| rule.topics.to_string());
+        for (name, expected) in [
+            ("a", None),
+            ("ab", Some("a*")),
+            ("a-b", Some("a*")),
+            ("a-b-", Some("a-b*")),
+            ("a-b-c", Some("a-b-c")),
+            ("a-b-c-d", Some("a-b*")),
+            ("other", Some("other")),
+            ("other2", None),
+            ("wind", None),
+        ] {
+            assert_eq!(of(name).as_deref(), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn rules_that_cannot_be_are_refused_at_their_edges() {
+        let twice = TopicRules::new(["a*", "b", "a*"].map(rule)).unwrap_err();
+        assert_eq!(twice.to_string(), "there are two rules for a*");
+        for (event_bytes_max, is_fine) in
+            [(0, false), (1, true), (1 << 20, true), ((1 << 20) + 1, false)]
+        {
+            let rules = TopicRules::new([TopicRule { event_bytes_max, ..rule("a") }]);
+            assert_eq!(rules.is_ok(), is_fine, "{event_bytes_max}");
+        }
+        for (bytes_max, publish, is_fine) in [
+            (65_791, PublishRight::Anyone, false),
+            (65_792, PublishRight::Anyone, true),
+            (0, PublishRight::Nobody, true),
+        ] {
+            let retention = Retention { bytes_max, ..Retention::default() };
+            let rules = TopicRules::new([TopicRule { retention, publish, ..rule("a") }]);
+            assert_eq!(rules.is_ok(), is_fine, "{bytes_max}");
+        }
+    }
+
+    #[test]
+    fn a_right_is_one_of_three_words() {
+        assert_eq!("nobody".parse(), Ok(PublishRight::Nobody));
+        assert_eq!("loopback".parse(), Ok(PublishRight::Loopback));
+        assert_eq!("anyone".parse(), Ok(PublishRight::Anyone));
+        assert!("Anyone".parse::<PublishRight>().is_err());
+    }
+}

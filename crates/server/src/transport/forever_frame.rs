@@ -1,0 +1,99 @@
+//! Forever-frame: the endless document of a hidden iframe, a script for each event that calls a function of the
+//! page around it. The oldest way to push there is, and one that every browser knows.
+
+use std::time::Duration;
+
+use http::{HeaderMap, HeaderValue, Response, header};
+
+use crate::body::Body;
+use crate::query::FrameName;
+use crate::reading::Item;
+use crate::routes::{Read, Stop};
+use crate::{Problem, encode, stream};
+
+/// Browsers begin to run a document once they have seen this much of it.
+const PADDING_BYTES: usize = 1024;
+
+/// Without `after`, what comes from now on.
+pub(crate) fn answer(
+    read: &Read,
+    name: FrameName,
+    heartbeat: Duration,
+    stop: Stop,
+) -> Result<Response<Body>, Problem> {
+    let form = move |item: &Item<'_>, out: &mut String| script(&name, item, out);
+    let mut response = stream::answer(read, "text/html; charset=utf-8", heartbeat, stop, form)?;
+    protect(response.headers_mut());
+    Ok(response)
+}
+
+/// The script calls what its address says, so only pages of this origin may have it run, and only within them.
+fn protect(headers: &mut HeaderMap) {
+    headers.insert(header::X_FRAME_OPTIONS, HeaderValue::from_static("SAMEORIGIN"));
+    let policy = "frame-ancestors 'self'; default-src 'none'; script-src 'unsafe-inline'";
+    headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(policy));
+    // In a window of its own it is its own parent. Whoever opened that is not to be called either.
+    let alone = HeaderValue::from_static("same-origin");
+    headers.insert("cross-origin-opener-policy", alone);
+}
+
+fn script(name: &FrameName, item: &Item<'_>, out: &mut String) {
+    match item {
+        Item::Quiet(_) => return out.push(' '),
+        Item::Begin(_) => padding(out),
+        _ => {}
+    }
+    out.push_str("<script>parent.");
+    out.push_str(name.as_str());
+    out.push('(');
+    let mut json = String::new();
+    encode::item(item, &mut json);
+    escape(&json, out);
+    out.push_str(")</script>\n");
+}
+
+/// A comment, with a line break at its end.
+fn padding(out: &mut String) {
+    let (begin, end) = ("<!--", "-->\n");
+    out.push_str(begin);
+    out.extend(std::iter::repeat_n(' ', PADDING_BYTES - begin.len() - end.len()));
+    out.push_str(end);
+}
+
+/// JSON as it may stand in a script in HTML. What is written otherwise here is only ever part of a string in JSON:
+/// `</script>` would end the script, and U+2028 and U+2029 were line breaks to it before ECMAScript 2019.
+fn escape(json: &str, out: &mut String) {
+    for character in json.chars() {
+        match character {
+            '<' => out.push_str("\\u003c"),
+            '>' => out.push_str("\\u003e"),
+            '&' => out.push_str("\\u0026"),
+            '\u{2028}' => out.push_str("\\u2028"),
+            '\u{2029}' => out.push_str("\\u2029"),
+            other => out.push(other),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_would_end_a_script_or_a_line_is_escaped_and_means_the_same() {
+        let json = "{\"a\":\"</script><!-- & \u{2028}\u{2029} \\u003c é 🎈 \\\\\"}";
+        let mut out = String::new();
+        escape(json, &mut out);
+        assert!(!out.contains(['<', '>', '&', '\u{2028}', '\u{2029}']), "{out}");
+        let meaning = |text: &str| serde_json::from_str::<serde_json::Value>(text).unwrap();
+        assert_eq!(meaning(&out), meaning(json));
+    }
+
+    #[test]
+    fn the_comment_is_one_kibibyte_and_closed() {
+        let mut out = String::new();
+        padding(&mut out);
+        assert_eq!(out.len(), 1024);
+        assert!(out.starts_with("<!--") && out.ends_with("-->\n"));
+    }
+}

@@ -1,0 +1,165 @@
+//! Messages on a stream: each after its length, 4 bytes, big-endian.
+//!
+//! No IO. A length over the limit ends it: whatever comes after would be read wrongly. Since the limit is below
+//! 16 MiB, a stream that begins with a letter is refused at once, so nobody can be made to speak this by way
+//! of HTTP, as a page in a browser could be, and neither by way of TLS.
+
+/// A message that is longer than allowed, by its own account.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
+#[error("the length before a message is {len}, at most {limit} is allowed")]
+pub(crate) struct TooLong {
+    pub(crate) len: usize,
+    pub(crate) limit: usize,
+}
+
+/// How long the length is.
+const LENGTH_BYTES: usize = 4;
+
+/// Takes messages out of a stream.
+#[derive(Debug)]
+pub(crate) struct Decoder {
+    message_bytes_max: usize,
+    /// What came of a message, its length first; nothing where messages come whole.
+    partial: Vec<u8>,
+    /// It was handed out.
+    is_taken: bool,
+}
+
+impl Decoder {
+    /// The longest message there can be a limit for.
+    pub(crate) const MESSAGE_BYTES_MAX: usize = (16 << 20) - 1;
+
+    /// Takes messages of up to `message_bytes_max` bytes, or [`Self::MESSAGE_BYTES_MAX`] if that is less.
+    pub(crate) fn new(message_bytes_max: u64) -> Self {
+        let limit = usize::try_from(message_bytes_max).unwrap_or(usize::MAX);
+        let message_bytes_max = limit.min(Self::MESSAGE_BYTES_MAX);
+        Self { message_bytes_max, partial: Vec::new(), is_taken: false }
+    }
+
+    /// The next message, and takes it from `input`; `None` once all input is taken. After an error it
+    /// is not to be called again.
+    pub(crate) fn decode<'a, 'i: 'a>(
+        &'a mut self,
+        input: &mut &'i [u8],
+    ) -> Result<Option<&'a [u8]>, TooLong> {
+        if self.is_taken {
+            // The next one may be long in coming.
+            (self.partial, self.is_taken) = (Vec::new(), false);
+        }
+        if self.partial.is_empty()
+            && let Some((length, rest)) = input.split_first_chunk::<LENGTH_BYTES>()
+        {
+            let len = self.length(*length)?;
+            if let Some((message, rest)) = rest.split_at_checked(len) {
+                *input = rest;
+                return Ok(Some(message));
+            }
+        }
+        self.collect(input, LENGTH_BYTES);
+        let Some((length, _)) = self.partial.split_first_chunk::<LENGTH_BYTES>() else {
+            return Ok(None);
+        };
+        let len = self.length(*length)?;
+        self.collect(input, LENGTH_BYTES + len);
+        let message = &self.partial[LENGTH_BYTES..];
+        self.is_taken = message.len() == len;
+        Ok(self.is_taken.then_some(message))
+    }
+
+    /// Whether a message has begun that is not there yet.
+    pub(crate) fn is_amid_message(&self) -> bool {
+        !self.partial.is_empty() && !self.is_taken
+    }
+
+    fn length(&self, length: [u8; LENGTH_BYTES]) -> Result<usize, TooLong> {
+        let (len, limit) = (u32::from_be_bytes(length) as usize, self.message_bytes_max);
+        if len > limit { Err(TooLong { len, limit }) } else { Ok(len) }
+    }
+
+    /// Takes as much of the input as there is to have `len` bytes. No room is made for what was only
+    /// announced.
+    fn collect(&mut self, input: &mut &[u8], len: usize) {
+        let missing = len.saturating_sub(self.partial.len());
+        let (taken, rest) = input.split_at(missing.min(input.len()));
+        self.partial.extend_from_slice(taken);
+        *input = rest;
+    }
+}
+
+/// The length that stands before a message of `len` bytes.
+pub(crate) fn length(len: usize) -> [u8; LENGTH_BYTES] {
+    // Replies hold one event, or the list of topics: both far below 4 GiB.
+    u32::try_from(len).unwrap_or(u32::MAX).to_be_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn encode(messages: &[Vec<u8>]) -> Vec<u8> {
+        messages.iter().flat_map(|message| [&length(message.len())[..], message].concat()).collect()
+    }
+
+    /// What comes out of these pieces.
+    fn decode(pieces: &[&[u8]], limit: u64) -> Result<Vec<Vec<u8>>, TooLong> {
+        let mut decoder = Decoder::new(limit);
+        let mut messages = Vec::new();
+        for mut piece in pieces.iter().copied() {
+            while let Some(message) = decoder.decode(&mut piece)? {
+                messages.push(message.to_vec());
+            }
+            assert!(piece.is_empty(), "input was left");
+        }
+        Ok(messages)
+    }
+
+    #[test]
+    fn a_stream_cut_in_two_at_every_place_gives_the_same_messages() {
+        let messages = [b"GET 7 /clock".to_vec(), Vec::new(), vec![0; 300], b"CANCEL 7".to_vec()];
+        let bytes = encode(&messages);
+        for cut in 0..=bytes.len() {
+            let (first, second) = bytes.split_at(cut);
+            assert_eq!(decode(&[first, second], 300).unwrap(), messages, "cut at {cut}");
+        }
+    }
+
+    #[test]
+    fn one_byte_over_the_limit_is_refused_before_it_comes() {
+        let error = decode(&[&length(301)], 300).unwrap_err();
+        assert_eq!(error, TooLong { len: 301, limit: 300 });
+        assert_eq!(decode(&[&length(300)], 300), Ok(vec![]));
+    }
+
+    #[test]
+    fn what_speaks_http_or_tls_is_refused_whatever_the_limit() {
+        for bytes in ["GET / HTTP/1.1\r\n", "POST /topics/x", "PRI * HTTP/2.0", "\x16\x03\x01\x02"]
+        {
+            assert!(decode(&[bytes.as_bytes()], u64::MAX).is_err(), "{bytes:?}");
+        }
+    }
+
+    #[test]
+    fn a_message_that_was_only_announced_takes_no_memory() {
+        let mut decoder = Decoder::new(1 << 20);
+        let announced = length(1 << 20);
+        assert_eq!(decoder.decode(&mut &announced[..]), Ok(None));
+        assert!(decoder.partial.capacity() < 64);
+    }
+
+    proptest! {
+        #[test]
+        fn any_split_gives_the_same_messages(
+            messages in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..40), 0..8),
+            cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..12),
+        ) {
+            let bytes = encode(&messages);
+            let mut cuts: Vec<_> = cuts.iter().map(|cut| cut.index(bytes.len() + 1)).collect();
+            cuts.extend([0, bytes.len()]);
+            cuts.sort_unstable();
+            let pieces: Vec<_> = cuts.windows(2).map(|cut| &bytes[cut[0]..cut[1]]).collect();
+            prop_assert_eq!(decode(&pieces, 40).unwrap(), messages);
+        }
+    }
+}

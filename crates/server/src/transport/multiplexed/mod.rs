@@ -1,0 +1,25 @@
+//! `anemone.v1`: many requests on one connection, over a WebSocket or over TCP.
+//!
+//! `message` spells what is said, `framing` finds messages in a TCP stream, `session` knows which
+//! requests are open and whose turn it is; none of these does IO. `multiplexer` carries requests out.
+//! `web_socket` and `tcp` are what all that looks like to the two carriers.
+
+mod framing;
+mod message;
+mod multiplexer;
+mod session;
+mod submissions;
+mod tcp;
+mod web_socket;
+
+pub(crate) use tcp::{Stream, refusal};
+pub(crate) use web_socket::{Socket, accept};
+
+/// Where messages go.
+trait Outlet {
+    /// Queues a message.
+    fn put(&mut self, message: &str);
+
+    /// How much is queued and not written.
+    fn queued_bytes(&self) -> usize;
+}

@@ -1,0 +1,392 @@
+//! Carries the requests of a connection out.
+//!
+//! A reader is only a position: it has a turn when its topic has grown, reads a page, and goes to the end
+//! of the line if there is more. Nothing is read while what was queued is not written, and no reader
+//! waits for another one's whole past.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use anemone_hub::{Head, Position, Topic};
+use anemone_ws::reactor::Waker;
+use http::HeaderMap;
+use tokio::time::Instant;
+
+use super::Outlet;
+use super::message::{Id, Reply, Request};
+use super::session::{Session, Step};
+use super::submissions::Submissions;
+use crate::alarms::{Alarm, Alarms};
+use crate::client::Client;
+use crate::connection::Local;
+use crate::fan::{Fan, Subscription};
+use crate::publishing::{self, Content, Methods, Outcome};
+use crate::reading::{self, EndReason, Item, Page, Reader};
+use crate::routes::{self, Change, Read, Resource, Site};
+use crate::{Problem, encode};
+
+/// A connection's requests, and all it takes to carry them out.
+#[derive(Debug)]
+pub(super) struct Multiplexer {
+    site: Arc<Site>,
+    fan: Fan,
+    alarms: Alarms,
+    client: Client,
+    session: Session<Work>,
+    submissions: Submissions<Result<Done, Problem>>,
+    /// What its readers follow, by address: a name may be another topic's by now.
+    topics: BTreeMap<usize, Followed>,
+    /// Once it is open.
+    waker: Option<Waker>,
+    /// For the heartbeats, while there are readers.
+    alarm: Option<Alarm>,
+}
+
+/// What is done for an open request.
+#[derive(Debug)]
+enum Work {
+    Read(Reading),
+    /// To be answered once what was queued before is written.
+    Answer(Resource),
+    /// To be answered once it is known how that went.
+    Submit,
+}
+
+/// What was done.
+#[derive(Debug)]
+enum Done {
+    Published(Outcome),
+    Deleted,
+}
+
+/// A reader, and when it was last told something.
+#[derive(Debug)]
+struct Reading {
+    reader: Reader,
+    told_at: Instant,
+}
+
+/// A topic, and those who read it on this connection.
+#[derive(Debug)]
+struct Followed {
+    topic: Arc<Topic>,
+    head: Head,
+    /// All have read this far, or have a turn.
+    seen: Position,
+    readers: BTreeSet<Id>,
+    _subscription: Subscription,
+}
+
+impl Multiplexer {
+    pub(super) fn new(local: &Local, client: Client) -> Self {
+        Self {
+            site: Arc::clone(&local.site),
+            fan: local.fan.clone(),
+            alarms: local.alarms.clone(),
+            client,
+            session: Session::new(&local.site.limits),
+            submissions: Submissions::default(),
+            topics: BTreeMap::new(),
+            waker: None,
+            alarm: None,
+        }
+    }
+
+    /// The connection is open.
+    pub(super) fn open(&mut self, waker: Waker) {
+        self.waker = Some(waker);
+    }
+
+    /// A message came.
+    pub(super) fn receive(&mut self, message: &[u8], outlet: &mut impl Outlet) {
+        match self.session.receive(message) {
+            Step::Begin(id, request) => {
+                if let Err(problem) = self.begin(id, &request, outlet) {
+                    tell_problem(Some(id), &problem, outlet);
+                }
+            }
+            // What is handed in cannot be taken back: its own answer is the last.
+            Step::Cancel(id) if matches!(self.session.work(id), Some(Work::Submit)) => {}
+            Step::Cancel(id) => {
+                self.end(id);
+                tell(Some(id), Reply::done(), outlet);
+            }
+            Step::Refuse(id, problem) => tell_problem(id, &problem, outlet),
+        }
+    }
+
+    /// Answers a request, or opens it.
+    fn begin(
+        &mut self,
+        id: Id,
+        request: &Request<'_>,
+        outlet: &mut impl Outlet,
+    ) -> Result<(), Problem> {
+        let (path, query) = request.path_and_query();
+        let is_get = request.method == "GET";
+        if let Some(name) = path.strip_prefix("/topics/") {
+            if !is_get {
+                return self.change(id, name, request, outlet);
+            }
+            let read = Read::multiplexed(&self.site, path, query)?;
+            return self.read(id, &read, outlet);
+        }
+        let resource = Resource::at(path).ok_or_else(|| routes::unknown_path(path))?;
+        if !is_get {
+            return Err(routes::not_allowed(request.method, Methods::Read));
+        }
+        if outlet.queued_bytes() < self.output_bytes_max() {
+            self.answer(id, resource, outlet);
+        } else {
+            // Small requests, many of which one read brings, may have large answers.
+            self.session.open(id, Work::Answer(resource));
+            self.wake();
+        }
+        Ok(())
+    }
+
+    /// Does something else with a topic than to read it.
+    fn change(
+        &mut self,
+        id: Id,
+        name: &str,
+        request: &Request<'_>,
+        outlet: &mut impl Outlet,
+    ) -> Result<(), Problem> {
+        let name = routes::topic_name(name)?;
+        let (_, query) = request.path_and_query();
+        // What counts of the fields of the handshake is in what is known of the client.
+        let fields = HeaderMap::new();
+        match Change::of(&self.site, self.client, request.method, &name, &fields)? {
+            Change::Publish(permit) => {
+                let key = publishing::key(query, &fields)?;
+                let (site, body) = (Arc::clone(&self.site), request.payload.to_vec());
+                let submission = async move {
+                    permit
+                        .submit(&site.limits, Content::Json, &body, key)
+                        .await
+                        .map(Done::Published)
+                };
+                self.submit(id, submission, outlet);
+            }
+            Change::Delete(permit) => {
+                publishing::no_parameters(query)?;
+                let deletion = async move { permit.delete().await.map(|()| Done::Deleted) };
+                self.submit(id, deletion, outlet);
+            }
+        }
+        Ok(())
+    }
+
+    /// Answers now, or opens the request until it is known how that went.
+    fn submit(
+        &mut self,
+        id: Id,
+        submission: impl Future<Output = Result<Done, Problem>> + 'static,
+        outlet: &mut impl Outlet,
+    ) {
+        let waker = self.waker.clone();
+        let wake = move || waker.iter().for_each(Waker::wake);
+        match self.submissions.begin(id, submission, wake) {
+            Some(result) => tell_result(id, result, outlet),
+            None => self.session.open(id, Work::Submit),
+        }
+    }
+
+    fn answer(&self, id: Id, resource: Resource, outlet: &mut impl Outlet) {
+        tell(Some(id), Reply::answer(&resource.value(&self.site).to_string()), outlet);
+    }
+
+    /// Opens a reader.
+    fn read(&mut self, id: Id, read: &Read, outlet: &mut impl Outlet) -> Result<(), Problem> {
+        let Some(waker) = self.waker.clone() else { return Ok(()) };
+        let reader = read.open_stream()?;
+        tell(Some(id), Reply::standing(reader.position()), outlet);
+        let topic = reader.topic();
+        let followed = self.topics.entry(address(topic)).or_insert_with(|| {
+            let subscription = self.fan.subscribe(topic, waker.clone());
+            Followed::new(Arc::clone(topic), subscription)
+        });
+        followed.readers.insert(id);
+        let now = Instant::now();
+        self.session.open(id, Work::Read(Reading { reader, told_at: now }));
+        if self.alarm.is_none() {
+            self.alarm = Some(self.alarms.set(now + self.site.limits.heartbeat, waker));
+        }
+        self.wake();
+        Ok(())
+    }
+
+    /// Somebody woke the connection, or what was queued is written.
+    pub(super) fn ready(&mut self, outlet: &mut impl Outlet) {
+        for (id, result) in self.submissions.take() {
+            self.end(id);
+            tell_result(id, result, outlet);
+        }
+        for followed in self.topics.values_mut() {
+            if followed.has_news() {
+                followed.readers.iter().for_each(|id| self.session.give_turn(*id));
+            }
+        }
+        let now = Instant::now();
+        while self.session.has_turns() {
+            if outlet.queued_bytes() >= self.output_bytes_max() {
+                // For the rest; and should this not be written at once, not before it is.
+                self.wake();
+                break;
+            }
+            if let Some(id) = self.session.take_turn() {
+                self.serve(id, now, outlet);
+            }
+        }
+        if self.alarm.as_ref().is_some_and(|alarm| alarm.due() <= now) {
+            self.alarm = self.beat(now, outlet);
+        }
+    }
+
+    /// It is a request's turn.
+    fn serve(&mut self, id: Id, now: Instant, outlet: &mut impl Outlet) {
+        match self.session.work(id) {
+            None | Some(Work::Submit) => {}
+            Some(Work::Answer(resource)) => {
+                let resource = *resource;
+                self.answer(id, resource, outlet);
+                self.end(id);
+            }
+            Some(Work::Read(reading)) => {
+                reading.told_at = now;
+                match reading.reader.read() {
+                    Ok(page) => {
+                        let is_behind = reading.reader.is_behind();
+                        tell_page(id, &page, outlet);
+                        if is_behind {
+                            self.session.give_turn(id);
+                        }
+                    }
+                    Err(problem) => {
+                        let position = reading.reader.position();
+                        self.end(id);
+                        if let Some(reason) = EndReason::of(&problem) {
+                            let mut message = String::new();
+                            format_item(id, &Item::End(reason), position, &mut message);
+                            outlet.put(&message);
+                        }
+                        tell_problem(Some(id), &problem, outlet);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Shows those readers that they are alive who were quiet for too long, or will have been soon: so
+    /// it is done for many at once. Returns the next alarm.
+    fn beat(&mut self, now: Instant, outlet: &mut impl Outlet) -> Option<Alarm> {
+        let heartbeat = self.site.limits.heartbeat;
+        let soon = now + heartbeat / 8;
+        let mut next: Option<Instant> = None;
+        for (id, work) in self.session.works() {
+            let Work::Read(reading) = work else { continue };
+            if reading.told_at + heartbeat <= soon {
+                reading.told_at = now;
+                tell(Some(id), Reply::standing(reading.reader.position()), outlet);
+            }
+            let due = reading.told_at + heartbeat;
+            next = Some(next.map_or(due, |next| next.min(due)));
+        }
+        Some(self.alarms.set(next?, self.waker.clone()?))
+    }
+
+    /// The request is over.
+    fn end(&mut self, id: Id) {
+        let Some(Work::Read(Reading { reader, .. })) = self.session.end(id) else { return };
+        let address = address(reader.topic());
+        if let Some(followed) = self.topics.get_mut(&address) {
+            followed.readers.remove(&id);
+            if followed.readers.is_empty() {
+                self.topics.remove(&address);
+            }
+        }
+    }
+
+    /// Nothing more is queued beyond this, but for what is being told.
+    fn output_bytes_max(&self) -> usize {
+        usize::try_from(self.site.limits.stream_bytes_max).unwrap_or(usize::MAX)
+    }
+
+    fn wake(&self) {
+        if let Some(waker) = &self.waker {
+            waker.wake();
+        }
+    }
+}
+
+impl Followed {
+    fn new(topic: Arc<Topic>, subscription: Subscription) -> Self {
+        let (head, seen) = (topic.head(), topic.info(reading::now()).head);
+        Self { topic, head, seen, readers: BTreeSet::new(), _subscription: subscription }
+    }
+
+    /// Whether there is something that not all have read.
+    fn has_news(&mut self) -> bool {
+        let has_news = reading::is_past(&mut self.head, self.seen);
+        if has_news {
+            self.seen = self.topic.info(reading::now()).head;
+        }
+        has_news
+    }
+}
+
+fn address(topic: &Arc<Topic>) -> usize {
+    Arc::as_ptr(topic).addr()
+}
+
+fn tell_page(id: Id, page: &Page, outlet: &mut impl Outlet) {
+    let mut message = String::new();
+    for item in page.items() {
+        message.clear();
+        format_item(id, &item, page.next, &mut message);
+        outlet.put(&message);
+    }
+}
+
+/// `position` counts for what has none of its own.
+fn format_item(id: Id, item: &Item<'_>, position: Position, out: &mut String) {
+    let (position, notice) = match item {
+        Item::Begin(position) | Item::Quiet(position) => {
+            return Reply::standing(*position).format(Some(id), out);
+        }
+        Item::Event { position, event } => {
+            return Reply::event(*position, event.data.as_str()).format(Some(id), out);
+        }
+        Item::Gap(gap) => (gap.resume, item),
+        Item::Skipped { position, .. } => (*position, item),
+        Item::End(_) => (position, item),
+    };
+    let mut text = String::new();
+    encode::item(notice, &mut text);
+    Reply::notice(position, &text).format(Some(id), out);
+}
+
+fn tell_result(id: Id, result: Result<Done, Problem>, outlet: &mut impl Outlet) {
+    match result {
+        Ok(Done::Published(Outcome::Published(published))) => {
+            tell(Some(id), Reply::published(published.last, &published.to_json()), outlet);
+        }
+        Ok(Done::Published(Outcome::Repeated(published))) => {
+            tell(Some(id), Reply::answer(&published.to_json()), outlet);
+        }
+        Ok(Done::Deleted) => tell(Some(id), Reply::done(), outlet),
+        Err(problem) => tell_problem(Some(id), &problem, outlet),
+    }
+}
+
+fn tell(id: Option<Id>, reply: Reply<'_>, outlet: &mut impl Outlet) {
+    let mut message = String::new();
+    reply.format(id, &mut message);
+    outlet.put(&message);
+}
+
+/// Without an id it is about the connection.
+pub(super) fn tell_problem(id: Option<Id>, problem: &Problem, outlet: &mut impl Outlet) {
+    tell(id, Reply::problem(problem.code().as_u16(), &problem.to_json()), outlet);
+}

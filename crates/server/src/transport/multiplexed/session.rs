@@ -1,0 +1,129 @@
+//! A connection's requests: which are open, within which limits, and whose turn it is.
+//!
+//! No IO and no clock. What is done for a request is its `work`, of which nothing is known here.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use super::message::{self, Id, Message, Request};
+use crate::{Kind, Limits, Problem};
+
+/// What is to be done about a message.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Step<'a> {
+    /// A request, whose id is free and for which there is room. It is answered on the spot, or
+    /// [opened](Session::open).
+    Begin(Id, Request<'a>),
+    /// This one, which is open, is wanted no longer.
+    Cancel(Id),
+    /// To be told; without an id, since there is none, or because it is that of a request that goes on.
+    Refuse(Option<Id>, Problem),
+}
+
+/// The requests of a connection.
+#[derive(Debug)]
+pub(crate) struct Session<T> {
+    open: BTreeMap<Id, Open<T>>,
+    /// Those that have something to tell, first come first served. An id may be of one that is over.
+    turns: VecDeque<Id>,
+    requests_max: usize,
+    line_bytes_max: usize,
+}
+
+#[derive(Debug)]
+struct Open<T> {
+    work: T,
+    has_turn: bool,
+}
+
+impl<T> Session<T> {
+    pub(crate) fn new(limits: &Limits) -> Self {
+        let (requests_max, line_bytes_max) =
+            (limits.multiplexed_requests_max, limits.multiplexed_line_bytes_max);
+        Self { open: BTreeMap::new(), turns: VecDeque::new(), requests_max, line_bytes_max }
+    }
+
+    /// Reads a message.
+    pub(crate) fn receive<'a>(&self, bytes: &'a [u8]) -> Step<'a> {
+        match message::parse(bytes, self.line_bytes_max) {
+            Ok(Message::Request { id, request }) => match self.refusal(id) {
+                Some(refusal) => refusal,
+                None => Step::Begin(id, request),
+            },
+            Ok(Message::Cancel(id)) if self.open.contains_key(&id) => Step::Cancel(id),
+            Ok(Message::Cancel(id)) => {
+                let detail = format!("no request {} is open", id.as_str());
+                Step::Refuse(Some(id), Problem::new(Kind::UnknownRequest, detail))
+            }
+            Err(malformed) => {
+                // Told of a request that goes on, it would look like that one's end.
+                let id = malformed.id.filter(|id| !self.open.contains_key(id));
+                Step::Refuse(id, Problem::new(Kind::BadMessage, malformed.error.to_string()))
+            }
+        }
+    }
+
+    fn refusal(&self, id: Id) -> Option<Step<'static>> {
+        if self.open.contains_key(&id) {
+            let detail = format!("request {} is open: its id is not free yet", id.as_str());
+            return Some(Step::Refuse(None, Problem::new(Kind::BadMessage, detail)));
+        }
+        if self.open.len() >= self.requests_max {
+            let detail = format!("{} requests are open, as many as may be", self.requests_max);
+            return Some(Step::Refuse(Some(id), Problem::new(Kind::TooManyRequests, detail)));
+        }
+        None
+    }
+
+    /// The request is open from now on, and it is its turn some time.
+    pub(crate) fn open(&mut self, id: Id, work: T) {
+        self.open.insert(id, Open { work, has_turn: false });
+        self.give_turn(id);
+    }
+
+    /// The request is over, and its id free.
+    pub(crate) fn end(&mut self, id: Id) -> Option<T> {
+        self.open.remove(&id).map(|open| open.work)
+    }
+
+    pub(crate) fn work(&mut self, id: Id) -> Option<&mut T> {
+        self.open.get_mut(&id).map(|open| &mut open.work)
+    }
+
+    /// All that are open.
+    pub(crate) fn works(&mut self) -> impl Iterator<Item = (Id, &mut T)> {
+        self.open.iter_mut().map(|(id, open)| (*id, &mut open.work))
+    }
+
+    /// It has something to tell; not sooner than those who have had that already.
+    pub(crate) fn give_turn(&mut self, id: Id) {
+        if let Some(open) = self.open.get_mut(&id)
+            && !open.has_turn
+        {
+            open.has_turn = true;
+            self.turns.push_back(id);
+        }
+    }
+
+    /// Whether it may be somebody's turn.
+    pub(crate) fn has_turns(&self) -> bool {
+        !self.turns.is_empty()
+    }
+
+    /// Whose turn it is.
+    pub(crate) fn take_turn(&mut self) -> Option<Id> {
+        while let Some(id) = self.turns.pop_front() {
+            if let Some(open) = self.open.get_mut(&id)
+                && open.has_turn
+            {
+                open.has_turn = false;
+                return Some(id);
+            }
+        }
+        // A burst is over.
+        self.turns = VecDeque::new();
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests;

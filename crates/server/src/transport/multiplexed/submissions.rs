@@ -1,0 +1,112 @@
+//! What was handed in and takes its time: a log on a disk, say.
+
+use std::cell::RefCell;
+use std::pin::pin;
+use std::rc::Rc;
+
+use futures_util::FutureExt;
+use tokio::task::coop::unconstrained;
+
+use super::message::Id;
+
+/// Hand-ins of one connection, and how they went.
+#[derive(Debug)]
+pub(super) struct Submissions<T> {
+    done: Rc<RefCell<Vec<(Id, T)>>>,
+}
+
+impl<T> Default for Submissions<T> {
+    fn default() -> Self {
+        Self { done: Rc::default() }
+    }
+}
+
+impl<T: 'static> Submissions<T> {
+    /// Begins at once, so that what comes first is handed in first, and returns how it went if that is known
+    /// then. Else a task sees to the rest, be the connection still there or not; `wake` is called when
+    /// [`take`](Self::take) has the result.
+    pub(super) fn begin(
+        &self,
+        id: Id,
+        submission: impl Future<Output = T> + 'static,
+        wake: impl FnOnce() + 'static,
+    ) -> Option<T> {
+        let mut submission = Box::pin(submission);
+        // Of a task that has used its turn up tokio would say that it must wait.
+        let begun = pin!(unconstrained(&mut submission));
+        if let Some(result) = begun.now_or_never() {
+            return Some(result);
+        }
+        let done = Rc::downgrade(&self.done);
+        tokio::task::spawn_local(async move {
+            let result = submission.await;
+            if let Some(done) = done.upgrade() {
+                done.borrow_mut().push((id, result));
+                wake();
+            }
+        });
+        None
+    }
+
+    /// Those that are done, in that order.
+    pub(super) fn take(&self) -> Vec<(Id, T)> {
+        self.done.take()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use tokio::sync::oneshot;
+    use tokio::task::{LocalSet, yield_now};
+
+    use super::*;
+    use crate::transport::multiplexed::message::{Message, parse};
+
+    fn id(text: &str) -> Id {
+        match parse(format!("CANCEL {text}").as_bytes(), 40) {
+            Ok(Message::Cancel(id)) => id,
+            other => panic!("{text} is no id: {other:?}"),
+        }
+    }
+
+    #[tokio::test]
+    async fn what_is_done_at_once_needs_no_task_and_nobody_is_woken() {
+        let submissions = Submissions::default();
+        let result = submissions.begin(id("a"), async { 7 }, || panic!("woken"));
+        assert_eq!((result, submissions.take()), (Some(7), vec![]));
+    }
+
+    #[tokio::test]
+    async fn what_takes_its_time_is_told_when_it_is_done() {
+        let turns = async {
+            let submissions = Submissions::default();
+            let (woken, count) = (Rc::new(Cell::new(0)), Rc::new(Cell::new(0)));
+            let mut senders = Vec::new();
+            for name in ["a", "b"] {
+                let (sender, receiver) = oneshot::channel();
+                senders.push(sender);
+                let (woken, count) = (Rc::clone(&woken), Rc::clone(&count));
+                let submission = async move {
+                    count.set(count.get() + 1);
+                    receiver.await.unwrap_or(0)
+                };
+                let wake = move || woken.set(woken.get() + 1);
+                assert_eq!(submissions.begin(id(name), submission, wake), None);
+            }
+            assert_eq!(count.get(), 2, "both have begun");
+            let b = senders.pop().unwrap();
+            b.send(2).unwrap();
+            while woken.get() < 1 {
+                yield_now().await;
+            }
+            assert_eq!(submissions.take(), [(id("b"), 2)]);
+            drop(submissions);
+            senders.pop().unwrap().send(1).unwrap();
+            yield_now().await;
+            assert_eq!(woken.get(), 1, "nobody is there any more");
+        };
+        LocalSet::new().run_until(turns).await;
+    }
+}

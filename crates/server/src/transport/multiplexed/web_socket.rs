@@ -1,0 +1,76 @@
+//! `/ws`: each message of the WebSocket is one of `anemone.v1`.
+
+use anemone_ws::Error;
+use anemone_ws::proto::{Message, Sender};
+use anemone_ws::reactor::{Handler, Waker};
+use http::Request;
+use tokio::sync::OwnedSemaphorePermit;
+
+use super::Outlet;
+use super::multiplexer::Multiplexer;
+use crate::client::Client;
+use crate::connection::Local;
+use crate::routes::{Destination, Handover, Reply};
+use crate::{Kind, Limits, Problem, handshake};
+
+/// Without it the handshake is refused: who asks for nothing cannot know what is spoken.
+const SUBPROTOCOL: &str = "anemone.v1";
+
+/// Answers a handshake.
+pub(crate) fn accept<B>(
+    request: &Request<B>,
+    client: Client,
+    limits: &Limits,
+) -> Result<Reply, Problem> {
+    let accepted = handshake::accept(request, &[SUBPROTOCOL], limits.deflate.as_ref())?;
+    if accepted.subprotocol.is_none() {
+        let detail =
+            format!("Sec-WebSocket-Protocol must offer {SUBPROTOCOL}, which is spoken here");
+        return Err(Problem::new(Kind::BadHandshake, detail));
+    }
+    let to = Destination::Multiplexed(client.of_connection(request.headers()));
+    let handover = Some(Handover { to, deflate: accepted.deflate.clone() });
+    Ok(Reply { response: handshake::switching_protocols(accepted), handover })
+}
+
+/// A connection by WebSocket.
+#[derive(Debug)]
+pub(crate) struct Socket {
+    multiplexer: Multiplexer,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl Socket {
+    pub(crate) fn new(local: &Local, client: Client, permit: OwnedSemaphorePermit) -> Self {
+        Self { multiplexer: Multiplexer::new(local, client), _permit: permit }
+    }
+}
+
+impl Handler for Socket {
+    fn open(&mut self, waker: Waker, _sender: &mut Sender) {
+        self.multiplexer.open(waker);
+    }
+
+    fn message(&mut self, message: Message<'_>, sender: &mut Sender) {
+        self.multiplexer.receive(message.as_bytes(), sender);
+    }
+
+    fn ready(&mut self, sender: &mut Sender) {
+        self.multiplexer.ready(sender);
+    }
+
+    fn error(&mut self, error: &Error) {
+        tracing::debug!(error = error as &dyn std::error::Error, "WebSocket connection failed");
+    }
+}
+
+impl Outlet for Sender {
+    fn put(&mut self, message: &str) {
+        // Refused once closing: then nothing is listened to any more.
+        let _ = self.send(Message::Text(message));
+    }
+
+    fn queued_bytes(&self) -> usize {
+        Self::queued_bytes(self)
+    }
+}

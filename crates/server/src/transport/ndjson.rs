@@ -1,0 +1,24 @@
+//! NDJSON: an endless reply, one JSON object a line. What `curl -N` and a pipe are after.
+
+use std::time::Duration;
+
+use http::Response;
+
+use crate::body::Body;
+use crate::reading::Item;
+use crate::routes::{Read, Stop};
+use crate::{Problem, encode, stream};
+
+/// Without `after`, what comes from now on. A heartbeat repeats the position.
+pub(crate) fn answer(
+    read: &Read,
+    heartbeat: Duration,
+    stop: Stop,
+) -> Result<Response<Body>, Problem> {
+    stream::answer(read, "application/x-ndjson", heartbeat, stop, line)
+}
+
+fn line(item: &Item<'_>, out: &mut String) {
+    encode::item(item, out);
+    out.push('\n');
+}

@@ -1,0 +1,54 @@
+//! `POST` to a topic: the body is an event, or many of them. And `DELETE`.
+
+use http::{HeaderValue, Request, Response, StatusCode, header};
+use hyper::body::Incoming;
+
+use crate::body::{self, Body, full};
+use crate::publishing::{Content, Outcome, Permit, Published, key, no_parameters};
+use crate::routes::Stop;
+use crate::{Limits, Problem, origin};
+
+/// Publishes all that the body says, or nothing of it.
+pub(crate) async fn answer(
+    permit: Permit,
+    request: Request<Incoming>,
+    limits: &Limits,
+    stop: Stop,
+) -> Result<Response<Body>, Problem> {
+    origin::refuse_unnamed(request.headers())?;
+    let key = key(request.uri().query(), request.headers())?;
+    let content = Content::of(request.headers())?;
+    let body = body::receive(request, limits.batch_bytes_max, limits, stop).await?;
+    Ok(match permit.submit(limits, content, &body, key).await? {
+        Outcome::Published(published) => reply(StatusCode::CREATED, &published),
+        Outcome::Repeated(published) => {
+            let mut reply = reply(StatusCode::OK, &published);
+            let replayed = HeaderValue::from_static("true");
+            reply.headers_mut().insert("idempotent-replayed", replayed);
+            reply
+        }
+    })
+}
+
+/// `{"position":P,"first":P,"count":N}`.
+fn reply(status: StatusCode, published: &Published) -> Response<Body> {
+    let mut response = Response::new(full(published.to_json() + "\n"));
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}
+
+/// Deletes the topic.
+pub(crate) async fn delete(
+    permit: Permit,
+    request: &Request<Incoming>,
+) -> Result<Response<Body>, Problem> {
+    origin::refuse_unnamed(request.headers())?;
+    no_parameters(request.uri().query())?;
+    permit.delete().await?;
+    let mut response = Response::new(full(""));
+    *response.status_mut() = StatusCode::NO_CONTENT;
+    Ok(response)
+}

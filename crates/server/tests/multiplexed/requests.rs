@@ -1,0 +1,177 @@
+//! Requests and their answers: what is asked, what is refused, and how ids are used.
+
+use crate::client::{BOTH, Client};
+use crate::{start, started, with_limits};
+use anemone_hub::Retention;
+use anemone_ws::proto::Message;
+
+#[test]
+fn the_handshake_must_offer_the_subprotocol() {
+    let fixture = started();
+    let fields = [
+        ("Connection", "Upgrade"),
+        ("Upgrade", "websocket"),
+        ("Sec-WebSocket-Version", "13"),
+        ("Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ=="),
+    ];
+    for offer in [&[][..], &[("Sec-WebSocket-Protocol", "anemone.events, anemone.v2")]] {
+        let detail = fixture.get("/ws", &[&fields, offer].concat()).problem(400, "bad-handshake");
+        assert!(detail.contains("must offer anemone.v1"), "{detail}");
+    }
+    fixture.get("/ws", &[]).problem(426, "bad-handshake");
+    let offer = ["anemone.events", "anemone.v1"];
+    let socket = fixture.websocket("/ws", &offer, &[]);
+    assert_eq!(socket.subprotocol.as_deref(), Some("anemone.v1"));
+}
+
+#[test]
+fn pages_of_another_origin_are_refused() {
+    let allowed = "http://good.example";
+    let fixture = start(
+        |options| options.allowed_origins = vec![allowed.parse().unwrap()],
+        Retention::default(),
+    );
+    let own = format!("http://{}", fixture.address);
+    for origin in ["http://evil.example", "http://localhost", "null"] {
+        let fields = [
+            ("Origin", origin),
+            ("Connection", "Upgrade"),
+            ("Upgrade", "websocket"),
+            ("Sec-WebSocket-Version", "13"),
+            ("Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ=="),
+            ("Sec-WebSocket-Protocol", "anemone.v1"),
+        ];
+        let detail = fixture.get("/ws", &fields).problem(403, "origin-refused");
+        assert!(detail.contains(origin), "{detail}");
+    }
+    for origin in [&*own, allowed] {
+        fixture.websocket("/ws", &["anemone.v1"], &[("Origin", origin)]);
+    }
+}
+
+#[test]
+fn what_http_answers_is_answered_here_too() {
+    let fixture = started();
+    fixture.publish(1..=2);
+    for carrier in BOTH {
+        let mut client = Client::open(carrier, &fixture);
+        let topics = client.ask("GET 7 /topics");
+        assert_eq!((topics.status, &*topics.id, &topics.position), (200, "7", &None));
+        assert_eq!(topics.json(), fixture.get("/topics", &[]).json());
+        let clock = client.ask("GET 7 /clock");
+        assert!(clock.json()["time"].as_f64().unwrap() > 1.7e12, "{clock:?}");
+    }
+}
+
+#[test]
+fn a_websocket_may_send_requests_as_text_or_binary() {
+    let fixture = started();
+    let mut socket = fixture.websocket("/ws", &["anemone.v1"], &[]);
+    socket.send(Message::Binary(b"GET a /clock"));
+    assert!(socket.next().starts_with("200 a\n{\"time\":"));
+}
+
+#[test]
+fn problems_have_the_bodies_they_have_by_http() {
+    let fixture = started();
+    for carrier in BOTH {
+        let mut client = Client::open(carrier, &fixture);
+        for (method, target) in [
+            ("GET", "/nothing"),
+            ("GET", "/"),
+            ("GET", "/topics/"),
+            ("GET", "/topics/nothing"),
+            ("GET", "/topics/wind?after=x"),
+            ("GET", "/topics/wind?after=ya-99"),
+            ("GET", "/topics/wind?limit=0"),
+            ("GET", "/topics/wind?nonsense=1"),
+            ("POST", "/topics/wind"),
+            ("DELETE", "/topics/wind"),
+            ("PUT", "/topics/wind"),
+            ("POST", "/topics/nothing"),
+            ("POST", "/clock"),
+            ("DELETE", "/topics"),
+        ] {
+            if target == "/" {
+                let reply = client.ask("GET 7 /");
+                assert!(reply.problem(404, "7", "unknown-path").contains("nothing at /"));
+                continue;
+            }
+            let by_http = fixture.request(method, target, &[]);
+            let reply = client.ask(&format!("{method} 7 {target}"));
+            assert_eq!((reply.status, &*reply.id), (by_http.status, "7"), "{method} {target}");
+            assert_eq!(reply.json(), by_http.json(), "{method} {target}");
+        }
+        for target in ["/topics/wind?wait=1", "/topics/wind?frame=f"] {
+            let detail = client.ask(&format!("GET 7 {target}")).problem(400, "7", "bad-parameter");
+            assert!(detail.contains("multiplexed"), "{detail}");
+        }
+    }
+}
+
+#[test]
+fn what_cannot_be_understood_is_told_and_the_connection_goes_on() {
+    let fixture = started();
+    for carrier in BOTH {
+        let mut client = Client::open(carrier, &fixture);
+        for (message, id) in [
+            ("", "-"),
+            ("\n", "-"),
+            ("nonsense", "-"),
+            ("GET", "-"),
+            ("GET 7", "7"),
+            ("GET 7 clock", "7"),
+            ("GET 7 /clock x", "7"),
+            ("get 7 /clock", "7"),
+            ("GET - /clock", "-"),
+            ("GET 12345678901234567 /clock", "-"),
+            ("GET 7 /clock\r\n", "7"),
+            ("GET 7 /ü", "7"),
+            ("GET 7 /\0", "7"),
+            ("CANCEL 7 /clock", "7"),
+            ("{\"method\":\"GET\"}", "-"),
+        ] {
+            client.ask(message).problem(400, id, "bad-message");
+        }
+        assert_eq!(client.ask("GET 7 /clock").status, 200);
+    }
+}
+
+#[test]
+fn an_id_is_free_once_its_request_has_its_final_status() {
+    let fixture = started();
+    for carrier in BOTH {
+        let mut client = Client::open(carrier, &fixture);
+        client.ask("GET r /topics/wind").is_line(100, "r", "ya-0");
+        let detail = client.ask("GET r /clock").problem(400, "-", "bad-message");
+        assert!(detail.contains("request r is open"), "{detail}");
+        client.ask("get r /clock").problem(400, "-", "bad-message");
+        client.ask("CANCEL r").is_line(204, "r", "");
+        let detail = client.ask("CANCEL r").problem(404, "r", "unknown-request");
+        assert!(detail.contains("no request r"), "{detail}");
+        assert_eq!(client.ask("GET r /clock").status, 200);
+        client.ask("GET r /topics/wind").is_line(100, "r", "ya-0");
+    }
+}
+
+#[test]
+fn many_requests_in_one_write_are_all_answered_once_however_large_the_answers() {
+    let fixture = with_limits(|limits| limits.stream_bytes_max = 1000);
+    for number in 0..100 {
+        fixture.hub.create(format!("t{number}").parse().unwrap(), Retention::default()).unwrap();
+    }
+    for carrier in BOTH {
+        let mut client = Client::open(carrier, &fixture);
+        let requests: Vec<String> = (0..500).map(|id| format!("GET {id} /topics")).collect();
+        client.send_all(&requests);
+        let mut ids = Vec::new();
+        for _ in 0..500 {
+            let reply = client.next();
+            assert_eq!(reply.status, 200);
+            assert_eq!(reply.json()["topics"].as_array().unwrap().len(), 101);
+            ids.push(reply.id.parse::<usize>().unwrap());
+        }
+        assert_eq!(ids, (0..500).collect::<Vec<_>>(), "in the order they were asked in");
+        assert_eq!(client.ask("GET 1 /clock").status, 200);
+    }
+}

@@ -1,0 +1,130 @@
+//! What is TCP's alone: framing, time-outs and the end.
+
+use std::io::{Read, Write};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anemone_ws::proto::Config;
+
+use crate::client::{Carrier, Client, connect, framed};
+use crate::{start, started, with_limits};
+
+#[test]
+fn messages_may_be_cut_at_every_place() {
+    let fixture = started();
+    let mut bytes = framed(b"GET a /nothing\npayload");
+    bytes.extend(framed(b""));
+    bytes.extend(framed(b"CANCEL b"));
+    for cut in 1..bytes.len() {
+        let mut stream = connect(&fixture);
+        stream.write_all(&bytes[..cut]).unwrap();
+        // What is whole by then is answered, so the server has seen the cut.
+        let mut client = Client::Tcp(stream.try_clone().unwrap());
+        let first = cut >= framed(b"GET a /nothing\npayload").len();
+        if first {
+            client.next().problem(404, "a", "unknown-path");
+        }
+        stream.write_all(&bytes[cut..]).unwrap();
+        if !first {
+            client.next().problem(404, "a", "unknown-path");
+        }
+        client.next().problem(400, "-", "bad-message");
+        client.next().problem(404, "b", "unknown-request");
+    }
+}
+
+#[test]
+fn a_message_may_come_in_single_bytes() {
+    let fixture = started();
+    let mut stream = connect(&fixture);
+    for byte in framed(b"GET a /clock") {
+        stream.write_all(&[byte]).unwrap();
+    }
+    assert_eq!(Client::Tcp(stream).next().status, 200);
+}
+
+#[test]
+fn who_speaks_http_or_tls_is_told_once_and_closed() {
+    let fixture = started();
+    for bytes in [
+        &b"GET /topics HTTP/1.1\r\nHost: a\r\n\r\n"[..],
+        b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 12\r\n\r\nGET a /clock",
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
+    ] {
+        let mut stream = connect(&fixture);
+        stream.write_all(bytes).unwrap();
+        let mut client = Client::Tcp(stream);
+        let detail = client.next().problem(400, "-", "bad-message");
+        assert!(detail.contains("at most 69632"), "{detail}");
+        assert_eq!(client.message(), None);
+    }
+}
+
+#[test]
+fn the_first_word_must_come_in_time() {
+    let fixture = with_limits(|limits| limits.header_timeout = Duration::from_millis(50));
+    let mut stream = connect(&fixture);
+    assert_eq!(stream.read(&mut [0]).unwrap(), 0);
+}
+
+#[test]
+fn who_has_nothing_open_is_closed_when_idle_and_a_reader_is_not() {
+    let config = Config { idle_timeout: Duration::from_millis(500), ..Config::default() };
+    let fixture = with_limits(|limits| {
+        limits.multiplexed = Arc::new(config);
+        limits.heartbeat = Duration::from_millis(50);
+    });
+    let mut reader = Client::open(Carrier::Tcp, &fixture);
+    assert_eq!(reader.ask("GET r /topics/wind").status, 100);
+    let begun = Instant::now();
+    let mut idle = Client::open(Carrier::Tcp, &fixture);
+    assert_eq!(idle.ask("GET 7 /clock").status, 200);
+    assert_eq!(idle.message(), None);
+    assert!(begun.elapsed() >= Duration::from_millis(500));
+    while begun.elapsed() < Duration::from_millis(1200) {
+        reader.next().is_line(100, "r", "ya-0");
+    }
+    fixture.publish(1..=1);
+    while reader.next().status == 100 {}
+    reader.send("CANCEL r");
+    while reader.next().status != 204 {}
+    assert_eq!(reader.message(), None, "idle once nothing is open");
+}
+
+#[test]
+fn a_message_that_takes_too_long_is_given_up_though_bytes_keep_coming() {
+    let config = Config {
+        message_timeout: Duration::from_millis(100),
+        close_timeout: Duration::from_millis(50),
+        ..Config::default()
+    };
+    let fixture = with_limits(|limits| limits.multiplexed = Arc::new(config));
+    let mut stream = connect(&fixture);
+    let mut client = Client::Tcp(stream.try_clone().unwrap());
+    let feeder = std::thread::spawn(move || {
+        let message = framed(&[b'x'; 60_000]);
+        message.iter().any(|byte| {
+            std::thread::sleep(Duration::from_millis(5));
+            stream.write_all(&[*byte]).is_err()
+        })
+    });
+    let detail = client.next().problem(408, "-", "body-timeout");
+    assert!(detail.contains("100ms"), "{detail}");
+    drop(client);
+    assert!(feeder.join().unwrap(), "the server reads on for ever");
+}
+
+#[test]
+fn a_server_that_stops_says_so_on_both_carriers() {
+    let mut fixture = start(|_| {}, anemone_hub::Retention::default());
+    let mut tcp = Client::open(Carrier::Tcp, &fixture);
+    assert_eq!(tcp.ask("GET r /topics/wind").status, 100);
+    let mut socket = fixture.websocket("/ws", &["anemone.v1"], &[]);
+    let reader = std::thread::spawn(move || {
+        tcp.next().problem(503, "-", "stopping");
+        assert_eq!(tcp.message(), None);
+        assert_eq!(socket.next(), "close 1001 the server stops");
+    });
+    fixture.stop();
+    reader.join().unwrap();
+}

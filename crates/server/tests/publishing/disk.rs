@@ -1,0 +1,95 @@
+//! Publishing to topics that are kept on disk: what is answered is kept.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use anemone_hub::{DataDir, DataOptions, Epoch, Hub};
+use anemone_ws::proto::Message;
+
+use super::common::Fixture;
+use super::{LINES, Post, start_of};
+
+const KEY: (&str, &str) = ("Idempotency-Key", "8e03978e-40d5-43e8-bc93-6894a57f9324");
+
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> Self {
+        static COUNT: AtomicUsize = AtomicUsize::new(0);
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("anemone-server-publishing-{}-{count}", std::process::id());
+        Self(std::env::temp_dir().join(name))
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn start(folder: &Path) -> Fixture {
+    let data = DataDir::open(folder, DataOptions::default()).unwrap();
+    start_of(Hub::with_data(Epoch::from_bits(1234), data).unwrap(), |_| {})
+}
+
+fn stop(mut fixture: Fixture) {
+    fixture.stop();
+    fixture.hub.close().unwrap();
+}
+
+#[test]
+fn a_retry_after_a_restart_is_told_the_positions_of_the_first_time() {
+    let folder = Folder::new();
+    let fixture = start(&folder.0);
+    let first = fixture.post("/topics/scratch-a", &[KEY, LINES], b"1\n2");
+    assert_eq!(first.status, 201);
+    stop(fixture);
+
+    let fixture = start(&folder.0);
+    let again = fixture.post("/topics/scratch-a", &[KEY, LINES], b"1\n2");
+    assert_eq!((again.status, again.field("idempotent-replayed")), (200, Some("true")));
+    assert_eq!(again.body, first.body);
+    assert_eq!(fixture.data("/topics/scratch-a"), [1, 2]);
+}
+
+#[test]
+fn topics_of_before_count_and_can_be_deleted() {
+    let folder = Folder::new();
+    let fixture = start(&folder.0);
+    for name in ["a", "b", "c"] {
+        assert_eq!(fixture.post(&format!("/topics/few-{name}"), &[], b"1").status, 201);
+    }
+    stop(fixture);
+
+    let fixture = start(&folder.0);
+    fixture.post("/topics/few-d", &[], b"1").problem(507, "too-many-topics");
+    assert_eq!(fixture.request("DELETE", "/topics/few-a", &[]).status, 204);
+    assert_eq!(fixture.post("/topics/few-d", &[], b"1").status, 201);
+}
+
+#[test]
+fn messages_keep_their_order_and_come_back_once_they_are_kept() {
+    let folder = Folder::new();
+    let fixture = start(&folder.0);
+    let mut socket = fixture.websocket("/topics/chat", &[], &[]);
+    for number in 1..=200 {
+        socket.connection.sender().send(Message::Text(&number.to_string())).unwrap();
+    }
+    socket.flush();
+    for number in 1..=200 {
+        assert_eq!(socket.next(), number.to_string());
+    }
+}
+
+#[test]
+fn what_cannot_be_kept_is_refused() {
+    let folder = Folder::new();
+    let fixture = start(&folder.0);
+    let mut socket = fixture.websocket("/topics/chat", &[], &[]);
+    fixture.hub.close().unwrap();
+    fixture.post("/topics/chat", &[], b"1").problem(503, "stopping");
+    fixture.post("/topics/scratch-new", &[], b"1").problem(503, "stopping");
+    socket.send(Message::Text("1"));
+    assert!(socket.next().starts_with("close 1013 "));
+}

@@ -1,0 +1,271 @@
+//! What is not published, and what its sender is told.
+
+use std::io::{BufReader, Write};
+use std::net::{IpAddr, TcpStream, UdpSocket};
+use std::time::Duration;
+
+use anemone_server::{PublishRight, TopicRule, TopicRules};
+
+use super::common::{Reply, send as request};
+use super::{BINARY, LINES, Post, TEXT, rule, send, start, start_with};
+
+#[test]
+fn a_topic_that_takes_nothing_says_so_with_405() {
+    let fixture = start();
+    for topic in ["/topics/wind", "/topics/quiet"] {
+        let reply = fixture.post(topic, &[], b"1");
+        reply.problem(405, "method-not-allowed");
+        assert_eq!(reply.field("allow"), Some("GET, HEAD"));
+    }
+    assert!(fixture.data("/topics/quiet").is_empty());
+}
+
+#[test]
+fn other_methods_of_a_topic_that_takes_events_are_405() {
+    let fixture = start();
+    for method in ["PUT", "DELETE", "PATCH", "OPTIONS"] {
+        let reply = fixture.request(method, "/topics/chat", &[]);
+        reply.problem(405, "method-not-allowed");
+        assert_eq!(reply.field("allow"), Some("GET, HEAD, POST"));
+        fixture.request(method, "/topics/scratch-none", &[]).problem(404, "unknown-topic");
+    }
+}
+
+#[test]
+fn a_topic_that_no_pattern_allows_is_404() {
+    let fixture = start();
+    for target in
+        ["/topics/nothing", "/topics/scratch-", "/topics/scratch", "/topics/a%20b", "/topics/"]
+    {
+        fixture.post(target, &[], b"1").problem(404, "unknown-topic");
+    }
+    let long = format!("/topics/scratch-{}", "x".repeat(121));
+    fixture.post(&long, &[], b"1").problem(404, "unknown-topic");
+    assert_eq!(fixture.post(&long[..long.len() - 1], &[], b"1").status, 201, "128 characters");
+}
+
+#[test]
+fn one_topic_too_many_is_507() {
+    let fixture = start();
+    for name in ["a", "b", "c"] {
+        assert_eq!(fixture.post(&format!("/topics/few-{name}"), &[], b"1").status, 201);
+    }
+    let detail = fixture.post("/topics/few-d", &[], b"1").problem(507, "too-many-topics");
+    assert_eq!(detail, "there are 3 topics few-* already, no more may be");
+    fixture.get("/topics/few-d", &[]).problem(404, "unknown-topic");
+    assert_eq!(fixture.post("/topics/few-c", &[], b"2").status, 201, "one that is there");
+    assert_eq!(fixture.post("/topics/scratch-a", &[], b"2").status, 201, "another pattern");
+}
+
+#[test]
+fn a_type_that_cannot_be_published_is_415_and_told_which_can() {
+    let fixture = start();
+    for value in ["application/x-www-form-urlencoded", "text/html", "text/plain; charset=latin1"] {
+        let reply = fixture.post("/topics/chat", &[("Content-Type", value)], b"1");
+        let detail = reply.problem(415, "unsupported-type");
+        assert!(detail.contains(value), "{detail}");
+        let accepted =
+            "application/json, application/x-ndjson, text/plain, application/octet-stream";
+        assert_eq!(reply.field("accept-post"), Some(accepted));
+    }
+}
+
+#[test]
+fn what_is_not_json_is_told_line_and_column() {
+    let fixture = start();
+    for (fields, body, detail) in [
+        (&[][..], &b"{\"a\":\n  x}"[..], "line 2, column 3: expected value"),
+        (&[LINES], b"1\n\n[1,,2]", "line 3, column 4: expected value"),
+        (&[TEXT], b"ab\xff", "line 1, column 3: not UTF-8"),
+    ] {
+        assert_eq!(fixture.post("/topics/chat", fields, body).problem(400, "bad-event"), detail);
+    }
+    fixture.post("/topics/chat", &[], &[b'['; 60_000]).problem(400, "bad-event");
+    let deep = "[".repeat(30_000) + &"]".repeat(30_000);
+    fixture.post("/topics/chat", &[], deep.as_bytes()).problem(400, "bad-event");
+}
+
+#[test]
+fn an_empty_body_is_no_event() {
+    let fixture = start();
+    for fields in [&[][..], &[TEXT], &[BINARY], &[LINES]] {
+        let detail = fixture.post("/topics/chat", fields, b"").problem(400, "bad-body");
+        assert_eq!(detail, "the body is empty");
+    }
+    fixture.post("/topics/chat", &[LINES], b"\n \n").problem(400, "bad-body");
+    // Not even a length.
+    fixture.request("POST", "/topics/chat", &[]).problem(400, "bad-body");
+}
+
+#[test]
+fn an_event_may_be_as_large_as_allowed_and_no_larger() {
+    let fixture = start();
+    let text = |len: usize| "x".repeat(len).into_bytes();
+    let string = |len: usize| format!("\"{}\"", "x".repeat(len - 2)).into_bytes();
+    assert_eq!(fixture.post("/topics/chat", &[], &string(65_536)).status, 201);
+    fixture.post("/topics/chat", &[], &string(65_537)).problem(413, "event-too-big");
+    assert_eq!(fixture.post("/topics/chat", &[TEXT], &text(65_534)).status, 201);
+    fixture.post("/topics/chat", &[TEXT], &text(65_535)).problem(413, "event-too-big");
+    // 4 characters for 3 bytes, and 13 around them.
+    assert_eq!(fixture.post("/topics/chat", &[BINARY], &text(49_140)).status, 201);
+    fixture.post("/topics/chat", &[BINARY], &text(49_143)).problem(413, "event-too-big");
+
+    let rules = [TopicRule { event_bytes_max: 5, ..rule("chat", PublishRight::Anyone) }];
+    let fixture = start_with(|options| options.topics = TopicRules::new(rules).unwrap());
+    assert_eq!(fixture.post("/topics/chat", &[], b"12345").status, 201);
+    let detail = fixture.post("/topics/chat", &[], b"123456").problem(413, "event-too-big");
+    assert_eq!(detail, "the event has 6 bytes as JSON, at most 5 are allowed");
+}
+
+#[test]
+fn a_body_may_have_as_many_events_and_bytes_as_allowed_and_no_more() {
+    let fixture = start();
+    let events = |count: usize| "1\n".repeat(count).into_bytes();
+    let reply = fixture.post("/topics/chat", &[LINES], &events(1000));
+    assert_eq!((reply.status, reply.json()["count"].as_u64()), (201, Some(1000)));
+    let detail = fixture.post("/topics/chat", &[LINES], &events(1001)).problem(413, "body-too-big");
+    assert_eq!(detail, "there are more than 1000 events in it");
+
+    let padded = |len: usize| [b"1\n", &*vec![b' '; len - 2]].concat();
+    assert_eq!(fixture.post("/topics/chat", &[LINES], &padded(1 << 20)).status, 201);
+    // All of it is sent before the reply is read, and more than the sockets hold.
+    for len in [(1 << 20) + 1, 8 << 20] {
+        let detail =
+            fixture.post("/topics/chat", &[LINES], &padded(len)).problem(413, "body-too-big");
+        assert_eq!(detail, "the body is larger than 1048576 bytes");
+    }
+}
+
+#[test]
+fn a_client_that_asks_first_is_not_told_to_send_too_much() {
+    let fixture = start();
+    for (target, status, kind) in
+        [("/topics/chat", 413, "body-too-big"), ("/topics/wind", 405, "method-not-allowed")]
+    {
+        let mut stream = BufReader::new(fixture.connect());
+        let head = format!(
+            "POST {target} HTTP/1.1\r\nHost: a\r\nContent-Length: 1048577\r\nExpect: 100-continue\r\n\r\n"
+        );
+        stream.get_mut().write_all(head.as_bytes()).unwrap();
+        Reply::read(&mut stream, "POST").problem(status, kind);
+    }
+}
+
+#[test]
+fn a_body_that_takes_too_long_or_breaks_off_publishes_nothing() {
+    let fixture = start_with(|options| options.limits.body_timeout = Duration::from_millis(50));
+    let head = "POST /topics/chat HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n1";
+    let mut slow = BufReader::new(fixture.connect());
+    slow.get_mut().write_all(head.as_bytes()).unwrap();
+    Reply::read(&mut slow, "POST").problem(408, "body-timeout");
+    let mut broken = fixture.connect();
+    broken.write_all(head.as_bytes()).unwrap();
+    broken.shutdown(std::net::Shutdown::Write).unwrap();
+    let mut reply = Vec::new();
+    let _ = std::io::Read::read_to_end(&mut broken, &mut reply);
+    assert!(fixture.data("/topics/chat").is_empty());
+}
+
+#[test]
+fn what_comes_through_a_proxy_is_not_of_this_machine() {
+    let fixture = start();
+    let fields = [("X-Forwarded-For", "192.0.2.7")];
+    let detail = fixture.post("/topics/scratch-a", &fields, b"1").problem(403, "publish-refused");
+    assert!(detail.contains("own machine"), "{detail}");
+    fixture.get("/topics/scratch-a", &[]).problem(404, "unknown-topic");
+    assert_eq!(fixture.post("/topics/chat", &fields, b"1").status, 201, "anyone may");
+}
+
+#[test]
+fn a_client_elsewhere_may_not_publish_where_only_loopback_may() {
+    let fixture = start_with(|options| options.listen.set_ip([0, 0, 0, 0].into()));
+    // The address that this machine has in a network, if it has one.
+    let Some(address) = own_address() else { return };
+    let post = |address: IpAddr, target| {
+        let mut stream = TcpStream::connect((address, fixture.address.port())).unwrap();
+        send(&mut stream, target, &[], b"1");
+        Reply::read(&mut BufReader::new(stream), "POST")
+    };
+    post(address, "/topics/scratch-a").problem(403, "publish-refused");
+    assert_eq!(post(address, "/topics/chat").status, 201);
+    assert_eq!(post([127, 0, 0, 1].into(), "/topics/scratch-a").status, 201);
+}
+
+fn own_address() -> Option<IpAddr> {
+    let socket = UdpSocket::bind("0.0.0.0:0").ok()?;
+    socket.connect("192.0.2.1:9").ok()?; // sends nothing
+    let address = socket.local_addr().ok()?.ip();
+    (!address.is_loopback() && !address.is_unspecified()).then_some(address)
+}
+
+#[test]
+fn pages_of_other_origins_publish_only_when_they_are_allowed() {
+    let app = ("Origin", "https://app.example");
+    let fixture = start_with(|options| options.allowed_origins = vec![app.1.parse().unwrap()]);
+    let form = [("Sec-Fetch-Site", "cross-site"), ("Sec-Fetch-Mode", "navigate")];
+    for fields in [
+        &[("Origin", "http://evil.example")][..],
+        &[("Origin", "null"), form[0], form[1]],
+        &[("Origin", "http://evil.example"), TEXT],
+        &form,
+        &[("Sec-Fetch-Site", "same-site")],
+    ] {
+        fixture.post("/topics/chat", fields, b"1").problem(403, "origin-refused");
+    }
+    let own = format!("http://{}", fixture.address);
+    for origin in [&own, app.1] {
+        for topic in ["/topics/chat", "/topics/scratch-a"] {
+            assert_eq!(fixture.post(topic, &[("Origin", origin)], b"1").status, 201, "{origin}");
+        }
+    }
+    let reply = fixture.post("/topics/chat", &[app], b"1");
+    assert_eq!(reply.field("access-control-allow-origin"), Some(app.1));
+    let exposed = reply.field("access-control-expose-headers").unwrap();
+    assert!(exposed.contains("Idempotent-Replayed"), "{exposed}");
+}
+
+#[test]
+fn a_page_whose_host_was_pointed_here_afterwards_is_not_of_this_machine() {
+    let fixture = start();
+    let post = |topic: &str| {
+        let mut stream = BufReader::new(fixture.connect());
+        let request = format!(
+            "POST {topic} HTTP/1.1\r\nHost: evil.example\r\nOrigin: http://evil.example\r\n\
+             Content-Length: 1\r\n\r\n1"
+        );
+        stream.get_mut().write_all(request.as_bytes()).unwrap();
+        Reply::read(&mut stream, "POST")
+    };
+    post("/topics/scratch-a").problem(403, "publish-refused");
+    assert_eq!(post("/topics/chat").status, 201, "anyone may");
+}
+
+#[test]
+fn a_preflight_names_what_can_be_done() {
+    let app = ("Origin", "https://app.example");
+    let fixture = start_with(|options| options.allowed_origins = vec![app.1.parse().unwrap()]);
+    let preflight = |target, fields: &[(&str, &str)]| {
+        let mut stream = fixture.connect();
+        request(&mut stream, "OPTIONS", target, fields);
+        Reply::read(&mut BufReader::new(stream), "OPTIONS")
+    };
+    for (target, methods, publishes) in [
+        ("/topics/chat", "GET, HEAD, POST", true),
+        ("/topics/scratch-new", "GET, HEAD, POST, DELETE", true),
+        ("/topics/wind", "GET, HEAD", false),
+        ("/topics/quiet", "GET, HEAD", false),
+        ("/topics/nothing", "GET, HEAD", false),
+        ("/topics", "GET, HEAD", false),
+    ] {
+        let reply = preflight(target, &[app]);
+        assert_eq!(
+            (reply.status, reply.field("access-control-allow-methods")),
+            (204, Some(methods))
+        );
+        let fields = reply.field("access-control-allow-headers").unwrap();
+        for name in ["Content-Type", "Idempotency-Key"] {
+            assert_eq!(fields.contains(name), publishes, "{target}: {fields}");
+        }
+    }
+    preflight("/topics/chat", &[("Origin", "http://evil.example")]).problem(403, "origin-refused");
+}

@@ -1,0 +1,62 @@
+//! Slow readers among fast ones: nobody waits for them, and they lose nothing that is kept.
+
+use std::ops::RangeInclusive;
+use std::time::SystemTime;
+
+use anemone_hub::{Data, Retention};
+use serde_json::json;
+
+use crate::common::Fixture;
+use crate::ways::{EVENTS, FOREVER_FRAME, Follower, NDJSON, Reading, SSE, WEBSOCKET, each_of};
+
+/// Events of 100 KB: more than one of them is never read at once.
+pub(crate) fn publish_large(fixture: &Fixture, numbers: RangeInclusive<u64>) {
+    let filling = "x".repeat(100_000);
+    for number in numbers {
+        let data = Data::json(&json!({ "n": number, "filling": filling })).unwrap();
+        fixture.wind.publish(SystemTime::now().into(), data).unwrap();
+    }
+}
+
+fn follow(reader: &mut dyn Reading, to: u64) -> Follower {
+    let mut follower = Follower::new(0);
+    while follower.offset < to {
+        follower.follow(reader.next());
+    }
+    follower
+}
+
+#[test]
+fn fast_readers_do_not_wait_and_slow_ones_lose_nothing() {
+    each_of(&[&SSE, &NDJSON, &FOREVER_FRAME, &EVENTS, &WEBSOCKET], |way| {
+        let retention = Retention { bytes_max: 64 << 20, ..Retention::default() };
+        let fixture =
+            Fixture::with(|options| options.threads = std::num::NonZero::new(1), retention);
+        let mut slow: Vec<_> = (0..2).map(|_| way.open(&fixture, "after=ya-0")).collect();
+        let mut fast = way.open(&fixture, "after=ya-0");
+        let mut follower = Follower::new(0);
+        // 12 MB are more than the sockets hold.
+        for number in 1..=120 {
+            publish_large(&fixture, number..=number);
+            while follower.offset < number {
+                follower.follow(fast.next());
+            }
+        }
+        for reader in &mut slow {
+            assert_eq!(follow(&mut **reader, 120).events, 120);
+        }
+    });
+}
+
+#[test]
+fn who_was_too_slow_for_what_is_kept_is_told_of_the_gap() {
+    each_of(&[&SSE, &NDJSON, &FOREVER_FRAME, &EVENTS, &WEBSOCKET], |way| {
+        let retention = Retention { events_max: 10, ..Retention::default() };
+        let fixture = Fixture::with(|_| {}, retention);
+        let mut slow = way.open(&fixture, "after=ya-0");
+        publish_large(&fixture, 1..=150);
+        // Whatever it was sent in the end, its gaps and events add up.
+        let follower = follow(&mut *slow, 150);
+        assert!((10..150).contains(&follower.events), "{follower:?}");
+    });
+}
