@@ -4,8 +4,8 @@
 //! One task for each topic that a thread has readers of, which holds no events. A reader that is woken reads on
 //! from where it is; the page it reads is encoded once, and kept until the next one is read.
 
-use std::cell::RefCell;
-use std::collections::{HashMap, HashSet};
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, HashMap};
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
 
@@ -22,7 +22,9 @@ use crate::reading::{self, Mode, Page, Place, Reader};
 struct Readers {
     /// Keeps its address from being another's.
     _topic: Arc<Topic>,
-    wakers: RefCell<HashSet<Waker>>,
+    /// In the order they came, which is about that of their sockets in memory.
+    wakers: RefCell<BTreeMap<u64, Waker>>,
+    next_key: Cell<u64>,
     head: RefCell<Head>,
     /// The last that was read, one for each wire form and mode.
     pages: RefCell<Vec<Rc<Frames>>>,
@@ -63,6 +65,7 @@ pub(crate) struct Fan {
 #[derive(Debug)]
 pub(crate) struct Subscription {
     readers: Rc<Readers>,
+    key: u64,
     waker: Waker,
 }
 
@@ -77,8 +80,10 @@ impl Fan {
             topics.insert(address, Rc::downgrade(&readers));
             readers
         });
-        readers.wakers.borrow_mut().insert(waker.clone());
-        Subscription { readers, waker }
+        let key = readers.next_key.get();
+        readers.next_key.set(key + 1);
+        readers.wakers.borrow_mut().insert(key, waker.clone());
+        Subscription { readers, key, waker }
     }
 }
 
@@ -92,14 +97,12 @@ impl Subscription {
         encode: impl FnOnce(&Page) -> Vec<Prepared>,
     ) -> Result<Option<Rc<Frames>>, Problem> {
         let place = reader.place();
-        if !self.readers.is_past(place.position) {
-            return Ok(None);
-        }
         let frames = match self.readers.shared(place, form) {
             Some(frames) => {
                 reader.pass(frames.next);
                 frames
             }
+            None if !self.readers.is_past(place.position) => return Ok(None),
             None => {
                 let page = reader.read()?;
                 let frames = Frames { place, form, messages: encode(&page), next: page.next };
@@ -122,12 +125,12 @@ impl Readers {
                 loop {
                     head.grown().await;
                     let Some(readers) = readers.upgrade() else { return };
-                    readers.wakers.borrow().iter().for_each(Waker::wake);
+                    readers.wakers.borrow().values().for_each(Waker::wake);
                 }
             });
-            let (wakers, pages) = (RefCell::default(), RefCell::default());
+            let (wakers, next_key, pages) = Default::default();
             let (_topic, task) = (Arc::clone(topic), task.abort_handle());
-            Self { _topic, wakers, head: own_head, pages, task }
+            Self { _topic, wakers, next_key, head: own_head, pages, task }
         })
     }
 
@@ -157,7 +160,7 @@ impl Readers {
 
 impl Drop for Subscription {
     fn drop(&mut self) {
-        self.readers.wakers.borrow_mut().remove(&self.waker);
+        self.readers.wakers.borrow_mut().remove(&self.key);
     }
 }
 

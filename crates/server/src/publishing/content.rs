@@ -55,7 +55,8 @@ impl Content {
             return Err(unsupported());
         }
         match &*essence.trim().to_ascii_lowercase() {
-            "application/json" => Ok(Self::Json),
+            // The second is what `curl -d` says of everything.
+            "application/json" | "application/x-www-form-urlencoded" => Ok(Self::Json),
             "application/x-ndjson" => Ok(Self::Lines),
             "text/plain" => Ok(Self::Text),
             "application/octet-stream" => Ok(Self::Binary),
@@ -257,6 +258,7 @@ mod tests {
         assert_eq!(Content::of(&HeaderMap::new()).ok(), Some(Content::Json));
         for (value, content) in [
             ("application/json", Some(Content::Json)),
+            ("application/x-www-form-urlencoded", Some(Content::Json)),
             ("Application/JSON ; charset=UTF-8", Some(Content::Json)),
             ("application/x-ndjson", Some(Content::Lines)),
             ("text/plain", Some(Content::Text)),
@@ -264,7 +266,6 @@ mod tests {
             ("text/plain;charset=us-ascii", Some(Content::Text)),
             ("text/plain;charset=iso-8859-1", None),
             ("application/octet-stream", Some(Content::Binary)),
-            ("application/x-www-form-urlencoded", None),
             ("text/html", None),
             ("", None),
         ] {

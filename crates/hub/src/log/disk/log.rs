@@ -12,19 +12,20 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::{Notify, oneshot, watch};
 
+use super::Fsync;
 use super::active::{self, Active, Limits, segment_path};
+use super::intake::{Intake, Job};
 use super::platform::replace;
-use super::record::{Framing, encode, record_bytes};
 use super::segments::Segments;
+use super::shared::Disk;
 use super::state::Meta;
-use super::{Disk, Fsync};
 use crate::batch::Outcome;
 use crate::keys::{Keys, Place};
 use crate::log::ring::Ring;
 use crate::log::{Extent, Log, Progress, Slice, WhenFull, advance, receipt};
 use crate::{
-    Batch, Epoch, Event, Health, IdempotencyKey, NewEvent, PageLimit, PublishError, Receipt,
-    Retention, StorageError, TopicOptions, UnixTime,
+    Batch, Epoch, Event, Health, NewEvent, PageLimit, PublishError, Receipt, Retention,
+    StorageError, TopicOptions, UnixTime,
 };
 
 /// Longest time that [`Topic::publish`](crate::Topic::publish) blocks its thread while the disk is behind.
@@ -52,17 +53,6 @@ pub(super) struct DiskLog {
     deleted: AtomicBool,
 }
 
-/// What publishers see.
-#[derive(Debug)]
-struct Intake {
-    /// The offset of the next event to be handed over.
-    next: u64,
-    /// Counts failures: what was handed over before one has offsets that do not count.
-    round: u64,
-    keys: Keys,
-    bytes_max: u64,
-}
-
 /// What readers see.
 #[derive(Debug)]
 pub(super) struct Kept {
@@ -78,19 +68,6 @@ pub(super) struct Kept {
 struct SavedMeta {
     options: TopicOptions,
     is_saved: bool,
-}
-
-/// A batch on its way to the disk.
-#[derive(Debug)]
-pub(super) struct Job {
-    pub(super) log: Arc<DiskLog>,
-    round: u64,
-    /// None when the same batch is on its way already, in front of this one.
-    events: Vec<Arc<Event>>,
-    key: Option<IdempotencyKey>,
-    /// Of its records.
-    bytes: u64,
-    done: oneshot::Sender<Result<(), PublishError>>,
 }
 
 /// What a log begins with.
@@ -172,25 +149,26 @@ impl DiskLog {
     pub(super) fn commit(&self, jobs: Vec<Job>) -> bool {
         let mut file = lock(&self.file);
         let round = lock(&self.intake).round;
-        let (mut jobs, stale): (Vec<_>, _) = jobs.into_iter().partition(|job| job.round == round);
+        let (jobs, stale): (Vec<_>, Vec<_>) = jobs.into_iter().partition(|job| job.round == round);
         let last_fault = lock(&self.fault).clone();
         for job in stale {
             job.tell(Err(last_fault.clone().map_or(PublishError::Closed, Into::into)));
         }
-        while !jobs.is_empty() {
+        let mut jobs = jobs.into_iter();
+        while !jobs.as_slice().is_empty() {
             if self.is_deleted() {
-                jobs.drain(..).for_each(|job| job.tell(Err(PublishError::Deleted)));
+                jobs.by_ref().for_each(|job| job.tell(Err(PublishError::Deleted)));
                 break;
             }
-            match self.write_some(&mut file, &jobs) {
-                Ok(count) => jobs.drain(..count).for_each(|job| job.tell(Ok(()))),
+            match self.write_some(&mut file, jobs.as_slice()) {
+                Ok(count) => jobs.by_ref().take(count).for_each(|job| job.tell(Ok(()))),
                 Err(error) => {
                     self.failed(&error);
                     let mut intake = lock(&self.intake);
                     // What is behind it has offsets that follow on what is not kept.
                     intake.begin_again(self.head());
                     drop(intake);
-                    jobs.drain(..).for_each(|job| job.tell(Err(error.clone().into())));
+                    jobs.by_ref().for_each(|job| job.tell(Err(error.clone().into())));
                 }
             }
         }
@@ -383,26 +361,6 @@ impl DiskLog {
     }
 }
 
-impl Intake {
-    /// What the records of a batch take, if a log may keep that much.
-    fn bytes_of(&self, batch: &Batch) -> Result<u64, PublishError> {
-        let keys = std::iter::once(batch.key.as_ref()).chain(std::iter::repeat(None));
-        let records = batch.events.iter().zip(keys);
-        let bytes = records.map(|(event, key)| record_bytes(key, event.data.bytes().len())).sum();
-        if bytes > self.bytes_max {
-            return Err(PublishError::TooBig { bytes, bytes_max: self.bytes_max });
-        }
-        Ok(bytes)
-    }
-
-    /// Goes on after `head`: nothing that was handed over beyond it is kept.
-    fn begin_again(&mut self, head: u64) {
-        self.round += 1;
-        self.next = head + 1;
-        self.keys.forget_after(head);
-    }
-}
-
 impl Kept {
     /// Drops what retention no longer keeps; what it takes from the disk is not done here.
     pub(super) fn expire(&mut self, now: UnixTime) {
@@ -417,29 +375,6 @@ impl Kept {
     /// Has the files go that have nothing left.
     fn expire_files(&mut self) {
         self.expire(UnixTime::default());
-    }
-}
-
-impl Job {
-    /// The events, and how long the record of each is.
-    fn records(&self) -> impl Iterator<Item = (&Arc<Event>, u64)> + Clone {
-        let keys = std::iter::once(self.key.as_ref()).chain(std::iter::repeat(None));
-        let bytes = |event: &Event, key| record_bytes(key, event.data.bytes().len());
-        self.events.iter().zip(keys).map(move |(event, key)| (event, bytes(event, key)))
-    }
-
-    fn encode(&self, flushed: u64, out: &mut Vec<u8>) {
-        for (number, event) in self.events.iter().enumerate() {
-            let key = self.key.as_ref().filter(|_| number == 0);
-            // Every event takes more than one byte of the 2^30 of a batch.
-            let left = u32::try_from(self.events.len() - 1 - number).unwrap_or(u32::MAX);
-            encode(event, Framing { key, left, flushed }, out);
-        }
-    }
-
-    fn tell(self, result: Result<(), PublishError>) {
-        // Nobody may wait for it.
-        let _ = self.done.send(result);
     }
 }
 

@@ -11,7 +11,8 @@
 //! **What is kept.** A batch is acknowledged once it is written ([`Fsync`] says whether it is flushed by
 //! then), so `kill -9` at any moment loses no acknowledged event. After a crash of the machine with
 //! `interval` or `never`, events that readers have seen may be gone; then the topic begins a new epoch, so
-//! that every reader is told and none gets another event under a position it has.
+//! that every reader is told and none gets another event under a position it has. Where the system does
+//! not say which start of the machine this is (Linux does), every end but a close counts as a crash.
 //!
 //! **What goes.** Retention deletes whole segments. A segment is an eighth of what the topic keeps (at
 //! most [`DataOptions::segment_bytes_max`], at least 4 KiB, 64 events and 1 second), so on disk there is at most
@@ -24,10 +25,12 @@
 //! `state.json` before it is opened, and all topics begin new epochs.
 //!
 //! Modules: `record` and `scan` are the format, `segments` what is where, `active` the file that is
-//! written, `log` puts them together, `reading` and `recovery` read, `queue` and `writer` are the thread,
-//! `state` and `name` what else is in the directory, `platform` what the machine is asked for.
+//! written, `log` puts them together, `reading` and `recovery` read, `intake`, `queue` and `writer` are the
+//! way to the disk, `shared`, `state` and `name` what else is in the directory, `platform` what the machine
+//! is asked for.
 
 mod active;
+mod intake;
 mod log;
 mod name;
 mod platform;
@@ -37,14 +40,14 @@ mod record;
 mod recovery;
 mod scan;
 mod segments;
+mod shared;
 mod state;
 mod writer;
 
 #[cfg(test)]
 pub(super) mod tests;
 
-use std::collections::BTreeMap;
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -56,12 +59,12 @@ use tokio::sync::watch;
 
 use self::active::{Active, Found};
 pub(crate) use self::log::DiskTopic;
-use self::log::{Contents, DiskLog, Job, lock};
-use self::platform::{Platform, System, replace};
-use self::queue::Queue;
+use self::log::{Contents, DiskLog, lock};
+use self::platform::{Platform, System};
 use self::recovery::Recovery;
 use self::segments::Segments;
-use self::state::{Past, State};
+use self::shared::{Disk, STATE_FILE, TOPICS, lock_directory};
+use self::state::Past;
 use super::Progress;
 use crate::keys::Keys;
 use crate::{Epoch, Health, OpenError, StorageError, TopicName, TopicOptions};
@@ -127,24 +130,6 @@ struct Handle {
     writer: Mutex<Option<JoinHandle<Result<(), StorageError>>>>,
 }
 
-/// What the topics of a data directory share.
-#[derive(Debug)]
-struct Disk {
-    path: PathBuf,
-    options: DataOptions,
-    platform: Arc<dyn Platform>,
-    boot: Option<String>,
-    queue: Queue<Job>,
-    /// All that are open, though nobody else may have them: they are flushed when this is closed.
-    logs: Mutex<Vec<Arc<DiskLog>>>,
-    /// `state.json` says that the directory is in use; nothing may be written before.
-    begun: Mutex<bool>,
-    /// Something may not have been flushed although it was tried: this cannot be closed as whole.
-    tainted: AtomicBool,
-    /// Why the directory itself could not be written to.
-    fault: Mutex<Option<StorageError>>,
-}
-
 /// A topic that was found in a data directory.
 pub(crate) struct FoundTopic {
     pub(crate) name: TopicName,
@@ -178,17 +163,7 @@ impl DataDir {
         let lock = lock_directory(&path)?;
         let boot = platform.boot();
         let past = Past::read(&path.join(STATE_FILE), boot.as_deref())?;
-        let disk = Arc::new(Disk {
-            queue: Queue::new(options.queue_bytes_max),
-            path,
-            options,
-            platform,
-            boot,
-            logs: Mutex::default(),
-            begun: Mutex::new(false),
-            tainted: AtomicBool::new(false),
-            fault: Mutex::default(),
-        });
+        let disk = Arc::new(Disk::new(platform, path, options, boot));
         let writing = Arc::clone(&disk);
         let writer = std::thread::Builder::new()
             .name("anemone-disk".to_owned())
@@ -306,30 +281,6 @@ impl DataDir {
     }
 }
 
-const TOPICS: &str = "topics";
-const DELETED: &str = "deleted";
-const STATE_FILE: &str = "state.json";
-const LOCK_FILE: &str = "lock";
-
-/// Has no one else open it. `None` where nothing can be written, by anyone.
-fn lock_directory(path: &Path) -> Result<Option<File>, OpenError> {
-    let path_of_lock = path.join(LOCK_FILE);
-    let mut options = OpenOptions::new();
-    let file = options.read(true).write(true).create(true).truncate(false).open(&path_of_lock);
-    let file = match file.or_else(|error| File::open(&path_of_lock).map_err(|_| error)) {
-        Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::ReadOnlyFilesystem => return Ok(None),
-        Err(error) => return Err(StorageError::new("open", &path_of_lock, error).into()),
-    };
-    match file.try_lock() {
-        Ok(()) => Ok(Some(file)),
-        Err(TryLockError::WouldBlock) => Err(OpenError::InUse(path.to_owned())),
-        Err(TryLockError::Error(error)) => {
-            Err(StorageError::new("lock", &path_of_lock, error).into())
-        }
-    }
-}
-
 impl Handle {
     fn close(&self) -> Result<(), StorageError> {
         self.disk.queue.close();
@@ -351,80 +302,6 @@ impl Drop for Handle {
             tracing::error!("{error}: {}", cause.unwrap_or_default());
         }
         // Each of them has the disk, too.
-        lock(&self.disk.logs).clear();
-    }
-}
-
-impl Disk {
-    /// Says in `state.json` that the directory is in use, unless that was done: before anything else is
-    /// written. Epochs that begin now are written before that, since it is what forgets the past.
-    fn begin(&self) -> Result<(), StorageError> {
-        let mut begun = lock(&self.begun);
-        if *begun {
-            return Ok(());
-        }
-        let result = self.logs().iter().try_for_each(|log| log.save_meta());
-        let result = result.and_then(|()| self.write_state(&self.state()));
-        *begun = result.is_ok();
-        *lock(&self.fault) = result.clone().err();
-        result
-    }
-
-    /// Says in `state.json` that everything is there.
-    fn end(&self, heads: BTreeMap<String, u64>) -> Result<(), StorageError> {
-        if !*lock(&self.begun) || self.tainted.load(Ordering::Acquire) {
-            return Ok(());
-        }
-        self.write_state(&self.state().closed(heads))
-    }
-
-    fn state(&self) -> State {
-        State::open(self.boot.clone(), self.options.fsync)
-    }
-
-    fn write_state(&self, state: &State) -> Result<(), StorageError> {
-        let path = self.path.join(STATE_FILE);
-        replace(&*self.platform, &path, &state.to_json())
-            .map_err(|error| StorageError::new("write", &path, error))
-    }
-
-    fn taint(&self) {
-        self.tainted.store(true, Ordering::Release);
-    }
-
-    fn add(&self, log: &Arc<DiskLog>) {
-        lock(&self.logs).push(Arc::clone(log));
-    }
-
-    fn remove(&self, log: &Arc<DiskLog>) {
-        lock(&self.logs).retain(|other| !Arc::ptr_eq(other, log));
-    }
-
-    fn logs(&self) -> Vec<Arc<DiskLog>> {
-        lock(&self.logs).clone()
-    }
-
-    /// Moves a topic's directory to where it is removed; returns where that is.
-    fn discard(&self, directory: &Path) -> Result<PathBuf, StorageError> {
-        let failure = |error| StorageError::new("remove", directory, error);
-        let trash = self.path.join(DELETED).join(directory.file_name().unwrap_or_default());
-        self.empty_trash();
-        self.platform.create_directory(&self.path.join(DELETED)).map_err(failure)?;
-        self.platform.rename(directory, &trash).map_err(failure)?;
-        let topics = self.path.join(TOPICS);
-        if let Err(error) = self.platform.flush_directory(&topics) {
-            tracing::warn!("cannot flush {}: {error}", topics.display());
-        }
-        Ok(trash)
-    }
-
-    /// Removes what is left of deleted topics.
-    fn empty_trash(&self) {
-        let trash = self.path.join(DELETED);
-        if trash.exists()
-            && let Err(error) = self.platform.remove_directory(&trash)
-        {
-            tracing::warn!("cannot remove {}: {error}", trash.display());
-        }
+        self.disk.forget();
     }
 }

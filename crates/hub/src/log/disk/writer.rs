@@ -5,8 +5,10 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::log::{DiskLog, Job};
-use super::{Disk, Fsync};
+use super::Fsync;
+use super::intake::Job;
+use super::log::DiskLog;
+use super::shared::Disk;
 use crate::StorageError;
 
 /// How often topics that nobody publishes to have retention applied to their files. Readers do not see
@@ -86,10 +88,12 @@ fn by_log(jobs: Vec<Job>) -> Vec<(Arc<DiskLog>, Vec<Job>)> {
 
 fn finish(disk: &Disk) -> Result<(), StorageError> {
     let mut heads = BTreeMap::new();
+    let mut flushed = Ok(());
     for log in disk.logs() {
-        log.flush_all()?;
+        // All of them, also after one that fails.
+        flushed = flushed.and(log.flush_all());
         let directory = log.directory.file_name().and_then(|name| name.to_str());
         heads.extend(directory.map(|name| (name.to_owned(), log.head())));
     }
-    disk.end(heads)
+    flushed.and_then(|()| disk.end(heads))
 }

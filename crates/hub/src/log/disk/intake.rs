@@ -1,0 +1,77 @@
+//! What happens between publishers and the writer: batches get their offsets, and become jobs.
+
+use std::sync::Arc;
+
+use tokio::sync::oneshot;
+
+use super::log::DiskLog;
+use super::record::{Framing, encode, record_bytes};
+use crate::keys::Keys;
+use crate::{Batch, Event, IdempotencyKey, PublishError};
+
+/// What publishers see.
+#[derive(Debug)]
+pub(super) struct Intake {
+    /// The offset of the next event to be handed over.
+    pub(super) next: u64,
+    /// Counts failures: what was handed over before one has offsets that do not count.
+    pub(super) round: u64,
+    pub(super) keys: Keys,
+    pub(super) bytes_max: u64,
+}
+
+/// A batch on its way to the disk.
+#[derive(Debug)]
+pub(super) struct Job {
+    pub(super) log: Arc<DiskLog>,
+    pub(super) round: u64,
+    /// None when the same batch is on its way already, in front of this one.
+    pub(super) events: Vec<Arc<Event>>,
+    pub(super) key: Option<IdempotencyKey>,
+    /// Of its records.
+    pub(super) bytes: u64,
+    pub(super) done: oneshot::Sender<Result<(), PublishError>>,
+}
+
+impl Intake {
+    /// What the records of a batch take, if a log may keep that much.
+    pub(super) fn bytes_of(&self, batch: &Batch) -> Result<u64, PublishError> {
+        let keys = std::iter::once(batch.key.as_ref()).chain(std::iter::repeat(None));
+        let records = batch.events.iter().zip(keys);
+        let bytes = records.map(|(event, key)| record_bytes(key, event.data.bytes().len())).sum();
+        if bytes > self.bytes_max {
+            return Err(PublishError::TooBig { bytes, bytes_max: self.bytes_max });
+        }
+        Ok(bytes)
+    }
+
+    /// Goes on after `head`: nothing that was handed over beyond it is kept.
+    pub(super) fn begin_again(&mut self, head: u64) {
+        self.round += 1;
+        self.next = head + 1;
+        self.keys.forget_after(head);
+    }
+}
+
+impl Job {
+    /// The events, and how long the record of each is.
+    pub(super) fn records(&self) -> impl Iterator<Item = (&Arc<Event>, u64)> + Clone {
+        let keys = std::iter::once(self.key.as_ref()).chain(std::iter::repeat(None));
+        let bytes = |event: &Event, key| record_bytes(key, event.data.bytes().len());
+        self.events.iter().zip(keys).map(move |(event, key)| (event, bytes(event, key)))
+    }
+
+    pub(super) fn encode(&self, flushed: u64, out: &mut Vec<u8>) {
+        for (number, event) in self.events.iter().enumerate() {
+            let key = self.key.as_ref().filter(|_| number == 0);
+            // Every event takes more than one byte of the 2^30 of a batch.
+            let left = u32::try_from(self.events.len() - 1 - number).unwrap_or(u32::MAX);
+            encode(event, Framing { key, left, flushed }, out);
+        }
+    }
+
+    pub(super) fn tell(self, result: Result<(), PublishError>) {
+        // Nobody may wait for it.
+        let _ = self.done.send(result);
+    }
+}
