@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::num::NonZero;
 use std::path::PathBuf;
 
+use anemone_client::After;
 use anemone_server::AllowedOrigin;
 use anemone_sources::windsonic::UnitId;
 use anemone_sources::windsonic::emulate::{Format, Rate};
@@ -26,6 +27,10 @@ pub(crate) enum Command {
     Serve(Box<Serve>),
     /// Emulate a Gill WindSonic anemometer on a pseudo-terminal
     Windsonic(Windsonic),
+    /// Print what comes of a topic, a line for each event, across any loss of the connection
+    Sub(Sub),
+    /// Publish to a topic, each event once, and print its position
+    Pub(Pub),
 }
 
 #[derive(Debug, clap::Args)]
@@ -46,7 +51,8 @@ pub(crate) struct Serve {
     #[arg(long, conflicts_with_all = ["tls_cert", "tls_key"])]
     pub(crate) tls_dev: bool,
 
-    /// Read an emulated WindSonic that this command starts itself
+    /// Read an emulated WindSonic that this command starts itself; programs on this machine may
+    /// publish to /topics/scratch-*
     #[arg(long, conflicts_with_all = ["serial", "baud", "polled"])]
     pub(crate) demo: bool,
 
@@ -70,13 +76,31 @@ pub(crate) struct Serve {
     #[arg(long, requires = "serial")]
     pub(crate) polled: bool,
 
-    /// Let pages of this origin read, too: SCHEME://HOST[:PORT], or * for any; may be repeated
+    /// Let pages of this origin read and publish, too: SCHEME://HOST[:PORT], or * for any; may be repeated
     #[arg(long = "allow-origin", value_name = "ORIGIN")]
     pub(crate) allowed_origins: Vec<AllowedOrigin>,
+
+    /// Answer requests on this address over TCP, too: the protocol of /ws, each message after its
+    /// length; always without TLS
+    #[arg(long, value_name = "ADDR:PORT")]
+    pub(crate) tcp: Option<SocketAddr>,
 
     /// Echo bytes as they are on this address, over bare TCP: the floor to compare transports with
     #[arg(long, value_name = "ADDR:PORT")]
     pub(crate) tcp_echo: Option<SocketAddr>,
+
+    /// Keep topics in this directory, across restarts; without it they are in memory
+    #[arg(long, value_name = "DIR")]
+    pub(crate) data: Option<PathBuf>,
+
+    /// When what is published is flushed to the disk: before it is acknowledged, every second, or when the
+    /// system sees fit
+    #[arg(long, value_enum, value_name = "WHEN", default_value_t = Fsync::Interval, requires = "data")]
+    pub(crate) fsync: Fsync,
+
+    /// Publish the lines of standard input to this topic; JSON stays JSON, other lines become strings
+    #[arg(long, value_name = "TOPIC")]
+    pub(crate) stdin: Option<String>,
 
     /// Threads that serve connections [default: one for each processor]
     #[arg(long, value_name = "N")]
@@ -120,6 +144,126 @@ pub(crate) struct Windsonic {
     /// Damage a message on purpose with this probability, 0 to 1
     #[arg(long, value_name = "P", default_value_t = 0.0, value_parser = probability)]
     pub(crate) noise: f64,
+}
+
+/// When the disk is flushed.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, clap::ValueEnum)]
+pub(crate) enum Fsync {
+    Always,
+    Interval,
+    Never,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Sub {
+    /// The topic, as http://127.0.0.1:8080/topics/wind; with --via tcp, tcp://HOST:PORT/topics/NAME
+    pub(crate) url: String,
+
+    /// How to read it; auto tries ws, then sse, then long-poll
+    #[arg(long, value_enum, default_value_t = Via::Auto)]
+    pub(crate) via: Via,
+
+    /// Where to begin: after a position, as 4zq81x-42, or earliest, or latest [default: latest]
+    #[arg(long, value_name = "POSITION")]
+    pub(crate) after: Option<After>,
+
+    /// What to get when behind: all, or only the latest event [default: all]
+    #[arg(long, value_enum)]
+    pub(crate) mode: Option<Behind>,
+
+    /// End after so many events
+    #[arg(long, value_name = "N")]
+    pub(crate) count: Option<NonZero<u64>>,
+
+    /// What to print
+    #[arg(long, value_enum, default_value_t = Output::Json)]
+    pub(crate) output: Output,
+}
+
+/// How a topic is read.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum Via {
+    /// What works: ws, else sse, else long-poll
+    Auto,
+    /// A WebSocket of the topic's own
+    Ws,
+    /// The multiplexed WebSocket at /ws
+    Mux,
+    /// Server-sent events
+    Sse,
+    /// An endless reply, one JSON object a line
+    Ndjson,
+    /// Requests that wait for an event
+    LongPoll,
+    /// A request a second
+    Poll,
+    /// The multiplexed protocol over bare TCP
+    Tcp,
+}
+
+impl From<Via> for Option<anemone_client::Via> {
+    fn from(via: Via) -> Self {
+        Some(match via {
+            Via::Auto => return None,
+            Via::Ws => anemone_client::Via::WebSocket,
+            Via::Mux => anemone_client::Via::Mux,
+            Via::Sse => anemone_client::Via::Sse,
+            Via::Ndjson => anemone_client::Via::Ndjson,
+            Via::LongPoll => anemone_client::Via::LongPoll,
+            Via::Poll => anemone_client::Via::Poll,
+            Via::Tcp => anemone_client::Via::Tcp,
+        })
+    }
+}
+
+/// What a reader who is behind gets.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum Behind {
+    /// Every event, in order
+    All,
+    /// The newest event, and how many were passed over
+    Latest,
+}
+
+/// What is printed.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
+pub(crate) enum Output {
+    /// An object for each event and each notice: {"position":…,"time":…,"data":…}
+    Json,
+    /// The data of each event and nothing else; notices go to standard error
+    Data,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Pub {
+    /// The topic, as http://127.0.0.1:8080/topics/scratch-a
+    pub(crate) url: String,
+
+    /// The event: JSON if it is that, else a string; - for events from standard input, one a line
+    #[arg(default_value = "-", allow_hyphen_values = true)]
+    pub(crate) data: String,
+
+    /// What DATA is, or all of standard input: one event, or with ndjson one a line
+    #[arg(long = "type", value_name = "TYPE", value_enum)]
+    pub(crate) content: Option<Content>,
+
+    /// What makes it safe to run this command again with the same data: 1 to 128 visible characters
+    /// [default: a new one]
+    #[arg(long)]
+    pub(crate) key: Option<String>,
+}
+
+/// What is published.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum Content {
+    /// One event, a JSON value
+    Json,
+    /// One event, a string
+    Text,
+    /// One event, any bytes
+    Binary,
+    /// Events, a JSON value a line
+    Ndjson,
 }
 
 /// What the emulated instrument sends (its settings M1 to M5).
@@ -190,6 +334,11 @@ mod tests {
             ("serve --allow-origin nonsense", "SCHEME://HOST"),
             ("serve --demo --serial x", "cannot be used with"),
             ("serve --polled", "--serial"),
+            ("sub", "<URL>"),
+            ("sub http://a/ --after now", "4zq81x-42"),
+            ("sub http://a/ --via smoke", "long-poll"),
+            ("sub http://a/ --count 0", "zero"),
+            ("pub http://a/ 1 --type xml", "ndjson"),
             ("serve --threads 0", "zero"),
             ("serve --tls-cert a.pem", "--tls-key"),
             ("serve --tls-key a.key", "--tls-cert"),

@@ -28,6 +28,8 @@ fn main() -> ExitCode {
     let done = match args.command {
         Command::Serve(options) => command::serve::run(*options),
         Command::Windsonic(options) => command::windsonic::run(options),
+        Command::Sub(options) => command::sub::run(options),
+        Command::Pub(options) => command::publish::run(&options),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -5,8 +5,8 @@
 mod support;
 
 use std::collections::VecDeque;
-use std::io::Read;
-use std::net::SocketAddr;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpStream};
 use std::os::unix::process::ExitStatusExt;
 
 use rustix::process::Signal;
@@ -83,6 +83,37 @@ fn an_emulator_that_is_killed_is_lost_and_live_again_after_its_restart() {
     states.wait_for("live");
 }
 
+#[test]
+fn the_demo_alone_has_topics_to_publish_to_and_keeps_100_000_events_of_each() {
+    let (_server, address) = serve(&["--threads", "1"]);
+    let refused = post(address, "1");
+    assert!(refused.starts_with("HTTP/1.1 404 "), "{refused}");
+
+    let (_demo, address) = serve(&["--threads", "1", "--demo"]);
+    for _ in 0..100 {
+        let reply = post(address, &"1\n".repeat(1000));
+        assert!(reply.starts_with("HTTP/1.1 201 "), "{reply}");
+    }
+    let oldest = || get(address, "/topics/scratch-a?after=earliest&limit=1");
+    assert!(oldest().contains("\"first\":1,"));
+    post(address, "1");
+    assert!(oldest().contains("\"first\":2,"));
+}
+
+/// The reply to lines of JSON that are published.
+fn post(address: SocketAddr, lines: &str) -> String {
+    let head = format!(
+        "POST /topics/scratch-a HTTP/1.1\r\nContent-Type: application/x-ndjson\r\n\
+         Content-Length: {}\r\nConnection: close",
+        lines.len()
+    );
+    let mut client = request(address, &head);
+    client.write_all(lines.as_bytes()).unwrap();
+    let mut reply = String::new();
+    client.read_to_string(&mut reply).unwrap();
+    reply
+}
+
 /// Whether this test, and so what it starts, runs under `nohup`.
 fn hangups_are_ignored() -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
@@ -132,4 +163,57 @@ fn values(json: &str, name: &str) -> Vec<String> {
     let before = format!("\"{name}\":\"");
     let texts = json.split(&before).skip(1).filter_map(|rest| rest.split('"').next());
     texts.map(str::to_owned).collect()
+}
+
+#[test]
+fn what_was_published_is_there_after_a_kill_at_the_same_positions() {
+    let directory = Directory::new("data");
+    let data = directory.path().to_str().unwrap();
+    let mut positions = Vec::new();
+    for number in 1..=3 {
+        let (server, address) = serve(&["--demo", "--data", data, "--fsync", "always"]);
+        let mut stream = TcpStream::connect(address).unwrap();
+        let body = format!("{{\"number\":{number}}}");
+        write!(
+            stream,
+            "POST /topics/scratch-kept HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\
+             Content-Length: {}\r\n\r\n{body}",
+            body.len()
+        )
+        .unwrap();
+        let mut reply = String::new();
+        stream.read_to_string(&mut reply).unwrap();
+        assert!(reply.starts_with("HTTP/1.1 201 "), "{reply}");
+        let position = reply.split("\"position\":\"").nth(1).unwrap().split('"').next().unwrap();
+        positions.push(position.to_owned());
+        server.signal(Signal::KILL);
+        server.wait();
+    }
+    let (_server, address) = serve(&["--demo", "--data", data]);
+    let page = get(address, "/topics/scratch-kept?after=earliest");
+    let events = (1..=3).map(|n| page.matches(&format!("{{\"number\":{n}}}")).count());
+    assert_eq!(events.collect::<Vec<_>>(), [1; 3], "{page}");
+    let (epoch, _) = positions[0].split_once('-').unwrap();
+    assert_eq!(positions, [1, 2, 3].map(|offset| format!("{epoch}-{offset}")));
+}
+
+#[test]
+fn lines_of_standard_input_are_a_topic() {
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_anemone"));
+    let args = ["serve", "--listen", "127.0.0.1:0", "--stdin", "cpu"];
+    let (stdin, stdout) = (std::process::Stdio::piped(), std::process::Stdio::piped());
+    let mut server = command.args(args).stdin(stdin).stdout(stdout).spawn().unwrap();
+    let mut said = BufReader::new(server.stdout.take().unwrap());
+    let mut line = String::new();
+    said.read_line(&mut line).unwrap();
+    let address: SocketAddr =
+        line.trim().strip_prefix("listening on http://").unwrap().parse().unwrap();
+    server.stdin.take().unwrap().write_all(b"{\"idle\": 97}\n r  b swpd\n").unwrap();
+    let second = get(address, "/topics/cpu?after=earliest&wait=20&limit=1");
+    assert!(second.contains("\"data\":{\"idle\": 97}"), "{second}");
+    let next = second.split("\"next\":\"").nth(1).unwrap().split('"').next().unwrap();
+    let third = get(address, &format!("/topics/cpu?after={next}&wait=20"));
+    assert!(third.contains("\"data\":\" r  b swpd\""), "{third}");
+    server.kill().unwrap();
+    server.wait().unwrap();
 }

@@ -206,6 +206,7 @@ impl From<ReadError> for Problem {
         match error {
             ReadError::Ahead { .. } => Self::new(Kind::PositionAhead, error.to_string()),
             ReadError::Deleted => Self::new(Kind::TopicDeleted, error.to_string()),
+            ReadError::Storage(_) => Self::new(Kind::StorageFailed, error.to_string()),
             error => Self::new(Kind::Internal, error.to_string()),
         }
     }

@@ -1,6 +1,8 @@
 //! One file for each command.
 
+pub(crate) mod publish;
 pub(crate) mod serve;
+pub(crate) mod sub;
 pub(crate) mod windsonic;
 
 use std::future::poll_fn;
@@ -70,6 +72,20 @@ fn announce(line: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
     writeln!(out, "{line}")?;
     out.flush()
+}
+
+/// Prints lines that others read. `false` once nobody does any more, which is no error: `head` has seen enough.
+fn print(lines: impl IntoIterator<Item = impl AsRef<[u8]>>) -> io::Result<bool> {
+    use std::io::Write as _;
+    let mut out = io::stdout().lock();
+    for line in lines {
+        let written = out.write_all(line.as_ref()).and_then(|()| out.write_all(b"\n"));
+        match written {
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(false),
+            written => written?,
+        }
+    }
+    Ok(true)
 }
 
 #[cfg(test)]

@@ -6,10 +6,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anemone_hub::{Epoch, Hub, Retention, Topic};
-use anemone_server::{Options, Server, Tls};
+use anemone_hub::{
+    DataDir, DataOptions, Epoch, Fsync, Hub, Retention, Storage, Topic, TopicOptions,
+};
+use anemone_server::{Options, PublishRight, Server, Tls, TopicRule, TopicRules};
 use anemone_sources::windsonic::emulate::{self, Emulator};
-use anemone_sources::{host, windsonic};
+use anemone_sources::{host, stdin, windsonic};
 use anyhow::Context;
 use rustix::process::{Resource, getrlimit, setrlimit};
 use tokio::signal::unix::SignalKind;
@@ -21,28 +23,43 @@ use crate::args;
 const STATUS_RETENTION: Retention =
     Retention { events_max: 1000, bytes_max: 1 << 20, age_max: Duration::from_secs(24 * 3600) };
 
+/// What `--demo` keeps of each topic that is published to: 100,000 events of up to 1.2 KB on average.
+const SCRATCH_RETENTION: Retention = Retention {
+    events_max: 100_000,
+    bytes_max: 128 << 20,
+    age_max: Duration::from_secs(24 * 3600),
+};
+/// Most of those topics. It is programs on this very machine that fill them.
+const SCRATCH_TOPICS_MAX: usize = 1000;
+
 pub(crate) fn run(args: args::Serve) -> anyhow::Result<()> {
     raise_descriptor_limit();
     let runtime = runtime()?;
     let mut signals = EndSignals::listen(&runtime)?;
-    let hub = Hub::new(Epoch::from_bits(getrandom::u64().context("no random bytes for an epoch")?));
-    let host = create(&hub, "host", Retention::default())?;
+    let hub = open_hub(&args)?;
+    let host = create(&hub, "host", in_memory(Retention::default()))?;
     let instrument = Instrument::open(&args, &hub)?;
+    let input = args.stdin.as_deref().map(|name| Input::create(&hub, name)).transpose()?;
     let tls = tls(&args)?;
 
     let mut options = Options::new(args.listen);
+    options.tcp = args.tcp;
     options.tcp_echo = args.tcp_echo;
     options.threads = args.threads;
     options.allowed_origins = args.allowed_origins;
     options.limits.connections_max = args.connections_max.get();
     options.tls = tls.clone();
-    let server =
-        Server::bind(options, hub).with_context(|| format!("cannot listen on {}", args.listen))?;
+    options.topics = topics(args.demo)?;
+    let server = Server::bind(options, hub.clone())
+        .with_context(|| format!("cannot listen on {}", args.listen))?;
     let running = server.start().context("cannot start to serve")?;
     let scheme = if tls.is_some() { "https" } else { "http" };
     announce(&format!("listening on {scheme}://{}", running.local_addr()))?;
     if let Some(tls) = tls.filter(|_| args.tls_dev) {
         tell_how_to_trust(&tls, running.local_addr());
+    }
+    if let Some(address) = running.tcp_addr() {
+        announce(&format!("tcp on {address}"))?;
     }
     if let Some(address) = running.tcp_echo_addr() {
         announce(&format!("tcp echo on {address}"))?;
@@ -52,12 +69,18 @@ pub(crate) fn run(args: args::Serve) -> anyhow::Result<()> {
         tokio::select! {
             never = host::run(host, host::INTERVAL_DEFAULT) => match never {},
             ended = instrument.run() => match ended? {},
+            never = Input::run(input) => match never {},
             _ = signals.next() => anyhow::Ok(()),
         }
     })?;
     tracing::info!("stopping");
     runtime.block_on(async {
-        let stopped = tokio::task::spawn_blocking(|| running.stop());
+        let stopped = tokio::task::spawn_blocking(move || {
+            running.stop();
+            if let Err(error) = hub.close() {
+                tracing::error!(%error, "not all that was published is on the disk");
+            }
+        });
         tokio::select! {
             ended = stopped => Ok(ended?),
             again = signals.next() => end_at_once(again),
@@ -91,8 +114,62 @@ fn tell_how_to_trust(tls: &Tls, address: SocketAddr) {
     tracing::info!("or: chromium --ignore-certificate-errors-spki-list={pin} https://{address}/");
 }
 
-fn create(hub: &Hub, name: &str, retention: Retention) -> anyhow::Result<Arc<Topic>> {
-    Ok(hub.create(name.parse()?, retention)?)
+/// What clients may publish to: with `--demo`, `scratch-*` from this machine.
+fn topics(is_demo: bool) -> anyhow::Result<TopicRules> {
+    let scratch = TopicRule {
+        publish: PublishRight::Loopback,
+        retention: SCRATCH_RETENTION,
+        topics_max: SCRATCH_TOPICS_MAX,
+        ..TopicRule::new("scratch-*".parse()?)
+    };
+    Ok(TopicRules::new(is_demo.then_some(scratch))?)
+}
+
+/// The topics: in memory, or with `--data` on the disk, those that are there included.
+fn open_hub(args: &args::Serve) -> anyhow::Result<Hub> {
+    let epoch = Epoch::from_bits(getrandom::u64().context("no random bytes for an epoch")?);
+    let Some(path) = &args.data else { return Ok(Hub::new(epoch)) };
+    let fsync = match args.fsync {
+        args::Fsync::Always => Fsync::Always,
+        args::Fsync::Interval => Fsync::default(),
+        args::Fsync::Never => Fsync::Never,
+    };
+    let data = DataDir::open(path, DataOptions { fsync, ..DataOptions::default() })?;
+    Ok(Hub::with_data(epoch, data)?)
+}
+
+/// A topic of our own: one that is on the disk already goes on.
+fn create(hub: &Hub, name: &str, options: impl Into<TopicOptions>) -> anyhow::Result<Arc<Topic>> {
+    Ok(hub.ensure(name.parse()?, options)?)
+}
+
+/// For what is worth nothing after a restart.
+fn in_memory(retention: Retention) -> TopicOptions {
+    TopicOptions { storage: Storage::Memory, ..retention.into() }
+}
+
+/// Standard input as a source.
+struct Input {
+    lines: Arc<Topic>,
+    status: Arc<Topic>,
+}
+
+impl Input {
+    fn create(hub: &Hub, name: &str) -> anyhow::Result<Self> {
+        let lines = create(hub, name, Retention::default())?;
+        Ok(Self {
+            lines,
+            status: create(hub, &format!("{name}.status"), in_memory(STATUS_RETENTION))?,
+        })
+    }
+
+    /// The server goes on when the input has ended.
+    async fn run(input: Option<Self>) -> Infallible {
+        if let Some(Self { lines, status }) = input {
+            stdin::run(stdin::Options::default(), lines, status).await;
+        }
+        std::future::pending().await
+    }
 }
 
 /// The wind sensor, if there is one to read.
@@ -154,7 +231,7 @@ impl Sensor {
         mode: windsonic::Mode,
     ) -> anyhow::Result<Self> {
         let wind = create(hub, "wind", Retention::default())?;
-        let status = create(hub, "wind.status", STATUS_RETENTION)?;
+        let status = create(hub, "wind.status", in_memory(STATUS_RETENTION))?;
         let options = windsonic::Options {
             baud: args.baud,
             unit: args.unit,

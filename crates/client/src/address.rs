@@ -1,0 +1,240 @@
+//! Where a topic is, as its URL says.
+
+use std::fmt;
+use std::str::FromStr;
+
+use http::Uri;
+
+use crate::{After, AfterError, Mode, Via};
+
+/// A topic's URL, taken apart.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) struct Address {
+    pub(crate) scheme: Scheme,
+    /// Host, and port if there is one.
+    pub(crate) authority: String,
+    pub(crate) path: String,
+    /// Parameters that are not this crate's, as they are in the URL.
+    parameters: Vec<String>,
+    pub(crate) after: Option<After>,
+    pub(crate) mode: Option<Mode>,
+}
+
+/// What is spoken at an address.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Scheme {
+    /// HTTP and WebSocket.
+    Web(Security),
+    /// `anemone.v1` over bare TCP.
+    Tcp,
+}
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Security {
+    Plain,
+    Tls,
+}
+
+/// Why a URL is not one of a topic. It is not repeated here: it may hold a secret.
+#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum UrlError {
+    /// Not a URL at all.
+    #[error("not a URL")]
+    NotUrl,
+    /// Another scheme, or none.
+    #[error("scheme must be http, https, ws, wss or tcp, as in http://127.0.0.1:8080/topics/NAME")]
+    Scheme,
+    /// A user name or a password.
+    #[error("a user name and password are not taken in a URL; set an Authorization field")]
+    Credentials,
+    /// A fragment.
+    #[error("a fragment is not allowed, write # as %23")]
+    Fragment,
+    /// `tcp://` without a port.
+    #[error("tcp:// needs a port")]
+    Port,
+    /// `after` in its query.
+    #[error("after")]
+    After(#[from] AfterError),
+    /// `mode` in its query.
+    #[error("mode must be all or latest")]
+    Mode,
+    /// The transport does not go with the scheme.
+    #[error("{via} does not go with this scheme: tcp:// is read by tcp, and nothing else is")]
+    Via {
+        /// The transport.
+        via: Via,
+    },
+    /// The multiplexed transports need to know where the topics begin.
+    #[error("the path must be that of a topic, /topics/NAME")]
+    NoTopic,
+}
+
+impl FromStr for Address {
+    type Err = UrlError;
+
+    fn from_str(text: &str) -> Result<Self, UrlError> {
+        if text.contains('#') {
+            return Err(UrlError::Fragment);
+        }
+        let uri: Uri = encode(text).parse().map_err(|_| UrlError::NotUrl)?;
+        let scheme = match uri.scheme_str() {
+            Some("http" | "ws") => Scheme::Web(Security::Plain),
+            Some("https" | "wss") => Scheme::Web(Security::Tls),
+            Some("tcp") => Scheme::Tcp,
+            _ => return Err(UrlError::Scheme),
+        };
+        let authority = uri.authority().ok_or(UrlError::NotUrl)?;
+        if authority.as_str().contains('@') {
+            return Err(UrlError::Credentials);
+        }
+        if scheme == Scheme::Tcp && authority.port().is_none() {
+            return Err(UrlError::Port);
+        }
+        let mut address = Self {
+            scheme,
+            authority: authority.as_str().to_owned(),
+            path: uri.path().to_owned(),
+            parameters: Vec::new(),
+            after: None,
+            mode: None,
+        };
+        address.take_query(uri.query().unwrap_or_default())?;
+        Ok(address)
+    }
+}
+
+/// Percent-encodes what is not ASCII.
+fn encode(text: &str) -> String {
+    let encode = |byte: u8| match byte.is_ascii() {
+        true => char::from(byte).to_string(),
+        false => format!("%{byte:02X}"),
+    };
+    text.bytes().map(encode).collect()
+}
+
+impl Address {
+    /// Keeps what is not this crate's: a token for a proxy, for instance.
+    fn take_query(&mut self, query: &str) -> Result<(), UrlError> {
+        for parameter in query.split('&').filter(|parameter| !parameter.is_empty()) {
+            let decoded = form_urlencoded::parse(parameter.as_bytes()).next();
+            match decoded.as_ref().map(|(name, value)| (&**name, &**value)) {
+                Some(("after", value)) => self.after = Some(value.parse()?),
+                Some(("mode", "all")) => self.mode = Some(Mode::All),
+                Some(("mode", "latest")) => self.mode = Some(Mode::Latest),
+                Some(("mode", _)) => return Err(UrlError::Mode),
+                _ => self.parameters.push(parameter.to_owned()),
+            }
+        }
+        Ok(())
+    }
+
+    /// Path and query, with these parameters.
+    pub(crate) fn target(&self, own: &[(&str, &str)]) -> String {
+        self.with_query(&self.path, own)
+    }
+
+    fn with_query(&self, path: &str, own: &[(&str, &str)]) -> String {
+        let own = own.iter().map(|(name, value)| format!("{name}={value}"));
+        let query: Vec<String> = self.parameters.iter().cloned().chain(own).collect();
+        match query.is_empty() {
+            true => path.to_owned(),
+            false => format!("{path}?{}", query.join("&")),
+        }
+    }
+
+    /// As `Connect` wants it, with this path and query.
+    pub(crate) fn web_socket(&self, target: &str) -> String {
+        let scheme = match self.scheme {
+            Scheme::Web(Security::Tls) => "wss",
+            Scheme::Web(Security::Plain) | Scheme::Tcp => "ws",
+        };
+        format!("{scheme}://{}{target}", self.authority)
+    }
+
+    /// Where the multiplexed socket is, and the topic's target on it. What stands before `/topics/` is
+    /// a proxy's business, which takes it away.
+    pub(crate) fn multiplexed(&self, own: &[(&str, &str)]) -> Result<(String, String), UrlError> {
+        let at = self.path.rfind("/topics/").ok_or(UrlError::NoTopic)?;
+        let (prefix, topic) = self.path.split_at(at);
+        let own = own.iter().map(|(name, value)| format!("{name}={value}"));
+        let query: Vec<String> = own.collect();
+        let target = match query.is_empty() {
+            true => topic.to_owned(),
+            false => format!("{topic}?{}", query.join("&")),
+        };
+        Ok((self.with_query(&format!("{prefix}/ws"), &[]), target))
+    }
+
+    /// Whether the transport goes with the scheme.
+    pub(crate) fn check(&self, via: Via) -> Result<(), UrlError> {
+        match (self.scheme == Scheme::Tcp) == (via == Via::Tcp) {
+            true => Ok(()),
+            false => Err(UrlError::Via { via }),
+        }
+    }
+}
+
+impl fmt::Display for Address {
+    /// Without its parameters, which may be secret.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let scheme = match self.scheme {
+            Scheme::Web(Security::Plain) => "http",
+            Scheme::Web(Security::Tls) => "https",
+            Scheme::Tcp => "tcp",
+        };
+        write!(f, "{scheme}://{}{}", self.authority, self.path)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<Address, UrlError> {
+        text.parse()
+    }
+
+    #[test]
+    fn a_url_says_where_and_maybe_from_when_on() {
+        let address =
+            parse("https://a.example:81/x/topics/wínd?t=%20&after=e-7&mode=latest&u").unwrap();
+        assert_eq!(address.scheme, Scheme::Web(Security::Tls));
+        assert_eq!(address.after, Some("e-7".parse().unwrap()));
+        assert_eq!(address.mode, Some(Mode::Latest));
+        let target = "/x/topics/w%C3%ADnd?t=%20&u&after=e-8";
+        assert_eq!(address.target(&[("after", "e-8")]), target);
+        assert_eq!(address.web_socket(target), format!("wss://a.example:81{target}"));
+        let (socket, target) = address.multiplexed(&[("after", "e-8")]).unwrap();
+        assert_eq!((&*socket, &*target), ("/x/ws?t=%20&u", "/topics/w%C3%ADnd?after=e-8"));
+        assert_eq!(address.to_string(), "https://a.example:81/x/topics/w%C3%ADnd");
+        assert_eq!(parse("ws://[::1]").unwrap().target(&[]), "/");
+    }
+
+    #[test]
+    fn what_is_no_url_of_a_topic_is_refused_with_the_reason() {
+        for (text, error) in [
+            ("", UrlError::NotUrl),
+            ("127.0.0.1:8080/topics/wind", UrlError::NotUrl),
+            ("/topics/wind", UrlError::Scheme),
+            ("ftp://a/topics/x", UrlError::Scheme),
+            ("http://a:b@c/topics/x", UrlError::Credentials),
+            ("http://a/topics/x#y", UrlError::Fragment),
+            ("http://a/topics/x y", UrlError::NotUrl),
+            ("tcp://a/topics/x", UrlError::Port),
+            ("http://a/topics/x?mode=some", UrlError::Mode),
+            ("http://a/topics/x?after=now", UrlError::After(AfterError { text: "now".into() })),
+        ] {
+            assert_eq!(parse(text), Err(error), "{text}");
+        }
+    }
+
+    #[test]
+    fn tcp_goes_with_its_scheme_alone() {
+        let (tcp, web) = (parse("tcp://a:1/topics/x").unwrap(), parse("ws://a/topics/x").unwrap());
+        assert!(tcp.check(Via::Tcp).is_ok() && web.check(Via::Mux).is_ok());
+        assert!(tcp.check(Via::Sse).is_err() && web.check(Via::Tcp).is_err());
+        assert_eq!(parse("ws://a/x").unwrap().multiplexed(&[]), Err(UrlError::NoTopic));
+    }
+}

@@ -1,0 +1,106 @@
+//! How long to wait before trying again. Pure: chance is an argument.
+
+use std::time::Duration;
+
+/// When a connection is tried again, and how often.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Retry {
+    /// The first wait, at most. Default 250 ms.
+    pub delay_min: Duration,
+    /// The longest wait, but for what a server asks for. Default 30 s.
+    pub delay_max: Duration,
+    /// Most failures in a row; the next one is told as an error. Default: no end.
+    pub failures_max: Option<u32>,
+}
+
+impl Retry {
+    /// The longest `Retry-After` that is believed.
+    pub const RETRY_AFTER_MAX: Duration = Duration::from_secs(3600);
+}
+
+impl Default for Retry {
+    fn default() -> Self {
+        let delay_min = Duration::from_millis(250);
+        Self { delay_min, delay_max: Duration::from_secs(30), failures_max: None }
+    }
+}
+
+/// The waits of one client: each up to twice as long as the last.
+#[derive(Debug)]
+pub(crate) struct Backoff {
+    retry: Retry,
+    failures: u32,
+}
+
+impl Backoff {
+    pub(crate) fn new(retry: Retry) -> Self {
+        Self { retry, failures: 0 }
+    }
+
+    /// One more failure: how long to wait now, or `None` to give up. `chance` is from 0 to 1: half of each
+    /// wait is left to it, so that clients that lost their server together do not come back together.
+    /// `asked` is what the server asked for.
+    pub(crate) fn failed(&mut self, chance: f64, asked: Option<Duration>) -> Option<Duration> {
+        if self.retry.failures_max.is_some_and(|most| self.failures >= most) {
+            return None;
+        }
+        let doubled = 2_u32.saturating_pow(self.failures.min(31));
+        let longest = self.retry.delay_min.saturating_mul(doubled).min(self.retry.delay_max);
+        self.failures += 1;
+        let delay = longest.mul_f64(0.5 + chance.clamp(0.0, 1.0) / 2.0);
+        let asked = asked.unwrap_or_default().min(Retry::RETRY_AFTER_MAX);
+        Some(delay.max(asked))
+    }
+
+    /// Something was achieved.
+    pub(crate) fn reset(&mut self) {
+        self.failures = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn delays(backoff: &mut Backoff, count: usize, chance: f64) -> Vec<u128> {
+        (0..count).filter_map(|_| Some(backoff.failed(chance, None)?.as_millis())).collect()
+    }
+
+    #[test]
+    fn waits_double_up_to_the_longest_and_begin_anew_after_progress() {
+        let mut backoff = Backoff::new(Retry::default());
+        let longest = [250, 500, 1000, 2000, 4000, 8000, 16_000, 30_000, 30_000];
+        assert_eq!(delays(&mut backoff, 9, 1.0), longest);
+        backoff.reset();
+        assert_eq!(delays(&mut backoff, 3, 0.0), [125, 250, 500]);
+    }
+
+    #[test]
+    fn what_the_server_asks_for_is_waited_at_least_but_not_for_ever() {
+        let mut backoff = Backoff::new(Retry::default());
+        let seconds = Duration::from_secs;
+        assert_eq!(backoff.failed(1.0, Some(seconds(7))), Some(seconds(7)));
+        assert_eq!(backoff.failed(1.0, Some(Duration::ZERO)), Some(Duration::from_millis(500)));
+        assert_eq!(backoff.failed(1.0, Some(seconds(1 << 40))), Some(Retry::RETRY_AFTER_MAX));
+    }
+
+    #[test]
+    fn it_gives_up_after_as_many_failures_as_it_may() {
+        let retry = Retry { failures_max: Some(2), ..Retry::default() };
+        assert_eq!(delays(&mut Backoff::new(retry), 5, 1.0).len(), 2);
+    }
+
+    proptest! {
+        #[test]
+        fn any_wait_is_within_its_bounds(failures in 0_usize..200, chance in -1.0..2.0) {
+            let mut backoff = Backoff::new(Retry::default());
+            for _ in 0..failures {
+                backoff.failed(chance, None);
+            }
+            let delay = backoff.failed(chance, None).unwrap();
+            prop_assert!((Duration::from_millis(125)..=Duration::from_secs(30)).contains(&delay));
+        }
+    }
+}

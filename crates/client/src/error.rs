@@ -1,0 +1,414 @@
+//! What can go wrong, and whether trying again helps.
+
+use std::fmt;
+use std::time::{Duration, SystemTime};
+
+use anemone_ws::{ConnectError, Lost, Refusal, Step, rustls};
+use http::HeaderMap;
+use http::header::{LOCATION, RETRY_AFTER};
+use serde::Deserialize;
+
+use crate::address::UrlError;
+use crate::tracker::Hole;
+use crate::wire::Malformed;
+
+/// Why there is no connection, or nothing came of one.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The URL is not one of a topic.
+    #[error("URL cannot be used")]
+    Url(#[from] UrlError),
+    /// A header field's name or value has characters that are not allowed.
+    #[error("header field {name} has a character that is not allowed")]
+    HeaderInvalid {
+        /// Its name; the value may be secret.
+        name: String,
+    },
+    /// An idempotency key is 1 to 128 visible characters of ASCII.
+    #[error("an idempotency key has 1 to 128 visible ASCII characters")]
+    KeyInvalid,
+    /// The transport does not carry it.
+    #[error("only single events, as JSON or text, can be published multiplexed")]
+    HttpOnly,
+    /// What is to be published as text is not UTF-8.
+    #[error("text is not UTF-8")]
+    NotText,
+    /// No connection could be opened.
+    #[error(transparent)]
+    Connect(ConnectError),
+    /// The server, or something before it, said no.
+    #[error("server answered {0}")]
+    Refused(Box<Refused>),
+    /// The other end speaks something else.
+    #[error("not an Anemone server")]
+    Foreign(#[from] Foreign),
+    /// Something came that no server sends.
+    #[error("server sent something that cannot be understood")]
+    Malformed(#[from] Malformed),
+    /// Events are missing without notice.
+    #[error(transparent)]
+    Hole(#[from] Hole),
+    /// An HTTP exchange broke off.
+    #[error("HTTP exchange failed")]
+    Http(#[from] hyper::Error),
+    /// A stream broke off.
+    #[error("connection failed")]
+    Io(#[from] std::io::Error),
+    /// A WebSocket broke off.
+    #[error("WebSocket failed")]
+    WebSocket(#[from] anemone_ws::Error),
+    /// The server closed the WebSocket.
+    #[error("server closed with {}", close(*code, reason))]
+    Closed {
+        /// The close code, if it gave one.
+        code: Option<u16>,
+        /// In its words, maybe none.
+        reason: String,
+    },
+    /// The server ended the stream.
+    #[error("server ended the stream")]
+    Ended,
+    /// No answer came.
+    #[error("no answer within {limit:?}")]
+    Unanswered {
+        /// [`Timeouts::answer`](crate::Timeouts::answer).
+        limit: Duration,
+    },
+    /// Not even a sign of life came.
+    #[error("nothing came for {limit:?}")]
+    Stalled {
+        /// [`Timeouts::stall`](crate::Timeouts::stall).
+        limit: Duration,
+    },
+}
+
+fn close(code: Option<u16>, reason: &str) -> String {
+    let code = code.map_or_else(|| "no code".to_owned(), |code| code.to_string());
+    if reason.is_empty() { code } else { format!("{code}: {}", reason.escape_debug()) }
+}
+
+/// What shows that the other end is no Anemone server.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Foreign {
+    /// A successful answer of the wrong type.
+    #[error("its answer is {found}, not {expected}")]
+    ContentType {
+        /// `Content-Type`, or that there is none.
+        found: String,
+        /// What it should be.
+        expected: &'static str,
+    },
+    /// A WebSocket that does not speak the subprotocol.
+    #[error("its WebSocket does not speak {expected}")]
+    Subprotocol {
+        /// The subprotocol.
+        expected: &'static str,
+    },
+    /// Nothing that it said was understood.
+    #[error("its first words are not understood")]
+    Content(#[source] Malformed),
+}
+
+/// An answer that says no.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Refused {
+    status: u16,
+    problem: Option<Problem>,
+    retry_after: Option<Duration>,
+    location: Option<String>,
+}
+
+/// What RFC 9457 has in a body.
+#[derive(Clone, Debug, Eq, PartialEq)]
+struct Problem {
+    name: String,
+    title: String,
+    detail: String,
+}
+
+#[derive(Deserialize)]
+struct Members {
+    r#type: String,
+    #[serde(default)]
+    title: String,
+    #[serde(default)]
+    detail: String,
+}
+
+impl Refused {
+    /// Most bytes of a problem that are read.
+    pub(crate) const BODY_BYTES_MAX: usize = 64 << 10;
+
+    pub(crate) fn new(status: u16, headers: &HeaderMap, body: &[u8], now: SystemTime) -> Self {
+        let field = |name| headers.get(name).and_then(|value| value.to_str().ok());
+        Self {
+            status,
+            problem: Problem::parse(body),
+            retry_after: field(RETRY_AFTER).and_then(|text| retry_after(text, now)),
+            location: field(LOCATION).map(str::to_owned),
+        }
+    }
+
+    /// A multiplexed request's end.
+    pub(crate) fn multiplexed(status: u16, body: &[u8]) -> Self {
+        Self { status, problem: Problem::parse(body), retry_after: None, location: None }
+    }
+
+    fn of_handshake(refusal: &Refusal, now: SystemTime) -> Self {
+        Self {
+            status: refusal.status(),
+            problem: Problem::parse(refusal.body().as_bytes()),
+            retry_after: refusal.field("retry-after").and_then(|text| retry_after(text, now)),
+            location: None,
+        }
+    }
+
+    /// The status.
+    #[must_use]
+    pub fn status(&self) -> u16 {
+        self.status
+    }
+
+    /// The problem's name, as `unknown-topic`, when an Anemone server said no, and not something before it.
+    #[must_use]
+    pub fn problem(&self) -> Option<&str> {
+        self.problem.as_ref().map(|problem| problem.name.as_str())
+    }
+
+    /// How long to wait before asking again.
+    #[must_use]
+    pub fn retry_after(&self) -> Option<Duration> {
+        self.retry_after
+    }
+
+    fn is_permanent(&self) -> bool {
+        match self.status {
+            408 | 425 | 429 => false,
+            501 | 505 => true,
+            // Storage may have room again.
+            status => (300..500).contains(&status),
+        }
+    }
+
+    /// Whether another transport may be answered differently.
+    fn is_about_transport(&self) -> bool {
+        match (self.problem(), self.status) {
+            (Some(name), _) => matches!(name, "bad-handshake" | "not-acceptable"),
+            (None, 408 | 425 | 429 | 503) => false,
+            (None, _) => true,
+        }
+    }
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.status)?;
+        if let Some(location) = &self.location {
+            write!(f, " and redirects to {}", location.escape_debug())?;
+        }
+        if let Some(Problem { name, title, detail }) = &self.problem {
+            let shown = |text: &str| text.escape_debug().to_string().replace("\\\"", "\"");
+            write!(f, " {}", shown(if title.is_empty() { name } else { title }))?;
+            if !detail.is_empty() {
+                write!(f, ": {}", shown(detail))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Problem {
+    fn parse(body: &[u8]) -> Option<Self> {
+        let members: Members = serde_json::from_slice(body).ok()?;
+        let name = members.r#type.rsplit('/').next().unwrap_or_default();
+        Some(Self { name: name.to_owned(), title: members.title, detail: members.detail })
+    }
+}
+
+/// RFC 9110 section 10.2.3: seconds, or a date.
+fn retry_after(text: &str, now: SystemTime) -> Option<Duration> {
+    let text = text.trim();
+    if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Some(Duration::from_secs(text.parse().unwrap_or(u64::MAX)));
+    }
+    let date = httpdate::parse_http_date(text).ok()?;
+    Some(date.duration_since(now).unwrap_or_default())
+}
+
+impl From<ConnectError> for Error {
+    fn from(error: ConnectError) -> Self {
+        match error {
+            ConnectError::Refused(refusal) => {
+                Self::Refused(Box::new(Refused::of_handshake(&refusal, SystemTime::now())))
+            }
+            ConnectError::Redirected { status, location } => Self::Refused(Box::new(Refused {
+                status,
+                problem: None,
+                retry_after: None,
+                location,
+            })),
+            error => Self::Connect(error),
+        }
+    }
+}
+
+impl Error {
+    /// Whether trying again cannot help.
+    #[must_use]
+    pub fn is_permanent(&self) -> bool {
+        match self {
+            Self::Url(_)
+            | Self::HeaderInvalid { .. }
+            | Self::KeyInvalid
+            | Self::HttpOnly
+            | Self::NotText
+            | Self::Foreign(_) => true,
+            Self::Refused(refused) => refused.is_permanent(),
+            Self::Connect(error) => is_permanent(error),
+            Self::Malformed(_)
+            | Self::Hole(_)
+            | Self::Http(_)
+            | Self::Io(_)
+            | Self::WebSocket(_)
+            | Self::Closed { .. }
+            | Self::Ended
+            | Self::Unanswered { .. }
+            | Self::Stalled { .. } => false,
+        }
+    }
+
+    /// How long the server asks to wait.
+    #[must_use]
+    pub fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Refused(refused) => refused.retry_after(),
+            _ => None,
+        }
+    }
+
+    /// Whether it may be the transport's fault, so that another one could do better. `is_open`: the
+    /// connection had worked.
+    pub(crate) fn is_about_transport(&self, is_open: bool) -> bool {
+        match self {
+            Self::Foreign(_) | Self::Malformed(_) | Self::Stalled { .. } => true,
+            Self::Unanswered { .. } => true,
+            Self::Refused(refused) => refused.is_about_transport(),
+            Self::Connect(ConnectError::Response(_)) => true,
+            Self::Connect(
+                ConnectError::Stream { step, .. } | ConnectError::TimedOut { step, .. },
+            ) => *step == Step::Handshake,
+            Self::Http(_) | Self::Io(_) | Self::Closed { .. } | Self::Ended => !is_open,
+            Self::WebSocket(error) => {
+                !is_open || !matches!(error, anemone_ws::Error::Lost(Lost::Ended | Lost::Io(_)))
+            }
+            Self::Url(_)
+            | Self::HeaderInvalid { .. }
+            | Self::KeyInvalid
+            | Self::HttpOnly
+            | Self::NotText
+            | Self::Connect(_)
+            | Self::Hole(_) => false,
+        }
+    }
+}
+
+fn is_permanent(error: &ConnectError) -> bool {
+    match error {
+        ConnectError::Url(_)
+        | ConnectError::ProxyUrl(_)
+        | ConnectError::SubprotocolInvalid(_)
+        | ConnectError::HeaderInvalid { .. }
+        | ConnectError::HeaderReserved { .. }
+        | ConnectError::TlsUnavailable
+        | ConnectError::ProxyResponse(_)
+        | ConnectError::ProxySpoke { .. }
+        | ConnectError::Response(_) => true,
+        // A certificate does not become good, but a stream that was cut may come whole.
+        ConnectError::Stream { step: Step::Tls, source } => {
+            source.get_ref().is_some_and(|inner| inner.is::<rustls::Error>())
+                || source.kind() == std::io::ErrorKind::Other
+        }
+        ConnectError::ProxyRefused(refusal) => (400..500).contains(&refusal.status()),
+        _ => false,
+    }
+}
+
+/// An error and its causes, in one line.
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(error.source(), |error| error.source());
+    causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TOPIC: &[u8] =
+        br#"{"type":"/problems/unknown-topic","title":"No topic","status":404,"detail":"there is no \"x\""}"#;
+
+    fn refused(status: u16, fields: &[(&str, &str)], body: &[u8]) -> Refused {
+        let field = |(name, value): &(&str, &str)| (name.parse().unwrap(), value.parse().unwrap());
+        let headers: HeaderMap = fields
+            .iter()
+            .map(field)
+            .collect::<Vec<(http::HeaderName, http::HeaderValue)>>()
+            .into_iter()
+            .collect();
+        Refused::new(status, &headers, body, SystemTime::UNIX_EPOCH)
+    }
+
+    #[test]
+    fn a_refusal_is_told_with_its_problem() {
+        let error = refused(404, &[], TOPIC);
+        assert_eq!(error.to_string(), "404 No topic: there is no \"x\"");
+        assert_eq!(error.problem(), Some("unknown-topic"));
+        assert_eq!(refused(502, &[], b"<html>").to_string(), "502");
+        let redirect = refused(301, &[("location", "https://a/")], b"");
+        assert_eq!(redirect.to_string(), "301 and redirects to https://a/");
+    }
+
+    #[test]
+    fn how_long_to_wait_is_seconds_or_a_date() {
+        for (text, seconds) in [
+            ("7", Some(7)),
+            ("Thu, 01 Jan 1970 00:02:00 GMT", Some(120)),
+            ("99999999999999999999999", Some(u64::MAX)),
+            ("-1", None),
+            ("soon", None),
+            ("", None),
+        ] {
+            let found = refused(503, &[("retry-after", text)], b"").retry_after();
+            assert_eq!(found, seconds.map(Duration::from_secs), "{text}");
+        }
+        let now = SystemTime::UNIX_EPOCH + Duration::from_secs(1000);
+        let past = retry_after("Thu, 01 Jan 1970 00:02:00 GMT", now);
+        assert_eq!(past, Some(Duration::ZERO));
+    }
+
+    #[test]
+    fn what_does_not_get_better_is_told_from_what_may() {
+        for status in [301, 400, 401, 403, 404, 405, 406, 410, 422, 501, 505] {
+            assert!(refused(status, &[], b"").is_permanent(), "{status}");
+        }
+        for status in [408, 425, 429, 500, 502, 503, 504, 507] {
+            assert!(!refused(status, &[], b"").is_permanent(), "{status}");
+        }
+        let tls =
+            |source| Error::from(ConnectError::Stream { step: Step::Tls, source }).is_permanent();
+        let bad = rustls::Error::InvalidCertificate(rustls::CertificateError::Expired);
+        assert!(tls(std::io::Error::new(std::io::ErrorKind::InvalidData, bad)));
+        assert!(!tls(std::io::ErrorKind::UnexpectedEof.into()));
+    }
+
+    #[test]
+    fn a_server_that_knows_the_topic_is_believed_on_any_transport() {
+        let about = |refused: Refused| Error::Refused(Box::new(refused)).is_about_transport(false);
+        assert!(!about(refused(404, &[], TOPIC)));
+        assert!(about(refused(404, &[], b"<html>")));
+        assert!(about(refused(400, &[], br#"{"type":"/problems/bad-handshake"}"#)));
+        assert!(!about(refused(503, &[], b"")));
+        assert!(Error::Ended.is_about_transport(false) && !Error::Ended.is_about_transport(true));
+    }
+}

@@ -1,0 +1,193 @@
+//! One HTTP/1.1 connection, kept for the next request, and driven by whoever waits for an answer.
+
+use std::future::poll_fn;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use anemone_ws::ClientStream;
+use bytes::Bytes;
+use http::header::{ACCEPT, CONTENT_TYPE, HOST, HeaderName, HeaderValue, USER_AGENT};
+use http::{Method, Request, Response};
+use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
+use tokio::time::timeout;
+
+use crate::Error;
+use crate::address::Address;
+use crate::error::{Foreign, Refused};
+use crate::options::Options;
+use crate::wire::Malformed;
+
+type Driver = Pin<Box<http1::Connection<TokioIo<ClientStream>, Full<Bytes>>>>;
+
+/// Most bytes of a head, and of what is read of a body at once.
+const BUFFER_BYTES_MAX: usize = 64 << 10;
+/// How long a refusal's body is waited for: it only explains.
+const REFUSAL_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// A request to be made, maybe more than once.
+#[derive(Clone, Debug)]
+pub(crate) struct Ask {
+    pub(crate) method: Method,
+    pub(crate) target: String,
+    pub(crate) fields: Vec<(HeaderName, String)>,
+    pub(crate) body: Bytes,
+}
+
+impl Ask {
+    pub(crate) fn get(target: String, accept: &str) -> Self {
+        let fields = vec![(ACCEPT, accept.to_owned())];
+        Self { method: Method::GET, target, fields, body: Bytes::new() }
+    }
+}
+
+/// Makes requests to one server.
+pub(crate) struct Http {
+    address: Arc<Address>,
+    options: Arc<Options>,
+    sender: Option<http1::SendRequest<Full<Bytes>>>,
+    /// Gone once the connection has ended.
+    driver: Option<Driver>,
+}
+
+impl Http {
+    pub(crate) fn new(address: Arc<Address>, options: Arc<Options>) -> Self {
+        Self { address, options, sender: None, driver: None }
+    }
+
+    /// Makes a request and returns its answer, whatever the status. A connection that was kept may have been
+    /// closed meanwhile: then the request is made again on a new one.
+    pub(crate) async fn send(&mut self, ask: &Ask) -> Result<Response<Incoming>, Error> {
+        let request = self.request(ask)?;
+        if let Some(sender) = self.sender.take() {
+            match self.exchange(sender, request.clone()).await {
+                Err(error) => tracing::debug!(%error, "a connection that was kept has ended"),
+                answer => return answer,
+            }
+        }
+        let url = self.address.web_socket("/");
+        let stream = self.options.connect(url).open_stream().await?;
+        let handshake =
+            http1::Builder::new().max_buf_size(BUFFER_BYTES_MAX).handshake(TokioIo::new(stream));
+        let (sender, connection) = handshake.await?;
+        self.driver = Some(Box::pin(connection));
+        self.exchange(sender, request).await
+    }
+
+    async fn exchange(
+        &mut self,
+        mut sender: http1::SendRequest<Full<Bytes>>,
+        request: Request<Full<Bytes>>,
+    ) -> Result<Response<Incoming>, Error> {
+        let answer = self.drive(async {
+            sender.ready().await?;
+            sender.send_request(request).await
+        });
+        let answer = answer.await?;
+        self.sender = Some(sender);
+        Ok(answer)
+    }
+
+    /// The next piece of a body; `None` at its end.
+    pub(crate) async fn piece(&mut self, body: &mut Incoming) -> Result<Option<Bytes>, Error> {
+        loop {
+            match self.drive(body.frame()).await.transpose()? {
+                None => return Ok(None),
+                Some(frame) => {
+                    if let Ok(data) = frame.into_data() {
+                        return Ok(Some(data));
+                    }
+                }
+            }
+        }
+    }
+
+    /// A whole body.
+    pub(crate) async fn whole(
+        &mut self,
+        body: &mut Incoming,
+        bytes_max: usize,
+    ) -> Result<Vec<u8>, Error> {
+        let mut whole = Vec::new();
+        while let Some(piece) = self.piece(body).await? {
+            if whole.len() + piece.len() > bytes_max {
+                return Err(Malformed::TooLong { limit: bytes_max }.into());
+            }
+            whole.extend_from_slice(&piece);
+        }
+        Ok(whole)
+    }
+
+    /// The answer, if it is a success of this type.
+    pub(crate) async fn expect(
+        &mut self,
+        answer: Response<Incoming>,
+        content_type: &'static str,
+    ) -> Result<Incoming, Error> {
+        if !answer.status().is_success() {
+            return Err(self.refused(answer).await);
+        }
+        let field = answer.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+        let essence = field.map(|field| field.split(';').next().unwrap_or_default().trim());
+        match essence.is_some_and(|essence| essence.eq_ignore_ascii_case(content_type)) {
+            true => Ok(answer.into_body()),
+            false => {
+                let found = field.map_or("without a type".to_owned(), |field| {
+                    field.chars().filter(|char| !char.is_control()).take(80).collect()
+                });
+                Err(Foreign::ContentType { found, expected: content_type }.into())
+            }
+        }
+    }
+
+    /// The answer as an error.
+    async fn refused(&mut self, answer: Response<Incoming>) -> Error {
+        let (head, mut body) = answer.into_parts();
+        let limit = Refused::BODY_BYTES_MAX;
+        let text = match timeout(REFUSAL_TIMEOUT, self.whole(&mut body, limit)).await {
+            Ok(Ok(text)) => text,
+            _ => Vec::new(),
+        };
+        let status = head.status.as_u16();
+        Error::Refused(Box::new(Refused::new(status, &head.headers, &text, SystemTime::now())))
+    }
+
+    fn request(&self, ask: &Ask) -> Result<Request<Full<Bytes>>, Error> {
+        let mut request = Request::new(Full::new(ask.body.clone()));
+        *request.method_mut() = ask.method.clone();
+        *request.uri_mut() = ask.target.parse().map_err(|_| crate::UrlError::NotUrl)?;
+        let invalid = |name: &str| Error::HeaderInvalid { name: name.escape_debug().to_string() };
+        let headers = request.headers_mut();
+        let agent = concat!("anemone/", env!("CARGO_PKG_VERSION"));
+        headers.insert(USER_AGENT, HeaderValue::from_static(agent));
+        let host = HeaderValue::from_str(&self.address.authority);
+        headers.insert(HOST, host.map_err(|_| invalid("Host"))?);
+        for (name, value) in &self.options.fields {
+            let key = HeaderName::from_bytes(name.as_bytes()).map_err(|_| invalid(name))?;
+            headers.insert(key, HeaderValue::from_str(value).map_err(|_| invalid(name))?);
+        }
+        for (name, value) in &ask.fields {
+            let value = HeaderValue::from_str(value).map_err(|_| invalid(name.as_str()))?;
+            headers.insert(name, value);
+        }
+        Ok(request)
+    }
+
+    /// Waits for `work`, and keeps the connection going meanwhile.
+    async fn drive<T>(&mut self, work: impl Future<Output = T>) -> T {
+        let mut work = pin!(work);
+        poll_fn(|cx| {
+            if let Some(driver) = &mut self.driver
+                && driver.as_mut().poll(cx).is_ready()
+            {
+                // What went wrong, `work` is told, too.
+                self.driver = None;
+            }
+            work.as_mut().poll(cx)
+        })
+        .await
+    }
+}

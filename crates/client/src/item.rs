@@ -1,0 +1,247 @@
+//! What a subscription yields, and its JSON forms.
+
+use std::fmt::{self, Write as _};
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::{Error, Position, Via};
+
+/// What a subscription has to tell, in order.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Item {
+    /// Where reading begins. Told once, before anything else of the topic.
+    Position(Position),
+    /// An event. Each is told once.
+    Event {
+        /// Reading goes on after this.
+        position: Position,
+        /// When the server took it; SSE and the multiplexed transports do not say.
+        time: Option<UnixTime>,
+        /// JSON, as the server spelled it.
+        data: String,
+    },
+    /// Events are missing, and nothing will bring them.
+    Gap(Gap),
+    /// With [`Mode::Latest`](crate::Mode::Latest): this many events were passed over.
+    Skipped(u64),
+    /// The topic has ended; nothing more will come.
+    End {
+        /// In the server's word, as `deleted`.
+        reason: String,
+    },
+    /// A connection stands, and what comes is understood.
+    Connected {
+        /// The transport.
+        via: Via,
+    },
+    /// There is no connection, or none any more. The subscription goes on by itself.
+    Disconnected {
+        /// Why.
+        error: Arc<Error>,
+        /// How long until it tries again.
+        retry_in: Duration,
+    },
+}
+
+impl Item {
+    /// The line that a server's NDJSON has for it, without a line feed. `None` for what is about the
+    /// connection and not about the topic.
+    #[must_use]
+    pub fn to_json(&self) -> Option<String> {
+        Some(match self {
+            Self::Position(position) => format!(r#"{{"position":"{position}"}}"#),
+            Self::Event { position, time, data } => event(position, *time, &one_line(data)),
+            Self::Gap(gap) => format!(r#"{{"gap":{}}}"#, gap.to_json()),
+            Self::Skipped(count) => format!(r#"{{"skipped":{count}}}"#),
+            Self::End { reason } => format!(r#"{{"end":{{"reason":{}}}}}"#, quoted(reason)),
+            Self::Connected { .. } | Self::Disconnected { .. } => return None,
+        })
+    }
+}
+
+fn event(position: &Position, time: Option<UnixTime>, data: &str) -> String {
+    let mut out = String::with_capacity(data.len() + 80);
+    // Writing to a string cannot fail.
+    let _ = write!(out, r#"{{"position":"{position}","#);
+    if let Some(time) = time {
+        let _ = write!(out, r#""time":{time},"#);
+    }
+    let _ = write!(out, r#""data":{data}}}"#);
+    out
+}
+
+/// The same JSON in one line: outside of strings a line break is space, and in them there is none.
+#[must_use]
+pub fn one_line(json: &str) -> std::borrow::Cow<'_, str> {
+    match json.contains(['\n', '\r']) {
+        true => json.replace(['\n', '\r'], " ").into(),
+        false => json.into(),
+    }
+}
+
+pub(crate) fn quoted(text: &str) -> String {
+    // Strings always have a JSON form.
+    serde_json::to_string(text).unwrap_or_default()
+}
+
+/// What is missing.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Gap {
+    /// Why.
+    pub reason: GapReason,
+    /// The last event seen before.
+    pub after: Position,
+    /// How many events are missing, if that can be known.
+    pub missed: Option<u64>,
+    /// Reading goes on after this.
+    pub resume: Position,
+}
+
+impl Gap {
+    fn to_json(&self) -> String {
+        let Self { reason, after, missed, resume } = self;
+        let missed = missed.map_or_else(|| "null".to_owned(), |missed| missed.to_string());
+        let reason = quoted(reason.as_str());
+        format!(r#"{{"reason":{reason},"after":"{after}","missed":{missed},"resume":"{resume}"}}"#)
+    }
+}
+
+impl fmt::Display for Gap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.missed {
+            Some(1) => f.write_str("1 event is missing")?,
+            Some(missed) => write!(f, "{missed} events are missing")?,
+            None => f.write_str("events may be missing")?,
+        }
+        write!(f, " after {}, {}; reading goes on after {}", self.after, self.reason, self.resume)
+    }
+}
+
+/// Why events are missing.
+#[derive(Clone, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum GapReason {
+    /// They are no longer kept.
+    Retention,
+    /// The position is of another log.
+    Epoch,
+    /// The server left them out, twice, and did not say so: found by the subscription itself.
+    Unannounced,
+    /// In the server's word.
+    Other(String),
+}
+
+impl GapReason {
+    pub(crate) fn of(word: &str) -> Self {
+        match word {
+            "retention" => Self::Retention,
+            "epoch" => Self::Epoch,
+            "unannounced" => Self::Unannounced,
+            word => Self::Other(word.to_owned()),
+        }
+    }
+
+    /// As it stands in JSON.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::Retention => "retention",
+            Self::Epoch => "epoch",
+            Self::Unannounced => "unannounced",
+            Self::Other(word) => word,
+        }
+    }
+}
+
+impl fmt::Display for GapReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Retention => f.write_str("no longer kept"),
+            Self::Epoch => f.write_str("the topic was begun anew"),
+            Self::Unannounced => f.write_str("the server did not say why"),
+            Self::Other(word) => write!(f, "{}", word.escape_debug()),
+        }
+    }
+}
+
+/// A moment, in microseconds since the Unix epoch. Text: milliseconds, with three decimals when there are any.
+#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub struct UnixTime(u64);
+
+impl UnixTime {
+    /// Microseconds since the Unix epoch.
+    #[must_use]
+    pub const fn as_micros(self) -> u64 {
+        self.0
+    }
+
+    /// A number of milliseconds, if it is a moment at all.
+    pub(crate) fn from_millis(millis: f64) -> Option<Self> {
+        /// 2^53 microseconds, the year 2255: up to here a number of JSON has them exactly.
+        const MILLIS_MAX: f64 = 9_007_199_254_740.992;
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "the range is checked"
+        )]
+        let micros = |millis: f64| (millis * 1000.0).round() as u64;
+        (0.0..=MILLIS_MAX).contains(&millis).then(|| Self(micros(millis)))
+    }
+}
+
+impl fmt::Display for UnixTime {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.0 / 1000, self.0 % 1000) {
+            (millis, 0) => write!(f, "{millis}"),
+            (millis, micros) => write!(f, "{millis}.{micros:03}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn items_have_the_lines_of_a_server() {
+        let at = |text: &str| text.parse::<Position>().unwrap();
+        let time = UnixTime::from_millis(1_789_000_000_123.45);
+        let data = "{\"a\":\n 1.50}".to_owned();
+        let gap =
+            Gap { reason: GapReason::Epoch, after: at("a-1"), missed: None, resume: at("b-0") };
+        let cases = [
+            (Item::Position(at("a-0")), r#"{"position":"a-0"}"#),
+            (
+                Item::Event { position: at("a-1"), time, data: data.clone() },
+                r#"{"position":"a-1","time":1789000000123.450,"data":{"a":  1.50}}"#,
+            ),
+            (
+                Item::Event { position: at("a-1"), time: None, data },
+                r#"{"position":"a-1","data":{"a":  1.50}}"#,
+            ),
+            (
+                Item::Gap(gap),
+                r#"{"gap":{"reason":"epoch","after":"a-1","missed":null,"resume":"b-0"}}"#,
+            ),
+            (Item::Skipped(3), r#"{"skipped":3}"#),
+            (Item::End { reason: "deleted".into() }, r#"{"end":{"reason":"deleted"}}"#),
+        ];
+        for (item, line) in cases {
+            assert_eq!(item.to_json().as_deref(), Some(line));
+        }
+        assert_eq!(Item::Connected { via: Via::Sse }.to_json(), None);
+    }
+
+    #[test]
+    fn moments_are_numbers_that_can_be_one() {
+        assert_eq!(
+            UnixTime::from_millis(1_789_000_000_123.456).unwrap().as_micros(),
+            1_789_000_000_123_456
+        );
+        assert_eq!(UnixTime::from_millis(17.0).unwrap().to_string(), "17");
+        for millis in [-1.0, 1e300, f64::NAN, f64::INFINITY] {
+            assert_eq!(UnixTime::from_millis(millis), None);
+        }
+    }
+}

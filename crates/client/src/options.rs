@@ -1,0 +1,172 @@
+//! What a caller can choose.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anemone_ws::{Connect, rustls::ClientConfig};
+
+use crate::Retry;
+
+/// A transport.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+#[non_exhaustive]
+pub enum Via {
+    /// A WebSocket of the topic's own, with the subprotocol `anemone.events`.
+    WebSocket,
+    /// `anemone.v1` on a WebSocket.
+    Mux,
+    /// Server-sent events.
+    Sse,
+    /// An endless reply, one JSON object a line.
+    Ndjson,
+    /// Requests that wait for an event.
+    LongPoll,
+    /// Requests at an interval.
+    Poll,
+    /// `anemone.v1` on bare TCP.
+    Tcp,
+}
+
+impl Via {
+    /// All of them.
+    pub const ALL: [Self; 7] = [
+        Self::WebSocket,
+        Self::Mux,
+        Self::Sse,
+        Self::Ndjson,
+        Self::LongPoll,
+        Self::Poll,
+        Self::Tcp,
+    ];
+
+    /// Its name, as [`FromStr`] takes it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::WebSocket => "ws",
+            Self::Mux => "mux",
+            Self::Sse => "sse",
+            Self::Ndjson => "ndjson",
+            Self::LongPoll => "long-poll",
+            Self::Poll => "poll",
+            Self::Tcp => "tcp",
+        }
+    }
+}
+
+impl fmt::Display for Via {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// The text names no transport.
+#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+#[error("expected ws, mux, sse, ndjson, long-poll, poll or tcp")]
+pub struct ViaError;
+
+impl FromStr for Via {
+    type Err = ViaError;
+
+    fn from_str(text: &str) -> Result<Self, ViaError> {
+        Self::ALL.into_iter().find(|via| via.as_str() == text).ok_or(ViaError)
+    }
+}
+
+/// What a reader who is behind gets.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Mode {
+    /// Every event, in order.
+    #[default]
+    All,
+    /// The newest event alone, and how many were passed over.
+    Latest,
+}
+
+/// Bounds on what a server can make a client keep.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Limits {
+    /// Longest message, line or block of an event stream. Default 1 MiB: an event of a server's default
+    /// is at most 64 KiB.
+    pub event_bytes_max: usize,
+    /// Longest page. Default 8 MiB: a server's ends soon after 1 MiB of data.
+    pub page_bytes_max: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { event_bytes_max: 1 << 20, page_bytes_max: 8 << 20 }
+    }
+}
+
+/// How long things may take.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Timeouts {
+    /// From nothing to an open connection. Default 10 s.
+    pub connect: Duration,
+    /// From an open connection to the first thing that the server says. Default 10 s: a server says at once
+    /// where reading begins, and what holds that back would hold back all the rest.
+    pub answer: Duration,
+    /// Between two signs of life. Default 45 s, which is three heartbeats of a server.
+    pub stall: Duration,
+    /// Between two polls. Default 1 s.
+    pub poll_interval: Duration,
+}
+
+impl Default for Timeouts {
+    fn default() -> Self {
+        Self {
+            connect: Duration::from_secs(10),
+            answer: Duration::from_secs(10),
+            stall: Duration::from_secs(45),
+            poll_interval: Duration::from_secs(1),
+        }
+    }
+}
+
+/// What subscriptions and publishers have in common.
+#[derive(Clone, Default)]
+pub(crate) struct Options {
+    pub(crate) fields: Vec<(String, String)>,
+    pub(crate) tls: Option<Arc<ClientConfig>>,
+    pub(crate) limits: Limits,
+    pub(crate) timeouts: Timeouts,
+    pub(crate) retry: Retry,
+}
+
+impl Options {
+    /// A connection to this URL, `ws://` or `wss://`.
+    pub(crate) fn connect(&self, url: String) -> Connect {
+        let connect = Connect::new(url).timeout(self.timeouts.connect);
+        match &self.tls {
+            Some(tls) => connect.tls(Arc::clone(tls)),
+            None => connect,
+        }
+    }
+}
+
+impl fmt::Debug for Options {
+    /// Leaves out the fields' values, which may be secret.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Options")
+            .field("limits", &self.limits)
+            .field("timeouts", &self.timeouts)
+            .field("retry", &self.retry)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_transport_has_one_name() {
+        for via in Via::ALL {
+            assert_eq!(via.to_string().parse(), Ok(via));
+        }
+        assert_eq!("carrier-pigeon".parse::<Via>(), Err(ViaError));
+    }
+}

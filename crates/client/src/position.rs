@@ -1,0 +1,147 @@
+//! Positions as servers hand them out: which log, and which event in it was the last one seen.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// A place in a topic, `EPOCH-OFFSET`: the epoch of its log and the offset of the last event seen there,
+/// 0 before the first.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+pub struct Position {
+    epoch: String,
+    offset: u64,
+}
+
+impl Position {
+    /// The longest epoch that is taken, in bytes. Servers of today use 10.
+    const EPOCH_BYTES_MAX: usize = 32;
+
+    /// Which log.
+    #[must_use]
+    pub fn epoch(&self) -> &str {
+        &self.epoch
+    }
+
+    /// The last event seen in it.
+    #[must_use]
+    pub fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// Another place in the same log.
+    #[must_use]
+    pub fn at(&self, offset: u64) -> Self {
+        Self { epoch: self.epoch.clone(), offset }
+    }
+
+    /// The place with these parts, if there is one.
+    pub(crate) fn of(epoch: &str, offset: u64) -> Option<Self> {
+        let fits = (1..=Self::EPOCH_BYTES_MAX).contains(&epoch.len());
+        let is_base36 = |byte: u8| byte.is_ascii_digit() || byte.is_ascii_lowercase();
+        (fits && epoch.bytes().all(is_base36)).then(|| Self { epoch: epoch.to_owned(), offset })
+    }
+}
+
+impl fmt::Display for Position {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}-{}", self.epoch, self.offset)
+    }
+}
+
+/// The text is not a position.
+#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+#[error("{text:?} is not a position: expected EPOCH-OFFSET, as in \"4zq81x-42\"")]
+pub struct PositionError {
+    /// What was given instead, cut to 40 characters.
+    pub text: String,
+}
+
+impl FromStr for Position {
+    type Err = PositionError;
+
+    fn from_str(text: &str) -> Result<Self, PositionError> {
+        parse(text).ok_or_else(|| PositionError { text: text.chars().take(40).collect() })
+    }
+}
+
+fn parse(text: &str) -> Option<Position> {
+    let (epoch, offset) = text.split_once('-')?;
+    let is_canonical = offset == "0" || !offset.starts_with('0');
+    if !is_canonical || !offset.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    Position::of(epoch, offset.parse().ok()?)
+}
+
+/// Where a subscription begins.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub enum After {
+    /// With what comes from now on.
+    #[default]
+    Latest,
+    /// At the oldest event that is kept.
+    Earliest,
+    /// After this event.
+    Position(Position),
+}
+
+impl fmt::Display for After {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Latest => f.write_str("latest"),
+            Self::Earliest => f.write_str("earliest"),
+            Self::Position(position) => position.fmt(f),
+        }
+    }
+}
+
+impl FromStr for After {
+    type Err = AfterError;
+
+    fn from_str(text: &str) -> Result<Self, AfterError> {
+        match text {
+            "latest" => Ok(Self::Latest),
+            "earliest" => Ok(Self::Earliest),
+            text => match parse(text) {
+                Some(position) => Ok(Self::Position(position)),
+                None => Err(AfterError { text: text.chars().take(40).collect() }),
+            },
+        }
+    }
+}
+
+/// The text does not say where to begin.
+#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+#[error(
+    "{text:?} is no place to begin: expected a position, as \"4zq81x-42\", or earliest, or latest"
+)]
+pub struct AfterError {
+    /// What was given instead, cut to 40 characters.
+    pub text: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_position_has_exactly_one_text() {
+        for text in ["4zq81x-42", "0-0", "a-18446744073709551615"] {
+            assert_eq!(text.parse::<Position>().unwrap().to_string(), text);
+        }
+        for text in
+            ["", "-", "a-", "-1", "a-01", "a-+1", "A-1", "a-1-2", "a-18446744073709551616", "ä-1"]
+        {
+            assert!(text.parse::<Position>().is_err(), "{text}");
+        }
+        assert!(format!("{}-1", "a".repeat(33)).parse::<Position>().is_err());
+    }
+
+    #[test]
+    fn where_to_begin_is_a_position_or_a_word() {
+        for text in ["latest", "earliest", "a-7"] {
+            assert_eq!(text.parse::<After>().unwrap().to_string(), text);
+        }
+        let error = "now".parse::<After>().unwrap_err().to_string();
+        assert!(error.contains("\"now\"") && error.contains("earliest"), "{error}");
+    }
+}

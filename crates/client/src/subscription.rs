@@ -1,0 +1,370 @@
+//! A subscription: one topic, over as many connections as it takes.
+//!
+//! Owns when to connect, when to give a transport up, and what the caller is told. What follows on what is the
+//! tracker's, how long to wait the back-off's.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use anemone_ws::rustls::ClientConfig;
+use futures_core::Stream;
+use futures_util::{StreamExt, stream};
+use tokio::time::{Instant, sleep_until, timeout};
+
+use crate::address::{Address, Scheme};
+use crate::backoff::Backoff;
+use crate::error::Foreign;
+use crate::options::Options;
+use crate::tracker::{Step, Tracker};
+use crate::transport::{self, Link, Reading};
+use crate::wire::Wire;
+use crate::{After, Error, Item, Limits, Mode, Retry, Timeouts, Via};
+
+/// What transports are tried, in turn, when none is chosen: the first has the least overhead, the last
+/// goes through anything that carries HTTP.
+const AUTO: [Via; 3] = [Via::WebSocket, Via::Sse, Via::LongPoll];
+/// So many connections in a row that break without an event are the transport's fault.
+const LOSSES_MAX: u32 = 3;
+/// A connection that stood so long was a good one, though there was no event on it.
+const STABLE: Duration = Duration::from_secs(60);
+
+/// A subscription to be started: to what, and how.
+///
+/// ```no_run
+/// # async fn example() -> Result<(), anemone_client::Error> {
+/// use anemone_client::{After, Item, Subscribe};
+///
+/// let mut subscription = Subscribe::new("https://example.org/topics/wind")
+///     .after(After::Earliest)
+///     .start()?;
+/// while let Some(item) = subscription.next().await? {
+///     if let Item::Event { position, data, .. } = item {
+///         println!("{position}: {data}");
+///     }
+/// }
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+#[must_use = "nothing happens before `start`"]
+pub struct Subscribe {
+    url: String,
+    via: Option<Via>,
+    after: Option<After>,
+    mode: Option<Mode>,
+    options: Options,
+}
+
+impl Subscribe {
+    /// To the topic at `url`: `http://`, `https://`, `ws://` or `wss://`, the first two meaning the same as
+    /// the last two, or `tcp://HOST:PORT/topics/NAME`. `after` and `mode` in its query are taken.
+    pub fn new(url: impl Into<String>) -> Self {
+        Self { url: url.into(), via: None, after: None, mode: None, options: Options::default() }
+    }
+
+    /// The transport. Default: a WebSocket; if that does not work server-sent events, and then long polls.
+    pub fn via(mut self, via: Via) -> Self {
+        self.via = Some(via);
+        self
+    }
+
+    /// Where to begin. Default: what the URL says, else with what comes from now on.
+    pub fn after(mut self, after: After) -> Self {
+        self.after = Some(after);
+        self
+    }
+
+    /// What to get when behind. Default: what the URL says, else every event.
+    pub fn mode(mut self, mode: Mode) -> Self {
+        self.mode = Some(mode);
+        self
+    }
+
+    /// One more header field of each request, as `Authorization`.
+    pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.options.fields.push((name.into(), value.into()));
+        self
+    }
+
+    /// How TLS is done. Its protocols for ALPN must be empty or `http/1.1`. Default: the roots that this machine
+    /// trusts.
+    pub fn tls(mut self, config: Arc<ClientConfig>) -> Self {
+        self.options.tls = Some(config);
+        self
+    }
+
+    /// Bounds on what is kept of what the server sends.
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.options.limits = limits;
+        self
+    }
+
+    /// How long things may take.
+    pub fn timeouts(mut self, timeouts: Timeouts) -> Self {
+        self.options.timeouts = timeouts;
+        self
+    }
+
+    /// When to try again.
+    pub fn retry(mut self, retry: Retry) -> Self {
+        self.options.retry = retry;
+        self
+    }
+
+    /// Starts it. The first connection is opened when the first item is waited for.
+    ///
+    /// # Errors
+    /// [`Error::Url`] when the URL is not one of a topic.
+    pub fn start(self) -> Result<Subscription, Error> {
+        let address: Address = self.url.parse()?;
+        let vias = match self.via {
+            Some(via) => vec![via],
+            None if address.scheme == Scheme::Tcp => vec![Via::Tcp],
+            None => AUTO.to_vec(),
+        };
+        vias.iter().try_for_each(|via| address.check(*via))?;
+        let after = self.after.or_else(|| address.after.clone()).unwrap_or_default();
+        let tracker = match &after {
+            After::Position(position) => Tracker::resume(position.clone()),
+            After::Latest | After::Earliest => Tracker::default(),
+        };
+        let engine = Engine {
+            mode: self.mode.or(address.mode).unwrap_or_default(),
+            address: Arc::new(address),
+            backoff: Backoff::new(self.options.retry),
+            options: Arc::new(self.options),
+            after,
+            vias,
+            current: 0,
+            losses: 0,
+            tracker,
+            wires: Vec::new(),
+            items: VecDeque::new(),
+            error: None,
+            phase: Phase::Closed { until: None },
+        };
+        let items = stream::unfold(engine, |mut engine| async move {
+            let item = engine.next().await?;
+            Some((item, engine))
+        });
+        Ok(Subscription { items: Box::pin(items.fuse()) })
+    }
+}
+
+impl fmt::Debug for Subscribe {
+    /// Leaves out the URL, which may hold a secret.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Subscribe")
+            .field("via", &self.via)
+            .field("after", &self.after)
+            .field("mode", &self.mode)
+            .field("options", &self.options)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What comes of a topic, whatever becomes of connections.
+///
+/// Within what the server keeps, each event comes once and in order; when some are missing, an
+/// [`Item::Gap`] says so. It has no task and no queue of its own: while nobody waits for an item nothing is
+/// read, and a connection that the server gives up meanwhile is opened anew. Dropping it closes the connection.
+pub struct Subscription {
+    items: Pin<Box<dyn Stream<Item = Result<Item, Error>> + Send>>,
+}
+
+impl Subscription {
+    /// The next item; `None` once the topic has ended or an error was returned.
+    ///
+    /// # Errors
+    /// What does not get better by trying again ([`Error::is_permanent`]), or what was tried too often
+    /// ([`Retry::failures_max`]). Anything else is told as [`Item::Disconnected`].
+    ///
+    /// # Cancel safety
+    /// Dropping the future loses nothing.
+    pub async fn next(&mut self) -> Result<Option<Item>, Error> {
+        poll_fn(|cx| self.items.as_mut().poll_next(cx)).await.transpose()
+    }
+}
+
+impl Stream for Subscription {
+    type Item = Result<Item, Error>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.items.as_mut().poll_next(cx)
+    }
+}
+
+impl fmt::Debug for Subscription {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Subscription").finish_non_exhaustive()
+    }
+}
+
+struct Engine {
+    address: Arc<Address>,
+    options: Arc<Options>,
+    /// Where to begin while there is no position.
+    after: After,
+    mode: Mode,
+    /// What to try, in turn.
+    vias: Vec<Via>,
+    current: usize,
+    /// Connections in a row that broke without anything new on them.
+    losses: u32,
+    tracker: Tracker,
+    backoff: Backoff,
+    wires: Vec<Wire>,
+    /// What is to be told before anything else is done. It never holds more than one read brought.
+    items: VecDeque<Item>,
+    /// What is to be told after that, and then nothing.
+    error: Option<Error>,
+    phase: Phase,
+}
+
+enum Phase {
+    Closed { until: Option<Instant> },
+    Open { link: Box<dyn Link>, since: Instant },
+    Over,
+}
+
+impl Engine {
+    async fn next(&mut self) -> Option<Result<Item, Error>> {
+        loop {
+            if let Some(item) = self.items.pop_front() {
+                return Some(Ok(item));
+            }
+            if let Some(error) = self.error.take() {
+                return Some(Err(error));
+            }
+            let done = match &self.phase {
+                Phase::Closed { until } => self.connect(*until).await,
+                Phase::Open { .. } => self.read().await,
+                Phase::Over => return None,
+            };
+            if let Err(error) = done {
+                self.failed(error);
+            }
+        }
+    }
+
+    fn via(&self) -> Via {
+        self.vias[self.current]
+    }
+
+    async fn connect(&mut self, until: Option<Instant>) -> Result<(), Error> {
+        if let Some(until) = until {
+            sleep_until(until).await;
+        }
+        self.tracker.reconnect();
+        self.wires.clear();
+        let after = self.tracker.position().cloned().map(After::Position);
+        let reading = Reading {
+            address: Arc::clone(&self.address),
+            options: Arc::clone(&self.options),
+            after: after.unwrap_or_else(|| self.after.clone()),
+            mode: self.mode,
+        };
+        let via = self.via();
+        let opening = async {
+            let mut link = transport::open(via, reading).await?;
+            while self.wires.is_empty() {
+                link.read(&mut self.wires).await?;
+            }
+            Ok::<_, Error>(link)
+        };
+        let limit = self.options.timeouts.connect.saturating_add(self.options.timeouts.answer);
+        let link = timeout(limit, opening).await.unwrap_or(Err(Error::Unanswered { limit }))?;
+        self.items.push_back(Item::Connected { via });
+        self.phase = Phase::Open { link, since: Instant::now() };
+        self.take_wires()
+    }
+
+    async fn read(&mut self) -> Result<(), Error> {
+        let Phase::Open { link, .. } = &mut self.phase else { return Ok(()) };
+        let limit = self.options.timeouts.stall;
+        let read = timeout(limit.saturating_add(link.is_quiet_for()), link.read(&mut self.wires));
+        let read = read.await.unwrap_or(Err(Error::Stalled { limit }));
+        self.take_wires()?;
+        read
+    }
+
+    fn take_wires(&mut self) -> Result<(), Error> {
+        let repeated = self.tracker.repeated();
+        for wire in self.wires.drain(..) {
+            let is_end = matches!(wire, Wire::End(_));
+            if self.tracker.receive(wire, &mut self.items)? == Step::Forward {
+                self.backoff.reset();
+                self.losses = 0;
+            }
+            if is_end {
+                self.phase = Phase::Over;
+                break;
+            }
+        }
+        let repeated = self.tracker.repeated() - repeated;
+        if repeated > 0 {
+            tracing::warn!("the server sent {repeated} events again, which are passed over");
+        }
+        Ok(())
+    }
+
+    /// Decides what to do about an error, and what to tell of it.
+    fn failed(&mut self, error: Error) {
+        if matches!(self.phase, Phase::Over) {
+            return;
+        }
+        let is_open = match std::mem::replace(&mut self.phase, Phase::Closed { until: None }) {
+            Phase::Open { since, .. } => {
+                if since.elapsed() >= STABLE {
+                    self.backoff.reset();
+                    self.losses = 0;
+                }
+                true
+            }
+            Phase::Closed { .. } | Phase::Over => false,
+        };
+        let error = match error {
+            // Nothing of what it ever said was understood.
+            Error::Malformed(error) if !is_open && self.tracker.position().is_none() => {
+                Foreign::Content(error).into()
+            }
+            Error::Refused(refused) if refused.problem() == Some("topic-deleted") => {
+                self.items.push_back(Item::End { reason: "deleted".to_owned() });
+                self.phase = Phase::Over;
+                return;
+            }
+            error => error,
+        };
+        if self.vias.len() > 1 && self.is_to_blame(&error, is_open) {
+            self.losses = 0;
+            self.current = (self.current + 1) % self.vias.len();
+            if self.current > 0 {
+                let (error, retry_in) = (Arc::new(error), Duration::ZERO);
+                return self.items.push_back(Item::Disconnected { error, retry_in });
+            }
+        }
+        let chance = rand::random();
+        let delay = match error.is_permanent() {
+            true => None,
+            false => self.backoff.failed(chance, error.retry_after()),
+        };
+        let Some(retry_in) = delay else {
+            self.phase = Phase::Over;
+            self.error = Some(error);
+            return;
+        };
+        self.phase = Phase::Closed { until: Instant::now().checked_add(retry_in) };
+        self.items.push_back(Item::Disconnected { error: Arc::new(error), retry_in });
+    }
+
+    /// Whether another transport is to be tried.
+    fn is_to_blame(&mut self, error: &Error, is_open: bool) -> bool {
+        self.losses += u32::from(is_open);
+        error.is_about_transport(is_open) || self.losses >= LOSSES_MAX
+    }
+}

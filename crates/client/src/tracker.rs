@@ -1,0 +1,317 @@
+//! Whether what comes follows on what came before. Pure.
+//!
+//! Owns the position of a subscription: no event passes it twice, or out of order, or after a hole that was not
+//! told.
+
+use std::collections::VecDeque;
+
+use crate::item::GapReason;
+use crate::wire::Wire;
+use crate::{Gap, Item, Position};
+
+/// Follows a topic through all connections of a subscription.
+#[derive(Debug, Default)]
+pub(crate) struct Tracker {
+    /// What was told last; `None` until the server has said where reading begins.
+    position: Option<Position>,
+    /// Passed over before the next event, and not told yet.
+    skipped: u64,
+    /// A hole was found after this position. Once more, and it is a gap.
+    hole_after: Option<Position>,
+    repeated: u64,
+}
+
+/// Events are missing without notice. A new connection may bring them.
+#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+#[error("{found} came after {after}, and nothing said what became of those between")]
+pub struct Hole {
+    /// The last event seen.
+    pub after: Position,
+    /// What came then.
+    pub found: Position,
+}
+
+/// What became of a [`Wire`].
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Step {
+    /// Something new of the topic.
+    Forward,
+    /// Nothing new.
+    Stay,
+}
+
+impl Tracker {
+    /// Goes on after this position.
+    pub(crate) fn resume(position: Position) -> Self {
+        Self { position: Some(position), ..Self::default() }
+    }
+
+    /// Where reading goes on.
+    pub(crate) fn position(&self) -> Option<&Position> {
+        self.position.as_ref()
+    }
+
+    /// How many events came again, on any connection.
+    pub(crate) fn repeated(&self) -> u64 {
+        self.repeated
+    }
+
+    /// A new connection: what the last one left unsaid is said anew.
+    pub(crate) fn reconnect(&mut self) {
+        self.skipped = 0;
+    }
+
+    /// Takes what the server says, and puts what is to be told of it into `items`.
+    pub(crate) fn receive(&mut self, wire: Wire, items: &mut VecDeque<Item>) -> Result<Step, Hole> {
+        match wire {
+            Wire::Standing(found) => self.standing(found, items),
+            Wire::Event { position, time, data } => {
+                if !self.follows(&position, items)? {
+                    self.repeated += 1;
+                    return Ok(Step::Stay);
+                }
+                if self.skipped > 0 {
+                    items.push_back(Item::Skipped(self.skipped));
+                }
+                self.skipped = 0;
+                self.move_to(position.clone());
+                items.push_back(Item::Event { position, time, data });
+                Ok(Step::Forward)
+            }
+            Wire::Gap(gap) => self.gap(gap, items),
+            Wire::Skipped(count) => {
+                self.skipped = self.skipped.saturating_add(count);
+                Ok(Step::Stay)
+            }
+            Wire::End(reason) => {
+                items.push_back(Item::End { reason });
+                Ok(Step::Stay)
+            }
+        }
+    }
+
+    fn standing(&mut self, found: Position, items: &mut VecDeque<Item>) -> Result<Step, Hole> {
+        let Some(position) = &self.position else {
+            items.push_back(Item::Position(found.clone()));
+            self.move_to(found);
+            return Ok(Step::Forward);
+        };
+        // Behind is no harm: what comes from there to here is known already.
+        if position.epoch() == found.epoch() && found.offset() <= position.offset() {
+            return Ok(Step::Stay);
+        }
+        self.hole(found.clone(), found, items)?;
+        Ok(Step::Forward)
+    }
+
+    /// Whether an event is the next one, and not one that was told before.
+    fn follows(&mut self, found: &Position, items: &mut VecDeque<Item>) -> Result<bool, Hole> {
+        let Some(position) = &self.position else { return Ok(true) };
+        if position.epoch() == found.epoch() {
+            let expected = position.offset().saturating_add(self.skipped).saturating_add(1);
+            if found.offset() == expected {
+                return Ok(true);
+            }
+            if found.offset() <= position.offset() {
+                return Ok(false);
+            }
+        }
+        let before = found.at(found.offset().saturating_sub(1));
+        self.hole(found.clone(), before, items)?;
+        Ok(true)
+    }
+
+    fn gap(&mut self, gap: Gap, items: &mut VecDeque<Item>) -> Result<Step, Hole> {
+        let gap = match &self.position {
+            Some(position) if position.epoch() == gap.resume.epoch() => {
+                if gap.resume.offset() <= position.offset() {
+                    return Ok(Step::Stay);
+                }
+                let missed = Some(gap.resume.offset() - position.offset());
+                Gap { after: position.clone(), missed, ..gap }
+            }
+            Some(position) => Gap { after: position.clone(), missed: None, ..gap },
+            None => gap,
+        };
+        self.skipped = 0;
+        self.move_to(gap.resume.clone());
+        items.push_back(Item::Gap(gap));
+        Ok(Step::Forward)
+    }
+
+    /// Nothing said what is between here and `resume`. The first time that is an error, since another
+    /// connection may tell; when it comes to the same it is a gap.
+    fn hole(
+        &mut self,
+        found: Position,
+        resume: Position,
+        items: &mut VecDeque<Item>,
+    ) -> Result<(), Hole> {
+        let Some(after) = self.position.clone() else { return Ok(()) };
+        if self.hole_after.as_ref() != Some(&after) {
+            self.hole_after = Some(after.clone());
+            return Err(Hole { after, found });
+        }
+        let is_same_log = after.epoch() == resume.epoch();
+        let missed = is_same_log.then(|| resume.offset().saturating_sub(after.offset()));
+        self.skipped = 0;
+        self.move_to(resume.clone());
+        if resume == after {
+            // It spoke of events passed over, and passed over none.
+            return Ok(());
+        }
+        items.push_back(Item::Gap(Gap { reason: GapReason::Unannounced, after, missed, resume }));
+        Ok(())
+    }
+
+    fn move_to(&mut self, position: Position) {
+        self.position = Some(position);
+        self.hole_after = None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn at(text: &str) -> Position {
+        text.parse().unwrap()
+    }
+
+    fn event(position: &str) -> Wire {
+        Wire::Event { position: at(position), time: None, data: "1".into() }
+    }
+
+    fn gap(after: &str, missed: Option<u64>, resume: &str) -> Wire {
+        let (after, resume) = (at(after), at(resume));
+        Wire::Gap(Gap { reason: GapReason::Retention, after, missed, resume })
+    }
+
+    /// What is told of these, and how it ends.
+    fn told(tracker: &mut Tracker, wires: Vec<Wire>) -> (Vec<String>, Option<Hole>) {
+        let mut items = VecDeque::new();
+        let hole = wires.into_iter().find_map(|wire| tracker.receive(wire, &mut items).err());
+        let told = items.iter().map(|item| match item {
+            Item::Position(position) => format!("at {position}"),
+            Item::Event { position, .. } => position.to_string(),
+            Item::Gap(gap) => format!("gap {:?} to {}", gap.missed, gap.resume),
+            Item::Skipped(count) => format!("skipped {count}"),
+            other => format!("{other:?}"),
+        });
+        (told.collect(), hole)
+    }
+
+    #[test]
+    fn the_place_is_told_once_and_events_once_each() {
+        let mut tracker = Tracker::default();
+        let standing = Wire::Standing(at("a-2"));
+        let wires = vec![standing.clone(), event("a-3"), event("a-3"), event("a-2"), event("a-4")];
+        assert_eq!(told(&mut tracker, wires).0, ["at a-2", "a-3", "a-4"]);
+        assert_eq!(tracker.repeated(), 2);
+        tracker.reconnect();
+        let wires = vec![Wire::Standing(at("a-4")), event("a-5"), Wire::Standing(at("a-5"))];
+        assert_eq!(told(&mut tracker, wires), (vec!["a-5".to_owned()], None));
+    }
+
+    #[test]
+    fn a_hole_is_an_error_and_the_second_time_a_gap() {
+        for (found, missed) in [("a-8", "Some(3)"), ("b-8", "None")] {
+            let mut tracker = Tracker::resume(at("a-4"));
+            let (items, hole) = told(&mut tracker, vec![event(found), event("a-9")]);
+            assert_eq!((items.len(), hole), (0, Some(Hole { after: at("a-4"), found: at(found) })));
+            assert_eq!(tracker.position(), Some(&at("a-4")));
+            let resume = at(found).at(7);
+            let (items, hole) = told(&mut tracker, vec![event(found)]);
+            assert_eq!(items, [format!("gap {missed} to {resume}"), found.to_owned()]);
+            assert_eq!(hole, None);
+        }
+    }
+
+    #[test]
+    fn a_server_that_stands_somewhere_else_left_something_out() {
+        let mut tracker = Tracker::resume(at("a-4"));
+        assert!(told(&mut tracker, vec![Wire::Standing(at("a-3"))]).1.is_none());
+        assert!(told(&mut tracker, vec![Wire::Standing(at("a-6"))]).1.is_some());
+        let (items, _) = told(&mut tracker, vec![Wire::Standing(at("a-7")), event("a-8")]);
+        assert_eq!(items, ["gap Some(3) to a-7", "a-8"]);
+    }
+
+    #[test]
+    fn a_gap_is_passed_on_once_and_reading_goes_on_after_it() {
+        let mut tracker = Tracker::resume(at("a-4"));
+        let wires = vec![gap("a-4", Some(2), "a-6"), gap("a-4", Some(2), "a-6"), event("a-7")];
+        assert_eq!(
+            told(&mut tracker, wires),
+            (vec!["gap Some(2) to a-6".into(), "a-7".into()], None)
+        );
+        let wires = vec![gap("a-7", None, "b-0"), event("b-1")];
+        assert_eq!(told(&mut tracker, wires).0, ["gap None to b-0", "b-1"]);
+        // Told from further back than is known here: only the rest is news.
+        let wires = vec![gap("b-0", Some(4), "b-4")];
+        assert_eq!(told(&mut tracker, wires).0, ["gap Some(3) to b-4"]);
+    }
+
+    #[test]
+    fn what_was_skipped_is_told_with_the_event_after_it() {
+        let mut tracker = Tracker::resume(at("a-4"));
+        assert_eq!(told(&mut tracker, vec![Wire::Skipped(3)]).0.len(), 0);
+        tracker.reconnect();
+        let wires = vec![Wire::Skipped(5), event("a-10"), event("a-11")];
+        assert_eq!(
+            told(&mut tracker, wires),
+            (["skipped 5", "a-10", "a-11"].map(Into::into).into(), None)
+        );
+        let (_, hole) = told(&mut tracker, vec![Wire::Skipped(5), event("a-16")]);
+        assert!(hole.is_some());
+    }
+
+    proptest! {
+        /// Whatever a server says, events come in order, once, and none is left out but in a gap or skipped.
+        #[test]
+        fn a_resume_gives_each_event_once_or_says_there_is_a_gap(
+            said in prop::collection::vec((0_u8..5, 1_u64..12, 1_u64..12), 0..60),
+        ) {
+            let (mut tracker, mut items) = (Tracker::resume(at("a-0")), VecDeque::new());
+            for (kind, first, second) in said {
+                let place = |offset| at("a-0").at(offset);
+                let wire = match kind {
+                    0 => Wire::Standing(place(first)),
+                    1 => Wire::Skipped(first),
+                    2 => gap("a-0", Some(1), "a-0").moved(place(first), place(first + second)),
+                    _ => event(&format!("a-{first}")),
+                };
+                if tracker.receive(wire, &mut items).is_err() {
+                    tracker.reconnect();
+                }
+            }
+            let (mut offset, mut skipped) = (0, 0);
+            for item in items {
+                match item {
+                    Item::Event { position, .. } => {
+                        prop_assert_eq!(position.offset(), offset + skipped + 1);
+                        (offset, skipped) = (position.offset(), 0);
+                    }
+                    Item::Skipped(count) => skipped = count,
+                    Item::Gap(gap) => {
+                        prop_assert_eq!(gap.after.offset(), offset);
+                        prop_assert_eq!(gap.missed, Some(gap.resume.offset() - offset));
+                        prop_assert!(gap.resume.offset() > offset);
+                        offset = gap.resume.offset();
+                    }
+                    other => prop_assert!(false, "{:?}", other),
+                }
+            }
+        }
+    }
+
+    impl Wire {
+        fn moved(self, after: Position, resume: Position) -> Self {
+            match self {
+                Self::Gap(gap) => Self::Gap(Gap { after, resume, ..gap }),
+                other => other,
+            }
+        }
+    }
+}

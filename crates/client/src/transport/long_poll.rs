@@ -1,0 +1,47 @@
+//! Long poll: pages that the server waits for.
+//!
+//! The first one is not waited for: it says where reading stands, so that nothing is lost between a connection
+//! that breaks before its first event and the next one.
+
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use tokio::time::{Instant, sleep_until};
+
+use super::{Link, Pages, Reading};
+use crate::Error;
+use crate::wire::Wire;
+
+/// How long a server is to wait, at most.
+const WAIT_MAX: Duration = Duration::from_secs(25);
+/// A page without news that comes sooner was not waited for. Then it is a poll, and not a loop.
+const HASTE: Duration = Duration::from_secs(1);
+
+struct LongPoll {
+    pages: Pages,
+    /// `None` before the first page.
+    wait: Option<Duration>,
+    due_at: Instant,
+}
+
+pub(super) fn open(reading: Reading) -> impl Link {
+    LongPoll { pages: Pages::new(reading), wait: None, due_at: Instant::now() }
+}
+
+impl Link for LongPoll {
+    fn read<'a>(&'a mut self, wires: &'a mut Vec<Wire>) -> BoxFuture<'a, Result<(), Error>> {
+        Box::pin(async move {
+            sleep_until(self.due_at).await;
+            let asked_at = Instant::now();
+            let is_first = self.wait.is_none();
+            let turned = self.pages.turn(self.wait, wires).await?;
+            // An answer is to come before the silence would be taken for a failure.
+            let stall = self.pages.reading.options.timeouts.stall;
+            self.wait = Some(WAIT_MAX.min(stall / 2));
+            if !turned.is_forward && !is_first {
+                self.due_at = asked_at + HASTE.min(stall / 2);
+            }
+            Ok(())
+        })
+    }
+}

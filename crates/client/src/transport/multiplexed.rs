@@ -1,0 +1,35 @@
+//! `anemone.v1` on a WebSocket, with one reader on it.
+
+use anemone_ws::{ClientStream, Incoming, WebSocket};
+use futures_util::future::BoxFuture;
+
+use super::{Link, Reading};
+use crate::Error;
+use crate::error::Foreign;
+use crate::web_socket;
+use crate::wire::{Wire, mux};
+
+struct Socket(WebSocket<ClientStream>);
+
+pub(super) async fn open(reading: &Reading) -> Result<impl Link + use<>, Error> {
+    let (socket, target) = reading.multiplexed()?;
+    let url = reading.address.web_socket(&socket);
+    let mut socket = web_socket::open(url, mux::SUBPROTOCOL, &reading.options).await?;
+    if socket.subprotocol().is_none() {
+        return Err(Foreign::Subprotocol { expected: mux::SUBPROTOCOL }.into());
+    }
+    let request = mux::request("GET", mux::READER, &target, b"");
+    let request = Incoming::Text(String::from_utf8_lossy(&request).into_owned());
+    socket.send(request).await?;
+    Ok(Socket(socket))
+}
+
+impl Link for Socket {
+    fn read<'a>(&'a mut self, wires: &'a mut Vec<Wire>) -> BoxFuture<'a, Result<(), Error>> {
+        Box::pin(async move {
+            let message = web_socket::receive(&mut self.0).await?;
+            wires.extend(mux::reading(message.as_bytes())?);
+            Ok(())
+        })
+    }
+}

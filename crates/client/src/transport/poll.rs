@@ -1,0 +1,39 @@
+//! Poll: a page at an interval.
+
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use tokio::time::{Instant, sleep_until};
+
+use super::{Link, Pages, Reading};
+use crate::Error;
+use crate::wire::Wire;
+
+struct Poll {
+    pages: Pages,
+    interval: Duration,
+    due_at: Instant,
+}
+
+pub(super) fn open(reading: Reading) -> impl Link {
+    let interval = reading.options.timeouts.poll_interval;
+    Poll { pages: Pages::new(reading), interval, due_at: Instant::now() }
+}
+
+impl Link for Poll {
+    fn read<'a>(&'a mut self, wires: &'a mut Vec<Wire>) -> BoxFuture<'a, Result<(), Error>> {
+        Box::pin(async move {
+            sleep_until(self.due_at).await;
+            let asked_at = Instant::now();
+            let turned = self.pages.turn(None, wires).await?;
+            if !(turned.is_full && turned.is_forward) {
+                self.due_at = asked_at + self.interval;
+            }
+            Ok(())
+        })
+    }
+
+    fn is_quiet_for(&self) -> Duration {
+        self.interval
+    }
+}

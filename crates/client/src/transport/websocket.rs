@@ -1,0 +1,40 @@
+//! A WebSocket of the topic's own, with the subprotocol `anemone.events`.
+
+use std::time::Duration;
+
+use anemone_ws::{ClientStream, WebSocket};
+use futures_util::future::BoxFuture;
+
+use super::{Link, Reading};
+use crate::Error;
+use crate::error::Foreign;
+use crate::web_socket;
+use crate::wire::{Wire, item};
+
+const SUBPROTOCOL: &str = "anemone.events";
+
+struct Socket(WebSocket<ClientStream>);
+
+pub(super) async fn open(reading: &Reading) -> Result<impl Link + use<>, Error> {
+    let url = reading.address.web_socket(&reading.target());
+    let socket = web_socket::open(url, SUBPROTOCOL, &reading.options).await?;
+    if socket.subprotocol().is_none() {
+        return Err(Foreign::Subprotocol { expected: SUBPROTOCOL }.into());
+    }
+    Ok(Socket(socket))
+}
+
+impl Link for Socket {
+    fn read<'a>(&'a mut self, wires: &'a mut Vec<Wire>) -> BoxFuture<'a, Result<(), Error>> {
+        Box::pin(async move {
+            let message = web_socket::receive(&mut self.0).await?;
+            wires.extend(item::parse_bytes(message.as_bytes())?);
+            Ok(())
+        })
+    }
+
+    /// Its pings and pongs are not seen here: they have a time-out of their own.
+    fn is_quiet_for(&self) -> Duration {
+        Duration::MAX
+    }
+}

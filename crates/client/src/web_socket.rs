@@ -1,0 +1,46 @@
+//! WebSockets as this crate uses them.
+
+use std::time::Duration;
+
+use anemone_ws::proto::Config;
+use anemone_ws::{ClientStream, Incoming, WebSocket};
+
+use crate::Error;
+use crate::options::Options;
+
+/// How long a failed connection waits for the answer to its close frame: another one is to be opened.
+const CLOSE_TIMEOUT: Duration = Duration::from_millis(500);
+
+/// Opens one that is to speak `subprotocol`.
+pub(crate) async fn open(
+    url: String,
+    subprotocol: &str,
+    options: &Options,
+) -> Result<WebSocket<ClientStream>, Error> {
+    let (limits, stall) = (&options.limits, options.timeouts.stall);
+    let bytes_max = limits.event_bytes_max as u64;
+    let config = Config {
+        frame_bytes_max: bytes_max,
+        message_bytes_max: bytes_max,
+        ping_interval: (stall / 3).max(Duration::from_millis(1)),
+        idle_timeout: stall,
+        close_timeout: CLOSE_TIMEOUT,
+        ..Config::default()
+    };
+    let fields = options.fields.iter();
+    let connect = options.connect(url).config(config).subprotocols([subprotocol]);
+    let connect = fields.fold(connect, |connect, (name, value)| connect.header(name, value));
+    Ok(connect.connect().await?)
+}
+
+/// The next message; its end is an error.
+pub(crate) async fn receive(socket: &mut WebSocket<ClientStream>) -> Result<Incoming, Error> {
+    match socket.recv().await? {
+        Some(message) => Ok(message),
+        None => {
+            let frame = socket.close_frame();
+            let reason = frame.map(|frame| frame.reason.as_str().to_owned()).unwrap_or_default();
+            Err(Error::Closed { code: frame.map(|frame| frame.code.get()), reason })
+        }
+    }
+}

@@ -1,0 +1,236 @@
+//! What does not get better is an error at once; what may is tried again, not too soon.
+
+use std::time::Duration;
+
+use anemone_client::{After, Error, Foreign, Item, Limits, Retry, Subscribe, Timeouts, Via};
+use futures_util::FutureExt;
+
+use crate::fake::{Conn, Fake, Log, problem};
+use crate::{SOON, short, subscribe};
+
+/// The transports whose first words are a request of HTTP.
+const WEB: [Via; 6] = [Via::WebSocket, Via::Mux, Via::Sse, Via::Ndjson, Via::LongPoll, Via::Poll];
+
+/// The error that a subscription ends with.
+async fn error(subscribe: Subscribe) -> Error {
+    let mut subscription = subscribe.start().unwrap();
+    loop {
+        match subscription.next().await {
+            Ok(Some(_)) => {}
+            Ok(None) => panic!("the topic has not ended"),
+            Err(error) => {
+                assert!(subscription.next().await.unwrap().is_none());
+                return error;
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_refusal_that_stays_is_told_with_its_reason() {
+    for (status, name) in [
+        ("404 Not Found", "unknown-topic"),
+        ("403 Forbidden", "origin-refused"),
+        ("400 Bad Request", "position-ahead"),
+    ] {
+        let fake = Fake::start(move |_, mut conn| {
+            conn.request()?;
+            conn.problem(status, "", name)
+        });
+        for via in WEB {
+            let Error::Refused(refused) = error(subscribe(&fake, via)).await else { panic!() };
+            assert_eq!(refused.problem(), Some(name), "{via}");
+            assert!(refused.to_string().ends_with("No: for a reason"), "{refused}");
+        }
+        assert_eq!(fake.connections(), WEB.len());
+        // The server itself says no: another transport makes no difference.
+        assert!(matches!(error(Subscribe::new(fake.url(Via::Sse))).await, Error::Refused(_)));
+        assert_eq!(fake.connections(), WEB.len() + 1);
+    }
+}
+
+#[tokio::test]
+async fn a_multiplexed_refusal_is_one_too() {
+    let body = problem("unknown-topic");
+    let reply = format!("404 1\n{body}");
+    let tcp = reply.clone();
+    let fake = Fake::start(move |_, mut conn| {
+        let request = conn.request()?;
+        conn.upgrade(&request)?;
+        conn.receive()?;
+        conn.message(&reply)?;
+        conn.wait()
+    });
+    assert!(matches!(error(subscribe(&fake, Via::Mux)).await, Error::Refused(_)));
+    let fake = Fake::start(move |_, mut conn| {
+        conn.write(u32::try_from(tcp.len()).unwrap().to_be_bytes())?;
+        conn.write(&tcp)?;
+        conn.wait()
+    });
+    assert!(matches!(error(subscribe(&fake, Via::Tcp)).await, Error::Refused(_)));
+}
+
+#[tokio::test]
+async fn another_server_is_recognized() {
+    let page = |mut conn: Conn| {
+        while conn.request().is_ok() {
+            conn.answer("200 OK", "content-type: text/html\r\n", "<html>")?;
+        }
+        Ok(())
+    };
+    let fake = Fake::start(move |_, conn| page(conn));
+    for via in [Via::Sse, Via::Ndjson, Via::LongPoll, Via::Poll] {
+        let error = error(subscribe(&fake, via)).await;
+        assert!(matches!(error, Error::Foreign(Foreign::ContentType { .. })), "{via}: {error}");
+    }
+    let other = Fake::start(|_, mut conn| {
+        conn.request()?;
+        conn.answer("200 OK", "content-type: application/json\r\n", r#"{"weather":"fine"}"#)
+    });
+    let found = error(subscribe(&other, Via::Poll)).await;
+    assert!(matches!(found, Error::Foreign(Foreign::Content(_))), "{found}");
+    let chat = Fake::start(|_, mut conn| {
+        let request = conn.request()?;
+        conn.upgrade(&request)?;
+        conn.message("hello")?;
+        conn.wait()
+    });
+    let found = error(subscribe(&chat, Via::WebSocket)).await;
+    assert!(matches!(found, Error::Foreign(Foreign::Content(_))), "{found}");
+    // Whatever is tried, it is none.
+    assert!(matches!(error(Subscribe::new(fake.url(Via::Sse))).await, Error::Foreign(_)));
+}
+
+#[tokio::test]
+async fn a_server_that_asks_for_time_gets_it() {
+    for via in WEB {
+        let fake = Fake::start(move |number, mut conn| {
+            if number > 0 {
+                return Log::of(7).serve(via, &mut conn);
+            }
+            conn.request()?;
+            conn.problem("503 Service Unavailable", "retry-after: 7\r\n", "too-many-connections")
+        });
+        let mut subscription = subscribe(&fake, via).start().unwrap();
+        let Ok(Some(Item::Disconnected { retry_in, .. })) = subscription.next().await else {
+            panic!()
+        };
+        assert_eq!(retry_in, Duration::from_secs(7), "{via}");
+        tokio::time::pause();
+        tokio::time::advance(Duration::from_millis(6900)).await;
+        assert!(subscription.next().now_or_never().is_none());
+        tokio::time::advance(Duration::from_millis(101)).await;
+        tokio::time::resume();
+        assert!(matches!(subscription.next().await, Ok(Some(Item::Connected { .. }))), "{via}");
+        assert_eq!(fake.connections(), 2, "{via}");
+    }
+}
+
+#[tokio::test]
+async fn waits_grow_and_are_short_again_after_progress() {
+    let fake = Fake::start(|number, mut conn| {
+        if number == 6 {
+            conn.request()?;
+            let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n";
+            conn.write(format!("{head}id: e-1\ndata: 1\n\n"))?;
+        }
+        Ok(())
+    });
+    let mut subscription = subscribe(&fake, Via::Sse)
+        .after(After::Earliest)
+        .retry(Retry { delay_min: Duration::from_micros(64), ..SOON })
+        .start()
+        .unwrap();
+    let (mut waits, mut at) = (Vec::new(), None);
+    while waits.len() < 9 {
+        match subscription.next().await.unwrap().unwrap() {
+            Item::Disconnected { retry_in, .. } => waits.push(retry_in),
+            Item::Event { .. } => at = Some(waits.len()),
+            _ => {}
+        }
+    }
+    let longest = |failures: u32| Duration::from_micros(64) * 2_u32.pow(failures);
+    let at = at.expect("an event came");
+    assert_eq!(at, 6);
+    for (index, wait) in waits.iter().enumerate() {
+        let failures = if index < at { index } else { index - at } as u32;
+        let bounds = longest(failures) / 2..=longest(failures);
+        assert!(bounds.contains(wait), "{index}: {wait:?}");
+    }
+}
+
+#[tokio::test]
+async fn it_gives_up_when_told_to() {
+    let fake = Fake::start(|_, _| Ok(()));
+    let retry = Retry { failures_max: Some(3), ..SOON };
+    let error = error(subscribe(&fake, Via::Sse).retry(retry)).await;
+    assert!(!error.is_permanent(), "{error}");
+    assert_eq!(fake.connections(), 4);
+}
+
+#[tokio::test]
+async fn silence_is_noticed() {
+    let timeouts = Timeouts {
+        connect: Duration::from_millis(20),
+        answer: Duration::from_millis(20),
+        stall: Duration::from_millis(40),
+        ..Timeouts::default()
+    };
+    let mute = Fake::start(|_, mut conn| conn.wait());
+    for via in Via::ALL {
+        let mut subscription = subscribe(&mute, via).timeouts(timeouts).start().unwrap();
+        let item = subscription.next().await.unwrap().unwrap();
+        assert!(matches!(item, Item::Disconnected { .. }), "{via}");
+    }
+    for via in [Via::WebSocket, Via::Mux, Via::Sse, Via::Ndjson, Via::LongPoll, Via::Tcp] {
+        let fake = Fake::start(move |_, mut conn| Log::of(7).serve(via, &mut conn));
+        let mut subscription = subscribe(&fake, via).timeouts(timeouts).start().unwrap();
+        let mut is_connected = false;
+        loop {
+            match subscription.next().await.unwrap().unwrap() {
+                Item::Connected { .. } => is_connected = true,
+                Item::Disconnected { .. } if is_connected => break,
+                _ => {}
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_is_too_long_is_not_kept() {
+    let limits = Limits { event_bytes_max: 100, page_bytes_max: 300 };
+    for via in Via::ALL {
+        let fake = Fake::start(move |_, mut conn| Log::of(9).serve(via, &mut conn));
+        let retry = Retry { failures_max: Some(0), ..SOON };
+        let after = "e-1".parse().unwrap();
+        let mut subscription =
+            subscribe(&fake, via).limits(limits).retry(retry).after(after).start().unwrap();
+        let mut events = 0;
+        let error = loop {
+            match subscription.next().await {
+                Ok(item) => {
+                    events +=
+                        usize::from(short(&item.unwrap()).is_some_and(|item| item.contains('=')))
+                }
+                Err(error) => break error,
+            }
+        };
+        assert_eq!(events, 0, "{via}: {error}");
+    }
+}
+
+#[tokio::test]
+async fn an_endless_head_is_not_read_to_its_end() {
+    let fake = Fake::start(|_, mut conn| {
+        conn.request()?;
+        conn.write("HTTP/1.1 200 OK\r\n")?;
+        loop {
+            conn.write(format!("x: {}\r\n", "y".repeat(1000)))?;
+        }
+    });
+    for via in WEB {
+        let mut subscription = subscribe(&fake, via).start().unwrap();
+        let item = subscription.next().await;
+        assert!(matches!(item, Ok(Some(Item::Disconnected { .. })) | Err(_)), "{via}");
+    }
+}

@@ -1,0 +1,121 @@
+//! Without a choice: what does not work is left for what does.
+
+use std::time::Duration;
+
+use anemone_client::{After, Item, Subscribe, Subscription, Timeouts, Via};
+
+use crate::fake::{Conn, Fake, Log, Request};
+use crate::{SOON, events, told};
+
+fn auto(fake: &Fake) -> Subscription {
+    let subscribe = Subscribe::new(fake.url(Via::Sse)).after(After::Earliest).retry(SOON);
+    subscribe.start().unwrap()
+}
+
+/// The transports that were connected with, until so many events were told.
+async fn vias(subscription: &mut Subscription, events: usize) -> Vec<Via> {
+    let (mut vias, mut count) = (Vec::new(), 0);
+    while count < events {
+        match subscription.next().await.unwrap().unwrap() {
+            Item::Connected { via } => vias.push(via),
+            Item::Event { .. } => count += 1,
+            _ => {}
+        }
+    }
+    vias
+}
+
+fn is_web_socket(request: &Request) -> bool {
+    request.field("upgrade").is_some()
+}
+
+/// A page, as for a long poll.
+fn page(conn: &mut Conn) -> std::io::Result<()> {
+    let data = crate::fake::data(1);
+    let page = format!(
+        r#"{{"epoch":"e","first":1,"next":"e-1","events":[{{"offset":1,"time":1,"data":{data}}}]}}"#
+    );
+    conn.answer("200 OK", "content-type: application/json\r\n", &page)
+}
+
+#[tokio::test]
+async fn a_web_socket_is_what_is_tried_first() {
+    let fake = Fake::start(|_, mut conn| Log::of(3).serve(Via::WebSocket, &mut conn));
+    let mut subscription = auto(&fake);
+    assert_eq!(vias(&mut subscription, 3).await, [Via::WebSocket]);
+}
+
+#[tokio::test]
+async fn a_proxy_that_lets_no_web_socket_through_is_gone_around() {
+    for refusal in ["403 Forbidden", "400 Bad Request", "502 Bad Gateway", "200 OK"] {
+        let fake = Fake::start(move |number, mut conn| match number {
+            0 => {
+                assert!(is_web_socket(&conn.request()?));
+                conn.answer(refusal, "content-type: text/html\r\n", "<html>")
+            }
+            _ => Log::of(3).serve(Via::Sse, &mut conn),
+        });
+        let mut subscription = auto(&fake);
+        assert_eq!(vias(&mut subscription, 3).await, [Via::Sse], "{refusal}");
+        assert_eq!(fake.connections(), 2);
+    }
+}
+
+#[tokio::test]
+async fn a_proxy_that_holds_everything_back_leaves_the_long_poll() {
+    // It says yes to anything, and lets through only what has an end.
+    let fake = Fake::start(|_, mut conn| {
+        let request = conn.request()?;
+        if is_web_socket(&request) {
+            conn.upgrade(&request)?;
+            return conn.wait();
+        }
+        if request.field("accept") == Some("text/event-stream") {
+            conn.write("HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n")?;
+            return conn.wait();
+        }
+        page(&mut conn)
+    });
+    let timeouts = Timeouts {
+        connect: Duration::from_millis(50),
+        answer: Duration::from_millis(50),
+        ..Timeouts::default()
+    };
+    let subscribe = Subscribe::new(fake.url(Via::Sse)).after(After::Earliest).retry(SOON);
+    let mut subscription = subscribe.timeouts(timeouts).start().unwrap();
+    assert_eq!(vias(&mut subscription, 1).await, [Via::LongPoll]);
+}
+
+#[tokio::test]
+async fn connections_that_break_one_after_the_other_are_the_transports_fault() {
+    let fake = Fake::start(|_, mut conn| {
+        let request = conn.request()?;
+        if is_web_socket(&request) {
+            conn.upgrade(&request)?;
+            return conn.message(r#"{"position":"e-0"}"#);
+        }
+        let data = crate::fake::data(1);
+        conn.write(format!(
+            "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\nid: e-1\ndata: {data}\n\n"
+        ))?;
+        conn.wait()
+    });
+    let mut subscription = auto(&fake);
+    let expected = [Via::WebSocket, Via::WebSocket, Via::WebSocket, Via::Sse];
+    assert_eq!(vias(&mut subscription, 1).await[..], expected);
+}
+
+#[tokio::test]
+async fn nothing_is_lost_between_two_transports() {
+    let fake = Fake::start(|number, mut conn| match number {
+        0 => Log::of(2).serve(Via::WebSocket, &mut conn.cut_after(330)),
+        1 => {
+            conn.request()?;
+            conn.answer("403 Forbidden", "", "")
+        }
+        _ => Log::of(9).serve(Via::Sse, &mut conn),
+    });
+    let mut told = told(&mut auto(&fake), 9).await;
+    told.retain(|item| !item.starts_with("at"));
+    assert_eq!(told, events(1..=9));
+}

@@ -1,0 +1,106 @@
+//! A batch is sent until the server says where it is, under one key.
+
+use std::sync::{Arc, Mutex};
+
+use anemone_client::{Content, Error, Publisher, Retry, Via};
+
+use crate::SOON;
+use crate::fake::{Fake, problem};
+
+const CREATED: &str = r#"{"position":"e-4","first":"e-3","count":2}"#;
+
+fn publisher(fake: &Fake) -> Publisher {
+    Publisher::new(&fake.url(Via::Poll)).unwrap().retry(Retry { failures_max: Some(5), ..SOON })
+}
+
+#[tokio::test]
+async fn a_batch_without_an_answer_is_sent_again_under_the_same_key() {
+    let keys = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::clone(&keys);
+    let fake = Fake::start(move |number, mut conn| {
+        loop {
+            let request = conn.request()?;
+            assert_eq!((&*request.method, &*request.target), ("POST", "/topics/x"));
+            assert_eq!(request.field("content-type"), Some("application/x-ndjson"));
+            assert_eq!(request.body, b"1\n2\n");
+            let key = request.field("idempotency-key").unwrap().to_owned();
+            seen.lock().unwrap().push(key);
+            match number {
+                0 => return Ok(()),
+                1 => conn.answer("503 Service Unavailable", "", "")?,
+                _ => conn.answer("201 Created", "content-type: application/json\r\n", CREATED)?,
+            }
+            if number == 1 {
+                return Ok(());
+            }
+        }
+    });
+    let mut publisher = publisher(&fake);
+    for _ in 0..2 {
+        let published = publisher.publish(Content::Lines, "1\n2\n").await.unwrap();
+        assert_eq!(
+            (published.first.offset(), published.position.offset(), published.count),
+            (3, 4, 2)
+        );
+    }
+    // The connection that worked is used again.
+    assert_eq!(fake.connections(), 3);
+    let keys = keys.lock().unwrap();
+    let [first, second, third, other] = &keys[..] else { panic!("{keys:?}") };
+    assert!(first == second && second == third && third != other, "{keys:?}");
+    assert_eq!(first.len(), 32);
+}
+
+#[tokio::test]
+async fn what_is_refused_for_good_is_sent_once() {
+    let fake = Fake::start(|_, mut conn| {
+        conn.request()?;
+        conn.problem("422 Unprocessable Content", "", "key-reused")
+    });
+    let error = publisher(&fake).publish_with_key(Content::Json, "1", "k").await.unwrap_err();
+    let Error::Refused(refused) = error else { panic!("{error}") };
+    assert_eq!((refused.problem(), fake.connections()), (Some("key-reused"), 1));
+    let bad = publisher(&fake).publish_with_key(Content::Json, "1", "a b").await;
+    assert!(matches!(bad, Err(Error::KeyInvalid)));
+}
+
+#[tokio::test]
+async fn an_event_is_published_multiplexed_on_one_connection() {
+    let fake = Fake::start(|number, mut conn| {
+        let request = conn.request()?;
+        assert_eq!(request.target, "/ws");
+        conn.upgrade(&request)?;
+        for id in 1.. {
+            let message = conn.receive()?;
+            let (line, payload) = message.split_once('\n').unwrap();
+            assert_eq!((line, payload), (&*format!("POST {id} /topics/x?key=a%2Fb"), "\"hi\""));
+            if number == 0 {
+                return Ok(());
+            }
+            conn.message("100 9 e-1")?;
+            conn.message(&format!("201 {id} e-4\n{CREATED}"))?;
+        }
+        Ok(())
+    });
+    let mut publisher = publisher(&fake).multiplexed();
+    for _ in 0..3 {
+        let published = publisher.publish_with_key(Content::Text, "hi", "a/b").await.unwrap();
+        assert_eq!(published.position.to_string(), "e-4");
+    }
+    assert_eq!(fake.connections(), 2);
+    assert!(matches!(publisher.publish(Content::Lines, "1").await, Err(Error::HttpOnly)));
+}
+
+#[tokio::test]
+async fn a_multiplexed_refusal_is_told() {
+    let fake = Fake::start(|_, mut conn| {
+        let request = conn.request()?;
+        conn.upgrade(&request)?;
+        conn.receive()?;
+        conn.message(&format!("404 1\n{}", problem("unknown-topic")))?;
+        conn.wait()
+    });
+    let error = publisher(&fake).multiplexed().publish(Content::Json, "1").await.unwrap_err();
+    let Error::Refused(refused) = error else { panic!("{error}") };
+    assert_eq!(refused.status(), 404);
+}
