@@ -12,6 +12,7 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
+use anemone_client::{Content, Publisher};
 use rustix::process::{Pid, Signal, kill_process};
 use support::{Process, serve};
 
@@ -174,6 +175,22 @@ fn a_key_makes_it_safe_to_publish_again() {
     assert_eq!(bytes.len(), 1);
     let sub = ["sub", &url, "--after", "earliest", "--count", "3", "--output", "data"];
     assert_eq!(lines(&sub, ""), ["1", "2", "{\"base64\":\"AAo=\"}"]);
+}
+
+#[test]
+fn an_event_published_multiplexed_is_there_once() {
+    let (_server, address, _) = server();
+    let url = format!("http://{address}/topics/scratch-a");
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let mut publisher = Publisher::new(&url).unwrap().multiplexed();
+    for _ in 0..2 {
+        let published = publisher.publish_with_key(Content::Text, "hi", "a/b+c");
+        assert_eq!(runtime.block_on(published).unwrap().position.offset(), 1);
+    }
+    let published = runtime.block_on(publisher.publish(Content::Json, "{\"n\": 2}")).unwrap();
+    assert_eq!(published.position.offset(), 2);
+    let sub = ["sub", &url, "--after", "earliest", "--count", "2", "--output", "data"];
+    assert_eq!(lines(&sub, ""), ["\"hi\"", "{\"n\": 2}"]);
 }
 
 #[test]
