@@ -57,6 +57,7 @@ fn parse(site: &Site, bytes: &[u8]) -> Option<(Request<()>, usize)> {
         .version(Version::HTTP_11)
         .body(())
         .ok()?;
+    request.headers_mut().reserve(head.headers.len());
     for field in head.headers {
         let name = HeaderName::from_bytes(field.name.as_bytes()).ok()?;
         let value = HeaderValue::from_maybe_shared(stretch(&shared, bytes, field.value)).ok()?;
