@@ -1,5 +1,7 @@
 mod deflate;
 mod prepared;
+mod rest;
+mod time;
 
 use proptest::prelude::*;
 
@@ -284,57 +286,6 @@ fn limits_hold_at_their_edge() {
 }
 
 #[test]
-fn a_quiet_peer_is_pinged_and_then_given_up() {
-    let mut server = server();
-    let second = |second: u64| Time::from_millis(second * 1000);
-    assert_eq!(server.poll_timeout(), Some(second(20)));
-    assert_eq!(server.handle_timeout(second(19)), None);
-    assert_eq!(transmit(&mut server), [0_u8; 0]);
-    for due in [20, 40] {
-        assert_eq!(server.poll_timeout(), Some(second(due)));
-        assert_eq!(server.handle_timeout(second(due)), None);
-        assert_eq!(transmit(&mut server)[0], 0x89);
-    }
-    assert_eq!(server.poll_timeout(), Some(second(60)));
-    let error = ProtocolError::IdleTimeout { millis: 60_000 };
-    assert_eq!(server.handle_timeout(second(60)), Some(Event::Failed(error)));
-    assert_eq!(server.poll_timeout(), None);
-}
-
-#[test]
-fn a_pong_tells_the_round_trip_and_any_byte_keeps_the_peer_alive() {
-    let mut server = server();
-    server.handle_timeout(Time::from_millis(20_000));
-    server.receive(Time::from_millis(20_034), &mut masked(Opcode::Pong, b""));
-    assert_eq!(server.round_trip(), Some(Duration::from_millis(34)));
-    assert_eq!(server.poll_timeout(), Some(Time::from_millis(40_034)));
-}
-
-#[test]
-fn a_pong_that_nobody_asked_for_leaves_the_round_trip_as_it_was() {
-    // section 5.5.3
-    let mut server = server();
-    server.handle_timeout(Time::from_millis(20_000));
-    for millis in [20_034, 20_500] {
-        server.receive(Time::from_millis(millis), &mut masked(Opcode::Pong, b""));
-        assert_eq!(server.round_trip(), Some(Duration::from_millis(34)));
-    }
-}
-
-#[test]
-fn a_peer_that_never_answers_a_close_frame_is_waited_for_so_long() {
-    // section 7.1.1
-    let mut server = server();
-    server.sender().close(None).unwrap();
-    server.handle_timeout(Time::from_millis(1000));
-    assert_eq!(server.poll_timeout(), Some(Time::from_millis(6000)));
-    server.handle_timeout(Time::from_millis(5999));
-    assert!(!server.is_closed());
-    server.handle_timeout(Time::from_millis(6000));
-    assert!(server.is_closed());
-}
-
-#[test]
 fn what_must_not_be_sent_is_refused() {
     let mut server = server();
     let sender = server.sender();
@@ -513,97 +464,6 @@ proptest! {
         prop_assert!(ends <= 1);
         if ends == 1 {
             prop_assert!(matches!(seen.last(), Some(Seen::Close(_) | Seen::Failed(_))));
-        }
-    }
-}
-
-proptest! {
-    #[test]
-    fn the_rest_of_a_large_frame_can_be_read_to_where_it_is_collected(
-        len in prop::collection::vec(100_000..150_000_usize, 1..4),
-        cut in 1..70_000_usize,
-        step in 1_000..90_000_usize,
-    ) {
-        let text: Vec<String> = len.iter().map(|len| "aä€🦀".repeat(len / 10)).collect();
-        let count = text.len();
-        let frames: Vec<u8> = text.iter().enumerate().flat_map(|(i, part)| {
-            let opcode = if i == 0 { Opcode::Text } else { Opcode::Continuation };
-            fragment(i + 1 == count, opcode, part.as_bytes())
-        }).chain(masked(Opcode::Binary, b"after")).collect();
-        let mut server = server();
-        let (mut seen, mut at, mut appended) = (Vec::new(), 0, 0);
-        while at < frames.len() {
-            if let Some(rest) = server.rest() {
-                let (begin, len) = (rest.bytes.len(), rest.len.min(step));
-                rest.bytes.extend_from_slice(&frames[at..at + len]);
-                (at, appended) = (at + len, appended + len);
-                seen.extend(server.rest_received(T0, begin).event.map(Seen::from));
-                continue;
-            }
-            let mut input = frames[at..frames.len().min(at + cut)].to_vec();
-            let received = server.receive(T0, &mut input);
-            at += received.consumed;
-            seen.extend(received.event.map(Seen::from));
-        }
-        let expected = [Seen::Text(text.concat()), Seen::Binary(b"after".to_vec())];
-        prop_assert!(seen == expected, "what was seen differs"); // too long to be shown
-        prop_assert!(cut > 20_000 || appended > 0, "nothing went without a copy");
-    }
-}
-
-#[test]
-fn what_is_wrong_in_the_rest_of_a_large_frame_fails_the_connection() {
-    let mut text = vec![b'a'; 200_000];
-    text[150_000] = 0xff;
-    let frame = masked(Opcode::Text, &text);
-    let mut server = server();
-    assert!(server.receive(T0, &mut frame[..1000].to_vec()).event.is_none());
-    let rest = server.rest().unwrap();
-    let begin = rest.bytes.len();
-    rest.bytes.extend_from_slice(&frame[1000..]);
-    let event = server.rest_received(T0, begin).event;
-    assert_eq!(event, Some(Event::Failed(ProtocolError::TextNotUtf8)));
-    assert!(server.rest().is_none());
-}
-
-#[test]
-fn there_is_no_rest_where_nothing_is_collected() {
-    let frame = masked(Opcode::Binary, &[7; 200_000]);
-    let mut server = server();
-    assert!(server.rest().is_none(), "between messages");
-    server.take_pieces();
-    let _ = server.receive(T0, &mut frame[..1000].to_vec());
-    assert!(server.rest().is_none(), "in pieces");
-    let mut server = self::server();
-    let _ = server.receive(T0, &mut frame[..150_000].to_vec());
-    assert!(server.rest().is_none(), "less than 64 KiB");
-}
-
-#[test]
-fn a_message_has_only_so_long_however_often_a_byte_of_it_comes() {
-    for take_pieces in [false, true] {
-        for control in [&b""[..], &masked(Opcode::Ping, b"hi")] {
-            let mut server = server();
-            if take_pieces {
-                server.take_pieces();
-            }
-            let second = |second: u64| Time::from_millis(1000 * second);
-            let mut begin = masked(Opcode::Binary, &[0; 1000])[..10].to_vec();
-            if !control.is_empty() {
-                begin = fragment(false, Opcode::Binary, b"");
-            }
-            server.receive(second(7), &mut begin);
-            let mut failed = None;
-            for now in 8..400 {
-                let mut next = if control.is_empty() { b"x".to_vec() } else { control.to_vec() };
-                server.receive(second(now), &mut next);
-                server.sender().transmitted(usize::MAX);
-                if server.handle_timeout(second(now)).is_some() {
-                    failed = Some(now);
-                    break;
-                }
-            }
-            assert_eq!(failed, Some(307));
         }
     }
 }
