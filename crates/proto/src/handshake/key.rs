@@ -35,7 +35,9 @@ pub(super) fn is_key(key: &[u8]) -> bool {
         && digits.last().is_some_and(|last| b"AQgw".contains(last))
 }
 
-fn base64(bytes: &[u8]) -> String {
+/// The base64 form of any bytes, padded (RFC 4648 section 4).
+#[must_use]
+pub fn base64(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
     for group in bytes.chunks(3) {
         let [a, b, c] = [0, 1, 2].map(|i| u32::from(group.get(i).copied().unwrap_or(0)));
@@ -59,12 +61,19 @@ mod tests {
     }
 
     #[test]
-    fn base64_pads_as_rfc_4648_says() {
-        let cases =
-            [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foob", "Zm9vYg==")];
-        for (bytes, text) in cases {
-            assert_eq!(base64(bytes.as_bytes()), text);
+    fn base64_is_that_of_rfc_4648() {
+        for (bytes, text) in [
+            ("", ""),
+            ("f", "Zg=="),
+            ("fo", "Zm8="),
+            ("foo", "Zm9v"),
+            ("foob", "Zm9vYg=="),
+            ("fooba", "Zm9vYmE="),
+            ("foobar", "Zm9vYmFy"),
+        ] {
+            assert_eq!(base64(bytes.as_bytes()), text); // section 10
         }
+        assert_eq!(base64(&[0xfb, 0xff, 0xfe]), "+//+");
     }
 
     #[test]

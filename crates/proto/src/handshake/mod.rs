@@ -9,7 +9,7 @@ mod response;
 pub use error::{HandshakeError, ResponseError};
 pub use fields::Fields;
 pub(crate) use fields::is_tchar;
-pub use key::{Nonce, accept_key};
+pub use key::{Nonce, accept_key, base64};
 pub use request::{Accepted, Answered, Offer, ServerHandshake, respond, respond_with};
 pub use response::{ClientHandshake, Established};
 

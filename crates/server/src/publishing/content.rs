@@ -4,6 +4,7 @@ use std::error::Error as _;
 
 use anemone_hub::{Data, DataError};
 use anemone_ws::proto::Message;
+use anemone_ws::proto::handshake::base64;
 use http::{HeaderMap, HeaderValue, header};
 use serde::Serialize;
 
@@ -206,21 +207,6 @@ fn json(value: &impl Serialize) -> Result<Data, Problem> {
     Data::json(value).map_err(|error| Problem::new(Kind::Internal, error.to_string()))
 }
 
-/// RFC 4648 section 4.
-fn base64(bytes: &[u8]) -> String {
-    const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
-    for group in bytes.chunks(3) {
-        let bits = group.iter().fold(0_usize, |bits, byte| bits << 8 | usize::from(*byte));
-        let bits = bits << (8 * (3 - group.len()));
-        for place in 0..4 {
-            let digit = ALPHABET[bits >> (18 - 6 * place) & 63];
-            text.push(if place <= group.len() { char::from(digit) } else { '=' });
-        }
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -230,22 +216,6 @@ mod tests {
     fn events(content: Content, body: &[u8]) -> Result<Vec<String>, String> {
         let events = content.events(body, BOUNDS).map_err(|problem| problem.to_json())?;
         Ok(events.iter().map(|data| data.as_str().to_owned()).collect())
-    }
-
-    #[test]
-    fn base64_is_that_of_rfc_4648() {
-        for (bytes, text) in [
-            ("", ""),
-            ("f", "Zg=="),
-            ("fo", "Zm8="),
-            ("foo", "Zm9v"),
-            ("foob", "Zm9vYg=="),
-            ("fooba", "Zm9vYmE="),
-            ("foobar", "Zm9vYmFy"),
-        ] {
-            assert_eq!(base64(bytes.as_bytes()), text); // section 10
-        }
-        assert_eq!(base64(&[0xfb, 0xff, 0xfe]), "+//+");
     }
 
     #[test]

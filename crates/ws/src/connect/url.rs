@@ -3,6 +3,8 @@
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use anemone_proto::handshake::base64;
+
 /// Schemes and their default ports.
 type Schemes = [(&'static str, Security, u16)];
 
@@ -213,20 +215,6 @@ fn percent_decode(text: &str) -> Result<String, UrlError> {
         true => Err(UrlError::Credentials),
         false => Ok(decoded),
     }
-}
-
-fn base64(bytes: &[u8]) -> String {
-    const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
-    for group in bytes.chunks(3) {
-        let [a, b, c] = [0, 1, 2].map(|at| u32::from(group.get(at).copied().unwrap_or(0)));
-        let bits = a << 16 | b << 8 | c;
-        for digit in 0..4 {
-            let index = (bits >> (18 - 6 * digit)) as usize & 0x3f;
-            text.push(if digit <= group.len() { char::from(ALPHABET[index]) } else { '=' });
-        }
-    }
-    text
 }
 
 #[cfg(test)]
