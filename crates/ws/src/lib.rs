@@ -32,7 +32,7 @@ pub use agreed::Agreed;
 pub use anemone_proto as proto;
 pub use connect::{ClientStream, Connect, ConnectError, Refusal, Step, UrlError, connect};
 pub use error::{Error, Lost};
-pub use task::{AsMessage, Incoming, ReceiveHalf, SendHalf, Turn, WebSocket};
+pub use task::{AsMessage, Incoming, IncomingPiece, ReceiveHalf, SendHalf, Turn, WebSocket};
 /// The TLS library, for [`Connect::tls`].
 #[cfg(feature = "tls")]
 pub use tokio_rustls::rustls;

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use anemone_proto::{CloseFrame, Config, Connection, MaskKey, NegotiatedDeflate, Role, Sender};
 use driver::Driver;
-pub use message::{AsMessage, Incoming};
+pub use message::{AsMessage, Incoming, IncomingPiece};
 pub use split::{ReceiveHalf, SendHalf};
 use tokio::io::{AsyncRead, AsyncWrite};
 
@@ -91,6 +91,16 @@ impl<S: AsyncRead + AsyncWrite + Unpin> WebSocket<S> {
         Self { driver: self.driver.with_deflate(negotiated), ..self }
     }
 
+    /// Has messages that do not come whole handed out by [`recv_piece`](Self::recv_piece) as they
+    /// come, at most 16 KiB a piece, so that a message of any size takes no memory; the limits on
+    /// messages hold all the same. Compressed messages still come whole. To be called before anything
+    /// else.
+    #[must_use]
+    pub fn with_pieces(mut self) -> Self {
+        self.driver.take_pieces();
+        self
+    }
+
     /// Takes over what the opening handshake agreed on.
     pub(crate) fn agreed(
         self,
@@ -110,7 +120,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> WebSocket<S> {
         self.subprotocol.as_deref()
     }
 
-    /// The next message. `None` once the closing handshake is done, for ever after.
+    /// The next message. `None` once the closing handshake is done, for ever after. Of a message that
+    /// [`recv_piece`](Self::recv_piece) has begun the rest is thrown away.
     ///
     /// # Errors
     /// [`Error::Protocol`] when the peer broke the protocol or a limit, or was quiet for the idle
@@ -121,6 +132,18 @@ impl<S: AsyncRead + AsyncWrite + Unpin> WebSocket<S> {
     /// Dropping the future loses nothing.
     pub async fn recv(&mut self) -> Result<Option<Incoming>, Error> {
         poll_fn(|cx| self.driver.poll_recv(cx)).await
+    }
+
+    /// The next piece of a message, where [`with_pieces`](Self::with_pieces) asks for them. A message
+    /// that came whole is one piece, which is first and last.
+    ///
+    /// # Errors
+    /// As [`recv`](Self::recv). An error ends the message, too: no last piece follows.
+    ///
+    /// # Cancel safety
+    /// Dropping the future loses nothing.
+    pub async fn recv_piece(&mut self) -> Result<Option<IncomingPiece>, Error> {
+        poll_fn(|cx| self.driver.poll_recv_piece(cx)).await
     }
 
     /// As [`recv`](Self::recv), and also returns when everything queued has been written: the time

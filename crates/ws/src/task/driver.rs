@@ -15,7 +15,8 @@ use anemone_proto::{
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep_until};
 
-use super::{Incoming, Turn};
+use super::message::{Collected, Received};
+use super::{Incoming, IncomingPiece, Turn};
 use crate::clock::Clock;
 use crate::{Error, Lost, codecs};
 
@@ -37,8 +38,10 @@ pub(super) struct Driver<S> {
     /// Bytes read and not yet decoded.
     input: Vec<u8>,
     decoded: usize,
-    /// A message decoded and not yet taken. Nothing more is read while there is one.
-    waiting: Option<Incoming>,
+    /// A message decoded and not yet taken, or a piece of one. Nothing more is read while there is one.
+    waiting: Option<Received>,
+    /// The pieces of a message that is to be received whole.
+    collected: Collected,
     /// Nobody will take messages: they are thrown away.
     discards: bool,
     /// Nothing is read while more than this is queued. Above [`HIGH_MARK_BYTES`] only while the
@@ -58,6 +61,13 @@ pub(super) struct Driver<S> {
     /// Our own last ping, until its pong comes.
     ping: Option<(u64, Instant)>,
     round_trip: Option<Duration>,
+}
+
+/// What receiving came to.
+enum Next<T> {
+    Received(T),
+    Drained,
+    Closed,
 }
 
 /// How far the stream is.
@@ -100,6 +110,7 @@ impl<S> Driver<S> {
             input: first,
             decoded: 0,
             waiting: None,
+            collected: Collected::default(),
             discards: false,
             read_mark_bytes: HIGH_MARK_BYTES,
             is_stuck: false,
@@ -115,6 +126,10 @@ impl<S> Driver<S> {
 
     pub(super) fn with_deflate(self, negotiated: &NegotiatedDeflate) -> Self {
         Self { connection: self.connection.with_deflate(negotiated, codecs::exchange), ..self }
+    }
+
+    pub(super) fn take_pieces(&mut self) {
+        self.connection.take_pieces();
     }
 
     pub(super) fn sender(&mut self) -> &mut Sender {
@@ -141,6 +156,7 @@ impl<S> Driver<S> {
     pub(super) fn discard_messages(&mut self) {
         self.discards = true;
         self.waiting = None;
+        self.collected = Collected::default();
     }
 
     /// Queues a close frame, unless one was queued before.
@@ -170,21 +186,11 @@ impl<S> Driver<S> {
 impl<S: AsyncRead + AsyncWrite + Unpin> Driver<S> {
     /// The next message, the end, or the news that everything queued has been written.
     pub(super) fn poll_turn(&mut self, cx: &mut Context<'_>) -> Poll<Result<Turn, Error>> {
-        loop {
-            self.decode();
-            if let Some(message) = self.waiting.take() {
-                return Poll::Ready(Ok(Turn::Message(message)));
-            }
-            if self.phase != Phase::Open {
-                ready!(self.poll_over(cx));
-                return Poll::Ready(self.error.take().map_or(Ok(Turn::Closed), Err));
-            }
-            let had_output = self.queued_bytes() > 0;
-            ready!(self.poll_work(cx));
-            if had_output && self.queued_bytes() == 0 && self.phase == Phase::Open {
-                return Poll::Ready(Ok(Turn::Drained));
-            }
-        }
+        self.poll_received(cx, Self::take_message).map_ok(|next| match next {
+            Next::Received(message) => Turn::Message(message),
+            Next::Drained => Turn::Drained,
+            Next::Closed => Turn::Closed,
+        })
     }
 
     /// The next message, or `None` at the end.
@@ -192,13 +198,70 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Driver<S> {
         &mut self,
         cx: &mut Context<'_>,
     ) -> Poll<Result<Option<Incoming>, Error>> {
+        self.poll_next(cx, Self::take_message)
+    }
+
+    /// The next piece of a message, or `None` at the end.
+    pub(super) fn poll_recv_piece(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Option<IncomingPiece>, Error>> {
+        self.poll_next(cx, Self::take_piece)
+    }
+
+    fn poll_next<T>(
+        &mut self,
+        cx: &mut Context<'_>,
+        take: impl Fn(&mut Self) -> Option<T>,
+    ) -> Poll<Result<Option<T>, Error>> {
         loop {
-            match ready!(self.poll_turn(cx))? {
-                Turn::Message(message) => return Poll::Ready(Ok(Some(message))),
-                Turn::Drained => {}
-                Turn::Closed => return Poll::Ready(Ok(None)),
+            match ready!(self.poll_received(cx, &take))? {
+                Next::Received(received) => return Poll::Ready(Ok(Some(received))),
+                Next::Drained => {}
+                Next::Closed => return Poll::Ready(Ok(None)),
             }
         }
+    }
+
+    fn poll_received<T>(
+        &mut self,
+        cx: &mut Context<'_>,
+        take: impl Fn(&mut Self) -> Option<T>,
+    ) -> Poll<Result<Next<T>, Error>> {
+        loop {
+            if let Some(received) = take(self) {
+                return Poll::Ready(Ok(Next::Received(received)));
+            }
+            if self.phase != Phase::Open {
+                ready!(self.poll_over(cx));
+                return Poll::Ready(self.error.take().map_or(Ok(Next::Closed), Err));
+            }
+            let had_output = self.queued_bytes() > 0;
+            ready!(self.poll_work(cx));
+            if had_output && self.queued_bytes() == 0 && self.phase == Phase::Open {
+                return Poll::Ready(Ok(Next::Drained));
+            }
+        }
+    }
+
+    /// The next message of what was read, if it is whole.
+    fn take_message(&mut self) -> Option<Incoming> {
+        loop {
+            self.decode();
+            let whole = match self.waiting.take()? {
+                Received::Message(message) => Some(message),
+                Received::Piece(piece) => self.collected.add(piece),
+            };
+            if whole.is_some() {
+                return whole;
+            }
+        }
+    }
+
+    /// The next piece of what was read: first those that were collected for a message.
+    fn take_piece(&mut self) -> Option<IncomingPiece> {
+        self.decode();
+        self.collected.take().or_else(|| self.waiting.take().map(IncomingPiece::from))
     }
 
     /// Waits until there is room for a message.
@@ -278,8 +341,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Driver<S> {
             let received = self.connection.receive(now, &mut self.input[self.decoded..]);
             self.decoded += received.consumed;
             match received.event {
-                Some(Event::Message(_)) if self.discards => {}
-                Some(Event::Message(message)) => self.waiting = Some(message.into()),
+                Some(Event::Message(_) | Event::Piece(_)) if self.discards => {}
+                Some(Event::Message(message)) => {
+                    self.waiting = Some(Received::Message(message.into()));
+                }
+                Some(Event::Piece(piece)) => self.waiting = Some(Received::Piece(piece.into())),
                 Some(Event::Pong(payload)) => {
                     let answered =
                         self.ping.take_if(|(number, _)| *payload == number.to_be_bytes());
@@ -291,8 +357,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Driver<S> {
                     self.end(None);
                 }
                 Some(Event::Failed(error)) => self.end(Some(error.into())),
-                // Pieces are not asked for here.
-                Some(Event::Piece(_) | Event::Ping(_)) | None => {}
+                Some(Event::Ping(_)) | None => {}
             }
         }
         if self.decoded == self.input.len() {

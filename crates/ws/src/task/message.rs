@@ -1,6 +1,6 @@
 //! Messages as they are received and given to be sent.
 
-use anemone_proto::Message;
+use anemone_proto::{Message, MessageKind, Piece};
 
 /// A message that the peer sent.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -33,6 +33,81 @@ impl From<Message<'_>> for Incoming {
         match message {
             Message::Text(text) => Self::Text(text.to_owned()),
             Message::Binary(bytes) => Self::Binary(bytes.to_vec()),
+        }
+    }
+}
+
+/// Part of a message that the peer sent, as it came.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct IncomingPiece {
+    /// Of the whole message.
+    pub kind: MessageKind,
+    /// What came; maybe nothing. A piece of text can begin and end within a character; that all of
+    /// it is UTF-8 is checked all the same, and told at the latest with the last piece.
+    pub bytes: Vec<u8>,
+    /// Whether the message begins here.
+    pub is_first: bool,
+    /// Whether it ends here.
+    pub is_last: bool,
+}
+
+impl From<Piece<'_>> for IncomingPiece {
+    fn from(piece: Piece<'_>) -> Self {
+        let Piece { kind, bytes, is_first, is_last } = piece;
+        Self { kind, bytes: bytes.to_vec(), is_first, is_last }
+    }
+}
+
+/// What one event of the connection brought.
+#[derive(Debug)]
+pub(super) enum Received {
+    Message(Incoming),
+    Piece(IncomingPiece),
+}
+
+impl From<Received> for IncomingPiece {
+    fn from(received: Received) -> Self {
+        let (kind, bytes) = match received {
+            Received::Piece(piece) => return piece,
+            Received::Message(Incoming::Text(text)) => (MessageKind::Text, text.into_bytes()),
+            Received::Message(Incoming::Binary(bytes)) => (MessageKind::Binary, bytes),
+        };
+        Self { kind, bytes, is_first: true, is_last: true }
+    }
+}
+
+/// Pieces on their way to be a message again.
+#[derive(Debug, Default)]
+pub(super) struct Collected(Option<IncomingPiece>);
+
+impl Collected {
+    /// The message, if it is whole now. What follows on nothing is the rest of a message that was
+    /// begun to be taken in pieces, and is thrown away.
+    pub(super) fn add(&mut self, piece: IncomingPiece) -> Option<Incoming> {
+        let is_last = piece.is_last;
+        match &mut self.0 {
+            Some(begun) => begun.bytes.extend_from_slice(&piece.bytes),
+            None if piece.is_first => self.0 = Some(piece),
+            None => {}
+        }
+        if is_last { self.0.take().map(IncomingPiece::into_message) } else { None }
+    }
+
+    pub(super) fn take(&mut self) -> Option<IncomingPiece> {
+        self.0.take()
+    }
+}
+
+impl IncomingPiece {
+    /// All of a message.
+    fn into_message(self) -> Incoming {
+        match self.kind {
+            // It is UTF-8, the connection has checked; so nothing is replaced.
+            MessageKind::Text => Incoming::Text(
+                String::from_utf8(self.bytes)
+                    .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()),
+            ),
+            MessageKind::Binary => Incoming::Binary(self.bytes),
         }
     }
 }
