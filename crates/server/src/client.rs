@@ -2,7 +2,9 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use http::{HeaderMap, header, uri::Authority};
+use http::uri::Authority;
+
+use crate::fields::Fields;
 
 /// Fields with which a proxy says that it speaks for somebody else (RFC 7239, RFC 9110 section 7.6.3).
 const FORWARDING: [&str; 4] = ["forwarded", "x-forwarded-for", "x-real-ip", "via"];
@@ -20,8 +22,8 @@ impl Client {
 
     /// The client of a connection that a request with these fields has opened, and on which requests have
     /// no fields of their own: nobody known, if it is not local by those.
-    pub(crate) fn of_connection(self, headers: &HeaderMap) -> Self {
-        if self.is_local(headers) { self } else { Self(None) }
+    pub(crate) fn of_connection(self, fields: &(impl Fields + ?Sized)) -> Self {
+        if self.is_local(fields) { self } else { Self(None) }
     }
 
     /// Whether a request with these fields is made on this very machine and by nobody else's order.
@@ -29,18 +31,19 @@ impl Client {
     /// The address alone does not tell. A proxy on this machine has a loopback address, too; and a page
     /// whose host's name was pointed at this machine after it was loaded (DNS rebinding) is of the same
     /// origin as the server. So what a browser's page sends must name the host by a loopback name.
-    pub(crate) fn is_local(self, headers: &HeaderMap) -> bool {
+    pub(crate) fn is_local(self, fields: &(impl Fields + ?Sized)) -> bool {
         let is_loopback = self.0.is_some_and(|address| address.is_loopback());
-        let is_forwarded = FORWARDING.iter().any(|name| headers.contains_key(*name));
-        let is_of_a_page = headers.contains_key(header::ORIGIN);
-        is_loopback && !is_forwarded && (!is_of_a_page || is_to_loopback(headers))
+        let is_forwarded = FORWARDING.into_iter().any(|name| fields.has(name));
+        let is_of_a_page = fields.has("origin");
+        is_loopback && !is_forwarded && (!is_of_a_page || is_to_loopback(fields))
     }
 }
 
 /// Whether the request's host can only be this machine.
-fn is_to_loopback(headers: &HeaderMap) -> bool {
-    let host = headers.get(header::HOST).and_then(|host| host.to_str().ok());
-    let Some(Ok(authority)) = host.map(str::parse::<Authority>) else { return false };
+fn is_to_loopback(fields: &(impl Fields + ?Sized)) -> bool {
+    let Some(Ok(authority)) = fields.first_str("host").map(str::parse::<Authority>) else {
+        return false;
+    };
     let host = authority.host().to_ascii_lowercase();
     // RFC 6761 section 6.3.
     if host == "localhost" || host.ends_with(".localhost") {
@@ -52,12 +55,15 @@ fn is_to_loopback(headers: &HeaderMap) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use http::HeaderMap;
+
     use super::*;
 
     fn is_local(address: &str, fields: &[(&'static str, &str)]) -> bool {
         let fields =
             fields.iter().map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap()));
-        Client::new(Ok(SocketAddr::new(address.parse().unwrap(), 1))).is_local(&fields.collect())
+        Client::new(Ok(SocketAddr::new(address.parse().unwrap(), 1)))
+            .is_local(&fields.collect::<HeaderMap>())
     }
 
     #[test]

@@ -1,53 +1,77 @@
 //! The opening handshake (RFC 6455 section 4.2), between the HTTP server and the state machine.
 
 use anemone_ws::proto::DeflateConfig;
-use anemone_ws::proto::handshake::{Accepted, Fields, HandshakeError, Offer, respond_with};
+use anemone_ws::proto::handshake::{self, Accepted, HandshakeError, Offer, respond_with};
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, Version, header};
 
 use crate::body::{Body, full};
+use crate::fields::Fields;
 use crate::{Kind, Problem};
 
-/// Whether the request asks for a WebSocket.
-pub(crate) fn is_asked<B>(request: &Request<B>) -> bool {
-    let fields = request.headers().get_all(header::UPGRADE);
-    let mut protocols =
-        fields.iter().flat_map(|value| value.as_bytes().split(|&byte| byte == b','));
-    protocols.any(|protocol| protocol.trim_ascii().eq_ignore_ascii_case(b"websocket"))
+/// A request as a handshake looks at it.
+#[derive(Debug)]
+pub(crate) struct Head<'a, F: ?Sized> {
+    pub(crate) method: &'a str,
+    pub(crate) is_http_1_1: bool,
+    pub(crate) path: &'a str,
+    pub(crate) query: Option<&'a str>,
+    pub(crate) fields: &'a F,
 }
 
-/// Accepts the request's handshake, or says which requirement does not hold.
-pub(crate) fn accept<B>(
-    request: &Request<B>,
-    subprotocols: &[&str],
-    deflate: Option<&DeflateConfig>,
-) -> Result<Accepted, Problem> {
-    let offer = Offer {
-        method: request.method().as_str(),
-        is_http_1_1: request.version() >= Version::HTTP_11,
-        fields: &Headers(request.headers()),
-    };
-    respond_with(offer, subprotocols, deflate).map_err(refusal)
+impl<'a> Head<'a, HeaderMap> {
+    pub(crate) fn of<B>(request: &'a Request<B>) -> Self {
+        Self {
+            method: request.method().as_str(),
+            is_http_1_1: request.version() >= Version::HTTP_11,
+            path: request.uri().path(),
+            query: request.uri().query(),
+            fields: request.headers(),
+        }
+    }
 }
 
-struct Headers<'a>(&'a HeaderMap);
+impl<F: Fields + ?Sized> Head<'_, F> {
+    /// Whether a WebSocket is asked for.
+    pub(crate) fn asks_for_web_socket(&self) -> bool {
+        let mut protocols =
+            self.fields.all("upgrade").flat_map(|value| value.split(|&byte| byte == b','));
+        protocols.any(|protocol| protocol.trim_ascii().eq_ignore_ascii_case(b"websocket"))
+    }
 
-impl Fields for Headers<'_> {
-    fn values<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a [u8]> {
-        self.0.get_all(name).into_iter().map(HeaderValue::as_bytes)
+    /// Accepts the handshake, or says which requirement does not hold.
+    pub(crate) fn accept(
+        &self,
+        subprotocols: &[&str],
+        deflate: Option<&DeflateConfig>,
+    ) -> Result<Accepted, Problem> {
+        let offer = Offer {
+            method: self.method,
+            is_http_1_1: self.is_http_1_1,
+            fields: &Offered(self.fields),
+        };
+        respond_with(offer, subprotocols, deflate).map_err(refusal)
+    }
+}
+
+struct Offered<'a, F: ?Sized>(&'a F);
+
+impl<F: Fields + ?Sized> handshake::Fields for Offered<'_, F> {
+    fn values<'a>(&'a self, name: &'static str) -> impl Iterator<Item = &'a [u8]> {
+        self.0.all(name)
     }
 }
 
 /// The response that ends the handshake.
-pub(crate) fn switching_protocols(accepted: Accepted) -> Response<Body> {
+pub(crate) fn switching_protocols(accepted: &Accepted) -> Response<Body> {
     let mut response = Response::new(full(""));
     *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
     let headers = response.headers_mut();
     headers.insert(header::UPGRADE, HeaderValue::from_static("websocket"));
     headers.insert(header::CONNECTION, HeaderValue::from_static("Upgrade"));
     let fields = [
-        (header::SEC_WEBSOCKET_ACCEPT, Some(accepted.accept)),
-        (header::SEC_WEBSOCKET_PROTOCOL, accepted.subprotocol),
-        (header::SEC_WEBSOCKET_EXTENSIONS, accepted.deflate.map(|deflate| deflate.to_string())),
+        (header::SEC_WEBSOCKET_ACCEPT, Some(accepted.accept.clone())),
+        (header::SEC_WEBSOCKET_PROTOCOL, accepted.subprotocol.clone()),
+        (header::SEC_WEBSOCKET_EXTENSIONS, accepted.deflate.as_ref().map(ToString::to_string)),
     ];
     for (name, value) in fields {
         // Base64, a token and an extension are always values of a field.

@@ -18,6 +18,7 @@ mod client;
 mod connection;
 mod encode;
 mod fan;
+mod fields;
 mod handshake;
 mod http2;
 mod limits;

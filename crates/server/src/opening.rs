@@ -4,17 +4,19 @@
 //! It has no rules of its own: what is refused, cut or anything else goes to the HTTP server, which has the
 //! words for it. So a handshake costs neither a task nor a second epoll set, as most do not need them.
 
+use std::mem::MaybeUninit;
 use std::rc::Rc;
 
 use anemone_ws::Agreed;
 use anemone_ws::reactor::{Handler, Opening};
-use bytes::Bytes;
-use http::{HeaderName, HeaderValue, Request, Response, Version};
+use httparse::Header;
 use tokio::sync::OwnedSemaphorePermit;
 
+use crate::Limits;
 use crate::client::Client;
 use crate::connection::{Carrier, Guest, Local, hand_over};
-use crate::routes::{self, Reply, Site};
+use crate::handshake::Head;
+use crate::routes;
 
 /// Requests with more fields take the long way.
 const FIELDS_MAX: usize = 64;
@@ -26,69 +28,37 @@ pub(crate) fn decide(
     permit: OwnedSemaphorePermit,
     first: &[u8],
 ) -> Opening {
-    if let Some((request, len)) = parse(&local.site, first)
-        && let Some(Reply { response, handover: Some(handover) }) =
-            routes::shake_hands(&local.site, client, &request)
+    let mut fields = [MaybeUninit::uninit(); FIELDS_MAX];
+    if let Some((head, len)) = parse(&local.site.limits, first, &mut fields)
+        && let Some(upgrade) = routes::shake_hands(&local.site, client, &head)
     {
-        let answer = Answer(encode(&response));
-        return hand_over(&local, first[len..].to_vec(), handover, permit, answer);
+        let answer = Answer(upgrade.accepted.response().into_bytes());
+        return hand_over(&local, first[len..].to_vec(), upgrade.handover(), permit, answer);
     }
     let first = first.to_vec();
     Opening::elsewhere(move |stream| local.admit(Guest { stream, first, permit }))
 }
 
-/// A WebSocket handshake in HTTP/1.1, and its length in bytes.
-fn parse(site: &Site, bytes: &[u8]) -> Option<(Request<()>, usize)> {
-    let mut fields = [httparse::EMPTY_HEADER; FIELDS_MAX];
-    let mut head = httparse::Request::new(&mut fields);
-    let httparse::Status::Complete(len) = head.parse(bytes).ok()? else { return None };
-    let is_upgrade = head.headers.iter().any(|field| field.name.eq_ignore_ascii_case("upgrade"));
-    let limits = &site.limits;
-    let is_within =
-        len <= limits.header_bytes_max && head.headers.len() <= limits.header_fields_max;
-    if !is_upgrade || !is_within || head.version != Some(1) {
+/// A request in HTTP/1.1 that may be a handshake, and its length in bytes.
+fn parse<'a>(
+    limits: &Limits,
+    bytes: &'a [u8],
+    fields: &'a mut [MaybeUninit<Header<'a>>],
+) -> Option<(Head<'a, [Header<'a>]>, usize)> {
+    let mut request = httparse::Request::new(&mut []);
+    let parsed = request.parse_with_uninit_headers(bytes, fields).ok()?;
+    let httparse::Status::Complete(len) = parsed else { return None };
+    let httparse::Request { method, path: target, version, headers } = request;
+    let is_within = len <= limits.header_bytes_max && headers.len() <= limits.header_fields_max;
+    if !is_within || version != Some(1) {
         return None;
     }
-    // One copy that all values share.
-    let shared = Bytes::copy_from_slice(&bytes[..len]);
-    let mut request = Request::builder()
-        .method(head.method?)
-        .uri(head.path.filter(|path| path.starts_with('/'))?)
-        .version(Version::HTTP_11)
-        .body(())
-        .ok()?;
-    request.headers_mut().reserve(head.headers.len());
-    for field in head.headers {
-        let name = HeaderName::from_bytes(field.name.as_bytes()).ok()?;
-        let value = HeaderValue::from_maybe_shared(stretch(&shared, bytes, field.value)).ok()?;
-        request.headers_mut().append(name, value);
-    }
-    Some((request, len))
-}
-
-/// The stretch of a copy that `part` is of its original.
-fn stretch(copy: &Bytes, original: &[u8], part: &[u8]) -> Bytes {
-    let start = part.as_ptr().addr() - original.as_ptr().addr();
-    copy.slice(start..start + part.len())
-}
-
-/// The bytes of a response without a body.
-fn encode<B>(response: &Response<B>) -> Vec<u8> {
-    let status = response.status();
-    let mut bytes = Vec::with_capacity(256);
-    bytes.extend_from_slice(b"HTTP/1.1 ");
-    bytes.extend_from_slice(status.as_str().as_bytes());
-    bytes.push(b' ');
-    bytes.extend_from_slice(status.canonical_reason().unwrap_or_default().as_bytes());
-    bytes.extend_from_slice(b"\r\n");
-    for (name, value) in response.headers() {
-        bytes.extend_from_slice(name.as_str().as_bytes());
-        bytes.extend_from_slice(b": ");
-        bytes.extend_from_slice(value.as_bytes());
-        bytes.extend_from_slice(b"\r\n");
-    }
-    bytes.extend_from_slice(b"\r\n");
-    bytes
+    let target = target.filter(|target| target.starts_with('/'))?;
+    let (path, query) = match target.split_once('?') {
+        Some((path, query)) => (path, Some(query)),
+        None => (target, None),
+    };
+    Some((Head { method: method?, is_http_1_1: true, path, query, fields: headers }, len))
 }
 
 /// The response to a handshake; the WebSocket follows on the same stream.

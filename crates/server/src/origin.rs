@@ -7,8 +7,9 @@
 
 use std::str::FromStr;
 
-use http::{HeaderMap, HeaderValue, Uri, header};
+use http::{HeaderValue, Uri};
 
+use crate::fields::Fields;
 use crate::{Kind, Problem};
 
 /// An origin whose pages may use this server as its own may: `SCHEME://HOST[:PORT]`, or `*` for any.
@@ -63,20 +64,23 @@ pub(crate) enum Verdict {
 }
 
 /// Judges the request's `Origin` and `Sec-Fetch-Site` fields.
-pub(crate) fn judge(headers: &HeaderMap, allowed: &[AllowedOrigin]) -> Result<Verdict, Problem> {
-    let mut origins = headers.get_all(header::ORIGIN).iter();
-    let Some(origin) = origins.next() else { return judge_site(headers, allowed) };
+pub(crate) fn judge(
+    fields: &(impl Fields + ?Sized),
+    allowed: &[AllowedOrigin],
+) -> Result<Verdict, Problem> {
+    let mut origins = fields.all("origin");
+    let Some(origin) = origins.next() else { return judge_site(fields, allowed) };
     if origins.next().is_some() {
         return Err(Problem::new(Kind::OriginRefused, "the request names more than one origin"));
     }
     let refused = || {
-        let origin = String::from_utf8_lossy(origin.as_bytes());
+        let origin = String::from_utf8_lossy(origin);
         let detail = format!("pages of origin {origin} may not use this server");
         Problem::new(Kind::OriginRefused, detail)
     };
     // `null`, the origin of sandboxed pages and files, is only covered by `*`.
-    let normalised = origin.to_str().ok().and_then(normalise);
-    let host = headers.get(header::HOST).and_then(|host| host.to_str().ok());
+    let normalised = str::from_utf8(origin).ok().and_then(normalise);
+    let host = fields.first_str("host");
     if let (Some(origin), Some(host)) = (&normalised, host) {
         // A proxy may speak TLS for us, so the scheme is the origin's own.
         let scheme = origin.split("://").next().unwrap_or_default();
@@ -86,17 +90,16 @@ pub(crate) fn judge(headers: &HeaderMap, allowed: &[AllowedOrigin]) -> Result<Ve
     }
     let is_allowed =
         |entry: &AllowedOrigin| entry.0 == "*" || Some(&entry.0) == normalised.as_ref();
-    if allowed.iter().any(is_allowed) {
-        Ok(Verdict::Allowed(origin.clone()))
-    } else {
-        Err(refused())
+    match HeaderValue::from_bytes(origin) {
+        Ok(origin) if allowed.iter().any(is_allowed) => Ok(Verdict::Allowed(origin)),
+        _ => Err(refused()),
     }
 }
 
 /// Refuses a request that changes something when a browser sends it for another's page without naming
 /// that page. A form could, which is a navigation; and none that is allowed does.
-pub(crate) fn refuse_unnamed(headers: &HeaderMap) -> Result<(), Problem> {
-    if headers.contains_key(header::ORIGIN) || !is_of_another_site(headers) {
+pub(crate) fn refuse_unnamed(fields: &impl Fields) -> Result<(), Problem> {
+    if fields.has("origin") || !is_of_another_site(fields) {
         return Ok(());
     }
     let detail = "pages of other origins that do not say which may not publish to this server";
@@ -105,23 +108,27 @@ pub(crate) fn refuse_unnamed(headers: &HeaderMap) -> Result<(), Problem> {
 
 /// Judges a request without an origin: a browser may yet say that another's page sends it. Whoever
 /// follows a link to here is let in.
-fn judge_site(headers: &HeaderMap, allowed: &[AllowedOrigin]) -> Result<Verdict, Problem> {
-    let is_navigation = headers.get("sec-fetch-mode").is_some_and(|mode| mode == "navigate");
+fn judge_site(
+    fields: &(impl Fields + ?Sized),
+    allowed: &[AllowedOrigin],
+) -> Result<Verdict, Problem> {
+    let is_navigation = fields.first("sec-fetch-mode") == Some(b"navigate");
     // Which page it is remains untold, so it may be an allowed one where there are any.
-    if !is_of_another_site(headers) || is_navigation || !allowed.is_empty() {
+    if !is_of_another_site(fields) || is_navigation || !allowed.is_empty() {
         return Ok(Verdict::Same);
     }
     Err(Problem::new(Kind::OriginRefused, "pages of other origins may not use this server"))
 }
 
 /// Whether a browser says that another's page sends this.
-fn is_of_another_site(headers: &HeaderMap) -> bool {
-    let foreign = ["cross-site", "same-site"];
-    headers.get("sec-fetch-site").is_some_and(|site| foreign.iter().any(|value| site == value))
+fn is_of_another_site(fields: &(impl Fields + ?Sized)) -> bool {
+    matches!(fields.first("sec-fetch-site"), Some(b"cross-site" | b"same-site"))
 }
 
 #[cfg(test)]
 mod tests {
+    use http::{HeaderMap, header};
+
     use super::*;
 
     fn judge_with(origin: Option<&str>, host: &str, allowed: &[&str]) -> Option<Verdict> {
@@ -170,7 +177,7 @@ mod tests {
             let fields = [("sec-fetch-site", site), ("sec-fetch-mode", mode)];
             let headers =
                 fields.map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap()));
-            judge(&headers.into_iter().collect(), &[]).is_ok()
+            judge(&headers.into_iter().collect::<HeaderMap>(), &[]).is_ok()
         };
         assert!(
             judge("same-origin", "cors")
@@ -185,7 +192,7 @@ mod tests {
         let refuse = |fields: &[(&'static str, &str)]| {
             let fields =
                 fields.iter().map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap()));
-            refuse_unnamed(&fields.collect()).is_err()
+            refuse_unnamed(&fields.collect::<HeaderMap>()).is_err()
         };
         let form = [("sec-fetch-site", "cross-site"), ("sec-fetch-mode", "navigate")];
         assert!(refuse(&form) && refuse(&[("sec-fetch-site", "same-site")]));

@@ -8,6 +8,7 @@ use std::time::Duration;
 use anemone_hub::{After, PageLimit};
 use http::{HeaderMap, header};
 
+use crate::fields::Fields;
 use crate::reading::Mode;
 use crate::{Kind, Limits, Problem};
 
@@ -61,7 +62,7 @@ impl Query {
     /// Reads the query and header fields of a request.
     pub(crate) fn parse(
         query: Option<&str>,
-        headers: &HeaderMap,
+        fields: &(impl Fields + ?Sized),
         limits: &Limits,
     ) -> Result<Self, Problem> {
         let (page, mode) = (limits.page, Mode::All);
@@ -91,11 +92,11 @@ impl Query {
             seen.push(name.into_owned());
         }
         if parsed.wait.is_none() {
-            parsed.wait = preferred_wait(headers, limits.wait_max)?;
+            parsed.wait = preferred_wait(fields, limits.wait_max)?;
         }
-        if let Some(id) = headers.get("last-event-id") {
+        if let Some(id) = fields.first("last-event-id") {
             // An EventSource reconnects with the URL it began with: what it saw last counts more.
-            let id = id.to_str().map_err(|_| bad("Last-Event-ID", "is not a position"))?;
+            let id = str::from_utf8(id).map_err(|_| bad("Last-Event-ID", "is not a position"))?;
             parsed.after = Some(parse_after("Last-Event-ID", id)?);
         }
         Ok(parsed)
@@ -166,9 +167,9 @@ fn parse_frame(value: &str) -> Result<FrameName, Problem> {
 /// `Prefer: wait=N` (RFC 7240): the first `wait` counts, other preferences are not ours to judge.
 /// Section 2 would have us ignore a wait that we cannot honour; then a client that asked for an
 /// hour would poll in a loop without knowing why, so it is told instead.
-fn preferred_wait(headers: &HeaderMap, max: Duration) -> Result<Option<Wait>, Problem> {
-    for field in headers.get_all("prefer") {
-        let field = field.to_str().map_err(|_| bad("Prefer", "is not ASCII"))?;
+fn preferred_wait(fields: &(impl Fields + ?Sized), max: Duration) -> Result<Option<Wait>, Problem> {
+    for field in fields.all("prefer") {
+        let field = str::from_utf8(field).map_err(|_| bad("Prefer", "is not UTF-8"))?;
         for preference in field.split(',') {
             let preference = preference.split(';').next().unwrap_or_default();
             let (name, value) = preference.split_once('=').unwrap_or((preference, ""));
@@ -246,7 +247,7 @@ mod tests {
     use super::*;
 
     fn parse(query: &str, fields: &[(&'static str, &str)]) -> Result<Query, String> {
-        let headers = fields
+        let headers: HeaderMap = fields
             .iter()
             .map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap()))
             .collect();

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use anemone_hub::{After, Hub, PageLimit, Topic, TopicName};
 use anemone_ws::proto::NegotiatedDeflate;
+use anemone_ws::proto::handshake::Accepted;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
 use hyper::body::Incoming;
 use serde_json::json;
@@ -11,6 +12,8 @@ use tokio::sync::watch;
 
 use crate::body::{Body, full};
 use crate::client::Client;
+use crate::fields::Fields;
+use crate::handshake::{self, Head};
 use crate::origin::{self, AllowedOrigin, Verdict};
 use crate::publishing::{Methods, Permit, Publishing};
 use crate::query::{Form, Query, form};
@@ -18,7 +21,7 @@ use crate::reading::{Reader, now};
 use crate::transport::{
     broadcast, echo, forever_frame, long_poll, multiplexed, ndjson, poll, post, sse, websocket,
 };
-use crate::{Kind, Limits, Problem, Tls, assets, handshake};
+use crate::{Kind, Limits, Problem, Tls, assets};
 
 /// What every request can see.
 #[derive(Debug)]
@@ -60,11 +63,15 @@ pub(crate) struct Read {
 
 impl Read {
     /// What a request asks to read of the topic called `name`.
-    fn of<B>(site: &Site, request: &Request<B>, name: &str) -> Result<Self, Problem> {
+    fn of<F: Fields + ?Sized>(
+        site: &Site,
+        head: &Head<'_, F>,
+        name: &str,
+    ) -> Result<Self, Problem> {
         let topic = topic(site, name)?;
-        reading_only(request)?;
-        let query = Query::parse(request.uri().query(), request.headers(), &site.limits)?;
-        Ok(Self::new(site, topic, request.uri().path(), query))
+        reading_only(head.method)?;
+        let query = Query::parse(head.query, head.fields, &site.limits)?;
+        Ok(Self::new(site, topic, head.path, query))
     }
 
     /// What a multiplexed request asks to read of the topic at `path`.
@@ -146,6 +153,26 @@ pub(crate) enum Destination {
     Multiplexed(Client),
 }
 
+/// An accepted handshake.
+#[derive(Debug)]
+pub(crate) struct Upgrade {
+    pub(crate) accepted: Accepted,
+    pub(crate) to: Destination,
+}
+
+impl Upgrade {
+    pub(crate) fn handover(self) -> Handover {
+        Handover { to: self.to, deflate: self.accepted.deflate }
+    }
+}
+
+impl From<Upgrade> for Reply {
+    fn from(upgrade: Upgrade) -> Self {
+        let response = handshake::switching_protocols(&upgrade.accepted);
+        Self { response, handover: Some(upgrade.handover()) }
+    }
+}
+
 impl From<Response<Body>> for Reply {
     fn from(response: Response<Body>) -> Self {
         Self { response, handover: None }
@@ -173,37 +200,46 @@ pub(crate) async fn answer(
     allow(reply, verdict)
 }
 
-/// Answers a WebSocket handshake; `None` when the request is no such thing, or is refused.
-pub(crate) fn shake_hands<B>(site: &Site, client: Client, request: &Request<B>) -> Option<Reply> {
-    let verdict = origin::judge(request.headers(), &site.allowed_origins).ok()?;
-    let reply = upgrade(site, client, request).ok()??;
-    Some(allow(reply, verdict))
+/// Answers a WebSocket handshake; `None` when the request is no such thing, is refused, or comes from a page
+/// that must be told that it is allowed.
+pub(crate) fn shake_hands<F: Fields + ?Sized>(
+    site: &Site,
+    client: Client,
+    head: &Head<'_, F>,
+) -> Option<Upgrade> {
+    match origin::judge(head.fields, &site.allowed_origins).ok()? {
+        Verdict::Same => upgrade(site, client, head).ok()?,
+        Verdict::Allowed(_) => None,
+    }
 }
 
 /// Where WebSockets are. `None` when none is asked for, or there is none.
-fn upgrade<B>(site: &Site, client: Client, request: &Request<B>) -> Result<Option<Reply>, Problem> {
-    if !handshake::is_asked(request) {
+fn upgrade<F: Fields + ?Sized>(
+    site: &Site,
+    client: Client,
+    head: &Head<'_, F>,
+) -> Result<Option<Upgrade>, Problem> {
+    if !head.asks_for_web_socket() {
         return Ok(None);
     }
-    let path = request.uri().path();
-    if let Some(name) = path.strip_prefix("/topics/") {
-        let read = Read::of(site, request, name)?;
+    if let Some(name) = head.path.strip_prefix("/topics/") {
+        let read = Read::of(site, head, name)?;
         if read.query.frame.is_some() {
             let detail = "frame is for text/html, and this is a WebSocket handshake";
             return Err(Problem::new(Kind::BadParameter, detail));
         }
         let topic = &read.topic;
-        let writing = match site.publishing.permit(topic.name(), client, request.headers()) {
+        let writing = match site.publishing.permit(topic.name(), client, head.fields) {
             Ok(permit) => Ok(permit.writer(topic)?),
             Err(refusal) => Err(refusal), // told to those who write, for all may read
         };
         let deflate = site.limits.deflate.as_ref();
-        return websocket::answer(request, &read, writing, deflate).map(Some);
+        return websocket::answer(head, &read, writing, deflate).map(Some);
     }
-    match path {
-        "/echo" => echo::accept(request, &site.limits).map(Some),
-        "/broadcast" => broadcast::accept(request, &site.limits).map(Some),
-        "/ws" => multiplexed::accept(request, client, &site.limits).map(Some),
+    match head.path {
+        "/echo" => echo::accept(head, &site.limits).map(Some),
+        "/broadcast" => broadcast::accept(head, &site.limits).map(Some),
+        "/ws" => multiplexed::accept(head, client, &site.limits).map(Some),
         _ => Ok(None),
     }
 }
@@ -214,12 +250,12 @@ async fn route(
     request: Request<Incoming>,
     stop: Stop,
 ) -> Result<Reply, Problem> {
-    if let Some(reply) = upgrade(site, client, &request)? {
-        return Ok(reply);
+    if let Some(upgrade) = upgrade(site, client, &Head::of(&request))? {
+        return Ok(upgrade.into());
     }
     let path = request.uri().path();
     if let Some(name) = path.strip_prefix("/topics/") {
-        if !is_reading(&request) {
+        if !is_reading(request.method().as_str()) {
             let name = topic_name(name)?;
             return change_topic(site, client, request, &name, stop).await;
         }
@@ -231,15 +267,19 @@ async fn route(
     let headers = request.headers();
     let response = match path {
         // Which say what is missing.
-        "/broadcast" => return broadcast::accept(&request, &site.limits),
-        "/ws" => return multiplexed::accept(&request, client, &site.limits),
+        "/broadcast" => {
+            return broadcast::accept(&Head::of(&request), &site.limits).map(Reply::from);
+        }
+        "/ws" => {
+            return multiplexed::accept(&Head::of(&request), client, &site.limits).map(Reply::from);
+        }
         _ if let Some(resource) = Resource::at(path) => json_response(&resource.value(site)),
         _ => match path.strip_prefix("/problems/").and_then(Kind::explanation) {
             Some(text) => text_response(text),
             None => assets::file(path, headers).ok_or_else(|| unknown_path(path))?,
         },
     };
-    reading_only(&request)?;
+    reading_only(request.method().as_str())?;
     Ok(response.into())
 }
 
@@ -249,7 +289,7 @@ async fn read_topic<B>(
     name: &str,
     stop: Stop,
 ) -> Result<Reply, Problem> {
-    let read = Read::of(site, request, name)?;
+    let read = Read::of(site, &Head::of(request), name)?;
     let (heartbeat, headers) = (site.limits.heartbeat, request.headers());
     let response = match (form(headers, read.query.frame.as_ref())?, read.query.wait) {
         // A HEAD gets the fields of a poll at once: a stream without its body says nothing.
@@ -316,16 +356,12 @@ fn unfit_for_topic(site: &Site, method: &str, name: &TopicName) -> Problem {
     }
 }
 
-fn is_reading<B>(request: &Request<B>) -> bool {
-    matches!(*request.method(), Method::GET | Method::HEAD)
+fn is_reading(method: &str) -> bool {
+    matches!(method, "GET" | "HEAD")
 }
 
-fn reading_only<B>(request: &Request<B>) -> Result<(), Problem> {
-    if is_reading(request) {
-        Ok(())
-    } else {
-        Err(not_allowed(request.method().as_str(), Methods::Read))
-    }
+fn reading_only(method: &str) -> Result<(), Problem> {
+    if is_reading(method) { Ok(()) } else { Err(not_allowed(method, Methods::Read)) }
 }
 
 pub(crate) fn not_allowed(method: &str, methods: Methods) -> Problem {

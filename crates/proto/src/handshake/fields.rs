@@ -2,12 +2,12 @@
 
 /// The header fields of one request or response, however its parser keeps them.
 pub trait Fields {
-    /// The values of every field of this name, in order, names compared without case.
-    fn values<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a [u8]>;
+    /// The values of every field of this name, in order, names compared without case. `name` is in lower case.
+    fn values<'a>(&'a self, name: &'static str) -> impl Iterator<Item = &'a [u8]>;
 }
 
 impl Fields for [httparse::Header<'_>] {
-    fn values<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a [u8]> {
+    fn values<'a>(&'a self, name: &'static str) -> impl Iterator<Item = &'a [u8]> {
         self.iter()
             .filter(move |field| field.name.eq_ignore_ascii_case(name))
             .map(|field| field.value)
@@ -18,7 +18,7 @@ impl Fields for [httparse::Header<'_>] {
 /// members left out (RFC 9110 section 5.6.1).
 pub(super) fn members<'a>(
     fields: &'a (impl Fields + ?Sized),
-    name: &'a str,
+    name: &'static str,
 ) -> impl Iterator<Item = &'a [u8]> {
     fields
         .values(name)
@@ -30,7 +30,7 @@ pub(super) fn members<'a>(
 /// The only value of this name; `Err` when there are several.
 pub(super) fn single<'a>(
     fields: &'a (impl Fields + ?Sized),
-    name: &'a str,
+    name: &'static str,
 ) -> Result<Option<&'a [u8]>, Repeated> {
     let mut values = fields.values(name);
     let first = values.next();

@@ -103,19 +103,22 @@ impl Accepted {
     /// The response's bytes (section 4.2.2).
     #[must_use]
     pub fn response(&self) -> String {
-        let subprotocol = match &self.subprotocol {
-            Some(name) => format!("Sec-WebSocket-Protocol: {name}\r\n"),
-            None => String::new(),
-        };
-        let extensions = match &self.deflate {
-            Some(deflate) => format!("Sec-WebSocket-Extensions: {deflate}\r\n"),
-            None => String::new(),
-        };
-        format!(
+        let mut response = String::with_capacity(256);
+        response.push_str(
             "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
-             Sec-WebSocket-Accept: {}\r\n{subprotocol}{extensions}\r\n",
-            self.accept
-        )
+             Sec-WebSocket-Accept: ",
+        );
+        response.push_str(&self.accept);
+        if let Some(name) = &self.subprotocol {
+            response.push_str("\r\nSec-WebSocket-Protocol: ");
+            response.push_str(name);
+        }
+        if let Some(deflate) = &self.deflate {
+            response.push_str("\r\nSec-WebSocket-Extensions: ");
+            response.push_str(&deflate.to_string());
+        }
+        response.push_str("\r\n\r\n");
+        response
     }
 }
 

@@ -17,7 +17,7 @@ use anemone_hub::{
     Batch, CreateError, Data, DeleteError, Hub, IdempotencyKey, NewEvent, Position, PublishError,
     Receipt, StorageError, Topic, TopicName,
 };
-use http::{HeaderMap, HeaderValue};
+use http::HeaderValue;
 use tokio::sync::{Mutex, MutexGuard};
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
@@ -27,6 +27,7 @@ pub(crate) use idempotency::{key, no_parameters};
 use window::Window;
 
 use crate::client::Client;
+use crate::fields::Fields;
 use crate::reading::now;
 use crate::{Kind, Limits, Problem, PublishRight, TopicRule, TopicRules, routes};
 
@@ -147,13 +148,13 @@ impl Publishing {
         }
     }
 
-    /// Whether a client may publish to a topic: `headers` are those of its request, or of the
+    /// Whether a client may publish to a topic: `fields` are those of its request, or of the
     /// handshake of its connection.
     pub(crate) fn permit(
         self: &Arc<Self>,
         name: &TopicName,
         client: Client,
-        headers: &HeaderMap,
+        fields: &(impl Fields + ?Sized),
     ) -> Result<Permit, Refusal> {
         let refusal = || match self.hub.topic(name) {
             Some(_) => Refusal::Nobody,
@@ -163,7 +164,7 @@ impl Publishing {
             self.rules.of(name).map(|(index, rule)| (index, rule.publish)).ok_or_else(refusal)?;
         match right {
             PublishRight::Nobody => return Err(refusal()),
-            PublishRight::Loopback if !client.is_local(headers) => return Err(Refusal::NotLocal),
+            PublishRight::Loopback if !client.is_local(fields) => return Err(Refusal::NotLocal),
             PublishRight::Loopback | PublishRight::Anyone => {}
         }
         Ok(Permit { publishing: Arc::clone(self), name: name.clone(), rule })

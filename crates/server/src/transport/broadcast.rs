@@ -11,12 +11,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use anemone_ws::Error;
 use anemone_ws::proto::{CloseCode, CloseFrame, Message, Prepared, Sender};
 use anemone_ws::reactor::{Broadcast, DeliverError, Handler, Member, Waker};
-use http::Request;
 use tokio::sync::{Notify, OwnedSemaphorePermit};
 
 use crate::connection::Local;
-use crate::handshake;
-use crate::routes::{Destination, Handover, Reply};
+use crate::fields::Fields;
+use crate::handshake::Head;
+use crate::routes::{Destination, Upgrade};
 use crate::{Limits, Problem};
 
 /// A message on its way to the threads.
@@ -134,10 +134,12 @@ impl Inbox {
 }
 
 /// Answers a handshake.
-pub(crate) fn accept<B>(request: &Request<B>, limits: &Limits) -> Result<Reply, Problem> {
-    let accepted = handshake::accept(request, &[], limits.deflate.as_ref())?;
-    let handover = Some(Handover { to: Destination::Broadcast, deflate: accepted.deflate.clone() });
-    Ok(Reply { response: handshake::switching_protocols(accepted), handover })
+pub(crate) fn accept<F: Fields + ?Sized>(
+    head: &Head<'_, F>,
+    limits: &Limits,
+) -> Result<Upgrade, Problem> {
+    let accepted = head.accept(&[], limits.deflate.as_ref())?;
+    Ok(Upgrade { accepted, to: Destination::Broadcast })
 }
 
 /// One who is connected.

@@ -7,15 +7,18 @@ use hyper::body::Incoming;
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::body::{self, full};
-use crate::handshake;
-use crate::routes::{Destination, Handover, Reply, Stop};
+use crate::fields::Fields;
+use crate::handshake::Head;
+use crate::routes::{Destination, Reply, Stop, Upgrade};
 use crate::{Limits, Problem};
 
 /// Answers a handshake.
-pub(crate) fn accept<B>(request: &Request<B>, limits: &Limits) -> Result<Reply, Problem> {
-    let accepted = handshake::accept(request, &[], limits.deflate.as_ref())?;
-    let handover = Some(Handover { to: Destination::Echo, deflate: accepted.deflate.clone() });
-    Ok(Reply { response: handshake::switching_protocols(accepted), handover })
+pub(crate) fn accept<F: Fields + ?Sized>(
+    head: &Head<'_, F>,
+    limits: &Limits,
+) -> Result<Upgrade, Problem> {
+    let accepted = head.accept(&[], limits.deflate.as_ref())?;
+    Ok(Upgrade { accepted, to: Destination::Echo })
 }
 
 /// Answers a `POST` with its body.
@@ -25,7 +28,7 @@ pub(crate) async fn answer(
     stop: Stop,
 ) -> Result<Reply, Problem> {
     if *request.method() != Method::POST {
-        return accept(&request, limits); // which says what is missing
+        return accept(&Head::of(&request), limits).map(Reply::from); // which says what is missing
     }
     // The whole body first: most clients do not read before they have sent everything.
     let bytes_max = usize::try_from(limits.echo.message_bytes_max).unwrap_or(usize::MAX);

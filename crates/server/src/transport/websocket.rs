@@ -15,15 +15,16 @@ use anemone_ws::proto::{
 };
 use anemone_ws::reactor::{Handler, Waker};
 use futures_util::FutureExt;
-use http::Request;
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::connection::Local;
 use crate::fan::{Fan, Subscription, WireForm};
+use crate::fields::Fields;
+use crate::handshake::Head;
 use crate::publishing::{Refusal, Writer, of_message};
 use crate::reading::{EndReason, Item, Page, Reader};
-use crate::routes::{Destination, Handover, Read, Reply};
-use crate::{Kind, Problem, encode, handshake};
+use crate::routes::{Destination, Read, Upgrade};
+use crate::{Kind, Problem, encode};
 
 /// The subprotocol whose messages carry positions.
 const EVENTS: &str = "anemone.events";
@@ -37,17 +38,16 @@ pub(crate) struct Subscriber {
 }
 
 /// Answers the handshake. Without `after`, the messages are what comes from now on.
-pub(crate) fn answer<B>(
-    request: &Request<B>,
+pub(crate) fn answer<F: Fields + ?Sized>(
+    head: &Head<'_, F>,
     read: &Read,
     writing: Result<Writer, Refusal>,
     deflate: Option<&DeflateConfig>,
-) -> Result<Reply, Problem> {
-    let accepted = handshake::accept(request, &[EVENTS], deflate)?;
+) -> Result<Upgrade, Problem> {
+    let accepted = head.accept(&[EVENTS], deflate)?;
     let form = if accepted.subprotocol.is_some() { WireForm::Positions } else { WireForm::Plain };
     let to = Destination::Events(Subscriber { reader: read.open_stream()?, form, writing });
-    let handover = Some(Handover { to, deflate: accepted.deflate.clone() });
-    Ok(Reply { response: handshake::switching_protocols(accepted), handover })
+    Ok(Upgrade { accepted, to })
 }
 
 /// One reader: sends its topic's events from its position on, whenever they can be written.

@@ -3,34 +3,33 @@
 use anemone_ws::Error;
 use anemone_ws::proto::{Message, Sender};
 use anemone_ws::reactor::{Handler, Waker};
-use http::Request;
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::Outlet;
 use super::multiplexer::Multiplexer;
 use crate::client::Client;
 use crate::connection::Local;
-use crate::routes::{Destination, Handover, Reply};
-use crate::{Kind, Limits, Problem, handshake};
+use crate::fields::Fields;
+use crate::handshake::Head;
+use crate::routes::{Destination, Upgrade};
+use crate::{Kind, Limits, Problem};
 
 /// Without it the handshake is refused: who asks for nothing cannot know what is spoken.
 const SUBPROTOCOL: &str = "anemone.v1";
 
 /// Answers a handshake.
-pub(crate) fn accept<B>(
-    request: &Request<B>,
+pub(crate) fn accept<F: Fields + ?Sized>(
+    head: &Head<'_, F>,
     client: Client,
     limits: &Limits,
-) -> Result<Reply, Problem> {
-    let accepted = handshake::accept(request, &[SUBPROTOCOL], limits.deflate.as_ref())?;
+) -> Result<Upgrade, Problem> {
+    let accepted = head.accept(&[SUBPROTOCOL], limits.deflate.as_ref())?;
     if accepted.subprotocol.is_none() {
         let detail =
             format!("Sec-WebSocket-Protocol must offer {SUBPROTOCOL}, which is spoken here");
         return Err(Problem::new(Kind::BadHandshake, detail));
     }
-    let to = Destination::Multiplexed(client.of_connection(request.headers()));
-    let handover = Some(Handover { to, deflate: accepted.deflate.clone() });
-    Ok(Reply { response: handshake::switching_protocols(accepted), handover })
+    Ok(Upgrade { accepted, to: Destination::Multiplexed(client.of_connection(head.fields)) })
 }
 
 /// A connection by WebSocket.
