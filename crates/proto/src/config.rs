@@ -12,7 +12,7 @@ pub struct Config {
     /// 1009.
     pub message_bytes_max: u64,
     /// Most fragments of one message. Default 131,072, which lets a message of the default size
-    /// come in fragments of 128 bytes. Fails with 1008.
+    /// come in fragments of 128 bytes. Fails with 1008. With 1, or 0, a message must come in one frame.
     pub fragments_max: u32,
     /// How long a message may take from its first frame to its last byte, whatever stands between its
     /// fragments. Default 5 min, which lets a message of the default size come at 56 kB a second. Fails
@@ -20,7 +20,8 @@ pub struct Config {
     /// message here.
     pub message_timeout: Duration,
     /// After this long without a byte from the peer a ping is sent. Default 20 s, below the
-    /// 30 to 60 s after which proxies and address translators drop a quiet connection.
+    /// 30 to 60 s after which proxies and address translators drop a quiet connection. Less than a
+    /// millisecond counts as one: time is told no finer.
     pub ping_interval: Duration,
     /// After this long without a byte from the peer the connection fails. Default 60 s, which is
     /// two unanswered pings and some slack.

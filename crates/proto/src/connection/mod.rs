@@ -279,7 +279,8 @@ impl Connection {
             Awaited::Pong(sent) => sent.max(self.received_at),
             _ => self.received_at,
         };
-        let due = idle_at.min(quiet_since + self.config.ping_interval);
+        let ping_interval = self.config.ping_interval.max(Duration::from_millis(1));
+        let due = idle_at.min(quiet_since + ping_interval);
         Some(self.message_due().map_or(due, |message_due| message_due.min(due)))
     }
 

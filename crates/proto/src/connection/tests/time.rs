@@ -21,6 +21,17 @@ fn a_quiet_peer_is_pinged_and_then_given_up() {
 }
 
 #[test]
+fn pings_without_a_pause_come_a_millisecond_apart() {
+    let config = Config { ping_interval: Duration::ZERO, ..Config::default() };
+    let mut server = server_with(config);
+    for millis in 1..4 {
+        assert_eq!(server.poll_timeout(), Some(Time::from_millis(millis)));
+        server.handle_timeout(Time::from_millis(millis));
+        assert_eq!(transmit(&mut server)[0], 0x89);
+    }
+}
+
+#[test]
 fn a_pong_tells_the_round_trip_and_any_byte_keeps_the_peer_alive() {
     let mut server = server();
     server.handle_timeout(Time::from_millis(20_000));
