@@ -44,6 +44,6 @@ pub use origin::{AllowedOrigin, OriginError};
 pub use problem::{Kind, Problem};
 pub use tls::{Tls, TlsError};
 pub use topics::{
-    PublishRight, PublishRightError, TopicPattern, TopicPatternError, TopicRule, TopicRules,
-    TopicRulesError,
+    PublishRight, PublishRightError, SlowReader, SlowReaderError, TopicPattern, TopicPatternError,
+    TopicRule, TopicRules, TopicRulesError,
 };

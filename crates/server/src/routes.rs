@@ -18,7 +18,7 @@ use crate::reading::{Reader, now};
 use crate::transport::{
     broadcast, echo, forever_frame, long_poll, multiplexed, ndjson, poll, post, sse, websocket,
 };
-use crate::{Kind, Limits, Problem, Tls, assets, handshake};
+use crate::{Kind, Limits, Problem, SlowReader, Tls, assets, handshake};
 
 /// What every request can see.
 #[derive(Debug)]
@@ -55,6 +55,7 @@ pub(crate) struct Read {
     pub(crate) path: String,
     topic: Arc<Topic>,
     query: Query,
+    slow: SlowReader,
     stream_bytes_max: u64,
 }
 
@@ -85,22 +86,37 @@ impl Read {
 
     fn new(site: &Site, topic: Arc<Topic>, path: &str, query: Query) -> Self {
         let (path, stream_bytes_max) = (path.to_owned(), site.limits.stream_bytes_max);
-        Self { path, topic, query, stream_bytes_max }
+        let slow = site.publishing.slow_reader(topic.name());
+        Self { path, topic, query, slow, stream_bytes_max }
     }
 
     /// A reader of one page that begins where the request says, or else `default`.
     pub(crate) fn open(&self, default: After) -> Result<Reader, Problem> {
-        self.open_with(default, self.query.page)
+        let after = self.query.after.unwrap_or(default);
+        // A position is how far a client came by the polls before: it is reading, not beginning.
+        let first = match after {
+            After::Position(_) => self.slow,
+            _ => SlowReader::Gap,
+        };
+        Ok(self.open_at(after, self.query.page)?.when_slow(first, self.slow))
     }
 
     /// A reader that stays: from where the request says, or else from now on.
     pub(crate) fn open_stream(&self) -> Result<Reader, Problem> {
         let limit = PageLimit { bytes_max: self.stream_bytes_max, ..self.query.page };
-        self.open_with(After::Latest, limit)
+        let after = self.query.after.unwrap_or(After::Latest);
+        let reader = self.open_at(after, limit)?;
+        let begins_with_gap = match after {
+            // The oldest event may go at any moment.
+            After::Earliest | After::Newest => true,
+            After::Latest => false,
+            After::Position(_) => self.slow == SlowReader::Close && reader.has_fallen_out(),
+        };
+        let first = if begins_with_gap { SlowReader::Gap } else { self.slow };
+        Ok(reader.when_slow(first, self.slow))
     }
 
-    fn open_with(&self, default: After, limit: PageLimit) -> Result<Reader, Problem> {
-        let after = self.query.after.unwrap_or(default);
+    fn open_at(&self, after: After, limit: PageLimit) -> Result<Reader, Problem> {
         Ok(Reader::open(Arc::clone(&self.topic), after, limit)?.in_mode(self.query.mode))
     }
 }

@@ -28,7 +28,7 @@ use window::Window;
 
 use crate::client::Client;
 use crate::reading::now;
-use crate::{Kind, Limits, Problem, PublishRight, TopicRule, TopicRules, routes};
+use crate::{Kind, Limits, Problem, PublishRight, SlowReader, TopicRule, TopicRules, routes};
 
 /// Where a batch is in its topic.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -145,6 +145,11 @@ impl Publishing {
             Some((_, rule)) if rule.topics.name().is_some() => Methods::Publish,
             Some(_) => Methods::Delete,
         }
+    }
+
+    /// What becomes of slow readers of the topic of this name.
+    pub(crate) fn slow_reader(&self, name: &TopicName) -> SlowReader {
+        self.rules.slow_reader(name)
     }
 
     /// Whether a client may publish to a topic: `headers` are those of its request, or of the

@@ -82,7 +82,14 @@ impl Events {
                 let frame = match EndReason::of(&problem) {
                     Some(reason) => {
                         sender.send(Message::Text(&text(form, &Item::End(reason))))?;
-                        CloseFrame::new(CloseCode::NORMAL, "the topic was deleted")
+                        match reason {
+                            EndReason::Deleted => {
+                                CloseFrame::new(CloseCode::NORMAL, "the topic was deleted")
+                            }
+                            EndReason::TooSlow(_) => {
+                                CloseFrame::new(CloseCode::POLICY_VIOLATION, problem.detail())
+                            }
+                        }
                     }
                     None => CloseFrame::new(CloseCode::INTERNAL_ERROR, &problem.to_json()),
                 };
