@@ -159,9 +159,10 @@ impl Inbox {
             return Ok(kept.map(|_| ())?);
         }
         let (failed, waker) = (Rc::clone(&self.failed), self.waker.clone());
+        let kept = writer.kept(receipt);
         tokio::task::spawn_local(async move {
-            if let Err(error) = receipt.await {
-                *failed.borrow_mut() = Some(error.into());
+            if let Err(problem) = kept.await {
+                *failed.borrow_mut() = Some(problem);
                 if let Some(waker) = waker {
                     waker.wake();
                 }
