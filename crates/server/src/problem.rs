@@ -34,6 +34,8 @@ pub enum Kind {
     TlsRequired,
     /// The topic takes nothing from this client.
     PublishRefused,
+    /// Only clients on the server's own machine may see this.
+    LocalOnly,
     /// A body's content type is not one that can be published.
     UnsupportedType,
     /// What was to be published is not what it was said to be.
@@ -70,7 +72,7 @@ pub enum Kind {
 
 impl Kind {
     /// All kinds.
-    pub const ALL: [Self; 28] = [
+    pub const ALL: [Self; 29] = [
         Self::UnknownPath,
         Self::UnknownTopic,
         Self::TopicDeleted,
@@ -83,6 +85,7 @@ impl Kind {
         Self::BadHandshake,
         Self::TlsRequired,
         Self::PublishRefused,
+        Self::LocalOnly,
         Self::UnsupportedType,
         Self::BadEvent,
         Self::EventTooBig,
@@ -181,6 +184,12 @@ impl Kind {
                 "Topics that publish = \"loopback\" holds for take events from clients on the server's own \
                  machine alone: not through a proxy that says for whom it speaks, and from a page only when \
                  its request names the server localhost, or by its loopback address.",
+            ),
+            Self::LocalOnly => (
+                "local-only",
+                StatusCode::FORBIDDEN,
+                "Only for the server's own machine",
+                "Ask from the machine that the server runs on, by a loopback address and not through a proxy.",
             ),
             Self::UnsupportedType => (
                 "unsupported-type",

@@ -7,6 +7,8 @@ use anemone_hub::{After, Event, Gap, Head, PageLimit, Position, ReadError, Topic
 use futures_util::FutureExt;
 use tokio::task::coop::unconstrained;
 
+use crate::client::Client;
+use crate::readers::{Listing, Readers, Transport};
 use crate::{Kind, Problem, SlowReader};
 
 /// The wall clock, as events carry it.
@@ -24,6 +26,16 @@ pub(crate) enum Mode {
     Latest,
 }
 
+impl Mode {
+    /// As `mode` has it.
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::All => "all",
+            Self::Latest => "latest",
+        }
+    }
+}
+
 /// A reader: a topic, and how far it was read.
 #[derive(Debug)]
 pub(crate) struct Reader {
@@ -31,6 +43,8 @@ pub(crate) struct Reader {
     /// Made when it is first asked.
     head: Option<Head>,
     place: Place,
+    /// Its place in the list of readers, if it stays.
+    listing: Option<Listing>,
     /// What becomes of it from its second page on, should it be too slow.
     slow: SlowReader,
 }
@@ -51,12 +65,24 @@ impl Reader {
         let position = topic.start(now(), after)?;
         let slow = SlowReader::Gap;
         let place = Place { position, mode: Mode::All, limit, slow };
-        Ok(Self { topic, head: None, place, slow })
+        Ok(Self { topic, head: None, place, listing: None, slow })
     }
 
     /// The same, should it be too slow: `first` if it is by its first page, `then` if it is by a later one.
     pub(crate) fn when_slow(self, first: SlowReader, then: SlowReader) -> Self {
         Self { place: Place { slow: first, ..self.place }, slow: then, ..self }
+    }
+
+    /// The same in the list of readers, as one that is there by this transport for this client.
+    pub(crate) fn listed(
+        self,
+        readers: &Arc<Readers>,
+        client: Client,
+        transport: Transport,
+    ) -> Self {
+        let Place { position, mode, .. } = self.place;
+        let listing = readers.enter(&self.topic, position, client, (transport, mode));
+        Self { listing: Some(listing), ..self }
     }
 
     /// Whether events after its position are no longer kept.
@@ -91,6 +117,9 @@ impl Reader {
 
     /// Moves past a page that somebody else read at this place.
     pub(crate) fn pass(&mut self, next: Position) {
+        if let Some(listing) = &self.listing {
+            listing.moved(self.place.position.epoch, next);
+        }
         self.place.position = next;
         self.place.slow = self.slow;
     }

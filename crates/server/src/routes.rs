@@ -6,7 +6,6 @@ use anemone_hub::{After, Hub, PageLimit, Topic, TopicName};
 use anemone_ws::proto::NegotiatedDeflate;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
 use hyper::body::Incoming;
-use serde_json::json;
 use tokio::sync::watch;
 
 use crate::body::{Body, full};
@@ -14,7 +13,9 @@ use crate::client::Client;
 use crate::origin::{self, AllowedOrigin, Verdict};
 use crate::publishing::{Methods, Permit, Publishing};
 use crate::query::{Form, Query, form};
-use crate::reading::{Reader, now};
+use crate::readers::{Readers, Transport};
+use crate::reading::Reader;
+use crate::resource::Resource;
 use crate::transport::{
     broadcast, echo, forever_frame, long_poll, multiplexed, ndjson, poll, post, sse, websocket,
 };
@@ -28,6 +29,8 @@ pub(crate) struct Site {
     pub(crate) limits: Limits,
     pub(crate) allowed_origins: Vec<AllowedOrigin>,
     pub(crate) tls: Option<Tls>,
+    /// Those that stay, on every thread.
+    pub(crate) readers: Arc<Readers>,
     /// To the members of `/broadcast` on every thread.
     pub(crate) broadcast: Arc<broadcast::Everyone>,
 }
@@ -39,6 +42,11 @@ pub(crate) struct Stop(watch::Receiver<bool>);
 impl Stop {
     pub(crate) fn new(receiver: watch::Receiver<bool>) -> Self {
         Self(receiver)
+    }
+
+    /// Whether the server stops.
+    pub(crate) fn is_stopping(&self) -> bool {
+        *self.0.borrow()
     }
 
     /// Returns once the server stops. Cancel safe.
@@ -56,21 +64,29 @@ pub(crate) struct Read {
     topic: Arc<Topic>,
     query: Query,
     slow: SlowReader,
+    client: Client,
+    readers: Arc<Readers>,
     stream_bytes_max: u64,
 }
 
 impl Read {
     /// What a request asks to read of the topic called `name`.
-    fn of<B>(site: &Site, request: &Request<B>, name: &str) -> Result<Self, Problem> {
+    fn of<B>(
+        site: &Site,
+        client: Client,
+        request: &Request<B>,
+        name: &str,
+    ) -> Result<Self, Problem> {
         let topic = topic(site, name)?;
         reading_only(request)?;
         let query = Query::parse(request.uri().query(), request.headers(), &site.limits)?;
-        Ok(Self::new(site, topic, request.uri().path(), query))
+        Ok(Self::new(site, client, topic, request.uri().path(), query))
     }
 
     /// What a multiplexed request asks to read of the topic at `path`.
     pub(crate) fn multiplexed(
         site: &Site,
+        client: Client,
         path: &str,
         query: Option<&str>,
     ) -> Result<Self, Problem> {
@@ -81,13 +97,14 @@ impl Read {
             let detail = format!("{name} is not for a multiplexed reader");
             return Err(Problem::new(Kind::BadParameter, detail));
         }
-        Ok(Self::new(site, topic, path, query))
+        Ok(Self::new(site, client, topic, path, query))
     }
 
-    fn new(site: &Site, topic: Arc<Topic>, path: &str, query: Query) -> Self {
+    fn new(site: &Site, client: Client, topic: Arc<Topic>, path: &str, query: Query) -> Self {
+        let readers = Arc::clone(&site.readers);
         let (path, stream_bytes_max) = (path.to_owned(), site.limits.stream_bytes_max);
         let slow = site.publishing.slow_reader(topic.name());
-        Self { path, topic, query, slow, stream_bytes_max }
+        Self { path, topic, query, slow, client, readers, stream_bytes_max }
     }
 
     /// A reader of one page that begins where the request says, or else `default`.
@@ -101,8 +118,13 @@ impl Read {
         Ok(self.open_at(after, self.query.page)?.when_slow(first, self.slow))
     }
 
+    /// The same, and it stays for a while.
+    pub(crate) fn open_waiting(&self, default: After) -> Result<Reader, Problem> {
+        Ok(self.list(self.open(default)?, Transport::LongPoll))
+    }
+
     /// A reader that stays: from where the request says, or else from now on.
-    pub(crate) fn open_stream(&self) -> Result<Reader, Problem> {
+    pub(crate) fn open_stream(&self, transport: Transport) -> Result<Reader, Problem> {
         let limit = PageLimit { bytes_max: self.stream_bytes_max, ..self.query.page };
         let after = self.query.after.unwrap_or(After::Latest);
         let reader = self.open_at(after, limit)?;
@@ -113,7 +135,11 @@ impl Read {
             After::Position(_) => self.slow == SlowReader::Close && reader.has_fallen_out(),
         };
         let first = if begins_with_gap { SlowReader::Gap } else { self.slow };
-        Ok(reader.when_slow(first, self.slow))
+        Ok(self.list(reader.when_slow(first, self.slow), transport))
+    }
+
+    fn list(&self, reader: Reader, transport: Transport) -> Reader {
+        reader.listed(&self.readers, self.client, transport)
     }
 
     fn open_at(&self, after: After, limit: PageLimit) -> Result<Reader, Problem> {
@@ -122,7 +148,7 @@ impl Read {
 }
 
 /// The topic called `name`.
-fn topic(site: &Site, name: &str) -> Result<Arc<Topic>, Problem> {
+pub(crate) fn topic(site: &Site, name: &str) -> Result<Arc<Topic>, Problem> {
     site.hub.topic(&topic_name(name)?).ok_or_else(|| unknown_topic(name))
 }
 
@@ -203,7 +229,7 @@ fn upgrade<B>(site: &Site, client: Client, request: &Request<B>) -> Result<Optio
     }
     let path = request.uri().path();
     if let Some(name) = path.strip_prefix("/topics/") {
-        let read = Read::of(site, request, name)?;
+        let read = Read::of(site, client, request, name)?;
         if read.query.frame.is_some() {
             let detail = "frame is for text/html, and this is a WebSocket handshake";
             return Err(Problem::new(Kind::BadParameter, detail));
@@ -233,23 +259,25 @@ async fn route(
     if let Some(reply) = upgrade(site, client, &request)? {
         return Ok(reply);
     }
-    let path = request.uri().path();
+    let (path, headers) = (request.uri().path(), request.headers());
+    if let Some(resource) = Resource::at(site, client, headers, path, request.uri().query())? {
+        reading_only(&request)?;
+        return Ok(json_response(resource.value(site, stop.is_stopping())).into());
+    }
     if let Some(name) = path.strip_prefix("/topics/") {
         if !is_reading(&request) {
             let name = topic_name(name)?;
             return change_topic(site, client, request, &name, stop).await;
         }
-        return read_topic(site, &request, name, stop).await;
+        return read_topic(site, client, &request, name, stop).await;
     }
     if path == "/echo" {
         return echo::answer(request, &site.limits, stop).await;
     }
-    let headers = request.headers();
     let response = match path {
         // Which say what is missing.
         "/broadcast" => return broadcast::accept(&request, &site.limits),
         "/ws" => return multiplexed::accept(&request, client, &site.limits),
-        _ if let Some(resource) = Resource::at(path) => json_response(&resource.value(site)),
         _ => match path.strip_prefix("/problems/").and_then(Kind::explanation) {
             Some(text) => text_response(text),
             None => assets::file(path, headers).ok_or_else(|| unknown_path(path))?,
@@ -261,11 +289,12 @@ async fn route(
 
 async fn read_topic<B>(
     site: &Site,
+    client: Client,
     request: &Request<B>,
     name: &str,
     stop: Stop,
 ) -> Result<Reply, Problem> {
-    let read = Read::of(site, request, name)?;
+    let read = Read::of(site, client, request, name)?;
     let (heartbeat, headers) = (site.limits.heartbeat, request.headers());
     let response = match (form(headers, read.query.frame.as_ref())?, read.query.wait) {
         // A HEAD gets the fields of a poll at once: a stream without its body says nothing.
@@ -362,52 +391,9 @@ pub(crate) fn unknown_path(path: &str) -> Problem {
     Problem::new(Kind::UnknownPath, format!("there is nothing at {path}"))
 }
 
-/// What there is beside topics that is answered with JSON.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Resource {
-    /// Which topics there are.
-    Topics,
-    /// What time it is.
-    Clock,
-}
-
-impl Resource {
-    /// What is at this path.
-    pub(crate) fn at(path: &str) -> Option<Self> {
-        match path {
-            "/topics" => Some(Self::Topics),
-            "/clock" => Some(Self::Clock),
-            _ => None,
-        }
-    }
-
-    /// What it is now.
-    pub(crate) fn value(self, site: &Site) -> serde_json::Value {
-        match self {
-            Self::Topics => list_topics(site),
-            Self::Clock => json!({ "time": now() }),
-        }
-    }
-}
-
-/// Every topic with its positions, in the order of names.
-fn list_topics(site: &Site) -> serde_json::Value {
-    let topics = site.hub.topics();
-    let topics = topics.iter().map(|topic| {
-        let info = topic.info(now());
-        json!({
-            "name": info.name.as_str(),
-            "url": format!("/topics/{}", info.name),
-            "first": info.first,
-            "next": info.head.to_string(),
-            "bytes": info.bytes,
-        })
-    });
-    json!({ "topics": topics.collect::<Vec<_>>() })
-}
-
-fn json_response(value: &serde_json::Value) -> Response<Body> {
+fn json_response((status, value): (StatusCode, serde_json::Value)) -> Response<Body> {
     let mut response = Response::new(full(format!("{value}\n")));
+    *response.status_mut() = status;
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));

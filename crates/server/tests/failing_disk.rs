@@ -273,3 +273,90 @@ fn while_as_much_waits_for_the_disk_as_may_publishers_are_told_to_come_again() {
     server.disk.set(None);
     assert_eq!(Way::Post.publish(&server, 2), Told::Kept);
 }
+
+/// Asks for `/health` by HTTP and multiplexed, which say the same; the first problem, if there is one.
+fn health(server: &Server) -> Option<Value> {
+    let reply = server.fixture.get("/health", &[]);
+    let multiplexed = Client::open(Carrier::Tcp, &server.fixture).ask("GET h /health");
+    assert_eq!((multiplexed.status, multiplexed.json()["status"].clone()), {
+        (reply.status, reply.json()["status"].clone())
+    });
+    let head = server.fixture.request("HEAD", "/health", &[]);
+    assert_eq!((head.status, &*head.body), (reply.status, ""));
+    assert_eq!(reply.field("cache-control"), Some("no-store"));
+    match reply.status {
+        200 => {
+            assert_eq!(reply.json()["status"], "ok", "{reply:?}");
+            None
+        }
+        503 => {
+            assert_eq!(reply.json()["status"], "failing", "{reply:?}");
+            assert!(!reply.body.contains(server.folder.to_str().unwrap()), "{reply:?}");
+            Some(reply.json()["problems"][0].clone())
+        }
+        _ => panic!("{reply:?}"),
+    }
+}
+
+#[test]
+fn health_says_what_is_wrong_until_something_is_kept_again() {
+    for (fault, problem, detail) in [
+        (DiskFault::Full, "storage-full", "there is no room"),
+        (DiskFault::ReadOnly, "storage-read-only", "the file system is read-only"),
+    ] {
+        let server = Server::start();
+        assert_eq!(health(&server), None);
+        server.disk.set(Some(fault));
+        assert_eq!(health(&server), None, "nobody has tried");
+        assert_ne!(Way::Post.publish(&server, 1), Told::Kept);
+        let detail = format!("the last attempt to keep something failed: {detail}");
+        let expected = serde_json::json!({ "problem": problem, "topic": "chat", "detail": detail });
+        assert_eq!(health(&server), Some(expected));
+        server.disk.set(None);
+        assert_eq!(Way::Post.publish(&server, 1), Told::Kept);
+        assert_eq!(health(&server), None);
+    }
+}
+
+#[test]
+fn health_says_that_the_disk_is_behind_and_no_more_once_it_is_not() {
+    let server = Server::start();
+    server.disk.set(Some(DiskFault::Stalled));
+    let mut socket = server.fixture.websocket("/topics/chat", &[], &[]);
+    socket.send(Message::Text("1"));
+    let begun = Instant::now();
+    while server.fixture.get("/health", &[]).status == 200 {
+        assert!(begun.elapsed() < PATIENCE);
+    }
+    assert_eq!(health(&server).unwrap()["problem"], "storage-behind");
+    server.disk.set(None);
+    assert_eq!(socket.next(), "1");
+    let begun = Instant::now();
+    while server.fixture.get("/health", &[]).status == 503 {
+        assert!(begun.elapsed() < PATIENCE);
+    }
+}
+
+#[test]
+fn health_says_that_the_server_stops() {
+    let server = Server::start();
+    server.fixture.hub.close().unwrap();
+    assert_eq!(health(&server).unwrap()["problem"], "stopping");
+    server.fixture.request("POST", "/health", &[]).problem(405, "method-not-allowed");
+}
+
+#[test]
+fn health_lists_20_problems_and_counts_the_rest() {
+    let server = Server::start();
+    let mut client = Client::open(Carrier::Tcp, &server.fixture);
+    for number in 0..21 {
+        assert_eq!(client.ask(&format!("POST p /topics/scratch-{number}\n1")).status, 201);
+    }
+    server.disk.set(Some(DiskFault::Full));
+    for number in 0..21 {
+        assert_eq!(client.ask(&format!("POST p /topics/scratch-{number}\n1")).status, 507);
+    }
+    let health = server.fixture.get("/health", &[]).json();
+    assert_eq!(health["count"], 21);
+    assert_eq!(health["problems"].as_array().unwrap().len(), 20);
+}

@@ -21,6 +21,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use crate::connection::Local;
 use crate::fan::{Fan, Subscription, WireForm};
 use crate::publishing::{Refusal, Writer, of_message};
+use crate::readers::Transport;
 use crate::reading::{EndReason, Item, Page, Reader};
 use crate::routes::{Destination, Handover, Read, Reply};
 use crate::{Kind, Problem, encode, handshake};
@@ -45,7 +46,8 @@ pub(crate) fn answer<B>(
 ) -> Result<Reply, Problem> {
     let accepted = handshake::accept(request, &[EVENTS], deflate)?;
     let form = if accepted.subprotocol.is_some() { WireForm::Positions } else { WireForm::Plain };
-    let to = Destination::Events(Subscriber { reader: read.open_stream()?, form, writing });
+    let reader = read.open_stream(Transport::Websocket)?;
+    let to = Destination::Events(Subscriber { reader, form, writing });
     let handover = Some(Handover { to, deflate: accepted.deflate.clone() });
     Ok(Reply { response: handshake::switching_protocols(accepted), handover })
 }

@@ -10,6 +10,7 @@ use super::Outlet;
 use super::multiplexer::Multiplexer;
 use crate::client::Client;
 use crate::connection::Local;
+use crate::readers::Transport;
 use crate::routes::{Destination, Handover, Reply};
 use crate::{Kind, Limits, Problem, handshake};
 
@@ -42,7 +43,10 @@ pub(crate) struct Socket {
 
 impl Socket {
     pub(crate) fn new(local: &Local, client: Client, permit: OwnedSemaphorePermit) -> Self {
-        Self { multiplexer: Multiplexer::new(local, client), _permit: permit }
+        Self {
+            multiplexer: Multiplexer::new(local, client, Transport::Multiplexed),
+            _permit: permit,
+        }
     }
 }
 
