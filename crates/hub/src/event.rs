@@ -1,11 +1,10 @@
 //! Events: an offset, a time and one JSON value.
 
-use std::sync::Arc;
-
 use bytes::Bytes;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
+use crate::log::Entry;
 use crate::{DataError, UnixTime};
 
 /// One entry of a topic's log.
@@ -66,7 +65,7 @@ impl Data {
 }
 
 /// What an event costs in a log's byte count beside its data: its own size and its place.
-pub(crate) const EVENT_OVERHEAD_BYTES: u64 = (size_of::<Event>() + size_of::<Arc<Event>>()) as u64;
+pub(crate) const EVENT_OVERHEAD_BYTES: u64 = (size_of::<Event>() + size_of::<Entry>()) as u64;
 
 impl Event {
     /// What this event counts for in [`Retention::bytes_max`](crate::Retention::bytes_max).

@@ -1,5 +1,7 @@
 //! What is wrong with the keeping of events, if anything is.
 
+use std::time::Duration;
+
 use crate::StorageError;
 
 /// How a topic, or a whole data directory, is doing.
@@ -11,6 +13,9 @@ pub struct Health {
     /// Events that were kept and are damaged: they are told as gaps, and what is around them is read.
     /// They are counted until retention is past them.
     pub damaged_events: u64,
+    /// For how long the oldest of what waits for the disk has done so, once that is 5 s. Of a data
+    /// directory alone, not of a topic in it.
+    pub behind: Option<Duration>,
 }
 
 impl Health {
@@ -25,6 +30,7 @@ impl Health {
         Self {
             writing: self.writing.or(other.writing),
             damaged_events: self.damaged_events + other.damaged_events,
+            behind: self.behind.max(other.behind),
         }
     }
 }

@@ -30,6 +30,8 @@
 //! assert_eq!(page.events[0].data.as_str(), r#"{"speed":2.74}"#);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+//!
+//! The feature `testing` adds a disk that fails on demand, for the tests of those who keep topics on one.
 #![forbid(unsafe_code)]
 
 mod batch;
@@ -56,10 +58,12 @@ pub use health::Health;
 pub use hub::Hub;
 pub use keys::KeyWindow;
 pub use log::{DataDir, DataOptions, Fsync};
+#[cfg(feature = "testing")]
+pub use log::{DiskFault, FailingDisk};
 pub use options::{Storage, TopicOptions};
 pub use position::{After, Epoch, Position, PositionError};
 pub use retention::Retention;
 pub use time::UnixTime;
 pub use topic::{
-    Gap, GapReason, Head, Page, PageLimit, Topic, TopicInfo, TopicName, TopicNameError,
+    Gap, GapReason, Head, Lag, Page, PageLimit, Topic, TopicInfo, TopicName, TopicNameError,
 };

@@ -26,7 +26,8 @@ impl Epoch {
     }
 
     /// The bits it was made of.
-    pub(crate) const fn bits(self) -> u64 {
+    #[must_use]
+    pub const fn bits(self) -> u64 {
         self.0
     }
 }

@@ -115,6 +115,16 @@ pub enum GapReason {
     Epoch,
 }
 
+/// How far a reader is behind.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize)]
+pub struct Lag {
+    /// Events that it has not read, also those that are no longer kept; those kept, when its position is of
+    /// another epoch.
+    pub events: u64,
+    /// Bytes of the data of those that are kept. Of what is on the disk alone about that, up to 64 KiB more.
+    pub bytes: u64,
+}
+
 /// What a topic says of itself.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TopicInfo {
@@ -293,6 +303,16 @@ impl Topic {
             first: extent.first,
             bytes: extent.bytes,
         }
+    }
+
+    /// How far a reader at this position is behind. Takes no longer for more events.
+    #[must_use]
+    pub fn lag(&self, now: UnixTime, position: Position) -> Lag {
+        let extent = self.log.extent(now);
+        let is_own = position.epoch == self.epoch;
+        let after = if is_own { position.offset } else { extent.first - 1 };
+        let events = extent.head.saturating_sub(after);
+        Lag { events, bytes: self.log.data_bytes_after(after) }
     }
 
     /// How the keeping of its events is doing. In memory always well.

@@ -9,21 +9,33 @@ use crate::fields::Fields;
 /// Fields with which a proxy says that it speaks for somebody else (RFC 7239, RFC 9110 section 7.6.3).
 const FORWARDING: [&str; 4] = ["forwarded", "x-forwarded-for", "x-real-ip", "via"];
 
-/// Where a connection comes from; `None` when that could not be told.
+/// Where a connection comes from.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) struct Client(Option<IpAddr>);
+pub(crate) struct Client {
+    /// `None` when that could not be told.
+    address: Option<SocketAddr>,
+    /// It was not by the fields of the request that opened the connection.
+    is_foreign: bool,
+}
 
 impl Client {
     /// As a socket says of its peer. That it cannot any more, for the peer is gone, is no error.
     pub(crate) fn new(peer: std::io::Result<SocketAddr>) -> Self {
         // An IPv4 client comes to an IPv6 socket with a mapped address.
-        Self(peer.ok().map(|address| address.ip().to_canonical()))
+        let canonical =
+            |address: SocketAddr| SocketAddr::new(address.ip().to_canonical(), address.port());
+        Self { address: peer.ok().map(canonical), is_foreign: false }
+    }
+
+    /// Its address, which may be that of a proxy.
+    pub(crate) fn address(self) -> Option<SocketAddr> {
+        self.address
     }
 
     /// The client of a connection that a request with these fields has opened, and on which requests have
-    /// no fields of their own: nobody known, if it is not local by those.
+    /// no fields of their own: never local, if it is not by those.
     pub(crate) fn of_connection(self, fields: &(impl Fields + ?Sized)) -> Self {
-        if self.is_local(fields) { self } else { Self(None) }
+        Self { is_foreign: !self.is_local(fields), ..self }
     }
 
     /// Whether a request with these fields is made on this very machine and by nobody else's order.
@@ -32,10 +44,13 @@ impl Client {
     /// whose host's name was pointed at this machine after it was loaded (DNS rebinding) is of the same
     /// origin as the server. So what a browser's page sends must name the host by a loopback name.
     pub(crate) fn is_local(self, fields: &(impl Fields + ?Sized)) -> bool {
-        let is_loopback = self.0.is_some_and(|address| address.is_loopback());
+        let is_loopback = self.address.is_some_and(|address| address.ip().is_loopback());
         let is_forwarded = FORWARDING.into_iter().any(|name| fields.has(name));
         let is_of_a_page = fields.has("origin");
-        is_loopback && !is_forwarded && (!is_of_a_page || is_to_loopback(fields))
+        is_loopback
+            && !self.is_foreign
+            && !is_forwarded
+            && (!is_of_a_page || is_to_loopback(fields))
     }
 }
 

@@ -4,10 +4,10 @@ use std::fmt::Write as _;
 
 use anemone_hub::{Gap, GapReason};
 
-use crate::reading::{Item, Page};
+use crate::reading::{EndReason, Item, Page};
 
 /// `{"reason":…,"after":P,"missed":N|null,"resume":P}`.
-fn gap(out: &mut String, gap: &Gap) {
+pub(crate) fn gap(out: &mut String, gap: &Gap) {
     let reason = match gap.reason {
         GapReason::Retention => "retention",
         GapReason::Epoch => "epoch",
@@ -40,7 +40,15 @@ pub(crate) fn item(item: &Item<'_>, out: &mut String) {
             let (time, data) = (event.time, event.data.as_str());
             write!(out, r#"{{"position":"{position}","time":{time},"data":{data}}}"#)
         }
-        Item::End(reason) => write!(out, r#"{{"end":{{"reason":"{}"}}}}"#, reason.as_str()),
+        Item::End(reason) => {
+            let _ = write!(out, r#"{{"end":{{"reason":"{}""#, reason.as_str());
+            if let EndReason::TooSlow(missed) = reason {
+                out.push_str(r#","gap":"#);
+                gap(out, missed);
+            }
+            out.push_str("}}");
+            Ok(())
+        }
     };
 }
 
@@ -78,7 +86,6 @@ mod tests {
     use anemone_hub::{Data, Epoch, Event, Position, UnixTime};
 
     use super::*;
-    use crate::reading::EndReason;
 
     fn example() -> Page {
         let position = |offset| Position { epoch: Epoch::from_bits(9), offset };
@@ -140,5 +147,8 @@ mod tests {
             assert_eq!(notice(&quiet), r#"{"position":"9-5"}"#);
         }
         assert_eq!(notice(&Item::End(EndReason::Deleted)), r#"{"end":{"reason":"deleted"}}"#);
+        let too_slow = notice(&Item::End(EndReason::TooSlow(page.gap.unwrap())));
+        let gap = r#"{"reason":"retention","after":"9-1","missed":2,"resume":"9-3"}"#;
+        assert_eq!(too_slow, format!(r#"{{"end":{{"reason":"too-slow","gap":{gap}}}}}"#));
     }
 }

@@ -20,6 +20,7 @@ mod encode;
 mod fan;
 mod fields;
 mod handshake;
+mod health;
 mod http2;
 mod limits;
 mod linger;
@@ -30,7 +31,9 @@ mod pace;
 mod problem;
 mod publishing;
 mod query;
+mod readers;
 mod reading;
+mod resource;
 mod routes;
 mod secure;
 mod stream;
@@ -45,6 +48,6 @@ pub use origin::{AllowedOrigin, OriginError};
 pub use problem::{Kind, Problem};
 pub use tls::{Tls, TlsError};
 pub use topics::{
-    PublishRight, PublishRightError, TopicPattern, TopicPatternError, TopicRule, TopicRules,
-    TopicRulesError,
+    PublishRight, PublishRightError, SlowReader, SlowReaderError, TopicPattern, TopicPatternError,
+    TopicRule, TopicRules, TopicRulesError,
 };

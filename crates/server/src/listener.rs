@@ -99,7 +99,8 @@ impl Server {
         let Options { limits, allowed_origins, tls, topics, .. } = options;
         let publishing = Arc::new(Publishing::new(hub.clone(), topics)?);
         let broadcast = Arc::new(Everyone::new(limits.broadcast_bytes_max));
-        let site = Site { hub, publishing, limits, allowed_origins, tls, broadcast };
+        let readers = Arc::default();
+        let site = Site { hub, publishing, limits, allowed_origins, tls, readers, broadcast };
         Ok(Self { listeners, local_addr, tcp_addr, tcp_echo_addr, site: Arc::new(site) })
     }
 

@@ -1,9 +1,11 @@
 //! Problem details (RFC 9457): what went wrong, the same on every transport.
 
+use anemone_hub::Gap;
 use http::{HeaderValue, Response, StatusCode, header};
 use serde::Serialize;
 
 use crate::body::{Body, full};
+use crate::encode;
 
 /// What kind of problem. Each has a page at its `type`, `/problems/NAME`.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -14,6 +16,8 @@ pub enum Kind {
     UnknownTopic,
     /// The topic was deleted.
     TopicDeleted,
+    /// Events went before the reader had read them, and its topic ends readers then.
+    TooSlow,
     /// The path does not take this method.
     MethodNotAllowed,
     /// A query parameter or field does not say what it must.
@@ -30,6 +34,8 @@ pub enum Kind {
     TlsRequired,
     /// The topic takes nothing from this client.
     PublishRefused,
+    /// Only clients on the server's own machine may see this.
+    LocalOnly,
     /// A body's content type is not one that can be published.
     UnsupportedType,
     /// What was to be published is not what it was said to be.
@@ -66,10 +72,11 @@ pub enum Kind {
 
 impl Kind {
     /// All kinds.
-    pub const ALL: [Self; 27] = [
+    pub const ALL: [Self; 29] = [
         Self::UnknownPath,
         Self::UnknownTopic,
         Self::TopicDeleted,
+        Self::TooSlow,
         Self::MethodNotAllowed,
         Self::BadParameter,
         Self::PositionAhead,
@@ -78,6 +85,7 @@ impl Kind {
         Self::BadHandshake,
         Self::TlsRequired,
         Self::PublishRefused,
+        Self::LocalOnly,
         Self::UnsupportedType,
         Self::BadEvent,
         Self::EventTooBig,
@@ -116,6 +124,13 @@ impl Kind {
                 StatusCode::GONE,
                 "The topic was deleted",
                 "Nothing more will come of it. GET /topics lists the topics there are.",
+            ),
+            Self::TooSlow => (
+                "too-slow",
+                StatusCode::GONE,
+                "The reader was too slow",
+                "This topic ends readers whose next events are no longer kept. The member gap says which are \
+                 missing. Begin again, with after=earliest or after=latest.",
             ),
             Self::MethodNotAllowed => (
                 "method-not-allowed",
@@ -169,6 +184,12 @@ impl Kind {
                 "Topics that publish = \"loopback\" holds for take events from clients on the server's own \
                  machine alone: not through a proxy that says for whom it speaks, and from a page only when \
                  its request names the server localhost, or by its loopback address.",
+            ),
+            Self::LocalOnly => (
+                "local-only",
+                StatusCode::FORBIDDEN,
+                "Only for the server's own machine",
+                "Ask from the machine that the server runs on, by a loopback address and not through a proxy.",
             ),
             Self::UnsupportedType => (
                 "unsupported-type",
@@ -289,6 +310,7 @@ pub struct Problem {
     status: StatusCode,
     detail: String,
     fields: Vec<(&'static str, HeaderValue)>,
+    gap: Option<Gap>,
 }
 
 /// The members of RFC 9457 section 3.1.
@@ -303,7 +325,13 @@ struct Members<'a> {
 impl Problem {
     /// A problem of this kind; `detail` says what is wrong this time.
     pub fn new(kind: Kind, detail: impl Into<String>) -> Self {
-        Self { kind, status: kind.describe().1, detail: detail.into(), fields: Vec::new() }
+        Self {
+            kind,
+            status: kind.describe().1,
+            detail: detail.into(),
+            fields: Vec::new(),
+            gap: None,
+        }
     }
 
     /// What kind of problem it is.
@@ -337,6 +365,19 @@ impl Problem {
         self
     }
 
+    /// That a reader did not read these events before they went.
+    pub(crate) fn too_slow(gap: Gap) -> Self {
+        let Gap { after, missed, .. } = gap;
+        let missed = missed.unwrap_or_default();
+        let detail = format!("too slow: {missed} events after {after} are no longer kept");
+        Self { gap: Some(gap), ..Self::new(Kind::TooSlow, detail) }
+    }
+
+    /// What a reader missed, if that is the problem.
+    pub(crate) fn gap(&self) -> Option<&Gap> {
+        self.gap.as_ref()
+    }
+
     /// That there is no room for one more connection.
     pub(crate) fn too_many_connections() -> Self {
         let detail = "the server has as many connections as it may";
@@ -355,7 +396,14 @@ impl Problem {
             detail: &self.detail,
         };
         // Strings and a number always have a JSON form.
-        serde_json::to_string(&members).unwrap_or_default()
+        let mut json = serde_json::to_string(&members).unwrap_or_default();
+        if let Some(gap) = &self.gap {
+            json.pop();
+            json.push_str(r#","gap":"#);
+            encode::gap(&mut json, gap);
+            json.push('}');
+        }
+        json
     }
 
     /// The reply that tells it and ends the connection, for where there is no HTTP server yet.

@@ -141,6 +141,27 @@ fn parse_limit(value: &str, max: usize) -> Result<usize, Problem> {
     }
 }
 
+/// The query of a list, which takes `limit` and nothing else.
+pub(crate) fn limit_alone(
+    query: Option<&str>,
+    default: usize,
+    max: usize,
+) -> Result<usize, Problem> {
+    let mut given = form_urlencoded::parse(query.unwrap_or_default().as_bytes());
+    match (given.next(), given.next()) {
+        (None, _) => Ok(default),
+        (Some((name, value)), None) if name == "limit" => parse_limit(&value, max),
+        (Some((name, _)), Some((again, _))) if name == "limit" && again == name => {
+            Err(bad("limit", "is given twice"))
+        }
+        (Some((name, _)), other) => {
+            let name = other.filter(|_| name == "limit").map_or(name, |(name, _)| name);
+            let name: String = name.chars().take(40).collect();
+            Err(bad(&name, "is not a parameter: this takes limit alone"))
+        }
+    }
+}
+
 fn parse_mode(value: &str) -> Result<Mode, Problem> {
     match value {
         "all" => Ok(Mode::All),
@@ -334,6 +355,25 @@ mod tests {
             assert!(error.contains("bad-parameter"), "{query}: {error}");
         }
         assert!(parse("", &[("last-event-id", "nonsense")]).is_err());
+    }
+
+    #[test]
+    fn a_list_takes_limit_alone() {
+        let limit = |query| limit_alone(Some(query), 5, 9).map_err(|problem| problem.to_json());
+        for (query, expected) in [("", 5), ("limit=1", 1), ("limit=9", 9)] {
+            assert_eq!(limit(query), Ok(expected), "{query}");
+        }
+        for (query, part) in [
+            ("limit=0", "from 1 to 9"),
+            ("limit=10", "from 1 to 9"),
+            ("limit=x", "from 1 to 9"),
+            ("limit=1&limit=1", "limit is given twice"),
+            ("limit=1&after=latest", "after is not a parameter"),
+            ("mode=all", "mode is not a parameter"),
+        ] {
+            let error = limit(query).unwrap_err();
+            assert!(error.contains("bad-parameter") && error.contains(part), "{query}: {error}");
+        }
     }
 
     #[test]

@@ -7,7 +7,9 @@ use anemone_hub::{After, Event, Gap, Head, PageLimit, Position, ReadError, Topic
 use futures_util::FutureExt;
 use tokio::task::coop::unconstrained;
 
-use crate::{Kind, Problem};
+use crate::client::Client;
+use crate::readers::{Listing, Readers, Transport};
+use crate::{Kind, Problem, SlowReader};
 
 /// The wall clock, as events carry it.
 pub(crate) fn now() -> UnixTime {
@@ -24,6 +26,16 @@ pub(crate) enum Mode {
     Latest,
 }
 
+impl Mode {
+    /// As `mode` has it.
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::All => "all",
+            Self::Latest => "latest",
+        }
+    }
+}
+
 /// A reader: a topic, and how far it was read.
 #[derive(Debug)]
 pub(crate) struct Reader {
@@ -31,6 +43,10 @@ pub(crate) struct Reader {
     /// Made when it is first asked.
     head: Option<Head>,
     place: Place,
+    /// Its place in the list of readers, if it stays.
+    listing: Option<Listing>,
+    /// What becomes of it from its second page on, should it be too slow.
+    slow: SlowReader,
 }
 
 /// All that a reader's next page depends on, beside the topic.
@@ -39,13 +55,40 @@ pub(crate) struct Place {
     pub(crate) position: Position,
     pub(crate) mode: Mode,
     pub(crate) limit: PageLimit,
+    /// What becomes of a reader whose next events are gone.
+    pub(crate) slow: SlowReader,
 }
 
 impl Reader {
     /// Begins where `after` says, and reads every event.
     pub(crate) fn open(topic: Arc<Topic>, after: After, limit: PageLimit) -> Result<Self, Problem> {
         let position = topic.start(now(), after)?;
-        Ok(Self { topic, head: None, place: Place { position, mode: Mode::All, limit } })
+        let slow = SlowReader::Gap;
+        let place = Place { position, mode: Mode::All, limit, slow };
+        Ok(Self { topic, head: None, place, listing: None, slow })
+    }
+
+    /// The same, should it be too slow: `first` if it is by its first page, `then` if it is by a later one.
+    pub(crate) fn when_slow(self, first: SlowReader, then: SlowReader) -> Self {
+        Self { place: Place { slow: first, ..self.place }, slow: then, ..self }
+    }
+
+    /// The same in the list of readers, as one that is there by this transport for this client.
+    pub(crate) fn listed(
+        self,
+        readers: &Arc<Readers>,
+        client: Client,
+        transport: Transport,
+    ) -> Self {
+        let Place { position, mode, .. } = self.place;
+        let listing = readers.enter(&self.topic, position, client, (transport, mode));
+        Self { listing: Some(listing), ..self }
+    }
+
+    /// Whether events after its position are no longer kept.
+    pub(crate) fn has_fallen_out(&self) -> bool {
+        let info = self.topic.info(now());
+        is_before(self.place.position, info.head, info.first)
     }
 
     /// The same in another mode.
@@ -65,16 +108,34 @@ impl Reader {
     /// The next page, maybe an empty one, and moves past it.
     pub(crate) fn read(&mut self) -> Result<Page, Problem> {
         let page = match self.place.mode {
-            Mode::All => self.topic.read(now(), self.place.position, self.place.limit)?.into(),
+            Mode::All => self.next()?,
             Mode::Latest => self.newest()?,
         };
-        self.place.position = page.next;
+        self.pass(page.next);
         Ok(page)
     }
 
     /// Moves past a page that somebody else read at this place.
     pub(crate) fn pass(&mut self, next: Position) {
+        if let Some(listing) = &self.listing {
+            listing.moved(self.place.position.epoch, next);
+        }
         self.place.position = next;
+        self.place.slow = self.slow;
+    }
+
+    /// The events after its position, unless they are gone and that is its end.
+    fn next(&self) -> Result<Page, Problem> {
+        let Place { position, limit, slow, .. } = self.place;
+        let page = self.topic.read(now(), position, limit)?;
+        match page.gap {
+            Some(gap)
+                if slow == SlowReader::Close && is_before(position, page.next, page.first) =>
+            {
+                Err(Problem::too_slow(gap))
+            }
+            _ => Ok(page.into()),
+        }
     }
 
     /// The newest event, unless it was read. Everything between is skipped, be it kept or not; what
@@ -118,6 +179,12 @@ impl Reader {
 pub(crate) fn is_past(head: &mut Head, position: Position) -> bool {
     // Of a task that has used its turn up tokio would say that it must wait.
     unconstrained(head.passed(position)).now_or_never().is_some()
+}
+
+/// Whether the event after `position` has gone, of a log that is at `own` and keeps events from `first` on. What is
+/// damaged is missing, too, but nobody was too slow for it.
+fn is_before(position: Position, own: Position, first: u64) -> bool {
+    position.epoch == own.epoch && position.offset.saturating_add(1) < first
 }
 
 /// What a read gives.
@@ -180,24 +247,31 @@ pub(crate) enum Item<'a> {
     End(EndReason),
 }
 
-/// Why a topic has ended.
+/// Why reading has ended.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum EndReason {
-    /// It was deleted.
+    /// The topic was deleted.
     Deleted,
+    /// These events went before they were read.
+    TooSlow(Gap),
 }
 
 impl EndReason {
     /// As it stands in a notice.
-    pub(crate) const fn as_str(self) -> &'static str {
+    pub(crate) const fn as_str(&self) -> &'static str {
         match self {
             Self::Deleted => "deleted",
+            Self::TooSlow(_) => "too-slow",
         }
     }
 
-    /// Why, if a problem with reading means that the topic has ended.
+    /// Why, if a problem with reading means that it has ended.
     pub(crate) fn of(problem: &Problem) -> Option<Self> {
-        (problem.kind() == Kind::TopicDeleted).then_some(Self::Deleted)
+        match problem.kind() {
+            Kind::TopicDeleted => Some(Self::Deleted),
+            Kind::TooSlow => problem.gap().copied().map(Self::TooSlow),
+            _ => None,
+        }
     }
 }
 

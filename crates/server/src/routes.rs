@@ -7,7 +7,6 @@ use anemone_ws::proto::NegotiatedDeflate;
 use anemone_ws::proto::handshake::Accepted;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
 use hyper::body::Incoming;
-use serde_json::json;
 use tokio::sync::watch;
 
 use crate::body::{Body, full};
@@ -17,11 +16,13 @@ use crate::handshake::{self, Head};
 use crate::origin::{self, AllowedOrigin, Verdict};
 use crate::publishing::{Methods, Permit, Publishing};
 use crate::query::{Form, Query, form};
-use crate::reading::{Reader, now};
+use crate::readers::{Readers, Transport};
+use crate::reading::Reader;
+use crate::resource::Resource;
 use crate::transport::{
     broadcast, echo, forever_frame, long_poll, multiplexed, ndjson, poll, post, sse, websocket,
 };
-use crate::{Kind, Limits, Problem, Tls, assets};
+use crate::{Kind, Limits, Problem, SlowReader, Tls, assets};
 
 /// What every request can see.
 #[derive(Debug)]
@@ -31,6 +32,8 @@ pub(crate) struct Site {
     pub(crate) limits: Limits,
     pub(crate) allowed_origins: Vec<AllowedOrigin>,
     pub(crate) tls: Option<Tls>,
+    /// Those that stay, on every thread.
+    pub(crate) readers: Arc<Readers>,
     /// To the members of `/broadcast` on every thread.
     pub(crate) broadcast: Arc<broadcast::Everyone>,
 }
@@ -42,6 +45,11 @@ pub(crate) struct Stop(watch::Receiver<bool>);
 impl Stop {
     pub(crate) fn new(receiver: watch::Receiver<bool>) -> Self {
         Self(receiver)
+    }
+
+    /// Whether the server stops.
+    pub(crate) fn is_stopping(&self) -> bool {
+        *self.0.borrow()
     }
 
     /// Returns once the server stops. Cancel safe.
@@ -58,6 +66,9 @@ pub(crate) struct Read {
     pub(crate) path: String,
     topic: Arc<Topic>,
     query: Query,
+    slow: SlowReader,
+    client: Client,
+    readers: Arc<Readers>,
     stream_bytes_max: u64,
 }
 
@@ -65,18 +76,20 @@ impl Read {
     /// What a request asks to read of the topic called `name`.
     fn of<F: Fields + ?Sized>(
         site: &Site,
+        client: Client,
         head: &Head<'_, F>,
         name: &str,
     ) -> Result<Self, Problem> {
         let topic = topic(site, name)?;
         reading_only(head.method)?;
         let query = Query::parse(head.query, head.fields, &site.limits)?;
-        Ok(Self::new(site, topic, head.path, query))
+        Ok(Self::new(site, client, topic, head.path, query))
     }
 
     /// What a multiplexed request asks to read of the topic at `path`.
     pub(crate) fn multiplexed(
         site: &Site,
+        client: Client,
         path: &str,
         query: Option<&str>,
     ) -> Result<Self, Problem> {
@@ -87,33 +100,58 @@ impl Read {
             let detail = format!("{name} is not for a multiplexed reader");
             return Err(Problem::new(Kind::BadParameter, detail));
         }
-        Ok(Self::new(site, topic, path, query))
+        Ok(Self::new(site, client, topic, path, query))
     }
 
-    fn new(site: &Site, topic: Arc<Topic>, path: &str, query: Query) -> Self {
+    fn new(site: &Site, client: Client, topic: Arc<Topic>, path: &str, query: Query) -> Self {
+        let readers = Arc::clone(&site.readers);
         let (path, stream_bytes_max) = (path.to_owned(), site.limits.stream_bytes_max);
-        Self { path, topic, query, stream_bytes_max }
+        let slow = site.publishing.slow_reader(topic.name());
+        Self { path, topic, query, slow, client, readers, stream_bytes_max }
     }
 
     /// A reader of one page that begins where the request says, or else `default`.
     pub(crate) fn open(&self, default: After) -> Result<Reader, Problem> {
-        self.open_with(default, self.query.page)
+        let after = self.query.after.unwrap_or(default);
+        // A position is how far a client came by the polls before: it is reading, not beginning.
+        let first = match after {
+            After::Position(_) => self.slow,
+            _ => SlowReader::Gap,
+        };
+        Ok(self.open_at(after, self.query.page)?.when_slow(first, self.slow))
+    }
+
+    /// The same, and it stays for a while.
+    pub(crate) fn open_waiting(&self, default: After) -> Result<Reader, Problem> {
+        Ok(self.list(self.open(default)?, Transport::LongPoll))
     }
 
     /// A reader that stays: from where the request says, or else from now on.
-    pub(crate) fn open_stream(&self) -> Result<Reader, Problem> {
+    pub(crate) fn open_stream(&self, transport: Transport) -> Result<Reader, Problem> {
         let limit = PageLimit { bytes_max: self.stream_bytes_max, ..self.query.page };
-        self.open_with(After::Latest, limit)
+        let after = self.query.after.unwrap_or(After::Latest);
+        let reader = self.open_at(after, limit)?;
+        let begins_with_gap = match after {
+            // The oldest event may go at any moment.
+            After::Earliest | After::Newest => true,
+            After::Latest => false,
+            After::Position(_) => self.slow == SlowReader::Close && reader.has_fallen_out(),
+        };
+        let first = if begins_with_gap { SlowReader::Gap } else { self.slow };
+        Ok(self.list(reader.when_slow(first, self.slow), transport))
     }
 
-    fn open_with(&self, default: After, limit: PageLimit) -> Result<Reader, Problem> {
-        let after = self.query.after.unwrap_or(default);
+    fn list(&self, reader: Reader, transport: Transport) -> Reader {
+        reader.listed(&self.readers, self.client, transport)
+    }
+
+    fn open_at(&self, after: After, limit: PageLimit) -> Result<Reader, Problem> {
         Ok(Reader::open(Arc::clone(&self.topic), after, limit)?.in_mode(self.query.mode))
     }
 }
 
 /// The topic called `name`.
-fn topic(site: &Site, name: &str) -> Result<Arc<Topic>, Problem> {
+pub(crate) fn topic(site: &Site, name: &str) -> Result<Arc<Topic>, Problem> {
     site.hub.topic(&topic_name(name)?).ok_or_else(|| unknown_topic(name))
 }
 
@@ -223,14 +261,14 @@ fn upgrade<F: Fields + ?Sized>(
         return Ok(None);
     }
     if let Some(name) = head.path.strip_prefix("/topics/") {
-        let read = Read::of(site, head, name)?;
+        let read = Read::of(site, client, head, name)?;
         if read.query.frame.is_some() {
             let detail = "frame is for text/html, and this is a WebSocket handshake";
             return Err(Problem::new(Kind::BadParameter, detail));
         }
         let topic = &read.topic;
         let writing = match site.publishing.permit(topic.name(), client, head.fields) {
-            Ok(permit) => Ok(permit.writer(topic)?),
+            Ok(permit) => Ok(permit.writer(topic, &site.limits)?),
             Err(refusal) => Err(refusal), // told to those who write, for all may read
         };
         let deflate = site.limits.deflate.as_ref();
@@ -253,18 +291,21 @@ async fn route(
     if let Some(upgrade) = upgrade(site, client, &Head::of(&request))? {
         return Ok(upgrade.into());
     }
-    let path = request.uri().path();
+    let (path, headers) = (request.uri().path(), request.headers());
+    if let Some(resource) = Resource::at(site, client, headers, path, request.uri().query())? {
+        reading_only(request.method().as_str())?;
+        return Ok(json_response(resource.value(site, stop.is_stopping())).into());
+    }
     if let Some(name) = path.strip_prefix("/topics/") {
         if !is_reading(request.method().as_str()) {
             let name = topic_name(name)?;
             return change_topic(site, client, request, &name, stop).await;
         }
-        return read_topic(site, &request, name, stop).await;
+        return read_topic(site, client, &request, name, stop).await;
     }
     if path == "/echo" {
         return echo::answer(request, &site.limits, stop).await;
     }
-    let headers = request.headers();
     let response = match path {
         // Which say what is missing.
         "/broadcast" => {
@@ -273,7 +314,6 @@ async fn route(
         "/ws" => {
             return multiplexed::accept(&Head::of(&request), client, &site.limits).map(Reply::from);
         }
-        _ if let Some(resource) = Resource::at(path) => json_response(&resource.value(site)),
         _ => match path.strip_prefix("/problems/").and_then(Kind::explanation) {
             Some(text) => text_response(text),
             None => assets::file(path, headers).ok_or_else(|| unknown_path(path))?,
@@ -285,11 +325,12 @@ async fn route(
 
 async fn read_topic<B>(
     site: &Site,
+    client: Client,
     request: &Request<B>,
     name: &str,
     stop: Stop,
 ) -> Result<Reply, Problem> {
-    let read = Read::of(site, &Head::of(request), name)?;
+    let read = Read::of(site, client, &Head::of(request), name)?;
     let (heartbeat, headers) = (site.limits.heartbeat, request.headers());
     let response = match (form(headers, read.query.frame.as_ref())?, read.query.wait) {
         // A HEAD gets the fields of a poll at once: a stream without its body says nothing.
@@ -382,52 +423,9 @@ pub(crate) fn unknown_path(path: &str) -> Problem {
     Problem::new(Kind::UnknownPath, format!("there is nothing at {path}"))
 }
 
-/// What there is beside topics that is answered with JSON.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Resource {
-    /// Which topics there are.
-    Topics,
-    /// What time it is.
-    Clock,
-}
-
-impl Resource {
-    /// What is at this path.
-    pub(crate) fn at(path: &str) -> Option<Self> {
-        match path {
-            "/topics" => Some(Self::Topics),
-            "/clock" => Some(Self::Clock),
-            _ => None,
-        }
-    }
-
-    /// What it is now.
-    pub(crate) fn value(self, site: &Site) -> serde_json::Value {
-        match self {
-            Self::Topics => list_topics(site),
-            Self::Clock => json!({ "time": now() }),
-        }
-    }
-}
-
-/// Every topic with its positions, in the order of names.
-fn list_topics(site: &Site) -> serde_json::Value {
-    let topics = site.hub.topics();
-    let topics = topics.iter().map(|topic| {
-        let info = topic.info(now());
-        json!({
-            "name": info.name.as_str(),
-            "url": format!("/topics/{}", info.name),
-            "first": info.first,
-            "next": info.head.to_string(),
-            "bytes": info.bytes,
-        })
-    });
-    json!({ "topics": topics.collect::<Vec<_>>() })
-}
-
-fn json_response(value: &serde_json::Value) -> Response<Body> {
+fn json_response((status, value): (StatusCode, serde_json::Value)) -> Response<Body> {
     let mut response = Response::new(full(format!("{value}\n")));
+    *response.status_mut() = status;
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));

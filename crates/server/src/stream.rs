@@ -13,18 +13,21 @@ use tokio::time::timeout;
 
 use crate::Problem;
 use crate::body::{self, Body};
+use crate::readers::Transport;
 use crate::reading::{EndReason, Item, Reader};
 use crate::routes::{Read, Stop};
 
 /// Answers with the stream. Without `after`, it is what comes from now on. `form` appends what an item looks like.
 pub(crate) fn answer(
     read: &Read,
+    transport: Transport,
     content_type: &'static str,
     heartbeat: Duration,
     stop: Stop,
     form: impl Fn(&Item<'_>, &mut String) + Send + 'static,
 ) -> Result<Response<Body>, Problem> {
-    let state = Stream { reader: read.open_stream()?, heartbeat, stop, form, phase: Phase::New };
+    let state =
+        Stream { reader: read.open_stream(transport)?, heartbeat, stop, form, phase: Phase::New };
     let pieces = stream::unfold(state, |mut state| async move {
         let piece = state.next().await?;
         Some((Bytes::from(piece), state))

@@ -38,6 +38,37 @@ impl FromStr for PublishRight {
     }
 }
 
+/// What becomes of a reader whose next events go before it has read them, because retention drops them.
+///
+/// That is one who was reading. Where somebody begins is another matter: a stream that is asked for from
+/// a position before what is kept begins with a gap, whatever this says.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum SlowReader {
+    /// It is told how many events it missed, and goes on with the oldest that is kept.
+    #[default]
+    Gap,
+    /// It is ended, and told why: close code 1008, the notice `end`, or 410. With `mode=latest`, where
+    /// events are passed over anyway, it is not.
+    Close,
+}
+
+/// The text does not say what becomes of slow readers.
+#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+#[error("a slow reader cannot be given {0:?}: it is gap or close")]
+pub struct SlowReaderError(String);
+
+impl FromStr for SlowReader {
+    type Err = SlowReaderError;
+
+    fn from_str(text: &str) -> Result<Self, SlowReaderError> {
+        match text {
+            "gap" => Ok(Self::Gap),
+            "close" => Ok(Self::Close),
+            other => Err(SlowReaderError(other.chars().take(40).collect())),
+        }
+    }
+}
+
 /// Which topics a rule is about: one, `NAME`, or all whose names begin alike, `PREFIX*`.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct TopicPattern(Matches);
@@ -125,6 +156,8 @@ pub struct TopicRule {
     pub keys: KeyWindow,
     /// Where each is kept.
     pub storage: Storage,
+    /// What becomes of a reader who is too slow for what is kept. Default: it is told of the gap.
+    pub slow_reader: SlowReader,
 }
 
 impl TopicRule {
@@ -142,6 +175,7 @@ impl TopicRule {
             topics_max: 10_000,
             keys: KeyWindow::default(),
             storage: Storage::default(),
+            slow_reader: SlowReader::default(),
         }
     }
 
@@ -232,6 +266,11 @@ impl TopicRules {
             .map(|(_, found)| found)
     }
 
+    /// What becomes of slow readers of a topic; without a rule, a gap.
+    pub(crate) fn slow_reader(&self, name: &TopicName) -> SlowReader {
+        self.of(name).map_or(SlowReader::default(), |(_, rule)| rule.slow_reader)
+    }
+
     pub(crate) fn iter(&self) -> impl Iterator<Item = &TopicRule> {
         self.0.iter()
     }
@@ -307,5 +346,13 @@ mod tests {
         assert_eq!("loopback".parse(), Ok(PublishRight::Loopback));
         assert_eq!("anyone".parse(), Ok(PublishRight::Anyone));
         assert!("Anyone".parse::<PublishRight>().is_err());
+    }
+
+    #[test]
+    fn slow_readers_get_one_of_two_words() {
+        assert_eq!("gap".parse(), Ok(SlowReader::Gap));
+        assert_eq!("close".parse(), Ok(SlowReader::Close));
+        let error = "drop".parse::<SlowReader>().unwrap_err();
+        assert_eq!(error.to_string(), "a slow reader cannot be given \"drop\": it is gap or close");
     }
 }

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use super::{DataDir, DataOptions, Fsync};
 use crate::testing::{TempDir, at, batch, numbers, offsets};
 use crate::{
-    After, Batch, Data, Epoch, GapReason, Hub, IdempotencyKey, KeyWindow, NewEvent, PageLimit,
+    After, Batch, Data, Epoch, GapReason, Hub, IdempotencyKey, KeyWindow, Lag, NewEvent, PageLimit,
     Position, PublishError, ReadError, Retention, Topic, TopicOptions,
 };
 
@@ -163,6 +163,30 @@ async fn a_page_is_bounded_by_events_and_by_bytes(make: Make) {
         assert_eq!(read(after, 0, 1 << 20), 0);
     }
     assert_eq!(read(0, 1000, 1 << 20), 300, "a page goes on through all segments and memory");
+}
+
+async fn the_lag_of_a_reader_is_what_it_has_to_read(make: Make) {
+    let subject = make(TopicOptions::default());
+    let lag = |position| subject.topic.lag(at(1), position);
+    assert_eq!(lag(position(0)), Lag::default());
+    let text = Data::json(&"x".repeat(998)).unwrap();
+    let events = Batch::new(vec![NewEvent { time: at(0), data: text }; 100]);
+    subject.topic.publish_kept(at(0), &events).await.unwrap();
+    let elsewhere = Position { epoch: Epoch::from_bits(1), offset: 99 };
+    for (place, events) in [
+        (position(0), 100),
+        (position(1), 99),
+        (position(50), 50),
+        (position(99), 1),
+        (position(100), 0),
+        (elsewhere, 100),
+    ] {
+        let Lag { events: lag_events, bytes } = lag(place);
+        assert_eq!(lag_events, events);
+        let least = events * 1000;
+        assert!((least..=least + 64 * 1024).contains(&bytes), "{place}: {bytes}");
+        assert!(events > 0 || bytes == 0, "who has read everything has nothing left: {bytes}");
+    }
 }
 
 async fn a_key_that_was_seen_appends_nothing_and_gives_the_first_positions(make: Make) {
@@ -434,6 +458,7 @@ for_each_log! {
     what_is_acknowledged_is_seen_and_the_head_has_moved
     what_is_published_without_waiting_comes_in_the_same_order
     a_page_is_bounded_by_events_and_by_bytes
+    the_lag_of_a_reader_is_what_it_has_to_read
     a_key_that_was_seen_appends_nothing_and_gives_the_first_positions
     keys_are_forgotten_at_the_bounds_of_their_window
     what_cannot_be_kept_leaves_no_trace

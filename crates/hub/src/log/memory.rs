@@ -83,6 +83,10 @@ impl Log for MemoryLog {
         Ok(Slice { first, head, from, events: page.events })
     }
 
+    fn data_bytes_after(&self, after: u64) -> u64 {
+        self.kept().ring.data_bytes_after(after)
+    }
+
     fn extent(&self, now: UnixTime) -> Extent {
         let mut kept = self.kept();
         kept.expire(now);

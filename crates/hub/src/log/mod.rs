@@ -13,7 +13,10 @@ use std::sync::Arc;
 use tokio::sync::{Notify, watch};
 
 pub use disk::{DataDir, DataOptions, Fsync};
+#[cfg(feature = "testing")]
+pub use disk::{DiskFault, FailingDisk};
 pub(crate) use memory::MemoryLog;
+pub(crate) use ring::Entry;
 
 use crate::batch::Outcome;
 use crate::{
@@ -53,6 +56,10 @@ pub(crate) trait Log: fmt::Debug + Send + Sync {
     /// The events after `after`, oldest first, as many as fit: `events_max`, and `bytes_max` unless
     /// the first alone is larger.
     fn read(&self, now: UnixTime, after: u64, limit: PageLimit) -> Result<Slice, StorageError>;
+
+    /// Bytes of the data of the events after `after`: what a reader who is there has to read. On disk it may be
+    /// off by what the index is coarse. Takes no longer for more events.
+    fn data_bytes_after(&self, after: u64) -> u64;
 
     /// What it holds.
     fn extent(&self, now: UnixTime) -> Extent;

@@ -29,7 +29,7 @@ use window::Window;
 use crate::client::Client;
 use crate::fields::Fields;
 use crate::reading::now;
-use crate::{Kind, Limits, Problem, PublishRight, TopicRule, TopicRules, routes};
+use crate::{Kind, Limits, Problem, PublishRight, SlowReader, TopicRule, TopicRules, routes};
 
 /// Where a batch is in its topic.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -146,6 +146,11 @@ impl Publishing {
             Some((_, rule)) if rule.topics.name().is_some() => Methods::Publish,
             Some(_) => Methods::Delete,
         }
+    }
+
+    /// What becomes of slow readers of the topic of this name.
+    pub(crate) fn slow_reader(&self, name: &TopicName) -> SlowReader {
+        self.rules.slow_reader(name)
     }
 
     /// Whether a client may publish to a topic: `fields` are those of its request, or of the
@@ -271,9 +276,9 @@ impl Permit {
     }
 
     /// For a connection that publishes again and again; `topic` is the one that the permit is for.
-    pub(crate) fn writer(&self, topic: &Arc<Topic>) -> Result<Writer, Problem> {
-        let event_bytes_max = self.rule()?.event_bytes_max;
-        Ok(Writer { topic: Arc::clone(topic), event_bytes_max })
+    pub(crate) fn writer(&self, topic: &Arc<Topic>, limits: &Limits) -> Result<Writer, Problem> {
+        let (event_bytes_max, timeout) = (self.rule()?.event_bytes_max, limits.publish_timeout);
+        Ok(Writer { topic: Arc::clone(topic), event_bytes_max, timeout })
     }
 
     /// Deletes the topic with all it keeps.
@@ -302,11 +307,7 @@ async fn append(
     let (time, count) = (now(), events.len());
     let events = events.into_iter().map(|data| NewEvent { time, data }).collect();
     let batch = Batch { events, key };
-    let late = |_| {
-        let detail = format!("the events were not kept within {limit:?}, but may be yet");
-        Problem::new(Kind::StorageFailed, detail)
-    };
-    match timeout(limit, topic.publish_kept(time, &batch)).await.map_err(late)? {
+    match in_time(limit, topic.publish_kept(time, &batch)).await? {
         Ok(anemone_hub::Published { first, last, repeated }) => {
             let published = Published { first, last };
             let outcome = if repeated { Outcome::Repeated } else { Outcome::Published };
@@ -319,12 +320,27 @@ async fn append(
     }
 }
 
+/// What comes of handing something in, if that is known in time.
+async fn in_time<T>(limit: Duration, kept: impl Future<Output = T>) -> Result<T, Problem> {
+    timeout(limit, kept).await.map_err(|_| {
+        let detail = format!("the disk is behind: not kept within {limit:?}, but it may be yet");
+        behind(detail)
+    })
+}
+
+/// The disk takes its time. It may not later.
+fn behind(detail: String) -> Problem {
+    let problem = Problem::new(Kind::StorageFailed, detail);
+    problem.field("retry-after", HeaderValue::from_static("1"))
+}
+
 /// A topic that a connection may publish to.
 #[derive(Clone, Debug)]
 pub(crate) struct Writer {
     topic: Arc<Topic>,
     /// Bound on each event's data.
     pub(crate) event_bytes_max: usize,
+    timeout: Duration,
 }
 
 impl Writer {
@@ -333,6 +349,15 @@ impl Writer {
     pub(crate) fn publish(&self, data: Data) -> Result<Receipt, Problem> {
         let time = now();
         Ok(self.topic.append(time, &NewEvent { time, data }.into())?)
+    }
+
+    /// Waits until an event is kept.
+    pub(crate) fn kept(
+        &self,
+        receipt: Receipt,
+    ) -> impl Future<Output = Result<(), Problem>> + use<> {
+        let timeout = self.timeout;
+        async move { Ok(in_time(timeout, receipt).await?.map(|_| ())?) }
     }
 }
 
@@ -344,10 +369,7 @@ impl From<PublishError> for Problem {
             PublishError::StorageFull(_) => Kind::StorageFull,
             PublishError::Deleted => Kind::TopicDeleted,
             PublishError::Closed => Kind::Stopping,
-            PublishError::Busy { .. } => {
-                let problem = Self::new(Kind::StorageFailed, error.to_string());
-                return problem.field("retry-after", HeaderValue::from_static("1"));
-            }
+            PublishError::Busy { .. } => return behind(error.to_string()),
             _ => Kind::StorageFailed,
         };
         Self::new(kind, error.to_string())

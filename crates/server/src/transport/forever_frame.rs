@@ -7,6 +7,7 @@ use http::{HeaderMap, HeaderValue, Response, header};
 
 use crate::body::Body;
 use crate::query::FrameName;
+use crate::readers::Transport;
 use crate::reading::Item;
 use crate::routes::{Read, Stop};
 use crate::{Problem, encode, stream};
@@ -22,7 +23,14 @@ pub(crate) fn answer(
     stop: Stop,
 ) -> Result<Response<Body>, Problem> {
     let form = move |item: &Item<'_>, out: &mut String| script(&name, item, out);
-    let mut response = stream::answer(read, "text/html; charset=utf-8", heartbeat, stop, form)?;
+    let mut response = stream::answer(
+        read,
+        Transport::ForeverFrame,
+        "text/html; charset=utf-8",
+        heartbeat,
+        stop,
+        form,
+    )?;
     protect(response.headers_mut());
     Ok(response)
 }

@@ -17,7 +17,7 @@ pub(crate) async fn answer(
     wait: Wait,
     mut stop: routes::Stop,
 ) -> Result<Response<Body>, Problem> {
-    let mut reader = read.open(After::Newest)?;
+    let mut reader = read.open_waiting(After::Newest)?;
     tokio::select! {
         _ = timeout(wait.duration, reader.ready()) => {}
         () = stop.stopped() => {}

@@ -5,6 +5,7 @@ use std::time::Duration;
 use http::Response;
 
 use crate::body::Body;
+use crate::readers::Transport;
 use crate::reading::Item;
 use crate::routes::{Read, Stop};
 use crate::{Problem, encode, stream};
@@ -15,7 +16,7 @@ pub(crate) fn answer(
     heartbeat: Duration,
     stop: Stop,
 ) -> Result<Response<Body>, Problem> {
-    stream::answer(read, "application/x-ndjson", heartbeat, stop, line)
+    stream::answer(read, Transport::Ndjson, "application/x-ndjson", heartbeat, stop, line)
 }
 
 fn line(item: &Item<'_>, out: &mut String) {

@@ -10,6 +10,7 @@ use std::time::Duration;
 use http::Response;
 
 use crate::body::Body;
+use crate::readers::Transport;
 use crate::reading::Item;
 use crate::routes::{Read, Stop};
 use crate::{Problem, encode, stream};
@@ -23,7 +24,7 @@ pub(crate) fn answer(
     heartbeat: Duration,
     stop: Stop,
 ) -> Result<Response<Body>, Problem> {
-    stream::answer(read, "text/event-stream", heartbeat, stop, block)
+    stream::answer(read, Transport::Sse, "text/event-stream", heartbeat, stop, block)
 }
 
 /// An item as a block of lines. Data is one line of JSON, so it needs one `data:` line.

@@ -22,6 +22,7 @@ use crate::fan::{Fan, Subscription, WireForm};
 use crate::fields::Fields;
 use crate::handshake::Head;
 use crate::publishing::{Refusal, Writer, of_message};
+use crate::readers::Transport;
 use crate::reading::{EndReason, Item, Page, Reader};
 use crate::routes::{Destination, Read, Upgrade};
 use crate::{Kind, Problem, encode};
@@ -46,8 +47,8 @@ pub(crate) fn answer<F: Fields + ?Sized>(
 ) -> Result<Upgrade, Problem> {
     let accepted = head.accept(&[EVENTS], deflate)?;
     let form = if accepted.subprotocol.is_some() { WireForm::Positions } else { WireForm::Plain };
-    let to = Destination::Events(Subscriber { reader: read.open_stream()?, form, writing });
-    Ok(Upgrade { accepted, to })
+    let reader = read.open_stream(Transport::Websocket)?;
+    Ok(Upgrade { accepted, to: Destination::Events(Subscriber { reader, form, writing }) })
 }
 
 /// One reader: sends its topic's events from its position on, whenever they can be written.
@@ -82,7 +83,14 @@ impl Events {
                 let frame = match EndReason::of(&problem) {
                     Some(reason) => {
                         sender.send(Message::Text(&text(form, &Item::End(reason))))?;
-                        CloseFrame::new(CloseCode::NORMAL, "the topic was deleted")
+                        match reason {
+                            EndReason::Deleted => {
+                                CloseFrame::new(CloseCode::NORMAL, "the topic was deleted")
+                            }
+                            EndReason::TooSlow(_) => {
+                                CloseFrame::new(CloseCode::POLICY_VIOLATION, problem.detail())
+                            }
+                        }
                     }
                     None => CloseFrame::new(CloseCode::INTERNAL_ERROR, &problem.to_json()),
                 };
@@ -152,9 +160,10 @@ impl Inbox {
             return Ok(kept.map(|_| ())?);
         }
         let (failed, waker) = (Rc::clone(&self.failed), self.waker.clone());
+        let kept = writer.kept(receipt);
         tokio::task::spawn_local(async move {
-            if let Err(error) = receipt.await {
-                *failed.borrow_mut() = Some(error.into());
+            if let Err(problem) = kept.await {
+                *failed.borrow_mut() = Some(problem);
                 if let Some(waker) = waker {
                     waker.wake();
                 }

@@ -414,6 +414,14 @@ impl Log for DiskTopic {
         Extent { first: segments.first(), head: segments.head(), bytes: segments.bytes() }
     }
 
+    fn data_bytes_after(&self, after: u64) -> u64 {
+        let kept = lock(&self.0.kept);
+        if kept.is_in_memory(after) {
+            return kept.newest.data_bytes_after(after);
+        }
+        kept.segments.data_bytes_after(after)
+    }
+
     fn health(&self) -> Health {
         self.0.health()
     }
@@ -456,7 +464,8 @@ impl Log for DiskTopic {
 impl DiskLog {
     pub(super) fn health(&self) -> Health {
         let writing = lock(&self.fault).clone();
-        Health { writing, damaged_events: lock(&self.kept).segments.missing() }
+        let damaged_events = lock(&self.kept).segments.missing();
+        Health { writing, damaged_events, behind: None }
     }
 }
 

@@ -30,6 +30,8 @@
 //! is asked for.
 
 mod active;
+#[cfg(feature = "testing")]
+mod failing;
 mod intake;
 mod log;
 mod name;
@@ -58,6 +60,8 @@ use std::time::Duration;
 use tokio::sync::watch;
 
 use self::active::{Active, Found};
+#[cfg(feature = "testing")]
+pub use self::failing::{DiskFault, FailingDisk};
 pub(crate) use self::log::DiskTopic;
 use self::log::{Contents, DiskLog, lock};
 use self::platform::{Platform, System};
@@ -113,6 +117,9 @@ impl Default for DataOptions {
         }
     }
 }
+
+/// How long something may wait for the disk before that is worth telling.
+const BEHIND_MIN: Duration = Duration::from_secs(5);
 
 /// A directory that topics are kept in. Cheap to clone; it is closed when the last clone is dropped, or
 /// by [`DataDir::close`].
@@ -183,7 +190,8 @@ impl DataDir {
     #[must_use]
     pub fn health(&self) -> Health {
         let disk = &self.0.disk;
-        let own = Health { writing: lock(&disk.fault).clone(), damaged_events: 0 };
+        let behind = disk.queue.waits_for().filter(|waits_for| *waits_for >= BEHIND_MIN);
+        let own = Health { writing: lock(&disk.fault).clone(), damaged_events: 0, behind };
         disk.logs().iter().fold(own, |health, log| health.and(log.health()))
     }
 
@@ -276,7 +284,9 @@ impl DataDir {
         Ok(DiskTopic(log))
     }
 
-    pub(crate) fn is_closed(&self) -> bool {
+    /// Whether nothing more is taken.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
         self.0.disk.queue.is_closed()
     }
 }

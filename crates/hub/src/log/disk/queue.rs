@@ -3,7 +3,7 @@
 //! Owns waiting for room and for work. What is in a job is the log's business.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
 
@@ -26,6 +26,10 @@ struct Waiting<J> {
     /// How often all of them were taken.
     takes: u64,
     closed: bool,
+    /// Since when the oldest of them has been waiting.
+    since: Option<Instant>,
+    /// Since when the oldest of those had been waiting that were taken last and may be worked on.
+    taken_since: Option<Instant>,
 }
 
 /// What the writer has to do.
@@ -40,7 +44,14 @@ impl<J> Queue<J> {
     /// At most `bytes_max` bytes wait, or one job if it alone is larger.
     pub(super) fn new(bytes_max: u64) -> Self {
         Self {
-            waiting: Mutex::new(Waiting { jobs: Vec::new(), bytes: 0, takes: 0, closed: false }),
+            waiting: Mutex::new(Waiting {
+                jobs: Vec::new(),
+                bytes: 0,
+                takes: 0,
+                closed: false,
+                since: None,
+                taken_since: None,
+            }),
             bytes_max,
             arrived: Condvar::new(),
             taken: Condvar::new(),
@@ -59,6 +70,7 @@ impl<J> Queue<J> {
         }
         waiting.bytes += bytes;
         waiting.jobs.push(job);
+        waiting.since.get_or_insert_with(Instant::now);
         drop(waiting);
         self.arrived.notify_one();
         Ok(())
@@ -85,15 +97,25 @@ impl<J> Queue<J> {
     pub(super) fn take(&self, until: Instant) -> Taken<J> {
         let left = until.saturating_duration_since(Instant::now());
         let idle = |waiting: &mut Waiting<J>| waiting.jobs.is_empty() && !waiting.closed;
-        let waited = self.arrived.wait_timeout_while(self.waiting(), left, idle);
+        let mut waiting = self.waiting();
+        // Whoever takes is done with what was taken before.
+        waiting.taken_since = None;
+        let waited = self.arrived.wait_timeout_while(waiting, left, idle);
         let mut waiting = waited.unwrap_or_else(PoisonError::into_inner).0;
         let jobs = std::mem::take(&mut waiting.jobs);
+        waiting.taken_since = waiting.since.take();
         waiting.bytes = 0;
         waiting.takes += 1;
         let closed = waiting.closed;
         drop(waiting);
         self.tell_room();
         Taken { jobs, closed }
+    }
+
+    /// For how long the oldest has been waiting that is not done yet, if any is.
+    pub(super) fn waits_for(&self) -> Option<Duration> {
+        let waiting = self.waiting();
+        waiting.taken_since.or(waiting.since).map(|since| since.elapsed())
     }
 
     /// Takes no more jobs. Those that wait can still be taken.
@@ -153,6 +175,22 @@ mod tests {
         assert_eq!(queue.push('b', 1), Err(PublishError::Closed));
         let taken = queue.take(soon());
         assert_eq!((taken.jobs, taken.closed), (vec!['a'], true));
+    }
+
+    #[test]
+    fn the_oldest_waits_until_it_is_done_and_not_only_taken() {
+        let queue = Queue::new(10);
+        assert_eq!(queue.waits_for(), None);
+        queue.push('a', 1).unwrap();
+        let pushed = Instant::now();
+        queue.take(soon());
+        queue.push('b', 1).unwrap();
+        let waited = pushed.elapsed();
+        assert!(queue.waits_for().unwrap() >= waited, "a is being worked on");
+        queue.take(soon());
+        assert!(queue.waits_for().is_some(), "b is");
+        queue.take(soon());
+        assert_eq!(queue.waits_for(), None);
     }
 
     #[test]

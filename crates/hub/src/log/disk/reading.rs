@@ -110,7 +110,7 @@ impl DiskLog {
 }
 
 impl Kept {
-    fn is_in_memory(&self, after: u64) -> bool {
+    pub(super) fn is_in_memory(&self, after: u64) -> bool {
         self.newest.oldest().is_some_and(|oldest| oldest.offset <= after.saturating_add(1))
     }
 }

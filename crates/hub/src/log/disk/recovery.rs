@@ -89,7 +89,7 @@ impl Recovery<'_> {
                 }
             }
             let counts = if next.is_some() { bytes.len() as u64 } else { found.end };
-            list.push(Segment { base: *base, spans: found.spans, bytes: counts });
+            list.push(Segment::new(*base, found.spans, counts));
         }
         let last_base = bases.last().copied().unwrap_or(1);
         let last_offset =

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use super::record::record_bytes;
 use super::scan::Span;
 use crate::retention::Without;
 use crate::{Retention, UnixTime};
@@ -15,9 +16,15 @@ pub(super) struct Segment {
     pub(super) spans: Vec<Span>,
     /// How much of the file counts.
     pub(super) bytes: u64,
+    /// Bytes of all files before it, also of those that are gone.
+    before: u64,
 }
 
 impl Segment {
+    pub(super) fn new(base: u64, spans: Vec<Span>, bytes: u64) -> Self {
+        Self { base, spans, bytes, before: 0 }
+    }
+
     fn newest(&self) -> Option<UnixTime> {
         self.spans.iter().map(|span| span.newest).max()
     }
@@ -56,7 +63,12 @@ pub(super) struct Stretch {
 }
 
 impl Segments {
-    pub(super) fn new(list: Vec<Segment>, head: u64) -> Self {
+    pub(super) fn new(mut list: Vec<Segment>, head: u64) -> Self {
+        let mut before = 0;
+        for segment in &mut list {
+            segment.before = before;
+            before += segment.bytes;
+        }
         let events = list.iter().map(Segment::events).sum();
         let bytes = list.iter().map(|segment| segment.bytes).sum();
         Self { list: list.into(), head, events, bytes }
@@ -98,6 +110,20 @@ impl Segments {
         there.then(|| Stretch { base, first, from: span.seek(first), end: span.end })
     }
 
+    /// About how many bytes the data of the events after `after` has: what their records take, from the entry
+    /// of the index before them on, without what a record has beside its data.
+    pub(super) fn data_bytes_after(&self, after: u64) -> u64 {
+        let first = after.saturating_add(1);
+        let (Some((base, span)), Some(last)) = (self.at_or_after(first), self.list.back()) else {
+            return 0;
+        };
+        let (offset, at) = span.seek(first);
+        let begun = self.list.partition_point(|segment| segment.base <= base);
+        let before = self.list.get(begun.saturating_sub(1)).map_or(0, |segment| segment.before);
+        let records = last.before + last.bytes - before - at;
+        records.saturating_sub((self.head + 1 - offset) * record_bytes(None, 0))
+    }
+
     /// The first offset of each file.
     pub(super) fn bases(&self) -> impl Iterator<Item = u64> {
         self.list.iter().map(|segment| segment.base)
@@ -131,7 +157,8 @@ impl Segments {
     /// Takes in that there is a new and empty last segment.
     pub(super) fn begin(&mut self, base: u64, bytes: u64) {
         self.bytes += bytes;
-        self.list.push_back(Segment { base, spans: Vec::new(), bytes });
+        let before = self.list.back().map_or(0, |last| last.before + last.bytes);
+        self.list.push_back(Segment { before, ..Segment::new(base, Vec::new(), bytes) });
     }
 
     /// Says anew what is in a segment. How many events are no longer in it.
@@ -250,6 +277,27 @@ mod tests {
         assert_eq!((segments.first(), segments.head(), segments.is_spent()), (7, 6, true));
         assert_eq!((segments.resume(2), segments.locate(6)), (6, None));
         assert_eq!(segments.missing(), 0);
+    }
+
+    #[test]
+    fn the_bytes_after_an_event_are_counted_through_all_segments() {
+        let mut segments = segments(&[3, 3, 2]);
+        let data_bytes = 100 - record_bytes(None, 0);
+        // In each span the index has its first record alone; a segment begins with 32 bytes.
+        for (after, bytes) in [
+            (0, 8 * data_bytes + 64),
+            (1, 8 * data_bytes + 64),
+            (3, 5 * data_bytes + 32),
+            (5, 5 * data_bytes + 32),
+            (6, 2 * data_bytes),
+            (8, 0),
+            (u64::MAX, 0),
+        ] {
+            assert_eq!(segments.data_bytes_after(after), bytes, "after {after}");
+        }
+        segments.expire(Retention { events_max: 5, ..KEEP_ALL }, at(8));
+        assert_eq!(segments.data_bytes_after(0), 5 * data_bytes + 32);
+        assert_eq!(segments.data_bytes_after(6), 2 * data_bytes);
     }
 
     #[test]

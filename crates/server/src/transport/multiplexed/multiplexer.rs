@@ -21,8 +21,10 @@ use crate::client::Client;
 use crate::connection::Local;
 use crate::fan::{Fan, Subscription};
 use crate::publishing::{self, Content, Methods, Outcome};
+use crate::readers::Transport;
 use crate::reading::{self, EndReason, Item, Page, Reader};
-use crate::routes::{self, Change, Read, Resource, Site};
+use crate::resource::Resource;
+use crate::routes::{self, Change, Read, Site};
 use crate::{Problem, encode};
 
 /// A connection's requests, and all it takes to carry them out.
@@ -32,6 +34,7 @@ pub(super) struct Multiplexer {
     fan: Fan,
     alarms: Alarms,
     client: Client,
+    transport: Transport,
     session: Session<Work>,
     submissions: Submissions<Result<Done, Problem>>,
     /// What its readers follow, by address: a name may be another topic's by now.
@@ -78,12 +81,13 @@ struct Followed {
 }
 
 impl Multiplexer {
-    pub(super) fn new(local: &Local, client: Client) -> Self {
+    pub(super) fn new(local: &Local, client: Client, transport: Transport) -> Self {
         Self {
             site: Arc::clone(&local.site),
             fan: local.fan.clone(),
             alarms: local.alarms.clone(),
             client,
+            transport,
             session: Session::new(&local.site.limits),
             submissions: Submissions::default(),
             topics: BTreeMap::new(),
@@ -124,19 +128,20 @@ impl Multiplexer {
     ) -> Result<(), Problem> {
         let (path, query) = request.path_and_query();
         let is_get = request.method == "GET";
-        if let Some(name) = path.strip_prefix("/topics/") {
+        let resource = Resource::at(&self.site, self.client, &HeaderMap::new(), path, query)?;
+        if let Some(name) = path.strip_prefix("/topics/").filter(|_| resource.is_none()) {
             if !is_get {
                 return self.change(id, name, request, outlet);
             }
-            let read = Read::multiplexed(&self.site, path, query)?;
+            let read = Read::multiplexed(&self.site, self.client, path, query)?;
             return self.read(id, &read, outlet);
         }
-        let resource = Resource::at(path).ok_or_else(|| routes::unknown_path(path))?;
+        let resource = resource.ok_or_else(|| routes::unknown_path(path))?;
         if !is_get {
             return Err(routes::not_allowed(request.method, Methods::Read));
         }
         if outlet.queued_bytes() < self.output_bytes_max() {
-            self.answer(id, resource, outlet);
+            self.answer(id, &resource, outlet);
         } else {
             // Small requests, many of which one read brings, may have large answers.
             self.session.open(id, Work::Answer(resource));
@@ -193,14 +198,20 @@ impl Multiplexer {
         }
     }
 
-    fn answer(&self, id: Id, resource: Resource, outlet: &mut impl Outlet) {
-        tell(Some(id), Reply::answer(&resource.value(&self.site).to_string()), outlet);
+    fn answer(&self, id: Id, resource: &Resource, outlet: &mut impl Outlet) {
+        // Who stops tells its connections, and answers nothing more on them.
+        let (status, value) = resource.value(&self.site, false);
+        tell(
+            Some(id),
+            Reply { status: status.as_u16(), ..Reply::answer(&value.to_string()) },
+            outlet,
+        );
     }
 
     /// Opens a reader.
     fn read(&mut self, id: Id, read: &Read, outlet: &mut impl Outlet) -> Result<(), Problem> {
         let Some(waker) = self.waker.clone() else { return Ok(()) };
-        let reader = read.open_stream()?;
+        let reader = read.open_stream(self.transport)?;
         tell(Some(id), Reply::standing(reader.position()), outlet);
         let topic = reader.topic();
         let followed = self.topics.entry(address(topic)).or_insert_with(|| {
@@ -249,8 +260,8 @@ impl Multiplexer {
         match self.session.work(id) {
             None | Some(Work::Submit) => {}
             Some(Work::Answer(resource)) => {
-                let resource = *resource;
-                self.answer(id, resource, outlet);
+                let resource = resource.clone();
+                self.answer(id, &resource, outlet);
                 self.end(id);
             }
             Some(Work::Read(reading)) => {

@@ -13,6 +13,7 @@ use super::framing::{self, Decoder};
 use super::multiplexer::{Multiplexer, tell_problem};
 use crate::client::Client;
 use crate::connection::Local;
+use crate::readers::Transport;
 use crate::{Kind, Problem};
 
 /// A connection by TCP.
@@ -34,7 +35,7 @@ impl Stream {
             decoder: Decoder::new(config.message_bytes_max),
             config,
             amid_since: None,
-            multiplexer: Multiplexer::new(local, client),
+            multiplexer: Multiplexer::new(local, client, Transport::Tcp),
             is_over: false,
             _permit: permit,
         }

@@ -11,6 +11,7 @@ use crate::client::Client;
 use crate::connection::Local;
 use crate::fields::Fields;
 use crate::handshake::Head;
+use crate::readers::Transport;
 use crate::routes::{Destination, Upgrade};
 use crate::{Kind, Limits, Problem};
 
@@ -41,7 +42,10 @@ pub(crate) struct Socket {
 
 impl Socket {
     pub(crate) fn new(local: &Local, client: Client, permit: OwnedSemaphorePermit) -> Self {
-        Self { multiplexer: Multiplexer::new(local, client), _permit: permit }
+        Self {
+            multiplexer: Multiplexer::new(local, client, Transport::Multiplexed),
+            _permit: permit,
+        }
     }
 }
 

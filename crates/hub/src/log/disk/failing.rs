@@ -1,0 +1,126 @@
+//! A disk that fails on demand, for the tests of crates that keep topics on one: the feature `testing`.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+
+use super::log::lock;
+use super::platform::{Output, Platform, System};
+use super::{DataDir, DataOptions};
+use crate::{OpenError, UnixTime};
+
+/// What is wrong with a disk.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum DiskFault {
+    /// There is no room: of each write half is done, and then it fails.
+    Full,
+    /// Nothing on it can be changed.
+    ReadOnly,
+    /// A write takes until this is over.
+    Stalled,
+}
+
+/// A disk that fails on demand. Clones are the same one.
+#[derive(Clone, Debug, Default)]
+pub struct FailingDisk(Arc<Shared>);
+
+#[derive(Debug, Default)]
+struct Shared {
+    fault: Mutex<Option<DiskFault>>,
+    changed: Condvar,
+}
+
+impl FailingDisk {
+    /// Opens a data directory on it, as [`DataDir::open`] does.
+    ///
+    /// # Errors
+    /// As [`DataDir::open`].
+    pub fn open(
+        &self,
+        path: impl Into<PathBuf>,
+        options: DataOptions,
+    ) -> Result<DataDir, OpenError> {
+        DataDir::open_on(Arc::new(self.clone()), path.into(), options)
+    }
+
+    /// Has it fail like this from now on, or no more.
+    pub fn set(&self, fault: Option<DiskFault>) {
+        *lock(&self.0.fault) = fault;
+        self.0.changed.notify_all();
+    }
+
+    /// What is wrong with it, once it is not stalled.
+    fn fault(&self) -> Option<DiskFault> {
+        let is_stalled = |fault: &mut Option<DiskFault>| *fault == Some(DiskFault::Stalled);
+        let waited = self.0.changed.wait_while(lock(&self.0.fault), is_stalled);
+        *waited.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn change<T>(&self, change: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+        match self.fault() {
+            Some(DiskFault::ReadOnly) => Err(io::ErrorKind::ReadOnlyFilesystem.into()),
+            _ => change(),
+        }
+    }
+}
+
+impl Platform for FailingDisk {
+    fn open(&self, path: &Path) -> io::Result<Box<dyn Output>> {
+        let file = self.change(|| System.open(path))?;
+        Ok(Box::new(FailingFile { file, disk: self.clone() }))
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.change(|| System.rename(from, to))
+    }
+
+    fn remove_file(&self, path: &Path) -> io::Result<()> {
+        self.change(|| System.remove_file(path))
+    }
+
+    fn create_directory(&self, path: &Path) -> io::Result<()> {
+        self.change(|| System.create_directory(path))
+    }
+
+    fn remove_directory(&self, path: &Path) -> io::Result<()> {
+        self.change(|| System.remove_directory(path))
+    }
+
+    fn flush_directory(&self, path: &Path) -> io::Result<()> {
+        System.flush_directory(path)
+    }
+
+    fn boot(&self) -> Option<String> {
+        System.boot()
+    }
+
+    fn now(&self) -> UnixTime {
+        System.now()
+    }
+}
+
+#[derive(Debug)]
+struct FailingFile {
+    file: Box<dyn Output>,
+    disk: FailingDisk,
+}
+
+impl Output for FailingFile {
+    fn write(&mut self, bytes: &[u8], at: u64) -> io::Result<()> {
+        match self.disk.fault() {
+            Some(DiskFault::Full) => {
+                self.file.write(&bytes[..bytes.len() / 2], at)?;
+                Err(io::ErrorKind::StorageFull.into())
+            }
+            _ => self.disk.change(|| self.file.write(bytes, at)),
+        }
+    }
+
+    fn cut(&mut self, len: u64) -> io::Result<()> {
+        self.disk.change(|| self.file.cut(len))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}

@@ -1,0 +1,81 @@
+//! `/health`: whether what is published can be kept, for those who watch over the server.
+//!
+//! What is wrong is said without the paths of this machine: everybody may ask.
+
+use std::io;
+use std::time::Duration;
+
+use anemone_hub::{DataDir, Health, Hub, StorageError};
+use http::StatusCode;
+use serde::Serialize;
+use serde_json::json;
+
+/// Most problems that are listed; the rest are counted.
+const LISTED_MAX: usize = 20;
+
+/// Something that is wrong.
+#[derive(Debug, PartialEq, Serialize)]
+struct Fault {
+    problem: &'static str,
+    /// Of which topic; of all, when it is `None`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    topic: Option<String>,
+    detail: String,
+}
+
+impl Fault {
+    fn stopping() -> Self {
+        let detail = "the server stops".to_owned();
+        Self { problem: "stopping", topic: None, detail }
+    }
+
+    fn behind(waited: Duration) -> Self {
+        let detail = format!("something has waited for the disk for {} s", waited.as_secs());
+        Self { problem: "storage-behind", topic: None, detail }
+    }
+
+    fn storage(topic: Option<String>, error: &StorageError) -> Self {
+        let (problem, detail) = match error.kind() {
+            _ if error.is_full() => ("storage-full", "there is no room".to_owned()),
+            io::ErrorKind::ReadOnlyFilesystem => {
+                ("storage-read-only", "the file system is read-only".to_owned())
+            }
+            kind => ("storage-failed", kind.to_string()),
+        };
+        Self {
+            problem,
+            topic,
+            detail: format!("the last attempt to keep something failed: {detail}"),
+        }
+    }
+}
+
+/// How the server is doing, and the status that says so.
+pub(crate) fn report(hub: &Hub, is_stopping: bool) -> (StatusCode, serde_json::Value) {
+    let topics = hub.topics();
+    let all = hub.data().map(DataDir::health).unwrap_or_default();
+    let mut faults = Vec::new();
+    if is_stopping || hub.data().is_some_and(DataDir::is_closed) {
+        faults.push(Fault::stopping());
+    }
+    faults.extend(all.behind.map(Fault::behind));
+    let of_topics = faults.len();
+    for topic in &topics {
+        if let Health { writing: Some(error), .. } = topic.health() {
+            faults.push(Fault::storage(Some(topic.name().to_string()), &error));
+        }
+    }
+    if faults.len() == of_topics {
+        // Of the directory itself.
+        faults.extend(all.writing.map(|error| Fault::storage(None, &error)));
+    }
+    if faults.is_empty() {
+        let (topics, damaged_events) = (topics.len(), all.damaged_events);
+        let value = json!({ "status": "ok", "topics": topics, "damaged_events": damaged_events });
+        return (StatusCode::OK, value);
+    }
+    let count = faults.len();
+    faults.truncate(LISTED_MAX);
+    let value = json!({ "status": "failing", "count": count, "problems": faults });
+    (StatusCode::SERVICE_UNAVAILABLE, value)
+}

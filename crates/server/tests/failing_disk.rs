@@ -1,0 +1,362 @@
+//! A disk that is full, read-only or stalled: publishing is refused on every way there is, reading goes on, and what was
+//! acknowledged is what is kept.
+#![allow(clippy::unwrap_used)]
+
+#[path = "multiplexed/client.rs"]
+#[allow(dead_code)]
+mod client;
+mod common;
+
+use std::io::{BufReader, Write};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use anemone_hub::{DataDir, DataOptions, DiskFault, Epoch, FailingDisk, Fsync, Hub, Retention};
+use anemone_server::{Options, PublishRight, TopicRule, TopicRules};
+use anemone_ws::proto::Message;
+use client::{Carrier, Client};
+use common::{EventStream, Fixture, PATIENCE, Reply};
+use serde_json::Value;
+
+/// A server whose topics are on a disk that can fail.
+struct Server {
+    fixture: Fixture,
+    disk: FailingDisk,
+    folder: PathBuf,
+}
+
+impl Server {
+    fn start() -> Self {
+        Self::with(DataOptions::default(), |_| {})
+    }
+
+    fn with(data: DataOptions, change: impl FnOnce(&mut Options)) -> Self {
+        static COUNT: AtomicUsize = AtomicUsize::new(0);
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("anemone-failing-disk-{}-{count}", std::process::id());
+        let folder = std::env::temp_dir().join(name);
+        let disk = FailingDisk::default();
+        let data = disk.open(&folder, data).unwrap();
+        let rules = ["chat", "scratch-*"].map(|topics| TopicRule {
+            publish: PublishRight::Anyone,
+            ..TopicRule::new(topics.parse().unwrap())
+        });
+        let hub = Hub::with_data(Epoch::from_bits(1234), data).unwrap();
+        let change = |options: &mut Options| {
+            options.topics = TopicRules::new(rules).unwrap();
+            options.tcp = Some("127.0.0.1:0".parse().unwrap());
+            change(options);
+        };
+        let fixture = Fixture::of(hub, change, Retention::default());
+        Self { fixture, disk, folder }
+    }
+
+    /// The events of `/topics/chat`, each a number.
+    fn events(&self) -> Vec<u64> {
+        let page = self.fixture.get("/topics/chat?after=earliest", &[]).json();
+        let events = page["events"].as_array().unwrap().iter();
+        events.map(|event| event["data"].as_u64().unwrap()).collect()
+    }
+
+    fn wait_for_events(&self, count: usize) -> Vec<u64> {
+        let begun = Instant::now();
+        loop {
+            let events = self.events();
+            if events.len() >= count {
+                return events;
+            }
+            assert!(begun.elapsed() < PATIENCE, "{events:?}");
+        }
+    }
+
+    /// What is found after a restart.
+    fn events_after_restart(mut self) -> Vec<u64> {
+        self.disk.set(None);
+        self.fixture.stop();
+        self.fixture.hub.close().unwrap();
+        let data = DataDir::open(&self.folder, DataOptions::default()).unwrap();
+        let hub = Hub::with_data(Epoch::from_bits(5678), data).unwrap();
+        self.fixture = Fixture::of(hub, |_| {}, Retention::default());
+        self.events()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // Nothing could be closed otherwise.
+        self.disk.set(None);
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// A way to publish a number to `/topics/chat`.
+#[derive(Clone, Copy, Debug)]
+enum Way {
+    Post,
+    Lines,
+    WebSocket,
+    Multiplexed(Carrier),
+}
+
+const WAYS: [Way; 5] = [
+    Way::Post,
+    Way::Lines,
+    Way::WebSocket,
+    Way::Multiplexed(Carrier::WebSocket),
+    Way::Multiplexed(Carrier::Tcp),
+];
+
+/// What somebody who publishes is told.
+#[derive(Debug, PartialEq)]
+enum Told {
+    Kept,
+    /// With which status, or close code, and in which words.
+    Refused(u16, String),
+}
+
+impl Way {
+    fn publish(self, server: &Server, number: u64) -> Told {
+        let fixture = &server.fixture;
+        match self {
+            Self::Post | Self::Lines => {
+                let content = if matches!(self, Self::Post) { "json" } else { "x-ndjson" };
+                let body = format!("{number}\n");
+                let request = format!(
+                    "POST /topics/chat HTTP/1.1\r\nHost: a\r\nContent-Type: application/{content}\r\n\
+                     Content-Length: {}\r\n\r\n{body}",
+                    body.len()
+                );
+                let mut stream = BufReader::new(fixture.connect());
+                stream.get_mut().write_all(request.as_bytes()).unwrap();
+                let reply = Reply::read(&mut stream, "POST");
+                told(reply.status, &reply.json())
+            }
+            Self::WebSocket => {
+                let mut socket = fixture.websocket("/topics/chat", &[], &[]);
+                socket.send(Message::Text(&number.to_string()));
+                match socket.next().strip_prefix("close ").map(|end| end.split_once(' ').unwrap()) {
+                    None => Told::Kept,
+                    Some((code, reason)) => Told::Refused(code.parse().unwrap(), reason.to_owned()),
+                }
+            }
+            Self::Multiplexed(carrier) => {
+                let mut client = Client::open(carrier, fixture);
+                let reply = client.ask(&format!("POST p /topics/chat\n{number}"));
+                told(reply.status, &reply.json())
+            }
+        }
+    }
+
+    /// How this way says that there is no room, or that it cannot be kept.
+    fn status(self, status: u16) -> u16 {
+        if matches!(self, Self::WebSocket) { 1013 } else { status }
+    }
+}
+
+fn told(status: u16, reply: &Value) -> Told {
+    match status {
+        201 => Told::Kept,
+        _ => Told::Refused(status, reply["detail"].as_str().unwrap().to_owned()),
+    }
+}
+
+#[test]
+fn what_cannot_be_kept_is_refused_on_every_way_and_reading_goes_on() {
+    for (fault, status, detail) in [
+        (DiskFault::Full, 507, "there is no room to keep the event"),
+        (DiskFault::ReadOnly, 503, "the event cannot be kept"),
+    ] {
+        for fsync in [Fsync::Always, Fsync::Never] {
+            let server = Server::with(DataOptions { fsync, ..DataOptions::default() }, |_| {});
+            let mut stream = EventStream::open(&server.fixture, "/topics/chat", &[]);
+            stream.block().unwrap();
+            let mut kept = Vec::new();
+            for (number, way) in (1..).zip(WAYS) {
+                assert_eq!(way.publish(&server, number), Told::Kept, "{way:?}");
+                kept.push(number);
+            }
+            server.disk.set(Some(fault));
+            for way in WAYS {
+                let refused = Told::Refused(way.status(status), detail.to_owned());
+                assert_eq!(way.publish(&server, 100), refused, "{way:?}");
+                assert_eq!(server.events(), kept, "{way:?}");
+            }
+            server.disk.set(None);
+            for (number, way) in (6..).zip(WAYS) {
+                assert_eq!(way.publish(&server, number), Told::Kept, "{way:?}");
+                kept.push(number);
+            }
+            for number in &kept {
+                let data = format!("id: ya-{number}\ndata: {number}\n");
+                assert_eq!(stream.block().unwrap(), data, "the stream went on, and saw no other");
+            }
+            assert_eq!(server.events_after_restart(), kept);
+        }
+    }
+}
+
+#[test]
+fn a_topic_that_cannot_be_made_is_refused_the_same_and_is_not_there() {
+    for (fault, status, kind) in
+        [(DiskFault::Full, 507, "storage-full"), (DiskFault::ReadOnly, 503, "storage-failed")]
+    {
+        let server = Server::start();
+        server.disk.set(Some(fault));
+        for carrier in [Carrier::WebSocket, Carrier::Tcp] {
+            let mut client = Client::open(carrier, &server.fixture);
+            client.ask("POST p /topics/scratch-new\n1").problem(status, "p", kind);
+        }
+        server.fixture.get("/topics/scratch-new", &[]).problem(404, "unknown-topic");
+        server.disk.set(None);
+        let mut client = Client::open(Carrier::Tcp, &server.fixture);
+        assert_eq!(client.ask("POST p /topics/scratch-new\n1").status, 201);
+    }
+}
+
+#[test]
+fn what_is_kept_within_the_time_is_acknowledged_however_long_that_takes() {
+    for way in WAYS {
+        let server = Server::start();
+        server.disk.set(Some(DiskFault::Stalled));
+        std::thread::scope(|scope| {
+            let publisher = scope.spawn(|| way.publish(&server, 1));
+            // Reading does not wait for the disk.
+            assert!(server.events().is_empty(), "{way:?}");
+            assert!(!publisher.is_finished(), "{way:?}");
+            server.disk.set(None);
+            assert_eq!(publisher.join().unwrap(), Told::Kept, "{way:?}");
+        });
+        assert_eq!(server.events(), [1]);
+    }
+}
+
+#[test]
+fn what_is_not_kept_within_the_time_is_503_and_may_be_kept_yet() {
+    const TIMEOUT: Duration = Duration::from_millis(200);
+    let server = Server::with(DataOptions::default(), |options| {
+        options.limits.publish_timeout = TIMEOUT;
+    });
+    server.disk.set(Some(DiskFault::Stalled));
+    for (number, way) in (1..).zip(WAYS) {
+        let begun = Instant::now();
+        let told = way.publish(&server, number);
+        assert!(begun.elapsed() >= TIMEOUT, "{way:?}: {told:?}");
+        let detail = "the disk is behind: not kept within 200ms, but it may be yet".to_owned();
+        assert_eq!(told, Told::Refused(way.status(503), detail), "{way:?}");
+        assert!(server.events().is_empty(), "{way:?}");
+    }
+    server.disk.set(None);
+    assert_eq!(server.wait_for_events(5), [1, 2, 3, 4, 5]);
+}
+
+#[test]
+fn while_as_much_waits_for_the_disk_as_may_publishers_are_told_to_come_again() {
+    let data = DataOptions { queue_bytes_max: 100, ..DataOptions::default() };
+    let server = Server::with(data, |options| {
+        options.limits.publish_timeout = Duration::from_millis(200);
+    });
+    server.disk.set(Some(DiskFault::Stalled));
+    let mut socket = server.fixture.websocket("/topics/chat", &[], &[]);
+    for _ in 0..100 {
+        socket.connection.sender().send(Message::Text("1")).unwrap();
+    }
+    socket.flush();
+    let end = socket.next();
+    assert!(end.starts_with("close 1013 the disk is behind: "), "{end}");
+    let mut stream = server.fixture.connect();
+    let request = "POST /topics/chat HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n\r\n1";
+    stream.write_all(request.as_bytes()).unwrap();
+    let reply = Reply::read(&mut BufReader::new(stream), "POST");
+    reply.problem(503, "storage-failed");
+    assert_eq!(reply.field("retry-after"), Some("1"));
+    server.disk.set(None);
+    assert_eq!(Way::Post.publish(&server, 2), Told::Kept);
+}
+
+/// Asks for `/health` by HTTP and multiplexed, which say the same; the first problem, if there is one.
+fn health(server: &Server) -> Option<Value> {
+    let reply = server.fixture.get("/health", &[]);
+    let multiplexed = Client::open(Carrier::Tcp, &server.fixture).ask("GET h /health");
+    assert_eq!((multiplexed.status, multiplexed.json()["status"].clone()), {
+        (reply.status, reply.json()["status"].clone())
+    });
+    let head = server.fixture.request("HEAD", "/health", &[]);
+    assert_eq!((head.status, &*head.body), (reply.status, ""));
+    assert_eq!(reply.field("cache-control"), Some("no-store"));
+    match reply.status {
+        200 => {
+            assert_eq!(reply.json()["status"], "ok", "{reply:?}");
+            None
+        }
+        503 => {
+            assert_eq!(reply.json()["status"], "failing", "{reply:?}");
+            assert!(!reply.body.contains(server.folder.to_str().unwrap()), "{reply:?}");
+            Some(reply.json()["problems"][0].clone())
+        }
+        _ => panic!("{reply:?}"),
+    }
+}
+
+#[test]
+fn health_says_what_is_wrong_until_something_is_kept_again() {
+    for (fault, problem, detail) in [
+        (DiskFault::Full, "storage-full", "there is no room"),
+        (DiskFault::ReadOnly, "storage-read-only", "the file system is read-only"),
+    ] {
+        let server = Server::start();
+        assert_eq!(health(&server), None);
+        server.disk.set(Some(fault));
+        assert_eq!(health(&server), None, "nobody has tried");
+        assert_ne!(Way::Post.publish(&server, 1), Told::Kept);
+        let detail = format!("the last attempt to keep something failed: {detail}");
+        let expected = serde_json::json!({ "problem": problem, "topic": "chat", "detail": detail });
+        assert_eq!(health(&server), Some(expected));
+        server.disk.set(None);
+        assert_eq!(Way::Post.publish(&server, 1), Told::Kept);
+        assert_eq!(health(&server), None);
+    }
+}
+
+#[test]
+fn health_says_that_the_disk_is_behind_and_no_more_once_it_is_not() {
+    let server = Server::start();
+    server.disk.set(Some(DiskFault::Stalled));
+    let mut socket = server.fixture.websocket("/topics/chat", &[], &[]);
+    socket.send(Message::Text("1"));
+    let begun = Instant::now();
+    while server.fixture.get("/health", &[]).status == 200 {
+        assert!(begun.elapsed() < PATIENCE);
+    }
+    assert_eq!(health(&server).unwrap()["problem"], "storage-behind");
+    server.disk.set(None);
+    assert_eq!(socket.next(), "1");
+    let begun = Instant::now();
+    while server.fixture.get("/health", &[]).status == 503 {
+        assert!(begun.elapsed() < PATIENCE);
+    }
+}
+
+#[test]
+fn health_says_that_the_server_stops() {
+    let server = Server::start();
+    server.fixture.hub.close().unwrap();
+    assert_eq!(health(&server).unwrap()["problem"], "stopping");
+    server.fixture.request("POST", "/health", &[]).problem(405, "method-not-allowed");
+}
+
+#[test]
+fn health_lists_20_problems_and_counts_the_rest() {
+    let server = Server::start();
+    let mut client = Client::open(Carrier::Tcp, &server.fixture);
+    for number in 0..21 {
+        assert_eq!(client.ask(&format!("POST p /topics/scratch-{number}\n1")).status, 201);
+    }
+    server.disk.set(Some(DiskFault::Full));
+    for number in 0..21 {
+        assert_eq!(client.ask(&format!("POST p /topics/scratch-{number}\n1")).status, 507);
+    }
+    let health = server.fixture.get("/health", &[]).json();
+    assert_eq!(health["count"], 21);
+    assert_eq!(health["problems"].as_array().unwrap().len(), 20);
+}

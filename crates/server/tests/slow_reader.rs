@@ -1,0 +1,240 @@
+//! Topics that end readers who are too slow for what they keep.
+#![allow(clippy::unwrap_used)]
+
+#[path = "multiplexed/client.rs"]
+#[allow(dead_code)]
+mod client;
+mod common;
+
+use std::io::{BufRead, BufReader};
+use std::time::SystemTime;
+
+use anemone_hub::{Data, Retention};
+use anemone_server::{SlowReader, TopicRule, TopicRules};
+use client::{BOTH, Client};
+use common::{EventStream, Fixture, Reply, send};
+use serde_json::{Value, json};
+
+/// With `wind`, which keeps 10 events and ends those who are slower than that.
+fn start() -> Fixture {
+    let retention = Retention { events_max: 10, ..Retention::default() };
+    let wind = TopicRule {
+        slow_reader: SlowReader::Close,
+        retention,
+        ..TopicRule::new("wind".parse().unwrap())
+    };
+    let change = |options: &mut anemone_server::Options| {
+        options.topics = TopicRules::new([wind]).unwrap();
+        options.tcp = Some("127.0.0.1:0".parse().unwrap());
+    };
+    Fixture::with(change, retention)
+}
+
+/// 25 MB, which is more than sockets hold: one who does not read has only a part of it, and the rest is gone.
+const LAST: u64 = 250;
+
+fn publish_large(fixture: &Fixture) {
+    let filling = "x".repeat(100_000);
+    for number in 1..=LAST {
+        let data = Data::json(&json!({ "n": number, "filling": filling })).unwrap();
+        fixture.wind.publish(SystemTime::now().into(), data).unwrap();
+    }
+}
+
+/// What a reader was told, one after the other, until it was ended: events up to some number, and that the
+/// next ones are missing.
+#[derive(Default)]
+struct Ending {
+    events: u64,
+    end: Option<Value>,
+}
+
+impl Ending {
+    /// Takes note of an object that is an event's data, or a notice.
+    fn take(&mut self, told: &Value) {
+        assert_eq!(self.end, None, "nothing comes after the end: {told}");
+        match &told["end"] {
+            Value::Null => {
+                self.events += 1;
+                assert_eq!(told["n"], self.events);
+            }
+            end => self.end = Some(end.clone()),
+        }
+    }
+
+    fn check(self) {
+        let end = self.end.unwrap();
+        assert_eq!(end["reason"], "too-slow");
+        check_gap(&end["gap"], self.events);
+        assert!(self.events < LAST - 10, "{} events", self.events);
+    }
+}
+
+fn check_gap(gap: &Value, after: u64) {
+    let resume = LAST - 10;
+    let expected = json!({
+        "reason": "retention",
+        "after": format!("ya-{after}"),
+        "missed": resume - after,
+        "resume": format!("ya-{resume}"),
+    });
+    assert_eq!(*gap, expected);
+}
+
+#[test]
+fn a_websocket_is_told_and_closed_with_1008_and_the_numbers() {
+    for subprotocols in [&[][..], &["anemone.events"]] {
+        let fixture = start();
+        let mut socket = fixture.websocket("/topics/wind?after=earliest", subprotocols, &[]);
+        publish_large(&fixture);
+        let mut ending = Ending::default();
+        let closed = loop {
+            let text = socket.next();
+            if text.starts_with("close ") {
+                break text;
+            }
+            let told: Value = serde_json::from_str(&text).unwrap();
+            match (&told["position"], &told["data"]) {
+                (Value::Null, _) => ending.take(&told),
+                (_, Value::Null) => {}
+                (_, data) => ending.take(data),
+            }
+        };
+        let (events, missed) = (ending.events, LAST - 10 - ending.events);
+        let reason = format!("too slow: {missed} events after ya-{events} are no longer kept");
+        assert_eq!(closed, format!("close 1008 {reason}"));
+        ending.check();
+    }
+}
+
+#[test]
+fn an_event_stream_ends_with_the_event_end() {
+    let fixture = start();
+    let mut stream = EventStream::open(&fixture, "/topics/wind?after=earliest", &[]);
+    publish_large(&fixture);
+    stream.block().unwrap();
+    let mut ending = Ending::default();
+    while let Some(block) = stream.block() {
+        let data = block.lines().find_map(|line| line.strip_prefix("data: ")).unwrap();
+        let told: Value = serde_json::from_str(data).unwrap();
+        assert_eq!(block.starts_with("event: end\n"), told["end"].is_object(), "{told}");
+        ending.take(&told);
+    }
+    ending.check();
+}
+
+#[test]
+fn a_stream_of_lines_ends_with_the_notice() {
+    for (target, accept, before, after) in [
+        ("/topics/wind?after=earliest", "application/x-ndjson", "", "\n"),
+        ("/topics/wind?after=earliest&frame=f", "text/html", "<script>parent.f(", ")</script>\n"),
+    ] {
+        let fixture = start();
+        let mut stream = fixture.connect();
+        send(&mut stream, "GET", target, &[("Accept", accept)]);
+        let mut stream = BufReader::new(stream);
+        assert_eq!(Reply::read_head(&mut stream).status, 200);
+        publish_large(&fixture);
+        let mut ending = Ending::default();
+        loop {
+            let mut line = String::new();
+            stream.read_line(&mut line).unwrap();
+            if line == "0\r\n" {
+                break;
+            }
+            let json = line.strip_prefix(before).and_then(|line| line.strip_suffix(after));
+            let Some(Ok(told)) = json.map(serde_json::from_str::<Value>) else { continue };
+            match (&told["data"], &told["end"]) {
+                (Value::Null, Value::Null) => {}
+                (Value::Null, _) => ending.take(&told),
+                (data, _) => ending.take(data),
+            }
+        }
+        ending.check();
+    }
+}
+
+#[test]
+fn a_multiplexed_reader_has_a_final_status_and_the_connection_goes_on() {
+    for carrier in BOTH {
+        let fixture = start();
+        let mut client = Client::open(carrier, &fixture);
+        assert_eq!(client.ask("GET r /topics/wind?after=earliest").status, 100);
+        publish_large(&fixture);
+        let mut ending = Ending::default();
+        let last = loop {
+            let reply = client.next();
+            match reply.status {
+                206 | 110 => ending.take(&reply.json()),
+                _ => break reply,
+            }
+        };
+        last.problem(410, "r", "too-slow");
+        check_gap(&last.json()["gap"], ending.events);
+        ending.check();
+        assert_eq!(client.ask("GET r /clock").status, 200);
+    }
+}
+
+#[test]
+fn a_poll_after_what_has_gone_is_410_and_one_that_begins_is_not() {
+    let fixture = start();
+    publish_large(&fixture);
+    for wait in ["", "&wait=20"] {
+        for after in [0, 1, LAST - 11] {
+            let reply = fixture.get(&format!("/topics/wind?after=ya-{after}{wait}"), &[]);
+            let missed = LAST - 10 - after;
+            let detail = reply.problem(410, "too-slow");
+            let expected = format!("too slow: {missed} events after ya-{after} are no longer kept");
+            assert_eq!(detail, expected);
+            check_gap(&reply.json()["gap"], after);
+        }
+        for after in [format!("after=ya-{}", LAST - 10), "after=earliest".to_owned()] {
+            let reply = fixture.get(&format!("/topics/wind?{after}{wait}"), &[]);
+            assert_eq!(reply.numbers(), (LAST - 9..=LAST).collect::<Vec<_>>());
+        }
+    }
+    let other_epoch = fixture.get("/topics/wind?after=zz-1", &[]);
+    assert_eq!(other_epoch.json()["gap"]["reason"], "epoch");
+}
+
+#[test]
+fn a_stream_that_begins_after_what_has_gone_begins_with_a_gap() {
+    let fixture = start();
+    fixture.publish(1..=LAST);
+    let mut socket = fixture.websocket("/topics/wind?after=ya-1", &[], &[]);
+    check_gap(&socket.json()["gap"], 1);
+    assert_eq!(socket.json()["n"], LAST - 9);
+    let mut stream = EventStream::open(&fixture, "/topics/wind", &[("Last-Event-ID", "ya-1")]);
+    stream.block().unwrap();
+    assert!(stream.block().unwrap().starts_with("event: gap\n"));
+    for carrier in BOTH {
+        let mut client = Client::open(carrier, &fixture);
+        client.ask("GET r /topics/wind?after=ya-1").is_line(100, "r", "ya-1");
+        let notice = client.next();
+        assert_eq!(notice.status, 110);
+        check_gap(&notice.json()["gap"], 1);
+        assert_eq!(client.next().number(), LAST - 9);
+    }
+}
+
+#[test]
+fn a_reader_of_the_newest_alone_is_never_too_slow() {
+    let fixture = start();
+    let mut socket = fixture.websocket("/topics/wind?after=earliest&mode=latest", &[], &[]);
+    publish_large(&fixture);
+    let mut seen = 0;
+    while seen < LAST {
+        let told = socket.json();
+        if let Some(skipped) = told["skipped"].as_u64() {
+            seen += skipped;
+        } else if let Some(missed) = told["gap"]["missed"].as_u64() {
+            seen += missed;
+        } else {
+            seen += 1;
+            assert_eq!(told["n"], seen, "{}", told["end"]);
+        }
+    }
+    let poll = fixture.get("/topics/wind?after=ya-1&mode=latest", &[]).json();
+    assert_eq!(poll["events"][0]["offset"], LAST);
+}
