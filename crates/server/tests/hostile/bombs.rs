@@ -42,6 +42,22 @@ fn a_message_may_inflate_to_the_limit_and_no_further() {
 }
 
 #[test]
+fn messages_that_come_in_one_read_and_inflate_to_much_are_all_answered() {
+    let fixture = start();
+    let mut socket = fixture.compressed("/echo");
+    let messages: Vec<Vec<u8>> = (1..=8).map(|byte| vec![byte; LIMIT]).collect();
+    for message in &messages {
+        socket.connection.sender().send(Message::Binary(message)).unwrap();
+    }
+    socket.flush();
+    for message in &messages {
+        assert!(socket.binary() == *message);
+    }
+    socket.send(Message::Binary(b"and then"));
+    assert_eq!(socket.binary(), b"and then");
+}
+
+#[test]
 fn the_limit_holds_for_the_sum_of_all_fragments() {
     let fixture = start();
     let half = vec![7; LIMIT / 2];

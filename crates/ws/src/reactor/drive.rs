@@ -95,6 +95,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Task<S> {
             if self.turn(read_and_write) == Verdict::Drop {
                 return Poll::Ready(());
             }
+            if self.socket.is_behind() {
+                break; // the tasks of other connections have their turn first
+            }
             if !self.socket.is_reading() || self.socket.stream().has_nothing_to_read {
                 return self.poll_due(cx);
             }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anemone_proto::{CloseFrame, Time};
 
-use super::protocol::{End, Ending, Next, Protocol, Queued, State, Stream, WebSocket};
+use super::protocol::{Ending, Next, Protocol, Queued, State, Stream, WebSocket};
 use super::{Handler, StreamHandler, Waker};
 use crate::{Agreed, Lost};
 
@@ -122,12 +122,5 @@ impl Protocol for Awaited {
 
     fn next(&mut self) -> Option<Next> {
         self.next.take()
-    }
-}
-
-impl<H: Handler + 'static> WebSocket<H> {
-    /// One that begins now.
-    pub(super) fn boxed(agreed: Agreed, handler: H, now: Time) -> Box<dyn Protocol> {
-        Box::new(Self { connection: agreed.connection(now), handler, end: End::NotYet })
     }
 }

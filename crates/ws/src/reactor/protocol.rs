@@ -6,7 +6,7 @@ use std::time::Duration;
 use anemone_proto::{CloseFrame, Connection, Event, Output, Rest, Time};
 
 use super::{Handler, StreamHandler, Waker};
-use crate::{Error, Lost};
+use crate::{Agreed, Error, Lost};
 
 /// The loop's output, lent to whichever connection has its turn.
 pub(super) type Queued = Option<Box<Output>>;
@@ -16,6 +16,8 @@ pub(super) trait Protocol {
     /// Begins; `first` came with the handshake.
     fn open(&mut self, waker: Waker, now: Time, first: &mut [u8], output: &mut Queued);
     fn receive(&mut self, now: Time, input: &mut [u8], output: &mut Queued);
+    /// Goes on with input that was left, for those that say [`State::Behind`].
+    fn resume(&mut self, _now: Time, _output: &mut Queued) {}
     /// Where the next bytes are to be read to, if not to the loop's buffer.
     fn rest(&mut self) -> Option<Rest<'_>> {
         None
@@ -52,6 +54,8 @@ pub(super) enum Next {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum State {
     Open,
+    /// It has left input for its next turn, and takes no more until then.
+    Behind,
     /// It has said that it ends.
     Closing,
     /// Another protocol takes its place.
@@ -70,21 +74,35 @@ pub(super) struct Ending {
     pub(super) is_clean: bool,
 }
 
+/// How many bytes of messages a turn handles, and then ends at the next message: the few bytes of a
+/// read can inflate to thousands of times as many, and every other socket of the thread waits.
+pub(super) const TURN_BYTES: usize = 1 << 20;
+
 /// A WebSocket and its handler.
 pub(super) struct WebSocket<H> {
-    pub(super) connection: Connection,
-    pub(super) handler: H,
-    pub(super) end: End,
+    connection: Connection,
+    handler: H,
+    /// Input that is for the next turn. At most a read's.
+    left: Vec<u8>,
+    end: End,
 }
 
 /// How far the handler knows of the end.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum End {
+enum End {
     NotYet,
     /// The peer's close frame came.
     Closed,
     /// Something went wrong, or took too long.
     Failed,
+}
+
+impl<H: Handler + 'static> WebSocket<H> {
+    /// One that begins now.
+    pub(super) fn boxed(agreed: Agreed, handler: H, now: Time) -> Box<dyn Protocol> {
+        let connection = agreed.connection(now);
+        Box::new(Self { connection, handler, left: Vec::new(), end: End::NotYet })
+    }
 }
 
 impl<H: Handler> WebSocket<H> {
@@ -96,13 +114,22 @@ impl<H: Handler> WebSocket<H> {
         done
     }
 
-    /// Hands what came to the connection, and what that makes of it to the handler.
+    /// Hands what came to the connection, and what that makes of it to the handler. What would take the
+    /// turn too long is left.
     fn decode(&mut self, now: Time, mut input: &mut [u8]) {
+        let mut handled_bytes = 0;
         while !input.is_empty() {
+            if handled_bytes >= TURN_BYTES {
+                self.left = input.to_vec();
+                return;
+            }
             let received = self.connection.receive(now, input);
             let consumed = received.consumed;
             match received.event {
-                Some(Event::Message(message)) => self.handler.message(message, received.sender),
+                Some(Event::Message(message)) => {
+                    handled_bytes += message.as_bytes().len();
+                    self.handler.message(message, received.sender);
+                }
                 Some(Event::Piece(piece)) => self.handler.piece(piece, received.sender),
                 Some(Event::Close(frame)) => self.over(None, Some(frame)),
                 Some(Event::Failed(error)) => self.over(Some(error.into()), None),
@@ -138,6 +165,11 @@ impl<H: Handler> Protocol for WebSocket<H> {
 
     fn receive(&mut self, now: Time, input: &mut [u8], output: &mut Queued) {
         self.lend(output, |socket| socket.decode(now, input));
+    }
+
+    fn resume(&mut self, now: Time, output: &mut Queued) {
+        let mut left = std::mem::take(&mut self.left);
+        self.lend(output, |socket| socket.decode(now, &mut left));
     }
 
     fn rest(&mut self) -> Option<Rest<'_>> {
@@ -201,6 +233,7 @@ impl<H: Handler> Protocol for WebSocket<H> {
 
     fn state(&self) -> State {
         match self.end {
+            End::NotYet if !self.left.is_empty() => State::Behind,
             End::NotYet if self.connection.is_closing() => State::Closing,
             End::NotYet => State::Open,
             end => {

@@ -131,6 +131,8 @@ pub(super) struct Socket<S> {
     stuck: VecDeque<u8>,
     phase: Phase,
     generation: u32,
+    /// Its protocol has input left, and nothing is read until that is done with.
+    is_behind: bool,
     /// When it wants to be looked at, as of the end of its last turn.
     due: Time,
     /// The entry among the timers that counts.
@@ -180,6 +182,7 @@ impl<S: Stream> Socket<S> {
             stuck: VecDeque::new(),
             phase: Phase::Open,
             generation,
+            is_behind: false,
             due: Time::ZERO,
             timer_at: Time::MAX,
         }
@@ -196,6 +199,11 @@ impl<S: Stream> Socket<S> {
     /// Whether it takes input: not while output is stuck, as a rule.
     pub(super) fn is_reading(&self) -> bool {
         self.stuck.is_empty() || self.protocol.reads_on(self.stuck.len())
+    }
+
+    /// Whether it has something to do that nobody tells of.
+    pub(super) fn is_behind(&self) -> bool {
+        self.is_behind && self.is_reading()
     }
 
     /// When it wants to be looked at, if nothing happens before. Too early is possible, never too late.
@@ -235,6 +243,10 @@ impl<S: Stream> Socket<S> {
     pub(super) fn readable(&mut self, now: Time, scratch: &mut Scratch) -> Verdict {
         if !self.is_reading() {
             return Verdict::Keep; // read once it has drained
+        }
+        if self.is_behind {
+            self.protocol.resume(now, &mut scratch.output);
+            return self.finish(now, scratch, Verdict::ReadAgain);
         }
         if self.phase == Phase::Open
             && S::APPENDS
@@ -349,6 +361,7 @@ impl<S: Stream> Socket<S> {
         match self.phase {
             _ if verdict == Verdict::Drop => verdict,
             Phase::Over { until, is_clean } if self.stuck.is_empty() => self.end(until, is_clean),
+            Phase::Open if self.is_behind() => Verdict::ReadAgain,
             _ => verdict,
         }
     }
@@ -368,6 +381,7 @@ impl<S: Stream> Socket<S> {
                 state = self.protocol.state();
             }
         }
+        self.is_behind = state == State::Behind;
         if let State::Over(Ending { linger, is_clean }) = state {
             self.due = now + linger;
             self.phase = Phase::Over { until: self.due, is_clean };

@@ -3,14 +3,19 @@ use std::time::Duration;
 
 use std::sync::Arc;
 
-use anemone_proto::Connection;
-use anemone_proto::{CloseCode, Event, MaskKey, Message, Sender};
+use anemone_proto::handshake::{Fields, Offer, respond_with};
+use anemone_proto::{
+    CloseCode, Connection, DeflateConfig, Event, Header, MaskKey, Message, NegotiatedDeflate,
+    Sender,
+};
+use futures_util::FutureExt;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
 use tokio::task::LocalSet;
 use tokio::time::Instant;
 
 use super::*;
-use crate::Error;
+use crate::reactor::protocol::TURN_BYTES;
+use crate::{Error, codecs};
 
 /// What a handler was told, in order.
 type Told = Rc<RefCell<Vec<String>>>;
@@ -233,6 +238,62 @@ async fn a_peer_that_does_not_read_is_not_read_from_and_is_given_up() {
         assert!(taken < 1 << 20, "{taken} bytes were taken");
         fixture.server.await.unwrap();
         assert_eq!(fixture.told.take().last().map(String::as_str), Some("close None"));
+    };
+    LocalSet::new().run_until(test).await;
+}
+
+/// A client's handshake that offers compression.
+struct Asked;
+
+impl Fields for Asked {
+    fn values<'a>(&'a self, name: &'static str) -> impl Iterator<Item = &'a [u8]> {
+        let value: &[u8] = match name {
+            "host" => b"a",
+            "upgrade" => b"websocket",
+            "connection" => b"Upgrade",
+            "sec-websocket-version" => b"13",
+            "sec-websocket-key" => b"dGhlIHNhbXBsZSBub25jZQ==",
+            "sec-websocket-extensions" => b"permessage-deflate",
+            _ => return None.into_iter(),
+        };
+        Some(value).into_iter()
+    }
+}
+
+fn compression() -> NegotiatedDeflate {
+    let offer = Offer { method: "GET", is_http_1_1: true, fields: &Asked };
+    respond_with(offer, &[], Some(&DeflateConfig::default())).unwrap().deflate.unwrap()
+}
+
+/// A message of so many zeros, compressed, as a client would send it.
+fn compressed(deflate: &NegotiatedDeflate, zeros: usize) -> Vec<u8> {
+    let mut sender =
+        Connection::server(Arc::default(), Time::ZERO).with_deflate(deflate, codecs::exchange);
+    sender.sender().send(Message::Binary(&vec![0; zeros])).unwrap();
+    let bytes = sender.sender().transmit().to_vec();
+    let (header, len) = Header::decode(&bytes).unwrap().unwrap();
+    let mut masked = Vec::new();
+    Header { mask: Some(MaskKey([0; 4])), ..header }.encode(&mut masked);
+    masked.extend_from_slice(&bytes[len..]);
+    masked
+}
+
+#[tokio::test(start_paused = true)]
+async fn messages_that_inflate_to_much_have_a_turn_each() {
+    let test = async {
+        let deflate = compression();
+        let first = compressed(&deflate, TURN_BYTES).repeat(4);
+        let told = Told::default();
+        let handler = Echo { told: Rc::clone(&told), waker: Rc::default() };
+        let (_client, server) = duplex(1 << 16);
+        let agreed = Agreed { deflate: Some(deflate), first, ..Agreed::default() };
+        let mut driven = Box::pin(drive(server, agreed, handler, std::future::pending()));
+        // The first poll has two turns: to open, and to read.
+        for messages in [2, 3, 4, 4] {
+            assert!((&mut driven).now_or_never().is_none());
+            let is_message = |told: &&String| told.starts_with("message of 1048576");
+            assert_eq!(told.borrow().iter().filter(is_message).count(), messages);
+        }
     };
     LocalSet::new().run_until(test).await;
 }
