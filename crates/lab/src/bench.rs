@@ -196,7 +196,7 @@ impl Options {
 
     fn server_program(&self) -> Program {
         let args = self.server_args.split_whitespace().map(str::to_owned).collect();
-        Program { path: self.server.clone(), args }
+        Program::server(self.server.clone(), args)
     }
 
     fn plan(&self, cases: Vec<Work>, floor: Program) -> Plan {
