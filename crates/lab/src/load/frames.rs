@@ -76,7 +76,12 @@ impl Frames {
 /// A client's frame.
 pub(crate) fn masked(opcode: Opcode, payload: &[u8], random: &mut Random) -> Vec<u8> {
     let key = MaskKey((random.next() as u32).to_ne_bytes());
-    let header = Header { mask: Some(key), ..Header::new(opcode, payload.len() as u64) };
+    masked_frame(Header::new(opcode, 0), payload, key)
+}
+
+/// The same with a header of any kind, whose length and key are set here.
+pub(crate) fn masked_frame(header: Header, payload: &[u8], key: MaskKey) -> Vec<u8> {
+    let header = Header { mask: Some(key), payload_len: payload.len() as u64, ..header };
     let mut bytes = Vec::new();
     header.encode(&mut bytes);
     let header_bytes = bytes.len();

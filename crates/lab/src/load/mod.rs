@@ -10,13 +10,16 @@ mod fragments;
 mod frames;
 mod generator;
 mod opening;
+mod poller;
 
-use std::net::SocketAddr;
+use std::io::ErrorKind;
+use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
+use anyhow::Context;
 pub(crate) use audience::Audience;
 pub(crate) use churn::{Closing, churn};
-pub(crate) use frames::{Frames, Shape};
+pub(crate) use frames::{Frames, Shape, masked_frame};
 pub(crate) use generator::Generator;
 pub(crate) use opening::{Opener, echo_once, join, open};
 
@@ -39,4 +42,17 @@ pub(crate) struct Endpoint {
     pub(crate) protocol: Protocol,
     /// What a WebSocket's handshake asks for, as `/echo`.
     pub(crate) path: String,
+}
+
+/// Connects, without a word. Reads give up after [`PATIENCE`].
+pub(crate) fn connect(address: SocketAddr) -> anyhow::Result<TcpStream> {
+    let stream = TcpStream::connect(address).with_context(|| format!("connecting to {address}"))?;
+    stream.set_nodelay(true)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    Ok(stream)
+}
+
+/// Whether it is only not possible now.
+pub(crate) fn is_transient(kind: ErrorKind) -> bool {
+    matches!(kind, ErrorKind::WouldBlock | ErrorKind::Interrupted)
 }
