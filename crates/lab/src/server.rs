@@ -1,5 +1,6 @@
 //! The programs that are measured: compiled, started, asked where they listen, and stopped.
 
+use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -8,7 +9,7 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use anyhow::{Context, bail, ensure};
 
 use crate::cpu::Cores;
-use crate::load::{Endpoint, Protocol};
+use crate::load::{Endpoint, Protocol, Topic};
 
 const FLOOR: &str = include_str!("../../../bench/floor.c");
 const XOR: &str = include_str!("../../../bench/xor.c");
@@ -19,6 +20,8 @@ pub(crate) struct Program {
     path: PathBuf,
     args: Vec<String>,
     announced: Addresses,
+    /// Where it logs to.
+    log: Option<PathBuf>,
 }
 
 impl Program {
@@ -26,19 +29,21 @@ impl Program {
     pub(crate) fn floor(folder: &Path) -> anyhow::Result<Self> {
         let path = compile(FLOOR, "-O2", &folder.join("bench-floor"))?;
         let announced = Addresses { web: false, tcp: true, tcp_broadcast: true };
-        Ok(Self { path, args: Vec::new(), announced })
+        Ok(Self { path, args: Vec::new(), announced, log: None })
     }
 
     /// The XOR loop in C, without its arguments.
     pub(crate) fn xor(folder: &Path) -> anyhow::Result<Self> {
         let path = compile(XOR, "-O3", &folder.join("bench-xor"))?;
-        Ok(Self { path, args: Vec::new(), announced: Addresses::default() })
+        Ok(Self { path, args: Vec::new(), announced: Addresses::default(), log: None })
     }
 
-    /// A server of WebSockets, which echoes over bare TCP as well if it is told to.
-    pub(crate) fn server(path: PathBuf, args: Vec<String>) -> Self {
+    /// A server of WebSockets, which echoes over bare TCP as well if it is told to. What it says on its standard
+    /// error is added to a file, `log`.
+    pub(crate) fn server(path: PathBuf, args: Vec<String>, log: PathBuf) -> Self {
         let tcp = args.iter().any(|arg| arg == "--tcp-echo");
-        Self { path, args, announced: Addresses { web: true, tcp, tcp_broadcast: false } }
+        let announced = Addresses { web: true, tcp, tcp_broadcast: false };
+        Self { path, args, announced, log: Some(log) }
     }
 
     /// The same with further arguments.
@@ -51,11 +56,19 @@ impl Program {
     pub(crate) fn start(&self, cores: Cores) -> anyhow::Result<Server> {
         let mut command = Command::new(&self.path);
         command.args(&self.args).stdin(Stdio::null()).stdout(Stdio::piped());
+        if let Some(log) = &self.log {
+            let file = File::options().create(true).append(true).open(log);
+            command.stderr(file.with_context(|| format!("opening {}", log.display()))?);
+        }
         let child = cores.on_the_servers(|| {
             command.spawn().with_context(|| format!("starting {}", self.path.display()))
         })?;
-        Server::new(child, self.announced)
-            .with_context(|| format!("starting {}", self.path.display()))
+        Server::new(child, self.announced).with_context(|| match &self.log {
+            Some(log) => {
+                format!("starting {}; {} may say more", self.path.display(), log.display())
+            }
+            None => format!("starting {}", self.path.display()),
+        })
     }
 
     /// Runs it to its end on the generator's core, and gives what it printed.
@@ -144,6 +157,11 @@ impl Server {
     /// Where what one sends over `protocol` goes to all, if it does.
     pub(crate) fn broadcast(&self, protocol: Protocol, path: &str) -> Option<Endpoint> {
         self.service(protocol, self.tcp_broadcast, path)
+    }
+
+    /// A topic that it serves, if it serves any.
+    pub(crate) fn topic(&self, path: &str) -> Option<Topic> {
+        Some(Topic { address: self.web?, path: path.to_owned() })
     }
 
     fn service(&self, protocol: Protocol, tcp: Option<SocketAddr>, path: &str) -> Option<Endpoint> {

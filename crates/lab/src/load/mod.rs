@@ -6,11 +6,16 @@
 mod audience;
 mod churn;
 mod connection;
+mod delivery;
 mod fragments;
 mod frames;
 mod generator;
+mod http;
 mod opening;
 mod poller;
+mod publishers;
+mod readers;
+mod topic;
 
 use std::io::ErrorKind;
 use std::net::{SocketAddr, TcpStream};
@@ -19,9 +24,13 @@ use std::time::Duration;
 use anyhow::Context;
 pub(crate) use audience::Audience;
 pub(crate) use churn::{Closing, churn};
+pub(crate) use delivery::Delivery;
 pub(crate) use frames::{Frames, Shape, masked_frame};
 pub(crate) use generator::Generator;
 pub(crate) use opening::{Opener, echo_once, join, open};
+pub(crate) use publishers::{Acknowledged, Publishers, Way};
+pub(crate) use readers::{Deliveries, Readers};
+pub(crate) use topic::Topic;
 
 /// Longest wait for anything a server should do at once.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
@@ -31,7 +40,7 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 pub(crate) enum Protocol {
     /// Bytes come as they went.
     Tcp,
-    /// Binary messages of one frame each come as they went.
+    /// Messages of one frame each come as they went.
     WebSocket,
 }
 
