@@ -18,7 +18,7 @@ use crate::reading::{Reader, now};
 use crate::transport::{
     broadcast, echo, forever_frame, long_poll, multiplexed, ndjson, poll, post, sse, websocket,
 };
-use crate::{Kind, Limits, Problem, Tls, assets, handshake};
+use crate::{Kind, Limits, Problem, Tls, assets, handshake, stream};
 
 /// What every request can see.
 #[derive(Debug)]
@@ -178,6 +178,32 @@ pub(crate) fn shake_hands<B>(site: &Site, client: Client, request: &Request<B>) 
     let verdict = origin::judge(request.headers(), &site.allowed_origins).ok()?;
     let reply = upgrade(site, client, request).ok()??;
     Some(allow(reply, verdict))
+}
+
+/// A stream that the thread's loop can serve, with the head of its reply; `None` when something else is asked for,
+/// or it is refused.
+pub(crate) fn begin_stream<B>(site: &Site, request: &Request<B>) -> Option<Begun> {
+    let verdict = origin::judge(request.headers(), &site.allowed_origins).ok()?;
+    let name = request.uri().path().strip_prefix("/topics/")?;
+    let read = Read::of(site, request, name).ok()?;
+    let form = match form(request.headers(), read.query.frame.as_ref()).ok()? {
+        _ if request.method() != Method::GET => return None,
+        Form::EventStream => &sse::FORM,
+        Form::Ndjson => &ndjson::FORM,
+        // Each one's calls have a name of their own.
+        Form::ForeverFrame(_) | Form::Json => return None,
+    };
+    let reader = read.open_stream().ok()?;
+    let head = vary(stream::in_loop::head(form), header::ACCEPT.as_str());
+    Some(Begun { reader, form, head: allow(head.into(), verdict).response })
+}
+
+/// A stream to be, and how it is announced.
+#[derive(Debug)]
+pub(crate) struct Begun {
+    pub(crate) reader: Reader,
+    pub(crate) form: &'static stream::Form,
+    pub(crate) head: Response<Body>,
 }
 
 /// Where WebSockets are. `None` when none is asked for, or there is none.
