@@ -1,7 +1,7 @@
 //! `make bench`: what a server costs its machine, beside a bare TCP echo in C in the same run.
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
@@ -10,7 +10,7 @@ use rustix::process::{Resource, getrlimit, setrlimit};
 
 use crate::cpu::Cores;
 use crate::experiment::rounds::Plan;
-use crate::experiment::{Before, Times, Work, hostile, mask};
+use crate::experiment::{Before, Times, Work, fan_out, hostile, mask, publish};
 use crate::load::{Closing, Shape};
 use crate::report;
 use crate::server::Program;
@@ -23,6 +23,11 @@ const DESCRIPTORS_SPARE: usize = 100;
 const ACTIVE_BYTES: usize = 125;
 const BROADCAST_BYTES: usize = 100;
 const BROADCAST_OUTSTANDING: [usize; 2] = [1, 8];
+/// Of the fan-out to many readers, where a sample's time is too short for as many.
+const EVENTS_MIN: usize = 4;
+const QUICK_EVENTS_MIN: usize = 2;
+/// Beside this program.
+const SERVER_LOG: &str = "bench-server.log";
 const QUICK_ROUNDS: usize = 3;
 const QUICK_SAMPLE: Duration = Duration::from_millis(200);
 const MASK_TIME: Duration = Duration::from_millis(20);
@@ -41,7 +46,7 @@ pub struct Options {
         long,
         value_name = "ARGS",
         allow_hyphen_values = true,
-        default_value = "serve --listen 127.0.0.1:0 --threads 1 --connections-max 20000 --tcp-echo 127.0.0.1:0"
+        default_value = "serve --listen 127.0.0.1:0 --threads 1 --connections-max 20000 --tcp-echo 127.0.0.1:0 --demo"
     )]
     server_args: String,
 
@@ -56,6 +61,10 @@ pub struct Options {
     /// Where what one sends by WebSocket goes to everyone
     #[arg(long, value_name = "PATH", default_value = "/broadcast")]
     broadcast_path: String,
+
+    /// A topic that may be published to
+    #[arg(long, value_name = "PATH", default_value = "/topics/scratch-bench")]
+    topic_path: String,
 
     /// Only these experiments
     #[arg(long, value_enum, value_name = "NAME", value_delimiter = ',')]
@@ -85,6 +94,18 @@ pub struct Options {
     /// Connections of the broadcast; fewer if descriptors run out
     #[arg(long, value_name = "N", default_value_t = 1000)]
     subscribers: usize,
+
+    /// Readers of the fan-out, each number a case; fewer if descriptors run out
+    #[arg(long, value_name = "N", value_delimiter = ',', default_value = "1000,10000")]
+    readers: Vec<usize>,
+
+    /// Deliveries a second of the fan-out to all readers together: how often there is an event
+    #[arg(long, value_name = "N", default_value_t = 10_000)]
+    deliveries: u32,
+
+    /// Where topics on disk are kept while publishing is measured [default: beside this program]
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
 
     /// Connections that idle while memory is measured; fewer if descriptors run out
     #[arg(long, value_name = "N", default_value_t = 10_000)]
@@ -125,8 +146,12 @@ enum Experiment {
     Echo,
     /// Messages on thousands of connections
     Connections,
-    /// Messages of one that go to a thousand connections
+    /// Messages of one that go to a thousand connections, directly and by way of a topic
     Broadcast,
+    /// A topic's events by each transport to thousands of readers, and the memory of those
+    FanOut,
+    /// Events into a topic, in memory and on disk
+    Publish,
     /// Opening and closing connections
     Connect,
     /// User memory of connections that say nothing
@@ -145,15 +170,23 @@ pub fn run(options: &Options) -> anyhow::Result<()> {
     ensure!(!options.sizes.contains(&0), "a message has at least one byte");
     ensure!(!options.in_flight.contains(&0), "at least one message is in flight");
     ensure!(options.subscribers > 0, "a broadcast goes to at least one connection");
+    ensure!(!options.readers.contains(&0), "a topic has at least one reader");
+    ensure!(options.deliveries > 0, "there is at least one delivery a second");
     let descriptors = raise_descriptor_limit()?;
     let program = std::env::current_exe().context("where the compiled programs go")?;
     let folder = program.parent().context("where the compiled programs go")?;
 
     options.cores().go_to_the_generators()?;
-    let mut report = options.conditions();
+    let mut report = options.conditions() + &options.shortage(descriptors);
     let cases = options.cases(descriptors);
     if !cases.is_empty() {
-        report += &report::of_results(&options.plan(cases, Program::floor(folder)?).run()?);
+        report += &report::of_results(&options.plan(cases, folder)?.run()?);
+    }
+    if options.wants(Experiment::FanOut) && !options.control {
+        report += &report::of_fan_out(&options.fan_out(folder, descriptors).run()?);
+    }
+    if options.wants(Experiment::Publish) && !options.control {
+        report += &report::of_publishing(&options.publish(folder).run()?);
     }
     if options.wants(Experiment::Mask) && !options.control {
         let xor = Program::xor(folder)?;
@@ -164,7 +197,7 @@ pub fn run(options: &Options) -> anyhow::Result<()> {
     if options.wants_hostile() {
         let room = descriptors.saturating_sub(DESCRIPTORS_SPARE);
         let outcomes =
-            hostile::run(&options.server_program(), &options.path, options.cores(), room)?;
+            hostile::run(&options.server_program(folder), &options.path, options.cores(), room)?;
         report += &report::of_hostile_peers(&outcomes);
     }
     Ok(std::io::stdout().write_all(report.as_bytes())?)
@@ -194,18 +227,51 @@ impl Options {
         Cores { server: self.server_core, generator: self.generator_core }
     }
 
-    fn server_program(&self) -> Program {
+    fn server_program(&self, folder: &Path) -> Program {
         let args = self.server_args.split_whitespace().map(str::to_owned).collect();
-        Program { path: self.server.clone(), args }
+        Program::server(self.server.clone(), args, folder.join(SERVER_LOG))
     }
 
-    fn plan(&self, cases: Vec<Work>, floor: Program) -> Plan {
-        Plan {
+    fn plan(&self, cases: Vec<Work>, folder: &Path) -> anyhow::Result<Plan> {
+        Ok(Plan {
             cases,
-            floor,
-            server: (!self.control).then(|| self.server_program()),
+            floor: Program::floor(folder)?,
+            server: (!self.control).then(|| self.server_program(folder)),
             path: self.path.clone(),
             broadcast_path: self.broadcast_path.clone(),
+            topic_path: self.topic_path.clone(),
+            cores: self.cores(),
+            rounds: self.rounds(),
+            times: self.times(),
+            retries: self.retries,
+            seed: self.seed,
+        })
+    }
+
+    fn fan_out(&self, folder: &Path, descriptors: usize) -> fan_out::Plan {
+        let room = descriptors.saturating_sub(DESCRIPTORS_SPARE);
+        let mut readers: Vec<_> = self.readers.iter().map(|&readers| readers.min(room)).collect();
+        readers.dedup();
+        fan_out::Plan {
+            server: self.server_program(folder),
+            echo_path: self.path.clone(),
+            topic_path: self.topic_path.clone(),
+            cores: self.cores(),
+            readers,
+            deliveries_per_second: self.deliveries.into(),
+            sample: self.times().sample,
+            events_min: if self.quick { QUICK_EVENTS_MIN } else { EVENTS_MIN },
+            rounds: self.rounds(),
+            retries: self.retries,
+            seed: self.seed,
+        }
+    }
+
+    fn publish(&self, folder: &Path) -> publish::Plan {
+        publish::Plan {
+            server: self.server_program(folder),
+            topic_path: self.topic_path.clone(),
+            folder: self.data.as_deref().unwrap_or(folder).to_owned(),
             cores: self.cores(),
             rounds: self.rounds(),
             times: self.times(),
@@ -268,6 +334,26 @@ impl Options {
             warm_up.as_millis(),
         )
     }
+
+    /// Says so when there are not as many connections as were asked for.
+    fn shortage(&self, descriptors: usize) -> String {
+        let room = descriptors.saturating_sub(DESCRIPTORS_SPARE);
+        let asked = [
+            (Experiment::Connections, self.active),
+            (Experiment::Broadcast, self.subscribers),
+            (Experiment::Memory, self.idle),
+            (Experiment::FanOut, self.readers.iter().copied().max().unwrap_or(0)),
+        ];
+        let most = asked.into_iter().filter(|(experiment, _)| self.wants(*experiment));
+        let most = most.map(|(_, connections)| connections).max().unwrap_or(0);
+        if most <= room {
+            return String::new();
+        }
+        format!(
+            "A process may have {descriptors} descriptors here (ulimit -Hn): there are {room} connections where {most} \
+             were asked for.\n"
+        )
+    }
 }
 
 fn processor() -> Option<String> {
@@ -290,10 +376,12 @@ mod tests {
 
     use super::*;
 
+    fn options(args: &str) -> Options {
+        Options::try_parse_from(["bench"].into_iter().chain(args.split_whitespace())).unwrap()
+    }
+
     fn cases(args: &str) -> Vec<String> {
-        let args = ["bench"].into_iter().chain(args.split_whitespace());
-        let options = Options::try_parse_from(args).unwrap();
-        options.cases(6000).iter().map(Work::to_string).collect()
+        options(args).cases(6000).iter().map(Work::to_string).collect()
     }
 
     #[test]
@@ -315,6 +403,12 @@ mod tests {
                 "100 B to 5900 connections, 8 outstanding"
             ]
         );
+        assert_eq!(
+            options("--only connections,fan-out").shortage(6000),
+            "A process may have 6000 descriptors here (ulimit -Hn): there are 5900 connections where 10000 were asked \
+             for.\n"
+        );
+        assert_eq!(options("--only connections,fan-out --readers 5900").shortage(6000), "");
         assert_eq!(
             cases("--only memory"),
             ["5900 connections, opened", "5900 connections, after one echo of 125 B"]

@@ -114,7 +114,7 @@ impl Meter {
 }
 
 /// CPU time of a process once it rests.
-fn at_rest_ns(pid: u32) -> anyhow::Result<u64> {
+pub(crate) fn at_rest_ns(pid: u32) -> anyhow::Result<u64> {
     let deadline = Instant::now() + REST_WAIT_MAX;
     let mut before = thread_time_ns(pid)?;
     loop {

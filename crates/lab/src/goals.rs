@@ -18,6 +18,13 @@ pub(crate) enum Goal {
 pub(crate) const MASK_SPEED: f64 = 0.8;
 pub(crate) const MASK_BYTES_MIN: usize = 125;
 
+/// The most CPU time of a delivery through a topic, in terms of the broadcast that keeps nothing.
+pub(crate) const TOPIC_TO_BROADCAST: f64 = 1.15;
+
+/// The most user memory of a WebSocket that reads a topic, beyond one that does not, and of a reader by SSE.
+pub(crate) const WEBSOCKET_READER_BYTES_MORE: f64 = 1024.0;
+pub(crate) const SSE_READER_BYTES: f64 = 4096.0;
+
 impl Goal {
     pub(crate) fn of(work: &Work) -> Option<Self> {
         match *work {

@@ -14,6 +14,7 @@ pub mod bench;
 mod cpu;
 mod experiment;
 mod goals;
+mod histogram;
 mod load;
 mod report;
 mod server;

@@ -3,6 +3,8 @@
 //! A ratio is the median over the rounds of the ratio within a round, with its 95 % interval; a cost is the
 //! median over the rounds.
 
+mod topics;
+
 use std::fmt::Write as _;
 
 use crate::cpu::Busy;
@@ -10,8 +12,10 @@ use crate::experiment::hostile::{self, Outcome};
 use crate::experiment::mask::MaskCase;
 use crate::experiment::rounds::{Case, OTHERS_MAX, Results};
 use crate::experiment::{Bytes, Contender, Sample, Work};
-use crate::goals::{Goal, MASK_BYTES_MIN, MASK_SPEED};
+use crate::goals::{Goal, MASK_BYTES_MIN, MASK_SPEED, TOPIC_TO_BROADCAST};
 use crate::statistics::{Estimate, Random, median};
+
+pub(crate) use topics::{of_fan_out, of_publishing};
 
 /// Resampling draws from this, so that the same samples always give the same intervals.
 const SEED: u64 = 1;
@@ -34,7 +38,7 @@ pub(crate) fn of_results(results: &Results) -> String {
         text += &cpu_table("Server CPU for each message, µs", &echo);
     }
     if !broadcast.is_empty() {
-        text += &cpu_table("Server CPU for each delivery, µs", &broadcast);
+        text += &broadcast_table(&broadcast);
     }
     if !connect.is_empty() {
         text += &cpu_table("Server CPU for each connection, µs", &connect);
@@ -55,17 +59,7 @@ fn cpu_table(title: &str, cases: &[&Case]) -> String {
     for case in cases {
         let cost = |contender| show(median(&case.costs(contender)), figure);
         let ratio = |of, to| show(case.ratio(of, to), |estimate| interval(&estimate));
-        let (at_most, verdict) = match Goal::of(&case.work) {
-            Some(Goal::RatioToFloor(limit)) => {
-                let ours = case.ratio(Contender::WebSocket, Contender::Floor);
-                (format!("{limit:.2}"), show(ours, |estimate| verdict(&estimate, limit)))
-            }
-            Some(Goal::CpuMicros(limit)) => {
-                let ours = estimate(&case.costs(Contender::WebSocket));
-                (format!("{limit:.2} µs"), show(ours, |estimate| verdict(&estimate, limit)))
-            }
-            Some(Goal::Bytes(_)) | None => (NONE.to_owned(), NONE.to_owned()),
-        };
+        let (at_most, verdict) = case.judged();
         let _ = writeln!(
             text,
             "| {} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} |",
@@ -80,6 +74,36 @@ fn cpu_table(title: &str, cases: &[&Case]) -> String {
             at_most,
             verdict,
             ratio(Contender::WebSocket, Contender::Tcp),
+            case.busy(),
+        );
+    }
+    text
+}
+
+/// The server's own bare TCP has no broadcast; it has one by way of a topic, which is compared with the other.
+fn broadcast_table(cases: &[&Case]) -> String {
+    let mut text = "\n### Server CPU for each delivery, µs\n\n\
+         | | C | C again | broadcast | topic | C again / C | broadcast / C | at most | | topic / broadcast | at most | | \
+         busy, %: server, generator, others |\n\
+         |---|--:|--:|--:|--:|--:|--:|--:|---|--:|--:|---|--:|\n"
+        .to_owned();
+    for case in cases {
+        let cost = |contender| show(median(&case.costs(contender)), figure);
+        let ratio = |of, to| show(case.ratio(of, to), |estimate| interval(&estimate));
+        let (at_most, of_broadcast) = case.judged();
+        let topic = case.ratio(Contender::Topic, Contender::WebSocket);
+        let _ = writeln!(
+            text,
+            "| {} | {} | {} | {} | {} | {} | {} | {at_most} | {of_broadcast} | {} | {TOPIC_TO_BROADCAST:.2} | {} | {} |",
+            case.work,
+            cost(Contender::Floor),
+            cost(Contender::Control),
+            cost(Contender::WebSocket),
+            cost(Contender::Topic),
+            ratio(Contender::Control, Contender::Floor),
+            ratio(Contender::WebSocket, Contender::Floor),
+            ratio(Contender::Topic, Contender::WebSocket),
+            show(topic, |estimate| verdict(&estimate, TOPIC_TO_BROADCAST)),
             case.busy(),
         );
     }
@@ -210,6 +234,21 @@ impl Case {
         estimate(&ratios(&self.costs(of), &self.costs(to)))
     }
 
+    /// The most CPU time the WebSocket may take, and whether it does.
+    fn judged(&self) -> (String, String) {
+        match Goal::of(&self.work) {
+            Some(Goal::RatioToFloor(limit)) => {
+                let ours = self.ratio(Contender::WebSocket, Contender::Floor);
+                (format!("{limit:.2}"), show(ours, |estimate| verdict(&estimate, limit)))
+            }
+            Some(Goal::CpuMicros(limit)) => {
+                let ours = estimate(&self.costs(Contender::WebSocket));
+                (format!("{limit:.2} µs"), show(ours, |estimate| verdict(&estimate, limit)))
+            }
+            Some(Goal::Bytes(_)) | None => (NONE.to_owned(), NONE.to_owned()),
+        }
+    }
+
     /// Of the WebSocket, or of the C echo when there is none.
     fn busy(&self) -> String {
         let mut samples = self.samples(Contender::WebSocket);
@@ -314,6 +353,7 @@ mod tests {
         let samples = BTreeMap::from([
             (Contender::Floor, vec![sample(0.2), sample(0.2)]),
             (Contender::WebSocket, vec![sample(0.396), sample(0.396)]),
+            (Contender::Topic, vec![sample(0.495), sample(0.495)]),
         ]);
         let shape = Shape { payload_bytes: 100, in_flight: 8 };
         let case = Case { work: Work::Broadcast { connections: 1000, shape }, samples };
@@ -322,8 +362,8 @@ mod tests {
         let row = text.lines().find(|line| line.contains("100 B")).unwrap();
         assert_eq!(
             row,
-            "| 100 B to 1000 connections, 8 outstanding | 0.200 | – | – | 0.396 | – | – | \
-             1.980 [1.980, 1.980] | 0.36 µs | missed by 10.0 % | – | 0, 0, 0 |"
+            "| 100 B to 1000 connections, 8 outstanding | 0.200 | – | 0.396 | 0.495 | – | 1.980 [1.980, 1.980] | \
+             0.36 µs | missed by 10.0 % | 1.250 [1.250, 1.250] | 1.15 | missed by 8.7 % | 0, 0, 0 |"
         );
     }
 }

@@ -1,5 +1,6 @@
 //! The programs that are measured: compiled, started, asked where they listen, and stopped.
 
+use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -8,7 +9,7 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use anyhow::{Context, bail, ensure};
 
 use crate::cpu::Cores;
-use crate::load::{Endpoint, Protocol};
+use crate::load::{Endpoint, Protocol, Topic};
 
 const FLOOR: &str = include_str!("../../../bench/floor.c");
 const XOR: &str = include_str!("../../../bench/xor.c");
@@ -16,40 +17,58 @@ const XOR: &str = include_str!("../../../bench/xor.c");
 /// A program with its arguments.
 #[derive(Clone, Debug)]
 pub(crate) struct Program {
-    pub(crate) path: PathBuf,
-    pub(crate) args: Vec<String>,
+    path: PathBuf,
+    args: Vec<String>,
+    announced: Addresses,
+    /// Where it logs to.
+    log: Option<PathBuf>,
 }
 
 impl Program {
     /// The bare TCP echo in C, which has a broadcast as well.
     pub(crate) fn floor(folder: &Path) -> anyhow::Result<Self> {
-        Ok(Self { path: compile(FLOOR, "-O2", &folder.join("bench-floor"))?, args: Vec::new() })
+        let path = compile(FLOOR, "-O2", &folder.join("bench-floor"))?;
+        let announced = Addresses { web: false, tcp: true, tcp_broadcast: true };
+        Ok(Self { path, args: Vec::new(), announced, log: None })
     }
 
     /// The XOR loop in C, without its arguments.
     pub(crate) fn xor(folder: &Path) -> anyhow::Result<Self> {
-        Ok(Self { path: compile(XOR, "-O3", &folder.join("bench-xor"))?, args: Vec::new() })
+        let path = compile(XOR, "-O3", &folder.join("bench-xor"))?;
+        Ok(Self { path, args: Vec::new(), announced: Addresses::default(), log: None })
+    }
+
+    /// A server of WebSockets, which echoes over bare TCP as well if it is told to. What it says on its standard
+    /// error is added to a file, `log`.
+    pub(crate) fn server(path: PathBuf, args: Vec<String>, log: PathBuf) -> Self {
+        let tcp = args.iter().any(|arg| arg == "--tcp-echo");
+        let announced = Addresses { web: true, tcp, tcp_broadcast: false };
+        Self { path, args, announced, log: Some(log) }
     }
 
     /// The same with further arguments.
     pub(crate) fn with(&self, args: &[&str]) -> Self {
         let more = args.iter().map(|&arg| arg.to_owned());
-        Self { path: self.path.clone(), args: self.args.iter().cloned().chain(more).collect() }
+        Self { args: self.args.iter().cloned().chain(more).collect(), ..self.clone() }
     }
 
     /// Starts it on the server's core and waits until it has said where it listens.
     pub(crate) fn start(&self, cores: Cores) -> anyhow::Result<Server> {
         let mut command = Command::new(&self.path);
         command.args(&self.args).stdin(Stdio::null()).stdout(Stdio::piped());
+        if let Some(log) = &self.log {
+            let file = File::options().create(true).append(true).open(log);
+            command.stderr(file.with_context(|| format!("opening {}", log.display()))?);
+        }
         let child = cores.on_the_servers(|| {
             command.spawn().with_context(|| format!("starting {}", self.path.display()))
         })?;
-        let expected = Addresses {
-            web: self.args.iter().any(|arg| arg == "--listen"),
-            tcp: self.args.is_empty() || self.args.iter().any(|arg| arg == "--tcp-echo"),
-            tcp_broadcast: self.args.is_empty(),
-        };
-        Server::new(child, expected).with_context(|| format!("starting {}", self.path.display()))
+        Server::new(child, self.announced).with_context(|| match &self.log {
+            Some(log) => {
+                format!("starting {}; {} may say more", self.path.display(), log.display())
+            }
+            None => format!("starting {}", self.path.display()),
+        })
     }
 
     /// Runs it to its end on the generator's core, and gives what it printed.
@@ -77,7 +96,7 @@ fn compile(source: &str, level: &str, output: &Path) -> anyhow::Result<PathBuf> 
 }
 
 /// Which addresses a program will print.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Addresses {
     web: bool,
     tcp: bool,
@@ -97,7 +116,7 @@ enum Service {
 pub(crate) struct Server {
     child: Child,
     /// Kept open, so that the program can print.
-    _output: BufReader<ChildStdout>,
+    output: BufReader<ChildStdout>,
     web: Option<SocketAddr>,
     tcp: Option<SocketAddr>,
     tcp_broadcast: Option<SocketAddr>,
@@ -107,13 +126,13 @@ impl Server {
     fn new(mut child: Child, expected: Addresses) -> anyhow::Result<Self> {
         let output = child.stdout.take().context("no standard output")?;
         let (web, tcp, tcp_broadcast) = (None, None, None);
-        let mut server = Self { child, _output: BufReader::new(output), web, tcp, tcp_broadcast };
+        let mut server = Self { child, output: BufReader::new(output), web, tcp, tcp_broadcast };
         while (expected.web && server.web.is_none())
             || (expected.tcp && server.tcp.is_none())
             || (expected.tcp_broadcast && server.tcp_broadcast.is_none())
         {
             let mut line = String::new();
-            if server._output.read_line(&mut line)? == 0 {
+            if server.output.read_line(&mut line)? == 0 {
                 bail!("it ended, or closed its output, before it said where it listens");
             }
             match announced(line.trim()) {
@@ -138,6 +157,11 @@ impl Server {
     /// Where what one sends over `protocol` goes to all, if it does.
     pub(crate) fn broadcast(&self, protocol: Protocol, path: &str) -> Option<Endpoint> {
         self.service(protocol, self.tcp_broadcast, path)
+    }
+
+    /// A topic that it serves, if it serves any.
+    pub(crate) fn topic(&self, path: &str) -> Option<Topic> {
+        Some(Topic { address: self.web?, path: path.to_owned() })
     }
 
     fn service(&self, protocol: Protocol, tcp: Option<SocketAddr>, path: &str) -> Option<Endpoint> {

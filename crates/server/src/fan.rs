@@ -38,6 +38,10 @@ pub(crate) enum WireForm {
     Plain,
     /// With positions.
     Positions,
+    /// Server-sent events, a chunk of a reply over HTTP/1.1.
+    EventStream,
+    /// NDJSON, likewise.
+    Lines,
 }
 
 /// A page as it is sent: encoded once, and compressed once for all that compress alike.
@@ -46,6 +50,8 @@ pub(crate) struct Frames {
     place: Place,
     form: WireForm,
     pub(crate) messages: Vec<Prepared>,
+    /// In the forms that are no messages.
+    pub(crate) chunk: Vec<u8>,
     next: Position,
 }
 
@@ -96,6 +102,25 @@ impl Subscription {
         form: WireForm,
         encode: impl FnOnce(&Page) -> Vec<Prepared>,
     ) -> Result<Option<Rc<Frames>>, Problem> {
+        self.page(reader, form, |page| (encode(page), Vec::new()))
+    }
+
+    /// The same as bytes.
+    pub(crate) fn read_chunk(
+        &self,
+        reader: &mut Reader,
+        form: WireForm,
+        encode: impl FnOnce(&Page) -> Vec<u8>,
+    ) -> Result<Option<Rc<Frames>>, Problem> {
+        self.page(reader, form, |page| (Vec::new(), encode(page)))
+    }
+
+    fn page(
+        &self,
+        reader: &mut Reader,
+        form: WireForm,
+        encode: impl FnOnce(&Page) -> (Vec<Prepared>, Vec<u8>),
+    ) -> Result<Option<Rc<Frames>>, Problem> {
         let place = reader.place();
         let frames = match self.readers.shared(place, form) {
             Some(frames) => {
@@ -105,7 +130,8 @@ impl Subscription {
             None if !self.readers.is_past(place.position) => return Ok(None),
             None => {
                 let page = reader.read()?;
-                let frames = Frames { place, form, messages: encode(&page), next: page.next };
+                let (messages, chunk) = encode(&page);
+                let frames = Frames { place, form, messages, chunk, next: page.next };
                 self.readers.share(Rc::new(frames))
             }
         };

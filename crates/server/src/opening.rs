@@ -1,14 +1,16 @@
-//! The short way into the thread's loop: a plain connection that begins with a WebSocket handshake, all of
-//! it in one piece, is answered where its bytes were read.
+//! The short way into the thread's loop: a plain connection that begins with a WebSocket handshake, or with a
+//! request for a stream, all of it in one piece, is answered where its bytes were read.
 //!
 //! It has no rules of its own: what is refused, cut or anything else goes to the HTTP server, which has the
-//! words for it. So a handshake costs neither a task nor a second epoll set, as most do not need them.
+//! words for it. So a handshake costs neither a task nor a second epoll set, as most do not need them, and a
+//! stream none of the 16 KiB of buffers that the HTTP server keeps for each connection.
 
 use std::mem::MaybeUninit;
 use std::rc::Rc;
 
 use anemone_ws::Agreed;
 use anemone_ws::reactor::{Handler, Opening};
+use http::Response;
 use httparse::Header;
 use tokio::sync::OwnedSemaphorePermit;
 
@@ -16,7 +18,8 @@ use crate::Limits;
 use crate::client::Client;
 use crate::connection::{Carrier, Guest, Local, hand_over};
 use crate::handshake::Head;
-use crate::routes;
+use crate::routes::{self, Begun};
+use crate::stream::in_loop::InLoop;
 
 /// Requests with more fields take the long way.
 const FIELDS_MAX: usize = 64;
@@ -29,17 +32,26 @@ pub(crate) fn decide(
     first: &[u8],
 ) -> Opening {
     let mut fields = [MaybeUninit::uninit(); FIELDS_MAX];
-    if let Some((head, len)) = parse(&local.site.limits, first, &mut fields)
-        && let Some(upgrade) = routes::shake_hands(&local.site, client, &head)
-    {
-        let answer = Answer(upgrade.accepted.response().into_bytes());
-        return hand_over(&local, first[len..].to_vec(), upgrade.handover(), permit, answer);
+    if let Some((head, len)) = parse(&local.site.limits, first, &mut fields) {
+        if let Some(upgrade) = routes::shake_hands(&local.site, client, &head) {
+            let answer = Answer(upgrade.accepted.response().into_bytes());
+            return hand_over(&local, first[len..].to_vec(), upgrade.handover(), permit, answer);
+        }
+        // Another request behind it would not be answered.
+        if len == first.len()
+            && let Some(Begun { reader, form, head }) =
+                routes::begin_stream(&local.site, client, &head)
+        {
+            let mut response = encode(&head);
+            let stream = InLoop::new(&local, reader, form, permit, &mut response);
+            return Opening::reply(response, local.site.limits.write_timeout, stream);
+        }
     }
     let first = first.to_vec();
     Opening::elsewhere(move |stream| local.admit(Guest { stream, first, permit }))
 }
 
-/// A request in HTTP/1.1 that may be a handshake, and its length in bytes.
+/// A request in HTTP/1.1, and its length in bytes.
 fn parse<'a>(
     limits: &Limits,
     bytes: &'a [u8],
@@ -59,6 +71,25 @@ fn parse<'a>(
         None => (target, None),
     };
     Some((Head { method: method?, is_http_1_1: true, path, query, fields: headers }, len))
+}
+
+/// The head of a response in bytes.
+fn encode<B>(response: &Response<B>) -> Vec<u8> {
+    let status = response.status();
+    let mut bytes = Vec::with_capacity(256);
+    bytes.extend_from_slice(b"HTTP/1.1 ");
+    bytes.extend_from_slice(status.as_str().as_bytes());
+    bytes.push(b' ');
+    bytes.extend_from_slice(status.canonical_reason().unwrap_or_default().as_bytes());
+    bytes.extend_from_slice(b"\r\n");
+    for (name, value) in response.headers() {
+        bytes.extend_from_slice(name.as_str().as_bytes());
+        bytes.extend_from_slice(b": ");
+        bytes.extend_from_slice(value.as_bytes());
+        bytes.extend_from_slice(b"\r\n");
+    }
+    bytes.extend_from_slice(b"\r\n");
+    bytes
 }
 
 /// The response to a handshake; the WebSocket follows on the same stream.

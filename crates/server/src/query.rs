@@ -6,7 +6,6 @@
 use std::time::Duration;
 
 use anemone_hub::{After, PageLimit};
-use http::{HeaderMap, header};
 
 use crate::fields::Fields;
 use crate::reading::Mode;
@@ -218,10 +217,13 @@ pub(crate) enum Form {
 
 /// Chooses by `Accept` (RFC 9110 section 12.5.1): the highest weight wins; when equal JSON, then the event stream.
 /// `frame` asks for the one form that has a use for it.
-pub(crate) fn form(headers: &HeaderMap, frame: Option<&FrameName>) -> Result<Form, Problem> {
-    let fields: Vec<&str> =
-        headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok()).collect();
-    let accept = if fields.is_empty() { "*/*".to_owned() } else { fields.join(",") };
+pub(crate) fn form(
+    fields: &(impl Fields + ?Sized),
+    frame: Option<&FrameName>,
+) -> Result<Form, Problem> {
+    let accepted: Vec<&str> =
+        fields.all("accept").filter_map(|value| str::from_utf8(value).ok()).collect();
+    let accept = if accepted.is_empty() { "*/*".to_owned() } else { accepted.join(",") };
     let not_acceptable = |what: &str| {
         let accept: String = accept.chars().take(80).collect();
         Problem::new(Kind::NotAcceptable, format!("Accept is {accept:?}, {what}"))
@@ -265,6 +267,8 @@ fn weight(accept: &str, media_type: &str, wildcards: &[&str]) -> f32 {
 
 #[cfg(test)]
 mod tests {
+    use http::{HeaderMap, header};
+
     use super::*;
 
     fn parse(query: &str, fields: &[(&'static str, &str)]) -> Result<Query, String> {

@@ -22,7 +22,7 @@ use crate::resource::Resource;
 use crate::transport::{
     broadcast, echo, forever_frame, long_poll, multiplexed, ndjson, poll, post, sse, websocket,
 };
-use crate::{Kind, Limits, Problem, SlowReader, Tls, assets};
+use crate::{Kind, Limits, Problem, SlowReader, Tls, assets, stream};
 
 /// What every request can see.
 #[derive(Debug)]
@@ -249,6 +249,43 @@ pub(crate) fn shake_hands<F: Fields + ?Sized>(
         Verdict::Same => upgrade(site, client, head).ok()?,
         Verdict::Allowed(_) => None,
     }
+}
+
+/// A stream that the thread's loop can serve, with the head of its reply; `None` when something else is asked for,
+/// or it is refused.
+pub(crate) fn begin_stream<F: Fields + ?Sized>(
+    site: &Site,
+    client: Client,
+    head: &Head<'_, F>,
+) -> Option<Begun> {
+    let fields = head.fields;
+    let form = match form(fields, None).ok()? {
+        Form::EventStream => &sse::FORM,
+        Form::Ndjson => &ndjson::FORM,
+        // Each one's calls have a name of their own.
+        Form::ForeverFrame(_) | Form::Json => return None,
+    };
+    let others = ["content-length", "transfer-encoding", "expect", "upgrade"];
+    if head.method != "GET" || !fields.has("host") || others.iter().any(|name| fields.has(name)) {
+        return None;
+    }
+    let name = head.path.strip_prefix("/topics/")?;
+    let verdict = origin::judge(fields, &site.allowed_origins).ok()?;
+    let read = Read::of(site, client, head, name).ok()?;
+    if read.query.frame.is_some() {
+        return None;
+    }
+    let reader = read.open_stream(form.transport).ok()?;
+    let head = vary(stream::in_loop::head(form), header::ACCEPT.as_str());
+    Some(Begun { reader, form, head: allow(head.into(), verdict).response })
+}
+
+/// A stream to be, and how it is announced.
+#[derive(Debug)]
+pub(crate) struct Begun {
+    pub(crate) reader: Reader,
+    pub(crate) form: &'static stream::Form,
+    pub(crate) head: Response<Body>,
 }
 
 /// Where WebSockets are. `None` when none is asked for, or there is none.

@@ -2,7 +2,10 @@
 //! forms of it.
 //!
 //! Owns the order of things (where it begins, notices before the events after them), heartbeats, and the end when
-//! the topic ends or the server stops. A form says what each item looks like.
+//! the topic ends or the server stops. A form says what each item looks like. `in_loop` has the same for the
+//! connections that begin with such a request, without the HTTP server.
+
+pub(crate) mod in_loop;
 
 use std::time::Duration;
 
@@ -13,9 +16,21 @@ use tokio::time::timeout;
 
 use crate::Problem;
 use crate::body::{self, Body};
+use crate::fan::WireForm;
 use crate::readers::Transport;
-use crate::reading::{EndReason, Item, Reader};
+use crate::reading::{EndReason, Item, Page, Reader};
 use crate::routes::{Read, Stop};
+
+/// What the stream of a transport looks like.
+#[derive(Debug)]
+pub(crate) struct Form {
+    pub(crate) transport: Transport,
+    pub(crate) content_type: &'static str,
+    /// All that look like this share their pages.
+    pub(crate) wire: WireForm,
+    /// Appends what an item looks like.
+    pub(crate) item: fn(&Item<'_>, &mut String),
+}
 
 /// Answers with the stream. Without `after`, it is what comes from now on. `form` appends what an item looks like.
 pub(crate) fn answer(
@@ -32,13 +47,17 @@ pub(crate) fn answer(
         let piece = state.next().await?;
         Some((Bytes::from(piece), state))
     });
-    let mut response = Response::new(body::stream(pieces));
+    Ok(response(content_type, body::stream(pieces)))
+}
+
+fn response(content_type: &'static str, body: Body) -> Response<Body> {
+    let mut response = Response::new(body);
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     // nginx, and what follows its example, would hold back what is to be seen at once.
     headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
-    Ok(response)
+    response
 }
 
 /// One reader's stream. A piece is made when the one before has been written, from wherever the
@@ -81,13 +100,7 @@ impl<F: Fn(&Item<'_>, &mut String)> Stream<F> {
 
     fn page(&mut self) -> Option<String> {
         match self.reader.read() {
-            Ok(page) => {
-                let data_bytes: usize =
-                    page.events.iter().map(|event| event.data.bytes().len() + 64).sum();
-                let mut piece = String::with_capacity(data_bytes + 128);
-                page.items().for_each(|item| (self.form)(&item, &mut piece));
-                Some(piece)
-            }
+            Ok(page) => Some(text(&page, &self.form)),
             Err(problem) => {
                 self.phase = Phase::Over;
                 match EndReason::of(&problem) {
@@ -106,4 +119,12 @@ impl<F: Fn(&Item<'_>, &mut String)> Stream<F> {
         (self.form)(item, &mut piece);
         piece
     }
+}
+
+/// What a page looks like.
+fn text(page: &Page, form: impl Fn(&Item<'_>, &mut String)) -> String {
+    let data_bytes: usize = page.events.iter().map(|event| event.data.bytes().len() + 64).sum();
+    let mut text = String::with_capacity(data_bytes + 128);
+    page.items().for_each(|item| form(&item, &mut text));
+    text
 }

@@ -1,4 +1,6 @@
 //! One connection's messages go to all: CPU time for each delivery, of one message to one connection.
+//!
+//! Messages are JSON strings, so that a topic can carry the same.
 
 use super::{Sample, Times};
 use crate::cpu::Meter;
@@ -13,7 +15,7 @@ pub(super) fn measure(
     times: Times,
     random: &mut Random,
 ) -> anyhow::Result<Sample> {
-    let frames = Frames::new(endpoint.protocol, shape, random);
+    let frames = Frames::json(endpoint.protocol, shape, random);
     let streams = join(&mut Opener::new(endpoint, random)?, connections)?;
     let mut audience = Audience::new(streams, frames)?;
     audience.run(times.warm_up)?;

@@ -13,7 +13,7 @@ pub(crate) use kinds::Kind;
 use peer::{End, Peer, Progress};
 
 use super::rounds::progress;
-use crate::cpu::{Cores, Meter, anonymous_bytes, thread_time_ns};
+use crate::cpu::{Cores, anonymous_bytes, at_rest_ns};
 use crate::load::Protocol;
 use crate::server::{Program, Server};
 
@@ -112,9 +112,8 @@ impl Siege {
         if kind.server_args().is_empty() {
             kinds::warm_up(&endpoint)?;
         }
-        Meter::start(server.pid()).map(drop)?;
         let (cpu_ns_before, bytes_before) =
-            (thread_time_ns(server.pid())?, anonymous_bytes(server.pid())?);
+            (at_rest_ns(server.pid())?, anonymous_bytes(server.pid())?);
         let (now, peers) = (Instant::now(), kind.peers(&endpoint, room)?);
         let mut siege = Self {
             kind,
@@ -153,8 +152,7 @@ impl Siege {
     }
 
     fn end(self) -> anyhow::Result<Outcome> {
-        Meter::start(self.server.pid()).map(drop)?;
-        let cpu_ns = thread_time_ns(self.server.pid())? - self.cpu_ns_before;
+        let cpu_ns = at_rest_ns(self.server.pid())? - self.cpu_ns_before;
         let connections = self.peers.len();
         let each = |sum: u64| sum as f64 / connections as f64;
         let mut ends: Vec<_> = self.peers.iter().filter_map(|peer| peer.end.as_ref()).collect();

@@ -3,7 +3,7 @@
 //! For a server just started only: one that has been busy serves new connections from memory it has kept.
 
 use super::{Before, Sample};
-use crate::cpu::{Busy, Meter, anonymous_bytes};
+use crate::cpu::{Busy, anonymous_bytes, at_rest_ns};
 use crate::load::{Endpoint, Opener, echo_once, open};
 use crate::statistics::Random;
 
@@ -23,17 +23,13 @@ pub(super) fn measure(
     let mut first = open(&mut opener, FIRST_CONNECTIONS)?;
     echo_once(&mut first, protocol, ECHO_BYTES, random)?;
     drop(first);
-    rest(pid)?;
+    at_rest_ns(pid)?;
     let bytes_before = anonymous_bytes(pid)?;
     let mut streams = open(&mut opener, connections)?;
     if before == Before::Echoed {
         echo_once(&mut streams, protocol, ECHO_BYTES, random)?;
     }
-    rest(pid)?;
+    at_rest_ns(pid)?;
     let grown = anonymous_bytes(pid)? as f64 - bytes_before as f64;
     Ok(Sample { cost: grown / connections as f64, busy: Busy::default() })
-}
-
-fn rest(pid: u32) -> anyhow::Result<()> {
-    Meter::start(pid).map(drop)
 }

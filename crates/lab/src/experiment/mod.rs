@@ -2,14 +2,16 @@
 //!
 //! A case is one row of the report: some work, done to each contender in turn, in every round. One file for
 //! each kind of work; `rounds` has the order, `mask` is a case of its own without any server, `hostile` one with
-//! a server for each kind of peer.
+//! a server for each kind of peer, `fan_out` and `publish` what is done with topics.
 
 mod broadcast;
 mod connect;
 mod echo;
+pub(crate) mod fan_out;
 pub(crate) mod hostile;
 pub(crate) mod mask;
 mod memory;
+pub(crate) mod publish;
 pub(crate) mod rounds;
 
 use std::fmt;
@@ -30,13 +32,19 @@ pub(crate) enum Contender {
     Tcp,
     /// The server's WebSocket echo, or broadcast.
     WebSocket,
+    /// The server's broadcast by way of a topic, which keeps what it sends.
+    Topic,
 }
 
 impl Contender {
-    pub(crate) const ALL: [Self; 4] = [Self::Floor, Self::Control, Self::Tcp, Self::WebSocket];
+    pub(crate) const ALL: [Self; 5] =
+        [Self::Floor, Self::Control, Self::Tcp, Self::WebSocket, Self::Topic];
 
     pub(crate) fn protocol(self) -> Protocol {
-        if self == Self::WebSocket { Protocol::WebSocket } else { Protocol::Tcp }
+        match self {
+            Self::Floor | Self::Control | Self::Tcp => Protocol::Tcp,
+            Self::WebSocket | Self::Topic => Protocol::WebSocket,
+        }
     }
 }
 

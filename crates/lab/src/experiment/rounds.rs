@@ -26,6 +26,8 @@ pub(crate) struct Plan {
     /// Where the server's WebSocket echo is, as `/echo`, and its broadcast.
     pub(crate) path: String,
     pub(crate) broadcast_path: String,
+    /// A topic that may be published to, for the same by way of it.
+    pub(crate) topic_path: String,
     pub(crate) cores: Cores,
     pub(crate) rounds: usize,
     pub(crate) times: Times,
@@ -70,7 +72,7 @@ impl Programs {
         match contender {
             Contender::Floor => Some(&self.floor),
             Contender::Control => Some(&self.control),
-            Contender::Tcp | Contender::WebSocket => self.server.as_ref(),
+            Contender::Tcp | Contender::WebSocket | Contender::Topic => self.server.as_ref(),
         }
     }
 }
@@ -141,6 +143,9 @@ impl Plan {
     ) -> anyhow::Result<Option<Sample>> {
         let fresh;
         let server = match (work, contender) {
+            (Work::Echo { .. } | Work::Connect { .. } | Work::Memory { .. }, Contender::Topic) => {
+                None
+            }
             // Memory asks for a server that has done nothing yet.
             (Work::Memory { .. }, Contender::Floor | Contender::Control) => {
                 fresh = self.floor.start(self.cores)?;
@@ -157,8 +162,12 @@ impl Plan {
         };
         let Some(server) = server else { return Ok(None) };
         let protocol = contender.protocol();
-        let endpoint = match work {
-            Work::Broadcast { .. } => server.broadcast(protocol, &self.broadcast_path),
+        let endpoint = match (work, contender) {
+            (Work::Broadcast { .. }, Contender::Topic) => match server.topic(&self.topic_path) {
+                Some(topic) if topic.create()? => server.endpoint(protocol, &self.topic_path),
+                _ => None,
+            },
+            (Work::Broadcast { .. }, _) => server.broadcast(protocol, &self.broadcast_path),
             _ => server.endpoint(protocol, &self.path),
         };
         let Some(endpoint) = endpoint else { return Ok(None) };

@@ -7,28 +7,24 @@ use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail, ensure};
-use rustix::event::Timespec;
-use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
-use rustix::fd::OwnedFd;
 
-use super::connection::{Refill, is_transient};
-use super::{Frames, PATIENCE};
+use super::connection::Refill;
+use super::poller::Poller;
+use super::{Frames, PATIENCE, is_transient};
 
 const READ_BYTES: usize = 64 << 10;
-const EVENTS_MAX: usize = 1024;
 /// Which of the connections publishes.
 const PUBLISHER: usize = 0;
 
 /// Open connections to a broadcast.
 pub(crate) struct Audience {
-    epoll: OwnedFd,
+    poller: Poller,
     members: Vec<Member>,
     outstanding: Outstanding,
     frames: Frames,
     /// Place of the next message in the ring of those to be sent.
     send_at: usize,
     buffer: Vec<u8>,
-    events: Vec<Event>,
 }
 
 impl Audience {
@@ -36,16 +32,16 @@ impl Audience {
     pub(crate) fn new(streams: Vec<TcpStream>, frames: Frames) -> anyhow::Result<Self> {
         ensure!(!streams.is_empty(), "a broadcast needs a connection");
         ensure!(frames.fragments.is_none(), "broadcast messages are too long to come in one frame");
-        let epoll = epoll::create(CreateFlags::CLOEXEC)?;
+        let poller = Poller::new()?;
         let mut members = Vec::with_capacity(streams.len());
         for (number, stream) in streams.into_iter().enumerate() {
             stream.set_nonblocking(true)?;
-            epoll::add(&epoll, &stream, EventData::new_u64(number as u64), EventFlags::IN)?;
+            poller.add(&stream, number)?;
             members.push(Member { stream, received_bytes: 0 });
         }
         let outstanding = Outstanding::new(members.len());
-        let (buffer, events) = (vec![0; READ_BYTES], Vec::with_capacity(EVENTS_MAX));
-        Ok(Self { epoll, members, outstanding, frames, send_at: 0, buffer, events })
+        let buffer = vec![0; READ_BYTES];
+        Ok(Self { poller, members, outstanding, frames, send_at: 0, buffer })
     }
 
     /// Keeps messages outstanding for `time`, then waits until everyone has got the last. Returns how many
@@ -74,22 +70,18 @@ impl Audience {
 
     /// Reads what is ready.
     fn turn(&mut self, refill: Refill) -> anyhow::Result<()> {
-        let patience = Timespec::try_from(PATIENCE)?;
-        let mut events = std::mem::take(&mut self.events);
-        events.clear();
-        epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut events), Some(&patience))
-            .context("waiting for deliveries")?;
-        ensure!(!events.is_empty(), "no delivery for {} seconds", PATIENCE.as_secs());
-        for &Event { data, .. } in &events {
+        let ready = self.poller.wait(PATIENCE)?;
+        ensure!(ready > 0, "no delivery for {} seconds", PATIENCE.as_secs());
+        for index in 0..ready {
+            let (number, _) = self.poller.ready(index);
             let begun = self.outstanding.begun();
-            let member = &mut self.members[data.u64() as usize];
+            let member = &mut self.members[number];
             let messages = member.on_readable(&mut self.buffer, &self.frames, begun)?;
             let done = self.outstanding.delivered(messages);
             if refill == Refill::Yes && done > 0 {
                 self.publish(done)?;
             }
         }
-        self.events = events;
         Ok(())
     }
 }

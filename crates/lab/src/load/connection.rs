@@ -1,12 +1,12 @@
 //! One connection of the generator: keeps its messages in flight and checks what comes back.
 
-use std::io::{ErrorKind, Read, Write};
+use std::io::{Read, Write};
 use std::net::TcpStream;
 
 use anyhow::{Context, bail, ensure};
 
-use super::Frames;
 use super::fragments::Fragments;
+use super::{Frames, is_transient};
 
 /// Whether a message that came back is followed by another.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -121,14 +121,10 @@ impl<S: Read + Write> Connection<S> {
     }
 }
 
-pub(super) fn is_transient(kind: ErrorKind) -> bool {
-    matches!(kind, ErrorKind::WouldBlock | ErrorKind::Interrupted)
-}
-
 #[cfg(test)]
 mod tests {
     use std::collections::VecDeque;
-    use std::io;
+    use std::io::{self, ErrorKind};
 
     use super::super::{Protocol, Shape};
     use super::*;

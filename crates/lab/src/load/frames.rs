@@ -40,15 +40,30 @@ pub(crate) struct Frames {
 
 impl Frames {
     pub(crate) fn new(protocol: Protocol, shape: Shape, random: &mut Random) -> Self {
+        Self::of(protocol, shape, Opcode::Binary, Random::bytes, random)
+    }
+
+    /// Messages that are text, and each a JSON string: what a topic takes and gives as it is.
+    pub(crate) fn json(protocol: Protocol, shape: Shape, random: &mut Random) -> Self {
+        Self::of(protocol, shape, Opcode::Text, json_string, random)
+    }
+
+    fn of(
+        protocol: Protocol,
+        shape: Shape,
+        opcode: Opcode,
+        payload: fn(&mut Random, usize) -> Vec<u8>,
+        random: &mut Random,
+    ) -> Self {
         let messages = (RING_BYTES / shape.payload_bytes).clamp(MESSAGES_MIN, MESSAGES_MAX);
         let (mut sent, mut expected, mut payloads) = (Vec::new(), Vec::new(), Vec::new());
         for _ in 0..messages {
-            let payload: Vec<u8> = random.bytes(shape.payload_bytes);
+            let payload = payload(random, shape.payload_bytes);
             match protocol {
                 Protocol::Tcp => sent.extend_from_slice(&payload),
                 Protocol::WebSocket => {
-                    sent.extend_from_slice(&masked(Opcode::Binary, &payload, random));
-                    Header::new(Opcode::Binary, payload.len() as u64).encode(&mut expected);
+                    sent.extend_from_slice(&masked(opcode, &payload, random));
+                    Header::new(opcode, payload.len() as u64).encode(&mut expected);
                 }
             }
             expected.extend_from_slice(&payload);
@@ -73,10 +88,25 @@ impl Frames {
     }
 }
 
+/// Letters in quotation marks, so many bytes in all.
+pub(crate) fn json_string(random: &mut Random, len: usize) -> Vec<u8> {
+    let mut bytes = vec![b'"'; len];
+    let last = len.saturating_sub(1);
+    for byte in bytes.iter_mut().take(last).skip(1) {
+        *byte = b'a' + random.below(26) as u8;
+    }
+    bytes
+}
+
 /// A client's frame.
 pub(crate) fn masked(opcode: Opcode, payload: &[u8], random: &mut Random) -> Vec<u8> {
     let key = MaskKey((random.next() as u32).to_ne_bytes());
-    let header = Header { mask: Some(key), ..Header::new(opcode, payload.len() as u64) };
+    masked_frame(Header::new(opcode, 0), payload, key)
+}
+
+/// The same with a header of any kind, whose length and key are set here.
+pub(crate) fn masked_frame(header: Header, payload: &[u8], key: MaskKey) -> Vec<u8> {
+    let header = Header { mask: Some(key), payload_len: payload.len() as u64, ..header };
     let mut bytes = Vec::new();
     header.encode(&mut bytes);
     let header_bytes = bytes.len();
@@ -158,6 +188,17 @@ mod tests {
             keys.dedup();
             assert_eq!(keys.len(), 4, "each frame has a key of its own");
         }
+    }
+
+    #[test]
+    fn text_is_a_json_string_of_the_length_that_was_asked_for() {
+        let shape = Shape { payload_bytes: 100, in_flight: 1 };
+        let frames = Frames::json(Protocol::WebSocket, shape, &mut Random::new(1));
+        let message = frames.expected.slice(0, frames.expected.message_bytes());
+        assert_eq!(message[..3], [0x81, 100, b'"']);
+        assert!(message[3..101].iter().all(u8::is_ascii_lowercase));
+        assert_eq!(message[101..], *b"\"");
+        assert_eq!(json_string(&mut Random::new(1), 2), b"\"\"");
     }
 
     #[test]

@@ -3,38 +3,34 @@
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, ensure};
-use rustix::event::Timespec;
-use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
-use rustix::fd::OwnedFd;
+use anyhow::ensure;
+use rustix::event::epoll::EventFlags;
 
 use super::connection::{Connection, Refill};
+use super::poller::Poller;
 use super::{Frames, PATIENCE};
 
 const READ_BYTES: usize = 256 << 10;
-const EVENTS_MAX: usize = 1024;
 
 /// Open connections and what they say.
 pub(crate) struct Generator {
-    epoll: OwnedFd,
+    poller: Poller,
     connections: Vec<Connection>,
     frames: Frames,
     buffer: Vec<u8>,
-    events: Vec<Event>,
 }
 
 impl Generator {
     /// Takes over connections that are open and on which nothing is under way.
     pub(crate) fn new(streams: Vec<TcpStream>, frames: Frames) -> anyhow::Result<Self> {
-        let epoll = epoll::create(CreateFlags::CLOEXEC)?;
+        let poller = Poller::new()?;
         let mut connections = Vec::with_capacity(streams.len());
         for (number, stream) in streams.into_iter().enumerate() {
             stream.set_nonblocking(true)?;
-            epoll::add(&epoll, &stream, EventData::new_u64(number as u64), EventFlags::IN)?;
+            poller.add(&stream, number)?;
             connections.push(Connection::new(stream, number, &frames));
         }
-        let (buffer, events) = (vec![0; READ_BYTES], Vec::with_capacity(EVENTS_MAX));
-        Ok(Self { epoll, connections, frames, buffer, events })
+        Ok(Self { poller, connections, frames, buffer: vec![0; READ_BYTES] })
     }
 
     /// Keeps every connection's messages in flight for `time`, then waits for the last replies, so that
@@ -61,17 +57,13 @@ impl Generator {
 
     /// Serves what is ready, and returns how many replies that completed.
     fn turn(&mut self, refill: Refill) -> anyhow::Result<usize> {
-        let patience = Timespec::try_from(PATIENCE)?;
-        let mut events = std::mem::take(&mut self.events);
-        events.clear();
-        epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut events), Some(&patience))
-            .context("waiting for replies")?;
-        ensure!(!events.is_empty(), "no reply for {} seconds", PATIENCE.as_secs());
+        let ready = self.poller.wait(PATIENCE)?;
+        ensure!(ready > 0, "no reply for {} seconds", PATIENCE.as_secs());
         let mut replies = 0;
-        for &Event { flags, data } in &events {
-            replies += self.serve(data.u64() as usize, flags, refill)?;
+        for index in 0..ready {
+            let (number, flags) = self.poller.ready(index);
+            replies += self.serve(number, flags, refill)?;
         }
-        self.events = events;
         Ok(replies)
     }
 
@@ -101,7 +93,6 @@ impl Generator {
     }
 
     fn watch(&self, number: usize, flags: EventFlags) -> anyhow::Result<()> {
-        let stream = &self.connections[number].stream;
-        Ok(epoll::modify(&self.epoll, stream, EventData::new_u64(number as u64), flags)?)
+        self.poller.watch(&self.connections[number].stream, number, flags)
     }
 }

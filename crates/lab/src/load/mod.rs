@@ -6,19 +6,31 @@
 mod audience;
 mod churn;
 mod connection;
+mod delivery;
 mod fragments;
 mod frames;
 mod generator;
+mod http;
 mod opening;
+mod poller;
+mod publishers;
+mod readers;
+mod topic;
 
-use std::net::SocketAddr;
+use std::io::ErrorKind;
+use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
+use anyhow::Context;
 pub(crate) use audience::Audience;
 pub(crate) use churn::{Closing, churn};
-pub(crate) use frames::{Frames, Shape};
+pub(crate) use delivery::Delivery;
+pub(crate) use frames::{Frames, Shape, masked_frame};
 pub(crate) use generator::Generator;
 pub(crate) use opening::{Opener, echo_once, join, open};
+pub(crate) use publishers::{Acknowledged, Publishers, Way};
+pub(crate) use readers::{Deliveries, Readers};
+pub(crate) use topic::Topic;
 
 /// Longest wait for anything a server should do at once.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
@@ -28,7 +40,7 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 pub(crate) enum Protocol {
     /// Bytes come as they went.
     Tcp,
-    /// Binary messages of one frame each come as they went.
+    /// Messages of one frame each come as they went.
     WebSocket,
 }
 
@@ -39,4 +51,17 @@ pub(crate) struct Endpoint {
     pub(crate) protocol: Protocol,
     /// What a WebSocket's handshake asks for, as `/echo`.
     pub(crate) path: String,
+}
+
+/// Connects, without a word. Reads give up after [`PATIENCE`].
+pub(crate) fn connect(address: SocketAddr) -> anyhow::Result<TcpStream> {
+    let stream = TcpStream::connect(address).with_context(|| format!("connecting to {address}"))?;
+    stream.set_nodelay(true)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    Ok(stream)
+}
+
+/// Whether it is only not possible now.
+pub(crate) fn is_transient(kind: ErrorKind) -> bool {
+    matches!(kind, ErrorKind::WouldBlock | ErrorKind::Interrupted)
 }

@@ -9,7 +9,7 @@ use anemone_ws::proto::handshake::{ClientHandshake, Nonce, accept_key};
 use anyhow::{Context, bail, ensure};
 
 use super::frames::masked;
-use super::{Endpoint, PATIENCE, Protocol};
+use super::{Endpoint, Protocol, connect};
 use crate::statistics::Random;
 
 /// So many are opened at once, less than any listener's backlog.
@@ -50,14 +50,9 @@ impl Opener {
         Ok(opener)
     }
 
-    /// Connects, without a word. Reads give up after [`PATIENCE`].
+    /// Connects, without a word.
     pub(super) fn connect(&self) -> anyhow::Result<TcpStream> {
-        let address = self.endpoint.address;
-        let stream =
-            TcpStream::connect(address).with_context(|| format!("connecting to {address}"))?;
-        stream.set_nodelay(true)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
-        Ok(stream)
+        connect(self.endpoint.address)
     }
 
     /// Opens connections side by side; `streams` are connected and silent.

@@ -5,10 +5,19 @@ use std::time::Duration;
 use http::Response;
 
 use crate::body::Body;
+use crate::fan::WireForm;
 use crate::readers::Transport;
 use crate::reading::Item;
 use crate::routes::{Read, Stop};
 use crate::{Problem, encode, stream};
+
+/// What the lines look like.
+pub(crate) const FORM: stream::Form = stream::Form {
+    transport: Transport::Ndjson,
+    content_type: "application/x-ndjson",
+    wire: WireForm::Lines,
+    item: line,
+};
 
 /// Without `after`, what comes from now on. A heartbeat repeats the position.
 pub(crate) fn answer(
@@ -16,7 +25,7 @@ pub(crate) fn answer(
     heartbeat: Duration,
     stop: Stop,
 ) -> Result<Response<Body>, Problem> {
-    stream::answer(read, Transport::Ndjson, "application/x-ndjson", heartbeat, stop, line)
+    stream::answer(read, FORM.transport, FORM.content_type, heartbeat, stop, FORM.item)
 }
 
 fn line(item: &Item<'_>, out: &mut String) {

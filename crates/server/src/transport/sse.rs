@@ -10,6 +10,7 @@ use std::time::Duration;
 use http::Response;
 
 use crate::body::Body;
+use crate::fan::WireForm;
 use crate::readers::Transport;
 use crate::reading::Item;
 use crate::routes::{Read, Stop};
@@ -18,13 +19,21 @@ use crate::{Problem, encode, stream};
 /// How long an `EventSource` waits before it reconnects, in milliseconds.
 const RETRY_MS: u32 = 1000;
 
+/// What an event stream looks like.
+pub(crate) const FORM: stream::Form = stream::Form {
+    transport: Transport::Sse,
+    content_type: "text/event-stream",
+    wire: WireForm::EventStream,
+    item: block,
+};
+
 /// Without `after`, what comes from now on.
 pub(crate) fn answer(
     read: &Read,
     heartbeat: Duration,
     stop: Stop,
 ) -> Result<Response<Body>, Problem> {
-    stream::answer(read, Transport::Sse, "text/event-stream", heartbeat, stop, block)
+    stream::answer(read, FORM.transport, FORM.content_type, heartbeat, stop, FORM.item)
 }
 
 /// An item as a block of lines. Data is one line of JSON, so it needs one `data:` line.

@@ -1,8 +1,9 @@
 //! Streams over HTTP: SSE, NDJSON and forever-frame.
 
+use std::io::{BufReader, Read, Write};
 use std::time::Duration;
 
-use crate::common::{EventStream, Fixture};
+use crate::common::{EventStream, Fixture, Reply, send};
 use crate::ways::{FOREVER_FRAME, Lines, NDJSON, Reading, SSE, Told, each_of};
 
 #[test]
@@ -126,4 +127,64 @@ fn a_head_of_a_stream_says_what_a_poll_would() {
         let target = format!("/topics/wind?{}", way.query);
         assert_eq!(fixture.request("HEAD", &target, way.fields).status, 200, "{}", way.name);
     }
+}
+
+#[test]
+fn a_connection_that_begins_with_a_stream_ends_with_it() {
+    let mut fixture = Fixture::start();
+    for accept in ["text/event-stream", "application/x-ndjson"] {
+        let mut stream = fixture.connect();
+        send(&mut stream, "GET", "/topics/wind", &[("Accept", accept)]);
+        let mut reader = BufReader::new(stream);
+        let head = Reply::read_head(&mut reader);
+        assert_eq!(head.field("connection"), Some("close"), "{accept}");
+        assert_eq!(head.field("transfer-encoding"), Some("chunked"), "{accept}");
+        assert!(head.field("date").is_some_and(|date| date.ends_with(" GMT")), "{accept}");
+        fixture.stop();
+        let mut rest = String::new();
+        reader.read_to_string(&mut rest).unwrap();
+        assert!(rest.ends_with("\r\n0\r\n\r\n"), "{accept}: {rest:?}");
+        fixture = Fixture::start();
+    }
+}
+
+#[test]
+fn a_stream_may_follow_another_request_on_its_connection() {
+    let fixture = Fixture::start();
+    fixture.publish(1..=2);
+    let mut stream = fixture.connect();
+    let fields = [("Accept", "application/x-ndjson")];
+    send(&mut stream, "GET", "/clock", &[]);
+    let mut reader = BufReader::new(stream.try_clone().unwrap());
+    assert_eq!(Reply::read(&mut reader, "GET").status, 200);
+    send(&mut stream, "GET", "/topics/wind?after=ya-1", &fields);
+    let mut lines = Lines::following(reader);
+    assert_eq!(lines.head.field("connection"), None);
+    assert_eq!(lines.line().unwrap(), "{\"position\":\"ya-1\"}\n");
+    assert!(matches!(lines.next(), Told::Event { data, .. } if data["n"] == 2));
+}
+
+#[test]
+fn a_request_behind_one_for_a_stream_does_not_disturb_it() {
+    let fixture = Fixture::start();
+    let mut stream = fixture.connect();
+    let request = |target| {
+        format!("GET {target} HTTP/1.1\r\nHost: a\r\nAccept: application/x-ndjson\r\n\r\n")
+    };
+    stream.write_all((request("/topics/wind") + &request("/topics/wind")).as_bytes()).unwrap();
+    let mut lines = Lines::following(BufReader::new(stream));
+    assert_eq!(lines.line().unwrap(), "{\"position\":\"ya-0\"}\n");
+    fixture.publish(1..=1);
+    assert!(matches!(lines.next(), Told::Event { data, .. } if data["n"] == 1));
+}
+
+#[test]
+fn a_quiet_stream_is_not_one_whose_client_does_not_read() {
+    let fixture = Fixture::with_limits(|limits| {
+        limits.write_timeout = Duration::from_millis(60);
+        limits.heartbeat = Duration::from_millis(300);
+    });
+    let mut stream = EventStream::open(&fixture, "/topics/wind", &[]);
+    stream.block().unwrap();
+    assert_eq!(stream.block().unwrap(), ":\n", "alive after several times that");
 }

@@ -309,7 +309,11 @@ impl Lines {
     fn open(fixture: &Fixture, query: &str, way: &Way) -> Self {
         let mut stream = fixture.connect();
         send(&mut stream, "GET", &(target(query) + way.query), way.fields);
-        let mut reader = BufReader::new(stream);
+        Self::following(BufReader::new(stream))
+    }
+
+    /// What answers a request that was sent.
+    pub(crate) fn following(mut reader: BufReader<TcpStream>) -> Self {
         let head = Reply::read_head(&mut reader);
         assert_eq!(head.status, 200, "{head:?}");
         Self { reader, head, is_frame: false, has_begun: false }

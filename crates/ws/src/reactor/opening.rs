@@ -38,6 +38,16 @@ impl Opening {
         Self(Becomes::Protocol { response: Vec::new(), first, make })
     }
 
+    /// A stream of bytes, as [`adopt_stream`](super::Reactor::adopt_stream) has it, on which `response` is sent
+    /// first.
+    pub fn reply<H>(response: Vec<u8>, idle_timeout: Duration, handler: H) -> Self
+    where
+        H: StreamHandler + 'static,
+    {
+        let make = Box::new(move |now| Stream::boxed(handler, idle_timeout, now));
+        Self(Becomes::Protocol { response, first: Vec::new(), make })
+    }
+
     /// Something that is not for the loop: `take` gets the stream, which is non-blocking.
     pub fn elsewhere(take: impl FnOnce(TcpStream) + 'static) -> Self {
         Self(Becomes::Elsewhere(Box::new(take)))
@@ -47,7 +57,7 @@ impl Opening {
 impl std::fmt::Debug for Opening {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self.0 {
-            Becomes::Protocol { .. } => "Opening::web_socket or Opening::stream",
+            Becomes::Protocol { .. } => "Opening::web_socket, Opening::stream or Opening::reply",
             Becomes::Elsewhere(_) => "Opening::elsewhere",
         })
     }

@@ -12,7 +12,7 @@ use anemone_ws::proto::{
 use anyhow::{Context, ensure};
 
 use super::peer::{Peer, Script};
-use crate::load::{Endpoint, PATIENCE};
+use crate::load::{Endpoint, connect, masked_frame};
 
 /// Connections of a kind that holds little, and of one that holds as much as it may.
 const MANY: usize = 1000;
@@ -90,7 +90,7 @@ impl Kind {
         let opening = self.opening();
         let (mut script, mut peers) = (None, Vec::new());
         for _ in 0..self.connections().min(room) {
-            let mut stream = connect(endpoint)?;
+            let mut stream = connect(endpoint.address)?;
             let established = match opening {
                 Opening::None => None,
                 Opening::WebSocket => Some(open(&mut stream, endpoint, None)?),
@@ -236,13 +236,7 @@ fn next(payload: &[u8]) -> Vec<u8> {
 }
 
 fn frame(header: Header, payload: &[u8]) -> Vec<u8> {
-    let header = Header { mask: Some(MASK), payload_len: payload.len() as u64, ..header };
-    let mut bytes = Vec::new();
-    header.encode(&mut bytes);
-    let begin = bytes.len();
-    bytes.extend_from_slice(payload);
-    MASK.apply(&mut bytes[begin..]);
-    bytes
+    masked_frame(header, payload, MASK)
 }
 
 /// A fragment that inflates to so many MiB of zeros: one MiB compressed, over and over. What comes before it
@@ -267,12 +261,12 @@ fn compressed(established: Option<&Established>, payload: &[u8]) -> anyhow::Resu
 
 /// Makes the server do once what every kind makes it do.
 pub(super) fn warm_up(endpoint: &Endpoint) -> anyhow::Result<()> {
-    let mut stream = connect(endpoint)?;
+    let mut stream = connect(endpoint.address)?;
     let established = open(&mut stream, endpoint, Some(DeflateConfig::default()))?;
     let message = [compressed(Some(&established), &[0; 1000])?, last(b"")].concat();
     stream.write_all(&message)?;
     stream.read_exact(&mut [0]).context("waiting for an echo")?;
-    let mut stream = connect(endpoint)?;
+    let mut stream = connect(endpoint.address)?;
     let request = format!("GET / HTTP/1.1\r\nHost: {}\r\n\r\n", endpoint.address);
     stream.write_all(request.as_bytes())?;
     stream.read_exact(&mut [0]).context("waiting for a reply")
@@ -280,13 +274,6 @@ pub(super) fn warm_up(endpoint: &Endpoint) -> anyhow::Result<()> {
 
 fn last(payload: &[u8]) -> Vec<u8> {
     frame(Header::new(Opcode::Continuation, 0), payload)
-}
-
-fn connect(endpoint: &Endpoint) -> anyhow::Result<TcpStream> {
-    let stream = TcpStream::connect(endpoint.address).context("connecting")?;
-    stream.set_nodelay(true)?;
-    stream.set_read_timeout(Some(PATIENCE))?;
-    Ok(stream)
 }
 
 fn open(

@@ -1,12 +1,14 @@
 //! One hostile peer: what it sends, whether it reads, and how it was ended.
 
-use std::io::{ErrorKind, Read, Write};
+use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use crate::load::is_transient;
 
 /// Enough for a close frame, or for the first line of a response.
 const TAIL_BYTES: usize = 256;
@@ -177,10 +179,6 @@ fn is_hung_up(stream: &TcpStream) -> anyhow::Result<bool> {
     let mut fds = [PollFd::new(stream, PollFlags::RDHUP)];
     poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).context("watching a connection")?;
     Ok(fds[0].revents().intersects(PollFlags::RDHUP | PollFlags::HUP | PollFlags::ERR))
-}
-
-fn is_transient(kind: ErrorKind) -> bool {
-    matches!(kind, ErrorKind::WouldBlock | ErrorKind::Interrupted)
 }
 
 #[cfg(test)]

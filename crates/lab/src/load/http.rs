@@ -1,0 +1,170 @@
+//! As much of HTTP/1.1 as the load needs: requests as bytes, responses with a length, chunks.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+
+use anyhow::{Context, ensure};
+
+use super::connect;
+
+const READ_BYTES: usize = 4096;
+
+/// A request for `target`; `fields` end with a line's end each.
+pub(super) fn request(
+    method: &str,
+    host: SocketAddr,
+    target: &str,
+    fields: &str,
+    body: &[u8],
+) -> Vec<u8> {
+    let length = match body.len() {
+        0 => String::new(),
+        len => format!("Content-Length: {len}\r\n"),
+    };
+    let head = format!("{method} {target} HTTP/1.1\r\nHost: {host}\r\n{fields}{length}\r\n");
+    [head.as_bytes(), body].concat()
+}
+
+/// A whole response, and how long it is.
+#[derive(Debug)]
+pub(super) struct Response<'a> {
+    pub(super) status: u16,
+    pub(super) body: &'a str,
+    pub(super) len: usize,
+}
+
+impl Response<'_> {
+    pub(super) fn ensure_status(&self, status: u16) -> anyhow::Result<()> {
+        ensure!(self.status == status, "status {} instead of {status}: {}", self.status, self.body);
+        Ok(())
+    }
+}
+
+/// The response that `bytes` begin with, once it is whole.
+pub(super) fn response(bytes: &[u8]) -> anyhow::Result<Option<Response<'_>>> {
+    let Some(head) = head(bytes)? else { return Ok(None) };
+    let length = head.field("content-length").context("a response says no length")?;
+    let body_bytes: usize = length.parse().context("a response's length is no number")?;
+    let Some(body) = bytes.get(head.len..head.len + body_bytes) else { return Ok(None) };
+    let (body, len) = (std::str::from_utf8(body)?, head.len + body_bytes);
+    Ok(Some(Response { status: head.status, body, len }))
+}
+
+/// What stands before a response's body.
+#[derive(Debug)]
+pub(super) struct Head<'a> {
+    pub(super) status: u16,
+    fields: &'a str,
+    pub(super) len: usize,
+}
+
+impl Head<'_> {
+    fn field(&self, name: &str) -> Option<&str> {
+        let mut fields = self.fields.split("\r\n").filter_map(|line| line.split_once(':'));
+        let (_, value) = fields.find(|(field, _)| field.eq_ignore_ascii_case(name))?;
+        Some(value.trim())
+    }
+}
+
+/// The head that `bytes` begin with, once it is whole.
+pub(super) fn head(bytes: &[u8]) -> anyhow::Result<Option<Head<'_>>> {
+    let Some(end) = find(bytes, b"\r\n\r\n") else { return Ok(None) };
+    let head = std::str::from_utf8(&bytes[..end])?;
+    let status = head.strip_prefix("HTTP/1.1 ").and_then(|rest| rest.get(..3));
+    let status = status.and_then(|status| status.parse().ok());
+    let status = status.with_context(|| format!("no response: {head}"))?;
+    Ok(Some(Head { status, fields: head, len: end + 4 }))
+}
+
+/// The chunk that `bytes` begin with (RFC 9112 section 7.1), and the length of all of it; once it is whole.
+pub(super) fn chunk(bytes: &[u8]) -> anyhow::Result<Option<(&str, usize)>> {
+    let Some(line) = find(bytes, b"\r\n") else { return Ok(None) };
+    let size = std::str::from_utf8(&bytes[..line])?;
+    let size = usize::from_str_radix(size, 16).with_context(|| format!("no chunk: {size}"))?;
+    ensure!(size > 0, "the server ended a stream");
+    let (begin, end) = (line + 2, line + 2 + size);
+    let Some(after) = bytes.get(end..end + 2) else { return Ok(None) };
+    ensure!(after == b"\r\n", "a chunk goes on after its end");
+    Ok(Some((std::str::from_utf8(&bytes[begin..end])?, end + 2)))
+}
+
+fn find(bytes: &[u8], what: &[u8]) -> Option<usize> {
+    let mut from = 0;
+    loop {
+        let at = from + bytes[from..].iter().position(|&byte| byte == what[0])?;
+        if bytes[at..].starts_with(what) {
+            return Some(at);
+        }
+        from = at + 1;
+    }
+}
+
+/// Sends a request on a connection of its own and returns the status and the body of its response.
+pub(super) fn exchange(address: SocketAddr, request: &[u8]) -> anyhow::Result<(u16, String)> {
+    let mut stream = connect(address)?;
+    stream.write_all(request)?;
+    let mut bytes = Vec::new();
+    answer(&mut stream, &mut bytes)
+}
+
+/// Waits for the response on a connection on which nothing else is under way.
+pub(super) fn answer(stream: &mut TcpStream, bytes: &mut Vec<u8>) -> anyhow::Result<(u16, String)> {
+    bytes.clear();
+    loop {
+        read_more(stream, bytes)?;
+        if let Some(response) = response(bytes)? {
+            ensure!(response.len == bytes.len(), "more came than a response");
+            return Ok((response.status, response.body.to_owned()));
+        }
+    }
+}
+
+/// Waits for more and appends it.
+pub(super) fn read_more(stream: &mut TcpStream, bytes: &mut Vec<u8>) -> anyhow::Result<()> {
+    let mut buffer = [0; READ_BYTES];
+    let len = stream.read(&mut buffer).context("waiting for a response")?;
+    ensure!(len > 0, "the server closed a connection: {}", bytes.escape_ascii());
+    bytes.extend_from_slice(&buffer[..len]);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_response_is_there_once_its_last_byte_is() {
+        let bytes = b"HTTP/1.1 201 Created\r\nX: y\r\ncontent-LENGTH: 3\r\n\r\nabcHTTP";
+        for cut in 0..bytes.len() - 4 {
+            assert!(response(&bytes[..cut]).unwrap().is_none(), "{cut}");
+        }
+        let found = response(bytes).unwrap().unwrap();
+        assert_eq!((found.status, found.body, found.len), (201, "abc", bytes.len() - 4));
+        assert!(found.ensure_status(200).is_err());
+    }
+
+    #[test]
+    fn a_chunk_is_there_once_its_last_byte_is() {
+        let bytes = b"A\r\n0123456789\r\n1";
+        for cut in 0..bytes.len() - 1 {
+            assert!(chunk(&bytes[..cut]).unwrap().is_none(), "{cut}");
+        }
+        assert_eq!(chunk(bytes).unwrap(), Some(("0123456789", bytes.len() - 1)));
+        assert!(chunk(b"0\r\n\r\n").is_err());
+        assert!(chunk(b"x\r\n").is_err());
+        assert!(chunk(b"1\r\nabc").is_err());
+    }
+
+    #[test]
+    fn a_body_is_announced_and_none_is_not() {
+        let host = SocketAddr::from(([127, 0, 0, 1], 80));
+        assert_eq!(
+            request("POST", host, "/a", "X: y\r\n", b"{}"),
+            b"POST /a HTTP/1.1\r\nHost: 127.0.0.1:80\r\nX: y\r\nContent-Length: 2\r\n\r\n{}"
+        );
+        assert_eq!(
+            request("GET", host, "/a", "", b""),
+            b"GET /a HTTP/1.1\r\nHost: 127.0.0.1:80\r\n\r\n"
+        );
+    }
+}

@@ -1,0 +1,45 @@
+//! A topic of the server's that may be published to.
+
+use std::net::SocketAddr;
+
+use anyhow::Context;
+
+use super::delivery::position;
+use super::http;
+
+const NOT_FOUND: u16 = 404;
+const CREATED: u16 = 201;
+
+/// Where a topic is.
+#[derive(Clone, Debug)]
+pub(crate) struct Topic {
+    pub(crate) address: SocketAddr,
+    /// As `/topics/scratch-a`.
+    pub(crate) path: String,
+}
+
+impl Topic {
+    /// Publishes a first event, with which it is there. Returns whether it may be.
+    pub(crate) fn create(&self) -> anyhow::Result<bool> {
+        let (status, body) = http::exchange(self.address, &self.post("", br#""""#))?;
+        match status {
+            CREATED => Ok(true),
+            NOT_FOUND => Ok(false),
+            _ => anyhow::bail!("{} is not to be published to: {status} {body}", self.path),
+        }
+    }
+
+    /// How many events were ever published to it.
+    pub(crate) fn events(&self) -> anyhow::Result<u64> {
+        let request = http::request("GET", self.address, &self.path, "", b"");
+        let (_, page) = http::exchange(self.address, &request)?;
+        let next = position(&page, "next").context("a page without a position")?;
+        let (_, offset) = next.split_once('-').context("a position without an offset")?;
+        Ok(offset.parse()?)
+    }
+
+    /// The request that publishes.
+    pub(super) fn post(&self, fields: &str, body: &[u8]) -> Vec<u8> {
+        http::request("POST", self.address, &self.path, fields, body)
+    }
+}

@@ -1,0 +1,173 @@
+//! A stream over plain HTTP/1.1 in the thread's loop: no task and no buffer of its own, and the pages of all who
+//! stand at the same place are encoded once.
+//!
+//! Its connection carries nothing else, and ends with it.
+
+use std::rc::Rc;
+use std::time::{Duration, SystemTime};
+
+use anemone_ws::proto::Output;
+use anemone_ws::reactor::{StreamHandler, Waker};
+use http::{HeaderValue, Response, header};
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::Instant;
+
+use super::{Form, response, text};
+use crate::alarms::Alarm;
+use crate::body::{Body, full};
+use crate::connection::Local;
+use crate::fan::Subscription;
+use crate::reading::{EndReason, Item, Reader};
+
+/// A chunk of nothing (RFC 9112 section 7.1).
+const LAST_CHUNK: &[u8] = b"0\r\n\r\n";
+
+/// The head of the reply.
+pub(crate) fn head(form: &Form) -> Response<Body> {
+    let mut response = response(form.content_type, full(""));
+    let headers = response.headers_mut();
+    headers.insert(header::TRANSFER_ENCODING, HeaderValue::from_static("chunked"));
+    headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
+    let date = httpdate::fmt_http_date(SystemTime::now());
+    if let Ok(date) = HeaderValue::try_from(date) {
+        headers.insert(header::DATE, date);
+    }
+    response
+}
+
+/// One reader. What was read of the log waits in the connection's output, and while it does nothing more is
+/// read: a slow reader is only a position.
+#[derive(Debug)]
+pub(crate) struct InLoop {
+    local: Rc<Local>,
+    reader: Reader,
+    form: &'static Form,
+    /// Once it is open.
+    woken: Option<(Subscription, Waker)>,
+    alarm: Option<Alarm>,
+    told_at: Instant,
+    is_over: bool,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl InLoop {
+    /// Appends where reading begins to the head of the reply.
+    pub(crate) fn new(
+        local: &Rc<Local>,
+        reader: Reader,
+        form: &'static Form,
+        permit: OwnedSemaphorePermit,
+        head: &mut Vec<u8>,
+    ) -> Self {
+        head.extend_from_slice(&chunk(&one(form, &Item::Begin(reader.position()))));
+        Self {
+            local: Rc::clone(local),
+            reader,
+            form,
+            woken: None,
+            alarm: None,
+            told_at: Instant::now(),
+            is_over: false,
+            _permit: permit,
+        }
+    }
+
+    fn tell(&mut self, item: &Item<'_>, output: &mut Output) {
+        output.extend_from_slice(&chunk(&one(self.form, item)));
+        self.told_at = Instant::now();
+    }
+
+    fn end(&mut self, output: &mut Output) {
+        output.extend_from_slice(LAST_CHUNK);
+        (self.is_over, self.woken, self.alarm) = (true, None, None);
+    }
+
+    /// The next page, or that there is none.
+    fn read_on(&mut self, output: &mut Output) {
+        let Some((place, _)) = &self.woken else { return };
+        let form = self.form;
+        let encode = |page: &_| chunk(&text(page, form.item));
+        match place.read_chunk(&mut self.reader, form.wire, encode) {
+            Ok(Some(page)) => {
+                output.extend_from_slice(&page.chunk);
+                self.told_at = Instant::now();
+            }
+            Ok(None) if self.told_at.elapsed() >= self.local.site.limits.heartbeat => {
+                self.tell(&Item::Quiet(self.reader.position()), output);
+            }
+            Ok(None) => {}
+            Err(problem) => {
+                match EndReason::of(&problem) {
+                    Some(reason) => self.tell(&Item::End(reason), output),
+                    None => tracing::warn!(problem = problem.to_json(), "a stream is cut off"),
+                }
+                self.end(output);
+            }
+        }
+    }
+
+    /// Sets the alarm anew if it has rung. It rings more often than there are heartbeats if it must: a
+    /// connection that is never woken counts as stuck.
+    fn set_alarm(&mut self) {
+        let Some((_, waker)) = &self.woken else { return };
+        let now = Instant::now();
+        if self.alarm.as_ref().is_none_or(|alarm| alarm.due() <= now) {
+            let limits = &self.local.site.limits;
+            let due = (self.told_at + limits.heartbeat).min(now + limits.write_timeout / 2);
+            self.alarm = Some(self.local.alarms.set(due, waker.clone()));
+        }
+    }
+}
+
+impl StreamHandler for InLoop {
+    fn open(&mut self, waker: Waker) {
+        let place = self.local.fan.subscribe(self.reader.topic(), waker.clone());
+        // What came since reading began.
+        waker.wake();
+        self.woken = Some((place, waker));
+    }
+
+    /// Nothing more is expected.
+    fn receive(&mut self, _bytes: &[u8], _output: &mut Output) {}
+
+    fn ready(&mut self, output: &mut Output) {
+        self.read_on(output);
+        self.set_alarm();
+    }
+
+    fn close(&mut self, output: &mut Output) {
+        if !self.is_over {
+            self.end(output);
+        }
+    }
+
+    fn ending(&self) -> Option<Duration> {
+        self.is_over.then_some(self.local.site.limits.websocket.close_timeout)
+    }
+}
+
+fn one(form: &Form, item: &Item<'_>) -> String {
+    let mut text = String::new();
+    (form.item)(item, &mut text);
+    text
+}
+
+/// A text as a chunk; of nothing there is none, for that would be the last.
+fn chunk(text: &str) -> Vec<u8> {
+    if text.is_empty() {
+        return Vec::new();
+    }
+    let size = format!("{:x}\r\n", text.len());
+    [size.as_bytes(), text.as_bytes(), b"\r\n"].concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_chunk_says_its_length_and_nothing_is_no_chunk() {
+        assert_eq!(chunk("0123456789"), b"a\r\n0123456789\r\n");
+        assert_eq!(chunk(""), b"");
+    }
+}
