@@ -236,7 +236,7 @@ fn upgrade<B>(site: &Site, client: Client, request: &Request<B>) -> Result<Optio
         }
         let topic = &read.topic;
         let writing = match site.publishing.permit(topic.name(), client, request.headers()) {
-            Ok(permit) => Ok(permit.writer(topic, &site.limits)?),
+            Ok(permit) => Ok(Box::new(permit.writer(topic, &site.limits)?)),
             Err(refusal) => Err(refusal), // told to those who write, for all may read
         };
         let deflate = site.limits.deflate.as_ref();
