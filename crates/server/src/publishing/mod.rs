@@ -21,7 +21,7 @@ use tokio::sync::{Mutex, MutexGuard};
 use tokio::task::spawn_blocking;
 
 pub(crate) use content::{Bounds, Content, of_message};
-pub(crate) use idempotency::{key, no_parameters};
+pub(crate) use idempotency::{key, no_parameters, of_multiplexed};
 pub(crate) use keeping::Writer;
 use keeping::append;
 use total::{Admission, Total};
