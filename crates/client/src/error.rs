@@ -28,9 +28,6 @@ pub enum Error {
     /// An idempotency key is 1 to 128 visible characters of ASCII.
     #[error("an idempotency key has 1 to 128 visible ASCII characters")]
     KeyInvalid,
-    /// The transport does not carry it.
-    #[error("only single events, as JSON or text, can be published multiplexed")]
-    HttpOnly,
     /// What is to be published as text is not UTF-8.
     #[error("text is not UTF-8")]
     NotText,
@@ -262,7 +259,6 @@ impl Error {
             Self::Url(_)
             | Self::HeaderInvalid { .. }
             | Self::KeyInvalid
-            | Self::HttpOnly
             | Self::NotText
             | Self::Foreign(_) => true,
             Self::Refused(refused) => refused.is_permanent(),
@@ -306,7 +302,6 @@ impl Error {
             Self::Url(_)
             | Self::HeaderInvalid { .. }
             | Self::KeyInvalid
-            | Self::HttpOnly
             | Self::NotText
             | Self::Connect(_)
             | Self::Hole(_) => false,

@@ -1,5 +1,6 @@
 //! What can go wrong, by who asked for it.
 
+use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -136,23 +137,61 @@ pub enum OpenError {
     Storage(#[from] StorageError),
 }
 
+/// What was attempted with a file or directory.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Action {
+    Make,
+    Open,
+    Lock,
+    Read,
+    Write,
+    Cut,
+    Flush,
+    Remove,
+    Close,
+    /// Of a data directory.
+    StartWriter,
+}
+
+impl fmt::Display for Action {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Make => "make",
+            Self::Open => "open",
+            Self::Lock => "lock",
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::Cut => "cut",
+            Self::Flush => "flush",
+            Self::Remove => "remove",
+            Self::Close => "close",
+            Self::StartWriter => "start the writer of",
+        })
+    }
+}
+
 /// The file system failed. Its `source` says how.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("cannot {action} {}", path.display())]
 pub struct StorageError {
-    action: &'static str,
+    action: Action,
     path: PathBuf,
     source: Arc<io::Error>,
 }
 
 impl StorageError {
-    pub(crate) fn new(action: &'static str, path: &Path, error: io::Error) -> Self {
+    pub(crate) fn new(action: Action, path: &Path, error: io::Error) -> Self {
         Self { action, path: path.to_owned(), source: Arc::new(error) }
     }
 
     /// What was attempted.
-    pub(crate) fn action(&self) -> &'static str {
+    pub(crate) fn action(&self) -> Action {
         self.action
+    }
+
+    /// It, and how the file system failed: for a log, which shows no sources.
+    pub(crate) fn with_cause(&self) -> String {
+        format!("{self}: {}", self.source)
     }
 
     /// Which kind of failure.

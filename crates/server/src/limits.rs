@@ -59,12 +59,15 @@ pub struct Limits {
     /// for messages from 512 bytes, without context takeover.
     pub deflate: Option<proto::DeflateConfig>,
     /// Multiplexed (`/ws` and TCP): limits on messages, pings and time-outs, of which TCP has the longest
-    /// message, the idle time-out and the close time-out. Default: 68 KiB a message, a line and an event of
-    /// 64 KiB; the rest as [`proto::Config`] says.
+    /// message, the idle time-out and the close time-out. Default: 1 MiB and 4 KiB a message, a line and a
+    /// body; the rest as [`proto::Config`] says.
     pub multiplexed: Arc<proto::Config>,
     /// Multiplexed: most requests that are open at once on one connection. Default 1,000. One more is
     /// answered with 429.
     pub multiplexed_requests_max: usize,
+    /// Multiplexed: most bytes of payloads whose events wait to be kept, on one connection; one payload that is
+    /// longer waits alone. Default 4 MiB. One more is answered with 429.
+    pub multiplexed_waiting_bytes_max: usize,
     /// Multiplexed: longest first line of a message, in bytes. Default 4 KiB. Answered with 400.
     pub multiplexed_line_bytes_max: usize,
     /// How long open requests and connections may take to end once the server stops. Default 5 s.
@@ -72,6 +75,7 @@ pub struct Limits {
 }
 
 const LINE_BYTES_MAX: usize = 4 << 10;
+const BATCH_BYTES_MAX: usize = 1 << 20;
 
 impl Default for Limits {
     fn default() -> Self {
@@ -80,7 +84,7 @@ impl Default for Limits {
             message_bytes_max: 64 << 10,
             ..proto::Config::default()
         };
-        let message_bytes_max = LINE_BYTES_MAX as u64 + (64 << 10);
+        let message_bytes_max = (LINE_BYTES_MAX + BATCH_BYTES_MAX) as u64;
         let multiplexed = proto::Config {
             frame_bytes_max: message_bytes_max,
             message_bytes_max,
@@ -97,7 +101,7 @@ impl Default for Limits {
             write_timeout: Duration::from_secs(30),
             wait_max: Duration::from_secs(120),
             page: PageLimit::default(),
-            batch_bytes_max: 1 << 20,
+            batch_bytes_max: BATCH_BYTES_MAX,
             batch_events_max: 1_000,
             publish_timeout: Duration::from_secs(30),
             stream_bytes_max: 64 << 10,
@@ -108,6 +112,7 @@ impl Default for Limits {
             deflate: Some(proto::DeflateConfig::default()),
             multiplexed: Arc::new(multiplexed),
             multiplexed_requests_max: 1_000,
+            multiplexed_waiting_bytes_max: 4 << 20,
             multiplexed_line_bytes_max: LINE_BYTES_MAX,
             shutdown_grace: Duration::from_secs(5),
         }

@@ -305,7 +305,7 @@ fn upgrade<F: Fields + ?Sized>(
         }
         let topic = &read.topic;
         let writing = match site.publishing.permit(topic.name(), client, head.fields) {
-            Ok(permit) => Ok(permit.writer(topic, &site.limits)?),
+            Ok(permit) => Ok(Box::new(permit.writer(topic, &site.limits)?)),
             Err(refusal) => Err(refusal), // told to those who write, for all may read
         };
         let deflate = site.limits.deflate.as_ref();

@@ -152,6 +152,11 @@ pub struct TopicRule {
     pub event_bytes_max: usize,
     /// Most topics with the prefix at once. Default 10,000. One more is answered with 507.
     pub topics_max: usize,
+    /// Most bytes that the topics with the prefix keep together, data and bookkeeping; on disk an eighth more.
+    /// Default 1 GiB; at least what one of them may keep. What would pass it is answered with 507, but for a
+    /// topic that keeps as much as it may: there as much goes as comes. A topic that is named is bounded by its
+    /// retention alone.
+    pub bytes_total_max: u64,
     /// Which idempotency keys each topic remembers. Default: 10,000, for 10 min.
     pub keys: KeyWindow,
     /// Where each is kept.
@@ -173,6 +178,7 @@ impl TopicRule {
             publish: PublishRight::default(),
             event_bytes_max: 64 << 10,
             topics_max: 10_000,
+            bytes_total_max: 1 << 30,
             keys: KeyWindow::default(),
             storage: Storage::default(),
             slow_reader: SlowReader::default(),
@@ -184,7 +190,7 @@ impl TopicRule {
     }
 
     /// What an event may count for in a log beside its data.
-    const OVERHEAD_BYTES_MAX: u64 = 256;
+    pub(crate) const OVERHEAD_BYTES_MAX: u64 = 256;
 
     fn check(&self) -> Result<(), TopicRulesError> {
         let topics = || self.topics.clone();
@@ -197,6 +203,10 @@ impl TopicRule {
         let bytes_min = self.event_bytes_max as u64 + Self::OVERHEAD_BYTES_MAX;
         if self.publish != PublishRight::Nobody && self.retention.bytes_max < bytes_min {
             return Err(TopicRulesError::Retention { topics: topics(), bytes_min });
+        }
+        let bytes_min = self.retention.bytes_max;
+        if self.topics.name().is_none() && self.bytes_total_max < bytes_min {
+            return Err(TopicRulesError::BytesTotal { topics: topics(), bytes_min });
         }
         Ok(())
     }
@@ -231,6 +241,16 @@ pub enum TopicRulesError {
         /// Which rule.
         topics: TopicPattern,
         /// What it takes.
+        bytes_min: u64,
+    },
+    /// All together keep less than each of them may.
+    #[error(
+        "all topics {topics} together must keep at least {bytes_min} bytes, as each of them may"
+    )]
+    BytesTotal {
+        /// Which rule.
+        topics: TopicPattern,
+        /// What each may keep.
         bytes_min: u64,
     },
 }
@@ -337,6 +357,16 @@ mod tests {
             let retention = Retention { bytes_max, ..Retention::default() };
             let rules = TopicRules::new([TopicRule { retention, publish, ..rule("a") }]);
             assert_eq!(rules.is_ok(), is_fine, "{bytes_max}");
+        }
+    }
+
+    #[test]
+    fn all_topics_together_keep_at_least_what_one_of_them_may() {
+        for (topics, bytes_total_max, is_fine) in
+            [("a*", (16 << 20) - 1, false), ("a*", 16 << 20, true), ("a", 0, true)]
+        {
+            let rules = TopicRules::new([TopicRule { bytes_total_max, ..rule(topics) }]);
+            assert_eq!(rules.is_ok(), is_fine, "{topics} {bytes_total_max}");
         }
     }
 

@@ -360,3 +360,30 @@ fn health_lists_20_problems_and_counts_the_rest() {
     assert_eq!(health["count"], 21);
     assert_eq!(health["problems"].as_array().unwrap().len(), 20);
 }
+
+#[test]
+fn as_many_bytes_wait_to_be_kept_on_a_multiplexed_connection_as_may() {
+    let server = Server::with(DataOptions::default(), |options| {
+        options.limits.multiplexed_waiting_bytes_max = 10;
+    });
+    server.disk.set(Some(DiskFault::Stalled));
+    let mut clients: Vec<Client> = [Carrier::WebSocket, Carrier::Tcp]
+        .map(|carrier| Client::open(carrier, &server.fixture))
+        .into();
+    for client in &mut clients {
+        client.send("POST a /topics/chat\n1234");
+        client.send("POST b /topics/chat\n123456");
+        let detail = client.ask("POST c /topics/chat\n1").problem(429, "c", "too-many-requests");
+        assert_eq!(detail, "10 bytes wait to be kept, of at most 10 on a connection");
+        assert_eq!(client.ask("GET d /clock").status, 200, "the connection goes on");
+    }
+    server.disk.set(None);
+    for client in &mut clients {
+        for id in ["a", "b"] {
+            let reply = client.next();
+            assert_eq!((reply.status, &*reply.id), (201, id));
+        }
+        let alone = format!("POST c /topics/chat\n{}", "1".repeat(11));
+        assert_eq!(client.ask(&alone).status, 201, "one that is longer waits alone");
+    }
+}

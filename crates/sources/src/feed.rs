@@ -1,87 +1,219 @@
 //! A stream of lines into a topic.
 //!
-//! Owns how lines become events and bad lines. What state the source is in is the source's.
+//! Owns how lines become events, and that none is lost on the way: while the topic's disk is behind, full or broken,
+//! lines wait, and so does whoever brings them, for nothing more is read meanwhile. What state the source is in is the
+//! source's, but for that one.
 
 use std::borrow::Cow;
+use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
 
-use anemone_hub::{Topic, UnixTime};
+use anemone_hub::{Batch, NewEvent, PublishError, Topic, UnixTime};
+use tokio::sync::watch;
+use tokio::time::Instant;
 
+use crate::backoff::Backoff;
 use crate::lines::{self, Line, Lines};
-use crate::status::{Status, chain, printable};
+use crate::status::{Status, chain, earliest, printable, sleep_until};
 
-/// How many lines to publish before others have their turn: some hundred microseconds.
+/// How many lines to publish before others have their turn: some hundred microseconds. They are kept
+/// together.
 const TURN_LINES: usize = 256;
 
 /// How much of a bad line is told, in characters.
 const SHOWN_CHARS: usize = 60;
+
+/// Time between two attempts while lines cannot be kept: from here, doubling up to there.
+const RETRY_MIN: Duration = Duration::from_millis(250);
+const RETRY_MAX: Duration = Duration::from_secs(5);
+
+/// How long the disk may take before that is told.
+const SLOW: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
 pub(crate) struct Feed {
     topic: Arc<Topic>,
     lines: Lines,
     line_bytes_max: usize,
+    patience: Patience,
+}
+
+/// How long lines may wait: for ever, unless somebody says that it is over.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Patience(Option<watch::Receiver<bool>>);
+
+impl Patience {
+    /// It is over once `true` is sent.
+    pub(crate) fn until(over: watch::Receiver<bool>) -> Self {
+        Self(Some(over))
+    }
+
+    async fn over(&mut self) {
+        let told = match &mut self.0 {
+            Some(over) => over.wait_for(|over| *over).await.is_ok(),
+            None => false,
+        };
+        if !told {
+            std::future::pending::<()>().await;
+        }
+    }
+}
+
+/// What became of lines that were to be kept together.
+enum Outcome {
+    Kept,
+    Refused(PublishError),
+    /// Nobody waits any longer.
+    GivenUp,
 }
 
 impl Feed {
     pub(crate) fn new(topic: Arc<Topic>, line_bytes_max: usize) -> Self {
-        Self { topic, lines: Lines::new(line_bytes_max), line_bytes_max }
+        let (lines, patience) = (Lines::new(line_bytes_max), Patience::default());
+        Self { topic, lines, line_bytes_max, patience }
     }
 
-    /// Publishes the lines that these bytes end, as events of time `at`. Returns how many events
-    /// that were.
+    pub(crate) fn with_patience(self, patience: Patience) -> Self {
+        Self { patience, ..self }
+    }
+
+    /// Publishes the lines that these bytes end, as events of time `at`, and waits until they are kept.
+    /// Returns how many events that were.
     pub(crate) async fn receive(
         &mut self,
         status: &mut Status,
         at: UnixTime,
         mut bytes: &[u8],
     ) -> usize {
-        let (mut events, mut lines) = (0, 0);
-        while let Some(line) = self.lines.next(&mut bytes) {
-            events += usize::from(publish(&self.topic, status, at, line, self.line_bytes_max));
-            lines += 1;
-            if lines % TURN_LINES == 0 {
-                tokio::task::yield_now().await;
+        let mut count = 0;
+        loop {
+            let mut events = Vec::new();
+            let mut lines = 0;
+            while lines < TURN_LINES
+                && let Some(line) = self.lines.next(&mut bytes)
+            {
+                events.extend(event(status, at, line, self.line_bytes_max));
+                lines += 1;
+            }
+            count += self.keep(status, events).await;
+            // Bytes without a line take their time too.
+            tokio::task::yield_now().await;
+            if lines < TURN_LINES {
+                return count;
             }
         }
-        // Bytes without a line take their time too.
-        tokio::task::yield_now().await;
-        events
     }
 
     /// The stream has ended: publishes its last line if that had no end of its own.
-    pub(crate) fn finish(&mut self, status: &mut Status, at: UnixTime) -> usize {
+    pub(crate) async fn finish(&mut self, status: &mut Status, at: UnixTime) -> usize {
         let Some(line) = self.lines.finish() else { return 0 };
-        usize::from(publish(&self.topic, status, at, line, self.line_bytes_max))
+        let events = event(status, at, line, self.line_bytes_max).into_iter().collect();
+        self.keep(status, events).await
+    }
+
+    /// Publishes these events in a row. How many of them are kept; the others are bad lines.
+    async fn keep(&mut self, status: &mut Status, events: Vec<NewEvent>) -> usize {
+        if events.is_empty() {
+            return 0;
+        }
+        let mut batch = Batch::new(events);
+        match self.keep_batch(status, &batch).await {
+            // Together they are more than the topic keeps.
+            Outcome::Refused(PublishError::TooBig { .. }) if batch.events.len() > 1 => {
+                let mut count = 0;
+                for event in std::mem::take(&mut batch.events) {
+                    let one = Batch::from(event);
+                    let outcome = self.keep_batch(status, &one).await;
+                    count += tell(status, &one, &outcome);
+                }
+                count
+            }
+            outcome => tell(status, &batch, &outcome),
+        }
+    }
+
+    /// Tries again as long as it is the disk's fault: nothing of a batch that was refused is kept.
+    async fn keep_batch(&mut self, status: &mut Status, batch: &Batch) -> Outcome {
+        let mut backoff = Backoff::new(RETRY_MIN, RETRY_MAX);
+        loop {
+            let outcome = self.attempt(status, batch).await;
+            let Outcome::Refused(
+                error @ (PublishError::StorageFull(_) | PublishError::StorageFailed(_)),
+            ) = outcome
+            else {
+                status.resume();
+                return outcome;
+            };
+            tracing::debug!(topic = %self.topic.name(), "trying again: {}", chain(&error));
+            status.hold(format!("{error}; nothing more is read until it is kept"));
+            tokio::select! {
+                () = status.pause(backoff.next(fastrand::f64())) => {}
+                () = self.patience.over() => return Outcome::GivenUp,
+            }
+        }
+    }
+
+    async fn attempt(&mut self, status: &mut Status, batch: &Batch) -> Outcome {
+        let now = batch.events.first().map(|event| event.time).unwrap_or_default();
+        let mut publishing = pin!(self.topic.publish_kept(now, batch));
+        let mut slow_at = Some(Instant::now() + SLOW);
+        loop {
+            tokio::select! {
+                biased;
+                kept = &mut publishing => return kept.map_or_else(Outcome::Refused, |_| Outcome::Kept),
+                () = self.patience.over() => return Outcome::GivenUp,
+                () = sleep_until(earliest(slow_at, status.due())) => {}
+            }
+            if slow_at.is_some_and(|at| at <= Instant::now()) {
+                slow_at = None;
+                status.hold("the disk is behind; nothing more is read until it is not".to_owned());
+            }
+            status.tell_due();
+        }
     }
 }
 
-/// Says whether it became an event.
-fn publish(
-    topic: &Topic,
+/// Counts what became of these events; returns how many are kept.
+fn tell(status: &mut Status, batch: &Batch, outcome: &Outcome) -> usize {
+    let why = match outcome {
+        Outcome::Kept => {
+            batch.events.iter().for_each(|_| status.event());
+            return batch.events.len();
+        }
+        Outcome::Refused(error) => chain(error),
+        Outcome::GivenUp => "it could not be kept before the end".to_owned(),
+    };
+    for event in &batch.events {
+        let shown = printable(event.data.as_str(), SHOWN_CHARS);
+        status.bad_line(format!("not published, {why}: {shown}"));
+    }
+    0
+}
+
+/// What a line is, if it can be published.
+fn event(
     status: &mut Status,
-    at: UnixTime,
+    time: UnixTime,
     line: Line<'_>,
     bytes_max: usize,
-) -> bool {
+) -> Option<NewEvent> {
     let line = match line {
         Line::Whole(line) => line,
         Line::TooLong(start) => {
             let start = printable(&lines::text(start), SHOWN_CHARS);
             status.bad_line(format!("longer than {bytes_max} bytes, skipped: \"{start}\""));
-            return false;
+            return None;
         }
     };
     let text = lines::text(line);
-    if let Err(error) = topic.publish(at, lines::data(&text)) {
-        let shown = printable(&text, SHOWN_CHARS);
-        status.bad_line(format!("not published, {}: \"{shown}\"", chain(&error)));
-        return false;
-    }
-    status.event();
+    let data = lines::data(&text);
     if let Cow::Owned(text) = text {
         let shown = printable(&text, SHOWN_CHARS);
         status.bad_line(format!("not UTF-8, published with U+FFFD: \"{shown}\""));
     }
-    true
+    Some(NewEvent { time, data })
 }
+
+#[cfg(test)]
+mod tests;

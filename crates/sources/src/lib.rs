@@ -11,7 +11,8 @@
 //! - [`status`]: how a source tells how it is doing, on a topic of its own.
 //!
 //! A source publishes to a topic, and returns only when nothing more can come; dropping its future
-//! stops it. No input makes it fail: what cannot be read is counted, reported at a limited rate and
+//! stops it. Lines wait for a topic whose disk is full or behind, and with them whoever brings them; an
+//! instrument cannot wait. No input makes it fail: what cannot be read is counted, reported at a limited rate and
 //! skipped, and a device that is gone is looked for again.
 //!
 //! What thinks is kept apart from what does IO. [`lines`], an instrument's lines, messages, the

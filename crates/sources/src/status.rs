@@ -36,6 +36,9 @@ pub enum State {
     Silent,
     /// The device, program or file is gone or cannot be opened; it is tried again.
     Lost,
+    /// What came cannot be kept, for the topic's disk is full, broken or behind: it is tried again, and
+    /// nothing more is read until it is kept.
+    Waiting,
     /// Nothing more will come: the input is over, or a program is not to be started again.
     Ended,
 }
@@ -147,6 +150,8 @@ pub(crate) struct Status {
     /// The name of the topic that events go to, for the log.
     source: String,
     started: Instant,
+    /// The state before it had to wait, and its sentence.
+    held: Option<(State, String)>,
 }
 
 impl Status {
@@ -159,7 +164,7 @@ impl Status {
     ) -> Self {
         let at = wall_clock();
         let reporter = Reporter::new(interval, detail, at);
-        let status = Self { topic, reporter, source, started: Instant::now() };
+        let status = Self { topic, reporter, source, started: Instant::now(), held: None };
         status.tell(at, Notice::Report(status.reporter.report.clone(), None));
         status
     }
@@ -172,6 +177,21 @@ impl Status {
         let at = wall_clock();
         if let Some(notice) = self.reporter.set(self.started.elapsed(), at, state, detail) {
             self.tell(at, notice);
+        }
+    }
+
+    /// What came cannot be kept, says this sentence.
+    pub(crate) fn hold(&mut self, detail: String) {
+        let Report { state, detail: before, .. } = &self.reporter.report;
+        let before = (*state, before.clone());
+        self.held.get_or_insert(before);
+        self.set(State::Waiting, detail);
+    }
+
+    /// It is kept: the state is what it was before.
+    pub(crate) fn resume(&mut self) {
+        if let Some((state, detail)) = self.held.take() {
+            self.set(state, detail);
         }
     }
 
@@ -219,7 +239,7 @@ impl Status {
         match notice {
             Notice::Report(report, before) => {
                 match (before, report.state) {
-                    (Some(_), State::Silent | State::Lost) => {
+                    (Some(_), State::Silent | State::Lost | State::Waiting) => {
                         tracing::warn!(topic = %source, "{}", report.detail);
                     }
                     (Some(_), State::Live | State::Opening | State::Ended) => {

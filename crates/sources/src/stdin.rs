@@ -81,7 +81,7 @@ async fn read_from(
         }
         status.tell_due();
     };
-    let events = feed.finish(&mut status, wall_clock());
+    let events = feed.finish(&mut status, wall_clock()).await;
     heard(&mut status, events);
     status.end(end);
 }

@@ -109,7 +109,7 @@ impl Publisher {
         Ok(Self { address, options, carrier: Carrier::Http(Box::new(carrier)) })
     }
 
-    /// Publishes on a multiplexed WebSocket instead, which carries single events as JSON or text.
+    /// Publishes on a multiplexed WebSocket instead, which is kept from one batch to the next.
     #[must_use]
     pub fn multiplexed(mut self) -> Self {
         self.carrier = Carrier::Mux(Box::default());

@@ -29,21 +29,26 @@ impl Carrier {
         body: &[u8],
         key: &str,
     ) -> Result<Published, Error> {
-        let text = std::str::from_utf8(body).map_err(|_| Error::NotText);
-        let payload: Cow<'_, str> = match content {
-            Content::Json => text?.into(),
-            Content::Text => quoted(text?).into(),
-            Content::Binary | Content::Lines => return Err(Error::HttpOnly),
+        // What is one event of JSON needs no word about that.
+        let (payload, kind): (Cow<'_, [u8]>, _) = match content {
+            Content::Json => (body.into(), None),
+            Content::Text => (quoted(text(body)?).into_bytes().into(), None),
+            Content::Binary => (body.into(), Some("binary")),
+            Content::Lines => (body.into(), Some("ndjson")),
         };
-        let (socket, target) = address.multiplexed(&[("key", &encoded_key(key))])?;
+        let key = encoded_key(key);
+        let parameters = [("key", &*key)].into_iter().chain(kind.map(|kind| ("type", kind)));
+        let (socket, target) = address.multiplexed(&parameters.collect::<Vec<_>>())?;
         let socket = match &mut self.socket {
             Some(socket) => socket,
             none => none.insert(open(address.web_socket(&socket), options).await?),
         };
         self.count += 1;
         let id = self.count.to_string();
-        let request = mux::request("POST", &id, &target, payload.as_bytes());
-        socket.send(Incoming::Text(String::from_utf8_lossy(&request).into_owned())).await?;
+        let request = mux::request("POST", &id, &target, &payload);
+        let request = String::from_utf8(request)
+            .map_or_else(|error| Incoming::Binary(error.into_bytes()), Incoming::Text);
+        socket.send(request).await?;
         loop {
             let message = web_socket::receive(socket).await?;
             let reply = Reply::parse(message.as_bytes())?;
@@ -59,6 +64,10 @@ impl Carrier {
             };
         }
     }
+}
+
+fn text(body: &[u8]) -> Result<&str, Error> {
+    std::str::from_utf8(body).map_err(|_| Error::NotText)
 }
 
 async fn open(url: String, options: &Options) -> Result<WebSocket<ClientStream>, Error> {

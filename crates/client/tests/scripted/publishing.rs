@@ -88,7 +88,28 @@ async fn an_event_is_published_multiplexed_on_one_connection() {
         assert_eq!(published.position.to_string(), "e-4");
     }
     assert_eq!(fake.connections(), 2);
-    assert!(matches!(publisher.publish(Content::Lines, "1").await, Err(Error::HttpOnly)));
+    let not_text = publisher.publish(Content::Text, &b"\xff"[..]).await;
+    assert!(matches!(not_text, Err(Error::NotText)));
+}
+
+#[tokio::test]
+async fn a_batch_is_published_multiplexed_with_its_type() {
+    let fake = Fake::start(|_, mut conn| {
+        let request = conn.request()?;
+        conn.upgrade(&request)?;
+        for (id, kind, payload) in [(1, "ndjson", "1\n2\n"), (2, "binary", "\0a")] {
+            let message = conn.receive()?;
+            let expected = format!("POST {id} /topics/x?key=k&type={kind}\n{payload}");
+            assert_eq!(message, expected);
+            conn.message(&format!("201 {id} e-4\n{CREATED}"))?;
+        }
+        conn.wait()
+    });
+    let mut publisher = publisher(&fake).multiplexed();
+    for (content, body) in [(Content::Lines, "1\n2\n"), (Content::Binary, "\0a")] {
+        let published = publisher.publish_with_key(content, body, "k").await.unwrap();
+        assert_eq!(published.position.to_string(), "e-4");
+    }
 }
 
 #[tokio::test]

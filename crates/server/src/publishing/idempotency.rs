@@ -1,8 +1,10 @@
-//! The parameters of those who publish: the key that makes a retry safe, as a client gives it.
+//! The parameters of those who publish, as a client gives them: the key that makes a retry safe, and, where there are
+//! no fields, what a body is.
 
 use anemone_hub::IdempotencyKey;
 use http::HeaderMap;
 
+use super::Content;
 use crate::{Kind, Problem};
 
 /// The longest key that a client may give, in bytes.
@@ -40,6 +42,46 @@ pub(crate) fn key(
     }
 }
 
+/// What a multiplexed request says of its payload, and its key.
+pub(crate) fn of_multiplexed(
+    query: Option<&str>,
+) -> Result<(Content, Option<IdempotencyKey>), Problem> {
+    let bad = |detail: String| Problem::new(Kind::BadParameter, detail);
+    let (mut content, mut key) = (None, None);
+    for (name, value) in form_urlencoded::parse(query.unwrap_or_default().as_bytes()) {
+        let is_second = match &*name {
+            "type" => content.replace(parse_type(&value)?).is_some(),
+            "key" => {
+                let parsed = parse(&value).map_err(|error| bad(format!("key {error}")))?;
+                key.replace(parsed).is_some()
+            }
+            _ => {
+                let name: String = name.chars().take(40).collect();
+                let detail = format!("{name} is not a parameter: publishing takes key and type");
+                return Err(bad(detail));
+            }
+        };
+        if is_second {
+            return Err(bad(format!("{name} is given twice")));
+        }
+    }
+    Ok((content.unwrap_or(Content::Json), key))
+}
+
+fn parse_type(value: &str) -> Result<Content, Problem> {
+    match value {
+        "json" => Ok(Content::Json),
+        "ndjson" => Ok(Content::Lines),
+        "text" => Ok(Content::Text),
+        "binary" => Ok(Content::Binary),
+        _ => {
+            let value: String = value.chars().take(40).collect();
+            let detail = format!("type is {value:?}: must be json, ndjson, text or binary");
+            Err(Problem::new(Kind::BadParameter, detail))
+        }
+    }
+}
+
 /// The hub's keys may be longer, and hold spaces.
 pub(super) fn parse(text: &str) -> Result<IdempotencyKey, KeyError> {
     if text.len() > BYTES_MAX || !text.bytes().all(|byte| byte.is_ascii_graphic()) {
@@ -67,6 +109,34 @@ mod tests {
         }
         for text in ["", " ", "a b", "a\n", "é", "\u{7f}", &"x".repeat(129)] {
             assert_eq!(parse(text), Err(KeyError), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_multiplexed_request_says_what_its_payload_is() {
+        let of = |query| of_multiplexed(query).map_err(|problem| problem.to_json());
+        assert_eq!(of(None), Ok((Content::Json, None)));
+        for (query, content) in [
+            ("", Content::Json),
+            ("type=json", Content::Json),
+            ("type=ndjson", Content::Lines),
+            ("type=text", Content::Text),
+            ("type=binary", Content::Binary),
+        ] {
+            assert_eq!(of(Some(query)), Ok((content, None)), "{query}");
+        }
+        let key = Some("a+b".parse().unwrap());
+        assert_eq!(of(Some("key=a%2Bb&type=ndjson")), Ok((Content::Lines, key)));
+        for (query, part) in [
+            ("type=", "must be json, ndjson, text or binary"),
+            ("type=JSON", "must be json"),
+            ("type=json&type=json", "type is given twice"),
+            ("key=a&key=b", "key is given twice"),
+            ("key=a+b", "key must be"),
+            ("after=latest", "after is not a parameter: publishing takes key and type"),
+        ] {
+            let error = of(Some(query)).unwrap_err();
+            assert!(error.contains("bad-parameter") && error.contains(part), "{query}: {error}");
         }
     }
 

@@ -5,25 +5,26 @@
 
 mod content;
 mod idempotency;
+mod keeping;
+mod total;
 mod window;
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use std::io;
-use std::sync::{Arc, Mutex as Lock, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::{Arc, Mutex as Lock, MutexGuard as LockGuard, PoisonError};
+use std::time::Instant;
 
-use anemone_hub::{
-    Batch, CreateError, Data, DeleteError, Hub, IdempotencyKey, NewEvent, Position, PublishError,
-    Receipt, StorageError, Topic, TopicName,
-};
+use anemone_hub::{Data, Hub, IdempotencyKey, Position, Topic, TopicName};
 use http::HeaderValue;
 use tokio::sync::{Mutex, MutexGuard};
 use tokio::task::spawn_blocking;
-use tokio::time::timeout;
 
 pub(crate) use content::{Bounds, Content, of_message};
-pub(crate) use idempotency::{key, no_parameters};
+pub(crate) use idempotency::{key, no_parameters, of_multiplexed};
+pub(crate) use keeping::Writer;
+use keeping::append;
+use total::{Admission, Total};
 use window::Window;
 
 use crate::client::Client;
@@ -111,6 +112,8 @@ pub(crate) struct Publishing {
     rules: TopicRules,
     /// How many topics there are of each rule. Held while one is created or deleted.
     created: Mutex<Vec<usize>>,
+    /// How much those of each rule may keep together; nothing for a rule of one topic.
+    totals: Vec<Option<Arc<Total>>>,
     /// What was sent under which key, of the topics where there were any.
     windows: Lock<HashMap<TopicName, Arc<Lock<Window>>>>,
     digests: RandomState,
@@ -135,8 +138,13 @@ impl Publishing {
                 created[index] += 1;
             }
         }
+        let total = |rule: &TopicRule| match rule.topics.name() {
+            Some(_) => None,
+            None => Some(Arc::new(Total::new(rule.bytes_total_max))),
+        };
+        let totals = rules.iter().map(total).collect();
         let (created, windows) = (Mutex::new(created), Lock::default());
-        Ok(Self { hub, rules, created, windows, digests: RandomState::new() })
+        Ok(Self { hub, rules, created, totals, windows, digests: RandomState::new() })
     }
 
     /// What may be done with the topic of this name, whether it is there or not; not by whom.
@@ -197,6 +205,14 @@ impl Publishing {
         Ok(topic)
     }
 
+    /// What the topics of a rule keep together.
+    fn kept_bytes(&self, index: usize) -> u64 {
+        let topics = self.hub.topics().into_iter();
+        let own =
+            topics.filter(|topic| self.rules.of(topic.name()).is_some_and(|(of, _)| of == index));
+        own.map(|topic| topic.info(now()).bytes).sum()
+    }
+
     /// Creates or deletes a topic: on a disk that takes its time.
     async fn change<T: Send + 'static>(
         &self,
@@ -228,7 +244,7 @@ impl Publishing {
         sent: (Content, &[u8]),
     ) -> Result<(), Problem> {
         let window = {
-            let mut windows = self.windows.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut windows = self.windows();
             let new = || Arc::new(Lock::new(Window::new(rule.keys)));
             Arc::clone(windows.entry(topic.clone()).or_insert_with(new))
         };
@@ -238,6 +254,19 @@ impl Publishing {
         }
         let detail = "this idempotency key was used for another body a short while ago";
         Err(Problem::new(Kind::KeyReused, detail))
+    }
+
+    /// Whether a key came a short while ago, so that what comes with it is a retry.
+    fn knows_key(&self, topic: &TopicName, key: &IdempotencyKey) -> bool {
+        let window = self.windows().get(topic).map(Arc::clone);
+        window.is_some_and(|window| {
+            let mut window = window.lock().unwrap_or_else(PoisonError::into_inner);
+            window.knows(Instant::now(), key)
+        })
+    }
+
+    fn windows(&self) -> LockGuard<'_, HashMap<TopicName, Arc<Lock<Window>>>> {
+        self.windows.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -265,7 +294,11 @@ impl Permit {
         let bounds =
             Bounds { event_bytes_max: rule.event_bytes_max, events_max: limits.batch_events_max };
         let events = content.events(body, bounds)?;
-        let topic = match publishing.hub.topic(&self.name) {
+        let topic = publishing.hub.topic(&self.name);
+        // A retry was admitted when it came first, and is to be told how that went.
+        let is_retry = key.as_ref().is_some_and(|key| publishing.knows_key(&self.name, key));
+        let _admission = if is_retry { None } else { self.admit(topic.as_deref(), &events)? };
+        let topic = match topic {
             Some(topic) => topic,
             None => publishing.create(&self.name, self.rule, rule).await?,
         };
@@ -278,7 +311,7 @@ impl Permit {
     /// For a connection that publishes again and again; `topic` is the one that the permit is for.
     pub(crate) fn writer(&self, topic: &Arc<Topic>, limits: &Limits) -> Result<Writer, Problem> {
         let (event_bytes_max, timeout) = (self.rule()?.event_bytes_max, limits.publish_timeout);
-        Ok(Writer { topic: Arc::clone(topic), event_bytes_max, timeout })
+        Ok(Writer { permit: self.clone(), topic: Arc::clone(topic), event_bytes_max, timeout })
     }
 
     /// Deletes the topic with all it keeps.
@@ -287,116 +320,34 @@ impl Permit {
         let mut created = publishing.created().await;
         publishing.change(move |hub| hub.delete(&name)).await??;
         created[self.rule] = created[self.rule].saturating_sub(1);
-        publishing.windows.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.name);
+        publishing.windows().remove(&self.name);
+        if let Some(Some(total)) = publishing.totals.get(self.rule) {
+            total.forget();
+        }
         Ok(())
+    }
+
+    /// Sees that the topics of the rule keep no more than they may together. `topic` is where these events are
+    /// to go, if it is there.
+    fn admit(&self, topic: Option<&Topic>, events: &[Data]) -> Result<Option<Admission>, Problem> {
+        let (index, rule, publishing) = (self.rule, self.rule()?, &self.publishing);
+        let Some(Some(total)) = publishing.totals.get(index) else { return Ok(None) };
+        let cost = |data: &Data| data.bytes().len() as u64 + TopicRule::OVERHEAD_BYTES_MAX;
+        let bytes = events.iter().map(cost).sum();
+        let admission = total.admit(Instant::now(), bytes, || publishing.kept_bytes(index));
+        // Of a topic that keeps as much as it may, as much goes as comes.
+        let is_full = |topic: &Topic| topic.info(now()).bytes + bytes > rule.retention.bytes_max;
+        if admission.is_some() || topic.is_some_and(is_full) {
+            return Ok(admission);
+        }
+        let TopicRule { topics, bytes_total_max, .. } = rule;
+        let detail =
+            format!("topics {topics} keep as much as they may together, {bytes_total_max} bytes");
+        Err(Problem::new(Kind::StorageFull, detail))
     }
 
     fn rule(&self) -> Result<&TopicRule, Problem> {
         let rule = self.publishing.rules.get(self.rule);
         rule.ok_or_else(|| Problem::new(Kind::Internal, "a topic has lost its rule"))
     }
-}
-
-/// Appends events in a row, at one time, and waits until they are kept.
-async fn append(
-    topic: &Topic,
-    events: Vec<Data>,
-    key: Option<IdempotencyKey>,
-    limit: Duration,
-) -> Result<Outcome, Problem> {
-    let (time, count) = (now(), events.len());
-    let events = events.into_iter().map(|data| NewEvent { time, data }).collect();
-    let batch = Batch { events, key };
-    match in_time(limit, topic.publish_kept(time, &batch)).await? {
-        Ok(anemone_hub::Published { first, last, repeated }) => {
-            let published = Published { first, last };
-            let outcome = if repeated { Outcome::Repeated } else { Outcome::Published };
-            Ok(outcome(published))
-        }
-        Err(error @ PublishError::TooBig { .. }) if count > 1 => {
-            Err(Problem::new(Kind::BodyTooBig, error.to_string()))
-        }
-        Err(error) => Err(error.into()),
-    }
-}
-
-/// What comes of handing something in, if that is known in time.
-async fn in_time<T>(limit: Duration, kept: impl Future<Output = T>) -> Result<T, Problem> {
-    timeout(limit, kept).await.map_err(|_| {
-        let detail = format!("the disk is behind: not kept within {limit:?}, but it may be yet");
-        behind(detail)
-    })
-}
-
-/// The disk takes its time. It may not later.
-fn behind(detail: String) -> Problem {
-    let problem = Problem::new(Kind::StorageFailed, detail);
-    problem.field("retry-after", HeaderValue::from_static("1"))
-}
-
-/// A topic that a connection may publish to.
-#[derive(Clone, Debug)]
-pub(crate) struct Writer {
-    topic: Arc<Topic>,
-    /// Bound on each event's data.
-    pub(crate) event_bytes_max: usize,
-    timeout: Duration,
-}
-
-impl Writer {
-    /// Publishes one event, which has its place in the log on return; the receipt tells once it is
-    /// kept. How many may wait for that is the log's limit.
-    pub(crate) fn publish(&self, data: Data) -> Result<Receipt, Problem> {
-        let time = now();
-        Ok(self.topic.append(time, &NewEvent { time, data }.into())?)
-    }
-
-    /// Waits until an event is kept.
-    pub(crate) fn kept(
-        &self,
-        receipt: Receipt,
-    ) -> impl Future<Output = Result<(), Problem>> + use<> {
-        let timeout = self.timeout;
-        async move { Ok(in_time(timeout, receipt).await?.map(|_| ())?) }
-    }
-}
-
-impl From<PublishError> for Problem {
-    fn from(error: PublishError) -> Self {
-        let kind = match &error {
-            PublishError::TooBig { .. } => Kind::EventTooBig,
-            PublishError::Empty => Kind::BadBody,
-            PublishError::StorageFull(_) => Kind::StorageFull,
-            PublishError::Deleted => Kind::TopicDeleted,
-            PublishError::Closed => Kind::Stopping,
-            PublishError::Busy { .. } => return behind(error.to_string()),
-            _ => Kind::StorageFailed,
-        };
-        Self::new(kind, error.to_string())
-    }
-}
-
-impl From<CreateError> for Problem {
-    fn from(error: CreateError) -> Self {
-        let kind = match &error {
-            CreateError::Storage { error, .. } => failed(error),
-            CreateError::Closed => Kind::Stopping,
-            _ => Kind::Internal,
-        };
-        Self::new(kind, error.to_string())
-    }
-}
-
-impl From<DeleteError> for Problem {
-    fn from(error: DeleteError) -> Self {
-        let kind = match &error {
-            DeleteError::Unknown(_) => Kind::UnknownTopic,
-            _ => Kind::StorageFailed,
-        };
-        Self::new(kind, error.to_string())
-    }
-}
-
-fn failed(error: &StorageError) -> Kind {
-    if error.is_full() { Kind::StorageFull } else { Kind::StorageFailed }
 }

@@ -35,6 +35,12 @@ impl Window {
         true
     }
 
+    /// Whether a key is in the window.
+    pub(super) fn knows(&mut self, now: Instant, key: &IdempotencyKey) -> bool {
+        self.expire(now);
+        self.digests.contains_key(key)
+    }
+
     fn expire(&mut self, now: Instant) {
         while let Some((begun, key)) = self.order.front() {
             let is_old = now.saturating_duration_since(*begun) > self.bounds.age_max;

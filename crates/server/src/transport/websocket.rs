@@ -14,7 +14,6 @@ use anemone_ws::proto::{
     CloseCode, CloseFrame, DeflateConfig, Message, MisuseError, Prepared, Sender,
 };
 use anemone_ws::reactor::{Handler, Waker};
-use futures_util::FutureExt;
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::connection::Local;
@@ -35,14 +34,14 @@ const EVENTS: &str = "anemone.events";
 pub(crate) struct Subscriber {
     reader: Reader,
     form: WireForm,
-    writing: Result<Writer, Refusal>,
+    writing: Result<Box<Writer>, Refusal>,
 }
 
 /// Answers the handshake. Without `after`, the messages are what comes from now on.
 pub(crate) fn answer<F: Fields + ?Sized>(
     head: &Head<'_, F>,
     read: &Read,
-    writing: Result<Writer, Refusal>,
+    writing: Result<Box<Writer>, Refusal>,
     deflate: Option<&DeflateConfig>,
 ) -> Result<Upgrade, Problem> {
     let accepted = head.accept(&[EVENTS], deflate)?;
@@ -143,7 +142,7 @@ impl Handler for Events {
 /// Where the client's messages go.
 #[derive(Debug)]
 struct Inbox {
-    writing: Result<Writer, Refusal>,
+    writing: Result<Box<Writer>, Refusal>,
     waker: Option<Waker>,
     /// What became known only later of a message that a log took its time for.
     failed: Rc<RefCell<Option<Problem>>>,
@@ -155,14 +154,13 @@ impl Inbox {
     fn publish(&self, message: Message<'_>, topic: &TopicName) -> Result<(), Problem> {
         let writer = self.writing.as_ref().map_err(|refusal| refusal.problem(topic))?;
         let event = of_message(message, writer.event_bytes_max)?;
-        let mut receipt = writer.publish(event)?;
-        if let Some(kept) = (&mut receipt).now_or_never() {
-            return Ok(kept.map(|_| ())?);
+        let mut handed = writer.publish(event)?;
+        if let Some(outcome) = handed.outcome() {
+            return outcome;
         }
         let (failed, waker) = (Rc::clone(&self.failed), self.waker.clone());
-        let kept = writer.kept(receipt);
         tokio::task::spawn_local(async move {
-            if let Err(problem) = kept.await {
+            if let Err(problem) = handed.kept().await {
                 *failed.borrow_mut() = Some(problem);
                 if let Some(waker) = waker {
                     waker.wake();

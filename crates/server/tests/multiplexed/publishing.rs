@@ -76,6 +76,62 @@ fn what_cannot_be_published_is_told_as_by_http() {
 }
 
 #[test]
+fn a_batch_is_published_whole_and_once_and_each_type_has_its_data() {
+    let fixture = start(with_right(PublishRight::Anyone), Retention::default());
+    for (carrier, name) in BOTH.into_iter().zip(["scratch-a", "scratch-b"]) {
+        let mut client = Client::open(carrier, &fixture);
+        let batch = format!("POST p /topics/{name}?type=ndjson&key=k\n1\n\n{{\"n\": 2}}\n\"3\"\n");
+        let first = client.ask(&batch);
+        assert_eq!((first.status, first.position.as_deref()), (201, Some("ya-3")));
+        assert_eq!(first.payload, r#"{"position":"ya-3","first":"ya-1","count":3}"#);
+        let again = client.ask(&batch);
+        assert_eq!((again.status, &again.payload), (200, &first.payload));
+        client.ask(&format!("POST p /topics/{name}?type=json&key=k\n1")).problem(
+            422,
+            "p",
+            "key-reused",
+        );
+        for (kind, payload) in [("text", "17 \"é\"\n"), ("binary", "ab"), ("json", " 4 ")] {
+            let reply = client.ask(&format!("POST p /topics/{name}?type={kind}\n{payload}"));
+            assert_eq!(reply.status, 201, "{reply:?}");
+        }
+        let page = fixture.get(&format!("/topics/{name}?after=earliest"), &[]).json();
+        let data: Vec<_> =
+            page["events"].as_array().unwrap().iter().map(|event| &event["data"]).collect();
+        let expected = serde_json::json!(
+            [1, { "n": 2 }, "3", "17 \"é\"\n", { "base64": "YWI=" }, 4]
+        );
+        assert_eq!(data, expected.as_array().unwrap().iter().collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn a_batch_has_the_limits_and_problems_that_it_has_by_http() {
+    let fixture = start(with_right(PublishRight::Anyone), Retention::default());
+    for (carrier, name) in BOTH.into_iter().zip(["scratch-a", "scratch-b"]) {
+        let mut client = Client::open(carrier, &fixture);
+        let post = |payload: &str| format!("POST p /topics/{name}?type=ndjson\n{payload}");
+        client.ask(&post("1\n{\n3")).problem(400, "p", "bad-event");
+        client.ask(&post("\n \n")).problem(400, "p", "bad-body");
+        client.ask(&post(&"1\n".repeat(1001))).problem(413, "p", "body-too-big");
+        let large = format!("1\n\"{}\"", "x".repeat((64 << 10) - 1));
+        let detail = client.ask(&post(&large)).problem(413, "p", "event-too-big");
+        assert!(detail.starts_with("line 2: "), "{detail}");
+        let padded = |bytes: usize| " ".repeat(bytes - 1) + "1";
+        let detail = client.ask(&post(&padded((1 << 20) + 1))).problem(413, "p", "body-too-big");
+        assert_eq!(detail, "the payload has 1048577 bytes, at most 1048576 are allowed");
+        assert_eq!(client.ask(&post(&padded(1 << 20))).status, 201, "up to the last byte");
+        assert_eq!(client.ask(&post(&"1\n".repeat(1000))).status, 201);
+        for query in ["type=xml", "type=ndjson&type=ndjson", "limit=1"] {
+            let target = format!("/topics/{name}?{query}");
+            client.ask(&format!("POST p {target}\n1")).problem(400, "p", "bad-parameter");
+        }
+        let page = fixture.get(&format!("/topics/{name}"), &[]);
+        assert_eq!(page.next(), "ya-1001", "what was refused is not there");
+    }
+}
+
+#[test]
 fn a_topic_that_was_made_by_publishing_can_be_deleted() {
     let fixture = start(with_right(PublishRight::Anyone), Retention::default());
     for carrier in BOTH {

@@ -55,7 +55,7 @@ fn who_speaks_http_or_tls_is_told_once_and_closed() {
         stream.write_all(bytes).unwrap();
         let mut client = Client::Tcp(stream);
         let detail = client.next().problem(400, "-", "bad-message");
-        assert!(detail.contains("at most 69632"), "{detail}");
+        assert!(detail.contains("at most 1052672"), "{detail}");
         assert_eq!(client.message(), None);
     }
 }

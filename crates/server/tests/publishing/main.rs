@@ -8,6 +8,7 @@ mod deletion;
 mod disk;
 mod keys;
 mod refusals;
+mod total;
 mod websocket;
 
 use std::io::{BufReader, Write};

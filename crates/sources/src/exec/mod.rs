@@ -6,7 +6,8 @@
 //!
 //! - Its **standard input** is empty (`/dev/null`).
 //! - Its **standard output** is read as fast as the topic takes it, through one buffer: a program
-//!   that writes faster waits, as it would for any pipe.
+//!   that writes faster waits, as it would for any pipe. So it does while the topic's disk is behind,
+//!   full or broken: no line is lost by that.
 //! - Its **standard error** goes to the log, limited in rate, or to a topic of its own ([`Stderr`]).
 //! - It inherits this process's environment, with additions, and is the leader of a **process group**
 //!   of its own. The group is ended as a whole: SIGTERM to all, then SIGKILL to those that are still
@@ -16,7 +17,7 @@
 //! - When it ends, [`Restart`] says whether it is started again; between two starts is a growing wait.
 //!
 //! Its state ([`status`](crate::status)): `opening` until its first line, `live` from then on,
-//! `silent` when it closed its output and still runs, `lost` when it ended or could not be started
+//! `waiting` while lines cannot be kept, `silent` when it closed its output and still runs, `lost` when it ended or could not be started
 //! and will be again, `ended` when it will not. The sentence has the exit status, and the program's
 //! name, but not its arguments, which may hold secrets: every reader of the status sees it.
 

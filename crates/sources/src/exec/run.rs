@@ -5,17 +5,19 @@ use std::os::fd::AsFd;
 use std::pin::{Pin, pin};
 use std::process::ExitStatus;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anemone_hub::Topic;
 use tokio::net::unix::pipe::Receiver;
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::time::Instant;
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep};
 
 use super::allowance::Allowance;
 use super::group::{Group, LOOK_EVERY, Outputs};
 use super::{Options, Stderr};
 use crate::backoff::Backoff;
-use crate::feed::Feed;
+use crate::feed::{Feed, Patience};
 use crate::lines::{self, Line, Lines};
 use crate::status::{State, Status, chain, earliest, printable, seconds, sleep_until, wall_clock};
 
@@ -35,7 +37,8 @@ const LOG_LINE_CHARS_MAX: usize = 1000;
 ///
 /// Returns once the program has ended and is not to be started again ([`Restart`](super::Restart)),
 /// or once `stop` has completed and the whole process group is gone: at most
-/// [`Options::grace`] and a second later. What the program says until then is still published. With
+/// [`Options::grace`] and a second later. What the program says until then is still published; lines that
+/// wait for their topic's disk do so for the grace and no longer, before all that. With
 /// [`std::future::pending`] it is never stopped.
 ///
 /// Runs on the calling task, in a tokio runtime with its IO and time drivers on. Standard error to
@@ -106,23 +109,29 @@ struct Source {
     output: Feed,
     error_output: ErrorOutput,
     backoff: Backoff,
+    /// Says when lines have waited long enough for their topic.
+    patience_over: watch::Sender<bool>,
 }
 
 impl Source {
     fn new(options: Options, topic: Arc<Topic>, status: Arc<Topic>) -> Self {
         let detail = format!("starting {}", options.command);
         let name = topic.name().to_string();
+        let (patience_over, patience) = watch::channel(false);
+        let feed = |topic| {
+            let patience = Patience::until(patience.clone());
+            Feed::new(topic, options.line_bytes_max).with_patience(patience)
+        };
         let error_output = match &options.stderr {
             Stderr::Log => ErrorOutput::Log(ErrorLog::new(&options, name.clone())),
-            Stderr::Topic(topic) => {
-                ErrorOutput::Topic(Feed::new(Arc::clone(topic), options.line_bytes_max))
-            }
+            Stderr::Topic(topic) => ErrorOutput::Topic(feed(Arc::clone(topic))),
         };
         Self {
             status: Status::open(status, name, options.report_interval, detail),
-            output: Feed::new(topic, options.line_bytes_max),
+            output: feed(topic),
             error_output,
             backoff: Backoff::new(options.retry_min, options.retry_max),
+            patience_over,
             options,
         }
     }
@@ -130,6 +139,7 @@ impl Source {
     /// From one start to the end of the whole group.
     async fn run_once(&mut self, mut stop: Pin<&mut impl Future<Output = ()>>) -> End {
         let mut stopped = false;
+        let patience = (self.patience_over.clone(), self.options.grace);
         let children = signal(SignalKind::child());
         let started = children.and_then(|children| Ok((children, Group::start(&self.options)?)));
         let (mut children, (mut group, Outputs { stdout, stderr })) = match started {
@@ -151,23 +161,26 @@ impl Source {
             tokio::select! {
                 () = readable(stdout.as_ref()) => {
                     let read = take(&mut stdout, &mut buffer);
-                    self.take_output(read, group.is_ending(), &buffer).await;
+                    let work = self.take_output(read, group.is_ending(), &buffer);
+                    patiently(work, stop.as_mut(), &mut stopped, &patience).await;
                 }
                 () = readable(stderr.as_ref()) => {
                     let read = take(&mut stderr, &mut buffer);
-                    self.take_error_output(read, &buffer).await;
+                    let work = self.take_error_output(read, &buffer);
+                    patiently(work, stop.as_mut(), &mut stopped, &patience).await;
                 }
                 () = group.leader_ended(&mut children), if !group.is_ending() => group.end(),
-                () = stop.as_mut(), if !stopped => {
-                    stopped = true;
-                    group.end();
-                }
+                () = stop.as_mut(), if !stopped => stopped = true,
                 () = sleep_until(earliest(look_at, due)) => {}
+            }
+            if stopped && !group.is_ending() {
+                group.end();
             }
             self.status.tell_due();
             self.error_output.tell_due();
         };
-        self.read_rest(stdout, stderr, &mut buffer).await;
+        let rest = self.read_rest(stdout, stderr, &mut buffer);
+        patiently(rest, stop, &mut stopped, &patience).await;
         End { exit: Ok(exit), stopped }
     }
 
@@ -180,7 +193,7 @@ impl Source {
                 self.heard(events);
             }
             Read::End => {
-                let events = self.output.finish(&mut self.status, wall_clock());
+                let events = self.output.finish(&mut self.status, wall_clock()).await;
                 self.heard(events);
                 if !ending {
                     let detail = format!("{} closed its output and runs", self.options.command);
@@ -201,7 +214,7 @@ impl Source {
                 tokio::task::yield_now().await;
             }
             (Read::End, ErrorOutput::Topic(feed)) => {
-                feed.finish(&mut self.status, wall_clock());
+                feed.finish(&mut self.status, wall_clock()).await;
             }
             (Read::End, ErrorOutput::Log(log)) => log.finish(),
         }
@@ -235,6 +248,29 @@ impl Source {
             self.status.set(State::Live, format!("receiving from {}", self.options.command));
         }
     }
+}
+
+/// Lines may have to wait for their topic's disk. Once it is asked to stop, they do for this long and no longer.
+async fn patiently(
+    work: impl Future<Output = ()>,
+    stop: Pin<&mut impl Future<Output = ()>>,
+    stopped: &mut bool,
+    (over, grace): &(watch::Sender<bool>, Duration),
+) {
+    let mut work = pin!(work);
+    if !*stopped {
+        tokio::select! {
+            biased;
+            () = &mut work => return,
+            () = stop => *stopped = true,
+        }
+    }
+    tokio::select! {
+        biased;
+        () = &mut work => return,
+        () = sleep(*grace) => over.send_replace(true),
+    };
+    work.await;
 }
 
 enum Read {

@@ -90,9 +90,9 @@ impl Source {
             }
             Turn::Idle if self.status.state() == State::Lost => self.is_open(),
             Turn::Idle => {}
-            Turn::Truncated => self.ended("was truncated"),
+            Turn::Truncated => self.ended("was truncated").await,
             Turn::Rotated => {
-                self.ended("is another file now");
+                self.ended("is another file now").await;
                 if self.status.state() == State::Lost {
                     self.is_open();
                 }
@@ -102,8 +102,8 @@ impl Source {
     }
 
     /// All that came so far is a whole; what comes next is another.
-    fn ended(&mut self, how: &str) {
-        let events = self.feed.finish(&mut self.status, wall_clock());
+    async fn ended(&mut self, how: &str) {
+        let events = self.feed.finish(&mut self.status, wall_clock()).await;
         self.heard(events);
         tracing::debug!("{} {how}, reading it from its beginning", self.path);
     }

@@ -244,7 +244,7 @@ impl Session {
                 let silence = seconds(self.options.silence_max);
                 format!("{path} is open, and no valid message came for {silence}")
             }
-            State::Opening | State::Lost | State::Ended => {
+            State::Opening | State::Lost | State::Waiting | State::Ended => {
                 format!("{path} is open, waiting for the first message")
             }
         };

@@ -5,6 +5,7 @@
 mod alone;
 #[path = "../support/bench.rs"]
 mod bench;
+mod disk;
 mod exec;
 mod file;
 mod log;

@@ -7,6 +7,7 @@ use std::time::Duration;
 use super::Fsync;
 use super::platform::{Output, Platform};
 use super::record::{SEGMENT_HEADER_BYTES, encode_segment_header};
+use crate::error::Action;
 use crate::{Epoch, Retention, StorageError, UnixTime};
 
 /// The file's name in its topic's directory.
@@ -45,9 +46,6 @@ impl Limits {
         }
     }
 }
-
-/// What an error says that was met while flushing.
-pub(super) const FLUSH: &str = "flush";
 
 #[derive(Debug)]
 pub(super) struct Active {
@@ -183,7 +181,8 @@ impl Active {
         let path = self.path();
         let Some(output) = &mut self.output else { return Ok(()) };
         self.is_ragged = true;
-        let mut written = output.write(bytes, len).map_err(|error| failure("write", &path, error));
+        let mut written =
+            output.write(bytes, len).map_err(|error| failure(Action::Write, &path, error));
         if written.is_ok() {
             self.len = len + bytes.len() as u64;
             let before = std::mem::replace(&mut self.written, last);
@@ -212,11 +211,11 @@ impl Active {
             && (self.flushed < self.written || self.is_new || self.is_unflushable)
         {
             self.is_unflushable = true;
-            output.flush().map_err(|error| StorageError::new(FLUSH, &path, error))?;
+            output.flush().map_err(|error| StorageError::new(Action::Flush, &path, error))?;
             if self.is_new {
                 platform
                     .flush_directory(&self.directory)
-                    .map_err(|error| StorageError::new(FLUSH, &self.directory, error))?;
+                    .map_err(|error| StorageError::new(Action::Flush, &self.directory, error))?;
                 self.is_new = false;
             }
             self.is_unflushable = false;
@@ -239,11 +238,11 @@ impl Active {
             none => {
                 // One of this name can be there when making it was all that was done.
                 self.is_ragged |= self.len == 0;
-                none.insert(platform.open(&path).map_err(|error| failure("open", error))?)
+                none.insert(platform.open(&path).map_err(|error| failure(Action::Open, error))?)
             }
         };
         if self.is_ragged {
-            output.cut(self.len).map_err(|error| failure("cut", error))?;
+            output.cut(self.len).map_err(|error| failure(Action::Cut, error))?;
             self.is_ragged = false;
         }
         Ok(())

@@ -13,13 +13,14 @@ use std::time::{Duration, Instant};
 use tokio::sync::{Notify, oneshot, watch};
 
 use super::Fsync;
-use super::active::{self, Active, Limits, segment_path};
+use super::active::{Active, Limits, segment_path};
 use super::intake::{Intake, Job};
 use super::platform::replace;
 use super::segments::Segments;
 use super::shared::Disk;
 use super::state::Meta;
 use crate::batch::Outcome;
+use crate::error::Action;
 use crate::keys::{Keys, Place};
 use crate::log::ring::Ring;
 use crate::log::{Extent, Log, Progress, Slice, WhenFull, advance, receipt};
@@ -254,7 +255,7 @@ impl DiskLog {
         match &flushed {
             Ok(()) => {
                 let mut fault = lock(&self.fault);
-                *fault = fault.take().filter(|error| error.action() != active::FLUSH);
+                *fault = fault.take().filter(|error| error.action() != Action::Flush);
             }
             Err(error) => self.failed(error),
         }
@@ -272,7 +273,7 @@ impl DiskLog {
             let path = segment_path(&self.directory, base);
             let file = self.disk.platform.open(&path);
             file.and_then(|mut file| file.flush())
-                .map_err(|error| StorageError::new(active::FLUSH, &path, error))
+                .map_err(|error| StorageError::new(Action::Flush, &path, error))
                 .inspect_err(|error| self.failed(error))?;
         }
         Ok(())
@@ -320,7 +321,7 @@ impl DiskLog {
             if let Err(error) = self.disk.platform.remove_file(&path)
                 && error.kind() != std::io::ErrorKind::NotFound
             {
-                self.failed(&StorageError::new("remove", &path, error));
+                self.failed(&StorageError::new(Action::Remove, &path, error));
                 lock(&self.kept).gone.extend(&gone[done..]);
                 break;
             }
@@ -337,21 +338,19 @@ impl DiskLog {
         let path = self.directory.join(META_FILE);
         let json = Meta::new(self.epoch, meta.options).to_json();
         replace(&*self.disk.platform, &path, &json)
-            .map_err(|error| StorageError::new("write", &path, error))?;
+            .map_err(|error| StorageError::new(Action::Write, &path, error))?;
         meta.is_saved = true;
         Ok(())
     }
 
     fn failed(&self, error: &StorageError) {
-        if error.action() == active::FLUSH {
+        if error.action() == Action::Flush {
             self.disk.taint();
         }
         let mut fault = lock(&self.fault);
         // Said once: what fails now is likely to fail again with the next event.
         if fault.as_ref() != Some(error) {
-            let cause = std::error::Error::source(error).map(ToString::to_string);
-            let directory = self.directory.display();
-            tracing::error!(topic = %directory, "{error}: {}", cause.unwrap_or_default());
+            tracing::error!(topic = %self.directory.display(), "{}", error.with_cause());
         }
         *fault = Some(error.clone());
     }

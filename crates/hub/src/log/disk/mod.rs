@@ -70,6 +70,7 @@ use self::segments::Segments;
 use self::shared::{Disk, STATE_FILE, TOPICS, lock_directory};
 use self::state::Past;
 use super::Progress;
+use crate::error::Action;
 use crate::keys::Keys;
 use crate::{Epoch, Health, OpenError, StorageError, TopicName, TopicOptions};
 
@@ -165,7 +166,7 @@ impl DataDir {
         if let Err(error) = platform.create_directory(&topics)
             && !path.is_dir()
         {
-            return Err(StorageError::new("make", &topics, error).into());
+            return Err(StorageError::new(Action::Make, &topics, error).into());
         }
         let lock = lock_directory(&path)?;
         let boot = platform.boot();
@@ -175,7 +176,7 @@ impl DataDir {
         let writer = std::thread::Builder::new()
             .name("anemone-disk".to_owned())
             .spawn(move || writer::run(&writing))
-            .map_err(|error| StorageError::new("start the writer of", &disk.path, error))?;
+            .map_err(|error| StorageError::new(Action::StartWriter, &disk.path, error))?;
         let (lock, writer) = (Mutex::new(lock), Mutex::new(Some(writer)));
         Ok(Self(Arc::new(Handle { disk, past, taken: AtomicBool::new(false), lock, writer })))
     }
@@ -211,7 +212,7 @@ impl DataDir {
             return Err(OpenError::InUse(disk.path.clone()));
         }
         let topics = disk.path.join(TOPICS);
-        let failure = |error| StorageError::new("read", &topics, error);
+        let failure = |error| StorageError::new(Action::Read, &topics, error);
         let recovery = Recovery { platform: &*disk.platform, past, new_epoch };
         let mut found = Vec::new();
         let entries = match fs::read_dir(&topics) {
@@ -268,12 +269,12 @@ impl DataDir {
         let platform = &*disk.platform;
         platform
             .create_directory(&directory)
-            .map_err(|error| StorageError::new("make", &directory, error))?;
+            .map_err(|error| StorageError::new(Action::Make, &directory, error))?;
         let log = DiskLog::new(Arc::clone(disk), directory, contents, progress);
         let flush = || {
             platform
                 .flush_directory(&topics)
-                .map_err(|error| StorageError::new(active::FLUSH, &topics, error))
+                .map_err(|error| StorageError::new(Action::Flush, &topics, error))
         };
         if let Err(error) = log.save_meta().and_then(|()| flush()) {
             // If that fails, too, there is an empty topic, or none, at the next start.
@@ -297,7 +298,7 @@ impl Handle {
         let Some(writer) = lock(&self.writer).take() else { return Ok(()) };
         let written = writer.join().unwrap_or_else(|_| {
             let error = io::Error::other("the writer panicked");
-            Err(StorageError::new("close", &self.disk.path, error))
+            Err(StorageError::new(Action::Close, &self.disk.path, error))
         });
         // The lock goes with the file.
         lock(&self.lock).take();
@@ -308,8 +309,7 @@ impl Handle {
 impl Drop for Handle {
     fn drop(&mut self) {
         if let Err(error) = self.close() {
-            let cause = std::error::Error::source(&error).map(ToString::to_string);
-            tracing::error!("{error}: {}", cause.unwrap_or_default());
+            tracing::error!("{}", error.with_cause());
         }
         // Each of them has the disk, too.
         self.disk.forget();

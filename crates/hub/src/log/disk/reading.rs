@@ -13,6 +13,7 @@ use super::log::{DiskLog, Kept, lock};
 use super::record::{self, Fault};
 use super::scan::scan;
 use super::segments::Stretch;
+use crate::error::Action;
 use crate::log::{Filling, Slice};
 use crate::{Data, Event, PageLimit, StorageError, UnixTime};
 
@@ -25,7 +26,7 @@ const ATTEMPTS_MAX: u32 = 4;
 /// Why a stretch could not be read.
 #[derive(Debug)]
 enum Trouble {
-    Io(&'static str, io::Error),
+    Io(Action, io::Error),
     /// There is no good record where one was.
     Damage,
 }
@@ -57,7 +58,7 @@ impl DiskLog {
                         Trouble::Damage => {
                             let error =
                                 io::Error::new(io::ErrorKind::InvalidData, "damaged record");
-                            return Err(StorageError::new("read", &path, error));
+                            return Err(StorageError::new(Action::Read, &path, error));
                         }
                     }
                 }
@@ -98,7 +99,7 @@ impl DiskLog {
     fn search_again(&self, base: u64, path: &Path) -> Result<(), StorageError> {
         let mut kept = lock(&self.kept);
         let Some((len, below)) = kept.segments.bounds(base) else { return Ok(()) };
-        let failure = |error| StorageError::new("read", path, error);
+        let failure = |error| StorageError::new(Action::Read, path, error);
         let mut bytes = Vec::new();
         File::open(path)
             .and_then(|file| file.take(len).read_to_end(&mut bytes))
@@ -117,7 +118,7 @@ impl Kept {
 
 /// Fills the page from a stretch of a file.
 fn read_stretch(path: &Path, stretch: &Stretch, page: &mut Filling) -> Result<(), Trouble> {
-    let mut file = File::open(path).map_err(|error| Trouble::Io("open", error))?;
+    let mut file = File::open(path).map_err(|error| Trouble::Io(Action::Open, error))?;
     let (mut expected, mut at) = stretch.from;
     let mut wanted = CHUNK_BYTES;
     while at < stretch.end && !page.is_full {
@@ -156,6 +157,6 @@ fn read_chunk(file: &mut File, at: u64, bytes: u64) -> Result<Vec<u8>, Trouble> 
         Ok(()) => Ok(chunk),
         // It was cut short by someone else.
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Err(Trouble::Damage),
-        Err(error) => Err(Trouble::Io("read", error)),
+        Err(error) => Err(Trouble::Io(Action::Read, error)),
     }
 }

@@ -19,6 +19,7 @@ use super::record::FORMAT;
 use super::scan::{Scan, Tail, scan};
 use super::segments::{Segment, Segments};
 use super::state::{Meta, Past};
+use crate::error::Action;
 use crate::keys::Keys;
 use crate::{Epoch, OpenError, StorageError, TopicOptions};
 
@@ -70,7 +71,8 @@ impl Recovery<'_> {
         let mut last = None;
         for (place, base) in bases.iter().enumerate() {
             let path = segment_path(&directory, *base);
-            let bytes = fs::read(&path).map_err(|error| StorageError::new("read", &path, error))?;
+            let bytes =
+                fs::read(&path).map_err(|error| StorageError::new(Action::Read, &path, error))?;
             let next = bases.get(place + 1);
             let found = scan(&bytes, *base, next.copied().unwrap_or(u64::MAX));
             check_format(&path, &found)?;
@@ -138,7 +140,7 @@ impl Recovery<'_> {
 
 /// The first offsets of the segments in a directory, in order.
 fn segment_bases(directory: &Path) -> Result<Vec<u64>, StorageError> {
-    let failure = |error| StorageError::new("read", directory, error);
+    let failure = |error| StorageError::new(Action::Read, directory, error);
     let mut bases = Vec::new();
     for entry in fs::read_dir(directory).map_err(failure)? {
         let name = entry.map_err(failure)?.file_name();

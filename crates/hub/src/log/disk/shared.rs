@@ -13,6 +13,7 @@ use super::log::{DiskLog, lock};
 use super::platform::{Platform, replace};
 use super::queue::Queue;
 use super::state::State;
+use crate::error::Action;
 use crate::{OpenError, StorageError};
 
 pub(super) const TOPICS: &str = "topics";
@@ -87,7 +88,7 @@ impl Disk {
     fn write_state(&self, state: &State) -> Result<(), StorageError> {
         let path = self.path.join(STATE_FILE);
         replace(&*self.platform, &path, &state.to_json())
-            .map_err(|error| StorageError::new("write", &path, error))
+            .map_err(|error| StorageError::new(Action::Write, &path, error))
     }
 
     pub(super) fn taint(&self) {
@@ -113,7 +114,7 @@ impl Disk {
 
     /// Moves a topic's directory to where it is removed; returns where that is.
     pub(super) fn discard(&self, directory: &Path) -> Result<PathBuf, StorageError> {
-        let failure = |error| StorageError::new("remove", directory, error);
+        let failure = |error| StorageError::new(Action::Remove, directory, error);
         let trash = self.path.join(DELETED).join(directory.file_name().unwrap_or_default());
         self.empty_trash();
         self.platform.create_directory(&self.path.join(DELETED)).map_err(failure)?;
@@ -144,13 +145,13 @@ pub(super) fn lock_directory(path: &Path) -> Result<Option<File>, OpenError> {
     let file = match file.or_else(|error| File::open(&path_of_lock).map_err(|_| error)) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::ReadOnlyFilesystem => return Ok(None),
-        Err(error) => return Err(StorageError::new("open", &path_of_lock, error).into()),
+        Err(error) => return Err(StorageError::new(Action::Open, &path_of_lock, error).into()),
     };
     match file.try_lock() {
         Ok(()) => Ok(Some(file)),
         Err(TryLockError::WouldBlock) => Err(OpenError::InUse(path.to_owned())),
         Err(TryLockError::Error(error)) => {
-            Err(StorageError::new("lock", &path_of_lock, error).into())
+            Err(StorageError::new(Action::Lock, &path_of_lock, error).into())
         }
     }
 }

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Fsync;
 use super::scan::Tail;
+use crate::error::Action;
 use crate::{Epoch, KeyWindow, OpenError, Position, Retention, StorageError, TopicOptions};
 
 /// The newest format of these files that this version knows, and the one it writes.
@@ -151,7 +152,7 @@ fn read_json<T: for<'a> Deserialize<'a>>(path: &Path) -> Result<Option<T>, OpenE
     let bytes = match std::fs::read(path) {
         Ok(bytes) => bytes,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(StorageError::new("read", path, error).into()),
+        Err(error) => return Err(StorageError::new(Action::Read, path, error).into()),
     };
     match serde_json::from_slice(&bytes) {
         Ok(Format { format }) if format > FORMAT => {

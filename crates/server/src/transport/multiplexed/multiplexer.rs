@@ -20,12 +20,12 @@ use crate::alarms::{Alarm, Alarms};
 use crate::client::Client;
 use crate::connection::Local;
 use crate::fan::{Fan, Subscription};
-use crate::publishing::{self, Content, Methods, Outcome};
+use crate::publishing::{self, Methods, Outcome};
 use crate::readers::Transport;
 use crate::reading::{self, EndReason, Item, Page, Reader};
 use crate::resource::Resource;
 use crate::routes::{self, Change, Read, Site};
-use crate::{Problem, encode};
+use crate::{Kind, Problem, encode};
 
 /// A connection's requests, and all it takes to carry them out.
 #[derive(Debug)]
@@ -37,6 +37,8 @@ pub(super) struct Multiplexer {
     transport: Transport,
     session: Session<Work>,
     submissions: Submissions<Result<Done, Problem>>,
+    /// Of payloads whose events may not be kept yet.
+    submitted_bytes: usize,
     /// What its readers follow, by address: a name may be another topic's by now.
     topics: BTreeMap<usize, Followed>,
     /// Once it is open.
@@ -51,8 +53,8 @@ enum Work {
     Read(Reading),
     /// To be answered once what was queued before is written.
     Answer(Resource),
-    /// To be answered once it is known how that went.
-    Submit,
+    /// To be answered once it is known how that went. Of so many bytes.
+    Submit(usize),
 }
 
 /// What was done.
@@ -90,6 +92,7 @@ impl Multiplexer {
             transport,
             session: Session::new(&local.site.limits),
             submissions: Submissions::default(),
+            submitted_bytes: 0,
             topics: BTreeMap::new(),
             waker: None,
             alarm: None,
@@ -110,7 +113,7 @@ impl Multiplexer {
                 }
             }
             // What is handed in cannot be taken back: its own answer is the last.
-            Step::Cancel(id) if matches!(self.session.work(id), Some(Work::Submit)) => {}
+            Step::Cancel(id) if matches!(self.session.work(id), Some(Work::Submit(_))) => {}
             Step::Cancel(id) => {
                 self.end(id);
                 tell(Some(id), Reply::done(), outlet);
@@ -164,21 +167,37 @@ impl Multiplexer {
         let fields = HeaderMap::new();
         match Change::of(&self.site, self.client, request.method, &name, &fields)? {
             Change::Publish(permit) => {
-                let key = publishing::key(query, &fields)?;
+                let (content, key) = publishing::of_multiplexed(query)?;
+                self.check_payload(request.payload.len())?;
                 let (site, body) = (Arc::clone(&self.site), request.payload.to_vec());
+                let bytes = body.len();
                 let submission = async move {
-                    permit
-                        .submit(&site.limits, Content::Json, &body, key)
-                        .await
-                        .map(Done::Published)
+                    permit.submit(&site.limits, content, &body, key).await.map(Done::Published)
                 };
-                self.submit(id, submission, outlet);
+                self.submit(id, bytes, submission, outlet);
             }
             Change::Delete(permit) => {
                 publishing::no_parameters(query)?;
                 let deletion = async move { permit.delete().await.map(|()| Done::Deleted) };
-                self.submit(id, deletion, outlet);
+                self.submit(id, 0, deletion, outlet);
             }
+        }
+        Ok(())
+    }
+
+    /// Sees that a payload is no longer than a body, and that no more of them wait than may.
+    fn check_payload(&self, bytes: usize) -> Result<(), Problem> {
+        let limits = &self.site.limits;
+        if bytes > limits.batch_bytes_max {
+            let limit = limits.batch_bytes_max;
+            let detail = format!("the payload has {bytes} bytes, at most {limit} are allowed");
+            return Err(Problem::new(Kind::BodyTooBig, detail));
+        }
+        let (waiting, limit) = (self.submitted_bytes, limits.multiplexed_waiting_bytes_max);
+        if waiting > 0 && waiting + bytes > limit {
+            let detail =
+                format!("{waiting} bytes wait to be kept, of at most {limit} on a connection");
+            return Err(Problem::new(Kind::TooManyRequests, detail));
         }
         Ok(())
     }
@@ -187,6 +206,7 @@ impl Multiplexer {
     fn submit(
         &mut self,
         id: Id,
+        bytes: usize,
         submission: impl Future<Output = Result<Done, Problem>> + 'static,
         outlet: &mut impl Outlet,
     ) {
@@ -194,7 +214,10 @@ impl Multiplexer {
         let wake = move || waker.iter().for_each(Waker::wake);
         match self.submissions.begin(id, submission, wake) {
             Some(result) => tell_result(id, result, outlet),
-            None => self.session.open(id, Work::Submit),
+            None => {
+                self.submitted_bytes += bytes;
+                self.session.open(id, Work::Submit(bytes));
+            }
         }
     }
 
@@ -258,7 +281,7 @@ impl Multiplexer {
     /// It is a request's turn.
     fn serve(&mut self, id: Id, now: Instant, outlet: &mut impl Outlet) {
         match self.session.work(id) {
-            None | Some(Work::Submit) => {}
+            None | Some(Work::Submit(_)) => {}
             Some(Work::Answer(resource)) => {
                 let resource = resource.clone();
                 self.answer(id, &resource, outlet);
@@ -309,7 +332,11 @@ impl Multiplexer {
 
     /// The request is over.
     fn end(&mut self, id: Id) {
-        let Some(Work::Read(Reading { reader, .. })) = self.session.end(id) else { return };
+        let reader = match self.session.end(id) {
+            Some(Work::Read(Reading { reader, .. })) => reader,
+            Some(Work::Submit(bytes)) => return self.submitted_bytes -= bytes,
+            Some(Work::Answer(_)) | None => return,
+        };
         let address = address(reader.topic());
         if let Some(followed) = self.topics.get_mut(&address) {
             followed.readers.remove(&id);

@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use super::*;
 use crate::Data;
+use crate::error::Action;
 
 fn full(result: Result<impl std::fmt::Debug, PublishError>) -> bool {
     matches!(result.unwrap_err(), PublishError::StorageFull(_))
@@ -286,7 +287,7 @@ async fn closing_keeps_what_was_handed_over() {
 fn the_system_says_that_a_disk_is_full_as_we_expect_it() {
     let path = Path::new("/dev/full");
     let error = System.open(path).unwrap().write(&[0; 100], 0).unwrap_err();
-    let error = PublishError::from(StorageError::new("write", path, error));
+    let error = PublishError::from(StorageError::new(Action::Write, path, error));
     assert!(matches!(error, PublishError::StorageFull(_)), "{error:?}");
 }
 

@@ -1,0 +1,141 @@
+use std::path::PathBuf;
+
+use anemone_hub::{
+    After, DataOptions, DiskFault, Epoch, FailingDisk, Hub, PageLimit, Retention, Storage,
+    TopicOptions,
+};
+use serde_json::Value;
+
+use super::*;
+use crate::status::{State, wall_clock};
+
+const LONG: Duration = Duration::from_secs(30);
+
+/// A feed whose topic is on a disk that can fail; its status is in memory.
+struct Bench {
+    hub: Hub,
+    disk: FailingDisk,
+    folder: PathBuf,
+    status: Arc<Topic>,
+}
+
+impl Bench {
+    fn new(name: &str, retention: Retention, queue_bytes_max: u64) -> (Self, Feed, Status) {
+        let folder = std::env::temp_dir().join(format!("feed-{name}-{}", std::process::id()));
+        let disk = FailingDisk::default();
+        let options = DataOptions { queue_bytes_max, ..DataOptions::default() };
+        let data = disk.open(&folder, options).unwrap();
+        let hub = Hub::with_data(Epoch::from_bits(1), data).unwrap();
+        let topic = hub.create("lines".parse().unwrap(), retention).unwrap();
+        let options = TopicOptions { storage: Storage::Memory, ..TopicOptions::default() };
+        let status = hub.create("lines.status".parse().unwrap(), options).unwrap();
+        let feed = Feed::new(topic, 1000);
+        let mut reports =
+            Status::open(Arc::clone(&status), "lines".to_owned(), LONG, "opening".to_owned());
+        reports.set(State::Live, "receiving".to_owned());
+        (Self { hub, disk, folder, status }, feed, reports)
+    }
+
+    fn all(&self, topic: &str) -> Vec<Value> {
+        let (topic, now) = (self.hub.topic(&topic.parse().unwrap()).unwrap(), wall_clock());
+        let start = topic.start(now, After::Earliest).unwrap();
+        let page = topic.read(now, start, PageLimit::default()).unwrap();
+        page.events.iter().map(|event| serde_json::from_str(event.data.as_str()).unwrap()).collect()
+    }
+
+    /// Waits for the first status that is so.
+    async fn status(&self, is_so: impl Fn(&Value) -> bool) -> Value {
+        let mut head = self.status.head();
+        let wait = async {
+            loop {
+                if let Some(status) = self.all("lines.status").into_iter().find(&is_so) {
+                    return status;
+                }
+                head.grown().await;
+            }
+        };
+        tokio::time::timeout(LONG, wait).await.unwrap()
+    }
+}
+
+impl Drop for Bench {
+    fn drop(&mut self) {
+        self.disk.set(None);
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+fn numbers(range: std::ops::RangeInclusive<u64>) -> (Vec<u8>, Vec<Value>) {
+    let text: String = range.clone().map(|number| format!("{number}\n")).collect();
+    (text.into_bytes(), range.map(Value::from).collect())
+}
+
+#[tokio::test]
+async fn lines_wait_for_a_disk_that_is_full_or_broken_and_all_come_once() {
+    for (name, fault, detail) in [
+        ("full", DiskFault::Full, "there is no room to keep the event"),
+        ("read-only", DiskFault::ReadOnly, "the event cannot be kept"),
+    ] {
+        let (bench, mut feed, mut status) = Bench::new(name, Retention::default(), 8 << 20);
+        let (lines, expected) = numbers(1..=900);
+        bench.disk.set(Some(fault));
+        let mend = async {
+            let told = bench.status(|status| status["state"] == "waiting").await;
+            let expected = format!("{detail}; nothing more is read until it is kept");
+            assert_eq!(told["detail"], expected);
+            assert!(bench.all("lines").is_empty());
+            bench.disk.set(None);
+        };
+        let (count, ()) = tokio::join!(feed.receive(&mut status, wall_clock(), &lines), mend);
+        assert_eq!((count, bench.all("lines")), (900, expected));
+        let last = bench.all("lines.status").pop().unwrap();
+        assert_eq!((&last["state"], &last["detail"]), (&"live".into(), &"receiving".into()));
+        status.end("over".to_owned());
+        let last = bench.all("lines.status").pop().unwrap();
+        assert_eq!((&last["events"], &last["bad_lines"]), (&900.into(), &0.into()));
+    }
+}
+
+#[tokio::test]
+async fn lines_wait_for_a_disk_that_is_behind() {
+    let (bench, mut feed, mut status) = Bench::new("behind", Retention::default(), 100);
+    let (lines, expected) = numbers(1..=600);
+    bench.disk.set(Some(DiskFault::Stalled));
+    let mend = async {
+        bench.status(|status| status["state"] == "waiting").await;
+        bench.disk.set(None);
+    };
+    let (count, ()) = tokio::join!(feed.receive(&mut status, wall_clock(), &lines), mend);
+    assert_eq!((count, bench.all("lines")), (600, expected));
+}
+
+#[tokio::test]
+async fn once_patience_is_over_lines_that_cannot_be_kept_are_counted() {
+    let (bench, feed, mut status) = Bench::new("over", Retention::default(), 8 << 20);
+    let (over, patience) = watch::channel(false);
+    let mut feed = feed.with_patience(Patience::until(patience));
+    bench.disk.set(Some(DiskFault::Full));
+    let end = async {
+        bench.status(|status| status["state"] == "waiting").await;
+        over.send_replace(true);
+    };
+    let (lines, _) = numbers(1..=600);
+    let (count, ()) = tokio::join!(feed.receive(&mut status, wall_clock(), &lines), end);
+    assert_eq!(count, 0);
+    status.end("stopped".to_owned());
+    let last = bench.all("lines.status").pop().unwrap();
+    assert_eq!((&last["events"], &last["bad_lines"]), (&0.into(), &600.into()));
+}
+
+#[tokio::test]
+async fn lines_that_together_are_more_than_is_kept_are_published_one_by_one() {
+    let retention = Retention { bytes_max: 500, ..Retention::default() };
+    let (bench, mut feed, mut status) = Bench::new("big", retention, 8 << 20);
+    let lines = format!("1\n\"{}\"\n3\n{}", "x".repeat(600), "4\n".repeat(20));
+    assert_eq!(feed.receive(&mut status, wall_clock(), lines.as_bytes()).await, 22);
+    assert_eq!(feed.receive(&mut status, wall_clock(), b"last").await, 0);
+    assert_eq!(feed.finish(&mut status, wall_clock()).await, 1);
+    let kept = bench.all("lines");
+    assert_eq!((&kept[0], kept.last()), (&1.into(), Some(&"last".into())));
+    assert_eq!(kept.len(), 23);
+}
