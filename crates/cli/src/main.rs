@@ -3,6 +3,7 @@
 
 mod args;
 mod command;
+mod config;
 
 use std::io::{self, IsTerminal};
 use std::process::ExitCode;
@@ -26,7 +27,11 @@ fn main() -> ExitCode {
         .with_writer(io::stderr);
     tracing_subscriber::registry().with(lines.with_filter(targets)).init();
     let done = match args.command {
-        Command::Serve(options) => command::serve::run(*options),
+        Command::Serve(options) => command::serve::run(&options),
+        Command::Check(options) => match command::check::run(&options) {
+            Ok(status) => return status,
+            Err(error) => Err(error),
+        },
         Command::Windsonic(options) => command::windsonic::run(options),
         Command::Sub(options) => command::sub::run(options),
         Command::Pub(options) => command::publish::run(&options),
@@ -34,7 +39,8 @@ fn main() -> ExitCode {
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            tracing::error!("{error:#}");
+            // A configuration may have several faults.
+            format!("{error:#}").lines().for_each(|line| tracing::error!("{line}"));
             ExitCode::FAILURE
         }
     }
