@@ -121,8 +121,8 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "TOPIC=PATH")]
     pub(crate) file: Vec<TopicFrom>,
 
-    /// Threads that serve connections [default: one for each processor]
-    #[arg(long, value_name = "N")]
+    /// Threads that serve connections, 1 to 1024 [default: one for each processor]
+    #[arg(long, value_name = "N", value_parser = threads)]
     pub(crate) threads: Option<NonZero<usize>>,
 
     /// Most connections at once, 1 to 1000000 [default: 10000]
@@ -340,6 +340,13 @@ fn baud(text: &str) -> Result<u32, String> {
     }
 }
 
+fn threads(text: &str) -> Result<NonZero<usize>, String> {
+    match text.parse::<NonZero<usize>>() {
+        Ok(threads) if threads.get() <= 1024 => Ok(threads),
+        _ => Err("1 to 1024 threads are possible".to_owned()),
+    }
+}
+
 fn connections_max(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(number) if (1..=1_000_000).contains(&number) => Ok(number),
@@ -386,7 +393,8 @@ mod tests {
             ("sub http://a/ --via smoke", "long-poll"),
             ("sub http://a/ --count 0", "zero"),
             ("pub http://a/ 1 --type xml", "ndjson"),
-            ("serve --threads 0", "zero"),
+            ("serve --threads 0", "1 to 1024"),
+            ("serve --threads 1025", "1 to 1024"),
             ("serve --tls-cert a.pem", "--tls-key"),
             ("serve --tls-key a.key", "--tls-cert"),
             ("serve --tls-dev --tls-cert a.pem --tls-key a.key", "cannot be used with"),

@@ -18,16 +18,14 @@ use super::{print, report};
 use crate::args;
 use crate::config::{Config, ConfigError, Kind, Located, Place, Size, Source, Time, TlsFiles};
 
-pub(crate) fn run(flags: &args::Serve) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(flags: &args::Serve) -> ExitCode {
     match Config::load(flags).and_then(|config| judged(&config)) {
-        Ok(lines) => {
-            print(lines)?;
-            Ok(ExitCode::SUCCESS)
-        }
+        // Whoever has stopped listening has the exit status.
+        Ok(lines) => print(lines).map_or(ExitCode::FAILURE, |_| ExitCode::SUCCESS),
         Err(error) => {
             let (count, s) = (error.count(), if error.count() == 1 { "" } else { "s" });
             report(&format!("{error}\n{count} error{s}"));
-            Ok(ExitCode::FAILURE)
+            ExitCode::FAILURE
         }
     }
 }

@@ -59,6 +59,8 @@ const SCRATCH_TOPICS_MAX: usize = 1000;
 pub(crate) struct Config {
     /// The file it was read from, if any.
     pub(crate) file: Option<PathBuf>,
+    /// Whether what happens on each connection is logged, too.
+    pub(crate) verbose: bool,
     pub(crate) listening: Listening,
     pub(crate) tls: TlsFiles,
     pub(crate) data: Data,
@@ -119,6 +121,7 @@ impl Config {
         let deflate = limits::deflate(root.table("deflate"));
         let mut config = Self {
             file,
+            verbose: root.value("verbose", false, boolean),
             listening: Listening::read(&mut root),
             tls: TlsFiles::read(root.table("tls")),
             data: Data::read(root.table("data")),

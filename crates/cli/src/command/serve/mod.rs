@@ -14,17 +14,15 @@ use tokio::task::spawn_blocking;
 pub(crate) use self::listen::tls;
 use self::sources::Sources;
 use super::{EndSignals, runtime};
-use crate::args;
 use crate::config::{Config, Kind};
 
-pub(crate) fn run(flags: &args::Serve) -> anyhow::Result<()> {
-    let config = Config::load(flags)?;
+pub(crate) fn run(config: &Config) -> anyhow::Result<()> {
     raise_descriptor_limit();
     let runtime = runtime()?;
     let mut signals = EndSignals::listen(&runtime)?;
-    let hub = open_hub(&config)?;
-    create_topics(&hub, &config)?;
-    let running = listen::start(&config, &hub)?;
+    let hub = open_hub(config)?;
+    create_topics(&hub, config)?;
+    let running = listen::start(config, &hub)?;
     let mut sources = {
         let _entered = runtime.enter();
         Sources::start(&config.sources, &hub)?
