@@ -96,9 +96,16 @@ impl Node {
         let source = Arc::new(source);
         let (root, errors) = DeTable::parse_recoverable(source.text());
         let faults = Faults::default();
+        let mut line_before = None;
         for error in &errors {
-            let offset = error.span().map_or(0, |span| span.start);
-            faults.add(&Place::File(Arc::clone(&source), offset), error.message());
+            let span = error.span().unwrap_or_default();
+            // What follows in a line is mostly a consequence.
+            let line = source.line(span.start);
+            if line_before.replace(line) != Some(line) {
+                let found = source.text().get(span.clone()).unwrap_or_default();
+                let message = explained(error.message(), found);
+                faults.add(&Place::File(Arc::clone(&source), span.start), message);
+            }
         }
         faults.into_result()?;
         let entries = entries(&source, root.get_ref());
@@ -130,6 +137,18 @@ impl Node {
             entries.len() - 1
         });
         entries[index].node.set(rest, variable, value);
+    }
+}
+
+/// What the parser says, for those who do not know the names of all kinds of values in TOML.
+fn explained(message: &str, found: &str) -> String {
+    let is_bare = ["invalid float", "invalid integer", "invalid datetime", "string values must"]
+        .iter()
+        .any(|start| message.starts_with(start));
+    match message {
+        _ if is_bare => "expected a value; texts are in quotation marks, as \"30s\"".to_owned(),
+        "duplicate key" => format!("`{found}` is there already"),
+        other => other.to_owned(),
     }
 }
 

@@ -31,11 +31,19 @@ impl Source {
         self.path.parent().unwrap_or(Path::new(""))
     }
 
-    /// Both from 1, as editors count; a column is a character.
-    fn line_and_column(&self, offset: usize) -> (usize, usize) {
-        let before = self.text.get(..offset).unwrap_or(&self.text);
-        let line = before.rsplit('\n').next().unwrap_or(before);
-        (before.matches('\n').count() + 1, line.chars().count() + 1)
+    /// The line of this byte, from 1 as editors count.
+    pub(super) fn line(&self, offset: usize) -> usize {
+        self.before(offset).matches('\n').count() + 1
+    }
+
+    /// The column of this byte, in characters from 1.
+    fn column(&self, offset: usize) -> usize {
+        let line = self.before(offset).rsplit('\n').next().unwrap_or_default();
+        line.chars().count() + 1
+    }
+
+    fn before(&self, offset: usize) -> &str {
+        self.text.get(..offset).unwrap_or(&self.text)
     }
 }
 
@@ -76,7 +84,7 @@ impl fmt::Display for Place {
         match self {
             Self::Default => f.write_str("the default"),
             Self::File(source, offset) => {
-                let (line, column) = source.line_and_column(*offset);
+                let (line, column) = (source.line(*offset), source.column(*offset));
                 write!(f, "{}:{line}:{column}", source.path.display())
             }
             Self::Variable(name) => f.write_str(name),

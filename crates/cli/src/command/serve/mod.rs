@@ -76,8 +76,9 @@ fn end_at_once(signal: SignalKind) -> ! {
 fn open_hub(config: &Config) -> anyhow::Result<Hub> {
     let epoch = Epoch::from_bits(getrandom::u64().context("no random bytes for an epoch")?);
     let Some(path) = &config.data.dir else { return Ok(Hub::new(epoch)) };
-    let data = DataDir::open(&path.value, config.data.options())?;
-    Ok(Hub::with_data(epoch, data)?)
+    let cannot = || format!("cannot keep topics in {}", path.display());
+    let data = DataDir::open(&path.value, config.data.options()).with_context(cannot)?;
+    Hub::with_data(epoch, data).with_context(cannot)
 }
 
 /// Those that have a name from the start. One that is on the disk already goes on.

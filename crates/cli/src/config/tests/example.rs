@@ -63,6 +63,17 @@ fn no_key_is_missing_from_the_example() {
     assert_eq!(["retry_min", "retry_max", "interval"].map(lines), [2, 2, 2]);
 }
 
+#[test]
+fn a_file_that_is_cut_off_anywhere_is_read_or_told_of() {
+    let text = uncommented(|_| true);
+    // As many steps as take no time; each is somewhere else in its line.
+    for end in (0..text.len()).step_by(37).filter(|end| text.is_char_boundary(*end)) {
+        if let Err(error) = read(&text[..end], &[]) {
+            assert!(error.to_string().starts_with("a.toml:"), "{end}: {error}");
+        }
+    }
+}
+
 fn paths(prefix: &str, node: &Node, found: &mut BTreeSet<String>) {
     let Content::Table(entries) = &node.content else { return };
     for Entry { key, node, .. } in entries {
