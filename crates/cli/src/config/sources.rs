@@ -15,8 +15,8 @@ use super::document::{Content, Node};
 use super::place::{Located, Place};
 use super::table::Table;
 use super::values::{
-    DAY, HOUR, KIB, MIB, MILLISECOND, SECOND, argument, duration, number, parsed, path, size, text,
-    word,
+    DAY, HOUR, KIB, MIB, MILLISECOND, SECOND, Time, argument, duration, number, parsed, path, size,
+    text, word,
 };
 
 const LINES: RangeInclusive<u64> = 1..=16 * MIB;
@@ -120,12 +120,14 @@ fn retry(table: &mut Table<'_>, min: Duration, max: Duration) -> (Duration, Dura
     let retry_min = table.optional("retry_min", duration(TIMES));
     let retry_max = table.optional("retry_max", duration(TIMES));
     let place = retry_min.as_ref().or(retry_max.as_ref()).map(|found| found.place.clone());
-    let waits =
-        (retry_min.map_or(min, |found| found.value), retry_max.map_or(max, |found| found.value));
-    if let (true, Some(place)) = (waits.0 > waits.1, place) {
-        table.fault(&place, "source.retry_min is longer than source.retry_max");
+    let min = retry_min.map_or(min, |found| found.value);
+    let max = retry_max.map_or(max, |found| found.value);
+    if let (true, Some(place)) = (min > max, place) {
+        let (min, max) = (Time(min), Time(max));
+        let fault = format!("source.retry_min, {min}, is longer than source.retry_max, {max}");
+        table.fault(&place, fault);
     }
-    waits
+    (min, max)
 }
 
 fn serial(t: &mut Table<'_>) -> Option<Located<windsonic::Options>> {

@@ -173,7 +173,7 @@ fn a_bad_command_or_environment_is_refused() {
         ),
         (
             "command = \"a\"\nretry_min = \"1min\"",
-            "5:13: source.retry_min is longer than source.retry_max",
+            "5:13: source.retry_min, 1min, is longer than source.retry_max, 30s",
         ),
     ] {
         assert_fault(&exec(rest), expected);
