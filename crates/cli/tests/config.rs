@@ -8,11 +8,13 @@ mod support;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::process::Stdio;
 
 use rustix::process::{Pid, Signal, test_kill_process};
 use support::{
-    Directory, Process, SERVE, Watchdog, command, get, listening, output, request, serve,
+    Directory, Process, SERVE, Watchdog, command, get, listening, output, read_until, request,
+    serve,
 };
 
 /// A directory with this configuration in it, and the path of that.
@@ -38,13 +40,13 @@ fn exec(topic: &str, command: &str) -> String {
 /// The events of a topic from its beginning, one after the other, by long poll.
 struct Events {
     address: SocketAddr,
-    topic: &'static str,
+    topic: String,
     position: String,
 }
 
 impl Events {
-    fn of(address: SocketAddr, topic: &'static str) -> Self {
-        Self { address, topic, position: "earliest".to_owned() }
+    fn of(address: SocketAddr, topic: impl Into<String>) -> Self {
+        Self { address, topic: topic.into(), position: "earliest".to_owned() }
     }
 
     /// The data of the next one, as it is in the page.
@@ -174,6 +176,53 @@ fn a_program_that_does_not_end_is_killed_after_its_grace() {
     server.signal(Signal::TERM);
     assert_eq!(server.wait().code(), Some(0));
     assert!(!runs(&pid));
+}
+
+#[test]
+fn a_second_request_to_end_does_not_wait_for_a_program() {
+    let program = "trap '' TERM; echo $$; while :; do sleep 0.05; done";
+    let text = exec("cpu", program) + "grace = \"1h\"\n";
+    let (_directory, server, address) = serving(&text);
+    let pid = Events::of(address, "cpu").next();
+    let mut reader = request(address, "GET /topics/cpu HTTP/1.1\r\nAccept: text/event-stream");
+    read_until(&mut reader, b"\r\n\r\n");
+    server.signal(Signal::TERM);
+    // The end of the stream: it is stopping.
+    reader.read_to_end(&mut Vec::new()).unwrap();
+    server.signal(Signal::TERM);
+    assert_eq!(server.wait().code(), Some(143));
+    // Left behind, as it wanted.
+    let pid = Pid::from_raw(pid.parse().unwrap()).unwrap();
+    rustix::process::kill_process_group(pid, Signal::KILL).unwrap();
+}
+
+#[test]
+fn any_number_of_instruments_are_topics() {
+    let directory = Directory::new("serial");
+    let links = ["north", "south"].map(|name| directory.path().join(name));
+    let start = |link: &PathBuf, unit| {
+        let link = link.to_str().unwrap();
+        let mut emulator = Process::start(&["windsonic", "--link", link, "--unit", unit]);
+        assert!(emulator.line().starts_with("/dev/"));
+        emulator
+    };
+    let _emulators = [start(&links[0], "N"), start(&links[1], "S")];
+    let path = directory.path().join("a.toml");
+    let source = |name: &str, mode: &str| {
+        let unit = name.chars().next().unwrap().to_ascii_uppercase();
+        format!(
+            "[[source]]\ntype = \"serial\"\ntopic = \"wind-{name}\"\ndevice = \"{name}\"\n\
+             unit = \"{unit}\"\nmode = \"{mode}\"\n"
+        )
+    };
+    fs::write(&path, source("north", "listen") + &source("south", "polled")).unwrap();
+    let (_server, address) = serve(&["--threads", "1", "--config", path.to_str().unwrap()]);
+    for (topic, unit) in [("wind-north", "N"), ("wind-south", "S")] {
+        let event = Events::of(address, topic).next();
+        assert!(event.starts_with(&format!("{{\"unit\":\"{unit}\"")), "{event}");
+        let status = Events::of(address, [topic, ".status"].concat()).next();
+        assert!(status.contains("\"state\":\"opening\""), "{status}");
+    }
 }
 
 fn runs(pid: &str) -> bool {

@@ -11,7 +11,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::os::unix::process::ExitStatusExt;
 
 use rustix::process::Signal;
-use support::{Directory, Process, get, request, serve};
+use support::{Directory, Process, get, read_until, request, serve};
 
 #[test]
 fn a_request_to_end_is_heard_as_soon_as_the_address_is_known() {
@@ -36,15 +36,6 @@ fn a_second_request_to_end_is_not_kept_waiting_by_a_connection_that_does_not_clo
         server.signal(second);
         // After a stop of its own accord it would be 0.
         assert_eq!(server.wait().code(), Some(status));
-    }
-}
-
-fn read_until(stream: &mut impl Read, end: &[u8]) {
-    let mut seen = Vec::new();
-    while !seen.ends_with(end) {
-        let mut byte = [0];
-        stream.read_exact(&mut byte).unwrap();
-        seen.extend(byte);
     }
 }
 

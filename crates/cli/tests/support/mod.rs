@@ -126,6 +126,16 @@ pub(crate) fn request(address: SocketAddr, head: &str) -> TcpStream {
     stream
 }
 
+/// Reads until this comes, and nothing more.
+pub(crate) fn read_until(stream: &mut impl Read, end: &[u8]) {
+    let mut seen = Vec::new();
+    while !seen.ends_with(end) {
+        let mut byte = [0];
+        stream.read_exact(&mut byte).unwrap();
+        seen.extend(byte);
+    }
+}
+
 /// The reply to a GET, head and body.
 pub(crate) fn get(address: SocketAddr, path: &str) -> String {
     let mut stream = request(address, &format!("GET {path} HTTP/1.1\r\nConnection: close"));
