@@ -32,9 +32,15 @@ fn serving(text: &str) -> (Directory, Process, SocketAddr) {
     (directory, server, address)
 }
 
-/// A source that runs this.
+/// Runs on, and ends when nobody reads what it says any more, as when a server is killed. Empty lines
+/// are no events.
+const RUN_ON: &str = "while sleep 0.05; do echo; done";
+
+/// A source that runs this, and then on.
 fn exec(topic: &str, command: &str) -> String {
-    format!("[[source]]\ntype = \"exec\"\ntopic = \"{topic}\"\ncommand = '''{command}'''\n")
+    format!(
+        "[[source]]\ntype = \"exec\"\ntopic = \"{topic}\"\ncommand = '''{command}; {RUN_ON}'''\n"
+    )
 }
 
 /// The events of a topic from its beginning, one after the other, by long poll.
@@ -66,7 +72,7 @@ fn between<'a>(text: &'a str, before: &str, after: &str) -> &'a str {
 
 #[test]
 fn the_lines_of_a_program_are_a_topic_and_how_it_does_is_another() {
-    let text = exec("cpu", r#"echo '{"n": 1}'; echo two; echo oops >&2; exec sleep 600"#);
+    let text = exec("cpu", r#"echo '{"n": 1}'; echo two; echo oops >&2"#);
     let (_directory, _server, address) = serving(&(text + "stderr = \"topic\"\n"));
     let mut cpu = Events::of(address, "cpu");
     assert_eq!([cpu.next(), cpu.next()], ["{\"n\": 1}", "\"two\""]);
@@ -77,7 +83,7 @@ fn the_lines_of_a_program_are_a_topic_and_how_it_does_is_another() {
 
 #[test]
 fn any_number_of_readers_share_one_program() {
-    let text = exec("cpu", "echo started >> starts; echo line; exec sleep 600");
+    let text = exec("cpu", "echo started >> starts; echo line");
     let (directory, _server, address) = serving(&text);
     let read = || {
         let head = "GET /topics/cpu?after=earliest HTTP/1.1\r\nAccept: text/event-stream";
@@ -111,9 +117,8 @@ fn a_file_is_followed_across_its_rotation() {
 fn flags_run_programs_and_follow_files_too() {
     let directory = Directory::new("flags");
     let path = directory.path().join("app.log");
-    let file = format!("log={}", path.display());
-    let (_server, address) =
-        serve(&["--threads", "1", "--exec", "cpu=echo 1; exec sleep 600", "--file", &file]);
+    let (program, file) = (format!("cpu=echo 1; {RUN_ON}"), format!("log={}", path.display()));
+    let (_server, address) = serve(&["--threads", "1", "--exec", &program, "--file", &file]);
     assert_eq!(Events::of(address, "cpu").next(), "1");
     // One that is there when it is first looked for is read from its end.
     let mut status = Events::of(address, "log.status");
@@ -156,7 +161,7 @@ fn a_rule_says_who_may_publish() {
 
 #[test]
 fn a_program_is_asked_to_end_and_what_it_says_then_is_kept() {
-    let program = "trap 'echo bye; exit 0' TERM; echo $$; while :; do sleep 0.05; done";
+    let program = "trap 'echo bye; exit 0' TERM; echo $$";
     let (directory, path) = configured(&format!("data.dir = \"data\"\n{}", exec("cpu", program)));
     let (server, address) = serve(&["--threads", "1", "--config", &path]);
     let pid = Events::of(address, "cpu").next();
@@ -172,7 +177,7 @@ fn a_program_is_asked_to_end_and_what_it_says_then_is_kept() {
 
 #[test]
 fn a_program_that_does_not_end_is_killed_after_its_grace() {
-    let program = "trap '' TERM; echo $$; while :; do sleep 0.05; done";
+    let program = "trap '' TERM; echo $$";
     let text = exec("cpu", program) + "grace = \"100ms\"\n";
     let (_directory, server, address) = serving(&text);
     let pid = Events::of(address, "cpu").next();
@@ -183,7 +188,7 @@ fn a_program_that_does_not_end_is_killed_after_its_grace() {
 
 #[test]
 fn a_second_request_to_end_does_not_wait_for_a_program() {
-    let program = "trap '' TERM; echo $$; while :; do sleep 0.05; done";
+    let program = "trap '' TERM; echo $$";
     let text = exec("cpu", program) + "grace = \"1h\"\n";
     let (_directory, server, address) = serving(&text);
     let pid = Events::of(address, "cpu").next();
