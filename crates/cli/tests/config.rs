@@ -272,11 +272,39 @@ fn check_tells_what_would_be_done() {
          source   host: the load of this machine, every 250ms -> /topics/host\n\
          source   file: {log} -> /topics/log /topics/log.status\n\
          topic    chat-*: every client publishes; kept are 10000 events, 16MiB, 1h\n\
-         warning: {path}:3:9: there is no file {log} now\n\
+         warning: {path}:3:9: there is no file {log} now: No such file or directory (os error 2)\n\
          {path} is fine\n",
         log = directory.path().join("no.log").display()
     );
     assert_eq!(said, expected);
+}
+
+#[test]
+fn check_warns_of_what_would_not_work_now() {
+    let text = "[[source]]\ntype = \"serial\"\ntopic = \"wind\"\ndevice = \"anemone.toml\"\n\
+                [[source]]\ntype = \"exec\"\ntopic = \"cpu\"\ncommand = [\"no-such-program\"]\n\
+                directory = \"none\"\n[[source]]\ntype = \"file\"\ntopic = \"log\"\npath = \".\"\n\
+                [[topic]]\nname = \"chat\"\npublish = \"anyone\"\nevent_bytes_max = \"1MiB\"\n";
+    let (_directory, path) = configured(text);
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let output = output(command(&["check", "--config", &path, "--listen", &address]), "");
+    assert_eq!(output.status.code(), Some(0));
+    let said = String::from_utf8(output.stdout).unwrap();
+    let warnings: Vec<_> = said.lines().filter_map(|line| line.strip_prefix("warning: ")).collect();
+    let parts = [
+        ("--listen: ", "cannot listen on 127.0.0.1:"),
+        (":3:9: ", "anemone.toml is no serial device"),
+        (":7:9: ", "there is no directory "),
+        (":7:9: ", "there is no program no-such-program now"),
+        (":12:9: ", " is no file"),
+        (":15:8: ", "limits.websocket.message_bytes_max has to be 1MiB and is 64KiB"),
+        (":15:8: ", "limits.multiplexed.message_bytes_max has to be 1028KiB and is 68KiB"),
+    ];
+    assert_eq!(warnings.len(), parts.len(), "{warnings:#?}");
+    for (warning, (place, part)) in warnings.iter().zip(parts) {
+        assert!(warning.contains(place) && warning.contains(part), "{warning}: {part}");
+    }
 }
 
 #[test]

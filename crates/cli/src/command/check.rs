@@ -6,11 +6,13 @@
 
 use std::ffi::OsStr;
 use std::fmt::Write as _;
+use std::fs::FileType;
 use std::net::TcpListener;
+use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anemone_server::{PublishRight, TlsError, TopicRule};
+use anemone_server::{Limits, PublishRight, TlsError, TopicRule};
 use anemone_sources::exec::{self, Command};
 
 use super::serve::tls;
@@ -52,6 +54,7 @@ fn judged(config: &Config) -> Result<Vec<String>, ConfigError> {
     lines.push(data);
     lines.extend(config.sources.iter().map(|source| told(source, &mut warnings)));
     lines.extend(config.topics.iter().map(rule_told));
+    warnings.extend(config.topics.iter().flat_map(|rule| too_large(rule, &config.limits)));
     lines.extend(warnings.into_iter().map(|warning| format!("warning: {warning}")));
     let from = match &config.file {
         Some(file) => format!("{} is fine", file.display()),
@@ -83,7 +86,6 @@ fn data(config: &Config, warnings: &mut Vec<String>) -> Result<String, ConfigErr
         let fault = format!("data.dir: {} is no directory", existing.display());
         return Err(ConfigError::new(dir.place.clone(), fault));
     }
-    let existing = if existing.as_os_str().is_empty() { Path::new(".") } else { existing };
     if let Err(error) = rustix::fs::access(existing, rustix::fs::Access::WRITE_OK) {
         let place = &dir.place;
         warnings
@@ -99,22 +101,28 @@ fn data(config: &Config, warnings: &mut Vec<String>) -> Result<String, ConfigErr
 
 fn told(source: &Source, warnings: &mut Vec<String>) -> String {
     let place = &source.topic.place;
-    let missing = |what: &str, path: &Path| {
-        (!path.exists()).then(|| format!("{place}: there is no {what} {} now", path.display()))
+    let mut look = |what: &str, path: &Path, is_one: fn(FileType) -> bool| {
+        let fault = match path.metadata() {
+            Ok(found) if is_one(found.file_type()) => return,
+            Ok(_) => format!("{} is no {what}", path.display()),
+            Err(error) => format!("there is no {what} {} now: {error}", path.display()),
+        };
+        warnings.push(format!("{place}: {fault}"));
     };
     let what = match &source.kind {
         Kind::Serial(options) => {
-            warnings.extend(missing("device", &options.path));
+            look("serial device", &options.path, |found| found.is_char_device());
             format!("{} at {} baud", options.path.display(), options.baud)
         }
         Kind::Exec(options, _) => {
-            warnings
-                .extend(options.directory.as_deref().and_then(|path| missing("directory", path)));
+            if let Some(directory) = &options.directory {
+                look("directory", directory, |found| found.is_dir());
+            }
             warnings.extend(program_missing(options, place));
             options.command.to_string()
         }
         Kind::File(options) => {
-            warnings.extend(missing("file", &options.path));
+            look("file", &options.path, |found| found.is_file());
             options.path.display().to_string()
         }
         Kind::Stdin(_) => "standard input".to_owned(),
@@ -143,6 +151,33 @@ fn program_missing(options: &exec::Options, place: &Place) -> Option<String> {
         search.as_deref().is_none_or(in_path)
     };
     (!is_there).then(|| format!("{place}: there is no program {} now", path.display()))
+}
+
+/// Which ways to publish do not let through what a rule allows.
+fn too_large(rule: &Located<TopicRule>, limits: &Limits) -> Vec<String> {
+    let event_bytes = rule.event_bytes_max as u64;
+    let line_bytes = limits.multiplexed_line_bytes_max as u64;
+    let ways = [
+        ("limits.batch_bytes_max", limits.batch_bytes_max as u64, 0),
+        ("limits.websocket.message_bytes_max", limits.websocket.message_bytes_max, 0),
+        ("limits.multiplexed.message_bytes_max", limits.multiplexed.message_bytes_max, line_bytes),
+    ];
+    let told = |(key, bytes_max, beside): (&str, u64, u64)| {
+        let (place, bytes) = (&rule.place, Size(event_bytes));
+        let needed = Size(event_bytes + beside);
+        format!(
+            "{place}: events of {} may have {bytes}, for which {key} has to be {needed} and is {}",
+            rule.topics,
+            Size(bytes_max)
+        )
+    };
+    let is_short = |way: &(&str, u64, u64)| event_bytes + way.2 > way.1;
+    match rule.publish {
+        PublishRight::Nobody => Vec::new(),
+        PublishRight::Loopback | PublishRight::Anyone => {
+            ways.into_iter().filter(is_short).map(told).collect()
+        }
+    }
 }
 
 fn rule_told(rule: &Located<TopicRule>) -> String {

@@ -34,7 +34,10 @@ pub(crate) fn run(config: &Config) -> anyhow::Result<()> {
         }
     });
     let stopped = stop(&runtime, &mut signals, sources, running, hub);
-    // Why it had to end matters more than how that went.
+    if let (Err(_), Err(error)) = (&ended, &stopped) {
+        // Why it had to end is told last; this is another thing.
+        tracing::error!("{error:#}");
+    }
     ended.and(stopped)
 }
 
