@@ -2,7 +2,7 @@
  * TLS in a real browser: Chromium opens its WebSockets over the HTTP/2 connection it has already
  * (RFC 8441), without being asked to.
  *
- * Needs the `anemone` binary (`ANEMONE_BIN`, default `target/debug/anemone`) and Chromium
+ * Needs the `anemone` binary (`TEST_ANEMONE_BIN`, default `target/debug/anemone`) and Chromium
  * (`CHROMIUM`, default `/usr/bin/chromium`). Waits on conditions, never for a fixed time.
  */
 import assert from "node:assert/strict";
@@ -21,7 +21,7 @@ const STEP_MS_MAX = 90_000;
 /** @type {string[]} */ const output = [];
 
 before(async () => {
-  assert.ok(existsSync(BIN), `there is no ${BIN}: build it, or set ANEMONE_BIN`);
+  assert.ok(existsSync(BIN), `there is no ${BIN}: build it, or set TEST_ANEMONE_BIN`);
   const args = ["serve", "--verbose", "--tls-dev", "--listen", "127.0.0.1:0"];
   server = spawn(BIN, args, { stdio: ["ignore", "pipe", "pipe"] });
   for (const stream of [server.stdout, server.stderr]) {

@@ -1,7 +1,7 @@
 /**
  * The wind page in a real browser, on the real server, with an emulated sensor on a pseudo-terminal.
  *
- * Needs the `anemone` binary (`ANEMONE_BIN`, default `target/debug/anemone`) and Chromium
+ * Needs the `anemone` binary (`TEST_ANEMONE_BIN`, default `target/debug/anemone`) and Chromium
  * (`CHROMIUM`, default `/usr/bin/chromium`). Waits on conditions, never for a fixed time.
  */
 import assert from "node:assert/strict";
@@ -159,7 +159,7 @@ function step(name, body) {
 }
 
 before(async () => {
-  assert.ok(existsSync(BIN), `there is no ${BIN}: build it, or set ANEMONE_BIN`);
+  assert.ok(existsSync(BIN), `there is no ${BIN}: build it, or set TEST_ANEMONE_BIN`);
   folder = await mkdtemp(join(tmpdir(), "anemone-wind-"));
   await startEmulator();
   origin = await startServer("127.0.0.1:0");

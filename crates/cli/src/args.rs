@@ -3,8 +3,10 @@
 use std::net::SocketAddr;
 use std::num::NonZero;
 use std::path::PathBuf;
+use std::str::FromStr;
 
 use anemone_client::After;
+use anemone_hub::{TopicName, TopicNameError};
 use anemone_server::AllowedOrigin;
 use anemone_sources::windsonic::UnitId;
 use anemone_sources::windsonic::emulate::{Format, Rate};
@@ -23,8 +25,10 @@ pub(crate) struct Args {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Serve a wind sensor and this machine's load, with a page that shows them live
+    /// Serve topics: of instruments, programs, files and this machine, and those that clients publish to
     Serve(Box<Serve>),
+    /// Say what `serve` with the same flags would do, or all that is wrong with its configuration
+    Check(Box<Serve>),
     /// Emulate a Gill WindSonic anemometer on a pseudo-terminal
     Windsonic(Windsonic),
     /// Print what comes of a topic, a line for each event, across any loss of the connection
@@ -33,11 +37,18 @@ pub(crate) enum Command {
     Pub(Pub),
 }
 
-#[derive(Debug, clap::Args)]
+/// What each of these says replaces what the configuration file and the environment say; `config` knows
+/// the defaults.
+#[derive(Debug, Default, clap::Args)]
 pub(crate) struct Serve {
-    /// Address to listen on; port 0 takes a free one
-    #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:8080")]
-    pub(crate) listen: SocketAddr,
+    /// Read this configuration file (anemone.toml in the sources has every key), or the one that
+    /// ANEMONE_CONFIG names; flags count more than it
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+
+    /// Address to listen on; port 0 takes a free one [default: 127.0.0.1:8080]
+    #[arg(long, value_name = "ADDR:PORT")]
+    pub(crate) listen: Option<SocketAddr>,
 
     /// Speak TLS with the certificate in this PEM file, its chain after it; read anew when it changes
     #[arg(long, value_name = "FILE", requires = "tls_key")]
@@ -60,13 +71,13 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "DEVICE")]
     pub(crate) serial: Option<PathBuf>,
 
-    /// Speed of the serial line, in bits per second, 50 to 4000000
-    #[arg(long, value_name = "RATE", default_value_t = 9600, value_parser = baud, requires = "serial")]
-    pub(crate) baud: u32,
+    /// Speed of the serial line, in bits per second, 50 to 4000000 [default: 9600]
+    #[arg(long, value_name = "RATE", value_parser = baud, requires = "serial")]
+    pub(crate) baud: Option<u32>,
 
-    /// The instrument's unit identifier, A to Z
-    #[arg(long, value_name = "LETTER", default_value_t)]
-    pub(crate) unit: UnitId,
+    /// The instrument's unit identifier, A to Z [default: Q]
+    #[arg(long, value_name = "LETTER")]
+    pub(crate) unit: Option<UnitId>,
 
     /// First put the instrument into continuous mode, polar, 4 messages a second
     #[arg(long, requires = "serial", conflicts_with = "polled")]
@@ -89,26 +100,55 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "ADDR:PORT")]
     pub(crate) tcp_echo: Option<SocketAddr>,
 
-    /// Keep topics in this directory, across restarts; without it they are in memory
+    /// Keep topics in this directory, across restarts [default: they are in memory]
     #[arg(long, value_name = "DIR")]
     pub(crate) data: Option<PathBuf>,
 
     /// When what is published is flushed to the disk: before it is acknowledged, every second, or when the
-    /// system sees fit
-    #[arg(long, value_enum, value_name = "WHEN", default_value_t = Fsync::Interval, requires = "data")]
-    pub(crate) fsync: Fsync,
+    /// system sees fit [default: interval]
+    #[arg(long, value_enum, value_name = "WHEN")]
+    pub(crate) fsync: Option<Fsync>,
 
     /// Publish the lines of standard input to this topic; JSON stays JSON, other lines become strings
     #[arg(long, value_name = "TOPIC")]
-    pub(crate) stdin: Option<String>,
+    pub(crate) stdin: Option<TopicName>,
 
-    /// Threads that serve connections [default: one for each processor]
-    #[arg(long, value_name = "N")]
+    /// Run this line of shell, and publish the lines of its output to this topic; may be repeated
+    #[arg(long, value_name = "TOPIC=COMMAND")]
+    pub(crate) exec: Vec<TopicFrom>,
+
+    /// Follow this file as it grows, and publish its lines to this topic; may be repeated
+    #[arg(long, value_name = "TOPIC=PATH")]
+    pub(crate) file: Vec<TopicFrom>,
+
+    /// Threads that serve connections, 1 to 1024 [default: one for each processor]
+    #[arg(long, value_name = "N", value_parser = threads)]
     pub(crate) threads: Option<NonZero<usize>>,
 
-    /// Most connections at once
-    #[arg(long, value_name = "N", default_value_t = NonZero::new(10_000).unwrap_or(NonZero::<usize>::MIN))]
-    pub(crate) connections_max: NonZero<usize>,
+    /// Most connections at once, 1 to 1000000 [default: 10000]
+    #[arg(long, value_name = "N", value_parser = connections_max)]
+    pub(crate) connections_max: Option<usize>,
+}
+
+/// A topic and where its events come from.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) struct TopicFrom {
+    pub(crate) topic: TopicName,
+    pub(crate) from: String,
+}
+
+impl FromStr for TopicFrom {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.split_once('=') {
+            Some((topic, from)) if !from.is_empty() => {
+                let topic = topic.parse().map_err(|error: TopicNameError| error.to_string())?;
+                Ok(Self { topic, from: from.to_owned() })
+            }
+            _ => Err("expected a topic's name, = and what its events are from".to_owned()),
+        }
+    }
 }
 
 #[derive(Debug, clap::Args)]
@@ -300,6 +340,20 @@ fn baud(text: &str) -> Result<u32, String> {
     }
 }
 
+fn threads(text: &str) -> Result<NonZero<usize>, String> {
+    match text.parse::<NonZero<usize>>() {
+        Ok(threads) if threads.get() <= 1024 => Ok(threads),
+        _ => Err("1 to 1024 threads are possible".to_owned()),
+    }
+}
+
+fn connections_max(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(number) if (1..=1_000_000).contains(&number) => Ok(number),
+        _ => Err("1 to 1000000 connections are possible".to_owned()),
+    }
+}
+
 fn rate(text: &str) -> Result<Rate, String> {
     text.parse()
         .ok()
@@ -339,10 +393,18 @@ mod tests {
             ("sub http://a/ --via smoke", "long-poll"),
             ("sub http://a/ --count 0", "zero"),
             ("pub http://a/ 1 --type xml", "ndjson"),
-            ("serve --threads 0", "zero"),
+            ("serve --threads 0", "1 to 1024"),
+            ("serve --threads 1025", "1 to 1024"),
             ("serve --tls-cert a.pem", "--tls-key"),
             ("serve --tls-key a.key", "--tls-cert"),
             ("serve --tls-dev --tls-cert a.pem --tls-key a.key", "cannot be used with"),
+            ("serve --exec a", "a topic's name, ="),
+            ("serve --file a=", "a topic's name, ="),
+            ("serve --exec é=true", "A-Z a-z 0-9"),
+            ("serve --stdin é", "A-Z a-z 0-9"),
+            ("serve --connections-max 0", "1 to 1000000"),
+            ("check --connections-max 1000001", "1 to 1000000"),
+            ("serve --fsync often", "always, interval, never"),
             ("serve --serial x --baud 0", "50 to 4000000"),
             ("serve --serial x --baud 49", "50 to 4000000"),
             ("serve --serial x --baud 4000001", "50 to 4000000"),

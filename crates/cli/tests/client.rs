@@ -5,16 +5,14 @@
 #[allow(dead_code, reason = "other tests use the rest")]
 mod support;
 
-use std::io::{self, Write};
+use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::process::{Command, Output, Stdio};
-use std::sync::mpsc::{self, RecvTimeoutError};
+use std::process::{Output, Stdio};
 use std::thread;
-use std::time::Duration;
 
 use anemone_client::{Content, Publisher};
-use rustix::process::{Pid, Signal, kill_process};
-use support::{Process, serve};
+use rustix::process::Signal;
+use support::{Process, Watchdog, command, output, serve};
 
 /// A server that takes events from here, and where it listens: by HTTP, and by TCP.
 fn server() -> (Process, SocketAddr, SocketAddr) {
@@ -26,19 +24,7 @@ fn server() -> (Process, SocketAddr, SocketAddr) {
 
 /// What the command says, when it is given this input, and how it ends.
 fn run(args: &[&str], input: &str) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_anemone"));
-    let command = command.args(args).stdin(Stdio::piped());
-    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let pid = Pid::from_child(&child);
-    let (_alive, ended) = mpsc::channel::<()>();
-    thread::spawn(move || {
-        if ended.recv_timeout(Duration::from_secs(60)) == Err(RecvTimeoutError::Timeout) {
-            let _ = kill_process(pid, Signal::KILL);
-        }
-    });
-    // A command that does not read may be gone already.
-    let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
-    child.wait_with_output().unwrap()
+    output(command(args), input)
 }
 
 /// The lines of a command that succeeds.
@@ -197,12 +183,9 @@ fn an_event_published_multiplexed_is_there_once() {
 fn a_reader_that_has_seen_enough_ends_it_quietly() {
     let (_server, address, _) = server();
     let url = format!("http://{address}/topics/host");
-    let mut sub = Command::new(env!("CARGO_BIN_EXE_anemone"))
-        .args(["sub", &url])
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut sub = command(&["sub", &url]);
+    let mut sub = sub.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let _watchdog = Watchdog::of(&sub);
     // The next line finds nobody.
     drop(sub.stdout.take());
     let output = sub.wait_with_output().unwrap();

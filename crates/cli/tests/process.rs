@@ -2,15 +2,16 @@
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "the helpers of tests are tests too")]
 
+#[allow(dead_code, reason = "other tests use the rest")]
 mod support;
 
 use std::collections::VecDeque;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::os::unix::process::ExitStatusExt;
 
 use rustix::process::Signal;
-use support::{Directory, Process, get, request, serve};
+use support::{Directory, Process, get, read_until, request, serve};
 
 #[test]
 fn a_request_to_end_is_heard_as_soon_as_the_address_is_known() {
@@ -35,15 +36,6 @@ fn a_second_request_to_end_is_not_kept_waiting_by_a_connection_that_does_not_clo
         server.signal(second);
         // After a stop of its own accord it would be 0.
         assert_eq!(server.wait().code(), Some(status));
-    }
-}
-
-fn read_until(stream: &mut impl Read, end: &[u8]) {
-    let mut seen = Vec::new();
-    while !seen.ends_with(end) {
-        let mut byte = [0];
-        stream.read_exact(&mut byte).unwrap();
-        seen.extend(byte);
     }
 }
 
@@ -199,21 +191,11 @@ fn what_was_published_is_there_after_a_kill_at_the_same_positions() {
 
 #[test]
 fn lines_of_standard_input_are_a_topic() {
-    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_anemone"));
-    let args = ["serve", "--listen", "127.0.0.1:0", "--stdin", "cpu"];
-    let (stdin, stdout) = (std::process::Stdio::piped(), std::process::Stdio::piped());
-    let mut server = command.args(args).stdin(stdin).stdout(stdout).spawn().unwrap();
-    let mut said = BufReader::new(server.stdout.take().unwrap());
-    let mut line = String::new();
-    said.read_line(&mut line).unwrap();
-    let address: SocketAddr =
-        line.trim().strip_prefix("listening on http://").unwrap().parse().unwrap();
-    server.stdin.take().unwrap().write_all(b"{\"idle\": 97}\n r  b swpd\n").unwrap();
+    let (mut server, address) = serve(&["--stdin", "cpu"]);
+    server.write("{\"idle\": 97}\n r  b swpd\n");
     let second = get(address, "/topics/cpu?after=earliest&wait=20&limit=1");
     assert!(second.contains("\"data\":{\"idle\": 97}"), "{second}");
     let next = second.split("\"next\":\"").nth(1).unwrap().split('"').next().unwrap();
     let third = get(address, &format!("/topics/cpu?after={next}&wait=20"));
     assert!(third.contains("\"data\":\" r  b swpd\""), "{third}");
-    server.kill().unwrap();
-    server.wait().unwrap();
 }

@@ -7,7 +7,7 @@ use anemone_hub::PageLimit;
 use anemone_ws::proto;
 
 /// Bounds of a server. Each is checked where its peer can reach it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Limits {
     /// Most connections at once, all threads together. Default 10,000. One more is answered
     /// with 503 and closed.

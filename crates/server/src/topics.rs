@@ -128,6 +128,13 @@ impl TopicPattern {
     }
 }
 
+/// This topic alone.
+impl From<TopicName> for TopicPattern {
+    fn from(name: TopicName) -> Self {
+        Self(Matches::Name(name))
+    }
+}
+
 impl fmt::Display for TopicPattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
@@ -185,7 +192,9 @@ impl TopicRule {
         }
     }
 
-    pub(crate) fn options(&self) -> TopicOptions {
+    /// How each of its topics is kept.
+    #[must_use]
+    pub fn options(&self) -> TopicOptions {
         TopicOptions { retention: self.retention, keys: self.keys, storage: self.storage }
     }
 
@@ -272,6 +281,12 @@ impl TopicRules {
         Ok(Self(all))
     }
 
+    /// The rule that counts for a topic, if there is one.
+    #[must_use]
+    pub fn rule(&self, name: &TopicName) -> Option<&TopicRule> {
+        self.of(name).map(|(_, rule)| rule)
+    }
+
     /// The rule for a topic, and its index.
     pub(crate) fn of(&self, name: &TopicName) -> Option<(usize, &TopicRule)> {
         let close = |(index, rule)| {
@@ -291,7 +306,8 @@ impl TopicRules {
         self.of(name).map_or(SlowReader::default(), |(_, rule)| rule.slow_reader)
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &TopicRule> {
+    /// All of them, as they were given.
+    pub fn iter(&self) -> impl Iterator<Item = &TopicRule> {
         self.0.iter()
     }
 

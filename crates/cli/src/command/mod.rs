@@ -1,5 +1,6 @@
 //! One file for each command.
 
+pub(crate) mod check;
 pub(crate) mod publish;
 pub(crate) mod serve;
 pub(crate) mod sub;
@@ -72,6 +73,13 @@ fn announce(line: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
     writeln!(out, "{line}")?;
     out.flush()
+}
+
+/// Says something to people, as it is: without the time that a log has.
+fn report(text: &str) {
+    use std::io::Write as _;
+    // If nobody hears it, the exit status tells.
+    let _ = writeln!(io::stderr(), "{text}");
 }
 
 /// Prints lines that others read. `false` once nobody does any more, which is no error: `head` has seen enough.

@@ -3,7 +3,8 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Output, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, Sender};
 use std::thread;
 use std::time::Duration;
@@ -13,26 +14,69 @@ use rustix::process::{Pid, Signal, kill_process};
 /// No wait here takes this long, on any machine.
 const LONG: Duration = Duration::from_secs(60);
 
-/// `anemone`, until dropped. It is killed when it takes too long, which ends every wait for it.
-pub(crate) struct Process {
-    child: Child,
-    stdout: BufReader<ChildStdout>,
+/// `anemone` with these arguments, and no settings from the environment of the tests.
+pub(crate) fn command(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_anemone"));
+    for (name, _) in std::env::vars_os() {
+        if name.as_encoded_bytes().starts_with(b"ANEMONE_") {
+            command.env_remove(name);
+        }
+    }
+    command.args(args);
+    command
+}
+
+/// Kills a process that takes too long, which ends every wait for it; until this is dropped.
+pub(crate) struct Watchdog {
     _alive: Sender<()>,
 }
 
-impl Process {
-    pub(crate) fn start(args: &[&str]) -> Self {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_anemone"));
-        let mut child = command.args(args).stdout(Stdio::piped()).spawn().unwrap();
-        let stdout = BufReader::new(child.stdout.take().unwrap());
-        let pid = Pid::from_child(&child);
+impl Watchdog {
+    pub(crate) fn of(child: &Child) -> Self {
+        let pid = Pid::from_child(child);
         let (alive, ended) = mpsc::channel::<()>();
         thread::spawn(move || {
             if ended.recv_timeout(LONG) == Err(mpsc::RecvTimeoutError::Timeout) {
                 let _ = kill_process(pid, Signal::KILL);
             }
         });
-        Self { child, stdout, _alive: alive }
+        Self { _alive: alive }
+    }
+}
+
+/// What a command says that is given this input, and how it ends.
+pub(crate) fn output(mut command: Command, input: &str) -> Output {
+    let piped = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = piped.spawn().unwrap();
+    let _watchdog = Watchdog::of(&child);
+    // A command that does not read may be gone already.
+    let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
+    child.wait_with_output().unwrap()
+}
+
+/// `anemone`, until dropped, and no longer than a watchdog allows.
+pub(crate) struct Process {
+    child: Child,
+    stdin: ChildStdin,
+    stdout: BufReader<ChildStdout>,
+    _watchdog: Watchdog,
+}
+
+impl Process {
+    pub(crate) fn start(args: &[&str]) -> Self {
+        Self::spawn(command(args))
+    }
+
+    pub(crate) fn spawn(mut command: Command) -> Self {
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let (stdin, stdout) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+        let watchdog = Watchdog::of(&child);
+        Self { stdin, stdout: BufReader::new(stdout), _watchdog: watchdog, child }
+    }
+
+    /// Gives it this on its standard input, which stays open.
+    pub(crate) fn write(&mut self, text: &str) {
+        self.stdin.write_all(text.as_bytes()).unwrap();
     }
 
     /// The next line it says.
@@ -60,7 +104,15 @@ impl Drop for Process {
 
 /// `anemone serve` on a free port, with these arguments, and where it listens.
 pub(crate) fn serve(args: &[&str]) -> (Process, SocketAddr) {
-    let mut server = Process::start(&[&["serve", "--listen", "127.0.0.1:0"], args].concat());
+    listening(command(&[SERVE, args].concat()))
+}
+
+/// On a free port.
+pub(crate) const SERVE: &[&str] = &["serve", "--listen", "127.0.0.1:0"];
+
+/// A command that serves, and where it listens.
+pub(crate) fn listening(command: Command) -> (Process, SocketAddr) {
+    let mut server = Process::spawn(command);
     let line = server.line();
     let address = line.strip_prefix("listening on http://").expect(&line).parse().unwrap();
     (server, address)
@@ -74,6 +126,16 @@ pub(crate) fn request(address: SocketAddr, head: &str) -> TcpStream {
     stream
 }
 
+/// Reads until this comes, and nothing more.
+pub(crate) fn read_until(stream: &mut impl Read, end: &[u8]) {
+    let mut seen = Vec::new();
+    while !seen.ends_with(end) {
+        let mut byte = [0];
+        stream.read_exact(&mut byte).unwrap();
+        seen.extend(byte);
+    }
+}
+
 /// The reply to a GET, head and body.
 pub(crate) fn get(address: SocketAddr, path: &str) -> String {
     let mut stream = request(address, &format!("GET {path} HTTP/1.1\r\nConnection: close"));
@@ -83,12 +145,17 @@ pub(crate) fn get(address: SocketAddr, path: &str) -> String {
     reply
 }
 
-/// A directory of its own for a test, removed at its end.
+/// A directory of its own for a test, empty at first and removed at its end.
 pub(crate) struct Directory(PathBuf);
 
 impl Directory {
     pub(crate) fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("anemone-{name}-{}", std::process::id()));
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("anemone-{name}-{}-{number}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        // One of a process before, which had the same id and was killed.
+        let _ = std::fs::remove_dir_all(&path);
         std::fs::create_dir_all(&path).unwrap();
         Self(path)
     }

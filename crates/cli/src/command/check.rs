@@ -1,0 +1,197 @@
+//! `anemone check`: what `anemone serve` would do with the same flags, or all that is wrong.
+//!
+//! What is read is the configuration, and the certificate. Of everything else it only looks whether it
+//! is there: a device, a file or a program may come later, and an address may become free, so what is not
+//! to be had now is worth a warning and no more.
+
+use std::ffi::OsStr;
+use std::fmt::Write as _;
+use std::fs::FileType;
+use std::net::TcpListener;
+use std::os::unix::fs::FileTypeExt as _;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anemone_server::{Limits, PublishRight, TlsError, TopicRule};
+use anemone_sources::exec::{self, Command};
+
+use super::serve::tls;
+use super::{print, report};
+use crate::args;
+use crate::config::{Config, ConfigError, Kind, Located, Place, Size, Source, Time, TlsFiles};
+
+pub(crate) fn run(flags: &args::Serve) -> ExitCode {
+    match Config::load(flags).and_then(|config| judged(&config)) {
+        // Whoever has stopped listening has the exit status.
+        Ok(lines) => print(lines).map_or(ExitCode::FAILURE, |_| ExitCode::SUCCESS),
+        Err(error) => {
+            let (count, s) = (error.count(), if error.count() == 1 { "" } else { "s" });
+            report(&format!("{error}\n{count} error{s}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// What `serve` would do; or why it would not even start, as far as the machine tells.
+fn judged(config: &Config) -> Result<Vec<String>, ConfigError> {
+    let secure = tls(config).map_err(|error| {
+        let (key, place) = said(&error, &config.tls);
+        ConfigError::new(place, format!("{key}: {:#}", anyhow::Error::new(error)))
+    })?;
+    let mut warnings = Vec::new();
+    let data = data(config, &mut warnings)?;
+    let scheme = if secure.is_some() { "https://" } else { "http://" };
+    let mut lines = Vec::new();
+    for (key, address) in config.listening.addresses() {
+        let scheme = if key == "listen" { scheme } else { "" };
+        lines.push(format!("{key:<8} {scheme}{}", **address));
+        // Some other server may have it now, which will be gone by then.
+        if let Err(error) = TcpListener::bind(address.value) {
+            let place = &address.place;
+            warnings.push(format!("{place}: {key}: cannot listen on {} now: {error}", **address));
+        }
+    }
+    lines.push(data);
+    lines.extend(config.sources.iter().map(|source| told(source, &mut warnings)));
+    lines.extend(config.topics.iter().map(rule_told));
+    warnings.extend(config.topics.iter().flat_map(|rule| too_large(rule, &config.limits)));
+    lines.extend(warnings.into_iter().map(|warning| format!("warning: {warning}")));
+    let from = match &config.file {
+        Some(file) => format!("{} is fine", file.display()),
+        None => "fine, without a configuration file".to_owned(),
+    };
+    lines.push(from);
+    Ok(lines)
+}
+
+/// Which key an error is about, and where that was said.
+fn said(error: &TlsError, tls: &TlsFiles) -> (&'static str, Place) {
+    let is_key = |path: &PathBuf| tls.key.as_ref().is_some_and(|key| key.value == *path);
+    let of_key = match error {
+        TlsError::NoKey { .. } | TlsError::BadKey { .. } | TlsError::KeyMismatch { .. } => true,
+        TlsError::Unreadable { path, .. }
+        | TlsError::TooBig { path, .. }
+        | TlsError::NotPem { path, .. } => is_key(path),
+        _ => false,
+    };
+    let (name, file) = if of_key { ("tls.key", &tls.key) } else { ("tls.cert", &tls.cert) };
+    (name, file.as_ref().map(|file| file.place.clone()).unwrap_or_default())
+}
+
+fn data(config: &Config, warnings: &mut Vec<String>) -> Result<String, ConfigError> {
+    let Some(dir) = &config.data.dir else { return Ok("data     in memory".to_owned()) };
+    let path = dir.display();
+    let existing = dir.ancestors().find(|path| path.exists()).unwrap_or(Path::new("."));
+    if !existing.is_dir() {
+        let fault = format!("data.dir: {} is no directory", existing.display());
+        return Err(ConfigError::new(dir.place.clone(), fault));
+    }
+    if let Err(error) = rustix::fs::access(existing, rustix::fs::Access::WRITE_OK) {
+        let place = &dir.place;
+        warnings
+            .push(format!("{place}: data.dir: cannot write to {}: {error}", existing.display()));
+    }
+    let fsync = match config.data.options().fsync {
+        anemone_hub::Fsync::Always => "flushed before it is acknowledged".to_owned(),
+        anemone_hub::Fsync::Interval(interval) => format!("flushed every {}", Time(interval)),
+        anemone_hub::Fsync::Never => "flushed when the system does it".to_owned(),
+    };
+    Ok(format!("data     in {path}, {fsync}"))
+}
+
+fn told(source: &Source, warnings: &mut Vec<String>) -> String {
+    let place = &source.topic.place;
+    let mut look = |what: &str, path: &Path, is_one: fn(FileType) -> bool| {
+        let fault = match path.metadata() {
+            Ok(found) if is_one(found.file_type()) => return,
+            Ok(_) => format!("{} is no {what}", path.display()),
+            Err(error) => format!("there is no {what} {} now: {error}", path.display()),
+        };
+        warnings.push(format!("{place}: {fault}"));
+    };
+    let what = match &source.kind {
+        Kind::Serial(options) => {
+            look("serial device", &options.path, |found| found.is_char_device());
+            format!("{} at {} baud", options.path.display(), options.baud)
+        }
+        Kind::Exec(options, _) => {
+            if let Some(directory) = &options.directory {
+                look("directory", directory, |found| found.is_dir());
+            }
+            warnings.extend(program_missing(options, place));
+            options.command.to_string()
+        }
+        Kind::File(options) => {
+            look("file", &options.path, |found| found.is_file());
+            options.path.display().to_string()
+        }
+        Kind::Stdin(_) => "standard input".to_owned(),
+        Kind::Host(interval) => format!("the load of this machine, every {}", Time(*interval)),
+        Kind::Demo(_) => "an emulated WindSonic".to_owned(),
+    };
+    let mut line = format!("source   {}: {what} ->", source.kind.name());
+    for (name, _) in source.topics() {
+        let _ = write!(line, " /topics/{name}");
+    }
+    line
+}
+
+/// A program without a shell is looked for as it would be when it is started.
+fn program_missing(options: &exec::Options, place: &Place) -> Option<String> {
+    let Command::Program { program, .. } = &options.command else { return None };
+    let (path, directory) = (Path::new(program), options.directory.as_deref());
+    let is_there = if path.components().count() > 1 {
+        directory.unwrap_or(Path::new("")).join(path).exists()
+    } else {
+        let own = options.environment.iter().rev().find(|(name, _)| name == "PATH");
+        let search = own.map(|(_, value)| value.clone()).or_else(|| std::env::var_os("PATH"));
+        let in_path = |search: &OsStr| {
+            std::env::split_paths(search).any(|directory| directory.join(path).exists())
+        };
+        search.as_deref().is_none_or(in_path)
+    };
+    (!is_there).then(|| format!("{place}: there is no program {} now", path.display()))
+}
+
+/// Which ways to publish do not let through what a rule allows.
+fn too_large(rule: &Located<TopicRule>, limits: &Limits) -> Vec<String> {
+    let event_bytes = rule.event_bytes_max as u64;
+    let line_bytes = limits.multiplexed_line_bytes_max as u64;
+    let ways = [
+        ("limits.batch_bytes_max", limits.batch_bytes_max as u64, 0),
+        ("limits.websocket.message_bytes_max", limits.websocket.message_bytes_max, 0),
+        ("limits.multiplexed.message_bytes_max", limits.multiplexed.message_bytes_max, line_bytes),
+    ];
+    let told = |(key, bytes_max, beside): (&str, u64, u64)| {
+        let (place, bytes) = (&rule.place, Size(event_bytes));
+        let needed = Size(event_bytes + beside);
+        format!(
+            "{place}: events of {} may have {bytes}, for which {key} has to be {needed} and is {}",
+            rule.topics,
+            Size(bytes_max)
+        )
+    };
+    let is_short = |way: &(&str, u64, u64)| event_bytes + way.2 > way.1;
+    match rule.publish {
+        PublishRight::Nobody => Vec::new(),
+        PublishRight::Loopback | PublishRight::Anyone => {
+            ways.into_iter().filter(is_short).map(told).collect()
+        }
+    }
+}
+
+fn rule_told(rule: &Located<TopicRule>) -> String {
+    let who = match rule.publish {
+        PublishRight::Nobody => "no client publishes",
+        PublishRight::Loopback => "programs on this machine publish",
+        PublishRight::Anyone => "every client publishes",
+    };
+    let kept = &rule.retention;
+    format!(
+        "topic    {}: {who}; kept are {} events, {}, {}",
+        rule.topics,
+        kept.events_max,
+        Size(kept.bytes_max),
+        Time(kept.age_max)
+    )
+}

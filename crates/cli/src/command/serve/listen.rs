@@ -1,0 +1,64 @@
+//! The server's addresses and its certificate, and how people are told of them.
+
+use std::net::SocketAddr;
+
+use anemone_hub::Hub;
+use anemone_server::{Options, Running, Server, Tls, TlsError};
+use anyhow::Context;
+
+use crate::command::announce;
+use crate::config::Config;
+
+/// Starts to serve, and says where.
+pub(super) fn start(config: &Config, hub: &Hub) -> anyhow::Result<Running> {
+    let listening = &config.listening;
+    let tls = tls(config)?;
+    let mut options = Options::new(*listening.listen);
+    options.tcp = listening.tcp.as_deref().copied();
+    options.tcp_echo = listening.tcp_echo.as_deref().copied();
+    options.threads = listening.threads;
+    options.allowed_origins.clone_from(&listening.allow_origins);
+    options.limits = config.limits.clone();
+    options.tls = tls.clone();
+    options.topics = config.rules()?;
+    let server = Server::bind(options, hub.clone())
+        .with_context(|| format!("cannot listen on {}", addresses(config)))?;
+    let running = server.start().context("cannot start to serve")?;
+    let scheme = if tls.is_some() { "https" } else { "http" };
+    announce(&format!("listening on {scheme}://{}", running.local_addr()))?;
+    if let Some(tls) = tls.filter(|_| *config.tls.dev) {
+        tell_how_to_trust(&tls, running.local_addr());
+    }
+    if let Some(address) = running.tcp_addr() {
+        announce(&format!("tcp on {address}"))?;
+    }
+    if let Some(address) = running.tcp_echo_addr() {
+        announce(&format!("tcp echo on {address}"))?;
+    }
+    Ok(running)
+}
+
+/// All of them: which one cannot be had is not told.
+fn addresses(config: &Config) -> String {
+    let all = config.listening.addresses().map(|(_, address)| address.to_string());
+    all.collect::<Vec<_>>().join(", ")
+}
+
+/// What to speak TLS with, if it is to be spoken.
+pub(crate) fn tls(config: &Config) -> Result<Option<Tls>, TlsError> {
+    match (&config.tls.cert, &config.tls.key) {
+        (Some(certificate), Some(key)) => Tls::from_files(&certificate.value, &key.value).map(Some),
+        _ if *config.tls.dev => Tls::for_localhost().map(Some),
+        _ => Ok(None),
+    }
+}
+
+/// No file is needed for it: the key's digest says which one it is.
+fn tell_how_to_trust(tls: &Tls, address: SocketAddr) {
+    let (fingerprint, pin) = (tls.fingerprint(), tls.public_key_pin());
+    tracing::info!("development certificate, SHA-256 {fingerprint}");
+    tracing::info!(
+        "trust exactly this one: curl --insecure --pinnedpubkey 'sha256//{pin}' https://{address}/clock"
+    );
+    tracing::info!("or: chromium --ignore-certificate-errors-spki-list={pin} https://{address}/");
+}

@@ -1,0 +1,180 @@
+//! A configuration as it was written: tables, lists and values, each with its place.
+//!
+//! Owns the syntax of the file (TOML 1.1) and how environment variables are laid over it. What the
+//! keys are and mean is for those who read it.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::fault::{ConfigError, Faults};
+use super::place::{Place, Source};
+
+/// Largest file. A configuration has some kilobytes.
+const FILE_BYTES_MAX: u64 = 1 << 20;
+
+/// A value, a list or a table.
+#[derive(Clone, Debug)]
+pub(super) struct Node {
+    pub(super) place: Place,
+    pub(super) content: Content,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum Content {
+    Table(Vec<Entry>),
+    List(Vec<Node>),
+    Text(String),
+    /// As it is written, and its number if it is one that any key could have.
+    Integer(String, Option<u64>),
+    Boolean(bool),
+    /// What no key has: a fraction, a date.
+    Other(&'static str),
+    /// What a variable holds: a text, a number, whatever is asked for.
+    Variable(String),
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Entry {
+    pub(super) key: String,
+    /// Of the key.
+    pub(super) place: Place,
+    pub(super) node: Node,
+}
+
+impl Content {
+    /// For people.
+    pub(super) fn kind(&self) -> &'static str {
+        match self {
+            Self::Table(_) => "a table",
+            Self::List(_) => "a list",
+            Self::Text(_) => "a text",
+            Self::Integer(..) => "a number",
+            Self::Boolean(_) => "true or false",
+            Self::Other(kind) => kind,
+            Self::Variable(_) => "a variable",
+        }
+    }
+}
+
+impl Node {
+    /// What is there when nothing is said.
+    pub(super) fn empty() -> Self {
+        Self { place: Place::Default, content: Content::Table(Vec::new()) }
+    }
+
+    /// Reads a file; `said` is where its name was said.
+    ///
+    /// # Errors
+    /// When it cannot be read or is not TOML.
+    pub(super) fn read(path: &Path, said: &Place) -> Result<Self, ConfigError> {
+        use std::io::Read as _;
+        let cannot = |why: &dyn std::fmt::Display| {
+            ConfigError::new(said.clone(), format!("cannot read {}: {why}", path.display()))
+        };
+        let mut bytes = Vec::new();
+        let file = std::fs::File::open(path).map_err(|error| cannot(&error))?;
+        file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(|error| cannot(&error))?;
+        if bytes.len() as u64 > FILE_BYTES_MAX {
+            return Err(cannot(&format_args!("it is larger than {FILE_BYTES_MAX} bytes")));
+        }
+        let text = String::from_utf8(bytes).map_err(|error| {
+            let valid = error.utf8_error().valid_up_to();
+            let before = error.as_bytes()[..valid].iter().filter(|byte| **byte == b'\n').count();
+            cannot(&format_args!("line {} is not UTF-8", before + 1))
+        })?;
+        Self::parse(Source::new(path, text))
+    }
+
+    /// Takes a file's text apart.
+    ///
+    /// # Errors
+    /// Every place where it is not TOML.
+    pub(super) fn parse(source: Source) -> Result<Self, ConfigError> {
+        let source = Arc::new(source);
+        let (root, errors) = DeTable::parse_recoverable(source.text());
+        let faults = Faults::default();
+        let mut line_before = None;
+        for error in &errors {
+            let span = error.span().unwrap_or_default();
+            // What follows in a line is mostly a consequence.
+            let line = source.line(span.start);
+            if line_before.replace(line) != Some(line) {
+                let found = source.text().get(span.clone()).unwrap_or_default();
+                let message = explained(error.message(), found);
+                faults.add(&Place::File(Arc::clone(&source), span.start), message);
+            }
+        }
+        faults.into_result()?;
+        let entries = entries(&source, root.get_ref());
+        Ok(Self { place: Place::File(source, 0), content: Content::Table(entries) })
+    }
+
+    /// Lays what a variable says over what is there; `path` has at least one key. Where something
+    /// stands that is no table the variable takes its place: whoever reads it finds that out.
+    pub(super) fn set(&mut self, path: &[String], variable: &str, value: &str) {
+        let place = || Place::Variable(variable.to_owned());
+        let Content::Table(entries) = &mut self.content else {
+            *self = Self { place: place(), content: Content::Variable(value.to_owned()) };
+            return;
+        };
+        let Some((key, rest)) = path.split_first() else { return };
+        let known = entries.iter().position(|entry| entry.key == *key);
+        if rest.is_empty() {
+            let node = Self { place: place(), content: Content::Variable(value.to_owned()) };
+            let entry = Entry { key: key.clone(), place: place(), node };
+            match known {
+                Some(index) => entries[index] = entry,
+                None => entries.push(entry),
+            }
+            return;
+        }
+        let index = known.unwrap_or_else(|| {
+            let node = Self { place: place(), content: Content::Table(Vec::new()) };
+            entries.push(Entry { key: key.clone(), place: place(), node });
+            entries.len() - 1
+        });
+        entries[index].node.set(rest, variable, value);
+    }
+}
+
+/// What the parser says, for those who do not know the names of all kinds of values in TOML.
+fn explained(message: &str, found: &str) -> String {
+    let is_bare = ["invalid float", "invalid integer", "invalid datetime", "string values must"]
+        .iter()
+        .any(|start| message.starts_with(start));
+    match message {
+        _ if is_bare => "expected a value; texts are in quotation marks, as \"30s\"".to_owned(),
+        "duplicate key" => format!("`{found}` is there already"),
+        other => other.to_owned(),
+    }
+}
+
+fn entries(source: &Arc<Source>, table: &DeTable<'_>) -> Vec<Entry> {
+    let entry = |(key, value): (&Spanned<_>, _)| {
+        let name: &std::borrow::Cow<'_, str> = key.get_ref();
+        let place = Place::File(Arc::clone(source), key.span().start);
+        Entry { key: name.to_string(), place, node: node(source, value) }
+    };
+    table.iter().map(entry).collect()
+}
+
+fn node(source: &Arc<Source>, value: &Spanned<DeValue<'_>>) -> Node {
+    let content = match value.get_ref() {
+        DeValue::Table(table) => Content::Table(entries(source, table)),
+        DeValue::Array(items) => {
+            Content::List(items.iter().map(|item| node(source, item)).collect())
+        }
+        DeValue::String(text) => Content::Text(text.to_string()),
+        DeValue::Integer(integer) => {
+            let number = u64::from_str_radix(integer.as_str(), integer.radix()).ok();
+            Content::Integer(integer.to_string(), number)
+        }
+        DeValue::Boolean(value) => Content::Boolean(*value),
+        DeValue::Float(_) => Content::Other("a number with a fraction"),
+        DeValue::Datetime(_) => Content::Other("a date"),
+    };
+    Node { place: Place::File(Arc::clone(source), value.span().start), content }
+}

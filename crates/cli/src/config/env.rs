@@ -1,0 +1,69 @@
+//! Environment variables that stand for keys: `ANEMONE_LIMITS__WAIT_MAX` for `limits.wait_max`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use super::document::Node;
+use super::fault::Faults;
+use super::place::Place;
+
+const PREFIX: &str = "ANEMONE_";
+
+/// Names the configuration file.
+pub(super) const FILE: &str = "ANEMONE_CONFIG";
+
+/// Between a table and its key: a single one is part of a name.
+const SEPARATOR: &str = "__";
+
+/// The variables that are for this program.
+#[derive(Debug, Default)]
+pub(super) struct Variables {
+    /// What `ANEMONE_CONFIG` says.
+    pub(super) file: Option<PathBuf>,
+    /// Names and values, in the order of the names.
+    settings: Vec<(String, OsString)>,
+}
+
+impl Variables {
+    /// Takes out of an environment what is for this program. What is empty counts as not there: many who
+    /// set variables cannot unset them.
+    pub(super) fn of(environment: impl IntoIterator<Item = (OsString, OsString)>) -> Self {
+        let mut found = Self::default();
+        for (name, value) in environment {
+            let Some(name) = name.to_str().filter(|name| name.starts_with(PREFIX)) else {
+                continue;
+            };
+            match name {
+                _ if value.is_empty() => {}
+                FILE => found.file = Some(value.into()),
+                _ => found.settings.push((name.to_owned(), value)),
+            }
+        }
+        found.settings.sort();
+        found
+    }
+
+    /// Lays them over what the file says.
+    pub(super) fn apply(&self, node: &mut Node, faults: &Faults) {
+        for (name, value) in &self.settings {
+            let place = Place::Variable(name.clone());
+            let Some(value) = value.to_str() else {
+                faults.add(&place, "its value is not UTF-8");
+                continue;
+            };
+            if *name != name.to_uppercase() {
+                let upper = name.to_uppercase();
+                faults.add(&place, format!("write its name in capitals, {upper}"));
+                continue;
+            }
+            let path = name[PREFIX.len()..].to_lowercase();
+            let path: Vec<_> = path.split(SEPARATOR).map(str::to_owned).collect();
+            node.set(&path, name, value);
+        }
+    }
+}
+
+/// The variable for a key.
+pub(super) fn variable(path: &str) -> String {
+    format!("{PREFIX}{}", path.replace('.', SEPARATOR).to_uppercase())
+}

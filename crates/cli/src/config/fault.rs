@@ -1,0 +1,158 @@
+//! What is wrong with a configuration: all of it at once.
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::fmt;
+
+use super::place::Place;
+
+/// One thing that is wrong.
+#[derive(Clone, Debug)]
+pub(crate) struct Fault {
+    place: Place,
+    message: String,
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.place, self.message)
+    }
+}
+
+/// A configuration that cannot be: each fault on a line of its own.
+#[derive(Debug, thiserror::Error)]
+pub(crate) struct ConfigError(Vec<Fault>);
+
+impl ConfigError {
+    /// With this alone.
+    pub(crate) fn new(place: Place, message: impl Into<String>) -> Self {
+        Self(vec![Fault { place, message: message.into() }])
+    }
+
+    /// How many faults there are; at least one.
+    pub(crate) fn count(&self) -> usize {
+        self.0.len()
+    }
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, fault) in self.0.iter().enumerate() {
+            let separator = if index == 0 { "" } else { "\n" };
+            write!(f, "{separator}{fault}")?;
+        }
+        Ok(())
+    }
+}
+
+/// A key that nobody asked for.
+#[derive(Debug)]
+struct Unknown {
+    place: Place,
+    /// The table it is in, as `limits.`; empty for the root.
+    prefix: String,
+    key: String,
+    /// What that table has.
+    known: Vec<&'static str>,
+}
+
+/// What was found while a configuration is read, and which keys there are.
+#[derive(Debug, Default)]
+pub(crate) struct Faults {
+    found: RefCell<Vec<Fault>>,
+    unknown: RefCell<Vec<Unknown>>,
+    known: RefCell<BTreeSet<String>>,
+}
+
+impl Faults {
+    pub(crate) fn add(&self, place: &Place, message: impl Into<String>) {
+        let fault = Fault { place: place.clone(), message: message.into() };
+        self.found.borrow_mut().push(fault);
+    }
+
+    /// There is such a key.
+    pub(super) fn know(&self, path: String) {
+        self.known.borrow_mut().insert(path);
+    }
+
+    pub(super) fn add_unknown(
+        &self,
+        place: &Place,
+        prefix: &str,
+        key: &str,
+        known: &[&'static str],
+    ) {
+        let (place, known) = (place.clone(), known.to_vec());
+        let unknown = Unknown { place, prefix: prefix.to_owned(), key: key.to_owned(), known };
+        self.unknown.borrow_mut().push(unknown);
+    }
+
+    /// All keys that were asked for, as `limits.wait_max`.
+    #[cfg(test)]
+    pub(super) fn known(&self) -> BTreeSet<String> {
+        self.known.borrow().clone()
+    }
+
+    /// # Errors
+    /// Everything that was found, in the order of the file.
+    pub(crate) fn into_result(self) -> Result<(), ConfigError> {
+        let known = self.known.into_inner();
+        let mut faults = self.found.into_inner();
+        // Only now it is known which keys there are elsewhere.
+        faults.extend(self.unknown.into_inner().into_iter().map(|unknown| unknown.fault(&known)));
+        faults.sort_by_key(|fault| fault.place.order());
+        if faults.is_empty() { Ok(()) } else { Err(ConfigError(faults)) }
+    }
+}
+
+impl Unknown {
+    fn fault(self, everywhere: &BTreeSet<String>) -> Fault {
+        let Self { place, prefix, key, known } = self;
+        let near = closest(&key, known.iter().copied()).map(|near| format!("{prefix}{near}"));
+        let same = || everywhere.iter().find(|path| path.rsplit('.').next() == Some(&*key));
+        let hint = near.as_ref().or_else(same).map(|path| match &place {
+            Place::Variable(_) => super::env::variable(path),
+            _ => format!("`{path}`"),
+        });
+        let hint = hint.map(|hint| format!("; did you mean {hint}?")).unwrap_or_default();
+        let message = match &place {
+            Place::Variable(_) => format!("there is no setting `{prefix}{key}`{hint}"),
+            _ => format!("unknown key `{prefix}{key}`{hint}"),
+        };
+        Fault { place, message }
+    }
+}
+
+/// The word that this one is probably meant to be.
+pub(super) fn closest<'a>(word: &str, words: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let word = word.to_lowercase().replace('-', "_");
+    let distance = |other: &str| strsim::damerau_levenshtein(&word, &other.replace('-', "_"));
+    words
+        .map(|other| (distance(other), other))
+        .filter(|(distance, other)| *distance <= (other.chars().count() / 3).max(1))
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, other)| other)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_is_taken_for_one_that_differs_little() {
+        let words = ["listen", "limits", "tcp", "tcp_echo", "on-failure"];
+        for (word, expected) in [
+            ("lisen", Some("listen")),
+            ("Listen", Some("listen")),
+            ("tcpecho", Some("tcp_echo")),
+            ("tcp-echo", Some("tcp_echo")),
+            ("tpc", Some("tcp")),
+            ("on_failure", Some("on-failure")),
+            ("udp", None),
+            ("", None),
+            ("port", None),
+        ] {
+            assert_eq!(closest(word, words.into_iter()), expected, "{word}");
+        }
+    }
+}

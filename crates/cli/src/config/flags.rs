@@ -1,0 +1,92 @@
+//! What the command line says, which counts before everything else.
+//!
+//! A flag replaces what its key says. Those that name a source add one: two for the same topic are
+//! refused, wherever they come from.
+
+use std::path::PathBuf;
+
+use anemone_sources::exec::Command;
+use anemone_sources::windsonic::Mode;
+use anemone_sources::{exec, file, stdin, windsonic};
+
+use super::place::{Located, Place};
+use super::settings::TlsFiles;
+use super::sources::{Kind, Source, StderrTo};
+use super::{Config, Shorthands};
+use crate::args::{self, TopicFrom};
+
+pub(super) fn apply(flags: &args::Serve, config: &mut Config, short: &mut Shorthands) {
+    let listening = &mut config.listening;
+    replace(&mut listening.listen, "--listen", flags.listen);
+    replace_some(&mut listening.tcp, "--tcp", flags.tcp);
+    replace_some(&mut listening.tcp_echo, "--tcp-echo", flags.tcp_echo);
+    listening.threads = flags.threads.or(listening.threads);
+    if !flags.allowed_origins.is_empty() {
+        listening.allow_origins.clone_from(&flags.allowed_origins);
+    }
+    if let Some(connections_max) = flags.connections_max {
+        config.limits.connections_max = connections_max;
+    }
+    if flags.tls_dev || flags.tls_cert.is_some() {
+        let file = |flag, path: &Option<PathBuf>| {
+            path.clone().map(|path| Located::new(path, Place::Flag(flag)))
+        };
+        config.tls = TlsFiles {
+            cert: file("--tls-cert", &flags.tls_cert),
+            key: file("--tls-key", &flags.tls_key),
+            dev: Located::new(flags.tls_dev, Place::Flag("--tls-dev")),
+        };
+    }
+    replace_some(&mut config.data.dir, "--data", flags.data.clone());
+    replace(&mut config.data.fsync, "--fsync", flags.fsync);
+    if flags.demo {
+        short.demo = Some(Located::new(true, Place::Flag("--demo")));
+    }
+    config.sources.extend(sources(flags));
+}
+
+fn replace<T>(setting: &mut Located<T>, flag: &'static str, value: Option<T>) {
+    if let Some(value) = value {
+        *setting = Located::new(value, Place::Flag(flag));
+    }
+}
+
+fn replace_some<T>(setting: &mut Option<Located<T>>, flag: &'static str, value: Option<T>) {
+    if let Some(value) = value {
+        *setting = Some(Located::new(value, Place::Flag(flag)));
+    }
+}
+
+fn sources(flags: &args::Serve) -> Vec<Source> {
+    let mut sources = Vec::new();
+    if let Some(device) = &flags.serial {
+        let place = Place::Flag("--serial");
+        let default = windsonic::Options::new(device);
+        let options = windsonic::Options {
+            baud: flags.baud.unwrap_or(default.baud),
+            unit: flags.unit.unwrap_or(default.unit),
+            mode: match (flags.configure, flags.polled) {
+                (true, _) => Mode::Configure,
+                (false, true) => Mode::Polled,
+                (false, false) => Mode::Listen,
+            },
+            ..default
+        };
+        let kind = Kind::Serial(Located::new(options, place.clone()));
+        sources.extend(super::source("wind", &place, kind));
+    }
+    for TopicFrom { topic, from } in &flags.exec {
+        let options = exec::Options::new(Command::Shell(from.clone().into()));
+        let topic = Located::new(topic.clone(), Place::Flag("--exec"));
+        sources.push(Source { topic, kind: Kind::Exec(Box::new(options), StderrTo::Log) });
+    }
+    for TopicFrom { topic, from } in &flags.file {
+        let topic = Located::new(topic.clone(), Place::Flag("--file"));
+        sources.push(Source { topic, kind: Kind::File(file::Options::new(from)) });
+    }
+    if let Some(topic) = &flags.stdin {
+        let topic = Located::new(topic.clone(), Place::Flag("--stdin"));
+        sources.push(Source { topic, kind: Kind::Stdin(stdin::Options::default()) });
+    }
+    sources
+}

@@ -1,0 +1,154 @@
+//! What fits together, whichever way it was said.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+use anemone_hub::TopicName;
+use anemone_server::PublishRight;
+
+use super::fault::Faults;
+use super::place::{Located, Place};
+use super::sources::{Kind, Source};
+use super::{Config, Part};
+use crate::args::Fsync;
+
+pub(super) fn judge(config: &Config, faults: &Faults) {
+    addresses(config, faults);
+    tls(config, faults);
+    data(config, faults);
+    topics(config, faults);
+    sources(config, faults);
+    owners(config, faults);
+}
+
+/// Two listeners cannot have one address. With port 0 each gets another.
+fn addresses(config: &Config, faults: &Faults) {
+    let mut taken: Vec<(&str, &Located<SocketAddr>)> = Vec::new();
+    for (key, address) in config.listening.addresses() {
+        let is_taken = |other: &SocketAddr| {
+            let any = address.ip().is_unspecified() || other.ip().is_unspecified();
+            address.port() != 0
+                && address.port() == other.port()
+                && (any || address.ip() == other.ip())
+        };
+        if let Some((first, other)) = taken.iter().find(|(_, other)| is_taken(other)) {
+            let fault = format!("{key}: {} is taken by {first}, {}", **address, ***other);
+            faults.add(&address.place, fault);
+        }
+        taken.push((key, address));
+    }
+}
+
+fn tls(config: &Config, faults: &Faults) {
+    let tls = &config.tls;
+    match (&tls.cert, &tls.key) {
+        (Some(cert), None) => {
+            faults.add(&cert.place, "tls.cert: there is no tls.key, the certificate's private key");
+        }
+        (None, Some(key)) => {
+            faults.add(&key.place, "tls.key: there is no tls.cert, the certificate of this key");
+        }
+        _ => {}
+    }
+    if let (Some(cert), true) = (&tls.cert, *tls.dev) {
+        let fault = format!("tls.dev: there is a certificate already, tls.cert at {}", cert.place);
+        faults.add(&tls.dev.place, fault);
+    }
+}
+
+/// Who says when to flush believes that something is kept.
+fn data(config: &Config, faults: &Faults) {
+    let (data, place) = (&config.data, &config.data.fsync.place);
+    let believes = match place {
+        Place::Default => false,
+        Place::Flag(_) => true,
+        Place::File(..) | Place::Variable(_) => *data.fsync != Fsync::Interval,
+    };
+    if believes && data.dir.is_none() {
+        let fault = "data.fsync: nothing is on the disk without a directory: data.dir, or --data";
+        faults.add(place, fault);
+    }
+}
+
+fn topics(config: &Config, faults: &Faults) {
+    for (index, rule) in config.topics.iter().enumerate() {
+        let earlier = &config.topics[..index];
+        if let Some(first) = earlier.iter().find(|other| other.topics == rule.topics) {
+            let fault = format!(
+                "topic.name: there is a rule for {} already, at {}",
+                rule.topics, first.place
+            );
+            faults.add(&rule.place, fault);
+        }
+    }
+}
+
+fn sources(config: &Config, faults: &Faults) {
+    let mut stdin: Option<&Source> = None;
+    let mut devices: Vec<(&std::path::Path, &Place)> = Vec::new();
+    for source in &config.sources {
+        match &source.kind {
+            Kind::Stdin(_) => {
+                if let Some(first) = stdin {
+                    let fault = format!(
+                        "there is one standard input, and it goes to {} already ({})",
+                        *first.topic, first.topic.place
+                    );
+                    faults.add(&source.topic.place, fault);
+                }
+                stdin = Some(source);
+            }
+            Kind::Serial(options) => {
+                let path = &*options.path;
+                if let Some((_, first)) = devices.iter().find(|(other, _)| *other == path) {
+                    let path = path.display();
+                    let fault = format!("source.device: {path} is read already, at {first}");
+                    faults.add(&options.place, fault);
+                }
+                devices.push((path, &options.place));
+            }
+            Kind::Exec(..) | Kind::File(_) | Kind::Host(_) | Kind::Demo(_) => {}
+        }
+    }
+}
+
+/// Each topic has one source, and what a source says of itself is its own.
+fn owners(config: &Config, faults: &Faults) {
+    let mut owners: BTreeMap<TopicName, &Source> = BTreeMap::new();
+    for source in &config.sources {
+        let (topic, place) = (&*source.topic, &source.topic.place);
+        if format!("{topic}.status").parse::<TopicName>().is_err() {
+            let fault = "source.topic: the name leaves no room for .status: 121 characters at most";
+            faults.add(place, fault);
+        }
+        for (name, part) in source.topics() {
+            if let Some(first) = owners.get(&name) {
+                faults.add(place, format!("source.topic: {}", taken(&name, first)));
+                break;
+            }
+            if part == Part::Status {
+                status_is_its_own(config, &name, faults);
+            }
+            owners.insert(name, source);
+        }
+    }
+}
+
+fn taken(name: &TopicName, first: &Source) -> String {
+    match (&first.kind, &first.topic.place) {
+        (Kind::Host(_), Place::Default) => format!(
+            "{name} has the load of this machine; host = false switches that off, and another \
+             topic of it is a source of type \"host\""
+        ),
+        (Kind::Demo(_), place) => format!("{name} has the emulated instrument of {place} already"),
+        (kind, place) => format!("{name} has a source already, \"{}\" at {place}", kind.name()),
+    }
+}
+
+fn status_is_its_own(config: &Config, name: &TopicName, faults: &Faults) {
+    let of_status = config.topics.iter().find(|rule| rule.topics.name() == Some(name));
+    if let Some(rule) = of_status.filter(|rule| rule.publish != PublishRight::Nobody) {
+        let fault = format!("topic.publish: {name} is how a source is doing: that is for it alone");
+        faults.add(&rule.place, fault);
+    }
+}

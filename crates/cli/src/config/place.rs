@@ -1,0 +1,146 @@
+//! Where something of the configuration was said.
+
+use std::fmt;
+use std::ops::Deref;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// A configuration file that was read.
+#[derive(Debug)]
+pub(crate) struct Source {
+    /// As the user names it.
+    path: PathBuf,
+    text: String,
+}
+
+impl Source {
+    pub(crate) fn new(path: impl Into<PathBuf>, text: impl Into<String>) -> Self {
+        Self { path: path.into(), text: text.into() }
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(crate) fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// What paths in the file are relative to: where the file is. Empty when that is where this process is.
+    pub(crate) fn directory(&self) -> &Path {
+        self.path.parent().unwrap_or(Path::new(""))
+    }
+
+    /// The line of this byte, from 1 as editors count.
+    pub(super) fn line(&self, offset: usize) -> usize {
+        self.before(offset).matches('\n').count() + 1
+    }
+
+    /// The column of this byte, in characters from 1.
+    fn column(&self, offset: usize) -> usize {
+        let line = self.before(offset).rsplit('\n').next().unwrap_or_default();
+        line.chars().count() + 1
+    }
+
+    fn before(&self, offset: usize) -> &str {
+        self.text.get(..offset).unwrap_or(&self.text)
+    }
+}
+
+/// Where something was said.
+#[derive(Clone, Debug, Default)]
+pub(crate) enum Place {
+    /// Nowhere: it is so by default.
+    #[default]
+    Default,
+    /// At this byte of a file.
+    File(Arc<Source>, usize),
+    /// In an environment variable of this name.
+    Variable(String),
+    /// On the command line.
+    Flag(&'static str),
+}
+
+impl Place {
+    /// Places in a file in their order, and before all others.
+    pub(crate) fn order(&self) -> usize {
+        match self {
+            Self::File(_, offset) => *offset,
+            Self::Default | Self::Variable(_) | Self::Flag(_) => usize::MAX,
+        }
+    }
+
+    /// The file it is in.
+    pub(crate) fn source(&self) -> Option<&Source> {
+        match self {
+            Self::File(source, _) => Some(source),
+            Self::Default | Self::Variable(_) | Self::Flag(_) => None,
+        }
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Default => f.write_str("the default"),
+            Self::File(source, offset) => {
+                let (line, column) = (source.line(*offset), source.column(*offset));
+                write!(f, "{}:{line}:{column}", source.path.display())
+            }
+            Self::Variable(name) => f.write_str(name),
+            Self::Flag(name) => f.write_str(name),
+        }
+    }
+}
+
+/// A value, and where it was said.
+#[derive(Clone)]
+pub(crate) struct Located<T> {
+    pub(crate) value: T,
+    pub(crate) place: Place,
+}
+
+impl<T> Located<T> {
+    pub(crate) fn new(value: T, place: Place) -> Self {
+        Self { value, place }
+    }
+
+    pub(crate) fn by_default(value: T) -> Self {
+        Self::new(value, Place::Default)
+    }
+}
+
+impl<T> Deref for Located<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.value
+    }
+}
+
+/// The value alone: the same thing said elsewhere is the same configuration.
+impl<T: fmt::Debug> fmt::Debug for Located<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.value.fmt(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_in_a_file_is_shown_as_editors_count() {
+        let source = Arc::new(Source::new("a/b.toml", "x\nüy = 1\n"));
+        for (offset, shown) in [(0, "1:1"), (1, "1:2"), (2, "2:1"), (4, "2:2"), (99, "3:1")] {
+            let place = Place::File(Arc::clone(&source), offset);
+            assert_eq!(place.to_string(), format!("a/b.toml:{shown}"));
+        }
+    }
+
+    #[test]
+    fn paths_in_a_file_are_relative_to_where_it_is() {
+        assert_eq!(Source::new("/etc/anemone.toml", "").directory(), Path::new("/etc"));
+        assert_eq!(Source::new("anemone.toml", "").directory(), Path::new(""));
+    }
+}

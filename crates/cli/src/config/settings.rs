@@ -1,0 +1,115 @@
+//! What can be set of the server itself: where it listens, TLS, where topics are kept.
+
+use std::net::SocketAddr;
+use std::num::NonZero;
+use std::path::PathBuf;
+
+use anemone_hub::{DataOptions, Fsync};
+use anemone_server::AllowedOrigin;
+
+use super::place::Located;
+use super::table::Table;
+use super::values::{
+    GIB, HOUR, KIB, MILLISECOND, address, boolean, duration, list, number, parsed, path, size, word,
+};
+use crate::args;
+
+/// Most threads: more than any machine has use for.
+const THREADS_MAX: usize = 1024;
+
+/// Where and how the server listens.
+#[derive(Clone, Debug)]
+pub(crate) struct Listening {
+    pub(crate) listen: Located<SocketAddr>,
+    pub(crate) tcp: Option<Located<SocketAddr>>,
+    pub(crate) tcp_echo: Option<Located<SocketAddr>>,
+    /// `None` for one per processor.
+    pub(crate) threads: Option<NonZero<usize>>,
+    pub(crate) allow_origins: Vec<AllowedOrigin>,
+}
+
+impl Listening {
+    pub(super) fn read(table: &mut Table<'_>) -> Self {
+        let listen = table.optional("listen", address);
+        let threads = table.optional("threads", number(1..=THREADS_MAX));
+        Self {
+            listen: listen.unwrap_or_else(|| Located::by_default(([127, 0, 0, 1], 8080).into())),
+            tcp: table.optional("tcp", address),
+            tcp_echo: table.optional("tcp_echo", address),
+            threads: threads.and_then(|threads| NonZero::new(threads.value)),
+            allow_origins: table.value("allow_origins", Vec::new(), list(parsed)),
+        }
+    }
+
+    /// Where it listens, each with its key.
+    pub(crate) fn addresses(&self) -> impl Iterator<Item = (&'static str, &Located<SocketAddr>)> {
+        let others = [("tcp", &self.tcp), ("tcp_echo", &self.tcp_echo)];
+        let others = others.into_iter().filter_map(|(key, address)| Some((key, address.as_ref()?)));
+        std::iter::once(("listen", &self.listen)).chain(others)
+    }
+}
+
+/// What to speak TLS with; at most one way of the two holds once it was judged.
+#[derive(Clone, Debug)]
+pub(crate) struct TlsFiles {
+    pub(crate) cert: Option<Located<PathBuf>>,
+    pub(crate) key: Option<Located<PathBuf>>,
+    /// With a certificate made for localhost.
+    pub(crate) dev: Located<bool>,
+}
+
+impl TlsFiles {
+    pub(super) fn read(mut table: Table<'_>) -> Self {
+        let cert = table.optional("cert", path);
+        let key = table.optional("key", path);
+        let dev = table.optional("dev", boolean).unwrap_or_else(|| Located::by_default(false));
+        table.finish();
+        Self { cert, key, dev }
+    }
+}
+
+/// Where topics are kept.
+#[derive(Clone, Debug)]
+pub(crate) struct Data {
+    /// In memory if there is none.
+    pub(crate) dir: Option<Located<PathBuf>>,
+    /// When events are flushed.
+    pub(crate) fsync: Located<args::Fsync>,
+    /// What else there is to choose; its `fsync` has the interval, and counts when `fsync` says so.
+    options: DataOptions,
+}
+
+impl Data {
+    pub(super) fn read(mut table: Table<'_>) -> Self {
+        use args::Fsync::{Always, Interval, Never};
+        let default = DataOptions::default();
+        let words = [("always", Always), ("interval", Interval), ("never", Never)];
+        let dir = table.optional("dir", path);
+        let fsync = table.optional("fsync", word(words));
+        let interval_default = match default.fsync {
+            Fsync::Interval(interval) => interval,
+            Fsync::Always | Fsync::Never => HOUR,
+        };
+        let interval = duration(MILLISECOND..=HOUR);
+        let interval = table.value("fsync_interval", interval_default, interval);
+        let mut of = |key, default, range| table.value(key, default, size(range));
+        let options = DataOptions {
+            fsync: Fsync::Interval(interval),
+            segment_bytes_max: of("segment_bytes_max", default.segment_bytes_max, 4 * KIB..=GIB),
+            memory_bytes_max: of("memory_bytes_max", default.memory_bytes_max, 0..=GIB),
+            queue_bytes_max: of("queue_bytes_max", default.queue_bytes_max, 64 * KIB..=GIB),
+        };
+        table.finish();
+        let fsync = fsync.unwrap_or_else(|| Located::by_default(Interval));
+        Self { dir, fsync, options }
+    }
+
+    pub(crate) fn options(&self) -> DataOptions {
+        let fsync = match *self.fsync {
+            args::Fsync::Always => Fsync::Always,
+            args::Fsync::Interval => self.options.fsync,
+            args::Fsync::Never => Fsync::Never,
+        };
+        DataOptions { fsync, ..self.options }
+    }
+}

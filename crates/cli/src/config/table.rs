@@ -1,0 +1,142 @@
+//! A table of a configuration as it is read, key by key.
+//!
+//! Owns which keys were asked for: what nobody asked for is unknown. A fault is noted down and reading
+//! goes on with the default, so that all faults are told at once.
+
+use super::document::{Content, Entry, Node};
+use super::fault::Faults;
+use super::place::{Located, Place};
+
+pub(super) struct Table<'a> {
+    /// Before its keys, as `limits.`; empty for the root.
+    prefix: String,
+    place: Place,
+    entries: Vec<Entry>,
+    asked: Vec<&'static str>,
+    faults: &'a Faults,
+}
+
+impl<'a> Table<'a> {
+    pub(super) fn root(node: Node, faults: &'a Faults) -> Self {
+        Self::of(String::new(), "", node, faults)
+    }
+
+    /// `header` is how it is written.
+    fn of(prefix: String, header: &str, Node { place, content }: Node, faults: &'a Faults) -> Self {
+        let entries = match content {
+            Content::Table(entries) => entries,
+            other => {
+                let name = prefix.trim_end_matches('.');
+                let kind = other.kind();
+                let fault = match &place {
+                    Place::Variable(variable) => format!(
+                        "{name} is a table: the variables for what is in it begin with {variable}__"
+                    ),
+                    _ => format!("{name} is a table, as {header}, and here is {kind}"),
+                };
+                faults.add(&place, fault);
+                Vec::new()
+            }
+        };
+        Self { prefix, place, entries, asked: Vec::new(), faults }
+    }
+
+    /// Where it begins.
+    pub(super) fn place(&self) -> &Place {
+        &self.place
+    }
+
+    /// What this key says, if anything.
+    pub(super) fn optional<T>(
+        &mut self,
+        key: &'static str,
+        parse: impl FnOnce(&Node) -> Result<T, String>,
+    ) -> Option<Located<T>> {
+        let Entry { node, .. } = self.take(key)?;
+        match parse(&node) {
+            Ok(value) => Some(Located::new(value, node.place)),
+            Err(fault) => {
+                self.faults.add(&node.place, format!("{}{key}: {fault}", self.prefix));
+                None
+            }
+        }
+    }
+
+    /// What this key says, or else its default.
+    pub(super) fn value<T>(
+        &mut self,
+        key: &'static str,
+        default: T,
+        parse: impl FnOnce(&Node) -> Result<T, String>,
+    ) -> T {
+        self.optional(key, parse).map_or(default, |found| found.value)
+    }
+
+    /// What this key says, which it has to; `what` it is and an example are for those who have forgotten it.
+    pub(super) fn required<T>(
+        &mut self,
+        key: &'static str,
+        what: &str,
+        parse: impl FnOnce(&Node) -> Result<T, String>,
+    ) -> Option<Located<T>> {
+        if !self.entries.iter().any(|entry| entry.key == key) {
+            let prefix = &self.prefix;
+            self.faults.add(&self.place, format!("`{prefix}{key}` is missing: {what}"));
+        }
+        self.optional(key, parse)
+    }
+
+    /// The table of this key; an empty one if there is none.
+    pub(super) fn table(&mut self, key: &'static str) -> Self {
+        let entry = self.take(key);
+        let prefix = format!("{}{key}.", self.prefix);
+        let node = entry.map_or_else(Node::empty, |entry| entry.node);
+        let header = format!("[{}{key}]", self.prefix);
+        Self::of(prefix, &header, node, self.faults)
+    }
+
+    /// The tables of this key, as `[[key]]`.
+    pub(super) fn tables(&mut self, key: &'static str) -> Vec<Self> {
+        let Some(Entry { node, .. }) = self.take(key) else { return Vec::new() };
+        let fault = match (node.content, &node.place) {
+            (Content::List(items), _) => {
+                let header = format!("[[{key}]]");
+                let table = |node: Node| {
+                    let is_table = matches!(node.content, Content::Table(_));
+                    let table = Self::of(format!("{key}."), &header, node, self.faults);
+                    is_table.then_some(table)
+                };
+                return items.into_iter().filter_map(table).collect();
+            }
+            (_, Place::Variable(_)) => {
+                format!("a variable cannot set this: [[{key}]] is for the file alone")
+            }
+            (Content::Table(_), _) => {
+                format!("there may be many: write [[{key}]] instead of [{key}]")
+            }
+            (other, _) => {
+                format!("{key} is a list of tables, as [[{key}]], and here is {}", other.kind())
+            }
+        };
+        self.faults.add(&node.place, fault);
+        Vec::new()
+    }
+
+    pub(super) fn fault(&self, place: &Place, message: impl Into<String>) {
+        self.faults.add(place, message);
+    }
+
+    /// All was asked for that there is: the rest is unknown.
+    pub(super) fn finish(self) {
+        for Entry { key, place, .. } in &self.entries {
+            self.faults.add_unknown(place, &self.prefix, key, &self.asked);
+        }
+    }
+
+    fn take(&mut self, key: &'static str) -> Option<Entry> {
+        self.asked.push(key);
+        self.faults.know(format!("{}{key}", self.prefix));
+        let index = self.entries.iter().position(|entry| entry.key == key)?;
+        Some(self.entries.swap_remove(index))
+    }
+}

@@ -1,0 +1,332 @@
+//! What is refused, where it stands, and what people are told.
+
+use super::*;
+
+#[track_caller]
+fn assert_fault(text: &str, expected: &str) {
+    assert_eq!(faults(text, &[]), [format!("a.toml:{expected}")], "{text}");
+}
+
+#[test]
+fn what_is_not_toml_is_told_with_its_place_each_time() {
+    let value = "expected a value; texts are in quotation marks, as \"30s\"";
+    for (text, expected) in [
+        ("listen = ", format!("1:10: {value}")),
+        ("listen = 127.0.0.1:8080", format!("1:15: {value}")),
+        ("[limits]\nwait_max = 30s", format!("2:12: {value}")),
+        ("listen 1", "1:8: key with no value, expected `=`".to_owned()),
+        ("listen = \"x", "1:12: invalid basic string, expected `\"`".to_owned()),
+        ("demo = True", "1:8: invalid boolean, expected `true`".to_owned()),
+        ("[[source]", "1:10: unclosed array table, expected `]`".to_owned()),
+        ("x = 1\nx = 2", "2:1: `x` is there already".to_owned()),
+        ("[limits]\n\n[limits]", "3:2: `limits` is there already".to_owned()),
+    ] {
+        assert_fault(text, &expected);
+    }
+    assert_eq!(faults("a = \nb = \n", &[]).len(), 2, "each line by itself");
+}
+
+#[test]
+fn an_unknown_key_is_told_with_what_is_probably_meant() {
+    for (text, expected) in [
+        ("lisen = 1", "1:1: unknown key `lisen`; did you mean `listen`?"),
+        ("\n  colour = 1", "2:3: unknown key `colour`"),
+        ("[limit]", "1:2: unknown key `limit`; did you mean `limits`?"),
+        (
+            "[limits]\nwaitmax = \"1s\"",
+            "2:1: unknown key `limits.waitmax`; did you mean `limits.wait_max`?",
+        ),
+        ("limits.websocket.idle = 1", "1:18: unknown key `limits.websocket.idle`"),
+        ("wait_max = \"1s\"", "1:1: unknown key `wait_max`; did you mean `limits.wait_max`?"),
+        ("dir = \"d\"", "1:1: unknown key `dir`; did you mean `data.dir`?"),
+        (
+            "[[topic]]\nname = \"a\"\npublsh = \"anyone\"",
+            "3:1: unknown key `topic.publsh`; did you mean `topic.publish`?",
+        ),
+        (
+            "[[source]]\ntype = \"stdin\"\ntopic = \"a\"\nbaud = 9600",
+            "4:1: unknown key `source.baud`",
+        ),
+    ] {
+        assert_fault(text, expected);
+    }
+}
+
+#[test]
+fn a_value_of_another_kind_is_told_with_what_is_expected() {
+    for (text, expected) in [
+        ("listen = 8080", "1:10: listen: expected a text, and here is a number"),
+        ("demo = \"yes\"", "1:8: demo: expected true or false, and here is a text"),
+        (
+            "threads = 1.5",
+            "1:11: threads: expected a whole number, and here is a number with a fraction",
+        ),
+        ("threads = \"2\"", "1:11: threads: expected a whole number, and here is a text"),
+        ("limits = 5", "1:10: limits is a table, as [limits], and here is a number"),
+        (
+            "allow_origins = \"*\"",
+            "1:17: allow_origins: expected a list, as [\"a\", \"b\"], and here is a text",
+        ),
+        ("[source]", "1:1: there may be many: write [[source]] instead of [source]"),
+        ("topic = 1", "1:9: topic is a list of tables, as [[topic]], and here is a number"),
+        ("topic = [1]", "1:10: topic is a table, as [[topic]], and here is a number"),
+        (
+            "[limits]\nheartbeat = 15",
+            "2:13: limits.heartbeat: expected a duration with its unit, as \"30s\", and here is a number",
+        ),
+        (
+            "[limits]\npage_bytes_max = true",
+            "2:18: limits.page_bytes_max: expected a number of bytes, as 4096 or \"4KiB\", and here is \
+             true or false",
+        ),
+    ] {
+        assert_fault(text, expected);
+    }
+}
+
+#[test]
+fn a_value_that_cannot_be_is_told_with_what_can() {
+    for (text, expected) in [
+        (
+            "listen = \"8080\"",
+            "1:10: listen: \"8080\" is not an address: expected IP:PORT, as 127.0.0.1:8080, 0.0.0.0:80 or \
+             [::1]:8080",
+        ),
+        ("threads = 0", "1:11: threads: 0 is not a whole number from 1 to 1024"),
+        ("threads = -1", "1:11: threads: -1 is not a whole number from 1 to 1024"),
+        (
+            "allow_origins = [\"x\"]",
+            "1:17: allow_origins: \"x\" is not an origin: expected SCHEME://HOST[:PORT] without a path, or *",
+        ),
+        (
+            "data.fsync = \"allways\"",
+            "1:14: data.fsync: \"allways\" is none of \"always\", \"interval\", \"never\"; did you mean \
+             \"always\"?",
+        ),
+        ("data.dir = \"\"", "1:12: data.dir: it is empty"),
+        ("data.dir = \"a\\u0000\"", "1:12: data.dir: it has a NUL character"),
+        (
+            "[[topic]]\nname = \"*\"",
+            "2:8: topic.name: \"*\" is not a pattern for topics: expected a topic's name, or the first 1 to \
+             127 characters of one and *",
+        ),
+    ] {
+        assert_fault(text, expected);
+    }
+}
+
+#[test]
+fn what_is_missing_is_told_where_it_should_be() {
+    for (text, expected) in [
+        (
+            "\n[[topic]]\n",
+            "2:1: `topic.name` is missing: which topic this is about, as \"wind\", or \"scratch-*\" for all \
+             that begin so",
+        ),
+        (
+            "[[source]]\ntopic = \"a\"",
+            "1:1: `source.type` is missing: \"serial\", \"exec\", \"file\", \"stdin\" or \"host\"",
+        ),
+        (
+            "[[source]]\ntype = \"stdin\"",
+            "1:1: `source.topic` is missing: the name of the topic that its events go to, as \"cpu\"",
+        ),
+        (
+            "[[source]]\ntype = \"serial\"\ntopic = \"a\"",
+            "1:1: `source.device` is missing: the serial device, as \"/dev/ttyUSB0\"",
+        ),
+        (
+            "[[source]]\ntype = \"file\"\ntopic = \"a\"",
+            "1:1: `source.path` is missing: the file to follow, as \"/var/log/syslog\"",
+        ),
+        (
+            "[[source]]\ntype = \"exec\"\ntopic = \"a\"",
+            "1:1: `source.command` is missing: a line for the shell, as \"vmstat 1\", or a program and its \
+             arguments, as [\"vmstat\", \"1\"]",
+        ),
+    ] {
+        assert_fault(text, expected);
+    }
+}
+
+#[test]
+fn a_bad_command_or_environment_is_refused() {
+    let exec = |rest: &str| format!("[[source]]\ntype = \"exec\"\ntopic = \"a\"\n{rest}");
+    for (rest, expected) in [
+        (
+            "command = []",
+            "4:11: source.command: the list is empty: expected a program and its arguments",
+        ),
+        ("command = \"\"", "4:11: source.command: it is empty"),
+        ("command = [\"a\", 1]", "4:11: source.command: expected a text, and here is a number"),
+        (
+            "command = \"a\"\nenvironment = [\"A=b\"]",
+            "5:15: source.environment: expected a table, as { TZ = \"UTC\" }",
+        ),
+        (
+            "command = \"a\"\nenvironment = { \"A=B\" = \"c\" }",
+            "5:15: source.environment: \"A=B\" cannot be the name of a variable",
+        ),
+        (
+            "command = \"a\"\nenvironment = { A = 1 }",
+            "5:15: source.environment: A: expected a text, and here is a number",
+        ),
+        (
+            "command = \"a\"\nretry_min = \"1min\"",
+            "5:13: source.retry_min, 1min, is longer than source.retry_max, 30s",
+        ),
+    ] {
+        assert_fault(&exec(rest), expected);
+    }
+}
+
+#[test]
+fn everything_is_told_at_once_in_the_order_of_the_file() {
+    let text =
+        "lisen = 1\nthreads = 0\n[[topic]]\nname = \"a b\"\nevents_max = 0\n[limits]\nx = 1\n";
+    let found = faults(text, &[("ANEMONE_TPC", "1"), ("ANEMONE_DEMO", "maybe")]);
+    let places: Vec<_> = found.iter().map(|fault| fault.split(": ").next().unwrap()).collect();
+    let expected =
+        ["a.toml:1:1", "a.toml:2:11", "a.toml:4:8", "a.toml:5:14", "a.toml:7:1", "ANEMONE_DEMO"];
+    assert_eq!(places[..6], expected, "{found:?}");
+    assert_eq!(places[6..], ["ANEMONE_TPC"]);
+}
+
+#[test]
+fn two_listeners_have_two_addresses() {
+    for (rest, is_fine) in [
+        ("tcp = \"127.0.0.1:8080\"", false),
+        ("tcp = \"0.0.0.0:8080\"", false),
+        ("tcp = \"127.0.0.2:8080\"", true),
+        ("tcp = \"127.0.0.1:8081\"", true),
+        ("tcp = \"127.0.0.1:0\"\ntcp_echo = \"127.0.0.1:0\"", true),
+        ("tcp = \"127.0.0.1:1\"\ntcp_echo = \"127.0.0.1:1\"", false),
+    ] {
+        assert_eq!(read(rest, &[]).is_ok(), is_fine, "{rest}");
+    }
+    assert_fault(
+        "tcp = \"127.0.0.1:8080\"",
+        "1:7: tcp: 127.0.0.1:8080 is taken by listen, 127.0.0.1:8080",
+    );
+}
+
+#[test]
+fn a_certificate_and_its_key_go_together() {
+    for (text, expected) in [
+        ("tls.cert = \"a\"", "1:12: tls.cert: there is no tls.key, the certificate's private key"),
+        ("tls.key = \"a\"", "1:11: tls.key: there is no tls.cert, the certificate of this key"),
+        (
+            "[tls]\ncert = \"a\"\nkey = \"b\"\ndev = true",
+            "4:7: tls.dev: there is a certificate already, tls.cert at a.toml:2:8",
+        ),
+    ] {
+        assert_fault(text, expected);
+    }
+}
+
+#[test]
+fn when_to_flush_is_nothing_without_a_directory() {
+    let fault = "1:14: data.fsync: nothing is on the disk without a directory: data.dir, or --data";
+    assert_fault("data.fsync = \"always\"", fault);
+    read("data.fsync = \"always\"\ndata.dir = \"d\"", &[]).unwrap();
+    let flags = args::Serve { fsync: Some(args::Fsync::Interval), ..args::Serve::default() };
+    let error = read_with("", &[], &flags).unwrap_err().to_string();
+    assert!(error.starts_with("--fsync: data.fsync: nothing is on the disk"), "{error}");
+}
+
+#[test]
+fn rules_that_do_not_go_together_are_refused() {
+    for (text, expected) in [
+        (
+            "[[topic]]\nname = \"a*\"\n[[topic]]\nname = \"a*\"",
+            "4:8: topic.name: there is a rule for a* already, at a.toml:2:8",
+        ),
+        (
+            "[[topic]]\nname = \"a\"\npublish = \"anyone\"\nbytes_max = \"64KiB\"",
+            "2:8: topic: a must keep at least 65792 bytes, for one event as large as allowed",
+        ),
+        (
+            "[[topic]]\nname = \"a\"\ntopics_max = 5",
+            "3:14: topic.topics_max: \"a\" is one topic; a rule for many has a name like \"a-*\"",
+        ),
+        (
+            "[[topic]]\nname = \"a\"\nbytes_total_max = 5",
+            "3:19: topic.bytes_total_max: \"a\" is one topic; a rule for many has a name like \"a-*\"",
+        ),
+        (
+            "[[topic]]\nname = \"a\"\nslow_reader = \"wait\"",
+            "3:15: topic.slow_reader: \"wait\" is none of \"gap\", \"close\"",
+        ),
+        (
+            "[[topic]]\nname = \"a*\"\nbytes_total_max = 16777215",
+            "2:8: topic: all topics a* together must keep at least 16777216 bytes, as each of them may",
+        ),
+        (
+            "[[source]]\ntype = \"stdin\"\ntopic = \"a\"\n[[topic]]\nname = \"a.status\"\npublish = \"anyone\"",
+            "5:8: topic.publish: a.status is how a source is doing: that is for it alone",
+        ),
+    ] {
+        assert_fault(text, expected);
+    }
+}
+
+#[test]
+fn each_topic_has_one_source() {
+    let stdin = |topic: &str| format!("[[source]]\ntype = \"stdin\"\ntopic = \"{topic}\"\n");
+    let file =
+        |topic: &str| format!("[[source]]\ntype = \"file\"\npath = \"p\"\ntopic = \"{topic}\"\n");
+    let exec = |topic: &str| {
+        format!(
+            "[[source]]\ntype = \"exec\"\ncommand = \"p\"\nstderr = \"topic\"\ntopic = \"{topic}\"\n"
+        )
+    };
+    let longest = "x".repeat(121);
+    for (text, expected) in [
+        (
+            file("a") + &stdin("a"),
+            "7:9: source.topic: a has a source already, \"file\" at a.toml:4:9".to_owned(),
+        ),
+        (
+            file("a") + &file("a.status"),
+            "8:9: source.topic: a.status has a source already, \"file\" at a.toml:4:9".to_owned(),
+        ),
+        (
+            exec("a") + &file("a.stderr"),
+            "9:9: source.topic: a.stderr has a source already, \"exec\" at a.toml:5:9".to_owned(),
+        ),
+        (
+            stdin("a") + &stdin("b"),
+            "6:9: there is one standard input, and it goes to a already (a.toml:3:9)".to_owned(),
+        ),
+        (
+            file("host"),
+            "4:9: source.topic: host has the load of this machine; host = false switches that off, and \
+             another topic of it is a source of type \"host\""
+                .to_owned(),
+        ),
+        (
+            "demo = true\n".to_owned() + &file("wind"),
+            "1:8: source.topic: wind has a source already, \"file\" at a.toml:5:9".to_owned(),
+        ),
+        (
+            file(&format!("{longest}x")),
+            "4:9: source.topic: the name leaves no room for .status: 121 characters at most".to_owned(),
+        ),
+    ] {
+        let found = faults(&text, &[]);
+        assert_eq!(found, [format!("a.toml:{expected}")], "{text}");
+    }
+    read(&file(&longest), &[]).unwrap();
+    read(&("host = false\n".to_owned() + &file("host")), &[]).unwrap();
+}
+
+#[test]
+fn a_device_is_read_once() {
+    let serial = |topic: &str| {
+        format!("[[source]]\ntype = \"serial\"\ndevice = \"/dev/a\"\ntopic = \"{topic}\"\n")
+    };
+    assert_fault(
+        &(serial("a") + &serial("b")),
+        "7:10: source.device: /dev/a is read already, at a.toml:3:10",
+    );
+}

@@ -1,0 +1,76 @@
+//! `[[topic]]`: what holds for topics.
+
+use std::time::Duration;
+
+use anemone_hub::{KeyWindow, Retention, Storage};
+use anemone_server::{PublishRight, SlowReader, TopicPattern, TopicRule, TopicRules};
+
+use super::place::Located;
+use super::table::Table;
+use super::values::{DAY, MILLISECOND, SECOND, TIB, duration, number, parsed, size, word};
+
+/// Longer than anybody keeps events.
+const AGE_MAX: Duration = DAY.saturating_mul(36_500);
+
+/// A rule, if it has a name; `None` once a fault was noted.
+pub(super) fn read(mut table: Table<'_>) -> Option<Located<TopicRule>> {
+    let what = "which topic this is about, as \"wind\", or \"scratch-*\" for all that begin so";
+    let name = table.required::<TopicPattern>("name", what, parsed);
+    let pattern = name.as_ref().map(|name| name.value.clone());
+    // Without a name the rest is still looked at.
+    let default = TopicRule::new(pattern.or_else(|| "unnamed".parse().ok())?);
+    let rights = [
+        ("nobody", PublishRight::Nobody),
+        ("loopback", PublishRight::Loopback),
+        ("anyone", PublishRight::Anyone),
+    ];
+    let ends = [("gap", SlowReader::Gap), ("close", SlowReader::Close)];
+    let storages = [("data", Storage::Data), ("memory", Storage::Memory)];
+    let t = &mut table;
+    let (retention, keys) = (default.retention, default.keys);
+    let topics_max = t.optional("topics_max", number(1..=1_000_000));
+    let bytes_total_max = t.optional("bytes_total_max", size(1..=1024 * TIB));
+    let mut rule = TopicRule {
+        publish: t.value("publish", default.publish, word(rights)),
+        storage: t.value("storage", default.storage, word(storages)),
+        retention: Retention {
+            events_max: t.value("events_max", retention.events_max, number(1..=1_000_000_000_000)),
+            bytes_max: t.value("bytes_max", retention.bytes_max, size(1..=1024 * TIB)),
+            age_max: t.value("age_max", retention.age_max, duration(SECOND..=AGE_MAX)),
+        },
+        event_bytes_max: t.value(
+            "event_bytes_max",
+            default.event_bytes_max,
+            size(1..=TopicRule::EVENT_BYTES_MAX as u64),
+        ),
+        keys: KeyWindow {
+            keys_max: t.value("keys_max", keys.keys_max, number(0..=10_000_000)),
+            age_max: t.value("keys_age_max", keys.age_max, duration(MILLISECOND..=DAY)),
+        },
+        slow_reader: t.value("slow_reader", default.slow_reader, word(ends)),
+        topics_max: topics_max.as_deref().copied().unwrap_or(default.topics_max),
+        ..default
+    };
+    // Whoever lets one topic keep more means all of them.
+    let bytes_total_default = rule.bytes_total_max.max(rule.retention.bytes_max);
+    rule.bytes_total_max = bytes_total_max.as_deref().copied().unwrap_or(bytes_total_default);
+    let (name, of_one) = (name?, rule.topics.name().cloned());
+    let of_many = [
+        ("topics_max", topics_max.map(|value| value.place)),
+        ("bytes_total_max", bytes_total_max.map(|value| value.place)),
+    ];
+    for (key, place) in of_many {
+        if let (Some(place), Some(one)) = (place, &of_one) {
+            let fault = format!(
+                "topic.{key}: \"{one}\" is one topic; a rule for many has a name like \"{one}-*\""
+            );
+            table.fault(&place, fault);
+        }
+    }
+    // The library knows what goes together, of each rule by itself.
+    if let Err(error) = TopicRules::new([rule.clone()]) {
+        table.fault(&name.place, format!("topic: {error}"));
+    }
+    table.finish();
+    Some(Located::new(rule, name.place))
+}

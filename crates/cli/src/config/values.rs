@@ -1,0 +1,261 @@
+//! How values are written: durations, sizes, numbers, words, addresses, paths.
+//!
+//! Each of these says in an error what was found and what was expected; the key's name is put before
+//! it by whoever asks. What a variable holds is always text, and taken for what the key needs.
+
+use std::ffi::OsString;
+use std::fmt::{self, Display};
+use std::net::SocketAddr;
+use std::ops::RangeInclusive;
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
+
+use super::document::{Content, Node};
+use super::fault::closest;
+
+/// How much of a wrong text is shown.
+const SHOWN_CHARS: usize = 60;
+
+pub(super) const KIB: u64 = 1 << 10;
+pub(super) const MIB: u64 = 1 << 20;
+pub(super) const GIB: u64 = 1 << 30;
+pub(super) const TIB: u64 = 1 << 40;
+
+const fn seconds(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+pub(super) const MILLISECOND: Duration = Duration::from_millis(1);
+pub(super) const SECOND: Duration = seconds(1);
+pub(super) const HOUR: Duration = seconds(3600);
+pub(super) const DAY: Duration = seconds(24 * 3600);
+
+/// The longest first, for showing.
+const TIME_UNITS: [(&str, Duration); 5] =
+    [("d", DAY), ("h", HOUR), ("min", seconds(60)), ("s", SECOND), ("ms", MILLISECOND)];
+const SIZE_UNITS: [(&str, u64); 5] =
+    [("TiB", TIB), ("GiB", GIB), ("MiB", MIB), ("KiB", KIB), ("B", 1)];
+
+/// A duration as it is written, `30s`: the largest unit that it is a whole number of.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Time(pub(crate) Duration);
+
+impl Display for Time {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let millis = self.0.as_millis();
+        let whole = |unit: Duration| millis != 0 && millis.is_multiple_of(unit.as_millis());
+        match TIME_UNITS.iter().find(|(_, unit)| whole(*unit)) {
+            Some((name, unit)) => write!(f, "{}{name}", millis / unit.as_millis()),
+            None => f.write_str("0s"),
+        }
+    }
+}
+
+/// A number of bytes as it is written, `64KiB`: the largest unit that it is a whole number of.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Size(pub(crate) u64);
+
+impl Display for Size {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match SIZE_UNITS.iter().find(|(_, unit)| self.0 != 0 && self.0.is_multiple_of(*unit)) {
+            Some((name, unit)) => write!(f, "{}{name}", self.0 / unit),
+            None => f.write_str("0B"),
+        }
+    }
+}
+
+fn expected(what: &str, node: &Node) -> String {
+    format!("expected {what}, and here is {}", node.content.kind())
+}
+
+/// A text in quotation marks, not too much of it.
+fn shown(text: &str) -> String {
+    let cut: String = text.chars().take(SHOWN_CHARS).collect();
+    format!("{cut:?}{}", if cut.len() < text.len() { "…" } else { "" })
+}
+
+fn as_text(node: &Node) -> Option<&str> {
+    match &node.content {
+        Content::Text(text) | Content::Variable(text) => Some(text),
+        _ => None,
+    }
+}
+
+/// `"…"`, not empty.
+pub(super) fn text(node: &Node) -> Result<String, String> {
+    let text = as_text(node).ok_or_else(|| expected("a text", node))?;
+    match text {
+        "" => Err("it is empty".to_owned()),
+        _ if text.contains('\0') => Err("it has a NUL character".to_owned()),
+        _ => Ok(text.to_owned()),
+    }
+}
+
+/// A text for another program, which may be empty.
+pub(super) fn argument(node: &Node) -> Result<OsString, String> {
+    match &node.content {
+        Content::Text(text) if text.is_empty() => Ok(OsString::new()),
+        _ => text(node).map(Into::into),
+    }
+}
+
+/// `true` or `false`.
+pub(super) fn boolean(node: &Node) -> Result<bool, String> {
+    match &node.content {
+        Content::Boolean(value) => Ok(*value),
+        Content::Variable(text) => {
+            text.parse().map_err(|_| format!("expected true or false, and here is {}", shown(text)))
+        }
+        _ => Err(expected("true or false", node)),
+    }
+}
+
+/// A whole number of this range.
+pub(super) fn number<T>(range: RangeInclusive<T>) -> impl FnOnce(&Node) -> Result<T, String>
+where
+    T: Copy + Display + PartialOrd + TryFrom<u64>,
+{
+    move |node| {
+        let (written, number) = match &node.content {
+            Content::Integer(written, number) => (written.clone(), *number),
+            Content::Variable(text) => (shown(text), text.parse().ok()),
+            _ => return Err(expected("a whole number", node)),
+        };
+        let number = number.and_then(|number| T::try_from(number).ok());
+        number.filter(|number| range.contains(number)).ok_or_else(|| {
+            format!("{written} is not a whole number from {} to {}", range.start(), range.end())
+        })
+    }
+}
+
+/// A number of bytes of this range: `4096`, or `"4KiB"`.
+pub(super) fn size<T>(range: RangeInclusive<u64>) -> impl FnOnce(&Node) -> Result<T, String>
+where
+    T: TryFrom<u64>,
+{
+    move |node| {
+        let (written, bytes) = match &node.content {
+            Content::Integer(written, number) => (written.clone(), *number),
+            Content::Text(text) | Content::Variable(text) => (shown(text), Some(parse_size(text)?)),
+            _ => return Err(expected("a number of bytes, as 4096 or \"4KiB\"", node)),
+        };
+        let bytes = bytes.filter(|bytes| range.contains(bytes));
+        bytes.and_then(|bytes| T::try_from(bytes).ok()).ok_or_else(|| {
+            format!("{written} is not from {} to {}", Size(*range.start()), Size(*range.end()))
+        })
+    }
+}
+
+fn parse_size(text: &str) -> Result<u64, String> {
+    let wrong = |why: &str| format!("{} is not a number of bytes: {why}", shown(text));
+    let (number, unit) = split_unit(text);
+    let number: u64 = number.parse().map_err(|_| {
+        wrong("expected a whole number and its unit, B, KiB, MiB, GiB or TiB, as \"64KiB\"")
+    })?;
+    let factor = match unit {
+        "" => Some(1),
+        unit => SIZE_UNITS.iter().find(|(name, _)| *name == unit).map(|(_, factor)| *factor),
+    };
+    let factor = factor
+        .ok_or_else(|| wrong("the units are B, KiB, MiB, GiB and TiB; 1KiB is 1024 bytes"))?;
+    number.checked_mul(factor).ok_or_else(|| wrong("it is far too large"))
+}
+
+/// A duration of this range: `"250ms"`, `"30s"`, `"5min"`, `"1h"`, `"7d"`.
+pub(super) fn duration(
+    range: RangeInclusive<Duration>,
+) -> impl FnOnce(&Node) -> Result<Duration, String> {
+    move |node| {
+        let text =
+            as_text(node).ok_or_else(|| expected("a duration with its unit, as \"30s\"", node))?;
+        let duration = parse_duration(text)?;
+        let (min, max) = (Time(*range.start()), Time(*range.end()));
+        let is_in = range.contains(&duration);
+        is_in
+            .then_some(duration)
+            .ok_or_else(|| format!("{} is not from {min} to {max}", shown(text)))
+    }
+}
+
+fn parse_duration(text: &str) -> Result<Duration, String> {
+    let wrong = |why: &str| format!("{} is not a duration: {why}", shown(text));
+    let (number, unit) = split_unit(text);
+    let number: u64 = number.parse().map_err(|_| {
+        wrong("expected a whole number and its unit, ms, s, min, h or d, as \"30s\"")
+    })?;
+    let factor = TIME_UNITS.iter().find(|(name, _)| *name == unit).map(|(_, factor)| *factor);
+    let factor = factor.ok_or_else(|| match unit {
+        "" => wrong("it has no unit; the units are ms, s, min, h and d, as in \"30s\""),
+        "m" => wrong("m could be two things; write min, or ms"),
+        _ => wrong("the units are ms, s, min, h and d, as in \"30s\""),
+    })?;
+    let factor = u64::try_from(factor.as_millis()).unwrap_or(u64::MAX);
+    let millis = number.checked_mul(factor).ok_or_else(|| wrong("it is far too long"))?;
+    Ok(Duration::from_millis(millis))
+}
+
+fn split_unit(text: &str) -> (&str, &str) {
+    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    text.split_at(digits)
+}
+
+/// Whatever is made of a text, and says itself what it expects.
+pub(super) fn parsed<T: FromStr<Err: Display>>(node: &Node) -> Result<T, String> {
+    text(node)?.parse().map_err(|error: T::Err| error.to_string())
+}
+
+/// `ADDRESS:PORT`.
+pub(super) fn address(node: &Node) -> Result<SocketAddr, String> {
+    let text = text(node)?;
+    text.parse().map_err(|_| {
+        let what =
+            "is not an address: expected IP:PORT, as 127.0.0.1:8080, 0.0.0.0:80 or [::1]:8080";
+        format!("{} {what}", shown(&text))
+    })
+}
+
+/// A path; one in a file is relative to where that is.
+pub(super) fn path(node: &Node) -> Result<PathBuf, String> {
+    let path = PathBuf::from(text(node)?);
+    Ok(match node.place.source() {
+        Some(source) => source.directory().join(path),
+        None => path,
+    })
+}
+
+/// One of these words.
+pub(super) fn word<T: Copy, const N: usize>(
+    words: [(&'static str, T); N],
+) -> impl FnOnce(&Node) -> Result<T, String> {
+    move |node| {
+        let text = text(node)?;
+        let names = words.iter().map(|(name, _)| *name);
+        words.iter().find(|(name, _)| *name == text).map(|(_, value)| *value).ok_or_else(|| {
+            let near = closest(&text, names.clone());
+            let hint = near.map(|near| format!("; did you mean {near:?}?")).unwrap_or_default();
+            let allowed: Vec<_> = names.map(|name| format!("{name:?}")).collect();
+            format!("{} is none of {}{hint}", shown(&text), allowed.join(", "))
+        })
+    }
+}
+
+/// A list of such values; a variable has commas between them.
+pub(super) fn list<T>(
+    item: impl Fn(&Node) -> Result<T, String>,
+) -> impl FnOnce(&Node) -> Result<Vec<T>, String> {
+    move |node| match &node.content {
+        Content::List(items) => items.iter().map(item).collect(),
+        Content::Variable(text) => {
+            let of = |text: &str| Node {
+                place: node.place.clone(),
+                content: Content::Variable(text.trim().to_owned()),
+            };
+            text.split(',').map(|text| item(&of(text))).collect()
+        }
+        _ => Err(expected("a list, as [\"a\", \"b\"]", node)),
+    }
+}
+
+#[cfg(test)]
+mod tests;

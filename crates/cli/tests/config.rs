@@ -1,0 +1,344 @@
+//! The binary with a configuration: sources as topics, the environment, `anemone check`.
+#![cfg(unix)]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "the helpers of tests are tests too")]
+
+#[allow(dead_code, reason = "other tests use the rest")]
+mod support;
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::Stdio;
+
+use rustix::process::{Pid, Signal, test_kill_process};
+use support::{
+    Directory, Process, SERVE, Watchdog, command, get, listening, output, read_until, request,
+    serve,
+};
+
+/// A directory with this configuration in it, and the path of that.
+fn configured(text: &str) -> (Directory, String) {
+    let directory = Directory::new("config");
+    let path = directory.path().join("anemone.toml");
+    fs::write(&path, text).unwrap();
+    let path = path.to_str().unwrap().to_owned();
+    (directory, path)
+}
+
+fn serving(text: &str) -> (Directory, Process, SocketAddr) {
+    let (directory, path) = configured(text);
+    let (server, address) = serve(&["--threads", "1", "--config", &path]);
+    (directory, server, address)
+}
+
+/// Runs on, and ends when nobody reads what it says any more, as when a server is killed. Empty lines
+/// are no events.
+const RUN_ON: &str = "while sleep 0.05; do echo; done";
+
+/// A source that runs this, and then on.
+fn exec(topic: &str, command: &str) -> String {
+    format!(
+        "[[source]]\ntype = \"exec\"\ntopic = \"{topic}\"\ncommand = '''{command}; {RUN_ON}'''\n"
+    )
+}
+
+/// The events of a topic from its beginning, one after the other, by long poll.
+struct Events {
+    address: SocketAddr,
+    topic: String,
+    position: String,
+}
+
+impl Events {
+    fn of(address: SocketAddr, topic: impl Into<String>) -> Self {
+        Self { address, topic: topic.into(), position: "earliest".to_owned() }
+    }
+
+    /// The data of the next one, as it is in the page.
+    fn next(&mut self) -> String {
+        let Self { address, topic, position } = self;
+        let path = format!("/topics/{topic}?after={position}&wait=30&limit=1");
+        let page = get(*address, &path);
+        self.position = between(&page, "\"next\":\"", "\"").to_owned();
+        between(&page, "\"data\":", "}]").to_owned()
+    }
+}
+
+fn between<'a>(text: &'a str, before: &str, after: &str) -> &'a str {
+    let found = text.split_once(before).and_then(|(_, rest)| rest.split_once(after));
+    found.unwrap_or_else(|| panic!("no {before}…{after} in {text}")).0
+}
+
+#[test]
+fn the_lines_of_a_program_are_a_topic_and_how_it_does_is_another() {
+    let text = exec("cpu", r#"echo '{"n": 1}'; echo two; echo oops >&2"#);
+    let (_directory, _server, address) = serving(&(text + "stderr = \"topic\"\n"));
+    let mut cpu = Events::of(address, "cpu");
+    assert_eq!([cpu.next(), cpu.next()], ["{\"n\": 1}", "\"two\""]);
+    assert_eq!(Events::of(address, "cpu.stderr").next(), "\"oops\"");
+    let mut status = Events::of(address, "cpu.status");
+    while !status.next().contains("\"state\":\"live\"") {}
+}
+
+#[test]
+fn any_number_of_readers_share_one_program() {
+    let text = exec("cpu", "echo started >> starts; echo line");
+    let (directory, _server, address) = serving(&text);
+    let read = || {
+        let head = "GET /topics/cpu?after=earliest HTTP/1.1\r\nAccept: text/event-stream";
+        BufReader::new(request(address, head))
+    };
+    let mut readers = [read(), read()];
+    for reader in &mut readers {
+        let found = reader.lines().any(|line| line.unwrap() == "data: \"line\"");
+        assert!(found);
+    }
+    let starts = fs::read_to_string(directory.path().join("starts")).unwrap();
+    assert_eq!(starts, "started\n");
+}
+
+#[test]
+fn a_file_is_followed_across_its_rotation() {
+    let text = "[[source]]\ntype = \"file\"\ntopic = \"log\"\npath = \"app.log\"\nfrom = \"start\"\n\
+                interval = \"5ms\"\n";
+    let (directory, path) = configured(text);
+    let log = directory.path().join("app.log");
+    fs::write(&log, "one\n").unwrap();
+    let (_server, address) = serve(&["--threads", "1", "--config", &path]);
+    let mut events = Events::of(address, "log");
+    assert_eq!(events.next(), "\"one\"");
+    fs::rename(&log, directory.path().join("app.log.1")).unwrap();
+    fs::write(&log, "two\n").unwrap();
+    assert_eq!(events.next(), "\"two\"");
+}
+
+#[test]
+fn flags_run_programs_and_follow_files_too() {
+    let directory = Directory::new("flags");
+    let path = directory.path().join("app.log");
+    let (program, file) = (format!("cpu=echo 1; {RUN_ON}"), format!("log={}", path.display()));
+    let (_server, address) = serve(&["--threads", "1", "--exec", &program, "--file", &file]);
+    assert_eq!(Events::of(address, "cpu").next(), "1");
+    // One that is there when it is first looked for is read from its end.
+    let mut status = Events::of(address, "log.status");
+    while !status.next().contains("\"state\":\"lost\"") {}
+    fs::write(&path, "{\"a\":1}\n").unwrap();
+    assert_eq!(Events::of(address, "log").next(), "{\"a\":1}");
+}
+
+#[test]
+fn a_variable_counts_before_the_file() {
+    let (_directory, path) = configured("[limits]\nwait_max = \"60s\"\n");
+    let mut with = command(SERVE);
+    with.env("ANEMONE_CONFIG", &path).env("ANEMONE_LIMITS__WAIT_MAX", "1s");
+    let (_server, address) = listening(with);
+    let head = "GET /topics/host?wait=2 HTTP/1.1\r\nConnection: close";
+    let mut reply = String::new();
+    request(address, head).read_to_string(&mut reply).unwrap();
+    assert!(reply.starts_with("HTTP/1.1 400 "), "{reply}");
+}
+
+#[test]
+fn a_rule_says_who_may_publish() {
+    let text = "host = false\n[[topic]]\nname = \"chat\"\npublish = \"anyone\"\nevents_max = 2\n";
+    let (_directory, _server, address) = serving(text);
+    for body in ["1", "2", "3"] {
+        let head = "POST /topics/chat HTTP/1.1\r\nConnection: close\r\nContent-Length: 1";
+        let mut stream = request(address, head);
+        stream.write_all(body.as_bytes()).unwrap();
+        let mut reply = String::new();
+        stream.read_to_string(&mut reply).unwrap();
+        assert!(reply.starts_with("HTTP/1.1 201 "), "{reply}");
+    }
+    let page = get(address, "/topics/chat?after=earliest");
+    assert!(page.contains("\"first\":2,"), "{page}");
+    let mut reply = String::new();
+    let head = "GET /topics/host HTTP/1.1\r\nConnection: close";
+    request(address, head).read_to_string(&mut reply).unwrap();
+    assert!(reply.starts_with("HTTP/1.1 404 "), "{reply}");
+}
+
+#[test]
+fn a_program_is_asked_to_end_and_what_it_says_then_is_kept() {
+    let program = "trap 'echo bye; exit 0' TERM; echo $$";
+    let (directory, path) = configured(&format!("data.dir = \"data\"\n{}", exec("cpu", program)));
+    let (server, address) = serve(&["--threads", "1", "--config", &path]);
+    let pid = Events::of(address, "cpu").next();
+    server.signal(Signal::TERM);
+    assert_eq!(server.wait().code(), Some(0));
+    assert!(!runs(&pid));
+
+    let data = directory.path().join("data");
+    let (_server, address) = serve(&["--threads", "1", "--data", data.to_str().unwrap()]);
+    let mut cpu = Events::of(address, "cpu");
+    assert_eq!([cpu.next(), cpu.next()], [pid, "\"bye\"".to_owned()]);
+}
+
+#[test]
+fn a_program_that_does_not_end_is_killed_after_its_grace() {
+    let program = "trap '' TERM; echo $$";
+    let text = exec("cpu", program) + "grace = \"100ms\"\n";
+    let (_directory, server, address) = serving(&text);
+    let pid = Events::of(address, "cpu").next();
+    server.signal(Signal::TERM);
+    assert_eq!(server.wait().code(), Some(0));
+    assert!(!runs(&pid));
+}
+
+#[test]
+fn a_second_request_to_end_does_not_wait_for_a_program() {
+    let program = "trap '' TERM; echo $$";
+    let text = exec("cpu", program) + "grace = \"1h\"\n";
+    let (_directory, server, address) = serving(&text);
+    let pid = Events::of(address, "cpu").next();
+    let mut reader = request(address, "GET /topics/cpu HTTP/1.1\r\nAccept: text/event-stream");
+    read_until(&mut reader, b"\r\n\r\n");
+    server.signal(Signal::TERM);
+    // The end of the stream: it is stopping.
+    reader.read_to_end(&mut Vec::new()).unwrap();
+    server.signal(Signal::TERM);
+    assert_eq!(server.wait().code(), Some(143));
+    // Left behind, as it wanted.
+    let pid = Pid::from_raw(pid.parse().unwrap()).unwrap();
+    rustix::process::kill_process_group(pid, Signal::KILL).unwrap();
+}
+
+#[test]
+fn any_number_of_instruments_are_topics() {
+    let directory = Directory::new("serial");
+    let links = ["north", "south"].map(|name| directory.path().join(name));
+    let start = |link: &PathBuf, unit| {
+        let link = link.to_str().unwrap();
+        let mut emulator = Process::start(&["windsonic", "--link", link, "--unit", unit]);
+        assert!(emulator.line().starts_with("/dev/"));
+        emulator
+    };
+    let _emulators = [start(&links[0], "N"), start(&links[1], "S")];
+    let path = directory.path().join("a.toml");
+    let source = |name: &str, mode: &str| {
+        let unit = name.chars().next().unwrap().to_ascii_uppercase();
+        format!(
+            "[[source]]\ntype = \"serial\"\ntopic = \"wind-{name}\"\ndevice = \"{name}\"\n\
+             unit = \"{unit}\"\nmode = \"{mode}\"\n"
+        )
+    };
+    fs::write(&path, source("north", "listen") + &source("south", "polled")).unwrap();
+    let (_server, address) = serve(&["--threads", "1", "--config", path.to_str().unwrap()]);
+    for (topic, unit) in [("wind-north", "N"), ("wind-south", "S")] {
+        let event = Events::of(address, topic).next();
+        assert!(event.starts_with(&format!("{{\"unit\":\"{unit}\"")), "{event}");
+        let status = Events::of(address, [topic, ".status"].concat()).next();
+        assert!(status.contains("\"state\":\"opening\""), "{status}");
+    }
+}
+
+fn runs(pid: &str) -> bool {
+    test_kill_process(Pid::from_raw(pid.parse().unwrap()).unwrap()).is_ok()
+}
+
+#[test]
+fn events_that_cannot_be_kept_at_the_end_are_an_error() {
+    let directory = Directory::new("lost");
+    let data = directory.path().join("data");
+    let mut server = command(SERVE);
+    server.args(["--threads", "1", "--data", data.to_str().unwrap()]);
+    let mut server = server.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let _watchdog = Watchdog::of(&server);
+    let mut line = String::new();
+    BufReader::new(server.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    assert!(line.starts_with("listening on "), "{line}");
+    fs::remove_dir_all(&data).unwrap();
+    rustix::process::kill_process(Pid::from_child(&server), Signal::TERM).unwrap();
+    let output = server.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let said = String::from_utf8(output.stderr).unwrap();
+    let last = said.lines().last().unwrap();
+    assert!(last.contains("not all that was published is on the disk: cannot "), "{said}");
+    assert!(last.contains("No such file"), "the cause: {said}");
+}
+
+#[test]
+fn check_tells_what_would_be_done() {
+    let text = "[[source]]\ntype = \"file\"\ntopic = \"log\"\npath = \"no.log\"\n[[topic]]\n\
+                name = \"chat-*\"\npublish = \"anyone\"\n";
+    let (directory, path) = configured(text);
+    let output = output(command(&["check", "--listen", "127.0.0.1:0", "--config", &path]), "");
+    assert_eq!(output.status.code(), Some(0));
+    let said = String::from_utf8(output.stdout).unwrap();
+    let expected = format!(
+        "listen   http://127.0.0.1:0\n\
+         data     in memory\n\
+         source   host: the load of this machine, every 250ms -> /topics/host\n\
+         source   file: {log} -> /topics/log /topics/log.status\n\
+         topic    chat-*: every client publishes; kept are 10000 events, 16MiB, 1h\n\
+         warning: {path}:3:9: there is no file {log} now: No such file or directory (os error 2)\n\
+         {path} is fine\n",
+        log = directory.path().join("no.log").display()
+    );
+    assert_eq!(said, expected);
+}
+
+#[test]
+fn check_warns_of_what_would_not_work_now() {
+    let text = "[[source]]\ntype = \"serial\"\ntopic = \"wind\"\ndevice = \"anemone.toml\"\n\
+                [[source]]\ntype = \"exec\"\ntopic = \"cpu\"\ncommand = [\"no-such-program\"]\n\
+                directory = \"none\"\n[[source]]\ntype = \"file\"\ntopic = \"log\"\npath = \".\"\n\
+                [[topic]]\nname = \"chat\"\npublish = \"anyone\"\nevent_bytes_max = \"1MiB\"\n";
+    let (_directory, path) = configured(text);
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let output = output(command(&["check", "--config", &path, "--listen", &address]), "");
+    assert_eq!(output.status.code(), Some(0));
+    let said = String::from_utf8(output.stdout).unwrap();
+    let warnings: Vec<_> = said.lines().filter_map(|line| line.strip_prefix("warning: ")).collect();
+    let parts = [
+        ("--listen: ", "cannot listen on 127.0.0.1:"),
+        (":3:9: ", "anemone.toml is no serial device"),
+        (":7:9: ", "there is no directory "),
+        (":7:9: ", "there is no program no-such-program now"),
+        (":12:9: ", " is no file"),
+        (":15:8: ", "limits.websocket.message_bytes_max has to be 1MiB and is 64KiB"),
+        (":15:8: ", "limits.multiplexed.message_bytes_max has to be 1028KiB and is 68KiB"),
+    ];
+    assert_eq!(warnings.len(), parts.len(), "{warnings:#?}");
+    for (warning, (place, part)) in warnings.iter().zip(parts) {
+        assert!(warning.contains(place) && warning.contains(part), "{warning}: {part}");
+    }
+}
+
+#[test]
+fn check_and_serve_tell_all_that_is_wrong() {
+    let text = "lisen = \"x\"\n[tls]\ncert = \"no.pem\"\n";
+    let (_directory, path) = configured(text);
+    let expected = [
+        format!("{path}:1:1: unknown key `lisen`; did you mean `listen`?"),
+        format!("{path}:3:8: tls.cert: there is no tls.key, the certificate's private key"),
+    ];
+    let check = output(command(&["check", "--config", &path]), "");
+    assert_eq!((check.status.code(), check.stdout.as_slice()), (Some(1), &b""[..]));
+    let said = String::from_utf8(check.stderr).unwrap();
+    assert_eq!(said, format!("{}\n{}\n2 errors\n", expected[0], expected[1]));
+
+    let serve = output(command(&["serve", "--config", &path]), "");
+    assert_eq!(serve.status.code(), Some(1));
+    let said = String::from_utf8(serve.stderr).unwrap();
+    for (line, expected) in said.lines().zip(&expected) {
+        assert!(line.ends_with(&format!("ERROR {expected}")), "{line}");
+    }
+}
+
+#[test]
+fn check_looks_at_what_serve_needs() {
+    let (_directory, path) = configured("[tls]\ncert = \"no.pem\"\nkey = \"no.key\"\n");
+    let said = output(command(&["check", "--config", &path]), "");
+    assert_eq!(said.status.code(), Some(1));
+    let said = String::from_utf8(said.stderr).unwrap();
+    assert!(said.starts_with(&format!("{path}:2:8: tls.cert: cannot read ")), "{said}");
+
+    let (_directory, path) = configured("data.dir = \"anemone.toml\"\n");
+    let said = output(command(&["check", "--config", &path]), "");
+    assert_eq!(said.status.code(), Some(1));
+    let said = String::from_utf8(said.stderr).unwrap();
+    assert!(said.contains(":1:12: data.dir: ") && said.contains("is no directory"), "{said}");
+}
