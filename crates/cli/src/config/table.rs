@@ -4,7 +4,7 @@
 //! goes on with the default, so that all faults are told at once.
 
 use super::document::{Content, Entry, Node};
-use super::fault::Faults;
+use super::fault::{Faults, closest};
 use super::place::{Located, Place};
 
 pub(super) struct Table<'a> {
@@ -79,11 +79,23 @@ impl<'a> Table<'a> {
         what: &str,
         parse: impl FnOnce(&Node) -> Result<T, String>,
     ) -> Option<Located<T>> {
-        if !self.entries.iter().any(|entry| entry.key == key) {
-            let prefix = &self.prefix;
-            self.faults.add(&self.place, format!("`{prefix}{key}` is missing: {what}"));
+        if self.entries.iter().any(|entry| entry.key == key) {
+            return self.optional(key, parse);
         }
-        self.optional(key, parse)
+        self.asked.push(key);
+        self.faults.know(format!("{}{key}", self.prefix));
+        let is_near = |entry: &Entry| closest(&entry.key, [key].into_iter()).is_some();
+        match self.entries.iter().position(is_near) {
+            Some(index) => {
+                let Entry { key: near, place, .. } = self.entries.swap_remove(index);
+                self.faults.add_unknown(&place, &self.prefix, &near, &[key]);
+            }
+            None => {
+                let fault = format!("`{}{key}` is missing: {what}", self.prefix);
+                self.faults.add(&self.place, fault);
+            }
+        }
+        None
     }
 
     /// The table of this key; an empty one if there is none.

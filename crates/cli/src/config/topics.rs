@@ -17,8 +17,8 @@ pub(super) fn read(mut table: Table<'_>) -> Option<Located<TopicRule>> {
     let what = "which topic this is about, as \"wind\", or \"scratch-*\" for all that begin so";
     let name = table.required::<TopicPattern>("name", what, parsed);
     let pattern = name.as_ref().map(|name| name.value.clone());
-    // Without a name the rest is still looked at.
-    let default = TopicRule::new(pattern.or_else(|| "unnamed".parse().ok())?);
+    // Without a name the rest is still looked at, as that of many.
+    let default = TopicRule::new(pattern.or_else(|| "unnamed*".parse().ok())?);
     let rights = [
         ("nobody", PublishRight::Nobody),
         ("loopback", PublishRight::Loopback),
@@ -54,23 +54,23 @@ pub(super) fn read(mut table: Table<'_>) -> Option<Located<TopicRule>> {
     // Whoever lets one topic keep more means all of them.
     let bytes_total_default = rule.bytes_total_max.max(rule.retention.bytes_max);
     rule.bytes_total_max = bytes_total_max.as_deref().copied().unwrap_or(bytes_total_default);
-    let (name, of_one) = (name?, rule.topics.name().cloned());
     let of_many = [
         ("topics_max", topics_max.map(|value| value.place)),
         ("bytes_total_max", bytes_total_max.map(|value| value.place)),
     ];
     for (key, place) in of_many {
-        if let (Some(place), Some(one)) = (place, &of_one) {
+        if let (Some(place), Some(one)) = (place, rule.topics.name()) {
             let fault = format!(
                 "topic.{key}: \"{one}\" is one topic; a rule for many has a name like \"{one}-*\""
             );
             table.fault(&place, fault);
         }
     }
+    let place = name.as_ref().map_or(table.place(), |name| &name.place);
     // The library knows what goes together, of each rule by itself.
     if let Err(error) = TopicRules::new([rule.clone()]) {
-        table.fault(&name.place, format!("topic: {error}"));
+        table.fault(place, format!("topic: {error}"));
     }
     table.finish();
-    Some(Located::new(rule, name.place))
+    name.map(|name| Located::new(rule, name.place))
 }

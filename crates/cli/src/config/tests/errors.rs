@@ -150,6 +150,25 @@ fn what_is_missing_is_told_where_it_should_be() {
 }
 
 #[test]
+fn what_must_be_said_and_is_misspelled_is_told_once() {
+    for (text, expected) in [
+        ("[[topic]]\nnmae = \"a\"", "2:1: unknown key `topic.nmae`; did you mean `topic.name`?"),
+        (
+            "[[source]]\ntyp = \"stdin\"",
+            "2:1: unknown key `source.typ`; did you mean `source.type`?",
+        ),
+        (
+            "[[source]]\ntype = \"exec\"\ntopic = \"a\"\ncomand = \"b\"",
+            "4:1: unknown key `source.comand`; did you mean `source.command`?",
+        ),
+    ] {
+        assert_fault(text, expected);
+    }
+    let found = faults("[[topic]]\npublish = \"all\"\nx = 1", &[]);
+    assert_eq!(found.len(), 3, "the rest is looked at without a name, too: {found:?}");
+}
+
+#[test]
 fn a_bad_command_or_environment_is_refused() {
     let exec = |rest: &str| format!("[[source]]\ntype = \"exec\"\ntopic = \"a\"\n{rest}");
     for (rest, expected) in [
