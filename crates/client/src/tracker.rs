@@ -70,6 +70,11 @@ impl Tracker {
                     self.repeated += 1;
                     return Ok(Step::Stay);
                 }
+                if self.position.is_none() {
+                    // A page says only where it ends; where it begins is told by its first event.
+                    let before = position.offset().saturating_sub(self.skipped.saturating_add(1));
+                    items.push_back(Item::Position(position.at(before)));
+                }
                 if self.skipped > 0 {
                     items.push_back(Item::Skipped(self.skipped));
                 }
@@ -213,6 +218,18 @@ mod tests {
         tracker.reconnect();
         let wires = vec![Wire::Standing(at("a-4")), event("a-5"), Wire::Standing(at("a-5"))];
         assert_eq!(told(&mut tracker, wires), (vec!["a-5".to_owned()], None));
+    }
+
+    #[test]
+    fn where_reading_begins_is_told_also_when_an_event_is_what_comes_first() {
+        let mut tracker = Tracker::default();
+        assert_eq!(
+            told(&mut tracker, vec![event("a-3"), event("a-4")]).0,
+            ["at a-2", "a-3", "a-4"]
+        );
+        let mut tracker = Tracker::default();
+        let wires = vec![Wire::Skipped(2), event("a-3"), Wire::Standing(at("a-3"))];
+        assert_eq!(told(&mut tracker, wires).0, ["at a-0", "skipped 2", "a-3"]);
     }
 
     #[test]

@@ -112,6 +112,11 @@ impl Active {
         }
     }
 
+    /// The file and how much of it counts, if there is more in it.
+    pub(super) fn leftover(&self) -> Option<(PathBuf, u64)> {
+        self.is_ragged.then(|| (self.path(), self.len))
+    }
+
     fn path(&self) -> PathBuf {
         segment_path(&self.directory, self.base)
     }

@@ -49,6 +49,8 @@ pub(super) struct DiskLog {
     pub(super) kept: Mutex<Kept>,
     file: Mutex<Active>,
     meta: Mutex<SavedMeta>,
+    /// What the end before this start left behind the good part of the last segment: where that ends.
+    leftover: Mutex<Option<(PathBuf, u64)>>,
     /// Why the last attempt to keep something failed.
     fault: Mutex<Option<StorageError>>,
     deleted: AtomicBool,
@@ -94,6 +96,7 @@ impl DiskLog {
         let bytes_max = options.retention.bytes_max.min(Batch::BYTES_MAX);
         let (newest, retention) = (Ring::default(), options.retention);
         advance(&progress, head);
+        let leftover = Mutex::new(active.leftover());
         Arc::new(Self {
             disk,
             directory,
@@ -103,6 +106,7 @@ impl DiskLog {
             kept: Mutex::new(Kept { segments, newest, retention, gone: Vec::new() }),
             file: Mutex::new(active),
             meta: Mutex::new(SavedMeta { options, is_saved: meta_is_saved }),
+            leftover,
             fault: Mutex::default(),
             deleted: AtomicBool::new(false),
         })
@@ -340,6 +344,18 @@ impl DiskLog {
         replace(&*self.disk.platform, &path, &json)
             .map_err(|error| StorageError::new(Action::Write, &path, error))?;
         meta.is_saved = true;
+        Ok(())
+    }
+
+    /// Cuts off what the end before this start left, unless that was done.
+    pub(super) fn cut_leftover(&self) -> Result<(), StorageError> {
+        let mut leftover = lock(&self.leftover);
+        if let Some((path, len)) = &*leftover {
+            let file = self.disk.platform.open(path);
+            file.and_then(|mut file| file.cut(*len))
+                .map_err(|error| StorageError::new("cut", path, error))?;
+        }
+        *leftover = None;
         Ok(())
     }
 

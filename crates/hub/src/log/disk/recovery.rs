@@ -1,5 +1,5 @@
 //! Opens what a topic has on disk: reads every segment once, checks every record, and decides what
-//! counts. Changes nothing: what is to be cut is cut before the next write.
+//! counts. Changes nothing: what is to be cut is cut before it is noted down that the past was dealt with.
 //!
 //! - **The last segment** can end with the beginning of a record, or with a batch of which some records
 //!   are missing: a write that was cut short, which nobody was told of. That does not count.

@@ -60,13 +60,16 @@ impl Disk {
     }
 
     /// Says in `state.json` that the directory is in use, unless that was done: before anything else is
-    /// written. Epochs that begin now are written before that, since it is what forgets the past.
+    /// written. It forgets the past, so what follows from that comes before: epochs that begin now are
+    /// written, and what a crash of the machine left at the end of a segment is cut off, which would be
+    /// damage if a mere kill were next.
     pub(super) fn begin(&self) -> Result<(), StorageError> {
         let mut begun = lock(&self.begun);
         if *begun {
             return Ok(());
         }
-        let result = self.logs().iter().try_for_each(|log| log.save_meta());
+        let mut logs = self.logs().into_iter();
+        let result = logs.try_for_each(|log| log.save_meta().and_then(|()| log.cut_leftover()));
         let result = result.and_then(|()| self.write_state(&self.state()));
         *begun = result.is_ok();
         *lock(&self.fault) = result.clone().err();

@@ -128,6 +128,33 @@ async fn an_epoch_that_begins_is_noted_down_before_its_reason_is_forgotten() {
 }
 
 #[tokio::test]
+async fn what_a_crash_left_of_a_quiet_topic_is_no_damage_after_a_kill() {
+    let mut machine = Machine::new();
+    let running = machine.start(ALWAYS);
+    running.publish(1..=5).await.unwrap();
+    let mut crashed = machine.killed();
+    let segment = &crashed.segments()[0];
+    let whole = fs::read(segment).unwrap();
+    // Blocks that were never written, and behind them an event that nobody was told of.
+    running.publish([6]).await.unwrap();
+    let later = fs::read(&machine.segments()[0]).unwrap();
+    let left = [&whole[..], &[0; 100], &later[whole.len()..]].concat();
+    fs::write(segment, left).unwrap();
+    crashed.faults.set(|faults| faults.boots += 1);
+    let found = crashed.open(ALWAYS);
+    assert_eq!(
+        found.topic(&wind()).unwrap().info(at(1)).head,
+        Position { offset: 5, ..running.head() }
+    );
+    // Killed before anything was published.
+    let mut killed = crashed.killed();
+    let found = killed.start(ALWAYS);
+    assert_eq!(found.head(), Position { offset: 5, ..running.head() });
+    assert_eq!((found.all(), found.topic.health().damaged_events), ((1..=5).collect(), 0));
+    assert_eq!(found.publish([7]).await, Ok(6));
+}
+
+#[tokio::test]
 async fn each_interval_what_was_written_is_flushed() {
     let mut machine = Machine::new();
     let running = machine.start(options(Fsync::Interval(Duration::from_millis(5))));
