@@ -85,6 +85,7 @@ fn a_forever_frame_is_a_document_of_scripts_for_its_own_origin() {
     let policy = "frame-ancestors 'self'; default-src 'none'; script-src 'unsafe-inline'";
     assert_eq!(lines.head.field("content-security-policy"), Some(policy));
     assert_eq!(lines.head.field("cross-origin-opener-policy"), Some("same-origin"));
+    assert_eq!(lines.head.field("cross-origin-embedder-policy"), Some("require-corp"));
     let position = "<script>parent.app.receive({\"position\":\"ya-1\"})</script>\n";
     assert_eq!(lines.line().unwrap(), position);
     let event = lines.line().unwrap();
@@ -108,7 +109,8 @@ fn a_quiet_stream_has_heartbeats() {
     for _ in 0..3 {
         assert_eq!(stream.block().unwrap(), ":\n");
         assert_eq!(lines.line().unwrap(), "{\"position\":\"ya-1\"}\n");
-        frame.heartbeat();
+        let call = "<script>parent.app.receive({\"position\":\"ya-1\"})</script>\n";
+        assert_eq!(frame.line().unwrap(), call);
     }
     // What comes between is told all the same, and heartbeats go on from there.
     fixture.publish(2..=2);

@@ -86,19 +86,10 @@ impl Lines {
             if !line.ends_with('\n') {
                 return Err(ErrorKind::UnexpectedEof.into());
             }
-            // Chunk sizes, their ends and heartbeats; the stream's own lines end with LF alone.
+            // Chunk sizes and their ends; the stream's own lines end with LF alone.
             if !line.ends_with("\r\n") {
                 return Ok(Some(line));
             }
-        }
-    }
-
-    /// What is between the lines of a forever-frame: the chunk of one heartbeat.
-    pub(crate) fn heartbeat(&mut self) {
-        let mut chunk = String::new();
-        while !chunk.ends_with("1\r\n \r\n") {
-            assert!(self.reader.read_line(&mut chunk).unwrap() > 0, "{chunk:?}");
-            assert!(chunk.len() < 64, "{chunk:?}");
         }
     }
 }
