@@ -1,9 +1,17 @@
-/** What every test in a browser needs: the binary, Chromium and how it is started. */
-import { resolve } from "node:path";
+/** What end-to-end tests need: the binary, other programs, Chromium, and somebody who publishes. */
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync } from "node:fs";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { chromium } from "playwright-core";
 
 export const BIN = resolve(process.env.TEST_ANEMONE_BIN ?? "target/debug/anemone");
-export const CHROMIUM = process.env.CHROMIUM ?? "/usr/bin/chromium";
-export const CHROMIUM_ARGS = [
+const CHROMIUM = process.env.CHROMIUM ?? "/usr/bin/chromium";
+const CHROMIUM_ARGS = [
   "--no-sandbox",
   "--disable-gpu",
   "--disable-quic",
@@ -13,3 +21,107 @@ export const CHROMIUM_ARGS = [
   "--disable-sync",
 ];
 export const PATIENCE_MS = 45_000;
+
+/** @typedef {{ process: import("node:child_process").ChildProcess, output: string[] }} Program */
+/** @typedef {Program & { origin: string, tcp: string | undefined }} Server */
+
+/** @param {string[]} args more for Chromium */
+export async function launch(...args) {
+  return await chromium.launch({ executablePath: CHROMIUM, args: [...CHROMIUM_ARGS, ...args] });
+}
+
+/** @param {string} prefix */
+export async function folder(prefix) {
+  return await mkdtemp(join(tmpdir(), prefix));
+}
+
+/** @param {string | undefined} path */
+export async function remove(path) {
+  if (path) await rm(path, { recursive: true, force: true });
+}
+
+/**
+ * Starts `anemone`; what it says is kept.
+ * @param {string[]} args
+ * @returns {Program}
+ */
+export function start(args) {
+  assert.ok(existsSync(BIN), `there is no ${BIN}: build it, or set TEST_ANEMONE_BIN`);
+  const child = spawn(BIN, args, { stdio: ["ignore", "pipe", "pipe"] });
+  /** @type {string[]} */
+  const output = [];
+  child.on("error", (error) => output.push(`${args[0]}: ${error.message}\n`));
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.setEncoding("utf8");
+    stream.on("data", (text) => output.push(text));
+  }
+  return { process: child, output };
+}
+
+/**
+ * Starts `anemone serve` and waits until it has said everything about where it listens.
+ * @param {string[]} args
+ * @returns {Promise<Server>}
+ */
+export async function serve(...args) {
+  const program = start(["serve", ...args]);
+  const said = (/** @type {RegExp} */ pattern) => pattern.exec(program.output.join(""))?.[1];
+  const expected = [
+    /listening on (https?:\/\/[^\s/]+)\n/,
+    ...(args.includes("--tcp") ? [/tcp on (\S+)\n/] : []),
+    ...(args.includes("--tls-dev") ? [/list=(\S+)/] : []),
+  ];
+  await until("the server to listen", () => {
+    if (hasEnded(program)) throw new Error(`the server ended:\n${program.output.join("")}`);
+    return expected.every((pattern) => said(pattern) !== undefined);
+  });
+  return { ...program, origin: String(said(/listening on (https?:\/\/[^\s/]+)/)), tcp: said(/tcp on (\S+)/) };
+}
+
+/** @param {Program} program */
+function hasEnded({ process: { exitCode, signalCode } }) {
+  return exitCode !== null || signalCode !== null;
+}
+
+/** @param {Program | undefined} program */
+export async function kill(program) {
+  if (!program || hasEnded(program)) return;
+  const gone = once(program.process, "exit");
+  program.process.kill("SIGKILL");
+  await gone;
+}
+
+/**
+ * @param {string} what
+ * @param {() => boolean | Promise<boolean>} condition
+ */
+export async function until(what, condition) {
+  const end = Date.now() + PATIENCE_MS;
+  while (!(await condition())) {
+    if (Date.now() > end) throw new Error(`waited ${PATIENCE_MS / 1000} s for ${what}`);
+    await sleep(50);
+  }
+}
+
+/**
+ * Publishes `{"n":first}` to `{"n":last}`, each under a key of its own and again until it is acknowledged, so that a
+ * server that is killed meanwhile gets each of them once.
+ * @param {string} topic its URL
+ * @param {number} first
+ * @param {number} last
+ */
+export async function publish(topic, first, last) {
+  for (let n = first; n <= last; n += 1) {
+    await until(`event ${n} to be published`, async () => {
+      const headers = { "Content-Type": "application/json", "Idempotency-Key": `event-${n}` };
+      const reply = await fetch(topic, { method: "POST", headers, body: JSON.stringify({ n }) }).catch(() => undefined);
+      if (reply) assert.ok(reply.ok, `${reply.status} ${await reply.text()}`);
+      return reply !== undefined;
+    });
+  }
+}
+
+/** @param {number} last */
+export function numbersTo(last) {
+  return Array.from({ length: last }, (_, index) => index + 1);
+}

@@ -6,44 +6,18 @@
  * (`CHROMIUM`, default `/usr/bin/chromium`). Waits on conditions, never for a fixed time.
  */
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
-import { once } from "node:events";
-import { existsSync } from "node:fs";
 import { after, before, test } from "node:test";
-import { setTimeout as sleep } from "node:timers/promises";
-import { chromium } from "playwright-core";
-import { BIN, CHROMIUM, CHROMIUM_ARGS, PATIENCE_MS } from "./support.js";
+import { PATIENCE_MS, kill, launch, serve } from "./support.js";
 
 const STEP_MS_MAX = 90_000;
 
-/** @type {import("node:child_process").ChildProcess} */ let server;
-/** @type {string} */ let origin;
-/** @type {string[]} */ const output = [];
+/** @type {import("./support.js").Server} */ let server;
 
 before(async () => {
-  assert.ok(existsSync(BIN), `there is no ${BIN}: build it, or set TEST_ANEMONE_BIN`);
-  const args = ["serve", "--verbose", "--tls-dev", "--listen", "127.0.0.1:0"];
-  server = spawn(BIN, args, { stdio: ["ignore", "pipe", "pipe"] });
-  for (const stream of [server.stdout, server.stderr]) {
-    stream?.setEncoding("utf8");
-    stream?.on("data", (text) => output.push(text));
-  }
-  const said = (/** @type {RegExp} */ pattern) => pattern.exec(output.join(""))?.[1];
-  const end = Date.now() + PATIENCE_MS;
-  while (said(/list=(\S+)/) === undefined) {
-    if (server.exitCode !== null) throw new Error(`the server ended:\n${output.join("")}`);
-    if (Date.now() > end) throw new Error(`the server does not listen:\n${output.join("")}`);
-    await sleep(50);
-  }
-  origin = String(said(/listening on (https:\/\/[^\s/]+)/));
+  server = await serve("--verbose", "--tls-dev", "--listen", "127.0.0.1:0");
 });
 
-after(async () => {
-  if (!server || server.exitCode !== null) return;
-  const gone = once(server, "exit");
-  server.kill("SIGKILL");
-  await gone;
-});
+after(() => kill(server));
 
 /**
  * A page of the server, opened in a browser with these arguments.
@@ -51,13 +25,13 @@ after(async () => {
  * @param {(page: import("playwright-core").Page) => Promise<void>} body
  */
 async function withPage(args, body) {
-  const browser = await chromium.launch({ executablePath: CHROMIUM, args: [...CHROMIUM_ARGS, ...args] });
+  const browser = await launch(...args);
   try {
     const page = await browser.newPage();
-    await page.goto(`${origin}/`);
+    await page.goto(`${server.origin}/`);
     await body(page);
   } catch (error) {
-    console.error(`--- server ---\n${output.join("")}`);
+    console.error(`--- server ---\n${server.output.join("")}`);
     throw error;
   } finally {
     await browser.close();
@@ -107,12 +81,12 @@ test("Chromium's WebSockets go over HTTP/2 by themselves", { timeout: STEP_MS_MA
     // HTTP/2 has no 101; both ends say so.
     const echo = [...sockets.values()].find(({ url }) => url.endsWith("/echo"));
     assert.equal(echo?.status, 200);
-    assert.match(output.join(""), /WebSocket over HTTP\/2/);
+    assert.match(server.output.join(""), /WebSocket over HTTP\/2/);
   });
 });
 
 test("the server's words are enough to trust its certificate", { timeout: STEP_MS_MAX }, async () => {
-  const trust = /(--ignore-certificate-errors-spki-list=\S+)/.exec(output.join(""))?.[1];
+  const trust = /(--ignore-certificate-errors-spki-list=\S+)/.exec(server.output.join(""))?.[1];
   await withPage([String(trust)], async (page) => {
     assert.equal(await page.evaluate(() => isSecureContext), true);
     assert.deepEqual(await echoed(page, ["x"]), { received: ["x"], code: 1000, wasClean: true });

@@ -5,27 +5,19 @@
  * (`CHROMIUM`, default `/usr/bin/chromium`). Waits on conditions, never for a fixed time.
  */
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
-import { once } from "node:events";
 import { existsSync } from "node:fs";
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { setTimeout as sleep } from "node:timers/promises";
-import { chromium } from "playwright-core";
-import { BIN, CHROMIUM, CHROMIUM_ARGS, PATIENCE_MS } from "./support.js";
+import * as support from "./support.js";
+import { kill, launch, serve, start, until } from "./support.js";
 
 const PANES = ["websocket", "long-polling", "polling"];
 const STEP_MS_MAX = 180_000;
 const NEW_MESSAGES = 8;
 
-/** @typedef {{ process: import("node:child_process").ChildProcess, output: string[] }} Program */
-
 /** @type {string} */ let folder;
-/** @type {Program} */ let emulator;
-/** @type {Program} */ let server;
-/** @type {string} */ let origin;
+/** @type {import("./support.js").Program} */ let emulator;
+/** @type {import("./support.js").Server} */ let server;
 /** @type {import("playwright-core").Browser} */ let browser;
 /** @type {import("playwright-core").Page} */ let page;
 /** @type {string[]} */ const browserSays = [];
@@ -33,46 +25,9 @@ const NEW_MESSAGES = 8;
 
 // --- programs ---
 
-/**
- * @param {string} name
- * @param {string[]} args
- * @returns {Program}
- */
-function start(name, args) {
-  const child = spawn(BIN, args, { stdio: ["ignore", "pipe", "pipe"] });
-  /** @type {string[]} */
-  const output = [];
-  child.on("error", (error) => output.push(`${name}: ${error.message}\n`));
-  for (const stream of [child.stdout, child.stderr]) {
-    stream.setEncoding("utf8");
-    stream.on("data", (text) => output.push(text));
-  }
-  return { process: child, output };
-}
-
-/** @param {Program | undefined} program */
-async function kill(program) {
-  if (!program || program.process.exitCode !== null || program.process.signalCode !== null) return;
-  const gone = once(program.process, "exit");
-  program.process.kill("SIGKILL");
-  await gone;
-}
-
-/**
- * @param {string} what
- * @param {() => boolean | Promise<boolean>} condition
- */
-async function until(what, condition) {
-  const end = Date.now() + PATIENCE_MS;
-  while (!(await condition())) {
-    if (Date.now() > end) throw new Error(`waited ${PATIENCE_MS / 1000} s for ${what}`);
-    await sleep(50);
-  }
-}
-
 async function startEmulator() {
   const link = join(folder, "wind");
-  emulator = start("emulator", ["windsonic", "--link", link]);
+  emulator = start(["windsonic", "--link", link]);
   const { process: child, output } = emulator;
   await until("the emulator's link", () => {
     if (child.exitCode !== null) throw new Error(`the emulator ended:\n${output.join("")}`);
@@ -82,14 +37,7 @@ async function startEmulator() {
 
 /** @param {string} listen */
 async function startServer(listen) {
-  server = start("server", ["serve", "--listen", listen, "--serial", join(folder, "wind"), "--configure"]);
-  const { process: child, output } = server;
-  const address = () => /listening on (http:\/\/[^\s/]+)/.exec(output.join(""))?.[1];
-  await until("the server to listen", () => {
-    if (child.exitCode !== null) throw new Error(`the server ended:\n${output.join("")}`);
-    return address() !== undefined;
-  });
-  return String(address());
+  server = await serve("--listen", listen, "--serial", join(folder, "wind"), "--configure");
 }
 
 // --- the page ---
@@ -159,15 +107,14 @@ function step(name, body) {
 }
 
 before(async () => {
-  assert.ok(existsSync(BIN), `there is no ${BIN}: build it, or set TEST_ANEMONE_BIN`);
-  folder = await mkdtemp(join(tmpdir(), "anemone-wind-"));
+  folder = await support.folder("anemone-wind-");
   await startEmulator();
-  origin = await startServer("127.0.0.1:0");
-  browser = await chromium.launch({ executablePath: CHROMIUM, args: CHROMIUM_ARGS });
+  await startServer("127.0.0.1:0");
+  browser = await launch();
   page = await browser.newPage();
   page.on("console", (message) => browserSays.push(`${message.type()}: ${message.text()}`));
   page.on("pageerror", (error) => faults.push(String(error.stack ?? error)));
-  await page.goto(origin);
+  await page.goto(server.origin);
   await page.evaluate(() => Reflect.set(window, "notReloaded", true));
 });
 
@@ -175,7 +122,7 @@ after(async () => {
   await browser?.close();
   await kill(server);
   await kill(emulator);
-  if (folder) await rm(folder, { recursive: true, force: true });
+  await support.remove(folder);
 });
 
 step("the sensor is live and all three panes advance", async () => {
@@ -229,7 +176,7 @@ step("a server that goes is told", async () => {
 });
 
 step("everything comes back by itself when the server does", async () => {
-  assert.equal(await startServer(new URL(origin).host), origin);
+  await startServer(new URL(server.origin).host);
   await sensorSays("sensor live");
   await panesAdvance();
   await wasNotReloaded();

@@ -1,7 +1,6 @@
 /** Chromium, as the client of tests/interop/run. */
 import { text } from "node:stream/consumers";
-import { chromium } from "playwright-core";
-import { CHROMIUM, CHROMIUM_ARGS } from "../e2e/support.js";
+import { launch } from "../e2e/support.js";
 import { payload } from "./payload.js";
 
 /** How long a case may take. */
@@ -69,8 +68,7 @@ async function check(page, url, test) {
 }
 
 const url = String(process.argv[3]);
-const args = [...CHROMIUM_ARGS, "--ignore-certificate-errors"];
-const browser = await chromium.launch({ executablePath: CHROMIUM, args });
+const browser = await launch("--ignore-certificate-errors");
 try {
   const page = await browser.newPage();
   await page.addInitScript(`globalThis.payload = ${payload}`);

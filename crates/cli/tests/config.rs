@@ -299,7 +299,6 @@ fn check_warns_of_what_would_not_work_now() {
         (":7:9: ", "there is no program no-such-program now"),
         (":12:9: ", " is no file"),
         (":15:8: ", "limits.websocket.message_bytes_max has to be 1MiB and is 64KiB"),
-        (":15:8: ", "limits.multiplexed.message_bytes_max has to be 1028KiB and is 68KiB"),
     ];
     assert_eq!(warnings.len(), parts.len(), "{warnings:#?}");
     for (warning, (place, part)) in warnings.iter().zip(parts) {

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use anemone_hub::{Hub, Retention};
 use anemone_server::{Options, Server};
 use anemone_ws::proto::Message;
-use common::{Fixture, Reply, send};
+use common::{Fixture, HANDSHAKE, Reply, send};
 
 #[test]
 fn an_unknown_topic_or_path_is_404() {
@@ -43,7 +43,7 @@ fn a_position_ahead_of_the_topic_is_refused_on_every_transport() {
     assert!(detail.contains("ya-2") && detail.contains("ya-1"), "{detail}");
     fixture.get(target, &[("Prefer", "wait=1")]).problem(400, "position-ahead");
     fixture.get(target, &[("Accept", "text/event-stream")]).problem(400, "position-ahead");
-    fixture.get(target, &handshake()).problem(400, "position-ahead");
+    fixture.get(target, &HANDSHAKE).problem(400, "position-ahead");
 }
 
 #[test]
@@ -74,20 +74,11 @@ fn a_form_that_is_not_there_is_406() {
     fixture.get("/topics/wind", &[("Accept", "image/png")]).problem(406, "not-acceptable");
 }
 
-fn handshake() -> [(&'static str, &'static str); 4] {
-    [
-        ("Connection", "Upgrade"),
-        ("Upgrade", "websocket"),
-        ("Sec-WebSocket-Version", "13"),
-        ("Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ=="),
-    ]
-}
-
 #[test]
 fn malformed_handshakes_are_refused_in_the_terms_of_rfc_6455() {
     let fixture = Fixture::start();
     let with = |name: &str, value: &'static str| {
-        handshake().map(|(n, v)| (n, if n == name { value } else { v }))
+        HANDSHAKE.map(|(n, v)| (n, if n == name { value } else { v }))
     };
     let version = fixture.get("/topics/wind", &with("Sec-WebSocket-Version", "8"));
     version.problem(426, "bad-handshake");
@@ -99,9 +90,9 @@ fn malformed_handshakes_are_refused_in_the_terms_of_rfc_6455() {
         assert!(detail.contains("Sec-WebSocket-Key"), "{detail}");
     }
     fixture.get("/topics/wind", &with("Connection", "close")).problem(400, "bad-handshake");
-    let protocols = [&handshake()[..], &[("Sec-WebSocket-Protocol", "a b")]].concat();
+    let protocols = [&HANDSHAKE[..], &[("Sec-WebSocket-Protocol", "a b")]].concat();
     fixture.get("/topics/wind", &protocols).problem(400, "bad-handshake");
-    fixture.get("/topics/nothing", &handshake()).problem(404, "unknown-topic");
+    fixture.get("/topics/nothing", &HANDSHAKE).problem(404, "unknown-topic");
 }
 
 #[test]
@@ -177,7 +168,7 @@ fn pages_of_other_origins_are_refused_on_every_transport() {
     let own = format!("http://{}", fixture.address);
     for origin in ["http://evil.example", "http://localhost", "null"] {
         for extra in
-            [&[][..], &[("Accept", "text/event-stream")], &[("Prefer", "wait=1")], &handshake()[..]]
+            [&[][..], &[("Accept", "text/event-stream")], &[("Prefer", "wait=1")], &HANDSHAKE[..]]
         {
             let fields = [&[("Origin", origin)], extra].concat();
             let detail = fixture.get("/topics/wind", &fields).problem(403, "origin-refused");

@@ -8,7 +8,7 @@ use std::num::NonZero;
 use anemone_hub::Retention;
 use anemone_server::Limits;
 use anemone_ws::proto::{CloseCode, CloseFrame, Message};
-use common::{Fixture, Socket};
+use common::{Fixture, HANDSHAKE, Socket};
 
 fn start(threads: usize, change: impl FnOnce(&mut Limits)) -> Fixture {
     Fixture::with(
@@ -239,13 +239,7 @@ fn pages_of_other_origins_may_not_join() {
     let own = format!("http://{}", fixture.address);
     for path in ["/broadcast", "/topics/wind"] {
         for origin in ["http://evil.example", "http://localhost", "null"] {
-            let fields = [
-                ("Origin", origin),
-                ("Connection", "Upgrade"),
-                ("Upgrade", "websocket"),
-                ("Sec-WebSocket-Version", "13"),
-                ("Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ=="),
-            ];
+            let fields = [&HANDSHAKE[..], &[("Origin", origin)]].concat();
             let detail = fixture.get(path, &fields).problem(403, "origin-refused");
             assert!(detail.contains(origin), "{path}: {detail}");
         }

@@ -1,7 +1,7 @@
 //! The real binary is killed over and over while everyone publishes and reads in every way there is. Then a
 //! checker reads what all of them saw, and finds no acknowledged event lost, none doubled, none reordered.
 //!
-//! `ANEMONE_CRASH_SEED` and `ANEMONE_CRASH_KILLS` have it run otherwise. When it fails, it keeps its directory
+//! `TEST_CRASH_SEED` and `TEST_CRASH_KILLS` have it run otherwise. When it fails, it keeps its directory
 //! and says where that is: the histories, what the server said, and its data.
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "the helpers of tests are tests too")]
@@ -118,8 +118,8 @@ struct Experiment {
 impl Experiment {
     fn new(fsync: &'static str, kills: u64) -> Self {
         let number = |name| std::env::var(name).ok().map(|text| text.parse().expect(name));
-        let seed = number("ANEMONE_CRASH_SEED").unwrap_or(1);
-        let kills = number("ANEMONE_CRASH_KILLS").unwrap_or(kills);
+        let seed = number("TEST_CRASH_SEED").unwrap_or(1);
+        let kills = number("TEST_CRASH_KILLS").unwrap_or(kills);
         let directory = Directory::new();
         let world = Arc::new(World::new(directory.0.clone()));
         let chance = fastrand::Rng::with_seed(seed);

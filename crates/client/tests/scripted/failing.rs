@@ -2,7 +2,12 @@
 
 use std::time::Duration;
 
-use anemone_client::{After, Error, Foreign, Item, Limits, Retry, Subscribe, Timeouts, Via};
+use anemone_client::{
+    After, Error, Foreign, Item, Limits, Malformed, Retry, Subscribe, Timeouts, Via,
+};
+use anemone_ws::proto::ProtocolError;
+use anemone_ws::proto::handshake::ResponseError;
+use anemone_ws::{self as ws, ConnectError};
 use futures_util::FutureExt;
 
 use crate::fake::{Conn, Fake, Log, problem};
@@ -10,6 +15,10 @@ use crate::{SOON, short, subscribe};
 
 /// The transports whose first words are a request of HTTP.
 const WEB: [Via; 6] = [Via::WebSocket, Via::Mux, Via::Sse, Via::Ndjson, Via::LongPoll, Via::Poll];
+
+fn is_web_socket(via: Via) -> bool {
+    matches!(via, Via::WebSocket | Via::Mux)
+}
 
 /// The error that a subscription ends with.
 async fn error(subscribe: Subscribe) -> Error {
@@ -180,19 +189,34 @@ async fn silence_is_noticed() {
     for via in Via::ALL {
         let mut subscription = subscribe(&mute, via).timeouts(timeouts).start().unwrap();
         let item = subscription.next().await.unwrap().unwrap();
-        assert!(matches!(item, Item::Disconnected { .. }), "{via}");
+        let Item::Disconnected { error, .. } = item else { panic!("{via}: {item:?}") };
+        let is_silence = match &*error {
+            Error::Connect(ConnectError::TimedOut { .. }) => true,
+            Error::Unanswered { .. } => !is_web_socket(via),
+            _ => false,
+        };
+        assert!(is_silence, "{via}: {error:?}");
     }
     for via in [Via::WebSocket, Via::Mux, Via::Sse, Via::Ndjson, Via::LongPoll, Via::Tcp] {
         let fake = Fake::start(move |_, mut conn| Log::of(7).serve(via, &mut conn));
         let mut subscription = subscribe(&fake, via).timeouts(timeouts).start().unwrap();
         let mut is_connected = false;
-        loop {
+        let error = loop {
             match subscription.next().await.unwrap().unwrap() {
                 Item::Connected { .. } => is_connected = true,
-                Item::Disconnected { .. } if is_connected => break,
+                Item::Disconnected { error, .. } if is_connected => break error,
                 _ => {}
             }
-        }
+        };
+        let is_silence = match &*error {
+            // Its own pings are not answered.
+            Error::WebSocket(ws::Error::Protocol(ProtocolError::IdleTimeout { .. })) => {
+                via == Via::WebSocket
+            }
+            Error::Stalled { .. } => via != Via::WebSocket,
+            _ => false,
+        };
+        assert!(is_silence, "{via}: {error:?}");
     }
 }
 
@@ -216,6 +240,17 @@ async fn what_is_too_long_is_not_kept() {
             }
         };
         assert_eq!(events, 0, "{via}: {error}");
+        let is_too_long = match &error {
+            Error::WebSocket(ws::Error::Protocol(ProtocolError::FrameTooBig { limit, .. })) => {
+                is_web_socket(via) && *limit == 100
+            }
+            Error::Malformed(Malformed::TooLong { limit }) => {
+                let is_page = matches!(via, Via::Poll | Via::LongPoll);
+                *limit == if is_page { 300 } else { 100 }
+            }
+            _ => false,
+        };
+        assert!(is_too_long, "{via}: {error:?}");
     }
 }
 
@@ -230,7 +265,16 @@ async fn an_endless_head_is_not_read_to_its_end() {
     });
     for via in WEB {
         let mut subscription = subscribe(&fake, via).start().unwrap();
-        let item = subscription.next().await;
-        assert!(matches!(item, Ok(Some(Item::Disconnected { .. })) | Err(_)), "{via}");
+        // A time-out would be another error.
+        let is_too_long = match subscription.next().await {
+            Err(Error::Connect(ConnectError::Response(ResponseError::TooLong { .. }))) => {
+                is_web_socket(via)
+            }
+            Ok(Some(Item::Disconnected { error, .. })) => {
+                matches!(&*error, Error::Http(error) if error.is_parse_too_large())
+            }
+            other => panic!("{via}: {other:?}"),
+        };
+        assert!(is_too_long, "{via}");
     }
 }

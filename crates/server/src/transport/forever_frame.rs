@@ -43,13 +43,15 @@ fn protect(headers: &mut HeaderMap) {
     // In a window of its own it is its own parent. Whoever opened that is not to be called either.
     let alone = HeaderValue::from_static("same-origin");
     headers.insert("cross-origin-opener-policy", alone);
+    // Without this a page that is isolated from other origins, as the server's own is, may not embed it.
+    let isolated = HeaderValue::from_static("require-corp");
+    headers.insert("cross-origin-embedder-policy", isolated);
 }
 
 fn script(name: &FrameName, item: &Item<'_>, out: &mut String) {
-    match item {
-        Item::Quiet(_) => return out.push(' '),
-        Item::Begin(_) => padding(out),
-        _ => {}
+    // A heartbeat is a call, too: when the connection breaks a browser tells the page nothing at all.
+    if let Item::Begin(_) = item {
+        padding(out);
     }
     out.push_str("<script>parent.");
     out.push_str(name.as_str());

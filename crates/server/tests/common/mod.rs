@@ -1,7 +1,7 @@
 //! A server on a free port, and clients made of plain sockets.
 #![allow(dead_code, clippy::unwrap_used, clippy::expect_used, unreachable_pub)]
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::num::NonZero;
 use std::sync::Arc;
@@ -15,6 +15,14 @@ use serde_json::Value;
 
 /// Longest wait for anything that must come; only a failing test takes this long.
 pub const PATIENCE: Duration = Duration::from_secs(30);
+
+/// What every WebSocket's handshake over HTTP/1.1 has (RFC 6455 section 4.1).
+pub const HANDSHAKE: [(&str, &str); 4] = [
+    ("Connection", "Upgrade"),
+    ("Upgrade", "websocket"),
+    ("Sec-WebSocket-Version", "13"),
+    ("Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ=="),
+];
 
 pub struct Fixture {
     pub hub: Hub,
@@ -37,6 +45,7 @@ impl Fixture {
         let wind = hub.ensure("wind".parse().unwrap(), retention).unwrap();
         let mut options = Options::new("127.0.0.1:0".parse().unwrap());
         options.threads = NonZero::new(2);
+        options.tcp = Some("127.0.0.1:0".parse().unwrap());
         change(&mut options);
         let running = Server::bind(options, hub.clone()).unwrap().start().unwrap();
         Self { hub, wind, address: running.local_addr(), running: Some(running) }
@@ -92,7 +101,8 @@ impl Fixture {
         subprotocols: &[&str],
         fields: &[(&str, &str)],
     ) -> Socket {
-        self.open(target, ClientHandshake::new(Nonce([7; 16]), subprotocols), fields)
+        let handshake = ClientHandshake::new(Nonce([7; 16]), subprotocols);
+        self.open(target, handshake, fields)
     }
 
     /// The same with permessage-deflate (RFC 7692), which compresses every message.
@@ -102,35 +112,8 @@ impl Fixture {
         self.open(target, handshake, &[])
     }
 
-    fn open(
-        &self,
-        target: &str,
-        mut handshake: ClientHandshake,
-        fields: &[(&str, &str)],
-    ) -> Socket {
-        let mut stream = self.connect();
-        let request = handshake.request(&self.address.to_string(), target, fields);
-        stream.write_all(request.as_bytes()).unwrap();
-        let mut byte = [0];
-        loop {
-            assert_eq!(stream.read(&mut byte).unwrap(), 1, "end of stream in the handshake");
-            if let Some(established) = handshake.receive(&byte).unwrap() {
-                let keys = Box::new(|| MaskKey([1, 2, 3, 4]));
-                let config = Arc::new(Config::default());
-                let mut connection = Connection::client(config, Time::ZERO, keys);
-                if let Some(deflate) = &established.deflate {
-                    connection = connection.with_deflate(deflate, |_| Codecs::new());
-                }
-                return Socket {
-                    stream,
-                    connection,
-                    subprotocol: established.subprotocol,
-                    input: Vec::new(),
-                    at: 0,
-                    binary: Vec::new(),
-                };
-            }
-        }
+    fn open(&self, target: &str, handshake: ClientHandshake, fields: &[(&str, &str)]) -> Socket {
+        Socket::open(self.connect(), &self.address.to_string(), target, handshake, fields).unwrap()
     }
 }
 
@@ -143,12 +126,17 @@ impl Drop for Fixture {
 }
 
 pub fn send(stream: &mut TcpStream, method: &str, target: &str, fields: &[(&str, &str)]) {
-    let mut request =
-        format!("{method} {target} HTTP/1.1\r\nHost: {}\r\n", stream.peer_addr().unwrap());
+    let host = stream.peer_addr().unwrap();
+    stream.write_all(request(host, method, target, fields).as_bytes()).unwrap();
+}
+
+/// The head of a request.
+pub fn request(host: SocketAddr, method: &str, target: &str, fields: &[(&str, &str)]) -> String {
+    let mut request = format!("{method} {target} HTTP/1.1\r\nHost: {host}\r\n");
     for (name, value) in fields {
         request += &format!("{name}: {value}\r\n");
     }
-    stream.write_all((request + "\r\n").as_bytes()).unwrap();
+    request + "\r\n"
 }
 
 #[derive(Debug)]
@@ -160,24 +148,34 @@ pub struct Reply {
 
 impl Reply {
     pub fn read(reader: &mut impl BufRead, method: &str) -> Self {
-        let mut reply = Self::read_head(reader);
+        Self::try_read(reader, method).unwrap()
+    }
+
+    /// The same; an error where the connection ends or fails.
+    pub fn try_read(reader: &mut impl BufRead, method: &str) -> io::Result<Self> {
+        let mut reply = Self::try_read_head(reader)?;
         let len: usize = reply.field("content-length").map_or(0, |len| len.parse().unwrap());
         if method != "HEAD" {
             let mut body = vec![0; len];
-            reader.read_exact(&mut body).unwrap();
+            reader.read_exact(&mut body)?;
             reply.body = String::from_utf8(body).unwrap();
         }
-        reply
+        Ok(reply)
     }
 
     pub fn read_head(reader: &mut impl BufRead) -> Self {
+        Self::try_read_head(reader).unwrap()
+    }
+
+    /// The same; an error where the connection ends or fails.
+    pub fn try_read_head(reader: &mut impl BufRead) -> io::Result<Self> {
         let mut lines = Vec::new();
         loop {
             let mut line = String::new();
-            assert!(
-                reader.read_line(&mut line).unwrap() > 0,
-                "end of stream in a header: {lines:?}"
-            );
+            if reader.read_line(&mut line)? == 0 {
+                let said = format!("end of stream in a header: {lines:?}");
+                return Err(io::Error::new(ErrorKind::UnexpectedEof, said));
+            }
             if line == "\r\n" {
                 break;
             }
@@ -186,7 +184,7 @@ impl Reply {
         let status = lines[0].split(' ').nth(1).unwrap().parse().unwrap();
         let fields = lines[1..].iter().map(|line| line.split_once(": ").unwrap());
         let fields = fields.map(|(name, value)| (name.to_lowercase(), value.to_owned())).collect();
-        Self { status, fields, body: String::new() }
+        Ok(Self { status, fields, body: String::new() })
     }
 
     pub fn field(&self, name: &str) -> Option<&str> {
@@ -224,8 +222,8 @@ impl Reply {
 }
 
 /// A WebSocket client made of the state machine and a plain socket.
-pub struct Socket {
-    pub stream: TcpStream,
+pub struct Socket<S = TcpStream> {
+    pub stream: S,
     pub connection: Connection,
     pub subprotocol: Option<String>,
     input: Vec<u8>,
@@ -233,14 +231,49 @@ pub struct Socket {
     binary: Vec<u8>,
 }
 
-impl Socket {
+impl<S: Read + Write> Socket<S> {
+    pub fn open(
+        mut stream: S,
+        host: &str,
+        target: &str,
+        mut handshake: ClientHandshake,
+        fields: &[(&str, &str)],
+    ) -> io::Result<Self> {
+        stream.write_all(handshake.request(host, target, fields).as_bytes())?;
+        let mut byte = [0];
+        loop {
+            stream.read_exact(&mut byte)?;
+            if let Some(established) = handshake.receive(&byte).unwrap() {
+                let keys = Box::new(|| MaskKey([1, 2, 3, 4]));
+                let config = Arc::new(Config::default());
+                let mut connection = Connection::client(config, Time::ZERO, keys);
+                if let Some(deflate) = &established.deflate {
+                    connection = connection.with_deflate(deflate, |_| Codecs::new());
+                }
+                return Ok(Self {
+                    stream,
+                    connection,
+                    subprotocol: established.subprotocol,
+                    input: Vec::new(),
+                    at: 0,
+                    binary: Vec::new(),
+                });
+            }
+        }
+    }
+
     /// The next message as text, or how the connection ended, as `close CODE REASON`.
     pub fn next(&mut self) -> String {
+        self.try_next().unwrap()
+    }
+
+    /// The same; an error where the connection fails.
+    pub fn try_next(&mut self) -> io::Result<String> {
         let begun = Instant::now();
         loop {
-            let event = self.event();
+            let event = self.try_event()?;
             if !matches!(&*event, "ping" | "pong") {
-                return event;
+                return Ok(event);
             }
             assert!(begun.elapsed() < PATIENCE, "nothing but pings came");
         }
@@ -259,14 +292,19 @@ impl Socket {
 
     /// The next event: a text message as it is, anything else by its name.
     pub fn event(&mut self) -> String {
+        self.try_event().unwrap()
+    }
+
+    /// The same; an error where the connection fails.
+    pub fn try_event(&mut self) -> io::Result<String> {
         loop {
             if self.at == self.input.len() {
                 self.input.resize(1 << 16, 0);
-                let len = self.stream.read(&mut self.input).unwrap();
-                self.input.truncate(len);
+                let read = self.stream.read(&mut self.input);
+                self.input.truncate(*read.as_ref().unwrap_or(&0));
                 self.at = 0;
-                if len == 0 {
-                    return "end of stream".to_owned();
+                if read? == 0 {
+                    return Ok("end of stream".to_owned());
                 }
             }
             let received = self.connection.receive(Time::ZERO, &mut self.input[self.at..]);
@@ -287,7 +325,7 @@ impl Socket {
             };
             self.flush();
             if let Some(text) = text {
-                return text;
+                return Ok(text);
             }
         }
     }
@@ -309,39 +347,61 @@ impl Socket {
     }
 }
 
+/// What this process, the server and its clients, has in memory.
+pub fn resident_bytes() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+    line.trim().strip_suffix(" kB").unwrap().parse::<u64>().unwrap() << 10
+}
+
 /// The blocks of an event stream, as they come.
-pub struct EventStream {
-    reader: BufReader<TcpStream>,
+pub struct EventStream<S = TcpStream> {
+    reader: BufReader<S>,
     pub head: Reply,
 }
 
 impl EventStream {
     pub fn open(fixture: &Fixture, target: &str, fields: &[(&str, &str)]) -> Self {
-        let mut stream = fixture.connect();
         let fields = [&[("Accept", "text/event-stream")], fields].concat();
-        send(&mut stream, "GET", target, &fields);
+        let request = request(fixture.address, "GET", target, &fields);
+        Self::over(fixture.connect(), &request).unwrap()
+    }
+}
+
+impl<S: Read + Write> EventStream<S> {
+    /// What this request is answered with.
+    pub fn over(mut stream: S, request: &str) -> io::Result<Self> {
+        stream.write_all(request.as_bytes())?;
         let mut reader = BufReader::new(stream);
-        let head = Reply::read_head(&mut reader);
-        assert_eq!(head.field("content-type"), Some("text/event-stream"));
-        Self { reader, head }
+        let head = Reply::try_read_head(&mut reader)?;
+        assert_eq!(head.field("content-type"), Some("text/event-stream"), "{head:?}");
+        Ok(Self { reader, head })
     }
 
     /// The next block, chunk framing taken out; `None` at the end.
     pub fn block(&mut self) -> Option<String> {
+        self.try_block().unwrap()
+    }
+
+    /// The same; an error where the connection fails.
+    pub fn try_block(&mut self) -> io::Result<Option<String>> {
         let mut block = String::new();
         loop {
             let mut line = String::new();
-            if self.reader.read_line(&mut line).unwrap() == 0 {
-                return None;
+            if self.reader.read_line(&mut line)? == 0 {
+                return Ok(None);
             }
             if line == "0\r\n" {
-                return None; // the last chunk; the connection may go on
+                return Ok(None); // the last chunk; the connection may go on
+            }
+            if !line.ends_with('\n') {
+                return Err(ErrorKind::UnexpectedEof.into());
             }
             if line.ends_with("\r\n") {
                 continue; // chunk sizes and ends; the stream's own lines end with LF alone
             }
             if line == "\n" {
-                return Some(block);
+                return Ok(Some(block));
             }
             block += &line;
         }

@@ -1,6 +1,7 @@
 //! Requests and their answers: what is asked, what is refused, and how ids are used.
 
 use crate::client::{BOTH, Client};
+use crate::common::HANDSHAKE;
 use crate::{start, started, with_limits};
 use anemone_hub::Retention;
 use anemone_ws::proto::Message;
@@ -8,14 +9,9 @@ use anemone_ws::proto::Message;
 #[test]
 fn the_handshake_must_offer_the_subprotocol() {
     let fixture = started();
-    let fields = [
-        ("Connection", "Upgrade"),
-        ("Upgrade", "websocket"),
-        ("Sec-WebSocket-Version", "13"),
-        ("Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ=="),
-    ];
     for offer in [&[][..], &[("Sec-WebSocket-Protocol", "anemone.events, anemone.v2")]] {
-        let detail = fixture.get("/ws", &[&fields, offer].concat()).problem(400, "bad-handshake");
+        let detail =
+            fixture.get("/ws", &[&HANDSHAKE[..], offer].concat()).problem(400, "bad-handshake");
         assert!(detail.contains("must offer anemone.v1"), "{detail}");
     }
     fixture.get("/ws", &[]).problem(426, "bad-handshake");
@@ -33,14 +29,8 @@ fn pages_of_another_origin_are_refused() {
     );
     let own = format!("http://{}", fixture.address);
     for origin in ["http://evil.example", "http://localhost", "null"] {
-        let fields = [
-            ("Origin", origin),
-            ("Connection", "Upgrade"),
-            ("Upgrade", "websocket"),
-            ("Sec-WebSocket-Version", "13"),
-            ("Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ=="),
-            ("Sec-WebSocket-Protocol", "anemone.v1"),
-        ];
+        let own = [("Origin", origin), ("Sec-WebSocket-Protocol", "anemone.v1")];
+        let fields = [&HANDSHAKE[..], &own].concat();
         let detail = fixture.get("/ws", &fields).problem(403, "origin-refused");
         assert!(detail.contains(origin), "{detail}");
     }

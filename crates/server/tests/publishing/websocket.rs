@@ -5,7 +5,7 @@ use std::io::Write;
 use anemone_server::{PublishRight, TopicRule, TopicRules};
 use anemone_ws::proto::Message;
 
-use super::common::EventStream;
+use super::common::{EventStream, HANDSHAKE};
 use super::{Post, rule, start, start_with};
 
 #[test]
@@ -78,7 +78,7 @@ fn who_may_not_publish_may_read_and_is_closed_with_1008_when_it_tries() {
     let mut reader = fixture.websocket("/topics/scratch-ws", &[], &proxied);
     fixture.post("/topics/scratch-ws", &[], b"1");
     assert_eq!(reader.next(), "1");
-    fixture.get("/topics/scratch-none", &handshake()).problem(404, "unknown-topic");
+    fixture.get("/topics/scratch-none", &HANDSHAKE).problem(404, "unknown-topic");
 }
 
 #[test]
@@ -121,15 +121,6 @@ fn a_message_may_be_as_large_as_an_event_and_no_larger() {
 #[test]
 fn pages_of_other_origins_get_no_websocket() {
     let fixture = start();
-    let fields = [&handshake()[..], &[("Origin", "http://evil.example")]].concat();
+    let fields = [&HANDSHAKE[..], &[("Origin", "http://evil.example")]].concat();
     fixture.get("/topics/chat", &fields).problem(403, "origin-refused");
-}
-
-fn handshake() -> [(&'static str, &'static str); 4] {
-    [
-        ("Connection", "Upgrade"),
-        ("Upgrade", "websocket"),
-        ("Sec-WebSocket-Version", "13"),
-        ("Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ=="),
-    ]
 }

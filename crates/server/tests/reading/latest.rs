@@ -4,8 +4,7 @@ use anemone_hub::Retention;
 use serde_json::json;
 
 use crate::common::Fixture;
-use crate::ways::{EVENTS, FOREVER_FRAME, NDJSON, SSE, WEBSOCKET};
-use crate::ways::{Follower, Kind, Told, each, each_of};
+use crate::ways::{Follower, Kind, STREAMS, Told, each, each_of};
 
 #[test]
 fn who_is_behind_gets_the_newest_and_the_count_of_the_others() {
@@ -79,14 +78,17 @@ fn without_a_position_it_begins_where_every_reader_does() {
     assert_eq!((page.numbers(), &page.json()["skipped"]), (vec![3], &json!(2)));
     let page = fixture.get("/topics/wind?mode=latest&after=latest", &[]);
     assert_eq!((page.numbers(), page.next()), (vec![], "ya-3".to_owned()));
-    each_of(&[&SSE, &NDJSON, &FOREVER_FRAME, &EVENTS], |way| {
-        assert_eq!(way.open(&fixture, "mode=latest").next(), Told::Position("ya-3".to_owned()));
+    each_of(&STREAMS, |way| {
+        let mut reader = way.open(&fixture, "mode=latest");
+        if way.kind != Kind::Plain {
+            assert_eq!(reader.next(), Told::Position("ya-3".to_owned()));
+        }
     });
 }
 
 #[test]
 fn who_does_not_read_for_a_while_is_not_given_what_is_old() {
-    each_of(&[&SSE, &NDJSON, &FOREVER_FRAME, &EVENTS, &WEBSOCKET], |way| {
+    each_of(&STREAMS, |way| {
         let retention = Retention { bytes_max: 64 << 20, ..Retention::default() };
         let fixture = Fixture::with(|_| {}, retention);
         let mut reader = way.open(&fixture, "mode=latest&after=ya-0");

@@ -1,15 +1,14 @@
 //! What a reader can ask for in vain, and what it is told: the same by every way.
 
 use crate::common::Fixture;
-use crate::ways::{FOREVER_FRAME, Way, each};
+use crate::ways::{FOREVER_FRAME, HTTP, Way, each, each_of};
 
 /// The problem that a request by this way gets. A parameter that the way has of its own is not given twice.
 fn problem(fixture: &Fixture, way: &Way, query: &str, status: u16, kind: &str) -> String {
     let own = way.query.trim_start_matches('&').split('=').next().unwrap();
     let is_given = !own.is_empty() && query.starts_with(own);
     let own = if is_given { "" } else { way.query };
-    let reply = fixture.get(&format!("/topics/wind?{query}{own}"), way.fields);
-    reply.problem(status, kind)
+    way.problem(fixture, &format!("/topics/wind?{query}{own}"), status, kind)
 }
 
 #[test]
@@ -87,7 +86,7 @@ fn a_topic_that_is_not_there_is_404() {
     let fixture = Fixture::start();
     each(|way| {
         let target = format!("/topics/nothing?after=latest{}", way.query);
-        let detail = fixture.get(&target, way.fields).problem(404, "unknown-topic");
+        let detail = way.problem(&fixture, &target, 404, "unknown-topic");
         assert!(detail.contains("\"nothing\""), "{detail}");
     });
 }
@@ -95,7 +94,7 @@ fn a_topic_that_is_not_there_is_404() {
 #[test]
 fn a_wrong_field_is_told_like_a_wrong_parameter() {
     let fixture = Fixture::start();
-    each(|way| {
+    each_of(&HTTP, |way| {
         for (name, value) in
             [("Last-Event-ID", "nonsense"), ("Last-Event-ID", "ya-2-3"), ("Prefer", "wait=-1")]
         {

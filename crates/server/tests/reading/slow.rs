@@ -7,7 +7,7 @@ use anemone_hub::{Data, Retention};
 use serde_json::json;
 
 use crate::common::Fixture;
-use crate::ways::{EVENTS, FOREVER_FRAME, Follower, NDJSON, Reading, SSE, WEBSOCKET, each_of};
+use crate::ways::{Follower, Reading, STREAMS, each_of};
 
 /// Events of 100 KB: more than one of them is never read at once.
 pub(crate) fn publish_large(fixture: &Fixture, numbers: RangeInclusive<u64>) {
@@ -28,7 +28,7 @@ fn follow(reader: &mut dyn Reading, to: u64) -> Follower {
 
 #[test]
 fn fast_readers_do_not_wait_and_slow_ones_lose_nothing() {
-    each_of(&[&SSE, &NDJSON, &FOREVER_FRAME, &EVENTS, &WEBSOCKET], |way| {
+    each_of(&STREAMS, |way| {
         let retention = Retention { bytes_max: 64 << 20, ..Retention::default() };
         let fixture =
             Fixture::with(|options| options.threads = std::num::NonZero::new(1), retention);
@@ -50,7 +50,7 @@ fn fast_readers_do_not_wait_and_slow_ones_lose_nothing() {
 
 #[test]
 fn who_was_too_slow_for_what_is_kept_is_told_of_the_gap() {
-    each_of(&[&SSE, &NDJSON, &FOREVER_FRAME, &EVENTS, &WEBSOCKET], |way| {
+    each_of(&STREAMS, |way| {
         let retention = Retention { events_max: 10, ..Retention::default() };
         let fixture = Fixture::with(|_| {}, retention);
         let mut slow = way.open(&fixture, "after=ya-0");

@@ -86,6 +86,7 @@ fn a_forever_frame_is_a_document_of_scripts_for_its_own_origin() {
     let policy = "frame-ancestors 'self'; default-src 'none'; script-src 'unsafe-inline'";
     assert_eq!(lines.head.field("content-security-policy"), Some(policy));
     assert_eq!(lines.head.field("cross-origin-opener-policy"), Some("same-origin"));
+    assert_eq!(lines.head.field("cross-origin-embedder-policy"), Some("require-corp"));
     let position = "<script>parent.app.receive({\"position\":\"ya-1\"})</script>\n";
     assert_eq!(lines.line().unwrap(), position);
     let event = lines.line().unwrap();
@@ -109,7 +110,8 @@ fn a_quiet_stream_has_heartbeats() {
     for _ in 0..3 {
         assert_eq!(stream.block().unwrap(), ":\n");
         assert_eq!(lines.line().unwrap(), "{\"position\":\"ya-1\"}\n");
-        frame.heartbeat();
+        let call = "<script>parent.app.receive({\"position\":\"ya-1\"})</script>\n";
+        assert_eq!(frame.line().unwrap(), call);
     }
     // What comes between is told all the same, and heartbeats go on from there.
     fixture.publish(2..=2);
@@ -158,7 +160,7 @@ fn a_stream_may_follow_another_request_on_its_connection() {
     let mut reader = BufReader::new(stream.try_clone().unwrap());
     assert_eq!(Reply::read(&mut reader, "GET").status, 200);
     send(&mut stream, "GET", "/topics/wind?after=ya-1", &fields);
-    let mut lines = Lines::following(reader);
+    let mut lines = Lines::following(stream);
     assert_eq!(lines.head.field("connection"), None);
     assert_eq!(lines.line().unwrap(), "{\"position\":\"ya-1\"}\n");
     assert!(matches!(lines.next(), Told::Event { data, .. } if data["n"] == 2));
@@ -172,7 +174,7 @@ fn a_request_behind_one_for_a_stream_does_not_disturb_it() {
         format!("GET {target} HTTP/1.1\r\nHost: a\r\nAccept: application/x-ndjson\r\n\r\n")
     };
     stream.write_all((request("/topics/wind") + &request("/topics/wind")).as_bytes()).unwrap();
-    let mut lines = Lines::following(BufReader::new(stream));
+    let mut lines = Lines::following(stream);
     assert_eq!(lines.line().unwrap(), "{\"position\":\"ya-0\"}\n");
     fixture.publish(1..=1);
     assert!(matches!(lines.next(), Told::Event { data, .. } if data["n"] == 1));

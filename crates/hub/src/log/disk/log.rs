@@ -353,7 +353,7 @@ impl DiskLog {
         if let Some((path, len)) = &*leftover {
             let file = self.disk.platform.open(path);
             file.and_then(|mut file| file.cut(*len))
-                .map_err(|error| StorageError::new("cut", path, error))?;
+                .map_err(|error| StorageError::new(Action::Cut, path, error))?;
         }
         *leftover = None;
         Ok(())

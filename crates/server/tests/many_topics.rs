@@ -1,0 +1,88 @@
+//! As many topics as one pattern may have. Alone in its process, for it looks at what that takes.
+#![allow(clippy::unwrap_used, clippy::print_stdout)]
+
+// Of it all only what a reader needs.
+#[allow(dead_code)]
+#[path = "multiplexed/client.rs"]
+mod client;
+mod common;
+#[allow(dead_code, unused_imports)]
+#[path = "reading/ways/mod.rs"]
+mod ways;
+
+use std::time::SystemTime;
+
+use anemone_hub::{Data, Retention};
+use anemone_server::{PublishRight, TopicRule, TopicRules};
+use serde_json::json;
+
+use client::{Carrier, Client};
+use common::{Fixture, resident_bytes};
+use ways::{ALL, Follower, each};
+
+/// A pattern's default limit.
+const TOPICS: usize = 10_000;
+/// How many are asked for before the answers are read.
+const BATCH: usize = 500;
+/// How many are read in each way.
+const SAMPLE: usize = 50;
+/// Most that a topic with one event may take, in bytes.
+const TOPIC_BYTES_MAX: u64 = 4 << 10;
+
+fn name(number: usize) -> String {
+    format!("t-{number:05}")
+}
+
+#[test]
+fn ten_thousand_topics_are_made_listed_and_read() {
+    let rule =
+        TopicRule { publish: PublishRight::Anyone, ..TopicRule::new("t-*".parse().unwrap()) };
+    let fixture = Fixture::with(
+        |options| options.topics = TopicRules::new([rule]).unwrap(),
+        Retention::default(),
+    );
+    let before = resident_bytes();
+    let mut client = Client::open(Carrier::Tcp, &fixture);
+    let numbers: Vec<usize> = (0..TOPICS).collect();
+    for batch in numbers.chunks(BATCH) {
+        let posts: Vec<String> = batch
+            .iter()
+            .map(|number| format!("POST {number} /topics/{}\n{{\"n\":1}}", name(*number)))
+            .collect();
+        client.send_all(&posts);
+        for _ in batch {
+            let reply = client.next();
+            assert_eq!((reply.status, reply.position.as_deref()), (201, Some("ya-1")), "{reply:?}");
+        }
+    }
+    let refused = client.ask("POST more /topics/t-more\n{}");
+    refused.problem(507, "more", "too-many-topics");
+    let each_takes = resident_bytes().saturating_sub(before) / TOPICS as u64;
+    println!("{TOPICS} topics of one event: {each_takes} bytes each");
+    assert!(each_takes < TOPIC_BYTES_MAX, "{each_takes} bytes");
+
+    let list = fixture.get("/topics", &[]).json();
+    let listed = list["topics"].as_array().unwrap();
+    let mut names: Vec<&str> = listed.iter().map(|topic| topic["name"].as_str().unwrap()).collect();
+    names.sort_unstable();
+    let expected: Vec<String> = numbers.iter().map(|number| name(*number)).collect();
+    assert_eq!(names[..TOPICS], expected);
+    assert_eq!(names[TOPICS..], ["wind"]);
+    assert!(listed.iter().all(|topic| topic["name"] == "wind" || topic["next"] == "ya-1"));
+
+    // Each way reads topics of its own, from the first to the last of them.
+    each(|way| {
+        let index = ALL.iter().position(|other| other.name == way.name).unwrap();
+        for number in (index..TOPICS).step_by(TOPICS / SAMPLE) {
+            let name = name(number);
+            let mut reader = way.read(way.connect(&fixture), &name, "after=ya-0").unwrap();
+            let topic = fixture.hub.topic(&name.parse().unwrap()).unwrap();
+            let data = Data::json(&json!({ "n": 2 })).unwrap();
+            topic.publish(SystemTime::now().into(), data).unwrap();
+            let mut follower = Follower::new(0);
+            while follower.events < 2 {
+                follower.follow(reader.next());
+            }
+        }
+    });
+}

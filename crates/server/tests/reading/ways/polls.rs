@@ -1,0 +1,108 @@
+//! Poll after poll, or long poll after long poll, on one connection.
+
+use std::collections::VecDeque;
+use std::io::{self, BufReader, Write};
+use std::time::Instant;
+
+use super::{Reading, Told, Wire, parse};
+use crate::common::{PATIENCE, Reply, request};
+
+pub(super) struct Polls {
+    reader: BufReader<Wire>,
+    path: String,
+    /// What goes with each request but where to begin.
+    rest: String,
+    next: String,
+    told: VecDeque<Told>,
+    /// The next request is sent already.
+    is_asked: bool,
+}
+
+impl Polls {
+    /// `own` is what the way adds to a query, a wait; the first answer is one at once, so that there is a
+    /// position even when nothing comes.
+    pub(super) fn open(wire: Wire, path: &str, query: &str, own: &str) -> io::Result<Self> {
+        let position = query.split('&').find_map(|part| part.strip_prefix("after="));
+        let rest = query.split('&').filter(|part| !part.starts_with("after=") && !part.is_empty());
+        let rest: String = rest.map(|part| format!("&{part}")).collect();
+        let mut polls = Self {
+            reader: BufReader::new(wire),
+            path: path.to_owned(),
+            rest: rest.clone() + own,
+            next: String::new(),
+            told: VecDeque::new(),
+            is_asked: false,
+        };
+        let first = position.map_or(String::new(), |position| format!("after={position}"));
+        polls.ask(&(first + &rest))?;
+        polls.answer()?;
+        let begin = position.filter(|position| position.contains('-'));
+        let begin = begin.map_or_else(|| polls.begin(), str::to_owned);
+        polls.told.push_front(Told::Position(begin));
+        Ok(polls)
+    }
+
+    /// Where the first page begins.
+    fn begin(&self) -> String {
+        let first = self.told.iter().find_map(|told| match told {
+            Told::Event { position, .. } => position.clone(),
+            _ => None,
+        });
+        let Some(first) = first else { return self.next.clone() };
+        let (epoch, offset) = first.split_once('-').unwrap();
+        format!("{epoch}-{}", offset.parse::<u64>().unwrap() - 1)
+    }
+
+    fn ask(&mut self, query: &str) -> io::Result<()> {
+        let target = format!("{}?{}", self.path, query.trim_start_matches('&'));
+        let wire = self.reader.get_mut();
+        let request = request(wire.peer(), "GET", &target, &[]);
+        self.is_asked = true;
+        wire.write_all(request.as_bytes())
+    }
+
+    fn answer(&mut self) -> io::Result<()> {
+        self.is_asked = false;
+        let reply = Reply::try_read(&mut self.reader, "GET")?;
+        assert_eq!(reply.status, 200, "{reply:?}");
+        let page = parse(&reply.body);
+        self.next = page["next"].as_str().unwrap().to_owned();
+        if !page["gap"].is_null() {
+            self.told.push_back(Told::Gap(page["gap"].clone()));
+        }
+        if !page["skipped"].is_null() {
+            self.told.push_back(Told::Skipped(page["skipped"].as_u64().unwrap()));
+        }
+        for event in page["events"].as_array().unwrap() {
+            let position = format!("{}-{}", page["epoch"].as_str().unwrap(), event["offset"]);
+            self.told
+                .push_back(Told::Event { position: Some(position), data: event["data"].clone() });
+        }
+        if let Some(Told::Event { position: Some(last), .. }) = self.told.back() {
+            assert_eq!(*last, self.next);
+        }
+        Ok(())
+    }
+}
+
+impl Reading for Polls {
+    fn read(&mut self) -> io::Result<Told> {
+        let begun = Instant::now();
+        loop {
+            if let Some(told) = self.told.pop_front() {
+                return Ok(told);
+            }
+            assert!(begun.elapsed() < PATIENCE, "nothing comes");
+            if !self.is_asked {
+                self.ask(&format!("after={}{}", self.next, self.rest))?;
+            }
+            self.answer()?;
+        }
+    }
+
+    fn wait(&mut self) {
+        if self.rest.contains("&wait=") && self.told.is_empty() && !self.is_asked {
+            self.ask(&format!("after={}{}", self.next, self.rest)).unwrap();
+        }
+    }
+}

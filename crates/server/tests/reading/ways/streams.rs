@@ -1,0 +1,128 @@
+//! Streams over HTTP/1.1: blocks of SSE, lines of NDJSON, calls of a forever-frame.
+
+use std::io::{self, BufRead, BufReader, ErrorKind, Write};
+use std::net::TcpStream;
+
+use serde_json::json;
+
+use super::{FOREVER_FRAME, NDJSON, Reading, Told, Way, Wire, parse, told};
+use crate::common::{EventStream, Fixture, Reply, request};
+
+impl<S: io::Read + Write + Send> Reading for EventStream<S> {
+    fn read(&mut self) -> io::Result<Told> {
+        loop {
+            let Some(block) = self.try_block()? else { return Ok(Told::End(None)) };
+            let field = |name: &str| {
+                block.lines().find_map(|line| line.strip_prefix(&*format!("{name}: ")))
+            };
+            let id = field("id").map(str::to_owned);
+            match (field("event"), field("data").map(parse)) {
+                (None, Some(data)) => return Ok(Told::Event { position: id, data }),
+                (Some(name), Some(notice)) => {
+                    assert!(!notice[name].is_null(), "{block}");
+                    let told = told(&notice);
+                    if let Told::Gap(gap) = &told {
+                        assert_eq!(gap["resume"], json!(id), "{block}");
+                    }
+                    return Ok(told);
+                }
+                (None, None) if block == ":\n" => {}
+                (None, None) => return Ok(Told::Position(id.unwrap())),
+                (Some(_), None) => panic!("unexpected {block:?}"),
+            }
+        }
+    }
+}
+
+/// A stream of lines.
+pub(crate) struct Lines {
+    reader: BufReader<Wire>,
+    pub(crate) head: Reply,
+    is_frame: bool,
+    has_begun: bool,
+}
+
+impl Lines {
+    pub(crate) fn ndjson(fixture: &Fixture, query: &str) -> Self {
+        Self::open(NDJSON.connect(fixture), &NDJSON, &format!("/topics/wind?{query}")).unwrap()
+    }
+
+    pub(crate) fn forever_frame(fixture: &Fixture, query: &str) -> Self {
+        let way = &FOREVER_FRAME;
+        let target = format!("/topics/wind?{query}{}", way.query);
+        Self::open(way.connect(fixture), way, &target).unwrap()
+    }
+
+    /// NDJSON that answers a request which was sent.
+    pub(crate) fn following(stream: TcpStream) -> Self {
+        Self::answering(Wire::new(stream), &NDJSON).unwrap()
+    }
+
+    pub(super) fn open(mut wire: Wire, way: &Way, target: &str) -> io::Result<Self> {
+        let request = request(wire.peer(), "GET", target, way.fields);
+        wire.write_all(request.as_bytes())?;
+        Self::answering(wire, way)
+    }
+
+    fn answering(wire: Wire, way: &Way) -> io::Result<Self> {
+        let mut reader = BufReader::new(wire);
+        let head = Reply::try_read_head(&mut reader)?;
+        let is_frame = way.name == FOREVER_FRAME.name;
+        let media_type = if is_frame { "text/html; charset=utf-8" } else { "application/x-ndjson" };
+        assert_eq!((head.status, head.field("content-type")), (200, Some(media_type)), "{head:?}");
+        let mut lines = Self { reader, head, is_frame, has_begun: false };
+        if is_frame {
+            let comment = lines.try_line()?.unwrap();
+            assert!(comment.starts_with("<!--") && comment.ends_with("-->\n"), "{comment:?}");
+            assert_eq!(comment.len(), 1024);
+        }
+        Ok(lines)
+    }
+
+    /// The next line, chunk framing taken out; `None` at the end.
+    pub(crate) fn line(&mut self) -> Option<String> {
+        self.try_line().unwrap()
+    }
+
+    fn try_line(&mut self) -> io::Result<Option<String>> {
+        loop {
+            let mut line = String::new();
+            if self.reader.read_line(&mut line)? == 0 {
+                return Ok(None);
+            }
+            if line == "0\r\n" {
+                return Ok(None); // the last chunk; the connection may go on
+            }
+            if !line.ends_with('\n') {
+                return Err(ErrorKind::UnexpectedEof.into());
+            }
+            // Chunk sizes and their ends; the stream's own lines end with LF alone.
+            if !line.ends_with("\r\n") {
+                return Ok(Some(line));
+            }
+        }
+    }
+}
+
+impl Reading for Lines {
+    fn read(&mut self) -> io::Result<Told> {
+        loop {
+            let Some(line) = self.try_line()? else { return Ok(Told::End(None)) };
+            let json = if self.is_frame {
+                let call = line
+                    .strip_prefix("<script>parent.app.receive(")
+                    .unwrap_or_else(|| panic!("{line:?}"));
+                let json = call.strip_suffix(")</script>\n").unwrap_or_else(|| panic!("{line:?}"));
+                assert!(!json.contains(['<', '>', '&', '\u{2028}', '\u{2029}']), "{line:?}");
+                json
+            } else {
+                &*line
+            };
+            let told = told(&parse(json));
+            // Only the first tells a position; the others are heartbeats.
+            if !matches!(told, Told::Position(_)) || !std::mem::replace(&mut self.has_begun, true) {
+                return Ok(told);
+            }
+        }
+    }
+}

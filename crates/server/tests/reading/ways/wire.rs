@@ -1,0 +1,61 @@
+//! A connection that breaks, for its reader, after so many bytes: anywhere in a line, a frame or a head.
+
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// What a reader reads from.
+pub(crate) struct Wire {
+    stream: TcpStream,
+    /// How many bytes have come.
+    count: Arc<AtomicUsize>,
+    max: usize,
+}
+
+impl Wire {
+    pub(crate) fn new(stream: TcpStream) -> Self {
+        Self { stream, count: Arc::default(), max: usize::MAX }
+    }
+
+    /// Breaks after so many bytes.
+    pub(crate) fn cut_after(self, bytes: usize) -> Self {
+        Self { max: bytes, ..self }
+    }
+
+    /// How many bytes have come, at any time.
+    pub(crate) fn count(&self) -> Arc<AtomicUsize> {
+        Arc::clone(&self.count)
+    }
+
+    pub(crate) fn peer(&self) -> SocketAddr {
+        self.stream.peer_addr().unwrap()
+    }
+}
+
+impl Read for Wire {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        let len = bytes.len().min(self.max - self.count.load(Ordering::Relaxed));
+        if len == 0 && !bytes.is_empty() {
+            return Err(ErrorKind::ConnectionAborted.into());
+        }
+        let read = self.stream.read(&mut bytes[..len])?;
+        self.count.fetch_add(read, Ordering::Relaxed);
+        Ok(read)
+    }
+}
+
+impl Write for Wire {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.stream.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.stream.flush()
+    }
+}
+
+/// Whether it is our own doing that a connection broke.
+pub(crate) fn is_cut(error: &io::Error) -> bool {
+    error.kind() == ErrorKind::ConnectionAborted
+}

@@ -1,0 +1,57 @@
+"""How conformance/run and tests/interop/run start what they test."""
+
+import collections
+import contextlib
+import pathlib
+import subprocess
+import threading
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+# How long what was started may take to end, in seconds.
+STOP_TIMEOUT = 10
+
+
+class CannotRun(Exception):
+    """Something is missing, or did not run to its end; says nothing about what is tested."""
+
+
+# Where it listens, as it says it, and the process.
+Server = collections.namedtuple("Server", "url pid")
+
+
+@contextlib.contextmanager
+def started(command, **streams):
+    """What `command` starts; stopped at the end."""
+    try:
+        program = subprocess.Popen(command, cwd=ROOT, text=True, **streams)
+    except OSError as error:
+        raise CannotRun(f"{command[0]} cannot be started: {error.strerror}") from error
+    try:
+        yield program
+    finally:
+        program.terminate()
+        try:
+            program.wait(timeout=STOP_TIMEOUT)
+        except subprocess.TimeoutExpired:
+            program.kill()
+            program.wait()
+
+
+@contextlib.contextmanager
+def listening(command, log_path, start_timeout):
+    """A server that `command` starts, and that says within so many seconds where it listens."""
+    with open(log_path, "a") as log, started(command, stdout=subprocess.PIPE, stderr=log) as server:
+        # Ends the server, and with it the reading, if it never says where it listens.
+        watchdog = threading.Timer(start_timeout, server.kill)
+        watchdog.start()
+        try:
+            said = next((line for line in server.stdout if line.startswith("listening on ")), None)
+        finally:
+            watchdog.cancel()
+        shown = " ".join(map(str, command))
+        if said is None:
+            raise CannotRun(f"a server ended without listening: {shown}; see {log_path}")
+        yield Server(said.split()[2], server.pid)
+        # A client may have asked it to stop.
+        if server.poll():
+            raise CannotRun(f"a server ended with status {server.returncode} during the run: {shown}; see {log_path}")
