@@ -20,6 +20,7 @@ mod encode;
 mod fan;
 mod handshake;
 mod health;
+mod host;
 mod http2;
 mod limits;
 mod linger;

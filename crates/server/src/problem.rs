@@ -20,6 +20,8 @@ pub enum Kind {
     TooSlow,
     /// The path does not take this method.
     MethodNotAllowed,
+    /// The field `Host` is not what HTTP asks for.
+    BadHost,
     /// A query parameter or field does not say what it must.
     BadParameter,
     /// The position cannot be one that this topic handed out.
@@ -72,12 +74,13 @@ pub enum Kind {
 
 impl Kind {
     /// All kinds.
-    pub const ALL: [Self; 29] = [
+    pub const ALL: [Self; 30] = [
         Self::UnknownPath,
         Self::UnknownTopic,
         Self::TopicDeleted,
         Self::TooSlow,
         Self::MethodNotAllowed,
+        Self::BadHost,
         Self::BadParameter,
         Self::PositionAhead,
         Self::NotAcceptable,
@@ -137,6 +140,12 @@ impl Kind {
                 StatusCode::METHOD_NOT_ALLOWED,
                 "Method not allowed",
                 "The Allow field names the methods that this path takes.",
+            ),
+            Self::BadHost => (
+                "bad-host",
+                StatusCode::BAD_REQUEST,
+                "The field Host is missing or wrong",
+                "A request of HTTP/1.1 has the field Host once, with the host and port that were asked for.",
             ),
             Self::BadParameter => (
                 "bad-parameter",

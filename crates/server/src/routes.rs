@@ -19,7 +19,7 @@ use crate::resource::Resource;
 use crate::transport::{
     broadcast, echo, forever_frame, long_poll, multiplexed, ndjson, poll, post, sse, websocket,
 };
-use crate::{Kind, Limits, Problem, SlowReader, Tls, assets, handshake};
+use crate::{Kind, Limits, Problem, SlowReader, Tls, assets, handshake, host};
 
 /// What every request can see.
 #[derive(Debug)]
@@ -201,7 +201,9 @@ pub(crate) async fn answer(
     request: Request<Incoming>,
     stop: Stop,
 ) -> Reply {
-    let verdict = match origin::judge(request.headers(), &site.allowed_origins) {
+    let verdict = host::check(&request)
+        .and_then(|()| origin::judge(request.headers(), &site.allowed_origins));
+    let verdict = match verdict {
         Ok(verdict) => verdict,
         Err(problem) => return problem.into_response().into(),
     };
@@ -217,6 +219,7 @@ pub(crate) async fn answer(
 
 /// Answers a WebSocket handshake; `None` when the request is no such thing, or is refused.
 pub(crate) fn shake_hands<B>(site: &Site, client: Client, request: &Request<B>) -> Option<Reply> {
+    host::check(request).ok()?;
     let verdict = origin::judge(request.headers(), &site.allowed_origins).ok()?;
     let reply = upgrade(site, client, request).ok()??;
     Some(allow(reply, verdict))
