@@ -133,7 +133,7 @@ impl Kind {
                 StatusCode::GONE,
                 "The reader was too slow",
                 "This topic ends readers whose next events are no longer kept. The member gap says which are \
-                 missing. Begin again, with after=earliest or after=latest.",
+                 missing. Go on after its resume, or begin again with after=earliest or after=latest.",
             ),
             Self::MethodNotAllowed => (
                 "method-not-allowed",
