@@ -21,6 +21,7 @@ mod fan;
 mod fields;
 mod handshake;
 mod health;
+mod host;
 mod http2;
 mod limits;
 mod linger;

@@ -85,15 +85,16 @@ impl Server {
             Some(threads) => threads.get(),
             None => thread::available_parallelism().map_or(1, NonZero::get),
         };
-        let local_addr = claim(options.listen)?;
-        let tcp_addr = options.tcp.map(claim).transpose()?;
-        let tcp_echo_addr = options.tcp_echo.map(claim).transpose()?;
+        let mut site = Port::claim(options.listen)?;
+        let mut tcp = options.tcp.map(Port::claim).transpose()?;
+        let mut tcp_echo = options.tcp_echo.map(Port::claim).transpose()?;
+        let local_addr = site.address;
+        let tcp_addr = tcp.as_ref().map(|port| port.address);
+        let tcp_echo_addr = tcp_echo.as_ref().map(|port| port.address);
         let listeners = (0..threads).map(|_| {
-            let site = listen(local_addr, Sharing::Shared)?;
-            let other = |address: Option<_>| {
-                address.map(|address| listen(address, Sharing::Shared)).transpose()
-            };
-            Ok(Listeners { site, tcp: other(tcp_addr)?, tcp_echo: other(tcp_echo_addr)? })
+            let other = |port: &mut Option<Port>| port.as_mut().map(Port::listener).transpose();
+            let (tcp, tcp_echo) = (other(&mut tcp)?, other(&mut tcp_echo)?);
+            Ok(Listeners { site: site.listener()?, tcp, tcp_echo })
         });
         let listeners = listeners.collect::<io::Result<_>>()?;
         let Options { limits, allowed_origins, tls, topics, .. } = options;
@@ -154,10 +155,33 @@ impl Running {
     }
 }
 
-/// Finds out whether an address is to be had, and which port it has. Sockets that share a port would
-/// also share it with another server that does; one that does not share finds that out.
-fn claim(address: SocketAddr) -> io::Result<SocketAddr> {
-    listen(address, Sharing::Alone)?.local_addr()
+/// An address to listen on.
+struct Port {
+    address: SocketAddr,
+    /// The first listener, which holds the port until it is given away.
+    first: Option<StdListener>,
+}
+
+impl Port {
+    /// Takes an address, if it is to be had.
+    fn claim(address: SocketAddr) -> io::Result<Self> {
+        if address.port() != 0 {
+            // Sockets that share a port would also share it with another server that does; one that does not
+            // share finds that out.
+            listen(address, Sharing::Alone)?;
+        }
+        // A free port is held from now on: let go for a moment, it could be given to another server, too.
+        let first = listen(address, Sharing::Shared)?;
+        Ok(Self { address: first.local_addr()?, first: Some(first) })
+    }
+
+    /// One more listener on it.
+    fn listener(&mut self) -> io::Result<StdListener> {
+        match self.first.take() {
+            Some(first) => Ok(first),
+            None => listen(self.address, Sharing::Shared),
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

@@ -20,6 +20,8 @@ pub enum Kind {
     TooSlow,
     /// The path does not take this method.
     MethodNotAllowed,
+    /// The field `Host` is not what HTTP asks for.
+    BadHost,
     /// A query parameter or field does not say what it must.
     BadParameter,
     /// The position cannot be one that this topic handed out.
@@ -72,12 +74,13 @@ pub enum Kind {
 
 impl Kind {
     /// All kinds.
-    pub const ALL: [Self; 29] = [
+    pub const ALL: [Self; 30] = [
         Self::UnknownPath,
         Self::UnknownTopic,
         Self::TopicDeleted,
         Self::TooSlow,
         Self::MethodNotAllowed,
+        Self::BadHost,
         Self::BadParameter,
         Self::PositionAhead,
         Self::NotAcceptable,
@@ -130,13 +133,19 @@ impl Kind {
                 StatusCode::GONE,
                 "The reader was too slow",
                 "This topic ends readers whose next events are no longer kept. The member gap says which are \
-                 missing. Begin again, with after=earliest or after=latest.",
+                 missing. Go on after its resume, or begin again with after=earliest or after=latest.",
             ),
             Self::MethodNotAllowed => (
                 "method-not-allowed",
                 StatusCode::METHOD_NOT_ALLOWED,
                 "Method not allowed",
                 "The Allow field names the methods that this path takes.",
+            ),
+            Self::BadHost => (
+                "bad-host",
+                StatusCode::BAD_REQUEST,
+                "The field Host is missing or wrong",
+                "A request of HTTP/1.1 has the field Host once, with the host and port that were asked for.",
             ),
             Self::BadParameter => (
                 "bad-parameter",

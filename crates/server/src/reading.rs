@@ -39,12 +39,12 @@ impl Mode {
 /// A reader: a topic, and how far it was read.
 #[derive(Debug)]
 pub(crate) struct Reader {
+    /// Its place in the list of readers, if it stays. Dropped before the topic, by whose address it is found.
+    listing: Option<Listing>,
     topic: Arc<Topic>,
     /// Made when it is first asked.
     head: Option<Head>,
     place: Place,
-    /// Its place in the list of readers, if it stays.
-    listing: Option<Listing>,
     /// What becomes of it from its second page on, should it be too slow.
     slow: SlowReader,
 }

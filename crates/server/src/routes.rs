@@ -5,7 +5,7 @@ use std::sync::Arc;
 use anemone_hub::{After, Hub, PageLimit, Topic, TopicName};
 use anemone_ws::proto::NegotiatedDeflate;
 use anemone_ws::proto::handshake::Accepted;
-use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Version, header};
 use hyper::body::Incoming;
 use tokio::sync::watch;
 
@@ -22,7 +22,7 @@ use crate::resource::Resource;
 use crate::transport::{
     broadcast, echo, forever_frame, long_poll, multiplexed, ndjson, poll, post, sse, websocket,
 };
-use crate::{Kind, Limits, Problem, SlowReader, Tls, assets, stream};
+use crate::{Kind, Limits, Problem, SlowReader, Tls, assets, host, stream};
 
 /// What every request can see.
 #[derive(Debug)]
@@ -224,7 +224,9 @@ pub(crate) async fn answer(
     request: Request<Incoming>,
     stop: Stop,
 ) -> Reply {
-    let verdict = match origin::judge(request.headers(), &site.allowed_origins) {
+    let verdict = host::check(request.headers(), request.version())
+        .and_then(|()| origin::judge(request.headers(), &site.allowed_origins));
+    let verdict = match verdict {
         Ok(verdict) => verdict,
         Err(problem) => return problem.into_response().into(),
     };
@@ -238,21 +240,22 @@ pub(crate) async fn answer(
     allow(reply, verdict)
 }
 
-/// Answers a WebSocket handshake; `None` when the request is no such thing, is refused, or comes from a page
-/// that must be told that it is allowed.
+/// Answers a WebSocket handshake of HTTP/1.1; `None` when the request is no such thing, is refused, or comes from
+/// a page that must be told that it is allowed.
 pub(crate) fn shake_hands<F: Fields + ?Sized>(
     site: &Site,
     client: Client,
     head: &Head<'_, F>,
 ) -> Option<Upgrade> {
+    host::check(head.fields, Version::HTTP_11).ok()?;
     match origin::judge(head.fields, &site.allowed_origins).ok()? {
         Verdict::Same => upgrade(site, client, head).ok()?,
         Verdict::Allowed(_) => None,
     }
 }
 
-/// A stream that the thread's loop can serve, with the head of its reply; `None` when something else is asked for,
-/// or it is refused.
+/// A stream over HTTP/1.1 that the thread's loop can serve, with the head of its reply; `None` when something else is
+/// asked for, or it is refused.
 pub(crate) fn begin_stream<F: Fields + ?Sized>(
     site: &Site,
     client: Client,
@@ -266,9 +269,10 @@ pub(crate) fn begin_stream<F: Fields + ?Sized>(
         Form::ForeverFrame(_) | Form::Json => return None,
     };
     let others = ["content-length", "transfer-encoding", "expect", "upgrade"];
-    if head.method != "GET" || !fields.has("host") || others.iter().any(|name| fields.has(name)) {
+    if head.method != "GET" || others.iter().any(|name| fields.has(name)) {
         return None;
     }
+    host::check(fields, Version::HTTP_11).ok()?;
     let name = head.path.strip_prefix("/topics/")?;
     let verdict = origin::judge(fields, &site.allowed_origins).ok()?;
     let read = Read::of(site, client, head, name).ok()?;

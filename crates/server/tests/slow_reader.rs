@@ -198,6 +198,7 @@ fn a_poll_after_what_has_gone_is_410_and_one_that_begins_is_not() {
             assert_eq!(detail, expected);
             check_gap(&reply.json()["gap"], after);
         }
+        // The resume of that gap, and the beginning.
         for after in [format!("after=ya-{}", LAST - 10), "after=earliest".to_owned()] {
             let reply = fixture.get(&format!("/topics/wind?{after}{wait}"), &[]);
             assert_eq!(reply.numbers(), (LAST - 9..=LAST).collect::<Vec<_>>());

@@ -78,8 +78,12 @@ fn limit() -> PageLimit {
 }
 
 fn topic() -> Arc<Topic> {
+    topic_keeping(10_000)
+}
+
+fn topic_keeping(events_max: u64) -> Arc<Topic> {
     let hub = Hub::new(Epoch::from_bits(9));
-    hub.create("wind".parse().unwrap(), Retention::default()).unwrap()
+    hub.create("wind".parse().unwrap(), Retention { events_max, ..Retention::default() }).unwrap()
 }
 
 fn publish(topic: &Topic, numbers: std::ops::RangeInclusive<u64>) {
@@ -177,6 +181,30 @@ async fn the_newest_is_shared_only_while_it_is_the_newest() {
             publish(&topic, 5..=5);
             assert_eq!(members[2].read(), (told("-4 5"), true));
             assert_eq!(members[0].read(), (told("5"), true));
+        })
+        .await;
+}
+
+#[tokio::test]
+async fn who_is_too_slow_does_not_get_the_page_of_one_who_begins_there() {
+    use crate::SlowReader::{Close, Gap};
+    LocalSet::new()
+        .run_until(async {
+            let (fan, topic) = (Fan::default(), topic_keeping(3));
+            let mut slow = Member::join(&fan, &topic, 0, Mode::All).await;
+            slow.reader = slow.reader.when_slow(Close, Close);
+            publish(&topic, 1..=5);
+            let mut new = Member::join(&fan, &topic, 0, Mode::All).await;
+            new.reader = new.reader.when_slow(Gap, Close);
+            assert_eq!(new.read(), (told("3 4 5"), true));
+            let ended = slow.place.read(&mut slow.reader, WireForm::Plain, |_| Vec::new());
+            assert_eq!(
+                ended.unwrap_err().detail(),
+                "too slow: 2 events after 9-0 are no longer kept"
+            );
+            publish(&topic, 6..=9);
+            let ended = new.place.read(&mut new.reader, WireForm::Plain, |_| Vec::new());
+            assert!(ended.is_err(), "it was reading by then");
         })
         .await;
 }

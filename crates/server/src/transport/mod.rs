@@ -18,11 +18,11 @@ use crate::encode;
 use crate::reading::Page;
 
 /// A page as the reply to a poll or long poll of the topic at `path`.
-fn page_response(path: &str, page: &Page) -> Response<Body> {
+fn page_response(path: &str, page: &Page, caching: &'static str) -> Response<Body> {
     let mut response = Response::new(full(encode::page(page)));
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static(caching));
     // A topic's name and a position need no escaping, so this is always a field's value.
     if let Ok(link) = HeaderValue::try_from(format!("<{path}?after={}>; rel=\"next\"", page.next)) {
         headers.insert(header::LINK, link);

@@ -9,12 +9,19 @@ use crate::body::{Body, full};
 use crate::reading::Page;
 use crate::routes::Read;
 
+/// A cache may keep a page and has to ask each time whether it is still the one: then its tag saves a browser the
+/// body without a line of script. With `no-store` no cache would ever have a tag to ask with.
+const REVALIDATED: &str = "no-cache";
+
 /// Without `after`, the newest event: what a bare `curl` is after.
 pub(crate) fn answer(read: &Read, headers: &HeaderMap) -> Result<Response<Body>, Problem> {
     let page = read.open(After::Newest)?.read()?;
     let tag = entity_tag(&page);
-    let mut response =
-        if is_known(headers, &tag) { not_modified() } else { page_response(&read.path, &page) };
+    let mut response = if is_known(headers, &tag) {
+        not_modified()
+    } else {
+        page_response(&read.path, &page, REVALIDATED)
+    };
     // Digits, letters and punctuation are always a field's value.
     if let Ok(tag) = HeaderValue::try_from(tag) {
         response.headers_mut().insert(header::ETAG, tag);
@@ -40,8 +47,7 @@ fn is_known(headers: &HeaderMap, tag: &str) -> bool {
 fn not_modified() -> Response<Body> {
     let mut response = Response::new(full(""));
     *response.status_mut() = StatusCode::NOT_MODIFIED;
-    let no_store = HeaderValue::from_static("no-store");
-    response.headers_mut().insert(header::CACHE_CONTROL, no_store);
+    response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static(REVALIDATED));
     response
 }
 

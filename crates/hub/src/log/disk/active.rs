@@ -45,6 +45,11 @@ impl Limits {
             age: (retention.age_max / Self::PER_RETENTION).max(Self::AGE_MIN),
         }
     }
+
+    /// Whether a segment may have this much.
+    pub(super) fn hold(self, bytes: u64, events: u64) -> bool {
+        bytes <= self.bytes && events <= self.events
+    }
 }
 
 #[derive(Debug)]
@@ -130,8 +135,7 @@ impl Active {
         time: UnixTime,
     ) -> bool {
         let too_old = self.begun.is_some_and(|begun| time.since(begun) > limits.age);
-        self.events > 0
-            && (self.len + bytes > limits.bytes || self.events + events > limits.events || too_old)
+        self.events > 0 && (too_old || !limits.hold(self.len + bytes, self.events + events))
     }
 
     /// Goes on to a new file, which is made when it is first written to.

@@ -191,25 +191,24 @@ impl DiskLog {
             let limits = Limits::of(kept.retention, disk.options.segment_bytes_max);
             (limits, kept.segments.is_spent() && file.events > 0)
         };
-        let is_full = |file: &Active, job: &Job, events: u64, bytes: u64| {
+        let is_full = |job: &Job| {
             let time = job.events.first().map(|event| event.time).unwrap_or_default();
-            file.is_full_for(limits, events + job.events.len() as u64, bytes + job.bytes, time)
+            file.is_full_for(limits, job.events.len() as u64, job.bytes, time)
         };
-        if is_spent || jobs.first().is_some_and(|job| is_full(file, job, 0, 0)) {
+        if is_spent || jobs.first().is_some_and(is_full) {
             file.roll(&*disk.platform, disk.options.fsync)?;
         }
         let (mut records, mut events) = (Vec::new(), 0);
         let mut count = 0;
         for job in jobs {
-            let (bytes, is_first) = (records.len() as u64, count == 0);
-            let fits = is_first
-                || file.len + bytes + job.bytes <= limits.bytes
-                    && file.events + events + job.events.len() as u64 <= limits.events;
-            if !fits {
+            let bytes = file.len + records.len() as u64 + job.bytes;
+            let new_events = job.events.len() as u64;
+            // The first goes in whatever it has: it is what a new file was begun for.
+            if count > 0 && !limits.hold(bytes, file.events + events + new_events) {
                 break;
             }
             job.encode(file.flushed, &mut records);
-            events += job.events.len() as u64;
+            events += new_events;
             count += 1;
         }
         let written = jobs[..count].iter().flat_map(Job::records);
