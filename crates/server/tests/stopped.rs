@@ -32,10 +32,10 @@ const THREADS: usize = 4;
 /// Of each topic.
 const STOPPED_PER_WAY: usize = 4;
 /// An event's data, and a little.
-const EVENT_BYTES: usize = 16 << 10;
+const EVENT_BYTES: usize = 8 << 10;
 /// Events published before the stop, for comparison, and at least as many times while it lasts.
 const EVENTS_BEFORE: u64 = 8;
-const EVENTS_STOPPED: u64 = 24;
+const EVENTS_STOPPED: u64 = 32;
 
 /// A connection that takes next to nothing before its reader reads: some 50 KiB, at both ends of loopback.
 fn narrow(way: &Way, fixture: &Fixture) -> Wire {
