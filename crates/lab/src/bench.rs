@@ -41,7 +41,7 @@ pub struct Options {
     server: PathBuf,
 
     /// Its arguments; it must print `listening on http://ADDR:PORT` and, if these hold --tcp-echo, `tcp
-    /// echo on ADDR:PORT`
+    /// echo on ADDR:PORT`; topics to publish to are those of --demo
     #[arg(
         long,
         value_name = "ARGS",
