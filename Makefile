@@ -21,6 +21,6 @@ conformance: ## The whole of Autobahn|Testsuite against the committed results
 fuzz: ## Each fuzz target for a minute
 	scripts/fuzz
 
-bench: ## What a message costs the server, beside a bare TCP echo in C, with the ratio
+bench: ## What messages, readers and events cost the server, beside a bare TCP echo in C, with the ratio
 	cargo build --release --bin anemone --bin bench
 	target/release/bench

@@ -41,7 +41,7 @@ pub struct Options {
     server: PathBuf,
 
     /// Its arguments; it must print `listening on http://ADDR:PORT` and, if these hold --tcp-echo, `tcp
-    /// echo on ADDR:PORT`
+    /// echo on ADDR:PORT`; topics to publish to are those of --demo
     #[arg(
         long,
         value_name = "ARGS",
@@ -176,6 +176,8 @@ pub fn run(options: &Options) -> anyhow::Result<()> {
     let program = std::env::current_exe().context("where the compiled programs go")?;
     let folder = program.parent().context("where the compiled programs go")?;
 
+    // Servers add to it; what those of an earlier run said is of no use.
+    let _ = std::fs::remove_file(folder.join(SERVER_LOG));
     options.cores().go_to_the_generators()?;
     let mut report = options.conditions() + &options.shortage(descriptors);
     let cases = options.cases(descriptors);

@@ -65,6 +65,16 @@ pub(crate) struct Busy {
     pub(crate) others: f64,
 }
 
+/// A sample is disturbed when other processes used more than this share of one core while it was taken: what
+/// they leave in the caches, and the waiting they cause, is then part of it.
+pub(crate) const OTHERS_MAX: f64 = 0.10;
+
+impl Busy {
+    pub(crate) fn is_disturbed(&self) -> bool {
+        self.others > OTHERS_MAX
+    }
+}
+
 /// Measures one server from now on.
 #[derive(Debug)]
 pub(crate) struct Meter {

@@ -7,10 +7,10 @@ mod topics;
 
 use std::fmt::Write as _;
 
-use crate::cpu::Busy;
+use crate::cpu::{Busy, OTHERS_MAX};
 use crate::experiment::hostile::{self, Outcome};
 use crate::experiment::mask::MaskCase;
-use crate::experiment::rounds::{Case, OTHERS_MAX, Results};
+use crate::experiment::rounds::{Case, Results};
 use crate::experiment::{Bytes, Contender, Sample, Work};
 use crate::goals::{Goal, MASK_BYTES_MIN, MASK_SPEED, TOPIC_TO_BROADCAST};
 use crate::statistics::{Estimate, Random, median};
@@ -149,21 +149,36 @@ fn notes(results: &Results) -> String {
         seconds(results.stat_ns)
     );
     let samples = results.cases.iter().flat_map(|case| case.samples.values().flatten());
-    let (mut all, mut disturbed) = (0, 0);
-    for sample in samples {
-        all += 1;
-        disturbed += usize::from(sample.is_disturbed());
-    }
-    let _ = writeln!(
-        text,
-        "Other processes used more than {:.0} % of a core during {disturbed} of {all} samples{}.",
-        OTHERS_MAX * 100.0,
-        if disturbed * 10 > all { ": do not rely on this run" } else { "" }
-    );
+    text += &disturbed(samples.map(|sample| sample.busy));
     if let Some(idle) = median(&results.idle) {
         let _ = writeln!(text, "The server without connections: {idle:.0} µs of CPU a second.");
     }
     text
+}
+
+/// How many samples were disturbed.
+fn disturbed(samples: impl Iterator<Item = Busy>) -> String {
+    let (mut all, mut disturbed) = (0, 0);
+    for busy in samples {
+        all += 1;
+        disturbed += usize::from(busy.is_disturbed());
+    }
+    format!(
+        "Other processes used more than {:.0} % of a core during {disturbed} of {all} samples{}.\n",
+        OTHERS_MAX * 100.0,
+        if disturbed * 10 > all { ": do not rely on this run" } else { "" }
+    )
+}
+
+/// The median shares of the time.
+fn busy(samples: impl Iterator<Item = Busy>) -> String {
+    let samples: Vec<_> = samples.collect();
+    let share = |of: fn(&Busy) -> f64| {
+        let shares: Vec<_> = samples.iter().map(|busy| of(busy) * 100.0).collect();
+        show(median(&shares), |share| format!("{share:.0}"))
+    };
+    let shares = [share(|busy| busy.server), share(|busy| busy.generator), share(|b| b.others)];
+    shares.join(", ")
 }
 
 /// One row for each size and place.
@@ -255,12 +270,7 @@ impl Case {
         if samples.is_empty() {
             samples = self.samples(Contender::Floor);
         }
-        let share = |of: fn(&Busy) -> f64| {
-            let shares: Vec<_> = samples.iter().map(|sample| of(&sample.busy) * 100.0).collect();
-            show(median(&shares), |share| format!("{share:.0}"))
-        };
-        let shares = [share(|busy| busy.server), share(|busy| busy.generator), share(|b| b.others)];
-        shares.join(", ")
+        busy(samples.iter().map(|sample| sample.busy))
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context, ensure};
 
-use super::rounds::{OTHERS_MAX, progress};
+use super::rounds::{progress, undisturbed};
 use crate::cpu::{Busy, Cores, Meter, anonymous_bytes, at_rest_ns};
 use crate::load::{Deliveries, Delivery, Opener, Protocol, Readers, open};
 use crate::server::{Program, Server};
@@ -94,29 +94,15 @@ impl Plan {
             random.shuffle(&mut order);
             for &index in &order {
                 let case = &mut cases[index];
-                let (sample, deliveries) = self
-                    .undisturbed(case, &mut random)
+                let take = || self.sample(case, &mut random);
+                let is_disturbed = |taken: &(Sample, Deliveries)| taken.0.busy.is_disturbed();
+                let (sample, deliveries) = undisturbed(self.retries, take, is_disturbed)
                     .with_context(|| format!("{:?}, {} readers", case.role, case.readers))?;
                 case.samples.push(sample);
                 case.deliveries.add(&deliveries);
             }
         }
         Ok(cases)
-    }
-
-    fn undisturbed(
-        &self,
-        case: &Case,
-        random: &mut Random,
-    ) -> anyhow::Result<(Sample, Deliveries)> {
-        let mut taken = self.sample(case, random)?;
-        for _ in 0..self.retries {
-            if taken.0.busy.others <= OTHERS_MAX {
-                break;
-            }
-            taken = self.sample(case, random)?;
-        }
-        Ok(taken)
     }
 
     fn sample(&self, case: &Case, random: &mut Random) -> anyhow::Result<(Sample, Deliveries)> {

@@ -127,10 +127,6 @@ impl Sample {
     fn of_cpu(used: Used, units: u64) -> Self {
         Self { cost: used.server_ns as f64 / 1e3 / units as f64, busy: used.busy }
     }
-
-    pub(crate) fn is_disturbed(&self) -> bool {
-        self.busy.others > rounds::OTHERS_MAX
-    }
 }
 
 /// Does `work` once at `endpoint`, which the process `pid` serves.

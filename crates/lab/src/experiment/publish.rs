@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, ensure};
 
 use super::Times;
-use super::rounds::{OTHERS_MAX, progress};
+use super::rounds::{progress, undisturbed};
 use crate::cpu::{Busy, Cores, Meter};
 use crate::histogram::Histogram;
 use crate::load::{Acknowledged, Publishers, Topic, Way};
@@ -123,25 +123,15 @@ impl Plan {
             random.shuffle(&mut order);
             for &index in &order {
                 let case = &mut cases[index];
-                let (sample, latency) = self
-                    .undisturbed(case, &mut random)
+                let take = || self.sample(case, &mut random);
+                let is_disturbed = |taken: &(Sample, Histogram)| taken.0.busy.is_disturbed();
+                let (sample, latency) = undisturbed(self.retries, take, is_disturbed)
                     .with_context(|| format!("{}, {}", case.storage, case.way))?;
                 case.samples.push(sample);
                 case.latency.add(&latency);
             }
         }
         Ok(Results { cases, file_system, flush })
-    }
-
-    fn undisturbed(&self, case: &Case, random: &mut Random) -> anyhow::Result<(Sample, Histogram)> {
-        let mut taken = self.sample(case, random)?;
-        for _ in 0..self.retries {
-            if taken.0.busy.others <= OTHERS_MAX {
-                break;
-            }
-            taken = self.sample(case, random)?;
-        }
-        Ok(taken)
     }
 
     /// At a server of its own, with a folder of its own.

@@ -12,9 +12,6 @@ use crate::server::{Program, Server};
 use crate::statistics::Random;
 
 const IDLE: Duration = Duration::from_millis(500);
-/// A sample is disturbed when other processes used more than this share of one core while it was taken: what
-/// they leave in the caches, and the waiting they cause, is then part of it.
-pub(crate) const OTHERS_MAX: f64 = 0.10;
 
 /// What is measured and how often.
 #[derive(Clone, Debug)]
@@ -102,8 +99,11 @@ impl Plan {
             let mut order = Contender::ALL;
             random.shuffle(&mut order);
             for contender in order {
-                let sample = self
-                    .undisturbed(case.work, contender, &programs, random)
+                let take = || self.sample(case.work, contender, &programs, random);
+                let is_disturbed = |sample: &Option<Sample>| {
+                    sample.is_some_and(|sample| sample.busy.is_disturbed())
+                };
+                let sample = undisturbed(self.retries, take, is_disturbed)
                     .with_context(|| format!("{}: {contender:?}", case.work))?;
                 case.samples.entry(contender).or_default().extend(sample);
             }
@@ -116,24 +116,7 @@ impl Plan {
         Ok(())
     }
 
-    /// One sample, or `None` when there is no such contender; where possible one that is not disturbed.
-    fn undisturbed(
-        &self,
-        work: Work,
-        contender: Contender,
-        programs: &Programs,
-        random: &mut Random,
-    ) -> anyhow::Result<Option<Sample>> {
-        let mut sample = self.sample(work, contender, programs, random)?;
-        for _ in 0..self.retries {
-            if !sample.is_some_and(|sample| sample.is_disturbed()) {
-                break;
-            }
-            sample = self.sample(work, contender, programs, random)?;
-        }
-        Ok(sample)
-    }
-
+    /// One sample, or `None` when there is no such contender.
     fn sample(
         &self,
         work: Work,
@@ -175,6 +158,22 @@ impl Plan {
     }
 }
 
+/// Takes a sample, and again so often while it is disturbed. The last is kept.
+pub(super) fn undisturbed<T>(
+    retries: usize,
+    mut take: impl FnMut() -> anyhow::Result<T>,
+    is_disturbed: impl Fn(&T) -> bool,
+) -> anyhow::Result<T> {
+    let mut taken = take()?;
+    for _ in 0..retries {
+        if !is_disturbed(&taken) {
+            break;
+        }
+        taken = take()?;
+    }
+    Ok(taken)
+}
+
 /// What a server uses without any connection.
 fn idle(server: &Server) -> anyhow::Result<f64> {
     // Its own start is not part of it.
@@ -188,4 +187,21 @@ fn idle(server: &Server) -> anyhow::Result<f64> {
 /// Says on standard error where we are; that it cannot be read is no reason to stop.
 pub(crate) fn progress(text: &str) {
     let _ = writeln!(std::io::stderr(), "{text}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_disturbed_sample_is_taken_again_so_often_and_the_last_is_kept() {
+        let taken = |retries, disturbed: u32| {
+            let mut samples = 1..;
+            undisturbed(retries, || samples.next().context("no more"), |&n| n <= disturbed).unwrap()
+        };
+        assert_eq!(taken(2, 0), 1);
+        assert_eq!(taken(2, 1), 2);
+        assert_eq!(taken(2, 9), 3);
+        assert_eq!(taken(0, 9), 1);
+    }
 }

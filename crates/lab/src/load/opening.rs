@@ -5,7 +5,7 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 
 use anemone_ws::proto::Opcode;
-use anemone_ws::proto::handshake::{ClientHandshake, Nonce, accept_key};
+use anemone_ws::proto::handshake::{ClientHandshake, Established, Nonce, accept_key};
 use anyhow::{Context, bail, ensure};
 
 use super::frames::masked;
@@ -119,6 +119,25 @@ impl Exchange {
             response.escape_ascii()
         );
         Ok(response.to_vec())
+    }
+}
+
+/// Opens a WebSocket on a connection, and makes sure that nothing but its handshake came.
+pub(crate) fn shake_hands(
+    stream: &mut TcpStream,
+    mut handshake: ClientHandshake,
+    path: &str,
+) -> anyhow::Result<Established> {
+    let host = stream.peer_addr()?.to_string();
+    stream.write_all(handshake.request(&host, path, &[]).as_bytes())?;
+    let mut bytes = [0; RESPONSE_BYTES_MAX];
+    loop {
+        let len = stream.read(&mut bytes).context("waiting for the handshake")?;
+        ensure!(len > 0, "the server closed a connection in its handshake");
+        if let Some(established) = handshake.receive(&bytes[..len])? {
+            ensure!(established.rest.is_empty(), "more came than the handshake");
+            return Ok(established);
+        }
     }
 }
 

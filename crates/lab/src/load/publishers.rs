@@ -12,12 +12,13 @@ use anyhow::{Context, bail, ensure};
 use super::frames::{json_string, masked};
 use super::poller::Poller;
 use super::readers::read;
-use super::{PATIENCE, Topic, connect, http};
+use super::{PATIENCE, Topic, connect, http, shake_hands};
 use crate::histogram::Histogram;
 use crate::statistics::Random;
 
 const READ_BYTES: usize = 64 << 10;
 const EVENT_BYTES: usize = 100;
+const MULTIPLEXED_PATH: &str = "/ws";
 const SUBPROTOCOL: &str = "anemone.v1";
 
 /// How events are published.
@@ -132,7 +133,8 @@ impl Publisher {
                 vec![topic.post("Content-Type: application/x-ndjson\r\n", &lines)]
             }
             Way::Multiplexed { outstanding } => {
-                upgrade(&mut stream, topic)?;
+                let handshake = ClientHandshake::new(Nonce([7; 16]), &[SUBPROTOCOL]);
+                shake_hands(&mut stream, handshake, MULTIPLEXED_PATH)?;
                 let mut message = |id| {
                     let line = format!("POST {id} {}\n", topic.path).into_bytes();
                     let event = json_string(random, EVENT_BYTES);
@@ -200,22 +202,6 @@ fn reply(way: Way, bytes: &[u8]) -> anyhow::Result<Option<(usize, usize)>> {
         bail!("not published: {text}");
     };
     Ok(Some((id.parse().context("another id")?, len)))
-}
-
-/// Opens `/ws`.
-fn upgrade(stream: &mut TcpStream, topic: &Topic) -> anyhow::Result<()> {
-    let mut handshake = ClientHandshake::new(Nonce([7; 16]), &[SUBPROTOCOL]);
-    let request = handshake.request(&topic.address.to_string(), "/ws", &[]);
-    stream.write_all(request.as_bytes())?;
-    let mut bytes = Vec::new();
-    loop {
-        bytes.clear();
-        http::read_more(stream, &mut bytes)?;
-        if let Some(established) = handshake.receive(&bytes)? {
-            ensure!(established.rest.is_empty(), "more came than the handshake");
-            return Ok(());
-        }
-    }
 }
 
 #[cfg(test)]

@@ -3,11 +3,9 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use super::{NONE, estimate, figure, interval, ratios, show, verdict};
-use crate::cpu::Busy;
+use super::{NONE, busy, disturbed, estimate, figure, interval, ratios, show, verdict};
 use crate::experiment::fan_out::{self, Role};
 use crate::experiment::publish::{self, Results, Storage};
-use crate::experiment::rounds::OTHERS_MAX;
 use crate::goals::{SSE_READER_BYTES, WEBSOCKET_READER_BYTES_MORE};
 use crate::load::Delivery;
 use crate::statistics::{Estimate, median};
@@ -159,32 +157,10 @@ fn reach(received: u64, expected: u64) -> String {
     format!("{share:.2} %")
 }
 
-fn busy(samples: impl Iterator<Item = Busy>) -> String {
-    let samples: Vec<_> = samples.collect();
-    let share = |of: fn(&Busy) -> f64| {
-        let shares: Vec<_> = samples.iter().map(|busy| of(busy) * 100.0).collect();
-        show(median(&shares), |share| format!("{share:.0}"))
-    };
-    let shares = [share(|busy| busy.server), share(|busy| busy.generator), share(|b| b.others)];
-    shares.join(", ")
-}
-
-fn disturbed(samples: impl Iterator<Item = Busy>) -> String {
-    let (mut all, mut disturbed) = (0, 0);
-    for busy in samples {
-        all += 1;
-        disturbed += usize::from(busy.others > OTHERS_MAX);
-    }
-    format!(
-        "Other processes used more than {:.0} % of a core during {disturbed} of {all} samples{}.\n",
-        OTHERS_MAX * 100.0,
-        if disturbed * 10 > all { ": do not rely on this run" } else { "" }
-    )
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cpu::Busy;
     use crate::load::{Deliveries, Way};
 
     fn reading(role: Role, bytes: f64, cpu_us: Option<f64>) -> fan_out::Case {

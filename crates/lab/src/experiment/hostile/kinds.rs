@@ -9,10 +9,10 @@ use anemone_ws::proto::handshake::{ClientHandshake, Established, Nonce};
 use anemone_ws::proto::{
     Codecs, Config, Connection, DeflateConfig, Header, MaskKey, MessageKind, Opcode, Time,
 };
-use anyhow::{Context, ensure};
+use anyhow::Context;
 
 use super::peer::{Peer, Script};
-use crate::load::{Endpoint, connect, masked_frame};
+use crate::load::{Endpoint, connect, masked_frame, shake_hands};
 
 /// Connections of a kind that holds little, and of one that holds as much as it may.
 const MANY: usize = 1000;
@@ -285,16 +285,7 @@ fn open(
     if let Some(deflate) = deflate {
         handshake = handshake.with_deflate(deflate);
     }
-    let request = handshake.request(&endpoint.address.to_string(), &endpoint.path, &[]);
-    stream.write_all(request.as_bytes())?;
-    let mut bytes = [0; 2048];
-    loop {
-        let len = stream.read(&mut bytes).context("waiting for the handshake")?;
-        ensure!(len > 0, "the server closed a connection in its handshake");
-        if let Some(established) = handshake.receive(&bytes[..len])? {
-            return Ok(established);
-        }
-    }
+    shake_hands(stream, handshake, &endpoint.path)
 }
 
 impl fmt::Display for Kind {
