@@ -7,7 +7,7 @@ use anemone_ws::{ClientStream, Incoming, WebSocket};
 use super::{Content, Published, encoded_key};
 use crate::Error;
 use crate::address::Address;
-use crate::error::{Foreign, Refused};
+use crate::error::Refused;
 use crate::item::quoted;
 use crate::options::Options;
 use crate::web_socket;
@@ -38,7 +38,10 @@ impl Carrier {
         let (socket, target) = address.multiplexed(&[("key", &encoded_key(key))])?;
         let socket = match &mut self.socket {
             Some(socket) => socket,
-            none => none.insert(open(address.web_socket(&socket), options).await?),
+            none => {
+                let url = address.web_socket(&socket);
+                none.insert(web_socket::open(url, mux::SUBPROTOCOL, options).await?)
+            }
         };
         self.count += 1;
         let id = self.count.to_string();
@@ -58,13 +61,5 @@ impl Carrier {
                 }
             };
         }
-    }
-}
-
-async fn open(url: String, options: &Options) -> Result<WebSocket<ClientStream>, Error> {
-    let socket = web_socket::open(url, mux::SUBPROTOCOL, options).await?;
-    match socket.subprotocol() {
-        Some(_) => Ok(socket),
-        None => Err(Foreign::Subprotocol { expected: mux::SUBPROTOCOL }.into()),
     }
 }
