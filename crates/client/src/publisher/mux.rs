@@ -35,7 +35,7 @@ impl Carrier {
             Content::Text => quoted(text?).into(),
             Content::Binary | Content::Lines => return Err(Error::HttpOnly),
         };
-        let (socket, target) = address.multiplexed(&[("key", &encoded_key(key))])?;
+        let (socket, target) = address.multiplexed(&[("key", encoded_key(key))])?;
         let socket = match &mut self.socket {
             Some(socket) => socket,
             none => {
