@@ -16,8 +16,9 @@ use crate::world::{Witness, World};
 const KEPT: Duration = Duration::from_secs(24 * 3600);
 const SEGMENT: Duration = Duration::from_secs(3 * 3600);
 
-/// Makes an `empty` topic, for readers come before the first event, and some whose segments become too old while the experiment runs: `expiring` loses one every now and
-/// then, each of `rolling` goes on to a new one once. How many events of `expiring` may be gone.
+/// Makes an `empty` topic, for readers come before the first event, and some whose segments become too old
+/// while the experiment runs: `expiring` loses one every now and then, each of `rolling` goes on to a new one
+/// once. How many events of `expiring` may be gone.
 ///
 /// No option of the command makes segments small, so it is their age that is short.
 pub(crate) fn prepare(
