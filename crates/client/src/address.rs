@@ -131,17 +131,13 @@ impl Address {
     }
 
     /// Path and query, with these parameters.
-    pub(crate) fn target(&self, own: &[(&str, &str)]) -> String {
+    pub(crate) fn target(&self, own: &[(&str, String)]) -> String {
         self.with_query(&self.path, own)
     }
 
-    fn with_query(&self, path: &str, own: &[(&str, &str)]) -> String {
+    fn with_query(&self, path: &str, own: &[(&str, String)]) -> String {
         let own = own.iter().map(|(name, value)| format!("{name}={value}"));
-        let query: Vec<String> = self.parameters.iter().cloned().chain(own).collect();
-        match query.is_empty() {
-            true => path.to_owned(),
-            false => format!("{path}?{}", query.join("&")),
-        }
+        with_query(path, self.parameters.iter().cloned().chain(own))
     }
 
     /// As `Connect` wants it, with this path and query.
@@ -155,15 +151,10 @@ impl Address {
 
     /// Where the multiplexed socket is, and the topic's target on it. What stands before `/topics/` is
     /// a proxy's business, which takes it away.
-    pub(crate) fn multiplexed(&self, own: &[(&str, &str)]) -> Result<(String, String), UrlError> {
+    pub(crate) fn multiplexed(&self, own: &[(&str, String)]) -> Result<(String, String), UrlError> {
         let at = self.path.rfind("/topics/").ok_or(UrlError::NoTopic)?;
         let (prefix, topic) = self.path.split_at(at);
-        let own = own.iter().map(|(name, value)| format!("{name}={value}"));
-        let query: Vec<String> = own.collect();
-        let target = match query.is_empty() {
-            true => topic.to_owned(),
-            false => format!("{topic}?{}", query.join("&")),
-        };
+        let target = with_query(topic, own.iter().map(|(name, value)| format!("{name}={value}")));
         Ok((self.with_query(&format!("{prefix}/ws"), &[]), target))
     }
 
@@ -188,6 +179,14 @@ impl fmt::Display for Address {
     }
 }
 
+fn with_query(path: &str, parameters: impl Iterator<Item = String>) -> String {
+    let query: Vec<String> = parameters.collect();
+    match query.is_empty() {
+        true => path.to_owned(),
+        false => format!("{path}?{}", query.join("&")),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -204,9 +203,9 @@ mod tests {
         assert_eq!(address.after, Some("e-7".parse().unwrap()));
         assert_eq!(address.mode, Some(Mode::Latest));
         let target = "/x/topics/w%C3%ADnd?t=%20&u&after=e-8";
-        assert_eq!(address.target(&[("after", "e-8")]), target);
+        assert_eq!(address.target(&[("after", "e-8".to_owned())]), target);
         assert_eq!(address.web_socket(target), format!("wss://a.example:81{target}"));
-        let (socket, target) = address.multiplexed(&[("after", "e-8")]).unwrap();
+        let (socket, target) = address.multiplexed(&[("after", "e-8".to_owned())]).unwrap();
         assert_eq!((&*socket, &*target), ("/x/ws?t=%20&u", "/topics/w%C3%ADnd?after=e-8"));
         assert_eq!(address.to_string(), "https://a.example:81/x/topics/w%C3%ADnd");
         assert_eq!(parse("ws://[::1]").unwrap().target(&[]), "/");

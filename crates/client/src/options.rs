@@ -1,7 +1,6 @@
 //! What a caller can choose.
 
 use std::fmt;
-use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -41,7 +40,7 @@ impl Via {
         Self::Tcp,
     ];
 
-    /// Its name, as [`FromStr`] takes it.
+    /// Its name.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -59,19 +58,6 @@ impl Via {
 impl fmt::Display for Via {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
-    }
-}
-
-/// The text names no transport.
-#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
-#[error("expected ws, mux, sse, ndjson, long-poll, poll or tcp")]
-pub struct ViaError;
-
-impl FromStr for Via {
-    type Err = ViaError;
-
-    fn from_str(text: &str) -> Result<Self, ViaError> {
-        Self::ALL.into_iter().find(|via| via.as_str() == text).ok_or(ViaError)
     }
 }
 
@@ -155,18 +141,5 @@ impl fmt::Debug for Options {
             .field("timeouts", &self.timeouts)
             .field("retry", &self.retry)
             .finish_non_exhaustive()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_transport_has_one_name() {
-        for via in Via::ALL {
-            assert_eq!(via.to_string().parse(), Ok(via));
-        }
-        assert_eq!("carrier-pigeon".parse::<Via>(), Err(ViaError));
     }
 }

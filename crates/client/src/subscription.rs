@@ -328,6 +328,7 @@ impl Engine {
             }
             Phase::Closed { .. } | Phase::Over => false,
         };
+        self.losses += u32::from(is_open);
         let error = match error {
             // Nothing of what it ever said was understood.
             Error::Malformed(error) if !is_open && self.tracker.position().is_none() => {
@@ -363,8 +364,7 @@ impl Engine {
     }
 
     /// Whether another transport is to be tried.
-    fn is_to_blame(&mut self, error: &Error, is_open: bool) -> bool {
-        self.losses += u32::from(is_open);
+    fn is_to_blame(&self, error: &Error, is_open: bool) -> bool {
         error.is_about_transport(is_open) || self.losses >= LOSSES_MAX
     }
 }

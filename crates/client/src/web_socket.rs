@@ -6,15 +6,16 @@ use anemone_ws::proto::Config;
 use anemone_ws::{ClientStream, Incoming, WebSocket};
 
 use crate::Error;
+use crate::error::Foreign;
 use crate::options::Options;
 
 /// How long a failed connection waits for the answer to its close frame: another one is to be opened.
 const CLOSE_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// Opens one that is to speak `subprotocol`.
+/// Opens one that speaks `subprotocol`.
 pub(crate) async fn open(
     url: String,
-    subprotocol: &str,
+    subprotocol: &'static str,
     options: &Options,
 ) -> Result<WebSocket<ClientStream>, Error> {
     let (limits, stall) = (&options.limits, options.timeouts.stall);
@@ -30,7 +31,11 @@ pub(crate) async fn open(
     let fields = options.fields.iter();
     let connect = options.connect(url).config(config).subprotocols([subprotocol]);
     let connect = fields.fold(connect, |connect, (name, value)| connect.header(name, value));
-    Ok(connect.connect().await?)
+    let socket = connect.connect().await?;
+    match socket.subprotocol() {
+        Some(_) => Ok(socket),
+        None => Err(Foreign::Subprotocol { expected: subprotocol }.into()),
+    }
 }
 
 /// The next message; its end is an error.

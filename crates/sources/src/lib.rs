@@ -36,4 +36,6 @@ pub mod lines;
 pub mod serial;
 pub mod status;
 pub mod stdin;
+#[cfg(test)]
+mod testing;
 pub mod windsonic;

@@ -16,8 +16,9 @@ use crate::world::{Witness, World};
 const KEPT: Duration = Duration::from_secs(24 * 3600);
 const SEGMENT: Duration = Duration::from_secs(3 * 3600);
 
-/// Makes an `empty` topic, for readers come before the first event, and some whose segments become too old while the experiment runs: `expiring` loses one every now and
-/// then, each of `rolling` goes on to a new one once. How many events of `expiring` may be gone.
+/// Makes an `empty` topic, for readers come before the first event, and some whose segments become too old
+/// while the experiment runs: `expiring` loses one every now and then, each of `rolling` goes on to a new one
+/// once. How many events of `expiring` may be gone.
 ///
 /// No option of the command makes segments small, so it is their age that is short.
 pub(crate) fn prepare(
@@ -97,7 +98,8 @@ impl Flushes {
     /// How much of a file is flushed. Nothing of one that is not known, not even its name.
     fn of(&self, path: &Path) -> Option<u64> {
         let bytes = fs::read(self.note(path)).ok()?;
-        Some(u64::from_ne_bytes(bytes.try_into().unwrap()))
+        // One that was just made when the server was killed is empty.
+        Some(u64::from_ne_bytes(bytes.try_into().ok()?))
     }
 
     /// Has the directory look as after a power cut: the machine has started anew, and of what was not flushed a

@@ -7,7 +7,7 @@ use anemone_ws::{ClientStream, Incoming, WebSocket};
 use super::{Content, Published, encoded_key};
 use crate::Error;
 use crate::address::Address;
-use crate::error::{Foreign, Refused};
+use crate::error::Refused;
 use crate::item::quoted;
 use crate::options::Options;
 use crate::web_socket;
@@ -37,11 +37,14 @@ impl Carrier {
             Content::Lines => (body.into(), Some("ndjson")),
         };
         let key = encoded_key(key);
-        let parameters = [("key", &*key)].into_iter().chain(kind.map(|kind| ("type", kind)));
+        let parameters = [("key", key)].into_iter().chain(kind.map(|kind| ("type", kind.into())));
         let (socket, target) = address.multiplexed(&parameters.collect::<Vec<_>>())?;
         let socket = match &mut self.socket {
             Some(socket) => socket,
-            none => none.insert(open(address.web_socket(&socket), options).await?),
+            none => {
+                let url = address.web_socket(&socket);
+                none.insert(web_socket::open(url, mux::SUBPROTOCOL, options).await?)
+            }
         };
         self.count += 1;
         let id = self.count.to_string();
@@ -68,12 +71,4 @@ impl Carrier {
 
 fn text(body: &[u8]) -> Result<&str, Error> {
     std::str::from_utf8(body).map_err(|_| Error::NotText)
-}
-
-async fn open(url: String, options: &Options) -> Result<WebSocket<ClientStream>, Error> {
-    let socket = web_socket::open(url, mux::SUBPROTOCOL, options).await?;
-    match socket.subprotocol() {
-        Some(_) => Ok(socket),
-        None => Err(Foreign::Subprotocol { expected: mux::SUBPROTOCOL }.into()),
-    }
 }

@@ -55,8 +55,8 @@ pub(crate) async fn open(via: Via, reading: Reading) -> Result<Box<dyn Link>, Er
 
 impl Reading {
     /// The parameters that every transport takes.
-    fn parameters(&self, after: &str) -> Vec<(&'static str, String)> {
-        let mut parameters = vec![("after", after.to_owned())];
+    fn parameters(&self, after: &After) -> Vec<(&'static str, String)> {
+        let mut parameters = vec![("after", after.to_string())];
         if self.mode == Mode::Latest {
             parameters.push(("mode", "latest".to_owned()));
         }
@@ -65,17 +65,13 @@ impl Reading {
 
     /// Path and query of a stream.
     fn target(&self) -> String {
-        self.address.target(&borrowed(&self.parameters(&self.after.to_string())))
+        self.address.target(&self.parameters(&self.after))
     }
 
     /// The multiplexed socket, and the target on it.
     fn multiplexed(&self) -> Result<(String, String), Error> {
-        Ok(self.address.multiplexed(&borrowed(&self.parameters(&self.after.to_string())))?)
+        Ok(self.address.multiplexed(&self.parameters(&self.after))?)
     }
-}
-
-fn borrowed<'a>(parameters: &'a [(&'static str, String)]) -> Vec<(&'a str, &'a str)> {
-    parameters.iter().map(|(name, value)| (*name, value.as_str())).collect()
 }
 
 /// What both polls do: pages, one after the other.
@@ -107,11 +103,11 @@ impl Pages {
         /// As many events as a server has in a page unless it is told otherwise, and as many bytes.
         const FULL: (usize, usize) = (1000, 1 << 20);
         let asked = self.reading.after.clone();
-        let mut parameters = self.reading.parameters(&asked.to_string());
+        let mut parameters = self.reading.parameters(&asked);
         if let Some(wait) = wait {
             parameters.push(("wait", wait.as_secs_f64().to_string()));
         }
-        let target = self.reading.address.target(&borrowed(&parameters));
+        let target = self.reading.address.target(&parameters);
         let answer = self.http.send(&Ask::get(target, "application/json")).await?;
         let mut body = self.http.expect(answer, "application/json").await?;
         let limit = self.reading.options.limits.page_bytes_max;

@@ -5,7 +5,6 @@ use futures_util::future::BoxFuture;
 
 use super::{Link, Reading};
 use crate::Error;
-use crate::error::Foreign;
 use crate::web_socket;
 use crate::wire::{Wire, mux};
 
@@ -15,9 +14,6 @@ pub(super) async fn open(reading: &Reading) -> Result<impl Link + use<>, Error> 
     let (socket, target) = reading.multiplexed()?;
     let url = reading.address.web_socket(&socket);
     let mut socket = web_socket::open(url, mux::SUBPROTOCOL, &reading.options).await?;
-    if socket.subprotocol().is_none() {
-        return Err(Foreign::Subprotocol { expected: mux::SUBPROTOCOL }.into());
-    }
     let request = mux::request("GET", mux::READER, &target, b"");
     let request = Incoming::Text(String::from_utf8_lossy(&request).into_owned());
     socket.send(request).await?;

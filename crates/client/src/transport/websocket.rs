@@ -7,7 +7,6 @@ use futures_util::future::BoxFuture;
 
 use super::{Link, Reading};
 use crate::Error;
-use crate::error::Foreign;
 use crate::web_socket;
 use crate::wire::{Wire, item};
 
@@ -17,11 +16,7 @@ struct Socket(WebSocket<ClientStream>);
 
 pub(super) async fn open(reading: &Reading) -> Result<impl Link + use<>, Error> {
     let url = reading.address.web_socket(&reading.target());
-    let socket = web_socket::open(url, SUBPROTOCOL, &reading.options).await?;
-    if socket.subprotocol().is_none() {
-        return Err(Foreign::Subprotocol { expected: SUBPROTOCOL }.into());
-    }
-    Ok(Socket(socket))
+    Ok(Socket(web_socket::open(url, SUBPROTOCOL, &reading.options).await?))
 }
 
 impl Link for Socket {

@@ -185,22 +185,20 @@ mod tests {
     use std::io::Write as _;
 
     use super::*;
+    use crate::testing::TempDir;
 
     /// A file to follow, in a directory of its own, removed at the end.
-    struct Log(PathBuf);
+    struct Log(TempDir);
 
     impl Log {
-        fn new(name: &str, text: &str) -> Self {
-            let directory =
-                std::env::temp_dir().join(format!("follow-{name}-{}", std::process::id()));
-            std::fs::create_dir_all(&directory).unwrap();
-            let log = Self(directory);
+        fn new(text: &str) -> Self {
+            let log = Self(TempDir::new());
             log.append("log", text);
             log
         }
 
         fn path(&self, name: &str) -> PathBuf {
-            self.0.join(name)
+            self.0.path().join(name)
         }
 
         fn append(&self, name: &str, text: &str) {
@@ -212,12 +210,6 @@ mod tests {
             let mut follower = Follower::new(self.path("log"), origin, line_bytes_max);
             assert_eq!(follow(&mut follower), "opened");
             follower
-        }
-    }
-
-    impl Drop for Log {
-        fn drop(&mut self) {
-            let _ = std::fs::remove_dir_all(&self.0);
         }
     }
 
@@ -237,7 +229,7 @@ mod tests {
 
     #[test]
     fn a_turn_reads_no_more_than_the_buffer_holds() {
-        let log = Log::new("bounded", "123456");
+        let log = Log::new("123456");
         let mut follower = log.follow(Origin::Start, 80);
         assert_eq!(turns(&mut follower), ["1234", "56", "idle", "idle"]);
     }
@@ -253,7 +245,7 @@ mod tests {
             // Of the limit and more: enough is given for it to be too long.
             ("a\n123456789", "3456789"),
         ] {
-            let log = Log::new("end", text);
+            let log = Log::new(text);
             let mut follower = log.follow(Origin::End, 4);
             let read = turns::<2>(&mut follower).concat().replace("idle", "");
             assert_eq!(read, more, "{text:?}");
@@ -262,7 +254,7 @@ mod tests {
 
     #[test]
     fn the_old_file_is_read_to_its_end_before_the_new_one() {
-        let log = Log::new("renamed", "1");
+        let log = Log::new("1");
         let mut follower = log.follow(Origin::Start, 80);
         assert_eq!(turns(&mut follower), ["1", "idle"]);
         std::fs::rename(log.path("log"), log.path("old")).unwrap();
@@ -276,7 +268,7 @@ mod tests {
 
     #[test]
     fn what_comes_while_the_new_file_is_opened_is_read_first() {
-        let log = Log::new("while", "1");
+        let log = Log::new("1");
         let mut follower = log.follow(Origin::Start, 80);
         assert_eq!(follow(&mut follower), "1");
         std::fs::rename(log.path("log"), log.path("old")).unwrap();
@@ -296,7 +288,7 @@ mod tests {
 
     #[test]
     fn a_shorter_file_is_read_again_and_a_deleted_one_to_its_end() {
-        let log = Log::new("shorter", "111");
+        let log = Log::new("111");
         let mut follower = log.follow(Origin::Start, 80);
         assert_eq!(follow(&mut follower), "111");
         std::fs::write(log.path("log"), "2").unwrap();

@@ -3,6 +3,7 @@
 use std::future::Future;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
 use anemone_hub::{After, Epoch, Event, PageLimit, Position, Retention, Topic, UnixTime};
@@ -95,7 +96,12 @@ pub(crate) struct Directory(PathBuf);
 
 impl Directory {
     pub(crate) fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("sources-{name}-{}", std::process::id()));
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("anemone-sources-{name}-{}-{number}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        // One of a process before, which had the same id and was killed.
+        let _ = std::fs::remove_dir_all(&path);
         std::fs::create_dir_all(&path).unwrap();
         Self(path)
     }

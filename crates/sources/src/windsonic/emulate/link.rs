@@ -45,28 +45,12 @@ impl Drop for Link {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// A directory of its own for a test, removed at its end.
-    struct Directory(PathBuf);
-
-    impl Directory {
-        fn new(name: &str) -> Self {
-            let path = std::env::temp_dir().join(format!("{name}-{}", std::process::id()));
-            std::fs::create_dir_all(&path).unwrap();
-            Self(path)
-        }
-    }
-
-    impl Drop for Directory {
-        fn drop(&mut self) {
-            std::fs::remove_dir_all(&self.0).unwrap();
-        }
-    }
+    use crate::testing::TempDir;
 
     #[test]
     fn a_stale_link_is_replaced_and_the_new_one_is_removed_at_the_end() {
-        let directory = Directory::new("link-stale");
-        let path = directory.0.join("wind");
+        let directory = TempDir::new();
+        let path = directory.path().join("wind");
         symlink("/no/such/terminal", &path).unwrap();
         let link = Link::make(path.clone(), Path::new("/dev/null")).unwrap();
         assert_eq!(std::fs::read_link(&path).unwrap(), Path::new("/dev/null"));
@@ -76,8 +60,8 @@ mod tests {
 
     #[test]
     fn what_is_not_a_link_is_left_alone() {
-        let directory = Directory::new("link-taken");
-        let path = directory.0.join("wind");
+        let directory = TempDir::new();
+        let path = directory.path().join("wind");
         std::fs::write(&path, "precious").unwrap();
         let error = Link::make(path.clone(), Path::new("/dev/null")).unwrap_err();
         assert!(matches!(&error, OpenError::LinkTaken(taken) if *taken == path));
@@ -86,8 +70,8 @@ mod tests {
 
     #[test]
     fn a_link_that_another_took_over_is_left_to_it() {
-        let directory = Directory::new("link-other");
-        let path = directory.0.join("wind");
+        let directory = TempDir::new();
+        let path = directory.path().join("wind");
         let first = Link::make(path.clone(), Path::new("/dev/null")).unwrap();
         let second = Link::make(path.clone(), Path::new("/dev/zero")).unwrap();
         drop(first);

@@ -131,6 +131,7 @@ fn sent(number: usize, line: &[u8]) -> Result<Vec<u8>, ReplayError> {
 mod tests {
     use super::*;
     use crate::status::chain;
+    use crate::testing::TempDir;
 
     const LINE: &[u8] = b"\x02Q,229,002.74,M,00,\x0316\r\n";
     const NMEA: &[u8] = b"$WIMWV,229,R,002.74,M,A*06\r\n";
@@ -181,12 +182,12 @@ mod tests {
 
     #[test]
     fn a_file_is_replayed_up_to_the_limit_and_not_a_byte_more() {
-        let path = std::env::temp_dir().join(format!("replay-limit-{}", std::process::id()));
+        let directory = TempDir::new();
+        let path = directory.path().join("recording");
         fs::write(&path, LINE).unwrap();
         let bytes = LINE.len() as u64;
         let at_the_limit = Replay::open_within(&path, bytes);
         let above = Replay::open_within(&path, bytes - 1);
-        fs::remove_file(&path).unwrap();
         assert_eq!(at_the_limit.unwrap().next(), LINE);
         assert!(matches!(above, Err(ReplayError::TooBig { bytes_max }) if bytes_max == bytes - 1));
     }
@@ -203,12 +204,12 @@ mod tests {
     #[cfg(unix)]
     #[test]
     fn what_is_not_a_regular_file_is_not_read() {
-        let pipe = std::env::temp_dir().join(format!("replay-pipe-{}", std::process::id()));
+        let directory = TempDir::new();
+        let pipe = directory.path().join("pipe");
         let made = std::process::Command::new("mkfifo").arg(&pipe).status().unwrap();
         assert!(made.success());
         let opened: Vec<_> =
             [&pipe, Path::new("/dev/zero"), Path::new("/")].map(Replay::open).into();
-        fs::remove_file(&pipe).unwrap();
         for opened in opened {
             assert!(matches!(opened, Err(ReplayError::NotFile)), "{opened:?}");
         }
