@@ -45,7 +45,7 @@ impl Collector {
             }
             Event::Piece(piece) => return self.piece(piece),
             Event::Ping(payload) => Seen::Ping(payload.to_vec()),
-            Event::Pong(payload) => Seen::Pong(payload.to_vec()),
+            Event::Pong { payload, .. } => Seen::Pong(payload.to_vec()),
             Event::Close(frame) => Seen::Close(frame),
             Event::Failed(error) => Seen::Failed(error),
         })

@@ -29,6 +29,7 @@ use crate::Error;
 /// # Pings and time-outs
 /// A peer from which nothing came for [`Config::ping_interval`] is pinged, one that stays quiet for
 /// [`Config::idle_timeout`] is given up. One that takes what it is sent, however slowly, is not quiet.
+/// Nor is one judged by a time in which nothing was awaited, and so nobody pinged it.
 ///
 /// # `Stream` and `Sink`
 /// As a `Stream` it yields what [`recv`](Self::recv) does and ends where that returns `None`. As a
@@ -60,9 +61,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> WebSocket<S> {
     /// after the handshake, if any.
     #[must_use]
     pub fn server(stream: S, config: Arc<Config>, first: Vec<u8>) -> Self {
-        let close_timeout = config.close_timeout;
         let make = |now| Connection::server(config, now);
-        Self::new(Driver::new(stream, Role::Server, make, close_timeout, first))
+        Self::new(Driver::new(stream, Role::Server, make, first))
     }
 
     /// The client's end, over a stream whose handshake is done. `first` are the bytes that came
@@ -73,10 +73,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> WebSocket<S> {
     /// nanoseconds.
     #[must_use]
     pub fn client(stream: S, config: Arc<Config>, first: Vec<u8>) -> Self {
-        let close_timeout = config.close_timeout;
         let keys = Box::new(|| MaskKey(rand::random::<u32>().to_ne_bytes()));
         let make = |now| Connection::client(config, now, keys);
-        Self::new(Driver::new(stream, Role::Client, make, close_timeout, first))
+        Self::new(Driver::new(stream, Role::Client, make, first))
     }
 
     fn new(driver: Driver<S>) -> Self {

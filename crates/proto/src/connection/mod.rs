@@ -76,7 +76,13 @@ pub enum Event<'a> {
     /// A ping; it has been answered.
     Ping(&'a [u8]),
     /// A pong, asked for or not.
-    Pong(&'a [u8]),
+    Pong {
+        /// What it carries.
+        payload: &'a [u8],
+        /// How long ago the keep-alive ping was sent that it answers, if it answers one: it carries
+        /// what that did (RFC 6455 section 5.5.3).
+        round_trip: Option<Duration>,
+    },
     /// The peer's close frame; it has been answered. Nothing comes after it.
     Close(Option<CloseFrame>),
     /// The peer violated the protocol or a limit; a close frame that says so has been queued.
@@ -211,11 +217,15 @@ impl Connection {
                         Some(Event::Ping(payload))
                     }
                     Opcode::Pong => {
-                        if let Awaited::Pong(sent) = self.awaited {
-                            self.awaited = Awaited::Nothing;
-                            self.round_trip = Some(RoundTrip::between(sent, now));
-                        }
-                        Some(Event::Pong(payload))
+                        let round_trip = match self.awaited {
+                            Awaited::Pong(sent) if *payload == ping_payload(sent) => {
+                                self.awaited = Awaited::Nothing;
+                                self.round_trip = Some(RoundTrip::between(sent, now));
+                                self.round_trip()
+                            }
+                            _ => None,
+                        };
+                        Some(Event::Pong { payload, round_trip })
                     }
                     _ => Some(closed(&mut self.phase, &mut self.sender, payload)),
                 }
@@ -316,7 +326,7 @@ impl Connection {
         }
         if self.poll_timeout().is_some_and(|due| now >= due) {
             // Refused only once closing, which was ruled out above.
-            let _ = self.sender.ping(&now.as_millis().to_be_bytes());
+            let _ = self.sender.ping(&ping_payload(now));
             self.awaited = Awaited::Pong(now);
         }
         None
@@ -340,6 +350,11 @@ impl Connection {
     pub fn round_trip(&self) -> Option<Duration> {
         self.round_trip.map(|RoundTrip(millis)| Duration::from_millis(millis.into()))
     }
+}
+
+/// What a keep-alive ping of this time carries.
+fn ping_payload(sent: Time) -> [u8; 8] {
+    sent.as_millis().to_be_bytes()
 }
 
 #[inline]

@@ -193,6 +193,9 @@ impl Receiver {
                 self.cut.get_or_insert_default().frame = Some(received);
                 return (at, Ok(step));
             }
+            if !received.header.opcode.is_control() {
+                self.cut = None; // what was cut came whole, and an idle connection has none
+            }
             if step.is_some() {
                 return (at, Ok(step));
             }

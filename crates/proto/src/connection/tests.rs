@@ -67,7 +67,7 @@ impl From<Event<'_>> for Seen {
                 Self::Piece(kind, bytes.to_vec(), is_first, is_last)
             }
             Event::Ping(payload) => Self::Ping(payload.to_vec()),
-            Event::Pong(payload) => Self::Pong(payload.to_vec()),
+            Event::Pong { payload, .. } => Self::Pong(payload.to_vec()),
             Event::Close(frame) => Self::Close(frame),
             Event::Failed(error) => Self::Failed(error),
         }

@@ -319,7 +319,7 @@ impl<S: Read + Write> Socket<S> {
                     Some(format!("close {} {}", frame.code, frame.reason.as_str()))
                 }
                 Some(Event::Ping(_)) => Some("ping".to_owned()),
-                Some(Event::Pong(_)) => Some("pong".to_owned()),
+                Some(Event::Pong { .. }) => Some("pong".to_owned()),
                 None => None,
                 other => panic!("unexpected {other:?}"),
             };

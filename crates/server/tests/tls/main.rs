@@ -243,7 +243,7 @@ impl<W: Wire> Socket<W> {
                 Some(Event::Close(Some(frame))) => {
                     Some(format!("close {}", frame.code).into_bytes())
                 }
-                Some(Event::Ping(_) | Event::Pong(_)) | None => None,
+                Some(Event::Ping(_) | Event::Pong { .. }) | None => None,
                 Some(other) => panic!("unexpected {other:?}"),
             };
             self.flush().await;

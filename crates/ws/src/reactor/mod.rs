@@ -65,10 +65,15 @@ pub trait Handler {
     /// A message came.
     fn message(&mut self, message: Message<'_>, sender: &mut Sender);
 
-    /// Somebody called [`Waker::wake`], or everything queued has been written. A good sender
+    /// Somebody called [`Waker::wake`], or everything that was stuck has been written. A good sender
     /// queues more only while [`Sender::queued_bytes`] is low.
     fn ready(&mut self, sender: &mut Sender) {
         let _ = sender;
+    }
+
+    /// The peer has answered a keep-alive ping, so long after it was sent, to the millisecond.
+    fn pong(&mut self, round_trip: Duration) {
+        let _ = round_trip;
     }
 
     /// The connection failed; [`close`](Self::close) follows.

@@ -33,7 +33,7 @@ pub(super) trait Protocol {
     fn lost(&mut self, lost: Lost);
     /// How far it is.
     fn state(&self) -> State;
-    /// When [`expire`](Self::expire) has something to do. While it is open this moves only later.
+    /// When [`expire`](Self::expire) has something to do. While it is [`State::Open`] this moves only later.
     fn due(&self) -> Time;
     fn expire(&mut self, now: Time, output: &mut Queued);
     /// What comes after it, for those that say [`State::Turning`] or [`State::Leaving`].
@@ -56,6 +56,8 @@ pub(super) enum State {
     Open,
     /// It has left input for its next turn, and takes no more until then.
     Behind,
+    /// A message has begun to come, and is due some time.
+    Amid,
     /// It has said that it ends.
     Closing,
     /// Another protocol takes its place.
@@ -133,7 +135,10 @@ impl<H: Handler> WebSocket<H> {
                 Some(Event::Piece(piece)) => self.handler.piece(piece, received.sender),
                 Some(Event::Close(frame)) => self.over(None, Some(frame)),
                 Some(Event::Failed(error)) => self.over(Some(error.into()), None),
-                Some(Event::Ping(_) | Event::Pong(_)) | None => {}
+                Some(Event::Pong { round_trip: Some(round_trip), .. }) => {
+                    self.handler.pong(round_trip);
+                }
+                Some(Event::Ping(_) | Event::Pong { .. }) | None => {}
             }
             input = &mut input[consumed..];
         }
@@ -226,7 +231,8 @@ impl<H: Handler> Protocol for WebSocket<H> {
             if let Some(Event::Failed(error)) = socket.connection.handle_timeout(now) {
                 socket.over(Some(error.into()), None);
             } else if socket.connection.is_closed() {
-                socket.over(None, None);
+                let millis = socket.connection.config().close_timeout.as_millis();
+                socket.over(Some(Lost::CloseUnanswered { millis }.into()), None);
             }
         });
     }
@@ -235,6 +241,7 @@ impl<H: Handler> Protocol for WebSocket<H> {
         match self.end {
             End::NotYet if !self.left.is_empty() => State::Behind,
             End::NotYet if self.connection.is_closing() => State::Closing,
+            End::NotYet if self.connection.is_amid_message() => State::Amid,
             End::NotYet => State::Open,
             end => {
                 let linger = self.connection.config().close_timeout;

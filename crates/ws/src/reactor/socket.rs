@@ -131,6 +131,8 @@ pub(super) struct Socket<S> {
     stuck: VecDeque<u8>,
     phase: Phase,
     generation: u32,
+    /// The peer has ended its side. That is told once, and maybe long before all was read.
+    is_ended: bool,
     /// Its protocol has input left, and nothing is read until that is done with.
     is_behind: bool,
     /// When it wants to be looked at, as of the end of its last turn.
@@ -182,6 +184,7 @@ impl<S: Stream> Socket<S> {
             stuck: VecDeque::new(),
             phase: Phase::Open,
             generation,
+            is_ended: false,
             is_behind: false,
             due: Time::ZERO,
             timer_at: Time::MAX,
@@ -229,11 +232,8 @@ impl<S: Stream> Socket<S> {
         if ready.write && !self.stuck.is_empty() {
             verdict = self.writable(now, scratch);
         }
-        if ready.read && verdict != Verdict::Drop {
-            verdict = self.readable(now, scratch);
-        }
-        if ready.end && verdict == Verdict::Keep {
-            // A short read told of no end; what follows it does.
+        self.is_ended |= ready.end;
+        if (ready.read || ready.end) && verdict != Verdict::Drop {
             verdict = self.readable(now, scratch);
         }
         verdict
@@ -263,7 +263,7 @@ impl<S: Stream> Socket<S> {
             Ok(len) => {
                 let is_full = len == input.len();
                 self.protocol.receive(now, &mut input[..len], output);
-                if is_full { Verdict::ReadAgain } else { Verdict::Keep }
+                if is_full || self.is_ended { Verdict::ReadAgain } else { Verdict::Keep }
             }
             Err(error) if error.kind() == ErrorKind::WouldBlock => Verdict::Keep,
             Err(error) if error.kind() == ErrorKind::Interrupted => Verdict::ReadAgain,
@@ -287,7 +287,7 @@ impl<S: Stream> Socket<S> {
                 if let Some(mut beyond) = beyond {
                     self.protocol.receive(now, &mut beyond, &mut scratch.output);
                 }
-                if may_have_more { Verdict::ReadAgain } else { Verdict::Keep }
+                if may_have_more || self.is_ended { Verdict::ReadAgain } else { Verdict::Keep }
             }
             Err(error) if error.kind() == ErrorKind::WouldBlock => Verdict::Keep,
             Err(error) if error.kind() == ErrorKind::Interrupted => Verdict::ReadAgain,
@@ -515,3 +515,6 @@ fn rest<'a>(
     }
     (slices, count)
 }
+
+#[cfg(test)]
+mod tests;

@@ -26,6 +26,9 @@ pub(super) const READ_BYTES_MAX: usize = 16 << 10;
 /// take more than this: a peer that sends and does not read is held back by its own unread answers.
 pub(super) const HIGH_MARK_BYTES: usize = 64 << 10;
 
+/// So long after something was due it is taken that the connection was not awaited meanwhile.
+const UNWATCHED: Duration = Duration::from_secs(1);
+
 /// One connection over `S`. Whatever waits is [woken](std::task::Waker) through the context of the
 /// last poll.
 #[derive(Debug)]
@@ -34,7 +37,6 @@ pub(super) struct Driver<S> {
     role: Role,
     connection: Connection,
     clock: Clock,
-    close_timeout: Duration,
     /// Bytes read and not yet decoded.
     input: Vec<u8>,
     decoded: usize,
@@ -97,7 +99,6 @@ impl<S> Driver<S> {
         stream: S,
         role: Role,
         make: impl FnOnce(Time) -> Connection,
-        close_timeout: Duration,
         first: Vec<u8>,
     ) -> Self {
         let clock = Clock::start();
@@ -106,7 +107,6 @@ impl<S> Driver<S> {
             role,
             connection: make(clock.now()),
             clock,
-            close_timeout,
             input: first,
             decoded: 0,
             waiting: None,
@@ -168,6 +168,10 @@ impl<S> Driver<S> {
     /// Queues a close frame with 1000, unless one was queued before.
     pub(super) fn begin_normal_close(&mut self) {
         self.begin_close(Some(&CloseFrame::new(CloseCode::NORMAL, "")));
+    }
+
+    fn close_timeout(&self) -> Duration {
+        self.connection.config().close_timeout
     }
 
     fn queued_bytes(&mut self) -> usize {
@@ -346,11 +350,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Driver<S> {
                     self.waiting = Some(Received::Message(message.into()));
                 }
                 Some(Event::Piece(piece)) => self.waiting = Some(Received::Piece(piece.into())),
-                Some(Event::Pong(payload)) => {
+                Some(Event::Pong { payload, round_trip }) => {
                     let answered =
                         self.ping.take_if(|(number, _)| *payload == number.to_be_bytes());
                     let measured = answered.map(|(_, sent)| sent.elapsed());
-                    self.round_trip = measured.or(self.connection.round_trip()).or(self.round_trip);
+                    self.round_trip = measured.or(round_trip).or(self.round_trip);
                 }
                 Some(Event::Close(frame)) => {
                     self.close_frame = frame;
@@ -450,13 +454,18 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Driver<S> {
     fn poll_timer(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         loop {
             let now = self.clock.now();
-            let due = self.connection.poll_timeout();
+            let mut due = self.connection.poll_timeout();
+            if due.is_some_and(|due| due + UNWATCHED <= now) {
+                // Nobody looked when it was due, and so nobody pinged: the wait begins now.
+                self.connection.progressed(now);
+                due = self.connection.poll_timeout();
+            }
             if due.is_some_and(|due| due <= now) {
                 let queued_bytes = self.queued_bytes();
                 if let Some(Event::Failed(error)) = self.connection.handle_timeout(now) {
                     self.end(Some(error.into()));
                 } else if self.connection.is_closed() {
-                    let millis = self.close_timeout.as_millis();
+                    let millis = self.close_timeout().as_millis();
                     self.end(Some(Lost::CloseUnanswered { millis }.into()));
                 }
                 // Unless it only took note of the time, there is an end or a frame to write.
@@ -489,7 +498,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Driver<S> {
         let is_lost = matches!(error, Some(Error::Lost(Lost::Ended | Lost::Io(_))));
         self.error = error;
         self.phase = if is_lost { Phase::Over } else { Phase::Ending(Ending::default()) };
-        let deadline = Instant::now().checked_add(self.close_timeout);
+        let deadline = Instant::now().checked_add(self.close_timeout());
         self.timer = deadline.map(|deadline| Box::pin(sleep_until(deadline)));
     }
 

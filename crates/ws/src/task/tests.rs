@@ -426,6 +426,40 @@ async fn a_ping_of_our_own_measures_the_round_trip() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_pong_of_nobodys_ping_does_not_bring_an_old_measurement_back() {
+    let (mut client, mut server) = ends(1024);
+    // A keep-alive ping after 20 s, answered late.
+    let late = async {
+        tokio::time::sleep(Duration::from_millis(20_100)).await;
+        let _ = tokio::time::timeout(Duration::from_millis(1), server.recv()).await;
+        server.send("one").await.unwrap();
+    };
+    let (received, ()) = tokio::join!(client.recv(), late);
+    assert_eq!(received.unwrap(), Some(text("one")));
+    assert_eq!(client.round_trip().unwrap().as_millis(), 100);
+    client.ping().await.unwrap();
+    let _ = tokio::time::timeout(Duration::from_millis(1), server.recv()).await;
+    server.sender().pong(b"12345678").unwrap();
+    server.send("two").await.unwrap();
+    assert_eq!(client.recv().await.unwrap(), Some(text("two")));
+    assert!(client.round_trip().unwrap().as_millis() <= 1, "{:?}", client.round_trip());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_peer_is_not_given_up_for_a_time_in_which_nothing_was_awaited() {
+    let (mut client, server) = ends(1024);
+    let server = tokio::spawn(echo(server));
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    for seconds in [59, 61, 3600] {
+        tokio::time::advance(Duration::from_secs(seconds)).await;
+        client.send("q").await.unwrap();
+        assert_eq!(client.recv().await.unwrap(), Some(text("q")), "after {seconds} s");
+    }
+    client.close(None).await.unwrap();
+    server.await.unwrap().unwrap();
+}
+
+#[tokio::test(start_paused = true)]
 async fn halves_work_in_tasks_of_their_own() {
     let (client, server) = ends(100);
     let server = tokio::spawn(echo(server));

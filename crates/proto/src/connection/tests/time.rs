@@ -35,9 +35,28 @@ fn pings_without_a_pause_come_a_millisecond_apart() {
 fn a_pong_tells_the_round_trip_and_any_byte_keeps_the_peer_alive() {
     let mut server = server();
     server.handle_timeout(Time::from_millis(20_000));
-    server.receive(Time::from_millis(20_034), &mut masked(Opcode::Pong, b""));
-    assert_eq!(server.round_trip(), Some(Duration::from_millis(34)));
+    let mut pong = masked(Opcode::Pong, &transmit(&mut server)[2..]);
+    let round_trip = Some(Duration::from_millis(34));
+    match server.receive(Time::from_millis(20_034), &mut pong).event {
+        Some(Event::Pong { round_trip: told, .. }) => assert_eq!(told, round_trip),
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(server.round_trip(), round_trip);
     assert_eq!(server.poll_timeout(), Some(Time::from_millis(40_034)));
+}
+
+#[test]
+fn a_pong_that_carries_something_else_answers_no_ping_of_ours() {
+    // section 5.5.3
+    let mut server = server();
+    server.handle_timeout(Time::from_millis(20_000));
+    let answer = transmit(&mut server)[2..].to_vec();
+    for payload in [&b""[..], b"?", &answer[1..]] {
+        server.receive(Time::from_millis(20_001), &mut masked(Opcode::Pong, payload));
+        assert_eq!(server.round_trip(), None);
+    }
+    server.receive(Time::from_millis(20_034), &mut masked(Opcode::Pong, &answer));
+    assert_eq!(server.round_trip(), Some(Duration::from_millis(34)));
 }
 
 #[test]
@@ -45,8 +64,9 @@ fn a_pong_that_nobody_asked_for_leaves_the_round_trip_as_it_was() {
     // section 5.5.3
     let mut server = server();
     server.handle_timeout(Time::from_millis(20_000));
+    let answer = transmit(&mut server)[2..].to_vec();
     for millis in [20_034, 20_500] {
-        server.receive(Time::from_millis(millis), &mut masked(Opcode::Pong, b""));
+        server.receive(Time::from_millis(millis), &mut masked(Opcode::Pong, &answer));
         assert_eq!(server.round_trip(), Some(Duration::from_millis(34)));
     }
 }

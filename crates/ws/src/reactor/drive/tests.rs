@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use anemone_proto::handshake::{Fields, Offer, respond_with};
 use anemone_proto::{
-    CloseCode, Connection, DeflateConfig, Event, Header, MaskKey, Message, NegotiatedDeflate,
-    Sender,
+    CloseCode, Config, Connection, DeflateConfig, Event, Header, MaskKey, Message,
+    NegotiatedDeflate, Sender,
 };
 use futures_util::FutureExt;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
@@ -46,6 +46,10 @@ impl Handler for Echo {
 
     fn error(&mut self, error: &Error) {
         self.told.borrow_mut().push(format!("error: {error}"));
+    }
+
+    fn pong(&mut self, round_trip: Duration) {
+        self.told.borrow_mut().push(format!("pong after {} ms", round_trip.as_millis()));
     }
 
     fn close(&mut self, frame: Option<&CloseFrame>) {
@@ -238,6 +242,55 @@ async fn a_peer_that_does_not_read_is_not_read_from_and_is_given_up() {
         assert!(taken < 1 << 20, "{taken} bytes were taken");
         fixture.server.await.unwrap();
         assert_eq!(fixture.told.take().last().map(String::as_str), Some("close None"));
+    };
+    LocalSet::new().run_until(test).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_handler_is_told_how_long_a_pong_took() {
+    let test = async {
+        let mut fixture = Fixture::start(4096, &[]);
+        let mut ping = [0; 10];
+        fixture.client.read_exact(&mut ping).await.unwrap();
+        tokio::time::sleep(Duration::from_millis(34)).await;
+        let pong = bytes_of(|sender| sender.pong(&ping[2..]).unwrap());
+        fixture.client.write_all(&[pong, close()].concat()).await.unwrap();
+        fixture.server.await.unwrap();
+        assert_eq!(fixture.told.take(), ["open", "pong after 34 ms", "close Some(1000)"]);
+    };
+    LocalSet::new().run_until(test).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_message_is_given_up_in_its_time_though_nothing_else_is_due() {
+    let test = async {
+        let config = Config { message_timeout: Duration::from_secs(1), ..Config::default() };
+        let told = Told::default();
+        let handler = Echo { told: Rc::clone(&told), waker: Rc::default() };
+        let (mut client, server) = duplex(4096);
+        let agreed = Agreed { config: Arc::new(config), ..Agreed::default() };
+        let server =
+            tokio::task::spawn_local(drive(server, agreed, handler, std::future::pending()));
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        let begun = Instant::now();
+        client.write_all(&message(1000)[..100]).await.unwrap();
+        assert_eq!(read_to_end(&mut client).await, ["close Some(1008)"]);
+        assert_eq!(begun.elapsed().as_secs(), 1);
+        drop(client);
+        server.await.unwrap();
+    };
+    LocalSet::new().run_until(test).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_close_frame_that_is_not_answered_is_an_error() {
+    let test = async {
+        let fixture = Fixture::start(4096, &[]);
+        let begun = Instant::now();
+        fixture.say_farewell.send(()).unwrap();
+        fixture.server.await.unwrap();
+        assert_eq!(fixture.told.take(), ["open", "error: connection lost", "close None"]);
+        assert!(begun.elapsed() >= Duration::from_secs(5), "the close time-out");
     };
     LocalSet::new().run_until(test).await;
 }

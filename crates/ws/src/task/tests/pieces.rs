@@ -73,7 +73,7 @@ async fn fragments_are_pieces_and_a_ping_between_them_is_answered() {
     assert_eq!((last.bytes.as_slice(), last.is_first, last.is_last), (&b"\xa9"[..], false, true));
     assert_eq!(last.kind, MessageKind::Text);
     server.flush().await.unwrap();
-    assert_eq!(peer.event().await, "Pong([112])");
+    assert_eq!(peer.event().await, "Pong { payload: [112], round_trip: None }");
 }
 
 #[tokio::test(start_paused = true)]
