@@ -98,6 +98,12 @@ pub enum ResponseError {
         /// The limit.
         limit: usize,
     },
+    /// More than [`FIELDS_MAX`](super::FIELDS_MAX) fields.
+    #[error("response has more than {limit} header fields")]
+    TooManyFields {
+        /// The limit.
+        limit: usize,
+    },
     /// The server declined.
     #[error("server answered {status} instead of 101")]
     Status {
@@ -125,4 +131,15 @@ pub enum ResponseError {
     /// Item 6.
     #[error("server chose a subprotocol that was not offered: {0}")]
     SubprotocolNotOffered(String),
+}
+
+impl ResponseError {
+    /// What it means that a response with room for [`FIELDS_MAX`](super::FIELDS_MAX) fields cannot be parsed.
+    #[must_use]
+    pub const fn of_parser(error: httparse::Error) -> Self {
+        match error {
+            httparse::Error::TooManyHeaders => Self::TooManyFields { limit: super::FIELDS_MAX },
+            error => Self::NotHttp(error),
+        }
+    }
 }

@@ -69,7 +69,7 @@ where
 fn parse(bytes: &mut Vec<u8>) -> Result<Option<Head>, ResponseError> {
     let mut fields = [httparse::EMPTY_HEADER; FIELDS_MAX];
     let mut response = httparse::Response::new(&mut fields);
-    let parsed = response.parse(bytes).map_err(ResponseError::NotHttp)?;
+    let parsed = response.parse(bytes).map_err(ResponseError::of_parser)?;
     let httparse::Status::Complete(len) = parsed else { return Ok(None) };
     if len > HANDSHAKE_BYTES_MAX {
         return Err(ResponseError::TooLong { limit: HANDSHAKE_BYTES_MAX });

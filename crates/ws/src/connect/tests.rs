@@ -1,7 +1,7 @@
 use std::future::Future;
 use std::net::SocketAddr;
 
-use anemone_proto::handshake::{ResponseError, accept_key};
+use anemone_proto::handshake::{FIELDS_MAX, ResponseError, accept_key};
 use anemone_proto::{DeflateConfig, Message};
 use tokio::io::{AsyncReadExt, DuplexStream, copy_bidirectional, duplex};
 use tokio::net::{TcpListener, TcpStream};
@@ -213,9 +213,15 @@ async fn a_response_that_breaks_the_rules_is_an_error() {
     let long = format!("HTTP/1.1 101 Switching Protocols\r\nX: {}\r\n\r\n", "x".repeat(16 << 10));
     let long = error(&long).await;
     assert!(matches!(long, ConnectError::Response(ResponseError::TooLong { .. })), "{long:?}");
-    let many = format!("HTTP/1.1 101 Switching Protocols\r\n{}\r\n", "a: b\r\n".repeat(101));
-    let many = error(&many).await;
-    assert!(matches!(many, ConnectError::Response(ResponseError::NotHttp(_))), "{many:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_response_may_have_100_fields_and_no_more() {
+    let with = |count| answered(move |request| switching(request, &"a: b\r\n".repeat(count)));
+    assert!(with(FIELDS_MAX - 3).await.is_ok(), "3 fields are the handshake's own");
+    let many = with(FIELDS_MAX - 2).await.unwrap_err();
+    let ConnectError::Response(many) = many else { panic!("{many:?}") };
+    assert_eq!(many.to_string(), "response has more than 100 header fields");
 }
 
 #[tokio::test(start_paused = true)]
