@@ -197,6 +197,26 @@ async fn a_refusals_body_is_bounded_in_every_framing() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_refusal_whose_body_does_not_come_is_no_time_out() {
+    let refusal = b"HTTP/1.1 403 Forbidden\r\nContent-Length: 100\r\n\r\n";
+    for (limit_ms, expected_ms) in [(100, 100), (1_000, 1_000), (10_000, 1_000)] {
+        let (ours, mut theirs) = duplex(1 << 16);
+        theirs.write_all(refusal).await.unwrap();
+        let begun = Instant::now();
+        let connect = Connect::new("ws://a/").timeout(Duration::from_millis(limit_ms));
+        let refused = connect.connect_over(ours).await.unwrap_err();
+        assert_eq!(refused.to_string(), "server answered 403 Forbidden");
+        assert_eq!(begun.elapsed().as_millis(), expected_ms);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_proxys_refusal_whose_body_does_not_come_is_no_time_out() {
+    let refused = tunnel_within(Duration::from_millis(100), "HTTP/1.1 407 Who\r\n\r\n").await;
+    assert_eq!(refused.unwrap_err().to_string(), "proxy answered 407 Who");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_response_that_breaks_the_rules_is_an_error() {
     // RFC 6455 section 4.1
     let wrong_key = answered(|request| {
@@ -373,12 +393,16 @@ async fn a_proxy_opens_a_tunnel_to_those_it_knows() {
 
 /// What comes of a proxy that answers so.
 async fn tunnel(answer: &str) -> Result<(), ConnectError> {
+    tunnel_within(Duration::from_secs(3), answer).await
+}
+
+async fn tunnel_within(limit: Duration, answer: &str) -> Result<(), ConnectError> {
     let (mut ours, mut theirs) = duplex(1 << 16);
     theirs.write_all(answer.as_bytes()).await.unwrap();
     let proxy = Url::parse("http://proxy", &PROXY).unwrap();
     let target = Url::parse("wss://[::1]/", &WEB_SOCKET).unwrap();
-    let deadline = Deadline::after(Duration::from_secs(3));
-    let opened = deadline.within(Step::Proxy, proxy::open_tunnel(&mut ours, &proxy, &target)).await;
+    let deadline = Deadline::after(limit);
+    let opened = proxy::open_tunnel(&mut ours, &proxy, &target, &deadline).await;
     assert!(request(&mut theirs).await.starts_with("CONNECT [::1]:443 HTTP/1.1\r\n"));
     opened
 }
