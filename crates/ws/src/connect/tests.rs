@@ -137,11 +137,20 @@ async fn what_cannot_stand_in_a_request_is_refused_before_anything_is_sent() {
 
 #[tokio::test(start_paused = true)]
 async fn a_redirect_is_told_and_not_followed() {
-    let answer = "HTTP/1.1 302 Found\r\nLocation: https://elsewhere/\r\n\r\n";
-    let ConnectError::Redirected { status, location } = error(answer).await else { panic!() };
+    let told = error("HTTP/1.1 302 Found\r\nLocation: https://elsewhere/\r\n\r\n").await;
+    assert_eq!(
+        told.to_string(),
+        "server answered 302 and redirects to https://elsewhere/, which is not followed"
+    );
+    let ConnectError::Redirected { status, location } = told else { panic!() };
     assert_eq!((status, location.as_deref()), (302, Some("https://elsewhere/")));
     let nowhere = error("HTTP/1.1 304 Not Modified\r\n\r\n").await;
+    assert_eq!(nowhere.to_string(), "server answered 304 and redirects without saying where to");
     assert!(matches!(nowhere, ConnectError::Redirected { status: 304, location: None }));
+    // U+009B begins an escape sequence in some terminals.
+    let long = format!("HTTP/1.1 302 Found\r\nLocation: a\u{9b}{}\r\n\r\n", "b".repeat(1000));
+    let long = error(&long).await.to_string();
+    assert!(long.contains(&format!("a{}, which", "b".repeat(199))), "{long}");
 }
 
 #[tokio::test(start_paused = true)]
