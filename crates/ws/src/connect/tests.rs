@@ -504,7 +504,11 @@ mod secure {
         let (_, trusting) = secure_echo_server().await;
         let connect = Connect::new(format!("wss://{address}/echo")).tls(trusting);
         let refused = exchange(connect).await.unwrap_err();
-        assert!(matches!(refused, ConnectError::Stream { step: Step::Tls, .. }), "{refused:?}");
+        let ConnectError::Stream { step: Step::Tls, source } = refused else {
+            panic!("{refused:?}")
+        };
+        assert_eq!(source.to_string(), "server does not seem to speak TLS");
+        assert!(source.get_ref().unwrap().source().is_some(), "what TLS says of it is kept");
     }
 }
 
