@@ -15,7 +15,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anemone_proto::handshake::{ClientHandshake, Established, Nonce};
+use anemone_proto::handshake::{ClientHandshake, Established, Nonce, is_token};
 use anemone_proto::{Config, DeflateConfig};
 pub use error::{ConnectError, Refusal, Step, UrlError};
 use head::Head;
@@ -250,13 +250,15 @@ impl Connect {
     fn opening(&self, url: &Url) -> Result<Opening, ConnectError> {
         let names: Vec<&str> = self.subprotocols.iter().map(String::as_str).collect();
         for (at, name) in names.iter().enumerate() {
-            if !is_token(name) || names[..at].contains(name) {
+            if !is_token(name.as_bytes()) || names[..at].contains(name) {
                 return Err(ConnectError::SubprotocolInvalid((*name).to_owned()));
             }
         }
         let mut fields: Vec<(&str, &str)> = Vec::new();
         for (name, value) in &self.fields {
-            if !is_token(name) || value.chars().any(|char| char.is_control() && char != '\t') {
+            if !is_token(name.as_bytes())
+                || value.chars().any(|char| char.is_control() && char != '\t')
+            {
                 return Err(ConnectError::HeaderInvalid { name: name.escape_debug().to_string() });
             }
             if is_own_field(name) {
@@ -296,12 +298,6 @@ fn is_own_field(name: &str) -> bool {
     const OWN: [&str; 5] = ["host", "upgrade", "connection", "content-length", "transfer-encoding"];
     let name = name.to_ascii_lowercase();
     name.starts_with("sec-websocket-") || OWN.contains(&name.as_str())
-}
-
-/// Whether this is a token (RFC 9110 section 5.6.2).
-fn is_token(text: &str) -> bool {
-    let is_tchar = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
-    !text.is_empty() && text.bytes().all(is_tchar)
 }
 
 /// A handshake and its request.
