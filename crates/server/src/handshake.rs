@@ -2,6 +2,7 @@
 
 use anemone_ws::proto::DeflateConfig;
 use anemone_ws::proto::handshake::{self, Accepted, HandshakeError, Offer, respond_with};
+use http::uri::Authority;
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, Version, header};
 
 use crate::body::{Body, full};
@@ -36,6 +37,18 @@ impl<F: Fields + ?Sized> Head<'_, F> {
         handshake::asks_for_web_socket(&Offered(self.fields))
     }
 
+    /// Refuses a request that does not say, once, for which host it is (RFC 9112 section 3.2).
+    pub(crate) fn check_host(&self) -> Result<(), Problem> {
+        let mut hosts = self.fields.all("host");
+        let wrong = match (hosts.next(), hosts.next()) {
+            (None, _) if self.is_http_1_1 => "is missing",
+            (Some(_), Some(_)) => "is repeated",
+            (Some(host), None) if !is_host(host) => "is not a host and port",
+            _ => return Ok(()),
+        };
+        Err(Problem::new(Kind::BadParameter, format!("the field Host {wrong}")))
+    }
+
     /// Accepts the handshake, or says which requirement does not hold.
     pub(crate) fn accept(
         &self,
@@ -49,6 +62,12 @@ impl<F: Fields + ?Sized> Head<'_, F> {
         };
         respond_with(offer, subprotocols, deflate).map_err(refusal)
     }
+}
+
+/// Whether this is what `Host` may say: nothing, for a target that has no host, is allowed.
+fn is_host(value: &[u8]) -> bool {
+    let value = value.trim_ascii();
+    value.is_empty() || !value.contains(&b'@') && Authority::try_from(value).is_ok()
 }
 
 struct Offered<'a, F: ?Sized>(&'a F);

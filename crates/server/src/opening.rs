@@ -17,12 +17,16 @@ use tokio::sync::OwnedSemaphorePermit;
 use crate::Limits;
 use crate::client::Client;
 use crate::connection::{Carrier, Guest, Local, hand_over};
+use crate::fields::Fields;
 use crate::handshake::Head;
 use crate::routes::{self, Begun};
 use crate::stream::in_loop::InLoop;
 
 /// Requests with more fields take the long way.
 const FIELDS_MAX: usize = 64;
+
+/// And those with one of these: a body is the HTTP server's matter, how it is framed as well.
+const LONG_WAY: [&str; 3] = ["content-length", "transfer-encoding", "expect"];
 
 /// Decides what becomes of a connection that begins with `first`.
 pub(crate) fn decide(
@@ -70,7 +74,9 @@ fn parse<'a>(
         Some((path, query)) => (path, Some(query)),
         None => (target, None),
     };
-    Some((Head { method: method?, is_http_1_1: true, path, query, fields: headers }, len))
+    let head = Head { method: method?, is_http_1_1: true, path, query, fields: headers };
+    let is_long = LONG_WAY.iter().any(|name| head.fields.has(name)) || head.check_host().is_err();
+    (!is_long).then_some((head, len))
 }
 
 /// The head of a response in bytes.

@@ -224,7 +224,10 @@ pub(crate) async fn answer(
     request: Request<Incoming>,
     stop: Stop,
 ) -> Reply {
-    let verdict = match origin::judge(request.headers(), &site.allowed_origins) {
+    let judged = Head::of(&request)
+        .check_host()
+        .and_then(|()| origin::judge(request.headers(), &site.allowed_origins));
+    let verdict = match judged {
         Ok(verdict) => verdict,
         Err(problem) => return problem.into_response().into(),
     };
@@ -265,8 +268,7 @@ pub(crate) fn begin_stream<F: Fields + ?Sized>(
         // Each one's calls have a name of their own.
         Form::ForeverFrame(_) | Form::Json => return None,
     };
-    let others = ["content-length", "transfer-encoding", "expect", "upgrade"];
-    if head.method != "GET" || !fields.has("host") || others.iter().any(|name| fields.has(name)) {
+    if head.method != "GET" || fields.has("upgrade") {
         return None;
     }
     let name = head.path.strip_prefix("/topics/")?;

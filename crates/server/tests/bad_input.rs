@@ -3,7 +3,8 @@
 
 mod common;
 
-use std::io::{BufReader, Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::num::NonZero;
 use std::time::{Duration, Instant};
 
 use anemone_hub::{Hub, Retention};
@@ -102,6 +103,68 @@ fn malformed_handshakes_are_refused_in_the_terms_of_rfc_6455() {
     let protocols = [&handshake()[..], &[("Sec-WebSocket-Protocol", "a b")]].concat();
     fixture.get("/topics/wind", &protocols).problem(400, "bad-handshake");
     fixture.get("/topics/nothing", &handshake()).problem(404, "unknown-topic");
+}
+
+/// The status of the answer to a request that is sent whole, or in two pieces of which the server has read
+/// the first before the second is sent. A connection that ends without an answer has the status 0.
+fn status(fixture: &Fixture, request: &str, cut: Option<usize>) -> (u16, String) {
+    let mut stream = fixture.connect();
+    let (first, second) = request.split_at(cut.unwrap_or(request.len()));
+    stream.write_all(first.as_bytes()).unwrap();
+    if !second.is_empty() {
+        // It has one thread, and what came first is read first.
+        assert_eq!(fixture.get("/clock", &[]).status, 200);
+        stream.write_all(second.as_bytes()).unwrap();
+    }
+    let mut reader = BufReader::new(stream);
+    if reader.fill_buf().is_ok_and(<[u8]>::is_empty) {
+        return (0, String::new());
+    }
+    let reply = Reply::read(&mut reader, "GET");
+    (reply.status, reply.body)
+}
+
+#[test]
+fn a_request_is_answered_the_same_whether_it_comes_whole_or_cut() {
+    // RFC 9112 sections 3.2 and 6.3
+    let fixture = Fixture::with(|options| options.threads = NonZero::new(1), Retention::default());
+    let handshake: String =
+        handshake().iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+    let stream = "Accept: text/event-stream\r\n";
+    for (fields, upgraded, read) in [
+        ("Host: a\r\n", 101, 200),
+        ("Host:\r\n", 101, 200),
+        ("Host: [::1]:80\r\n", 101, 200),
+        ("", 400, 400),
+        ("Host: a\r\nHost: a\r\n", 400, 400),
+        ("Host: a b\r\n", 400, 400),
+        ("Host: me@a\r\n", 400, 400),
+        ("Host: a\r\nContent-Length: 0\r\n", 101, 200),
+        ("Host: a\r\nContent-Length: 3\r\n", 400, 200),
+        ("Host: a\r\nContent-Length: x\r\n", 400, 400),
+        ("Host: a\r\nContent-Length: 3\r\nContent-Length: 4\r\n", 400, 400),
+        ("Host: a\r\nTransfer-Encoding: chunked\r\n", 400, 200),
+        ("Host: a\r\nTransfer-Encoding: gzip\r\n", 400, 400),
+        ("Host: a\r\nContent-Length: 3\r\nExpect: 100-continue\r\n", 400, 200),
+    ] {
+        for (more, expected) in [(handshake.as_str(), upgraded), (stream, read), ("", read)] {
+            let head = format!("GET /topics/wind HTTP/1.1\r\n{fields}{more}");
+            let request = format!("{head}\r\n0\r\n\r\n");
+            let whole = status(&fixture, &request, None);
+            assert_eq!(whole.0, expected, "{request:?}: {}", whole.1);
+            for cut in [1, head.len()] {
+                assert_eq!(status(&fixture, &request, Some(cut)).0, expected, "{request:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_handshake_with_a_body_is_told_so() {
+    let fixture = Fixture::start();
+    let fields = [&handshake()[..], &[("Content-Length", "3")]].concat();
+    let detail = fixture.get("/topics/wind", &fields).problem(400, "bad-handshake");
+    assert!(detail.contains("Content-Length"), "{detail}");
 }
 
 #[test]

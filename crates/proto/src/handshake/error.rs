@@ -42,6 +42,9 @@ pub enum HandshakeError {
     /// Section 4.2.1, item 6, and 4.4.
     #[error("Sec-WebSocket-Version is not 13")]
     VersionUnsupported,
+    /// What follows the request are frames, so there can be no body (RFC 9110 section 7.8 has it end first).
+    #[error("WebSocket handshake has a body, as Content-Length or Transfer-Encoding says")]
+    BodyPresent,
     /// Section 4.1, item 10.
     #[error("Sec-WebSocket-Protocol is not a list of different tokens")]
     SubprotocolInvalid,
@@ -59,6 +62,7 @@ impl HandshakeError {
             | Self::HostInvalid
             | Self::ConnectionMissing
             | Self::KeyInvalid
+            | Self::BodyPresent
             | Self::SubprotocolInvalid
             | Self::ExtensionsInvalid => 400,
             Self::MethodNotGet(_) => 405,

@@ -74,6 +74,10 @@ pub fn respond_with<F: Fields + ?Sized>(
         }
         _ => return Err(HandshakeError::KeyInvalid),
     };
+    let is_empty = fields.values("content-length").all(|len| len.trim_ascii() == b"0");
+    if !is_empty || fields.values("transfer-encoding").next().is_some() {
+        return Err(HandshakeError::BodyPresent);
+    }
     let subprotocol = choose(fields, supported)?;
     // Read even when nothing is going to be accepted: section 9.1 allows no other grammar.
     let offers = extension::parse(fields.values("sec-websocket-extensions"))

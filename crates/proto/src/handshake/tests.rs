@@ -61,6 +61,8 @@ fn each_missing_requirement_has_its_status() {
         ("Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n", "", HandshakeError::KeyInvalid, 400),
         ("Version: 13", "Version: 8", HandshakeError::VersionUnsupported, 426),
         ("Sec-WebSocket-Version: 13\r\n", "", HandshakeError::VersionUnsupported, 426),
+        ("\r\n\r\n", "\r\nContent-Length: 3\r\n\r\n", HandshakeError::BodyPresent, 400),
+        ("\r\n\r\n", "\r\nTransfer-Encoding: chunked\r\n\r\n", HandshakeError::BodyPresent, 400),
         ("chat, superchat", "chat, chat", HandshakeError::SubprotocolInvalid, 400),
         ("chat, superchat", "a b", HandshakeError::SubprotocolInvalid, 400),
     ];
@@ -71,6 +73,12 @@ fn each_missing_requirement_has_its_status() {
         assert_eq!(error.status(), status);
         assert!(ServerHandshake::refusal(&error).starts_with(&format!("HTTP/1.1 {status} ")));
     }
+}
+
+#[test]
+fn a_handshake_may_say_that_its_body_is_empty() {
+    let request = REQUEST.replacen("\r\n\r\n", "\r\nContent-Length: 0\r\n\r\n", 1);
+    assert!(answer(&request, &[]).unwrap().is_some());
 }
 
 #[test]
