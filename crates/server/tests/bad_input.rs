@@ -4,6 +4,7 @@
 mod common;
 
 use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
 use std::num::NonZero;
 use std::time::{Duration, Instant};
 
@@ -271,6 +272,28 @@ fn one_connection_too_many_is_told_so() {
     }
     let mut refused = BufReader::new(fixture.connect());
     Reply::read(&mut refused, "GET").problem(503, "too-many-connections");
+}
+
+#[test]
+fn one_connection_too_many_at_the_bare_echo_is_closed_without_a_word() {
+    let fixture = Fixture::with(
+        |options| {
+            options.tcp_echo = Some("127.0.0.1:0".parse().unwrap());
+            options.limits.connections_max = 1;
+        },
+        Retention::default(),
+    );
+    let connect = || {
+        let stream = TcpStream::connect(fixture.tcp_echo()).unwrap();
+        stream.set_read_timeout(Some(common::PATIENCE)).unwrap();
+        stream
+    };
+    let mut held = connect();
+    held.write_all(b"x").unwrap();
+    held.read_exact(&mut [0]).unwrap();
+    let mut said = Vec::new();
+    connect().read_to_end(&mut said).unwrap();
+    assert_eq!(String::from_utf8_lossy(&said), "");
 }
 
 #[test]
