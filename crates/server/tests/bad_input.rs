@@ -195,13 +195,16 @@ fn oversized_headers_are_431() {
 }
 
 #[test]
-fn a_client_that_never_finishes_its_request_is_cut_off() {
-    let fixture = Fixture::with_limits(|limits| limits.header_timeout = Duration::from_millis(50));
+fn a_client_that_never_finishes_its_request_is_cut_off_and_not_before_its_time() {
+    let timeout = Duration::from_millis(50);
+    let fixture = Fixture::with_limits(|limits| limits.header_timeout = timeout);
     for bytes in [&b""[..], b"GET /topics/wind HTTP/1.1\r\nHost: a\r\n"] {
+        let begun = Instant::now();
         let mut stream = fixture.connect();
         stream.write_all(bytes).unwrap();
         let mut reply = Vec::new();
         stream.read_to_end(&mut reply).unwrap();
+        assert!(begun.elapsed() >= timeout, "{bytes:?} {:?}", begun.elapsed());
     }
 }
 
