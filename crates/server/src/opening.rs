@@ -108,3 +108,40 @@ impl Carrier for Answer {
         Opening::web_socket(self.0, agreed, handler)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whether a request with so many fields takes the short way.
+    fn is_short(limits: &Limits, count: usize) -> bool {
+        let more = "a: b\r\n".repeat(count - 1);
+        let request = format!("GET / HTTP/1.1\r\nHost: a\r\n{more}\r\n");
+        let mut fields = [MaybeUninit::uninit(); FIELDS_MAX];
+        parse(limits, request.as_bytes(), &mut fields).is_some()
+    }
+
+    #[test]
+    fn a_request_with_more_than_64_fields_takes_the_long_way() {
+        assert!(is_short(&Limits::default(), 64));
+        assert!(!is_short(&Limits::default(), 65));
+    }
+
+    #[test]
+    fn a_request_with_more_fields_than_are_allowed_takes_the_long_way() {
+        let limits = Limits { header_fields_max: 10, ..Limits::default() };
+        assert!(is_short(&limits, 10));
+        assert!(!is_short(&limits, 11));
+    }
+
+    #[test]
+    fn a_header_that_is_longer_than_allowed_takes_the_long_way() {
+        let request = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+        let is_short = |header_bytes_max| {
+            let limits = Limits { header_bytes_max, ..Limits::default() };
+            parse(&limits, request, &mut [MaybeUninit::uninit(); FIELDS_MAX]).is_some()
+        };
+        assert!(is_short(request.len()));
+        assert!(!is_short(request.len() - 1));
+    }
+}

@@ -161,6 +161,20 @@ fn a_request_is_answered_the_same_whether_it_comes_whole_or_cut() {
 }
 
 #[test]
+fn a_handshake_may_have_100_fields_and_no_more() {
+    // The first 64 have a shorter way.
+    let fixture = Fixture::start();
+    let status = |count: usize| {
+        let names: Vec<String> = (5..count).map(|number| format!("X-{number}")).collect(); // and Host
+        let more: Vec<_> = names.iter().map(|name| (&**name, "x")).collect();
+        let mut stream = fixture.connect();
+        send(&mut stream, "GET", "/topics/wind", &[&handshake()[..], &more].concat());
+        Reply::read_head(&mut BufReader::new(stream)).status
+    };
+    assert_eq!([64, 65, 100, 101].map(status), [101, 101, 101, 431]);
+}
+
+#[test]
 fn a_handshake_with_a_body_is_told_so() {
     let fixture = Fixture::start();
     let fields = [&handshake()[..], &[("Content-Length", "3")]].concat();
