@@ -322,6 +322,15 @@ fn an_address_that_is_taken_is_refused_though_ports_are_shared_among_threads() {
 }
 
 #[test]
+fn a_limit_that_no_server_can_keep_to_is_refused_before_it_listens() {
+    let mut options = Options::new("127.0.0.1:0".parse().unwrap());
+    options.limits.header_bytes_max = 8191;
+    let error = Server::bind(options, Hub::new(anemone_hub::Epoch::from_bits(1))).unwrap_err();
+    assert_eq!(error.kind(), std::io::ErrorKind::InvalidInput);
+    assert!(error.to_string().contains("header_bytes_max"), "{error}");
+}
+
+#[test]
 fn a_reader_that_stops_reading_holds_nobody_up_and_is_let_go() {
     let fixture = Fixture::with_limits(|limits| {
         limits.write_timeout = Duration::from_millis(200);
