@@ -121,7 +121,8 @@ fn requests_by_tcp(local: Rc<Local>) -> impl FnMut(StdTcpStream) {
 /// What becomes of those who come to the bare echo.
 fn echo(local: Rc<Local>) -> impl FnMut(StdTcpStream) {
     move |stream| {
-        let Some(permit) = permit(&local, &stream) else { return };
+        // Who speaks no language has no words for it either.
+        let Ok(permit) = Arc::clone(&local.permits).try_acquire_owned() else { return };
         let idle_timeout = local.site.limits.echo.idle_timeout;
         local.reactor.adopt_stream(stream, idle_timeout, ByteEcho { _permit: permit });
     }

@@ -1,5 +1,6 @@
 //! The header fields of a request, whichever parser has them.
 
+use anemone_ws::proto::handshake::Fields as _;
 use http::{HeaderMap, HeaderValue};
 
 /// Header fields, to be looked up by name.
@@ -31,8 +32,6 @@ impl Fields for HeaderMap {
 
 impl Fields for [httparse::Header<'_>] {
     fn all(&self, name: &'static str) -> impl Iterator<Item = &[u8]> {
-        self.iter()
-            .filter(move |field| field.name.eq_ignore_ascii_case(name))
-            .map(|field| field.value)
+        self.values(name)
     }
 }

@@ -33,9 +33,7 @@ impl<'a> Head<'a, HeaderMap> {
 impl<F: Fields + ?Sized> Head<'_, F> {
     /// Whether a WebSocket is asked for.
     pub(crate) fn asks_for_web_socket(&self) -> bool {
-        let mut protocols =
-            self.fields.all("upgrade").flat_map(|value| value.split(|&byte| byte == b','));
-        protocols.any(|protocol| protocol.trim_ascii().eq_ignore_ascii_case(b"websocket"))
+        handshake::asks_for_web_socket(&Offered(self.fields))
     }
 
     /// Accepts the handshake, or says which requirement does not hold.

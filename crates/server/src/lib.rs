@@ -43,7 +43,7 @@ mod topics;
 mod transport;
 mod write_deadline;
 
-pub use limits::Limits;
+pub use limits::{LimitError, Limits};
 pub use listener::{Options, Running, Server};
 pub use origin::{AllowedOrigin, OriginError};
 pub use problem::{Kind, Problem};

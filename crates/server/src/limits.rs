@@ -5,8 +5,11 @@ use std::time::Duration;
 
 use anemone_hub::PageLimit;
 use anemone_ws::proto;
+use tokio::sync::Semaphore;
 
-/// Bounds of a server. Each is checked where its peer can reach it.
+/// Bounds of a server. Each is checked where its peer can reach it. Numbers are at least 1, and times
+/// at least a millisecond and at most [`TIME_MAX`](Self::TIME_MAX), where nothing else is said; a server
+/// with others is not [bound](crate::Server::bind).
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Limits {
     /// Most connections at once, all threads together. Default 10,000. One more is answered
@@ -22,14 +25,14 @@ pub struct Limits {
     pub header_timeout: Duration,
     /// Longest header of a request, in bytes. Default 16 KiB; at least 8 KiB. Answered with 431.
     pub header_bytes_max: usize,
-    /// Most header fields of a request. Default 100. Answered with 431.
+    /// Most header fields of a request. Default 100; at most 10,000. Answered with 431.
     pub header_fields_max: usize,
     /// How long the body of a request may take. Default 30 s. Answered with 408.
     pub body_timeout: Duration,
     /// How long a reply may be stuck because the client does not read. Default 30 s. The
     /// connection is closed.
     pub write_timeout: Duration,
-    /// Longest `wait` of a long poll. Default 120 s. A longer one is answered with 400.
+    /// Longest `wait` of a long poll. Default 120 s; may be nothing. A longer one is answered with 400.
     pub wait_max: Duration,
     /// Largest page of a poll; `limit` may ask for less. Default 1,000 events and 1 MiB of data.
     pub page: PageLimit,
@@ -70,12 +73,98 @@ pub struct Limits {
     pub multiplexed_waiting_bytes_max: usize,
     /// Multiplexed: longest first line of a message, in bytes. Default 4 KiB. Answered with 400.
     pub multiplexed_line_bytes_max: usize,
-    /// How long open requests and connections may take to end once the server stops. Default 5 s.
+    /// How long open requests and connections may take to end once the server stops. Default 5 s; may be
+    /// nothing.
     pub shutdown_grace: Duration,
 }
 
 const LINE_BYTES_MAX: usize = 4 << 10;
 const BATCH_BYTES_MAX: usize = 1 << 20;
+
+/// The HTTP server keeps at least so much of a connection.
+const HEADER_BYTES_MIN: usize = 8 << 10;
+/// Well below what the HTTP server can keep, which is 24,576.
+const HEADER_FIELDS_MAX: usize = 10_000;
+
+/// A limit that no server can keep to.
+#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum LimitError {
+    /// A number.
+    #[error("limit {name} is {value}, must be from {least} to {most}")]
+    Number {
+        /// Which of [`Limits`].
+        name: &'static str,
+        /// What it is.
+        value: u64,
+        /// What it may be.
+        least: u64,
+        /// And at most.
+        most: u64,
+    },
+    /// A time.
+    #[error("limit {name} is {value:?}, must be from {least:?} to {most:?}")]
+    Time {
+        /// Which of [`Limits`].
+        name: &'static str,
+        /// What it is.
+        value: Duration,
+        /// What it may be.
+        least: Duration,
+        /// And at most.
+        most: Duration,
+    },
+}
+
+impl Limits {
+    /// The longest of all times: a year. A clock has no room for some longer ones.
+    pub const TIME_MAX: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+
+    /// Finds the first limit that no server can keep to.
+    pub(crate) fn check(&self) -> Result<(), LimitError> {
+        for (name, value, least, most) in [
+            ("connections_max", self.connections_max, 1, Semaphore::MAX_PERMITS),
+            ("http2_streams_max", self.http2_streams_max as usize, 1, usize::MAX),
+            ("header_bytes_max", self.header_bytes_max, HEADER_BYTES_MIN, usize::MAX),
+            ("header_fields_max", self.header_fields_max, 1, HEADER_FIELDS_MAX),
+            ("page.events_max", self.page.events_max, 1, usize::MAX),
+            ("batch_bytes_max", self.batch_bytes_max, 1, usize::MAX),
+            ("batch_events_max", self.batch_events_max, 1, usize::MAX),
+            ("broadcast_bytes_max", self.broadcast_bytes_max, 1, usize::MAX),
+            ("multiplexed_requests_max", self.multiplexed_requests_max, 1, usize::MAX),
+            ("multiplexed_waiting_bytes_max", self.multiplexed_waiting_bytes_max, 1, usize::MAX),
+            ("multiplexed_line_bytes_max", self.multiplexed_line_bytes_max, 1, usize::MAX),
+        ] {
+            number(name, value as u64, least as u64, most as u64)?;
+        }
+        number("page.bytes_max", self.page.bytes_max, 1, u64::MAX)?;
+        number("stream_bytes_max", self.stream_bytes_max, 1, u64::MAX)?;
+        let (none, some) = (Duration::ZERO, Duration::from_millis(1));
+        for (name, value, least) in [
+            ("tls_handshake_timeout", self.tls_handshake_timeout, some),
+            ("header_timeout", self.header_timeout, some),
+            ("body_timeout", self.body_timeout, some),
+            ("write_timeout", self.write_timeout, some),
+            ("wait_max", self.wait_max, none),
+            ("publish_timeout", self.publish_timeout, some),
+            ("heartbeat", self.heartbeat, some),
+            ("shutdown_grace", self.shutdown_grace, none),
+        ] {
+            let most = Self::TIME_MAX;
+            if value < least || value > most {
+                return Err(LimitError::Time { name, value, least, most });
+            }
+        }
+        Ok(())
+    }
+}
+
+fn number(name: &'static str, value: u64, least: u64, most: u64) -> Result<(), LimitError> {
+    if (least..=most).contains(&value) {
+        return Ok(());
+    }
+    Err(LimitError::Number { name, value, least, most })
+}
 
 impl Default for Limits {
     fn default() -> Self {
@@ -116,5 +205,72 @@ impl Default for Limits {
             multiplexed_line_bytes_max: LINE_BYTES_MAX,
             shutdown_grace: Duration::from_secs(5),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is wrong with the defaults, once they are changed.
+    fn wrong(change: impl FnOnce(&mut Limits)) -> Option<String> {
+        let mut limits = Limits::default();
+        change(&mut limits);
+        limits.check().err().map(|error| error.to_string())
+    }
+
+    #[test]
+    fn the_defaults_can_be_kept_to() {
+        assert_eq!(wrong(|_| {}), None);
+    }
+
+    #[test]
+    fn a_header_has_at_least_8_kib() {
+        assert_eq!(wrong(|limits| limits.header_bytes_max = 8192), None);
+        let short = wrong(|limits| limits.header_bytes_max = 8191).unwrap();
+        assert!(short.starts_with("limit header_bytes_max is 8191, must be from 8192"), "{short}");
+    }
+
+    #[test]
+    fn numbers_are_at_least_1() {
+        assert_eq!(wrong(|limits| limits.connections_max = 1), None);
+        let changes: [(&str, fn(&mut Limits)); 11] = [
+            ("connections_max", |limits| limits.connections_max = 0),
+            ("http2_streams_max", |limits| limits.http2_streams_max = 0),
+            ("header_fields_max", |limits| limits.header_fields_max = 0),
+            ("page.events_max", |limits| limits.page.events_max = 0),
+            ("page.bytes_max", |limits| limits.page.bytes_max = 0),
+            ("batch_bytes_max", |limits| limits.batch_bytes_max = 0),
+            ("batch_events_max", |limits| limits.batch_events_max = 0),
+            ("stream_bytes_max", |limits| limits.stream_bytes_max = 0),
+            ("broadcast_bytes_max", |limits| limits.broadcast_bytes_max = 0),
+            ("multiplexed_requests_max", |limits| limits.multiplexed_requests_max = 0),
+            ("multiplexed_line_bytes_max", |limits| limits.multiplexed_line_bytes_max = 0),
+        ];
+        for (name, change) in changes {
+            let text = wrong(change).unwrap();
+            assert!(text.starts_with(&format!("limit {name} is 0, must be from 1 to ")), "{text}");
+        }
+    }
+
+    #[test]
+    fn some_numbers_have_an_end() {
+        assert_eq!(wrong(|limits| limits.header_fields_max = 10_000), None);
+        assert!(wrong(|limits| limits.header_fields_max = 10_001).is_some());
+        assert_eq!(wrong(|limits| limits.connections_max = Semaphore::MAX_PERMITS), None);
+        assert!(wrong(|limits| limits.connections_max = Semaphore::MAX_PERMITS + 1).is_some());
+    }
+
+    #[test]
+    fn times_are_between_a_millisecond_and_a_year() {
+        let year = Limits::TIME_MAX;
+        let ns = Duration::from_nanos(1);
+        assert_eq!(wrong(|limits| limits.heartbeat = Duration::from_millis(1)), None);
+        let short = wrong(|limits| limits.heartbeat = Duration::from_millis(1) - ns).unwrap();
+        assert_eq!(short, "limit heartbeat is 999.999µs, must be from 1ms to 31536000s");
+        assert_eq!(wrong(|limits| limits.header_timeout = year), None);
+        assert!(wrong(|limits| limits.header_timeout = year + ns).is_some());
+        assert_eq!(wrong(|limits| limits.shutdown_grace = Duration::ZERO), None);
+        assert_eq!(wrong(|limits| limits.wait_max = Duration::ZERO), None);
     }
 }

@@ -79,8 +79,10 @@ impl Server {
     ///
     /// # Errors
     /// When the address cannot be had: in use, not of this machine, not permitted. When a topic cannot be
-    /// created.
+    /// created. When no server can keep to a limit, with [`LimitError`](crate::LimitError) inside.
     pub fn bind(options: Options, hub: Hub) -> io::Result<Self> {
+        let invalid = |error| io::Error::new(io::ErrorKind::InvalidInput, error);
+        options.limits.check().map_err(invalid)?;
         let threads = match options.threads {
             Some(threads) => threads.get(),
             None => thread::available_parallelism().map_or(1, NonZero::get),

@@ -10,19 +10,24 @@ use std::rc::Rc;
 
 use anemone_ws::Agreed;
 use anemone_ws::reactor::{Handler, Opening};
-use http::Response;
+use http::{Response, Version};
 use httparse::Header;
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::Limits;
 use crate::client::Client;
 use crate::connection::{Carrier, Guest, Local, hand_over};
+use crate::fields::Fields;
 use crate::handshake::Head;
+use crate::host;
 use crate::routes::{self, Begun};
 use crate::stream::in_loop::InLoop;
 
 /// Requests with more fields take the long way.
 const FIELDS_MAX: usize = 64;
+
+/// And those with one of these: a body is the HTTP server's matter, how it is framed as well.
+const LONG_WAY: [&str; 3] = ["content-length", "transfer-encoding", "expect"];
 
 /// Decides what becomes of a connection that begins with `first`.
 pub(crate) fn decide(
@@ -70,7 +75,10 @@ fn parse<'a>(
         Some((path, query)) => (path, Some(query)),
         None => (target, None),
     };
-    Some((Head { method: method?, is_http_1_1: true, path, query, fields: headers }, len))
+    let head = Head { method: method?, is_http_1_1: true, path, query, fields: headers };
+    host::check(head.fields, Version::HTTP_11).ok()?;
+    let is_long = LONG_WAY.iter().any(|name| head.fields.has(name));
+    (!is_long).then_some((head, len))
 }
 
 /// The head of a response in bytes.
@@ -100,5 +108,42 @@ impl Carrier for Answer {
 
     fn carry<H: Handler + 'static>(self, agreed: Agreed, handler: H) -> Opening {
         Opening::web_socket(self.0, agreed, handler)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whether a request with so many fields takes the short way.
+    fn is_short(limits: &Limits, count: usize) -> bool {
+        let more = "a: b\r\n".repeat(count - 1);
+        let request = format!("GET / HTTP/1.1\r\nHost: a\r\n{more}\r\n");
+        let mut fields = [MaybeUninit::uninit(); FIELDS_MAX];
+        parse(limits, request.as_bytes(), &mut fields).is_some()
+    }
+
+    #[test]
+    fn a_request_with_more_than_64_fields_takes_the_long_way() {
+        assert!(is_short(&Limits::default(), 64));
+        assert!(!is_short(&Limits::default(), 65));
+    }
+
+    #[test]
+    fn a_request_with_more_fields_than_are_allowed_takes_the_long_way() {
+        let limits = Limits { header_fields_max: 10, ..Limits::default() };
+        assert!(is_short(&limits, 10));
+        assert!(!is_short(&limits, 11));
+    }
+
+    #[test]
+    fn a_header_that_is_longer_than_allowed_takes_the_long_way() {
+        let request = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+        let is_short = |header_bytes_max| {
+            let limits = Limits { header_bytes_max, ..Limits::default() };
+            parse(&limits, request, &mut [MaybeUninit::uninit(); FIELDS_MAX]).is_some()
+        };
+        assert!(is_short(request.len()));
+        assert!(!is_short(request.len() - 1));
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use anemone_hub::{After, Hub, PageLimit, Topic, TopicName};
 use anemone_ws::proto::NegotiatedDeflate;
 use anemone_ws::proto::handshake::Accepted;
-use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Version, header};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
 use hyper::body::Incoming;
 use tokio::sync::watch;
 
@@ -247,7 +247,6 @@ pub(crate) fn shake_hands<F: Fields + ?Sized>(
     client: Client,
     head: &Head<'_, F>,
 ) -> Option<Upgrade> {
-    host::check(head.fields, Version::HTTP_11).ok()?;
     match origin::judge(head.fields, &site.allowed_origins).ok()? {
         Verdict::Same => upgrade(site, client, head).ok()?,
         Verdict::Allowed(_) => None,
@@ -268,11 +267,9 @@ pub(crate) fn begin_stream<F: Fields + ?Sized>(
         // Each one's calls have a name of their own.
         Form::ForeverFrame(_) | Form::Json => return None,
     };
-    let others = ["content-length", "transfer-encoding", "expect", "upgrade"];
-    if head.method != "GET" || others.iter().any(|name| fields.has(name)) {
+    if head.method != "GET" || fields.has("upgrade") {
         return None;
     }
-    host::check(fields, Version::HTTP_11).ok()?;
     let name = head.path.strip_prefix("/topics/")?;
     let verdict = origin::judge(fields, &site.allowed_origins).ok()?;
     let read = Read::of(site, client, head, name).ok()?;

@@ -3,7 +3,9 @@
 
 mod common;
 
-use std::io::{BufReader, Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::num::NonZero;
 use std::time::{Duration, Instant};
 
 use anemone_hub::{Hub, Retention};
@@ -95,6 +97,82 @@ fn malformed_handshakes_are_refused_in_the_terms_of_rfc_6455() {
     fixture.get("/topics/nothing", &HANDSHAKE).problem(404, "unknown-topic");
 }
 
+/// The status of the answer to a request that is sent whole, or in two pieces of which the server has read
+/// the first before the second is sent. A connection that ends without an answer has the status 0.
+fn status(fixture: &Fixture, request: &str, cut: Option<usize>) -> (u16, String) {
+    let mut stream = fixture.connect();
+    let (first, second) = request.split_at(cut.unwrap_or(request.len()));
+    stream.write_all(first.as_bytes()).unwrap();
+    if !second.is_empty() {
+        // It has one thread, and what came first is read first.
+        assert_eq!(fixture.get("/clock", &[]).status, 200);
+        stream.write_all(second.as_bytes()).unwrap();
+    }
+    let mut reader = BufReader::new(stream);
+    if reader.fill_buf().is_ok_and(<[u8]>::is_empty) {
+        return (0, String::new());
+    }
+    let reply = Reply::read(&mut reader, "GET");
+    (reply.status, reply.body)
+}
+
+#[test]
+fn a_request_is_answered_the_same_whether_it_comes_whole_or_cut() {
+    // RFC 9112 sections 3.2 and 6.3
+    let fixture = Fixture::with(|options| options.threads = NonZero::new(1), Retention::default());
+    let handshake: String =
+        HANDSHAKE.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+    let stream = "Accept: text/event-stream\r\n";
+    for (fields, upgraded, read) in [
+        ("Host: a\r\n", 101, 200),
+        ("Host:\r\n", 101, 200),
+        ("Host: [::1]:80\r\n", 101, 200),
+        ("", 400, 400),
+        ("Host: a\r\nHost: a\r\n", 400, 400),
+        ("Host: a b\r\n", 400, 400),
+        ("Host: me@a\r\n", 400, 400),
+        ("Host: a\r\nContent-Length: 0\r\n", 101, 200),
+        ("Host: a\r\nContent-Length: 3\r\n", 400, 200),
+        ("Host: a\r\nContent-Length: x\r\n", 400, 400),
+        ("Host: a\r\nContent-Length: 3\r\nContent-Length: 4\r\n", 400, 400),
+        ("Host: a\r\nTransfer-Encoding: chunked\r\n", 400, 200),
+        ("Host: a\r\nTransfer-Encoding: gzip\r\n", 400, 400),
+        ("Host: a\r\nContent-Length: 3\r\nExpect: 100-continue\r\n", 400, 200),
+    ] {
+        for (more, expected) in [(handshake.as_str(), upgraded), (stream, read), ("", read)] {
+            let head = format!("GET /topics/wind HTTP/1.1\r\n{fields}{more}");
+            let request = format!("{head}\r\n0\r\n\r\n");
+            let whole = status(&fixture, &request, None);
+            assert_eq!(whole.0, expected, "{request:?}: {}", whole.1);
+            for cut in [1, head.len()] {
+                assert_eq!(status(&fixture, &request, Some(cut)).0, expected, "{request:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_handshake_may_have_100_fields_and_no_more() {
+    // The first 64 have a shorter way.
+    let fixture = Fixture::start();
+    let status = |count: usize| {
+        let names: Vec<String> = (5..count).map(|number| format!("X-{number}")).collect(); // and Host
+        let more: Vec<_> = names.iter().map(|name| (&**name, "x")).collect();
+        let mut stream = fixture.connect();
+        send(&mut stream, "GET", "/topics/wind", &[&HANDSHAKE[..], &more].concat());
+        Reply::read_head(&mut BufReader::new(stream)).status
+    };
+    assert_eq!([64, 65, 100, 101].map(status), [101, 101, 101, 431]);
+}
+
+#[test]
+fn a_handshake_with_a_body_is_told_so() {
+    let fixture = Fixture::start();
+    let fields = [&HANDSHAKE[..], &[("Content-Length", "3")]].concat();
+    let detail = fixture.get("/topics/wind", &fields).problem(400, "bad-handshake");
+    assert!(detail.contains("Content-Length"), "{detail}");
+}
+
 #[test]
 fn bytes_that_are_not_http_are_refused() {
     let fixture = Fixture::start();
@@ -122,13 +200,16 @@ fn oversized_headers_are_431() {
 }
 
 #[test]
-fn a_client_that_never_finishes_its_request_is_cut_off() {
-    let fixture = Fixture::with_limits(|limits| limits.header_timeout = Duration::from_millis(50));
+fn a_client_that_never_finishes_its_request_is_cut_off_and_not_before_its_time() {
+    let timeout = Duration::from_millis(50);
+    let fixture = Fixture::with_limits(|limits| limits.header_timeout = timeout);
     for bytes in [&b""[..], b"GET /topics/wind HTTP/1.1\r\nHost: a\r\n"] {
+        let begun = Instant::now();
         let mut stream = fixture.connect();
         stream.write_all(bytes).unwrap();
         let mut reply = Vec::new();
         stream.read_to_end(&mut reply).unwrap();
+        assert!(begun.elapsed() >= timeout, "{bytes:?} {:?}", begun.elapsed());
     }
 }
 
@@ -202,11 +283,42 @@ fn one_connection_too_many_is_told_so() {
 }
 
 #[test]
+fn one_connection_too_many_at_the_bare_echo_is_closed_without_a_word() {
+    let fixture = Fixture::with(
+        |options| {
+            options.tcp_echo = Some("127.0.0.1:0".parse().unwrap());
+            options.limits.connections_max = 1;
+        },
+        Retention::default(),
+    );
+    let connect = || {
+        let stream = TcpStream::connect(fixture.tcp_echo()).unwrap();
+        stream.set_read_timeout(Some(common::PATIENCE)).unwrap();
+        stream
+    };
+    let mut held = connect();
+    held.write_all(b"x").unwrap();
+    held.read_exact(&mut [0]).unwrap();
+    let mut said = Vec::new();
+    connect().read_to_end(&mut said).unwrap();
+    assert_eq!(String::from_utf8_lossy(&said), "");
+}
+
+#[test]
 fn an_address_that_is_taken_is_refused_though_ports_are_shared_among_threads() {
     let fixture = Fixture::start();
     let hub = Hub::new(anemone_hub::Epoch::from_bits(1));
     let error = Server::bind(Options::new(fixture.address), hub).unwrap_err();
     assert_eq!(error.kind(), std::io::ErrorKind::AddrInUse);
+}
+
+#[test]
+fn a_limit_that_no_server_can_keep_to_is_refused_before_it_listens() {
+    let mut options = Options::new("127.0.0.1:0".parse().unwrap());
+    options.limits.header_bytes_max = 8191;
+    let error = Server::bind(options, Hub::new(anemone_hub::Epoch::from_bits(1))).unwrap_err();
+    assert_eq!(error.kind(), std::io::ErrorKind::InvalidInput);
+    assert!(error.to_string().contains("header_bytes_max"), "{error}");
 }
 
 #[test]

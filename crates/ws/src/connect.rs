@@ -15,9 +15,10 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anemone_proto::handshake::{ClientHandshake, Established, Nonce};
+use anemone_proto::handshake::{ClientHandshake, Established, Nonce, is_token};
 use anemone_proto::{Config, DeflateConfig};
 pub use error::{ConnectError, Refusal, Step, UrlError};
+use head::Head;
 pub use stream::ClientStream;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::time::{Instant, timeout_at};
@@ -186,7 +187,7 @@ impl Connect {
         let url = Url::parse(&self.url, &WEB_SOCKET).map_err(ConnectError::Url)?;
         let opening = self.opening(&url)?;
         let stream = self.stream(&url, &deadline).await?;
-        deadline.within(Step::Handshake, opening.run(stream, self.config)).await
+        opening.run(stream, self.config, &deadline).await
     }
 
     /// Opens the stream that the connection would be over, TLS included, and sends nothing: for those
@@ -211,8 +212,7 @@ impl Connect {
             Some(proxy) => {
                 let proxy = Url::parse(proxy, &PROXY).map_err(ConnectError::ProxyUrl)?;
                 let mut stream = tcp::connect(&proxy, deadline).await?;
-                let tunnel = proxy::open_tunnel(&mut stream, &proxy, url);
-                deadline.within(Step::Proxy, tunnel).await?;
+                proxy::open_tunnel(&mut stream, &proxy, url, deadline).await?;
                 stream
             }
         };
@@ -243,20 +243,22 @@ impl Connect {
         let deadline = Deadline::after(self.timeout);
         let url = Url::parse(&self.url, &WEB_SOCKET).map_err(ConnectError::Url)?;
         let opening = self.opening(&url)?;
-        deadline.within(Step::Handshake, opening.run(stream, self.config)).await
+        opening.run(stream, self.config, &deadline).await
     }
 
     /// Checks everything that goes into the request, and writes it.
     fn opening(&self, url: &Url) -> Result<Opening, ConnectError> {
         let names: Vec<&str> = self.subprotocols.iter().map(String::as_str).collect();
         for (at, name) in names.iter().enumerate() {
-            if !is_token(name) || names[..at].contains(name) {
+            if !is_token(name.as_bytes()) || names[..at].contains(name) {
                 return Err(ConnectError::SubprotocolInvalid((*name).to_owned()));
             }
         }
         let mut fields: Vec<(&str, &str)> = Vec::new();
         for (name, value) in &self.fields {
-            if !is_token(name) || value.chars().any(|char| char.is_control() && char != '\t') {
+            if !is_token(name.as_bytes())
+                || value.chars().any(|char| char.is_control() && char != '\t')
+            {
                 return Err(ConnectError::HeaderInvalid { name: name.escape_debug().to_string() });
             }
             if is_own_field(name) {
@@ -298,12 +300,6 @@ fn is_own_field(name: &str) -> bool {
     name.starts_with("sec-websocket-") || OWN.contains(&name.as_str())
 }
 
-/// Whether this is a token (RFC 9110 section 5.6.2).
-fn is_token(text: &str) -> bool {
-    let is_tchar = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
-    !text.is_empty() && text.bytes().all(is_tchar)
-}
-
 /// A handshake and its request.
 struct Opening {
     handshake: ClientHandshake,
@@ -315,27 +311,40 @@ impl Opening {
         mut self,
         mut stream: S,
         config: Arc<Config>,
+        deadline: &Deadline,
     ) -> Result<WebSocket<S>, ConnectError>
     where
         S: AsyncRead + AsyncWrite + Unpin,
     {
-        let failed = |source| ConnectError::Stream { step: Step::Handshake, source };
-        stream.write_all(self.request.as_bytes()).await.map_err(failed)?;
-        stream.flush().await.map_err(failed)?;
-        let head = head::read(&mut stream, Step::Handshake).await?;
+        let asked = ask(&mut stream, &self.request, Step::Handshake);
+        let head = deadline.within(Step::Handshake, asked).await?;
         match head.status() {
             101 => {}
             status @ 300..=399 => {
                 let location = head.field("location").map(str::to_owned);
                 return Err(ConnectError::Redirected { status, location });
             }
-            _ => return Err(ConnectError::Refused(Box::new(head.refusal(&mut stream).await))),
+            _ => {
+                let refusal = head.refusal(&mut stream, deadline).await;
+                return Err(ConnectError::Refused(Box::new(refusal)));
+            }
         }
         let established = self.handshake.receive(head.bytes()).map_err(ConnectError::Response)?;
         #[expect(clippy::expect_used, reason = "`head::read` returns a whole head")]
         let Established { subprotocol, deflate, rest } = established.expect("the head is whole");
         Ok(WebSocket::client(stream, config, rest).agreed(subprotocol, deflate.as_ref()))
     }
+}
+
+/// Sends a request and reads the head of its response.
+async fn ask<S>(stream: &mut S, request: &str, step: Step) -> Result<Head, ConnectError>
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    let failed = |source| ConnectError::Stream { step, source };
+    stream.write_all(request.as_bytes()).await.map_err(failed)?;
+    stream.flush().await.map_err(failed)?;
+    head::read(stream, step).await
 }
 
 /// When connecting must be done.

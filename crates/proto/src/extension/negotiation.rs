@@ -148,20 +148,14 @@ pub(crate) fn check(
     if offered.server_no_context_takeover && !agreed.server_no_context_takeover {
         return Err(ParameterError::ContextTakeoverKept);
     }
-    // Section 7.1.2: "the same or smaller value". What was asked of the server it must answer; its
-    // saying nothing of the client's window leaves the client its own.
-    let server_bits = Some(agreed.server_max_window_bits.unwrap_or(15));
-    for (name, bits, limit) in [
-        (SERVER_MAX_WINDOW_BITS, server_bits, offered.server_max_window_bits),
-        (CLIENT_MAX_WINDOW_BITS, agreed.client_max_window_bits, offered.client_max_window_bits),
-    ] {
-        if let (Some(bits), Some(limit)) = (bits, limit)
-            && bits > limit
-        {
-            return Err(ParameterError::WindowTooLarge { name, bits, limit });
-        }
+    // Section 7.1.2.1: "the same or smaller value" is what the server must answer when it was asked. Of the
+    // client's window an offer only tells; the server may ignore that (section 7.1.2.2), and the client
+    // still uses no more than it said.
+    let (bits, name) = (agreed.server_max_window_bits.unwrap_or(15), SERVER_MAX_WINDOW_BITS);
+    match offered.server_max_window_bits {
+        Some(limit) if bits > limit => Err(ParameterError::WindowTooLarge { name, bits, limit }),
+        _ => Ok(NegotiatedDeflate::new(agreed, Role::Client, config)),
     }
-    Ok(NegotiatedDeflate::new(agreed, Role::Client, config))
 }
 
 fn is_deflate(extension: &Extension<'_>) -> bool {

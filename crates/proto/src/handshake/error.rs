@@ -42,6 +42,9 @@ pub enum HandshakeError {
     /// Section 4.2.1, item 6, and 4.4.
     #[error("Sec-WebSocket-Version is not 13")]
     VersionUnsupported,
+    /// What follows the request are frames, so there can be no body (RFC 9110 section 7.8 has it end first).
+    #[error("WebSocket handshake has a body, as Content-Length or Transfer-Encoding says")]
+    BodyPresent,
     /// Section 4.1, item 10.
     #[error("Sec-WebSocket-Protocol is not a list of different tokens")]
     SubprotocolInvalid,
@@ -59,6 +62,7 @@ impl HandshakeError {
             | Self::HostInvalid
             | Self::ConnectionMissing
             | Self::KeyInvalid
+            | Self::BodyPresent
             | Self::SubprotocolInvalid
             | Self::ExtensionsInvalid => 400,
             Self::MethodNotGet(_) => 405,
@@ -98,6 +102,12 @@ pub enum ResponseError {
         /// The limit.
         limit: usize,
     },
+    /// More than [`FIELDS_MAX`](super::FIELDS_MAX) fields.
+    #[error("response has more than {limit} header fields")]
+    TooManyFields {
+        /// The limit.
+        limit: usize,
+    },
     /// The server declined.
     #[error("server answered {status} instead of 101")]
     Status {
@@ -125,4 +135,15 @@ pub enum ResponseError {
     /// Item 6.
     #[error("server chose a subprotocol that was not offered: {0}")]
     SubprotocolNotOffered(String),
+}
+
+impl ResponseError {
+    /// What it means that a response with room for [`FIELDS_MAX`](super::FIELDS_MAX) fields cannot be parsed.
+    #[must_use]
+    pub const fn of_parser(error: httparse::Error) -> Self {
+        match error {
+            httparse::Error::TooManyHeaders => Self::TooManyFields { limit: super::FIELDS_MAX },
+            error => Self::NotHttp(error),
+        }
+    }
 }

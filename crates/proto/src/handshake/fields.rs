@@ -41,7 +41,8 @@ pub(super) fn single<'a>(
 pub(super) struct Repeated;
 
 /// Whether this is a token (RFC 9110 section 5.6.2), as a subprotocol's name must be.
-pub(super) fn is_token(bytes: &[u8]) -> bool {
+#[must_use]
+pub fn is_token(bytes: &[u8]) -> bool {
     !bytes.is_empty() && bytes.iter().all(is_tchar)
 }
 

@@ -7,10 +7,12 @@ mod request;
 mod response;
 
 pub use error::{HandshakeError, ResponseError};
-pub use fields::Fields;
 pub(crate) use fields::is_tchar;
+pub use fields::{Fields, is_token};
 pub use key::{Nonce, accept_key, base64};
-pub use request::{Accepted, Answered, Offer, ServerHandshake, respond, respond_with};
+pub use request::{
+    Accepted, Answered, Offer, ServerHandshake, asks_for_web_socket, respond, respond_with,
+};
 pub use response::{ClientHandshake, Established};
 
 /// Longest handshake in bytes, either way, its empty line included.

@@ -59,7 +59,7 @@ pub fn respond_with<F: Fields + ?Sized>(
     if !matches!(single(fields, "host"), Ok(Some(_))) {
         return Err(HandshakeError::HostInvalid);
     }
-    if !members(fields, "upgrade").any(|member| member.eq_ignore_ascii_case(b"websocket")) {
+    if !asks_for_web_socket(fields) {
         return Err(HandshakeError::UpgradeMissing);
     }
     if !members(fields, "connection").any(|member| member.eq_ignore_ascii_case(b"upgrade")) {
@@ -74,12 +74,22 @@ pub fn respond_with<F: Fields + ?Sized>(
         }
         _ => return Err(HandshakeError::KeyInvalid),
     };
+    let is_empty = fields.values("content-length").all(|len| len.trim_ascii() == b"0");
+    if !is_empty || fields.values("transfer-encoding").next().is_some() {
+        return Err(HandshakeError::BodyPresent);
+    }
     let subprotocol = choose(fields, supported)?;
     // Read even when nothing is going to be accepted: section 9.1 allows no other grammar.
     let offers = extension::parse(fields.values("sec-websocket-extensions"))
         .map_err(|_| HandshakeError::ExtensionsInvalid)?;
     let deflate = deflate.and_then(|config| extension::accept(&offers, config));
     Ok(Accepted { accept: accept_key(key), subprotocol, deflate })
+}
+
+/// Whether the fields of a request ask for a WebSocket (section 4.2.1, item 3), however well.
+#[must_use]
+pub fn asks_for_web_socket<F: Fields + ?Sized>(fields: &F) -> bool {
+    members(fields, "upgrade").any(|member| member.eq_ignore_ascii_case(b"websocket"))
 }
 
 /// The first subprotocol offered that is supported; the client lists them as it prefers them.

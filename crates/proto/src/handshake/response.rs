@@ -70,7 +70,7 @@ impl ClientHandshake {
         self.received.extend_from_slice(bytes);
         let mut fields = [httparse::EMPTY_HEADER; FIELDS_MAX];
         let mut response = httparse::Response::new(&mut fields);
-        let parsed = response.parse(&self.received).map_err(ResponseError::NotHttp)?;
+        let parsed = response.parse(&self.received).map_err(ResponseError::of_parser)?;
         let len = match parsed {
             httparse::Status::Complete(len) => len,
             httparse::Status::Partial => self.received.len(),

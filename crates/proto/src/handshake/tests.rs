@@ -61,6 +61,8 @@ fn each_missing_requirement_has_its_status() {
         ("Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n", "", HandshakeError::KeyInvalid, 400),
         ("Version: 13", "Version: 8", HandshakeError::VersionUnsupported, 426),
         ("Sec-WebSocket-Version: 13\r\n", "", HandshakeError::VersionUnsupported, 426),
+        ("\r\n\r\n", "\r\nContent-Length: 3\r\n\r\n", HandshakeError::BodyPresent, 400),
+        ("\r\n\r\n", "\r\nTransfer-Encoding: chunked\r\n\r\n", HandshakeError::BodyPresent, 400),
         ("chat, superchat", "chat, chat", HandshakeError::SubprotocolInvalid, 400),
         ("chat, superchat", "a b", HandshakeError::SubprotocolInvalid, 400),
     ];
@@ -71,6 +73,12 @@ fn each_missing_requirement_has_its_status() {
         assert_eq!(error.status(), status);
         assert!(ServerHandshake::refusal(&error).starts_with(&format!("HTTP/1.1 {status} ")));
     }
+}
+
+#[test]
+fn a_handshake_may_say_that_its_body_is_empty() {
+    let request = REQUEST.replacen("\r\n\r\n", "\r\nContent-Length: 0\r\n\r\n", 1);
+    assert!(answer(&request, &[]).unwrap().is_some());
 }
 
 #[test]
@@ -94,9 +102,21 @@ fn an_endless_request_is_refused_at_the_limit() {
 }
 
 #[test]
-fn too_many_fields_and_other_languages_are_refused() {
-    let many = REQUEST.replacen("Host", &format!("{}Host", "a: b\r\n".repeat(FIELDS_MAX)), 1);
-    assert_eq!(answer(&many, &[]), Err(HandshakeError::TooManyFields { limit: FIELDS_MAX }));
+fn a_request_and_a_response_may_have_100_fields_and_no_more() {
+    let with = |text: &str, more: usize| {
+        let fields = "a: b\r\n".repeat(more);
+        text.replacen("Upgrade:", &format!("{fields}Upgrade:"), 1)
+    };
+    assert!(answer(&with(REQUEST, FIELDS_MAX - 6), &[]).is_ok(), "6 are its own");
+    let many = answer(&with(REQUEST, FIELDS_MAX - 5), &[]);
+    assert_eq!(many, Err(HandshakeError::TooManyFields { limit: FIELDS_MAX }));
+    assert!(client().receive(with(RESPONSE, FIELDS_MAX - 4).as_bytes()).is_ok(), "4 are its own");
+    let many = client().receive(with(RESPONSE, FIELDS_MAX - 3).as_bytes());
+    assert_eq!(many, Err(ResponseError::TooManyFields { limit: FIELDS_MAX }));
+}
+
+#[test]
+fn other_languages_than_http_are_refused() {
     for bytes in ["\x16\x03\x01\x02\x00", "hello\r\n\r\n", "GET\r\n\r\n"] {
         assert!(matches!(answer(bytes, &[]), Err(HandshakeError::NotHttp(_))), "{bytes:?}");
     }

@@ -11,6 +11,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use ::aws_lc_rs::digest;
+use anemone_ws::proto::handshake::base64;
 use arc_swap::ArcSwap;
 use certificate::{Digest, Files};
 pub use error::TlsError;
@@ -104,20 +105,6 @@ impl ResolvesServerCert for Current {
     fn resolve(&self, _hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
         Some(self.0.load_full())
     }
-}
-
-/// Base64 with padding (RFC 4648 section 4).
-fn base64(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let quads = bytes.chunks(3).map(|chunk| {
-        let bits = chunk.iter().fold(0, |bits, byte| bits << 8 | usize::from(*byte));
-        let bits = bits << (8 * (3 - chunk.len()));
-        let digit = |index: usize| {
-            if index > chunk.len() { '=' } else { DIGITS[bits >> (18 - 6 * index) & 63].into() }
-        };
-        [digit(0), digit(1), digit(2), digit(3)]
-    });
-    quads.flatten().collect()
 }
 
 #[cfg(test)]

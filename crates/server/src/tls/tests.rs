@@ -80,17 +80,6 @@ async fn what_a_session_has_taken_and_not_written_is_given_up_in_time() {
     assert_eq!(server.shutdown().await.unwrap_err().kind(), ErrorKind::TimedOut);
 }
 
-#[test]
-fn base64_is_that_of_rfc_4648() {
-    // Section 10.
-    for (bytes, text) in
-        [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foobar", "Zm9vYmFy")]
-    {
-        assert_eq!(base64(bytes.as_bytes()), text);
-    }
-    assert_eq!(base64(&[0xfb, 0xff, 0xfe]), "+//+");
-}
-
 /// A folder of its own, which goes with it.
 struct Folder(PathBuf);
 

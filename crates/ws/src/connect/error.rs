@@ -67,7 +67,7 @@ pub enum ConnectError {
     ProxyRefused(Box<Refusal>),
     /// The server wants the client to go elsewhere. Connect to `location` if it is trusted: `http` and
     /// `https` stand for `ws` and `wss` there.
-    #[error("server answered {status} and redirects to {location:?}")]
+    #[error("server answered {status} and redirects {}", destination(location.as_deref()))]
     Redirected {
         /// 300 to 399.
         status: u16,
@@ -80,6 +80,19 @@ pub enum ConnectError {
     /// The server's response does not do what section 4.1 asks for.
     #[error("server gave an invalid response")]
     Response(#[source] ResponseError),
+}
+
+/// Where a redirect leads to.
+fn destination(location: Option<&str>) -> String {
+    match location {
+        Some(location) => format!("to {}, which is not followed", printable(location)),
+        None => "without saying where to".to_owned(),
+    }
+}
+
+/// What a peer said, bounded and without what could confuse a terminal.
+fn printable(text: &str) -> String {
+    text.chars().filter(|char| !char.is_control()).take(200).collect()
 }
 
 /// What is being done while connecting.
@@ -140,14 +153,14 @@ impl Refusal {
         &self.body
     }
 
-    /// The body's first line, if it is meant to be read, without what could confuse a terminal.
+    /// The body's first line, if it is meant to be read.
     fn detail(&self) -> Option<String> {
         let kind = self.field("content-type")?;
         if !kind.starts_with("text/plain") && !kind.contains("json") {
             return None;
         }
         let line = self.body.lines().find(|line| !line.trim().is_empty())?;
-        Some(line.chars().filter(|char| !char.is_control()).take(200).collect())
+        Some(printable(line))
     }
 }
 

@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use anemone_proto::handshake::{FIELDS_MAX, HANDSHAKE_BYTES_MAX, ResponseError};
 use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::time::{Instant, timeout_at};
 
+use super::Deadline;
 use super::error::{ConnectError, Refusal, Step};
 
 /// Most bytes of a refusal's body that are kept.
@@ -69,7 +71,7 @@ where
 fn parse(bytes: &mut Vec<u8>) -> Result<Option<Head>, ResponseError> {
     let mut fields = [httparse::EMPTY_HEADER; FIELDS_MAX];
     let mut response = httparse::Response::new(&mut fields);
-    let parsed = response.parse(bytes).map_err(ResponseError::NotHttp)?;
+    let parsed = response.parse(bytes).map_err(ResponseError::of_parser)?;
     let httparse::Status::Complete(len) = parsed else { return Ok(None) };
     if len > HANDSHAKE_BYTES_MAX {
         return Err(ResponseError::TooLong { limit: HANDSHAKE_BYTES_MAX });
@@ -107,8 +109,9 @@ impl Head {
         self.bytes.len() - self.len
     }
 
-    /// The response as a refusal, with as much of its body as comes soon.
-    pub(super) async fn refusal<S>(mut self, stream: &mut S) -> Refusal
+    /// The response as a refusal, with as much of its body as comes soon: before the deadline, which
+    /// passes without making it anything else.
+    pub(super) async fn refusal<S>(mut self, stream: &mut S, deadline: &Deadline) -> Refusal
     where
         S: AsyncRead + Unpin,
     {
@@ -125,7 +128,8 @@ impl Head {
             // Whatever happens to the rest of a refusal, it is one.
             while !is_whole(&body) && stream.read_buf(&mut body).await.is_ok_and(|len| len > 0) {}
         };
-        let _ = tokio::time::timeout(BODY_TIMEOUT, read).await;
+        let soon = Instant::now() + BODY_TIMEOUT;
+        let _ = timeout_at(deadline.at.map_or(soon, |at| at.min(soon)), read).await;
         body.truncate(limit);
         if is_chunked {
             body = join_chunks(&body);

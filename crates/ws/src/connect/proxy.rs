@@ -1,34 +1,32 @@
 //! A tunnel through an HTTP proxy (RFC 9110 section 9.3.6; RFC 6455 section 4.1).
 
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::error::{ConnectError, Step};
-use super::head;
 use super::url::Url;
+use super::{Deadline, ask};
 
 /// Asks the proxy at the other end of `stream` for a tunnel to `target`.
 pub(super) async fn open_tunnel<S>(
     stream: &mut S,
     proxy: &Url,
     target: &Url,
+    deadline: &Deadline,
 ) -> Result<(), ConnectError>
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
-    let failed = |source| ConnectError::Stream { step: Step::Proxy, source };
     let target = format!("{}:{}", target.host, target.port);
     let authorization = match &proxy.credentials {
         Some(credentials) => format!("Proxy-Authorization: {credentials}\r\n"),
         None => String::new(),
     };
     let request = format!("CONNECT {target} HTTP/1.1\r\nHost: {target}\r\n{authorization}\r\n");
-    stream.write_all(request.as_bytes()).await.map_err(failed)?;
-    stream.flush().await.map_err(failed)?;
-    let head = head::read(stream, Step::Proxy).await?;
+    let head = deadline.within(Step::Proxy, ask(stream, &request, Step::Proxy)).await?;
     match (head.status(), head.rest_len()) {
         (200..=299, 0) => Ok(()),
         // The client speaks first, with TLS and without: these bytes are not the server's.
         (200..=299, len) => Err(ConnectError::ProxySpoke { len }),
-        _ => Err(ConnectError::ProxyRefused(Box::new(head.refusal(stream).await))),
+        _ => Err(ConnectError::ProxyRefused(Box::new(head.refusal(stream, deadline).await))),
     }
 }

@@ -24,7 +24,7 @@ pub(super) async fn connect(url: &Url, deadline: &Deadline) -> Result<TcpStream,
     let failed = |step| move |source| ConnectError::Stream { step, source };
     let lookup = async { lookup(&url.host, url.port).await.map_err(failed(Step::Lookup)) };
     let addresses = deadline.within(Step::Lookup, lookup).await?;
-    let attempts = in_turn(addresses).into_iter().take(ADDRESSES_MAX).map(attempt);
+    let attempts = in_turn(addresses).map(attempt);
     let first = async { first(attempts).await.map_err(failed(Step::Tcp)) };
     deadline.within(Step::Tcp, first).await
 }
@@ -55,17 +55,17 @@ struct Unreachable {
     source: io::Error,
 }
 
-/// The addresses with their families in turn, beginning with the first one's, so that a family
-/// that does not work costs one delay and not one for each address (RFC 8305 section 4).
-fn in_turn(addresses: Vec<SocketAddr>) -> Vec<SocketAddr> {
-    let Some(first) = addresses.first().copied() else { return addresses };
+/// The first [`ADDRESSES_MAX`] addresses with their families in turn, beginning with the first one's, so
+/// that a family that does not work costs one delay and not one for each address (RFC 8305 section 4).
+fn in_turn(addresses: Vec<SocketAddr>) -> impl Iterator<Item = SocketAddr> {
+    let prefers_ipv6 = addresses.first().is_some_and(SocketAddr::is_ipv6);
     let (preferred, other): (Vec<_>, Vec<_>) =
-        addresses.iter().partition(|address| address.is_ipv6() == first.is_ipv6());
-    let mut ordered: Vec<(usize, SocketAddr)> = Vec::with_capacity(addresses.len());
+        addresses.into_iter().partition(|address| address.is_ipv6() == prefers_ipv6);
+    let mut ordered: Vec<(usize, SocketAddr)> = Vec::new();
     ordered.extend(preferred.into_iter().enumerate().map(|(at, address)| (2 * at, address)));
     ordered.extend(other.into_iter().enumerate().map(|(at, address)| (2 * at + 1, address)));
     ordered.sort_by_key(|(at, _)| *at);
-    ordered.into_iter().map(|(_, address)| address).collect()
+    ordered.into_iter().map(|(_, address)| address).take(ADDRESSES_MAX)
 }
 
 /// The first attempt to succeed. The next one begins when one has failed, or after the delay. When
@@ -123,8 +123,17 @@ mod tests {
     fn families_take_turns_beginning_with_the_preferred_one() {
         let given = ["[::1]:1", "[::2]:1", "[::3]:1", "1.1.1.1:1"];
         let expected = ["[::1]:1", "1.1.1.1:1", "[::2]:1", "[::3]:1"];
-        assert_eq!(in_turn(addresses(&given)), addresses(&expected));
-        assert_eq!(in_turn(Vec::new()), Vec::new());
+        let ordered = |given| in_turn(given).collect::<Vec<_>>();
+        assert_eq!(ordered(addresses(&given)), addresses(&expected));
+        assert_eq!(ordered(Vec::new()), Vec::new());
+    }
+
+    #[test]
+    fn sixteen_addresses_are_tried_and_no_more() {
+        let many = |count: u16| (1..=count).map(|port| SocketAddr::from(([127, 0, 0, 1], port)));
+        let tried = |count| in_turn(many(count).collect()).collect::<Vec<_>>();
+        assert_eq!(tried(16), many(16).collect::<Vec<_>>());
+        assert_eq!(tried(17), tried(16));
     }
 
     /// An attempt that takes so many milliseconds.

@@ -1,7 +1,7 @@
 use std::future::Future;
 use std::net::SocketAddr;
 
-use anemone_proto::handshake::{ResponseError, accept_key};
+use anemone_proto::handshake::{FIELDS_MAX, ResponseError, accept_key};
 use anemone_proto::{DeflateConfig, Message};
 use tokio::io::{AsyncReadExt, DuplexStream, copy_bidirectional, duplex};
 use tokio::net::{TcpListener, TcpStream};
@@ -137,11 +137,20 @@ async fn what_cannot_stand_in_a_request_is_refused_before_anything_is_sent() {
 
 #[tokio::test(start_paused = true)]
 async fn a_redirect_is_told_and_not_followed() {
-    let answer = "HTTP/1.1 302 Found\r\nLocation: https://elsewhere/\r\n\r\n";
-    let ConnectError::Redirected { status, location } = error(answer).await else { panic!() };
+    let told = error("HTTP/1.1 302 Found\r\nLocation: https://elsewhere/\r\n\r\n").await;
+    assert_eq!(
+        told.to_string(),
+        "server answered 302 and redirects to https://elsewhere/, which is not followed"
+    );
+    let ConnectError::Redirected { status, location } = told else { panic!() };
     assert_eq!((status, location.as_deref()), (302, Some("https://elsewhere/")));
     let nowhere = error("HTTP/1.1 304 Not Modified\r\n\r\n").await;
+    assert_eq!(nowhere.to_string(), "server answered 304 and redirects without saying where to");
     assert!(matches!(nowhere, ConnectError::Redirected { status: 304, location: None }));
+    // U+009B begins an escape sequence in some terminals.
+    let long = format!("HTTP/1.1 302 Found\r\nLocation: a\u{9b}{}\r\n\r\n", "b".repeat(1000));
+    let long = error(&long).await.to_string();
+    assert!(long.contains(&format!("a{}, which", "b".repeat(199))), "{long}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -197,6 +206,26 @@ async fn a_refusals_body_is_bounded_in_every_framing() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_refusal_whose_body_does_not_come_is_no_time_out() {
+    let refusal = b"HTTP/1.1 403 Forbidden\r\nContent-Length: 100\r\n\r\n";
+    for (limit_ms, expected_ms) in [(100, 100), (1_000, 1_000), (10_000, 1_000)] {
+        let (ours, mut theirs) = duplex(1 << 16);
+        theirs.write_all(refusal).await.unwrap();
+        let begun = Instant::now();
+        let connect = Connect::new("ws://a/").timeout(Duration::from_millis(limit_ms));
+        let refused = connect.connect_over(ours).await.unwrap_err();
+        assert_eq!(refused.to_string(), "server answered 403 Forbidden");
+        assert_eq!(begun.elapsed().as_millis(), expected_ms);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_proxys_refusal_whose_body_does_not_come_is_no_time_out() {
+    let refused = tunnel_within(Duration::from_millis(100), "HTTP/1.1 407 Who\r\n\r\n").await;
+    assert_eq!(refused.unwrap_err().to_string(), "proxy answered 407 Who");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_response_that_breaks_the_rules_is_an_error() {
     // RFC 6455 section 4.1
     let wrong_key = answered(|request| {
@@ -213,9 +242,15 @@ async fn a_response_that_breaks_the_rules_is_an_error() {
     let long = format!("HTTP/1.1 101 Switching Protocols\r\nX: {}\r\n\r\n", "x".repeat(16 << 10));
     let long = error(&long).await;
     assert!(matches!(long, ConnectError::Response(ResponseError::TooLong { .. })), "{long:?}");
-    let many = format!("HTTP/1.1 101 Switching Protocols\r\n{}\r\n", "a: b\r\n".repeat(101));
-    let many = error(&many).await;
-    assert!(matches!(many, ConnectError::Response(ResponseError::NotHttp(_))), "{many:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_response_may_have_100_fields_and_no_more() {
+    let with = |count| answered(move |request| switching(request, &"a: b\r\n".repeat(count)));
+    assert!(with(FIELDS_MAX - 3).await.is_ok(), "3 fields are the handshake's own");
+    let many = with(FIELDS_MAX - 2).await.unwrap_err();
+    let ConnectError::Response(many) = many else { panic!("{many:?}") };
+    assert_eq!(many.to_string(), "response has more than 100 header fields");
 }
 
 #[tokio::test(start_paused = true)]
@@ -367,12 +402,16 @@ async fn a_proxy_opens_a_tunnel_to_those_it_knows() {
 
 /// What comes of a proxy that answers so.
 async fn tunnel(answer: &str) -> Result<(), ConnectError> {
+    tunnel_within(Duration::from_secs(3), answer).await
+}
+
+async fn tunnel_within(limit: Duration, answer: &str) -> Result<(), ConnectError> {
     let (mut ours, mut theirs) = duplex(1 << 16);
     theirs.write_all(answer.as_bytes()).await.unwrap();
     let proxy = Url::parse("http://proxy", &PROXY).unwrap();
     let target = Url::parse("wss://[::1]/", &WEB_SOCKET).unwrap();
-    let deadline = Deadline::after(Duration::from_secs(3));
-    let opened = deadline.within(Step::Proxy, proxy::open_tunnel(&mut ours, &proxy, &target)).await;
+    let deadline = Deadline::after(limit);
+    let opened = proxy::open_tunnel(&mut ours, &proxy, &target, &deadline).await;
     assert!(request(&mut theirs).await.starts_with("CONNECT [::1]:443 HTTP/1.1\r\n"));
     opened
 }
@@ -465,7 +504,11 @@ mod secure {
         let (_, trusting) = secure_echo_server().await;
         let connect = Connect::new(format!("wss://{address}/echo")).tls(trusting);
         let refused = exchange(connect).await.unwrap_err();
-        assert!(matches!(refused, ConnectError::Stream { step: Step::Tls, .. }), "{refused:?}");
+        let ConnectError::Stream { step: Step::Tls, source } = refused else {
+            panic!("{refused:?}")
+        };
+        assert_eq!(source.to_string(), "server does not seem to speak TLS");
+        assert!(source.get_ref().unwrap().source().is_some(), "what TLS says of it is kept");
     }
 }
 

@@ -11,7 +11,7 @@ use tokio::sync::OnceCell;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::crypto::aws_lc_rs;
 use tokio_rustls::rustls::pki_types::ServerName;
-use tokio_rustls::rustls::{ClientConfig, RootCertStore};
+use tokio_rustls::rustls::{ClientConfig, Error, InvalidMessage, RootCertStore};
 
 use super::error::{ConnectError, Step};
 use super::stream::ClientStream;
@@ -34,9 +34,25 @@ pub(super) async fn connect(
         };
         TlsConnector::from(config).connect(name, stream).await
     };
-    let secured = connect.await.map_err(|source| ConnectError::Stream { step: Step::Tls, source });
-    Ok(ClientStream::tls(secured?))
+    let failed = |error| ConnectError::Stream { step: Step::Tls, source: explain(error) };
+    Ok(ClientStream::tls(connect.await.map_err(failed)?))
 }
+
+/// Says what it means that what came is no record of TLS at all, as an answer in plain HTTP is none.
+fn explain(error: io::Error) -> io::Error {
+    let cause = error.get_ref().and_then(|cause| cause.downcast_ref::<Error>());
+    match cause {
+        Some(Error::InvalidMessage(InvalidMessage::InvalidContentType)) => {
+            io::Error::new(error.kind(), NotTls(error))
+        }
+        _ => error,
+    }
+}
+
+/// The server answered in another language.
+#[derive(Debug, thiserror::Error)]
+#[error("server does not seem to speak TLS")]
+struct NotTls(#[source] io::Error);
 
 /// One for the process: reading the roots takes milliseconds, on some systems many, and sessions
 /// are resumed only under one configuration.

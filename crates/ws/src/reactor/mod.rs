@@ -9,6 +9,48 @@
 //!
 //! A turn reads each ready socket once, hands everything that came to its [`Handler`], and writes all that
 //! was queued meanwhile in one go. A socket whose output is stuck is not read.
+//!
+//! # Example
+//! An echo for any number of connections, and one client:
+//! ```
+//! use anemone_ws::proto::{Message, Sender, handshake::ServerHandshake};
+//! use anemone_ws::reactor::{Handler, Opening, Reactor};
+//! use anemone_ws::{Agreed, Incoming};
+//!
+//! struct Echo;
+//! impl Handler for Echo {
+//!     fn message(&mut self, message: Message<'_>, sender: &mut Sender) {
+//!         let _ = sender.send(message); // fails once the connection is being closed
+//!     }
+//! }
+//!
+//! /// What a connection becomes: a WebSocket, if a handshake is what came first.
+//! fn decide(first: &[u8]) -> Opening {
+//!     let Ok(Some(answered)) = ServerHandshake::default().receive(first, &[]) else {
+//!         return Opening::elsewhere(drop); // a real server would answer, or wait for the rest
+//!     };
+//!     let agreed = Agreed { first: answered.rest, ..Agreed::default() };
+//!     Opening::web_socket(answered.accepted.response().into_bytes(), agreed, Echo)
+//! }
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let mut builder = tokio::runtime::Builder::new_current_thread();
+//! builder.enable_all().build_local(Default::default())?.block_on(async {
+//!     let listener = std::net::TcpListener::bind("127.0.0.1:0")?;
+//!     listener.set_nonblocking(true)?;
+//!     let url = format!("ws://{}/", listener.local_addr()?);
+//!     let reactor = Reactor::start()?;
+//!     let adopting = reactor.clone();
+//!     let timeout = std::time::Duration::from_secs(10);
+//!     reactor.listen(listener, move |stream| adopting.adopt_opening(stream, timeout, decide));
+//!
+//!     let mut client = anemone_ws::connect(&url).await?;
+//!     client.send("hello").await?;
+//!     assert_eq!(client.recv().await?, Some(Incoming::Text("hello".into())));
+//! #   Ok(())
+//! })
+//! # }
+//! ```
 
 mod broadcast;
 mod drive;

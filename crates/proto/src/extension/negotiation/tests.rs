@@ -185,12 +185,7 @@ fn a_client_refuses_each_wrong_response() {
             ParameterError::ContextTakeoverKept,
         ),
         (small.clone(), "server_max_window_bits=10", too_large(SERVER_MAX_WINDOW_BITS, 10, 9)),
-        (small.clone(), "client_max_window_bits=9", too_large(SERVER_MAX_WINDOW_BITS, 15, 9)),
-        (
-            small,
-            "server_max_window_bits=9; client_max_window_bits=11",
-            too_large(CLIENT_MAX_WINDOW_BITS, 11, 10),
-        ),
+        (small, "client_max_window_bits=9", too_large(SERVER_MAX_WINDOW_BITS, 15, 9)),
     ];
     for (config, parameters, error) in cases {
         let response = format!("permessage-deflate; {parameters}");
@@ -214,6 +209,16 @@ fn a_client_honours_the_response() {
     // With 256 bytes of window nothing can be compressed, which is allowed.
     let tiny = checked("permessage-deflate; client_max_window_bits=8", &config).unwrap();
     assert_eq!(tiny.own_window_bits, None);
+}
+
+#[test]
+fn a_server_may_ignore_what_the_client_says_of_its_own_window() {
+    // Section 7.1.2.2: "the server may either ignore this value or use this value".
+    let config = DeflateConfig { own_window_bits: bits(10), ..with_takeover() };
+    for (answered, used) in [(9, 9), (10, 10), (11, 10), (15, 10)] {
+        let response = format!("permessage-deflate; client_max_window_bits={answered}");
+        assert_eq!(checked(&response, &config).unwrap().own_window_bits, Some(bits(used)));
+    }
 }
 
 #[test]
