@@ -1,9 +1,10 @@
 //! One thread of the server: its runtime, its loop, and what it accepts.
 
-use std::io::Write;
+use std::io::{self, Write};
 use std::net::{TcpListener, TcpStream as StdTcpStream};
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::mpsc::Sender;
 
 use anemone_ws::proto::Output;
 use anemone_ws::reactor::{Opening, StreamHandler};
@@ -26,19 +27,32 @@ pub(crate) struct Listeners {
     pub(crate) tcp_echo: Option<TcpListener>,
 }
 
-/// A thread's work, until the server stops.
-pub(crate) fn serve(listeners: Listeners, site: Arc<Site>, permits: Arc<Semaphore>, stop: Stop) {
-    let runtime = Builder::new_current_thread().enable_all().build_local(Default::default());
-    let served = runtime.and_then(|runtime| {
-        runtime.block_on(async {
-            let (local, guests) = Local::start(site, permits)?;
-            accept(Rc::new(local), listeners, guests, stop).await;
-            Ok(())
-        })
-    });
-    if let Err(error) = served {
-        tracing::error!(%error, "a thread of the server cannot run");
+/// A thread's work, until the server stops. Tells `begun` whether it serves.
+pub(crate) fn serve(
+    listeners: Listeners,
+    site: Arc<Site>,
+    permits: Arc<Semaphore>,
+    stop: Stop,
+    begun: Sender<io::Result<()>>,
+) {
+    match Builder::new_current_thread().enable_all().build_local(Default::default()) {
+        Ok(runtime) => runtime.block_on(async {
+            match Local::start(site, permits) {
+                Ok((local, guests)) => {
+                    tell(begun, Ok(()));
+                    accept(Rc::new(local), listeners, guests, stop).await;
+                }
+                Err(error) => tell(begun, Err(error)),
+            }
+        }),
+        Err(error) => tell(begun, Err(error)),
     }
+}
+
+/// Has no more to say after that, so that nobody waits for a thread that panicked while others serve.
+fn tell(begun: Sender<io::Result<()>>, outcome: io::Result<()>) {
+    // Nobody listens when another thread's error came first; then all are stopped.
+    let _ = begun.send(outcome);
 }
 
 /// Accepts until the server stops, then waits for what is open to end.

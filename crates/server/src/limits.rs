@@ -234,7 +234,8 @@ mod tests {
     #[test]
     fn numbers_are_at_least_1() {
         assert_eq!(wrong(|limits| limits.connections_max = 1), None);
-        let changes: [(&str, fn(&mut Limits)); 11] = [
+        type Change = fn(&mut Limits);
+        let changes: [(&str, Change); 12] = [
             ("connections_max", |limits| limits.connections_max = 0),
             ("http2_streams_max", |limits| limits.http2_streams_max = 0),
             ("header_fields_max", |limits| limits.header_fields_max = 0),
@@ -245,6 +246,7 @@ mod tests {
             ("stream_bytes_max", |limits| limits.stream_bytes_max = 0),
             ("broadcast_bytes_max", |limits| limits.broadcast_bytes_max = 0),
             ("multiplexed_requests_max", |limits| limits.multiplexed_requests_max = 0),
+            ("multiplexed_waiting_bytes_max", |limits| limits.multiplexed_waiting_bytes_max = 0),
             ("multiplexed_line_bytes_max", |limits| limits.multiplexed_line_bytes_max = 0),
         ];
         for (name, change) in changes {

@@ -3,7 +3,7 @@
 use std::io;
 use std::net::{SocketAddr, TcpListener as StdListener};
 use std::num::NonZero;
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
 
 use anemone_hub::Hub;
@@ -110,22 +110,49 @@ impl Server {
     /// Starts to serve, on threads of its own.
     ///
     /// # Errors
-    /// When a thread or its runtime cannot be had.
+    /// When a thread, its runtime or its loop cannot be had, for want of descriptors for instance. Those
+    /// that could are stopped then.
     pub fn start(self) -> io::Result<Running> {
         let (stop, stopped) = watch::channel(false);
         let permits = Arc::new(Semaphore::new(self.site.limits.connections_max));
         let watch = Watch::start(self.site.tls.as_ref())?;
-        let mut threads = Vec::new();
-        for (index, listeners) in self.listeners.into_iter().enumerate() {
-            let (site, permits, stop) =
-                (Arc::clone(&self.site), Arc::clone(&permits), Stop::new(stopped.clone()));
-            let serve = move || accept::serve(listeners, site, permits, stop);
-            threads.push(thread::Builder::new().name(format!("server-{index}")).spawn(serve)?);
-        }
         let Self { local_addr, tcp_addr, tcp_echo_addr, .. } = self;
-        Ok(Running { stop, threads, local_addr, tcp_addr, tcp_echo_addr, _watch: watch })
+        let threads = Vec::new();
+        let mut running =
+            Running { stop, threads, local_addr, tcp_addr, tcp_echo_addr, _watch: watch };
+        let (begun, outcomes) = mpsc::channel();
+        for (index, listeners) in self.listeners.into_iter().enumerate() {
+            let (site, permits, stop, begun) = (
+                Arc::clone(&self.site),
+                Arc::clone(&permits),
+                Stop::new(stopped.clone()),
+                begun.clone(),
+            );
+            let serve = move || accept::serve(listeners, site, permits, stop, begun);
+            match thread::Builder::new().name(format!("server-{index}")).spawn(serve) {
+                Ok(thread) => running.threads.push(thread),
+                Err(error) => {
+                    running.stop();
+                    return Err(error);
+                }
+            }
+        }
+        drop(begun);
+        for _ in 0..running.threads.len() {
+            let outcome = outcomes.recv().unwrap_or_else(|_| Err(io::Error::other(Panicked)));
+            if let Err(error) = outcome {
+                running.stop();
+                return Err(error);
+            }
+        }
+        Ok(running)
     }
 }
+
+/// A thread ended without a word.
+#[derive(Debug, thiserror::Error)]
+#[error("a thread of the server panicked")]
+struct Panicked;
 
 impl Running {
     /// Where it listens.

@@ -46,7 +46,7 @@ pub enum ConnectError {
     },
     /// The system, the network or TLS failed. A bad certificate is here too, as a `rustls::Error`
     /// inside `source`.
-    #[error("{step} failed")]
+    #[error("{step} failed{}", hint(source))]
     Stream {
         /// What was being done.
         step: Step,
@@ -80,6 +80,16 @@ pub enum ConnectError {
     /// The server's response does not do what section 4.1 asks for.
     #[error("server gave an invalid response")]
     Response(#[source] ResponseError),
+}
+
+/// What a failure means, where that is known and it does not say so itself.
+fn hint(source: &io::Error) -> &'static str {
+    #[cfg(feature = "tls")]
+    if super::tls::is_not_tls(source) {
+        return ", the server does not seem to speak TLS";
+    }
+    let _ = source;
+    ""
 }
 
 /// Where a redirect leads to.

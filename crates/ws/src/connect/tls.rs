@@ -34,25 +34,15 @@ pub(super) async fn connect(
         };
         TlsConnector::from(config).connect(name, stream).await
     };
-    let failed = |error| ConnectError::Stream { step: Step::Tls, source: explain(error) };
-    Ok(ClientStream::tls(connect.await.map_err(failed)?))
+    let secured = connect.await.map_err(|source| ConnectError::Stream { step: Step::Tls, source });
+    Ok(ClientStream::tls(secured?))
 }
 
-/// Says what it means that what came is no record of TLS at all, as an answer in plain HTTP is none.
-fn explain(error: io::Error) -> io::Error {
+/// Whether what came is no record of TLS at all, as an answer in plain HTTP is none.
+pub(super) fn is_not_tls(error: &io::Error) -> bool {
     let cause = error.get_ref().and_then(|cause| cause.downcast_ref::<Error>());
-    match cause {
-        Some(Error::InvalidMessage(InvalidMessage::InvalidContentType)) => {
-            io::Error::new(error.kind(), NotTls(error))
-        }
-        _ => error,
-    }
+    matches!(cause, Some(Error::InvalidMessage(InvalidMessage::InvalidContentType)))
 }
-
-/// The server answered in another language.
-#[derive(Debug, thiserror::Error)]
-#[error("server does not seem to speak TLS")]
-struct NotTls(#[source] io::Error);
 
 /// One for the process: reading the roots takes milliseconds, on some systems many, and sessions
 /// are resumed only under one configuration.

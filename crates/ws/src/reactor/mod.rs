@@ -214,6 +214,9 @@ impl Reactor {
     /// Closes all listeners.
     pub fn stop_listening(&self) {
         self.0.is_deaf.set(true);
+        // Those that the loop has not taken yet, for it may have no turn any more, and what accepts may
+        // hold the loop: neither would ever go.
+        drop(self.0.listening.take());
         self.0.bell.ring();
     }
 

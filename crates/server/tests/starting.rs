@@ -1,0 +1,75 @@
+//! A server that cannot start says so. In a process of its own, for it takes that one's descriptors away.
+#![cfg(unix)]
+#![allow(clippy::unwrap_used)]
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::num::NonZero;
+use std::time::Duration;
+
+use anemone_hub::{Epoch, Hub};
+use anemone_server::{Options, Server};
+use rustix::io::Errno;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+const THREADS: usize = 3;
+
+#[test]
+fn a_server_without_the_descriptors_for_all_its_threads_does_not_start() {
+    let (mut failed, most) = (0, 200);
+    for descriptors in 0..most {
+        let (server, address) = bind();
+        match with_descriptors(descriptors, || server.start()) {
+            Ok(running) => {
+                assert!(failed > THREADS, "it needs some for each thread");
+                assert_eq!(running.local_addr(), address);
+                for _ in 0..20 {
+                    assert!(is_served(address));
+                }
+                return running.stop();
+            }
+            Err(error) => {
+                assert_eq!(error.raw_os_error(), Some(Errno::MFILE.raw_os_error()), "{error}");
+                let refused = TcpStream::connect(address).unwrap_err();
+                assert_eq!(refused.kind(), ErrorKind::ConnectionRefused, "some threads serve yet");
+                failed += 1;
+            }
+        }
+    }
+    panic!("{most} descriptors are not enough");
+}
+
+/// A server that is bound to an address, which it tells only once it has started.
+fn bind() -> (Server, SocketAddr) {
+    loop {
+        let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let mut options = Options::new(free);
+        options.threads = NonZero::new(THREADS);
+        match Server::bind(options, Hub::new(Epoch::from_bits(1))) {
+            Ok(server) => return (server, free),
+            // Somebody else was faster.
+            Err(error) => assert_eq!(error.kind(), ErrorKind::AddrInUse, "{error}"),
+        }
+    }
+}
+
+/// Does something with room for so many more descriptors.
+fn with_descriptors<T>(more: u64, work: impl FnOnce() -> T) -> T {
+    let before = getrlimit(Resource::Nofile);
+    // The lowest number that is free is the next one to be given out.
+    let next = TcpListener::bind("127.0.0.1:0").unwrap();
+    let next = u64::try_from(std::os::fd::AsRawFd::as_raw_fd(&next)).unwrap();
+    setrlimit(Resource::Nofile, Rlimit { current: Some(next + more), ..before }).unwrap();
+    let done = work();
+    setrlimit(Resource::Nofile, before).unwrap();
+    done
+}
+
+fn is_served(address: SocketAddr) -> bool {
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+    stream.write_all(b"GET /clock HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").unwrap();
+    let mut reply = String::new();
+    stream.read_to_string(&mut reply).unwrap();
+    reply.starts_with("HTTP/1.1 200 ")
+}
