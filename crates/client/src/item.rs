@@ -27,7 +27,7 @@ pub enum Item {
     Skipped(u64),
     /// The topic has ended; nothing more will come.
     End {
-        /// In the server's word, as `deleted`.
+        /// In the server's word: `deleted`, or `too-slow` for what the topic keeps.
         reason: String,
     },
     /// A connection stands, and what comes is understood.

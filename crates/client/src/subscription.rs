@@ -18,7 +18,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::address::{Address, Scheme};
 use crate::backoff::Backoff;
-use crate::error::Foreign;
+use crate::error::{Foreign, Refused};
 use crate::options::Options;
 use crate::tracker::{Step, Tracker};
 use crate::transport::{self, Link, Reading};
@@ -334,8 +334,9 @@ impl Engine {
             Error::Malformed(error) if !is_open && self.tracker.position().is_none() => {
                 Foreign::Content(error).into()
             }
-            Error::Refused(refused) if refused.problem() == Some("topic-deleted") => {
-                self.items.push_back(Item::End { reason: "deleted".to_owned() });
+            // What streams tell by a notice.
+            Error::Refused(refused) if let Some(reason) = end_reason(&refused) => {
+                self.items.push_back(Item::End { reason: reason.to_owned() });
                 self.phase = Phase::Over;
                 return;
             }
@@ -366,5 +367,14 @@ impl Engine {
     /// Whether another transport is to be tried.
     fn is_to_blame(&self, error: &Error, is_open: bool) -> bool {
         error.is_about_transport(is_open) || self.losses >= LOSSES_MAX
+    }
+}
+
+/// Why reading has ended, if that is what a request was answered.
+fn end_reason(refused: &Refused) -> Option<&'static str> {
+    match refused.problem()? {
+        "topic-deleted" => Some("deleted"),
+        "too-slow" => Some("too-slow"),
+        _ => None,
     }
 }

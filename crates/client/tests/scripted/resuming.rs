@@ -136,17 +136,26 @@ async fn the_end_of_a_topic_is_the_last_there_is() {
         conn.message(r#"{"end":{"reason":"deleted"}}"#)?;
         conn.wait()
     });
-    let gone = Fake::start(|_, mut conn| {
-        conn.request()?;
-        conn.problem("410 Gone", "", "topic-deleted")
-    });
-    for (fake, via) in [(&fake, Via::WebSocket), (&gone, Via::LongPoll), (&gone, Via::Sse)] {
+    let gone = |problem| {
+        Fake::start(move |_, mut conn| {
+            conn.request()?;
+            conn.problem("410 Gone", "", problem)
+        })
+    };
+    let (deleted, slow) = (gone("topic-deleted"), gone("too-slow"));
+    for (fake, via, end) in [
+        (&fake, Via::WebSocket, "end deleted"),
+        (&deleted, Via::LongPoll, "end deleted"),
+        (&deleted, Via::Sse, "end deleted"),
+        (&slow, Via::Poll, "end too-slow"),
+        (&slow, Via::LongPoll, "end too-slow"),
+    ] {
         let mut subscription = subscribe(fake, via).start().unwrap();
         let mut last = None;
         while let Some(item) = subscription.next().await.unwrap() {
             last = short(&item);
         }
-        assert_eq!(last.as_deref(), Some("end deleted"), "{via}");
+        assert_eq!(last.as_deref(), Some(end), "{via}");
         assert!(subscription.next().await.unwrap().is_none());
     }
 }
