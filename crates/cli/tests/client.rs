@@ -138,6 +138,7 @@ fn what_cannot_work_is_said_at_once() {
         (["sub", "127.0.0.1:8080/topics/host", "--count", "1"], "URL cannot be used"),
         (["pub", &url("topics/host"), "1", "--key=a"], "405"),
         (["pub", &url("topics/nix"), "1", "--key=a"], "404"),
+        (["pub", &format!("tcp://{tcp}/topics/scratch-a"), "1", "--key=a"], "not by tcp"),
         (["pub", &url("topics/scratch-a"), "{", "--type=json"], "line 1, column 1"),
         (["pub", &url("topics/scratch-a"), "1", "--key="], "idempotency key"),
     ] {

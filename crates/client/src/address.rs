@@ -66,6 +66,9 @@ pub enum UrlError {
         /// The transport.
         via: Via,
     },
+    /// `tcp://` to publish to.
+    #[error("publishing goes by http, https, ws or wss, not by tcp")]
+    PublishByTcp,
     /// The multiplexed transports need to know where the topics begin.
     #[error("the path must be that of a topic, /topics/NAME")]
     NoTopic,

@@ -13,13 +13,13 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::time::{sleep, timeout};
 
-use crate::address::Address;
+use crate::address::{Address, Scheme};
 use crate::backoff::Backoff;
 use crate::error::Foreign;
 use crate::item::quoted;
 use crate::options::Options;
 use crate::wire::Malformed;
-use crate::{Error, Position, Retry, Timeouts, Via};
+use crate::{Error, Position, Retry, Timeouts, UrlError};
 
 /// How a body says what its events are.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -102,7 +102,9 @@ impl Publisher {
     /// [`Error::Url`] when the URL is not one of a topic.
     pub fn new(url: &str) -> Result<Self, Error> {
         let address: Arc<Address> = Arc::new(url.parse()?);
-        address.check(Via::Poll)?;
+        if address.scheme == Scheme::Tcp {
+            return Err(UrlError::PublishByTcp.into());
+        }
         let retry = Retry { failures_max: Some(FAILURES_MAX), ..Retry::default() };
         let options = Arc::new(Options { retry, ..Options::default() });
         let carrier = http::Carrier::new(Arc::clone(&address), Arc::clone(&options));
