@@ -36,6 +36,4 @@ pub mod lines;
 pub mod serial;
 pub mod status;
 pub mod stdin;
-#[cfg(test)]
-mod testing;
 pub mod windsonic;

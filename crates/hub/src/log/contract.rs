@@ -6,11 +6,12 @@ use std::time::Duration;
 use proptest::prelude::*;
 
 use super::{DataDir, DataOptions, Fsync};
-use crate::testing::{TempDir, at, batch, numbers, offsets};
+use crate::testing::{at, batch, numbers, offsets};
 use crate::{
     After, Batch, Data, Epoch, GapReason, Hub, IdempotencyKey, KeyWindow, Lag, NewEvent, PageLimit,
     Position, PublishError, ReadError, Retention, Topic, TopicOptions,
 };
+use tempfile::TempDir;
 
 /// A log to test, and what it may keep beyond retention.
 struct Subject {
@@ -32,7 +33,7 @@ fn in_memory(options: TopicOptions) -> Subject {
 }
 
 fn on_disk_with(options: TopicOptions, data: DataOptions) -> Subject {
-    let directory = TempDir::new();
+    let directory = TempDir::new().unwrap();
     let hub = Hub::with_data(EPOCH, DataDir::open(directory.path(), data).unwrap()).unwrap();
     let topic = hub.create("wind".parse().unwrap(), options).unwrap();
     Subject {

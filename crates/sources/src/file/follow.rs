@@ -185,14 +185,14 @@ mod tests {
     use std::io::Write as _;
 
     use super::*;
-    use crate::testing::TempDir;
+    use tempfile::TempDir;
 
     /// A file to follow, in a directory of its own, removed at the end.
     struct Log(TempDir);
 
     impl Log {
         fn new(text: &str) -> Self {
-            let log = Self(TempDir::new());
+            let log = Self(TempDir::new().unwrap());
             log.append("log", text);
             log
         }

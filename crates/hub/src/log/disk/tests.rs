@@ -8,8 +8,9 @@ use std::sync::Arc;
 
 use self::faulty::Faulty;
 use super::*;
-use crate::testing::{TempDir, at, batch, numbers};
+use crate::testing::{at, batch, numbers};
 use crate::{After, Hub, Page, PageLimit, Position, PublishError, Published, Retention, Topic};
+use tempfile::TempDir;
 
 const ALWAYS: DataOptions = options(Fsync::Always);
 /// Never while a test runs.
@@ -34,7 +35,7 @@ struct Running {
 
 impl Machine {
     fn new() -> Self {
-        Self { directory: TempDir::new(), faults: Faulty::default(), starts: 0 }
+        Self { directory: TempDir::new().unwrap(), faults: Faulty::default(), starts: 0 }
     }
 
     fn open(&mut self, options: DataOptions) -> Hub {
@@ -62,7 +63,7 @@ impl Machine {
     /// The same data as they are on the disk now: what is found after `kill -9`. With the
     /// same machine, so with what it has flushed.
     fn killed(&self) -> Self {
-        let directory = TempDir::new();
+        let directory = TempDir::new().unwrap();
         copy(self.directory.path(), directory.path());
         Self { directory, faults: self.faults.clone(), starts: self.starts + 100 }
     }

@@ -45,11 +45,11 @@ impl Drop for Link {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::TempDir;
+    use tempfile::TempDir;
 
     #[test]
     fn a_stale_link_is_replaced_and_the_new_one_is_removed_at_the_end() {
-        let directory = TempDir::new();
+        let directory = TempDir::new().unwrap();
         let path = directory.path().join("wind");
         symlink("/no/such/terminal", &path).unwrap();
         let link = Link::make(path.clone(), Path::new("/dev/null")).unwrap();
@@ -60,7 +60,7 @@ mod tests {
 
     #[test]
     fn what_is_not_a_link_is_left_alone() {
-        let directory = TempDir::new();
+        let directory = TempDir::new().unwrap();
         let path = directory.path().join("wind");
         std::fs::write(&path, "precious").unwrap();
         let error = Link::make(path.clone(), Path::new("/dev/null")).unwrap_err();
@@ -70,7 +70,7 @@ mod tests {
 
     #[test]
     fn a_link_that_another_took_over_is_left_to_it() {
-        let directory = TempDir::new();
+        let directory = TempDir::new().unwrap();
         let path = directory.path().join("wind");
         let first = Link::make(path.clone(), Path::new("/dev/null")).unwrap();
         let second = Link::make(path.clone(), Path::new("/dev/zero")).unwrap();

@@ -131,7 +131,7 @@ fn sent(number: usize, line: &[u8]) -> Result<Vec<u8>, ReplayError> {
 mod tests {
     use super::*;
     use crate::status::chain;
-    use crate::testing::TempDir;
+    use tempfile::TempDir;
 
     const LINE: &[u8] = b"\x02Q,229,002.74,M,00,\x0316\r\n";
     const NMEA: &[u8] = b"$WIMWV,229,R,002.74,M,A*06\r\n";
@@ -182,7 +182,7 @@ mod tests {
 
     #[test]
     fn a_file_is_replayed_up_to_the_limit_and_not_a_byte_more() {
-        let directory = TempDir::new();
+        let directory = TempDir::new().unwrap();
         let path = directory.path().join("recording");
         fs::write(&path, LINE).unwrap();
         let bytes = LINE.len() as u64;
@@ -204,7 +204,7 @@ mod tests {
     #[cfg(unix)]
     #[test]
     fn what_is_not_a_regular_file_is_not_read() {
-        let directory = TempDir::new();
+        let directory = TempDir::new().unwrap();
         let pipe = directory.path().join("pipe");
         let made = std::process::Command::new("mkfifo").arg(&pipe).status().unwrap();
         assert!(made.success());
