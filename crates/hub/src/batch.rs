@@ -27,6 +27,8 @@ pub struct Batch {
     pub events: Vec<NewEvent>,
     /// Makes a retry safe: a batch whose key was seen before is not appended again.
     pub key: Option<IdempotencyKey>,
+    /// What its publisher wants to find again: see [`Topic::note`](crate::Topic::note).
+    pub note: Option<Note>,
 }
 
 impl Batch {
@@ -36,13 +38,19 @@ impl Batch {
     /// A batch of these events, without a key.
     #[must_use]
     pub fn new(events: Vec<NewEvent>) -> Self {
-        Self { events, key: None }
+        Self { events, key: None, note: None }
     }
 
     /// The same batch with a key.
     #[must_use]
     pub fn with_key(self, key: IdempotencyKey) -> Self {
         Self { key: Some(key), ..self }
+    }
+
+    /// The same batch with a note.
+    #[must_use]
+    pub fn with_note(self, note: Note) -> Self {
+        Self { note: Some(note), ..self }
     }
 }
 
@@ -89,6 +97,41 @@ impl FromStr for IdempotencyKey {
 impl fmt::Display for IdempotencyKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
+    }
+}
+
+/// A short text that is kept with a batch, and like the batch: whole or not at all. No reader sees it; the newest
+/// one of a topic is found again by [`Topic::note`](crate::Topic::note). A source keeps its place so.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+pub struct Note(Arc<str>);
+
+impl Note {
+    /// The longest note, in bytes.
+    pub const BYTES_MAX: usize = 1024;
+
+    /// The text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// The text is not a note.
+#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+#[error("a note is 1 to 1024 bytes, not {bytes}")]
+pub struct NoteError {
+    /// How many it has.
+    pub bytes: usize,
+}
+
+impl FromStr for Note {
+    type Err = NoteError;
+
+    fn from_str(text: &str) -> Result<Self, NoteError> {
+        if !(1..=Self::BYTES_MAX).contains(&text.len()) {
+            return Err(NoteError { bytes: text.len() });
+        }
+        Ok(Self(text.into()))
     }
 }
 

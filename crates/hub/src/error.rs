@@ -122,15 +122,19 @@ pub enum OpenError {
     /// Another process, or another [`DataDir`](crate::DataDir) of this one, has it open.
     #[error("{} is in use by another process", .0.display())]
     InUse(PathBuf),
-    /// It was written by a later version.
-    #[error("{} has format {format}, this version knows up to {format_max}", path.display())]
+    /// Another version wrote it, whose form of files this one does not know.
+    #[error(
+        "{} has format {format}, this version reads and writes format {known} alone: \
+         use the version that wrote it, or begin with an empty data directory",
+        path.display()
+    )]
     Format {
         /// The file that says so.
         path: PathBuf,
         /// What it says.
         format: u32,
-        /// The newest format known.
-        format_max: u32,
+        /// The format that is known.
+        known: u32,
     },
     /// The file system failed.
     #[error(transparent)]

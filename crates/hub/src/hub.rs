@@ -56,7 +56,7 @@ impl Hub {
     /// readers have seen may be gone. Blocks for the disk: everything kept is read once.
     ///
     /// # Errors
-    /// [`OpenError::InUse`] when another hub has the topics of `data`, [`OpenError::Format`] when a later
+    /// [`OpenError::InUse`] when another hub has the topics of `data`, [`OpenError::Format`] when another
     /// version wrote one, [`OpenError::Storage`] when one cannot be read.
     pub fn with_data(epoch: Epoch, data: DataDir) -> Result<Self, OpenError> {
         let found = data.recover(epoch)?.into_iter().map(|found| {

@@ -49,7 +49,9 @@ mod testing;
 mod time;
 mod topic;
 
-pub use batch::{Batch, IdempotencyKey, IdempotencyKeyError, NewEvent, Published, Receipt};
+pub use batch::{
+    Batch, IdempotencyKey, IdempotencyKeyError, NewEvent, Note, NoteError, Published, Receipt,
+};
 pub use error::{
     CreateError, DataError, DeleteError, OpenError, PublishError, ReadError, StorageError,
 };

@@ -9,7 +9,7 @@ use tokio::sync::watch;
 
 use crate::log::{DataDir, Log, MemoryLog, Progress, WhenFull};
 use crate::{
-    After, Batch, Data, Epoch, Event, Health, NewEvent, Position, PublishError, Published,
+    After, Batch, Data, Epoch, Event, Health, NewEvent, Note, Position, PublishError, Published,
     ReadError, Receipt, Retention, StorageError, TopicOptions, UnixTime,
 };
 
@@ -313,6 +313,13 @@ impl Topic {
         let after = if is_own { position.offset } else { extent.first - 1 };
         let events = extent.head.saturating_sub(after);
         Lag { events, bytes: self.log.data_bytes_after(after) }
+    }
+
+    /// The note of the newest batch that has one and is kept, or was: retention does not take it. On disk it is as
+    /// safe as the batch, so that both or none of them are found after any end.
+    #[must_use]
+    pub fn note(&self) -> Option<Note> {
+        self.log.note()
     }
 
     /// How the keeping of its events is doing. In memory always well.

@@ -39,7 +39,7 @@ fn on_disk_with(options: TopicOptions, data: DataOptions) -> Subject {
     Subject {
         topic,
         slack_events: 64.max(options.retention.events_max / 8),
-        slack_bytes: 4096.max(options.retention.bytes_max / 8) + 32,
+        slack_bytes: 4096.max(options.retention.bytes_max / 8) + 40,
         _hub: hub,
         _directory: Some(directory),
     }

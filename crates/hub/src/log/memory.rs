@@ -11,7 +11,7 @@ use crate::event::EVENT_OVERHEAD_BYTES;
 use crate::keys::{Keys, Place};
 use crate::retention::Held;
 use crate::{
-    Batch, Epoch, Event, Health, PageLimit, PublishError, Receipt, Retention, StorageError,
+    Batch, Epoch, Event, Health, Note, PageLimit, PublishError, Receipt, Retention, StorageError,
     TopicOptions, UnixTime,
 };
 
@@ -29,6 +29,7 @@ struct Kept {
     head: u64,
     keys: Keys,
     retention: Retention,
+    note: Option<Note>,
 }
 
 impl MemoryLog {
@@ -38,7 +39,8 @@ impl MemoryLog {
         progress: watch::Sender<Progress>,
     ) -> Self {
         let TopicOptions { retention, keys, .. } = options;
-        let kept = Kept { ring: Ring::default(), head: 0, keys: Keys::new(keys), retention };
+        let (ring, keys) = (Ring::default(), Keys::new(keys));
+        let kept = Kept { ring, head: 0, keys, retention, note: None };
         Self { epoch, kept: Mutex::new(kept), progress }
     }
 
@@ -93,6 +95,10 @@ impl Log for MemoryLog {
         Extent { first: kept.first(), head: kept.head, bytes: kept.ring.bytes() }
     }
 
+    fn note(&self) -> Option<Note> {
+        self.kept().note.clone()
+    }
+
     fn health(&self) -> Health {
         Health::default()
     }
@@ -131,6 +137,7 @@ impl Kept {
         if let (Some(key), Some(event)) = (&batch.key, batch.events.first()) {
             self.keys.remember(event.time, key.clone(), place);
         }
+        self.note = batch.note.clone().or(self.note.take());
         Ok(place)
     }
 

@@ -20,7 +20,7 @@ pub(crate) use ring::Entry;
 
 use crate::batch::Outcome;
 use crate::{
-    Batch, Epoch, Event, Health, PageLimit, Position, PublishError, Published, Receipt,
+    Batch, Epoch, Event, Health, Note, PageLimit, Position, PublishError, Published, Receipt,
     StorageError, TopicOptions, UnixTime,
 };
 
@@ -63,6 +63,9 @@ pub(crate) trait Log: fmt::Debug + Send + Sync {
 
     /// What it holds.
     fn extent(&self, now: UnixTime) -> Extent;
+
+    /// The newest note of a batch that is kept, or was.
+    fn note(&self) -> Option<Note>;
 
     /// How it is doing.
     fn health(&self) -> Health;

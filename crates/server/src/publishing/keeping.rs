@@ -25,7 +25,7 @@ pub(super) async fn append(
 ) -> Result<Outcome, Problem> {
     let (time, count) = (now(), events.len());
     let events = events.into_iter().map(|data| NewEvent { time, data }).collect();
-    let batch = Batch { events, key };
+    let batch = Batch { key, ..Batch::new(events) };
     match in_time(limit, topic.publish_kept(time, &batch)).await? {
         Ok(anemone_hub::Published { first, last, repeated }) => {
             let published = Published { first, last };

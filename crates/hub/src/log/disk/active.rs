@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use super::Fsync;
 use super::platform::{Output, Platform};
-use super::record::{SEGMENT_HEADER_BYTES, encode_segment_header};
+use super::record::{Origin, encode_segment_header, segment_header_bytes};
 use crate::error::Action;
-use crate::{Epoch, Retention, StorageError, UnixTime};
+use crate::{Epoch, Note, Retention, StorageError, UnixTime};
 
 /// The file's name in its topic's directory.
 pub(super) fn segment_path(directory: &Path, base: u64) -> PathBuf {
@@ -68,6 +68,8 @@ pub(super) struct Active {
     pub(super) flushed: u64,
     /// The newest offset that is written.
     written: u64,
+    /// The newest note that is written. The next segment begins with it.
+    pub(super) note: Option<Note>,
     output: Option<Box<dyn Output>>,
     /// There may be more in it than counts.
     is_ragged: bool,
@@ -99,7 +101,7 @@ impl Found {
 }
 
 impl Active {
-    pub(super) fn new(directory: PathBuf, epoch: Epoch, found: Found) -> Self {
+    pub(super) fn new(directory: PathBuf, epoch: Epoch, found: Found, note: Option<Note>) -> Self {
         let Found { base, len, events, begun, head, flushed, is_ragged } = found;
         Self {
             directory,
@@ -110,6 +112,7 @@ impl Active {
             begun,
             flushed,
             written: head,
+            note,
             output: None,
             is_ragged,
             is_new: len == 0,
@@ -158,9 +161,14 @@ impl Active {
         Ok(())
     }
 
+    /// What its records are written for.
+    pub(super) fn origin(&self) -> Origin {
+        Origin::new(&self.directory, self.base)
+    }
+
     /// Where the first of the next records is going to be.
     pub(super) fn end(&self) -> u64 {
-        self.len.max(SEGMENT_HEADER_BYTES)
+        if self.len == 0 { segment_header_bytes(self.note.as_ref()) } else { self.len }
     }
 
     /// Writes records up to the offset `last` after those there are; with [`Fsync::Always`] flushes them.
@@ -178,8 +186,7 @@ impl Active {
         }
         let mut bytes = Vec::new();
         let bytes = if self.len == 0 {
-            bytes.reserve(records.len() + 32);
-            encode_segment_header(self.base, self.epoch, &mut bytes);
+            encode_segment_header(self.origin(), self.epoch, self.note.as_ref(), &mut bytes);
             bytes.extend_from_slice(records);
             &bytes
         } else {

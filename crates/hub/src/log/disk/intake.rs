@@ -5,9 +5,9 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 
 use super::log::DiskLog;
-use super::record::{Framing, encode, record_bytes};
+use super::record::{Framing, Origin, encode, record_bytes};
 use crate::keys::Keys;
-use crate::{Batch, Event, IdempotencyKey, PublishError};
+use crate::{Batch, Event, IdempotencyKey, Note, PublishError};
 
 /// What publishers see.
 #[derive(Debug)]
@@ -28,6 +28,7 @@ pub(super) struct Job {
     /// None when the same batch is on its way already, in front of this one.
     pub(super) events: Vec<Arc<Event>>,
     pub(super) key: Option<IdempotencyKey>,
+    pub(super) note: Option<Note>,
     /// Of its records.
     pub(super) bytes: u64,
     pub(super) done: oneshot::Sender<Result<(), PublishError>>,
@@ -36,9 +37,9 @@ pub(super) struct Job {
 impl Intake {
     /// What the records of a batch take, if a log may keep that much.
     pub(super) fn bytes_of(&self, batch: &Batch) -> Result<u64, PublishError> {
-        let keys = std::iter::once(batch.key.as_ref()).chain(std::iter::repeat(None));
-        let records = batch.events.iter().zip(keys);
-        let bytes = records.map(|(event, key)| record_bytes(key, event.data.bytes().len())).sum();
+        let data = batch.events.iter().map(|event| event.data.bytes().len());
+        let (key, note) = (batch.key.as_ref(), batch.note.as_ref());
+        let bytes = lengths(data, key, note).sum();
         if bytes > self.bytes_max {
             return Err(PublishError::TooBig { bytes, bytes_max: self.bytes_max });
         }
@@ -56,17 +57,18 @@ impl Intake {
 impl Job {
     /// The events, and how long the record of each is.
     pub(super) fn records(&self) -> impl Iterator<Item = (&Arc<Event>, u64)> + Clone {
-        let keys = std::iter::once(self.key.as_ref()).chain(std::iter::repeat(None));
-        let bytes = |event: &Event, key| record_bytes(key, event.data.bytes().len());
-        self.events.iter().zip(keys).map(move |(event, key)| (event, bytes(event, key)))
+        let data = self.events.iter().map(|event| event.data.bytes().len());
+        self.events.iter().zip(lengths(data, self.key.as_ref(), self.note.as_ref()))
     }
 
-    pub(super) fn encode(&self, flushed: u64, out: &mut Vec<u8>) {
+    /// Appends its records, as the segment `origin` has them.
+    pub(super) fn encode(&self, origin: Origin, flushed: u64, out: &mut Vec<u8>) {
         for (number, event) in self.events.iter().enumerate() {
             let key = self.key.as_ref().filter(|_| number == 0);
+            let note = self.note.as_ref().filter(|_| number == 0);
             // Every event takes more than one byte of the 2^30 of a batch.
             let left = u32::try_from(self.events.len() - 1 - number).unwrap_or(u32::MAX);
-            encode(event, Framing { key, left, flushed }, out);
+            encode(event, Framing { key, note, left, flushed }, origin, out);
         }
     }
 
@@ -74,4 +76,14 @@ impl Job {
         // Nobody may wait for it.
         let _ = self.done.send(result);
     }
+}
+
+/// How long the records of a batch are: the first has its key and its note.
+fn lengths(
+    data: impl Iterator<Item = usize> + Clone,
+    key: Option<&IdempotencyKey>,
+    note: Option<&Note>,
+) -> impl Iterator<Item = u64> + Clone {
+    let first = std::iter::once((key, note)).chain(std::iter::repeat((None, None)));
+    data.zip(first).map(|(data_bytes, (key, note))| record_bytes(key, note, data_bytes))
 }

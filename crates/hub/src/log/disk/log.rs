@@ -5,6 +5,7 @@
 //! lock. Nothing waits for a disk while it holds `intake` or `kept`, but for the search after damage
 //! was read. Locks are taken in the order `file`, `intake`, `kept`.
 
+use std::borrow::Cow;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -25,7 +26,7 @@ use crate::keys::{Keys, Place};
 use crate::log::ring::Ring;
 use crate::log::{Extent, Log, Progress, Slice, WhenFull, advance, receipt};
 use crate::{
-    Batch, Epoch, Event, Health, NewEvent, PageLimit, PublishError, Receipt, Retention,
+    Batch, Epoch, Event, Health, NewEvent, Note, PageLimit, PublishError, Receipt, Retention,
     StorageError, TopicOptions, UnixTime,
 };
 
@@ -63,6 +64,8 @@ pub(super) struct Kept {
     /// The newest events, if they are in memory.
     pub(super) newest: Ring,
     pub(super) retention: Retention,
+    /// The newest note.
+    note: Option<Note>,
     /// Files that can go.
     gone: Vec<u64>,
 }
@@ -97,19 +100,26 @@ impl DiskLog {
         let (newest, retention) = (Ring::default(), options.retention);
         advance(&progress, head);
         let leftover = Mutex::new(active.leftover());
+        let note = active.note.clone();
+        let kept = Kept { segments, newest, retention, note, gone: Vec::new() };
         Arc::new(Self {
             disk,
             directory,
             epoch,
             progress,
             intake: Mutex::new(Intake { next: head + 1, round: 0, keys, bytes_max }),
-            kept: Mutex::new(Kept { segments, newest, retention, gone: Vec::new() }),
+            kept: Mutex::new(kept),
             file: Mutex::new(active),
             meta: Mutex::new(SavedMeta { options, is_saved: meta_is_saved }),
             leftover,
             fault: Mutex::default(),
             deleted: AtomicBool::new(false),
         })
+    }
+
+    /// What its directory is called among the others.
+    pub(super) fn directory_name(&self) -> Cow<'_, str> {
+        self.directory.file_name().unwrap_or_default().to_string_lossy()
     }
 
     pub(super) fn head(&self) -> u64 {
@@ -122,8 +132,8 @@ impl DiskLog {
         let round = intake.round;
         let (told, outcome) = oneshot::channel();
         let job = |events, bytes| {
-            let key = batch.key.clone();
-            Job { log: Arc::clone(self), round, events, key, bytes, done: told }
+            let (key, note) = (batch.key.clone(), batch.note.clone());
+            Job { log: Arc::clone(self), round, events, key, note, bytes, done: told }
         };
         if let Some(key) = &batch.key
             && let Some(place) = intake.keys.find(now, key)
@@ -207,7 +217,7 @@ impl DiskLog {
             if count > 0 && !limits.hold(bytes, file.events + events + new_events) {
                 break;
             }
-            job.encode(file.flushed, &mut records);
+            job.encode(file.origin(), file.flushed, &mut records);
             events += new_events;
             count += 1;
         }
@@ -218,6 +228,10 @@ impl DiskLog {
             file.write(&*disk.platform, disk.options.fsync, &records, last)?;
             file.events += events;
             file.begun = file.begun.or(Some(begun));
+            if let Some(note) = jobs[..count].iter().rev().find_map(|job| job.note.as_ref()) {
+                file.note = Some(note.clone());
+                lock(&self.kept).note = Some(note.clone());
+            }
             self.show(file.base, at, written);
             *lock(&self.fault) = None;
         }
@@ -339,7 +353,7 @@ impl DiskLog {
             return Ok(());
         }
         let path = self.directory.join(META_FILE);
-        let json = Meta::new(self.epoch, meta.options).to_json();
+        let json = Meta::new(&self.directory_name(), self.epoch, meta.options).to_json();
         replace(&*self.disk.platform, &path, &json)
             .map_err(|error| StorageError::new(Action::Write, &path, error))?;
         meta.is_saved = true;
@@ -434,6 +448,10 @@ impl Log for DiskTopic {
             return kept.newest.data_bytes_after(after);
         }
         kept.segments.data_bytes_after(after)
+    }
+
+    fn note(&self) -> Option<Note> {
+        lock(&self.0.kept).note.clone()
     }
 
     fn health(&self) -> Health {

@@ -150,7 +150,7 @@ impl DataDir {
     /// Opens a data directory, and makes it when there is none. Blocks for the disk.
     ///
     /// # Errors
-    /// [`OpenError::InUse`] while it is open elsewhere, [`OpenError::Format`] when a later version wrote
+    /// [`OpenError::InUse`] while it is open elsewhere, [`OpenError::Format`] when another version wrote
     /// it, [`OpenError::Storage`] when it cannot be made or read. One that can be read and not
     /// written to is opened; [`DataDir::health`] says so.
     pub fn open(path: impl Into<PathBuf>, options: DataOptions) -> Result<Self, OpenError> {
@@ -263,7 +263,7 @@ impl DataDir {
             options,
             segments: Segments::new(Vec::new(), 0),
             keys: Keys::new(options.keys),
-            active: Active::new(directory.clone(), epoch, Found::nothing()),
+            active: Active::new(directory.clone(), epoch, Found::nothing(), None),
             meta_is_saved: false,
         };
         let platform = &*disk.platform;

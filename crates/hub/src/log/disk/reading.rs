@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use super::active::segment_path;
 use super::log::{DiskLog, Kept, lock};
-use super::record::{self, Fault};
+use super::record::{self, Fault, Origin};
 use super::scan::scan;
 use super::segments::Stretch;
 use crate::error::Action;
@@ -87,7 +87,9 @@ impl DiskLog {
             let Some(stretch) = kept.segments.locate(next) else { break };
             drop(kept);
             let path = segment_path(&self.directory, stretch.base);
-            read_stretch(&path, &stretch, &mut page).map_err(|trouble| (stretch.base, trouble))?;
+            let origin = Origin::new(&self.directory, stretch.base);
+            read_stretch(&path, origin, &stretch, &mut page)
+                .map_err(|trouble| (stretch.base, trouble))?;
             next = page.events.last().map_or(next, |event| event.offset);
             kept = lock(&self.kept);
         }
@@ -104,7 +106,8 @@ impl DiskLog {
         File::open(path)
             .and_then(|file| file.take(len).read_to_end(&mut bytes))
             .map_err(failure)?;
-        let lost = kept.segments.replace(base, scan(&bytes, base, below).spans);
+        let found = scan(&bytes, Origin::new(&self.directory, base), below);
+        let lost = kept.segments.replace(base, found.spans);
         tracing::error!("{} is damaged: {lost} events of it are lost", path.display());
         Ok(())
     }
@@ -117,7 +120,12 @@ impl Kept {
 }
 
 /// Fills the page from a stretch of a file.
-fn read_stretch(path: &Path, stretch: &Stretch, page: &mut Filling) -> Result<(), Trouble> {
+fn read_stretch(
+    path: &Path,
+    origin: Origin,
+    stretch: &Stretch,
+    page: &mut Filling,
+) -> Result<(), Trouble> {
     let mut file = File::open(path).map_err(|error| Trouble::Io(Action::Open, error))?;
     let (mut expected, mut at) = stretch.from;
     let mut wanted = CHUNK_BYTES;
@@ -126,7 +134,7 @@ fn read_stretch(path: &Path, stretch: &Stretch, page: &mut Filling) -> Result<()
         wanted = CHUNK_BYTES;
         let mut done = 0;
         while done < chunk.len() && !page.is_full {
-            let record = match record::decode(&chunk[done..]) {
+            let record = match record::decode(&chunk[done..], origin) {
                 Ok(record) if record.offset == expected => record,
                 // The rest of it is in the next chunk, if the stretch is that long.
                 Err(Fault::Short(bytes)) if at + done as u64 + bytes <= stretch.end => {

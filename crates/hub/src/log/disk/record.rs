@@ -1,48 +1,87 @@
 //! Segment headers and records as bytes. Pure: no file is seen here.
 //!
-//! All numbers are little-endian. A segment begins with 32 bytes:
+//! All numbers are little-endian. A segment begins with 40 bytes and a note:
 //!
 //! | at | bytes | what |
 //! |---|---|---|
 //! | 0 | 8 | `anemone` and 0xFF |
-//! | 8 | 2 | format, 1 |
-//! | 10 | 2 | zero |
+//! | 8 | 2 | format, 2 |
+//! | 10 | 2 | length of the note |
 //! | 12 | 4 | CRC-32 of all other bytes of the header |
 //! | 16 | 8 | offset of the segment's first event, the same as in its file's name |
 //! | 24 | 8 | bits of the epoch it was begun in; for people, the topic's epoch counts |
+//! | 32 | 8 | digest of the topic: FNV-1a of its directory's name |
+//! | 40 | | the newest note before this segment, which outlives the records that retention removes |
 //!
-//! Then one record after the other, each 36 bytes, the key and the data:
+//! Then one record after the other, each 40 bytes, the key, the note and the data:
 //!
 //! | at | bytes | what |
 //! |---|---|---|
-//! | 0 | 2 | 0xFF 0xE5; 0xFF is in no key and no data, so records can be found again after damage |
+//! | 0 | 2 | 0xFF 0xE5, so records can be found again after damage |
 //! | 2 | 1 | kind, 1: an event |
 //! | 3 | 1 | length of the key; only the first record of a batch has one |
-//! | 4 | 4 | length of key and data |
-//! | 8 | 4 | CRC-32 of all other bytes of the record |
+//! | 4 | 4 | length of key, note and data |
+//! | 8 | 4 | CRC-32 of the topic's digest, the segment's first offset and all other bytes of the record |
 //! | 12 | 4 | how many records of the same batch follow |
 //! | 16 | 4 | how far this offset is beyond the newest that was flushed when it was written |
 //! | 20 | 8 | offset |
 //! | 28 | 8 | time, in microseconds since the Unix epoch |
+//! | 36 | 2 | length of the note; only the first record of a batch has one |
+//! | 38 | 2 | zero |
+//!
+//! The checksum of a record says where it belongs: the bytes of another topic, or of another segment, are no
+//! records here. Notes and data are UTF-8, which has no 0xFF. A key may be any bytes; one that holds 0xFF must be
+//! shorter than 40, so that no whole record fits in it and a search after damage finds none there.
 
-use crate::{Batch, Epoch, Event, IdempotencyKey, UnixTime};
+use std::path::Path;
 
-/// The format of segments that this version writes, and the newest it reads.
-pub(super) const FORMAT: u16 = 1;
-/// Length of a segment's header.
-pub(super) const SEGMENT_HEADER_BYTES: u64 = 32;
-/// Length of a record without its key and data.
+use crate::{Batch, Epoch, Event, IdempotencyKey, Note, UnixTime};
+
+/// The format of segments that this version writes and reads.
+pub(super) const FORMAT: u16 = 2;
+/// Length of a segment's header without its note.
+pub(super) const SEGMENT_HEADER_BYTES: u64 = SEGMENT_HEADER_LEN as u64;
+/// Length of a record without its key, note and data.
 pub(super) const RECORD_HEADER_BYTES: u64 = RECORD_HEADER_LEN as u64;
 
-const RECORD_HEADER_LEN: usize = 36;
+const SEGMENT_HEADER_LEN: usize = 40;
+const RECORD_HEADER_LEN: usize = 40;
 const SEGMENT_MAGIC: [u8; 8] = *b"anemone\xFF";
 const MARKER: [u8; 2] = [0xFF, 0xE5];
 const KIND_EVENT: u8 = 1;
+
+/// The file that records belong to.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) struct Origin {
+    /// Digest of the topic.
+    topic: u64,
+    /// The offset in the segment's name.
+    pub(super) base: u64,
+    /// What the checksum of its records begins with.
+    seed: u32,
+}
+
+impl Origin {
+    /// The segment `base` of the topic that has this directory.
+    pub(super) fn new(directory: &Path, base: u64) -> Self {
+        let name = directory.file_name().unwrap_or_default();
+        let topic = fnv_1a(name.as_encoded_bytes());
+        let mut crc = crc32fast::Hasher::new();
+        crc.update(&topic.to_le_bytes());
+        crc.update(&base.to_le_bytes());
+        Self { topic, base, seed: crc.finalize() }
+    }
+
+    fn crc(self) -> crc32fast::Hasher {
+        crc32fast::Hasher::new_with_initial(self.seed)
+    }
+}
 
 /// How an event is written that is not itself part of the event.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Framing<'a> {
     pub(super) key: Option<&'a IdempotencyKey>,
+    pub(super) note: Option<&'a Note>,
     /// How many records of its batch follow.
     pub(super) left: u32,
     /// The newest offset that is known to be flushed.
@@ -57,8 +96,20 @@ pub(super) struct Record<'a> {
     pub(super) left: u32,
     /// The newest offset that was flushed when it was written; 0 when that was too far back to say.
     pub(super) flushed: u64,
-    pub(super) key: Option<&'a str>,
+    pub(super) key: Option<&'a [u8]>,
+    pub(super) note: Option<&'a str>,
     pub(super) data: &'a str,
+    /// Its whole length.
+    pub(super) bytes: u64,
+}
+
+/// The header of a segment as it was read.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) struct SegmentHeader<'a> {
+    pub(super) format: u16,
+    /// It is of the topic and the place where it was found.
+    pub(super) is_here: bool,
+    pub(super) note: Option<&'a str>,
     /// Its whole length.
     pub(super) bytes: u64,
 }
@@ -72,62 +123,120 @@ pub(super) enum Fault {
     Garbage,
 }
 
+/// Length of a segment's header.
+pub(super) fn segment_header_bytes(note: Option<&Note>) -> u64 {
+    SEGMENT_HEADER_BYTES + note.map_or(0, |note| note.as_str().len() as u64)
+}
+
 /// Length of a record.
-pub(super) fn record_bytes(key: Option<&IdempotencyKey>, data_bytes: usize) -> u64 {
-    RECORD_HEADER_BYTES + key.map_or(0, |key| key.as_str().len() as u64) + data_bytes as u64
+pub(super) fn record_bytes(
+    key: Option<&IdempotencyKey>,
+    note: Option<&Note>,
+    data_bytes: usize,
+) -> u64 {
+    let key_bytes = key.map_or(0, |key| key.as_str().len());
+    let note_bytes = note.map_or(0, |note| note.as_str().len());
+    RECORD_HEADER_BYTES + (key_bytes + note_bytes + data_bytes) as u64
 }
 
 /// Appends the header of a segment.
-pub(super) fn encode_segment_header(base: u64, epoch: Epoch, out: &mut Vec<u8>) {
+pub(super) fn encode_segment_header(
+    origin: Origin,
+    epoch: Epoch,
+    note: Option<&Note>,
+    out: &mut Vec<u8>,
+) {
     let start = out.len();
+    let note = note.map_or("", Note::as_str);
     out.extend_from_slice(&SEGMENT_MAGIC);
     out.extend_from_slice(&FORMAT.to_le_bytes());
-    out.extend_from_slice(&[0; 6]);
-    out.extend_from_slice(&base.to_le_bytes());
+    out.extend_from_slice(&note_length(note).to_le_bytes());
+    out.extend_from_slice(&[0; 4]);
+    out.extend_from_slice(&origin.base.to_le_bytes());
     out.extend_from_slice(&epoch.bits().to_le_bytes());
-    let crc = crc_around(&out[start..], 12);
+    out.extend_from_slice(&origin.topic.to_le_bytes());
+    out.extend_from_slice(note.as_bytes());
+    let crc = crc_around(crc32fast::Hasher::new(), &out[start..], 12);
     out[start + 12..start + 16].copy_from_slice(&crc.to_le_bytes());
 }
 
-/// The format of a segment that begins so; `None` when that is no whole header.
-pub(super) fn decode_segment_header(bytes: &[u8]) -> Option<u16> {
-    let (header, _) = bytes.split_first_chunk::<{ SEGMENT_HEADER_BYTES as usize }>()?;
-    let whole = header.starts_with(&SEGMENT_MAGIC) && u32_at(header, 12) == crc_around(header, 12);
-    whole.then(|| u16::from_le_bytes([header[8], header[9]]))
+/// The header of a segment that begins so, if it is whole.
+pub(super) fn decode_segment_header(
+    bytes: &[u8],
+    origin: Origin,
+) -> Result<SegmentHeader<'_>, Fault> {
+    const FORMAT_1_BYTES: usize = 32;
+    let Some((header, rest)) = bytes.split_first_chunk::<SEGMENT_HEADER_LEN>() else {
+        return Err(Fault::Short(SEGMENT_HEADER_BYTES));
+    };
+    let format = u16_at(header, 8);
+    if !header.starts_with(&SEGMENT_MAGIC) {
+        return Err(Fault::Garbage);
+    }
+    let crc = |bytes| crc_around(crc32fast::Hasher::new(), bytes, 12);
+    if format == 1 && u32_at(header, 12) == crc(&header[..FORMAT_1_BYTES]) {
+        let bytes = FORMAT_1_BYTES as u64;
+        return Ok(SegmentHeader { format, is_here: false, note: None, bytes });
+    }
+    let note_len = usize::from(u16_at(header, 10));
+    if note_len > Note::BYTES_MAX {
+        return Err(Fault::Garbage);
+    }
+    let Some(note) = rest.get(..note_len) else {
+        return Err(Fault::Short(SEGMENT_HEADER_BYTES + note_len as u64));
+    };
+    let whole = &bytes[..SEGMENT_HEADER_LEN + note_len];
+    if u32_at(header, 12) != crc(whole) {
+        return Err(Fault::Garbage);
+    }
+    let note = std::str::from_utf8(note).map_err(|_| Fault::Garbage)?;
+    Ok(SegmentHeader {
+        format,
+        is_here: u64_at(header, 16) == origin.base && u64_at(header, 32) == origin.topic,
+        note: (!note.is_empty()).then_some(note),
+        bytes: whole.len() as u64,
+    })
 }
 
-/// Appends the record of an event.
-pub(super) fn encode(event: &Event, framing: Framing<'_>, out: &mut Vec<u8>) {
+/// Appends the record of an event to the segment `origin`.
+pub(super) fn encode(event: &Event, framing: Framing<'_>, origin: Origin, out: &mut Vec<u8>) {
     let start = out.len();
-    let key = framing.key.map_or("", IdempotencyKey::as_str);
+    let key = framing.key.map_or("", IdempotencyKey::as_str).as_bytes();
+    let note = framing.note.map_or("", Note::as_str);
     let data = event.data.bytes();
-    out.reserve(RECORD_HEADER_LEN + key.len() + data.len());
+    let payload_bytes = key.len() + note.len() + data.len();
+    out.reserve(RECORD_HEADER_LEN + payload_bytes);
     out.extend_from_slice(&MARKER);
     // A key has at most 255 bytes, and a batch at most 2^30.
     out.extend_from_slice(&[KIND_EVENT, u8::try_from(key.len()).unwrap_or(u8::MAX)]);
-    out.extend_from_slice(&saturated(key.len() as u64 + data.len() as u64).to_le_bytes());
+    out.extend_from_slice(&saturated(payload_bytes as u64).to_le_bytes());
     out.extend_from_slice(&[0; 4]);
     out.extend_from_slice(&framing.left.to_le_bytes());
     out.extend_from_slice(&saturated(event.offset.saturating_sub(framing.flushed)).to_le_bytes());
     out.extend_from_slice(&event.offset.to_le_bytes());
     out.extend_from_slice(&event.time.as_micros().to_le_bytes());
-    out.extend_from_slice(key.as_bytes());
+    out.extend_from_slice(&note_length(note).to_le_bytes());
+    out.extend_from_slice(&[0; 2]);
+    out.extend_from_slice(key);
+    out.extend_from_slice(note.as_bytes());
     out.extend_from_slice(data);
-    let crc = crc_around(&out[start..], 8);
+    let crc = crc_around(origin.crc(), &out[start..], 8);
     out[start + 8..start + 12].copy_from_slice(&crc.to_le_bytes());
 }
 
-/// The record that begins here.
-pub(super) fn decode(bytes: &[u8]) -> Result<Record<'_>, Fault> {
+/// The record that begins here, in the segment `origin`.
+pub(super) fn decode(bytes: &[u8], origin: Origin) -> Result<Record<'_>, Fault> {
     let Some((header, rest)) = bytes.split_first_chunk::<RECORD_HEADER_LEN>() else {
         let begins = MARKER.iter().zip(bytes).all(|(expected, byte)| expected == byte);
         return Err(if begins { Fault::Short(RECORD_HEADER_BYTES) } else { Fault::Garbage });
     };
-    let (key_len, payload_len) = (usize::from(header[3]), u32_at(header, 4));
+    let (key_len, note_len) = (usize::from(header[3]), usize::from(u16_at(header, 36)));
+    let payload_len = u32_at(header, 4);
     let plausible = header.starts_with(&MARKER)
         && header[2] == KIND_EVENT
         && u64::from(payload_len) <= Batch::BYTES_MAX
-        && key_len as u64 <= u64::from(payload_len);
+        && note_len <= Note::BYTES_MAX
+        && (key_len + note_len) as u64 <= u64::from(payload_len);
     if !plausible {
         return Err(Fault::Garbage);
     }
@@ -135,15 +244,16 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Record<'_>, Fault> {
     let Some(payload) = rest.get(..payload_len as usize) else {
         return Err(Fault::Short(whole));
     };
-    let mut crc = crc32fast::Hasher::new();
+    let mut crc = origin.crc();
     crc.update(&header[..8]);
     crc.update(&header[12..]);
     crc.update(payload);
     if crc.finalize() != u32_at(header, 8) {
         return Err(Fault::Garbage);
     }
-    let text = std::str::from_utf8(payload).map_err(|_| Fault::Garbage)?;
-    let (key, data) = text.split_at_checked(key_len).ok_or(Fault::Garbage)?;
+    let (key, text) = payload.split_at(key_len);
+    let text = std::str::from_utf8(text).map_err(|_| Fault::Garbage)?;
+    let (note, data) = text.split_at_checked(note_len).ok_or(Fault::Garbage)?;
     let (offset, unflushed) = (u64_at(header, 20), u32_at(header, 16));
     Ok(Record {
         offset,
@@ -151,6 +261,7 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Record<'_>, Fault> {
         left: u32_at(header, 12),
         flushed: if unflushed == u32::MAX { 0 } else { offset.saturating_sub(unflushed.into()) },
         key: (!key.is_empty()).then_some(key),
+        note: (!note.is_empty()).then_some(note),
         data,
         bytes: whole,
     })
@@ -162,12 +273,26 @@ pub(super) fn find_marker(bytes: &[u8], from: usize) -> Option<usize> {
     rest.windows(MARKER.len()).position(|window| window == MARKER).map(|at| from + at)
 }
 
-/// CRC-32 of all but the four bytes at `at`, where it stands itself.
-fn crc_around(bytes: &[u8], at: usize) -> u32 {
-    let mut crc = crc32fast::Hasher::new();
+/// CRC-32 of what it begins with and all but the four bytes at `at`, where it stands itself.
+fn crc_around(mut crc: crc32fast::Hasher, bytes: &[u8], at: usize) -> u32 {
     crc.update(&bytes[..at]);
     crc.update(&bytes[at + 4..]);
     crc.finalize()
+}
+
+/// A digest that tells names apart. It is no secret, and needs to stand no attack: who can put files in place of
+/// others can also compute it.
+fn fnv_1a(bytes: &[u8]) -> u64 {
+    let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, step)
+}
+
+fn note_length(note: &str) -> u16 {
+    u16::try_from(note.len()).unwrap_or(u16::MAX)
+}
+
+fn u16_at(bytes: &[u8], at: usize) -> u16 {
+    u16::from_le_bytes([bytes[at], bytes[at + 1]])
 }
 
 fn u32_at(bytes: &[u8], at: usize) -> u32 {
@@ -193,42 +318,86 @@ mod tests {
     use super::*;
     use crate::Data;
 
+    fn origin() -> Origin {
+        Origin::new(Path::new("data/topics/wind"), 7)
+    }
+
     fn event(offset: u64, micros: u64, text: &str) -> Event {
         let time = UnixTime::from_micros(micros);
         Event { offset, time, data: Data::json(&text).unwrap() }
     }
 
-    fn encoded(event: &Event, key: Option<&IdempotencyKey>, left: u32, flushed: u64) -> Vec<u8> {
+    fn encoded(event: &Event, framing: Framing<'_>) -> Vec<u8> {
         let mut bytes = Vec::new();
-        encode(event, Framing { key, left, flushed }, &mut bytes);
+        encode(event, framing, origin(), &mut bytes);
         bytes
     }
 
+    const PLAIN: Framing<'_> = Framing { key: None, note: None, left: 0, flushed: 0 };
+
     #[test]
-    fn a_segment_header_is_32_bytes_and_any_change_is_seen() {
-        let mut bytes = Vec::new();
-        encode_segment_header(42, Epoch::from_bits(7), &mut bytes);
-        assert_eq!(bytes.len() as u64, SEGMENT_HEADER_BYTES);
-        assert_eq!(decode_segment_header(&bytes), Some(FORMAT));
-        assert_eq!(decode_segment_header(&bytes[..31]), None);
-        for at in 0..bytes.len() {
-            let mut damaged = bytes.clone();
-            damaged[at] ^= 4;
-            assert_eq!(decode_segment_header(&damaged), None, "byte {at}");
+    fn a_segment_header_is_40_bytes_and_its_note_and_any_change_is_seen() {
+        for note in [None, Some("inode 5, at 77".parse().unwrap())] {
+            let mut bytes = Vec::new();
+            encode_segment_header(origin(), Epoch::from_bits(7), note.as_ref(), &mut bytes);
+            let len = bytes.len();
+            assert_eq!(len as u64, segment_header_bytes(note.as_ref()));
+            let header = decode_segment_header(&bytes, origin()).unwrap();
+            assert_eq!((header.format, header.is_here, header.bytes), (FORMAT, true, len as u64));
+            assert_eq!(header.note, note.as_ref().map(Note::as_str));
+            for cut in 0..len {
+                let cut = decode_segment_header(&bytes[..cut], origin());
+                assert!(matches!(cut, Err(Fault::Short(_))), "{cut:?}");
+            }
+            for at in 0..len {
+                let mut damaged = bytes.clone();
+                damaged[at] ^= 4;
+                assert!(decode_segment_header(&damaged, origin()).is_err(), "byte {at}");
+            }
         }
+    }
+
+    #[test]
+    fn a_header_and_a_record_of_another_topic_or_place_are_found_out() {
+        let mut header = Vec::new();
+        encode_segment_header(origin(), Epoch::from_bits(7), None, &mut header);
+        let record = encoded(&event(7, 0, "x"), PLAIN);
+        for (directory, base) in [("data/topics/rain", 7), ("data/topics/wind", 8)] {
+            let other = Origin::new(Path::new(directory), base);
+            assert!(!decode_segment_header(&header, other).unwrap().is_here);
+            assert_eq!(decode(&record, other), Err(Fault::Garbage));
+        }
+        let moved = Origin::new(Path::new("elsewhere/topics/wind"), 7);
+        assert!(decode_segment_header(&header, moved).unwrap().is_here);
+        assert!(decode(&record, moved).is_ok(), "a data directory can be moved");
+    }
+
+    #[test]
+    fn the_header_of_format_1_is_recognized() {
+        let mut bytes = b"anemone\xFF\x01\0\0\0\0\0\0\0".to_vec();
+        bytes.extend_from_slice(&[7; 16]);
+        let crc = crc_around(crc32fast::Hasher::new(), &bytes, 12);
+        bytes[12..16].copy_from_slice(&crc.to_le_bytes());
+        bytes.extend_from_slice(&[0xFF; 50]);
+        assert_eq!(decode_segment_header(&bytes, origin()).unwrap().format, 1);
     }
 
     #[test]
     fn the_bytes_of_a_record_are_as_documented() {
         let event = event(0x0102, 0x0304, "x");
-        let key = "k".parse().unwrap();
-        let bytes = encoded(&event, Some(&key), 5, 0x0100);
-        let crc = crc_around(&bytes, 8).to_le_bytes();
-        let mut expected = vec![0xFF, 0xE5, 1, 1, 4, 0, 0, 0];
-        expected.extend_from_slice(&crc);
+        let (key, note) = ("k".parse().unwrap(), "no".parse().unwrap());
+        let framing = Framing { key: Some(&key), note: Some(&note), left: 5, flushed: 0x0100 };
+        let bytes = encoded(&event, framing);
+        let mut all = fnv_1a(b"wind").to_le_bytes().to_vec();
+        all.extend_from_slice(&[7, 0, 0, 0, 0, 0, 0, 0]);
+        all.extend_from_slice(&bytes[..8]);
+        all.extend_from_slice(&bytes[12..]);
+        let mut expected = vec![0xFF, 0xE5, 1, 1, 6, 0, 0, 0];
+        expected.extend_from_slice(&crc32fast::hash(&all).to_le_bytes());
         expected.extend_from_slice(&[5, 0, 0, 0, 2, 0, 0, 0]);
         expected.extend_from_slice(&[2, 1, 0, 0, 0, 0, 0, 0, 4, 3, 0, 0, 0, 0, 0, 0]);
-        expected.extend_from_slice(b"k\"x\"");
+        expected.extend_from_slice(&[2, 0, 0, 0]);
+        expected.extend_from_slice(b"kno\"x\"");
         assert_eq!(bytes, expected);
     }
 
@@ -236,39 +405,46 @@ mod tests {
         #[test]
         fn decode_undoes_encode(
             offset in 1_u64.., micros: u64, text in ".{0,40}", key in "[ -~]{0,9}",
-            left: u32, flushed: u64,
+            note in ".{0,20}", left: u32, flushed: u64,
         ) {
             let event = event(offset, micros, &text);
-            let key: Option<IdempotencyKey> = key.parse().ok();
-            let bytes = encoded(&event, key.as_ref(), left, flushed);
-            prop_assert_eq!(record_bytes(key.as_ref(), event.data.bytes().len()), bytes.len() as u64);
-            let record = decode(&bytes).unwrap();
+            let (key, note): (Option<IdempotencyKey>, Option<Note>) = (key.parse().ok(), note.parse().ok());
+            let framing = Framing { key: key.as_ref(), note: note.as_ref(), left, flushed };
+            let bytes = encoded(&event, framing);
+            let expected = record_bytes(key.as_ref(), note.as_ref(), event.data.bytes().len());
+            prop_assert_eq!(expected, bytes.len() as u64);
+            let record = decode(&bytes, origin()).unwrap();
             prop_assert_eq!(record.offset, offset);
             prop_assert_eq!(record.time, event.time);
             prop_assert_eq!(record.left, left);
             prop_assert!(record.flushed <= flushed.min(offset), "flushed is never overstated");
-            prop_assert_eq!(record.key, key.as_ref().map(IdempotencyKey::as_str));
+            prop_assert_eq!(record.key, key.as_ref().map(|key| key.as_str().as_bytes()));
+            prop_assert_eq!(record.note, note.as_ref().map(Note::as_str));
             prop_assert_eq!(record.data, event.data.as_str());
             prop_assert_eq!(record.bytes, bytes.len() as u64);
         }
 
         #[test]
         fn every_cut_is_short_and_every_flipped_bit_is_seen(text in "[a-z]{0,20}", bit in 0_usize..8) {
-            let bytes = encoded(&event(9, 9, &text), None, 0, 0);
+            let bytes = encoded(&event(9, 9, &text), PLAIN);
             for len in 0..bytes.len() {
-                prop_assert!(matches!(decode(&bytes[..len]), Err(Fault::Short(_))), "{}", len);
+                let cut = decode(&bytes[..len], origin());
+                prop_assert!(matches!(cut, Err(Fault::Short(_))), "{}", len);
                 let mut damaged = bytes.clone();
                 damaged[len] ^= 1 << bit;
-                prop_assert!(decode(&damaged).is_err(), "byte {}", len);
+                prop_assert!(decode(&damaged, origin()).is_err(), "byte {}", len);
             }
         }
 
         #[test]
         fn no_bytes_make_decode_panic(bytes in prop::collection::vec(any::<u8>(), 0..80)) {
-            let _ = decode(&bytes);
+            let _ = decode(&bytes, origin());
+            let _ = decode_segment_header(&bytes, origin());
             let mut marked = vec![0xFF, 0xE5, 1];
             marked.extend_from_slice(&bytes);
-            let _ = decode(&marked);
+            let _ = decode(&marked, origin());
+            let header = [&SEGMENT_MAGIC[..], &bytes].concat();
+            let _ = decode_segment_header(&header, origin());
         }
     }
 }

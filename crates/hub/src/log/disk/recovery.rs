@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use super::active::{Active, Found, segment_base, segment_path};
 use super::log::{Contents, META_FILE};
 use super::platform::Platform;
-use super::record::FORMAT;
+use super::record::{FORMAT, Origin};
 use super::scan::{Scan, Tail, scan};
 use super::segments::{Segment, Segments};
 use super::state::{Meta, Past};
@@ -60,7 +60,7 @@ impl Recovery<'_> {
         directory: PathBuf,
         name: &str,
     ) -> Result<Option<Recovered>, OpenError> {
-        let meta = Meta::read(&directory.join(META_FILE))?;
+        let meta = Meta::read(&directory.join(META_FILE), name)?;
         let bases = segment_bases(&directory)?;
         if meta.is_none() && bases.is_empty() {
             return Ok(None);
@@ -68,23 +68,25 @@ impl Recovery<'_> {
         let options = meta.as_ref().map_or_else(TopicOptions::default, Meta::options);
         let mut keys = Keys::new(options.keys);
         let mut list = Vec::with_capacity(bases.len());
-        let mut last = None;
+        let (mut last, mut note) = (None, None);
         for (place, base) in bases.iter().enumerate() {
             let path = segment_path(&directory, *base);
             let bytes =
                 fs::read(&path).map_err(|error| StorageError::new(Action::Read, &path, error))?;
             let next = bases.get(place + 1);
-            let found = scan(&bytes, *base, next.copied().unwrap_or(u64::MAX));
+            let origin = Origin::new(&directory, *base);
+            let found = scan(&bytes, origin, next.copied().unwrap_or(u64::MAX));
             check_format(&path, &found)?;
             let found = match next {
                 Some(_) => found,
                 None => {
-                    let settled = settle(found, &bytes, *base, self.past);
+                    let settled = settle(found, &bytes, origin, self.past);
                     report(&path, &settled, bytes.len());
                     last.insert(settled).scan.clone()
                 }
             };
             report_damage(&path, &found);
+            note = found.note.or(note);
             for (time, key, place) in found.keys {
                 if keys.find(time, &key).is_none() {
                     keys.remember(time, key, place);
@@ -123,7 +125,7 @@ impl Recovery<'_> {
             options,
             segments: Segments::new(list, head),
             keys,
-            active: Active::new(directory, epoch, found),
+            active: Active::new(directory, epoch, found, note),
             meta_is_saved,
         };
         Ok(Some(Recovered { contents, is_flushed }))
@@ -151,10 +153,10 @@ fn segment_bases(directory: &Path) -> Result<Vec<u64>, StorageError> {
 }
 
 /// How much of the last segment counts.
-fn settle(found: Scan, bytes: &[u8], base: u64, past: &Past) -> Settled {
+fn settle(found: Scan, bytes: &[u8], origin: Origin, past: &Past) -> Settled {
     let tail = found.tail;
     let crashed = matches!(past, Past::Crashed { .. });
-    let after = |len: u64| scan(&bytes[..usize::try_from(len).unwrap_or(0)], base, u64::MAX);
+    let after = |len: u64| scan(&bytes[..usize::try_from(len).unwrap_or(0)], origin, u64::MAX);
     let unproven = found.damage.filter(|(_, missing)| crashed && found.flushed < *missing);
     let scan = match unproven {
         Some((at, _)) => after(at),
@@ -185,10 +187,10 @@ impl Settled {
 
 fn check_format(path: &Path, found: &Scan) -> Result<(), OpenError> {
     match found.format {
-        Some(format) if format > FORMAT => Err(OpenError::Format {
+        Some(format) if format != FORMAT => Err(OpenError::Format {
             path: path.to_owned(),
             format: format.into(),
-            format_max: FORMAT.into(),
+            known: FORMAT.into(),
         }),
         _ => Ok(()),
     }

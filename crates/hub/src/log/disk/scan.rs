@@ -3,11 +3,9 @@
 //! Records that follow one another without a hole are a [`Span`]. After damage the next record is
 //! searched for, and begins a span of its own: what is between them is missing, what is around it is not.
 
-use super::record::{
-    self, Fault, Record, SEGMENT_HEADER_BYTES, decode_segment_header, find_marker,
-};
+use super::record::{self, Fault, Origin, Record, decode_segment_header, find_marker};
 use crate::keys::Place;
-use crate::{IdempotencyKey, UnixTime};
+use crate::{IdempotencyKey, Note, UnixTime};
 
 /// How many bytes of records one entry of the index in memory stands for.
 pub(super) const INDEX_STRIDE_BYTES: u64 = 64 << 10;
@@ -93,11 +91,14 @@ pub(super) struct Scan {
     pub(super) open_batch: Option<u64>,
     /// The format, when the header is whole.
     pub(super) format: Option<u16>,
+    /// The header is whole, and that of another topic or place.
+    pub(super) is_misplaced: bool,
+    /// The newest note.
+    pub(super) note: Option<Note>,
 }
 
-/// Scans a segment whose first event is `base`, and all of whose offsets are below `below`.
-pub(super) fn scan(bytes: &[u8], base: u64, below: u64) -> Scan {
-    let format = decode_segment_header(bytes);
+/// Scans the segment `origin`, all of whose offsets are below `below`.
+pub(super) fn scan(bytes: &[u8], origin: Origin, below: u64) -> Scan {
     let mut scan = Scan {
         spans: Vec::new(),
         keys: Vec::new(),
@@ -106,20 +107,29 @@ pub(super) fn scan(bytes: &[u8], base: u64, below: u64) -> Scan {
         damage: None,
         flushed: 0,
         open_batch: None,
-        format,
+        format: None,
+        is_misplaced: false,
+        note: None,
     };
     let mut at = 0;
-    if format.is_some() {
-        at = header_len();
-        scan.end = SEGMENT_HEADER_BYTES;
-    } else if bytes.len() < header_len() {
-        scan.tail = if bytes.is_empty() { Tail::Whole } else { Tail::Torn };
-        return scan;
+    match decode_segment_header(bytes, origin) {
+        Ok(header) => {
+            scan.end = header.bytes;
+            scan.format = Some(header.format);
+            scan.is_misplaced = !header.is_here;
+            scan.take_note(header.note.filter(|_| header.is_here));
+            at = usize::try_from(header.bytes).unwrap_or(usize::MAX);
+        }
+        Err(Fault::Short(_)) => {
+            scan.tail = if bytes.is_empty() { Tail::Whole } else { Tail::Torn };
+            return scan;
+        }
+        Err(Fault::Garbage) => {}
     }
-    let mut expected = base;
+    let mut expected = origin.base;
     let mut follows = true;
     while at < bytes.len() {
-        match record::decode(&bytes[at..]) {
+        match record::decode(&bytes[at..], origin) {
             Ok(record) if record.offset < below && fits(&record, expected, follows) => {
                 scan.take(&record, at as u64, (!follows).then_some(expected));
                 expected = record.offset + 1;
@@ -128,7 +138,7 @@ pub(super) fn scan(bytes: &[u8], base: u64, below: u64) -> Scan {
             }
             found => {
                 if follows {
-                    let torn = matches!(found, Err(Fault::Short(_))) && format.is_some();
+                    let torn = matches!(found, Err(Fault::Short(_))) && scan.format.is_some();
                     scan.tail = if torn { Tail::Torn } else { Tail::Garbage };
                 }
                 follows = false;
@@ -145,10 +155,6 @@ pub(super) fn scan(bytes: &[u8], base: u64, below: u64) -> Scan {
 /// After a record comes the next offset; after damage, any later one.
 fn fits(record: &Record<'_>, expected: u64, follows: bool) -> bool {
     if follows { record.offset == expected } else { record.offset >= expected }
-}
-
-fn header_len() -> usize {
-    usize::try_from(SEGMENT_HEADER_BYTES).unwrap_or(usize::MAX)
 }
 
 impl Scan {
@@ -170,25 +176,43 @@ impl Scan {
         };
         self.end = at + record.bytes;
         self.flushed = self.flushed.max(record.flushed);
-        if let Some(key) = record.key.and_then(|key| key.parse().ok()) {
+        let key = record.key.and_then(|key| std::str::from_utf8(key).ok()?.parse().ok());
+        if let Some(key) = key {
             let last = record.offset.saturating_add(record.left.into());
             self.keys.push((record.time, key, Place { first: record.offset, last }));
+        }
+        self.take_note(record.note);
+    }
+
+    fn take_note(&mut self, note: Option<&str>) {
+        if let Some(note) = note.and_then(|note| note.parse().ok()) {
+            self.note = Some(note);
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use proptest::prelude::*;
 
-    use super::super::record::{Framing, encode, encode_segment_header};
+    use super::super::record::{Framing, SEGMENT_HEADER_BYTES, encode, encode_segment_header};
     use super::*;
     use crate::{Data, Epoch, Event};
+
+    fn origin(base: u64) -> Origin {
+        Origin::new(Path::new("wind"), base)
+    }
+
+    fn scan(bytes: &[u8], base: u64, below: u64) -> Scan {
+        super::scan(bytes, origin(base), below)
+    }
 
     /// A segment of batches of so many events, and where each record begins and the last ends.
     fn segment(base: u64, batches: &[u32]) -> (Vec<u8>, Vec<usize>) {
         let mut bytes = Vec::new();
-        encode_segment_header(base, Epoch::from_bits(1), &mut bytes);
+        encode_segment_header(origin(base), Epoch::from_bits(1), None, &mut bytes);
         let mut starts = Vec::new();
         let mut offset = base;
         for events in batches {
@@ -196,13 +220,20 @@ mod tests {
                 starts.push(bytes.len());
                 let time = UnixTime::from_micros(1_000 * offset);
                 let event = Event { offset, time, data: Data::json(&offset).unwrap() };
-                let key = (left + 1 == *events).then(|| format!("k{offset}").parse().unwrap());
-                encode(&event, Framing { key: key.as_ref(), left, flushed: 0 }, &mut bytes);
+                let is_first = left + 1 == *events;
+                let key = is_first.then(|| format!("k{offset}").parse().unwrap());
+                let note = is_first.then(|| format!("n{offset}").parse().unwrap());
+                let (key, note) = (key.as_ref(), note.as_ref());
+                encode(&event, Framing { key, note, left, flushed: 0 }, origin(base), &mut bytes);
                 offset += 1;
             }
         }
         starts.push(bytes.len());
         (bytes, starts)
+    }
+
+    fn header_len() -> usize {
+        usize::try_from(SEGMENT_HEADER_BYTES).unwrap()
     }
 
     fn last(scan: &Scan) -> Option<u64> {
@@ -222,12 +253,23 @@ mod tests {
         let keys: Vec<_> = scan.keys.iter().map(|(_, key, place)| (key.as_str(), *place)).collect();
         let places = [("k7", Place { first: 7, last: 7 }), ("k8", Place { first: 8, last: 10 })];
         assert_eq!(keys, places);
+        assert_eq!(scan.note, "n8".parse().ok());
+    }
+
+    #[test]
+    fn a_segment_of_another_topic_or_place_has_nothing() {
+        let (bytes, _) = segment(7, &[1, 3]);
+        for origin in [Origin::new(Path::new("rain"), 7), origin(8)] {
+            let scan = super::scan(&bytes, origin, u64::MAX);
+            assert_eq!((spans(&scan), scan.tail), (vec![], Tail::Garbage));
+            assert!(scan.is_misplaced && scan.note.is_none());
+        }
     }
 
     #[test]
     fn a_cut_anywhere_leaves_a_prefix_and_names_the_open_batch() {
         let (bytes, starts) = segment(1, &[1, 2, 1]);
-        for len in 32..bytes.len() {
+        for len in header_len()..bytes.len() {
             let scan = scan(&bytes[..len], 1, u64::MAX);
             let whole = starts.iter().filter(|start| **start <= len).count() as u64 - 1;
             assert_eq!(last(&scan).unwrap_or(0), whole, "cut at {len}");
@@ -235,7 +277,7 @@ mod tests {
             assert_eq!(scan.tail, if torn { Tail::Torn } else { Tail::Whole }, "cut at {len}");
             assert_eq!(scan.open_batch, (whole == 2).then_some(starts[1] as u64), "cut at {len}");
         }
-        for len in 1..32 {
+        for len in 1..header_len() {
             let scan = scan(&bytes[..len], 1, u64::MAX);
             assert_eq!((scan.tail, last(&scan), scan.end), (Tail::Torn, None, 0), "cut at {len}");
         }

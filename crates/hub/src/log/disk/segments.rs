@@ -121,7 +121,7 @@ impl Segments {
         let begun = self.list.partition_point(|segment| segment.base <= base);
         let before = self.list.get(begun.saturating_sub(1)).map_or(0, |segment| segment.before);
         let records = last.before + last.bytes - before - at;
-        records.saturating_sub((self.head + 1 - offset) * record_bytes(None, 0))
+        records.saturating_sub((self.head + 1 - offset) * record_bytes(None, None, 0))
     }
 
     /// The first offset of each file.
@@ -282,7 +282,7 @@ mod tests {
     #[test]
     fn the_bytes_after_an_event_are_counted_through_all_segments() {
         let mut segments = segments(&[3, 3, 2]);
-        let data_bytes = 100 - record_bytes(None, 0);
+        let data_bytes = 100 - record_bytes(None, None, 0);
         // In each span the index has its first record alone; a segment begins with 32 bytes.
         for (after, bytes) in [
             (0, 8 * data_bytes + 64),

@@ -13,8 +13,8 @@ use super::scan::Tail;
 use crate::error::Action;
 use crate::{Epoch, KeyWindow, OpenError, Position, Retention, StorageError, TopicOptions};
 
-/// The newest format of these files that this version knows, and the one it writes.
-pub(super) const FORMAT: u32 = 1;
+/// The format of these files that this version writes and reads.
+pub(super) const FORMAT: u32 = 2;
 
 /// `state.json`: written when a data directory is opened, and when it is closed.
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -94,6 +94,8 @@ impl Past {
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(super) struct Meta {
     format: u32,
+    /// Its directory.
+    topic: String,
     epoch: String,
     events_max: u64,
     bytes_max: u64,
@@ -103,10 +105,11 @@ pub(super) struct Meta {
 }
 
 impl Meta {
-    pub(super) fn new(epoch: Epoch, options: TopicOptions) -> Self {
+    pub(super) fn new(topic: &str, epoch: Epoch, options: TopicOptions) -> Self {
         let TopicOptions { retention, keys, .. } = options;
         Self {
             format: FORMAT,
+            topic: topic.to_owned(),
             epoch: epoch.to_string(),
             events_max: retention.events_max,
             bytes_max: retention.bytes_max,
@@ -116,9 +119,9 @@ impl Meta {
         }
     }
 
-    /// Reads it; `None` when it is not there or damaged.
-    pub(super) fn read(path: &Path) -> Result<Option<Self>, OpenError> {
-        read_json(path)
+    /// Reads that of the topic in the directory `topic`; `None` when it is not there, damaged or another's.
+    pub(super) fn read(path: &Path, topic: &str) -> Result<Option<Self>, OpenError> {
+        Ok(read_json(path)?.filter(|meta: &Self| meta.topic == topic))
     }
 
     pub(super) fn to_json(&self) -> Vec<u8> {
@@ -155,8 +158,8 @@ fn read_json<T: for<'a> Deserialize<'a>>(path: &Path) -> Result<Option<T>, OpenE
         Err(error) => return Err(StorageError::new(Action::Read, path, error).into()),
     };
     match serde_json::from_slice(&bytes) {
-        Ok(Format { format }) if format > FORMAT => {
-            Err(OpenError::Format { path: path.to_owned(), format, format_max: FORMAT })
+        Ok(Format { format }) if format != FORMAT => {
+            Err(OpenError::Format { path: path.to_owned(), format, known: FORMAT })
         }
         _ => Ok(serde_json::from_slice(&bytes).ok()),
     }
@@ -197,7 +200,7 @@ mod tests {
             let retention = Retention { events_max: u64::MAX, bytes_max: 0, age_max };
             let keys = KeyWindow { keys_max: usize::MAX, age_max };
             let options = TopicOptions { retention, keys, ..TopicOptions::default() };
-            let meta = Meta::new(Epoch::from_bits(77), options);
+            let meta = Meta::new("wind", Epoch::from_bits(77), options);
             let read: Meta = serde_json::from_slice(&meta.to_json()).unwrap();
             assert_eq!((read.epoch(), read.options()), (Some(Epoch::from_bits(77)), options));
         }

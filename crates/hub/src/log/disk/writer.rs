@@ -92,8 +92,7 @@ fn finish(disk: &Disk) -> Result<(), StorageError> {
     for log in disk.logs() {
         // All of them, also after one that fails.
         flushed = flushed.and(log.flush_all());
-        let directory = log.directory.file_name().and_then(|name| name.to_str());
-        heads.extend(directory.map(|name| (name.to_owned(), log.head())));
+        heads.insert(log.directory_name().into_owned(), log.head());
     }
     flushed.and_then(|()| disk.end(heads))
 }

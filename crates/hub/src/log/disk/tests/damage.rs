@@ -47,7 +47,7 @@ async fn a_damaged_record_is_a_gap_and_what_follows_is_there() {
             running.hub.close().unwrap();
         }
         let mut after = machine.killed();
-        damage(&after.segments()[0], record_at(4) + 36);
+        damage(&after.segments()[0], record_at(4) + RECORD_HEADER_BYTES);
         damage(&after.segments()[0], record_at(5) + 10);
         let found = after.start(LATER);
         assert_eq!(found.head(), seen, "the epoch goes on: no position means another event");
@@ -67,7 +67,7 @@ async fn damage_that_is_met_while_reading_is_a_gap_too() {
     let running = machine.start(LATER);
     running.publish(vec![7; 9]).await.unwrap();
     assert_eq!(read_all(&running).1, []);
-    damage(&machine.segments()[0], record_at(4) + 36);
+    damage(&machine.segments()[0], record_at(4) + RECORD_HEADER_BYTES);
     assert_eq!(read_all(&running), (vec![1, 2, 3, 5, 6, 7, 8, 9], vec![(1, 4)]));
     assert_eq!(running.topic.health().damaged_events, 1);
     assert_eq!(running.publish([8]).await, Ok(10));
@@ -85,7 +85,7 @@ async fn a_damaged_end_begins_a_new_epoch() {
             running.hub.close().unwrap();
         }
         let mut after = machine.killed();
-        damage(&after.segments()[0], record_at(9) + 36);
+        damage(&after.segments()[0], record_at(9) + RECORD_HEADER_BYTES);
         let before = fs::read(&after.segments()[0]).unwrap();
         let found = after.start(LATER);
         assert_ne!(found.head().epoch, seen.epoch, "a reader may have seen event 9");
@@ -111,7 +111,7 @@ async fn after_a_crash_a_hole_in_what_was_not_flushed_ends_the_log() {
         running.publish(vec![7; 9]).await.unwrap();
         let mut after = machine.killed();
         after.faults.set(|faults| faults.boots += 1);
-        damage(&after.segments()[0], record_at(5) + 36);
+        damage(&after.segments()[0], record_at(5) + RECORD_HEADER_BYTES);
         let found = after.start(options(fsync));
         // Five of nine of one batch are no batch.
         assert_eq!(found.head().offset, 0, "{fsync:?}");
@@ -130,7 +130,7 @@ async fn after_a_crash_damage_in_what_was_flushed_does_not_end_the_log() {
     let seen = running.head();
     let mut after = machine.killed();
     after.faults.set(|faults| faults.boots += 1);
-    damage(&after.segments()[0], record_at(5) + 36);
+    damage(&after.segments()[0], record_at(5) + RECORD_HEADER_BYTES);
     let found = after.start(ALWAYS);
     assert_eq!(found.head(), seen);
     assert_eq!(read_all(&found), (vec![1, 2, 3, 4, 6, 7, 8, 9], vec![(1, 5)]));

@@ -21,7 +21,7 @@ async fn a_full_disk_refuses_what_it_cannot_keep_and_is_read_all_the_same() {
         let running = machine.start(options);
         running.publish([1, 2]).await.unwrap();
         assert_eq!(running.fault(), None);
-        for room in [0, 1, 35, 36, 37, 60] {
+        for room in [0, 1, 39, 40, 41, 60] {
             machine.faults.set(|faults| faults.room = Some(room));
             assert!(full(running.publish([3, 4, 5]).await), "{room} bytes left");
             assert_eq!(running.all(), [1, 2]);
@@ -218,8 +218,8 @@ async fn a_stalled_disk_blocks_nobody_for_ever_and_room_is_waited_for() {
             Err(error) => break error,
         }
     };
-    assert!(matches!(busy, PublishError::Busy { bytes: 185, bytes_max: 200 }));
-    assert_eq!(receipts.len(), 1 + 200 / 37, "one in the write, and as many as fit");
+    assert!(matches!(busy, PublishError::Busy { bytes: 164, bytes_max: 200 }));
+    assert_eq!(receipts.len(), 1 + 200 / 41, "one in the write, and as many as fit");
     assert_eq!(running.all(), [1]);
 
     // On the only thread of this runtime, too.

@@ -249,7 +249,7 @@ async fn closing_vouches_for_topics_that_nobody_has_any_more() {
 }
 
 #[tokio::test]
-async fn a_later_format_is_not_touched() {
+async fn another_format_is_not_touched() {
     let mut machine = Machine::new();
     let running = machine.start(ALWAYS);
     running.publish([1]).await.unwrap();
@@ -257,12 +257,55 @@ async fn a_later_format_is_not_touched() {
     for file in ["state.json", "topics/wind/topic.json"] {
         let path = machine.directory.path().join(file);
         let text = fs::read_to_string(&path).unwrap();
-        fs::write(&path, text.replace("\"format\": 1", "\"format\": 2")).unwrap();
-        let error = open(&machine.faults, machine.directory.path(), ALWAYS, 9).unwrap_err();
-        assert!(matches!(error, OpenError::Format { format: 2, .. }), "{error:?}");
+        for other in [1, 3] {
+            let others = text.replace("\"format\": 2", &format!("\"format\": {other}"));
+            assert_ne!(text, others);
+            fs::write(&path, others).unwrap();
+            let error = open(&machine.faults, machine.directory.path(), ALWAYS, 9).unwrap_err();
+            assert!(matches!(error, OpenError::Format { known: 2, .. }), "{error:?}");
+            assert!(error.to_string().contains("use the version that wrote it"), "{error}");
+        }
         fs::write(&path, text).unwrap();
     }
     assert_eq!(machine.start(ALWAYS).all(), [1]);
+}
+
+#[tokio::test]
+async fn a_note_is_kept_with_its_batch_and_outlives_it() {
+    let mut machine = Machine::new();
+    let hub = machine.open(LATER);
+    let retention = Retention { age_max: Duration::from_secs(60), ..Retention::default() };
+    let running = Running { topic: hub.create(wind(), retention).unwrap(), hub };
+    let note = |running: &Running| running.topic.note().map(|note| note.as_str().to_owned());
+    assert_eq!(note(&running), None);
+    let mut lengths = Vec::new();
+    for text in ["one", "two", "three"] {
+        let batch = batch(at(1), [1, 2]).with_note(text.parse().unwrap());
+        running.topic.publish_kept(at(1), &batch).await.unwrap();
+        assert_eq!(note(&running).as_deref(), Some(text));
+        running.publish([3]).await.unwrap();
+        lengths.push(fs::metadata(&machine.segments()[0]).unwrap().len());
+    }
+    machine.faults.set(|faults| faults.next_write_fails = true);
+    let refused = batch(at(1), [1]).with_note("four".parse().unwrap());
+    running.topic.publish_kept(at(1), &refused).await.unwrap_err();
+    assert_eq!(note(&running).as_deref(), Some("three"));
+    // A write that was cut short: neither the batch nor its note.
+    for (cut, expected) in [(0, "three"), (1, "three"), (40 + 1 + 1, "two")] {
+        let mut after = machine.killed();
+        let file = fs::OpenOptions::new().write(true).open(&after.segments()[0]).unwrap();
+        file.set_len(lengths[2] - cut).unwrap();
+        assert_eq!(note(&after.start(LATER)).as_deref(), Some(expected), "{cut} bytes");
+    }
+    // All events too old, and their segments gone, once after the other.
+    running.publish(vec![4; 300]).await.unwrap();
+    assert!(machine.segments().len() > 1);
+    running.hub.data().unwrap().0.disk.logs().iter().for_each(|log| log.sweep(at(62)));
+    assert_eq!((running.all(), machine.segments().len()), (vec![], 1));
+    assert_eq!(note(&running).as_deref(), Some("three"));
+    assert_eq!(note(&machine.killed().start(LATER)).as_deref(), Some("three"));
+    assert_eq!(running.publish([5]).await, Ok(310));
+    assert_eq!(machine.killed().start(LATER).all(), [5]);
 }
 
 #[tokio::test]
