@@ -63,7 +63,7 @@ pub(crate) struct Serve {
     pub(crate) tls_dev: bool,
 
     /// Read an emulated WindSonic that this command starts itself; programs on this machine may
-    /// publish to /topics/scratch-*
+    /// publish to /topics/scratch-*; with /echo and /broadcast
     #[arg(long, conflicts_with_all = ["serial", "baud", "polled"])]
     pub(crate) demo: bool,
 
@@ -99,6 +99,14 @@ pub(crate) struct Serve {
     /// Echo bytes as they are on this address, over bare TCP: the floor to compare transports with
     #[arg(long, value_name = "ADDR:PORT")]
     pub(crate) tcp_echo: Option<SocketAddr>,
+
+    /// Send what comes to /echo back, by POST and WebSocket
+    #[arg(long)]
+    pub(crate) echo: bool,
+
+    /// Send each message on the WebSocket /broadcast to everyone who is connected to it
+    #[arg(long)]
+    pub(crate) broadcast: bool,
 
     /// Keep topics in this directory, across restarts [default: they are in memory]
     #[arg(long, value_name = "DIR")]

@@ -43,6 +43,25 @@ fn exec(topic: &str, command: &str) -> String {
     )
 }
 
+#[test]
+fn echo_and_broadcast_are_for_those_who_ask() {
+    let status = |path, args: &[&str]| {
+        let (_server, address) = serve(args);
+        let mut stream = request(address, &format!("GET {path} HTTP/1.1\r\nConnection: close"));
+        let mut reply = String::new();
+        stream.read_to_string(&mut reply).unwrap();
+        reply[9..12].to_owned()
+    };
+    let (_directory, path) = configured("echo = true\nbroadcast = true\n");
+    let offered: [&[&str]; 3] = [&["--demo"], &["--echo", "--broadcast"], &["--config", &path]];
+    for path in ["/echo", "/broadcast"] {
+        assert_eq!(status(path, &[]), "404");
+        for args in offered {
+            assert_eq!(status(path, args), "426", "{path} {args:?}");
+        }
+    }
+}
+
 /// The events of a topic from its beginning, one after the other, by long poll.
 struct Events {
     address: SocketAddr,

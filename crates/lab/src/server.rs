@@ -56,6 +56,8 @@ impl Program {
     pub(crate) fn start(&self, cores: Cores) -> anyhow::Result<Server> {
         let mut command = Command::new(&self.path);
         command.args(&self.args).stdin(Stdio::null()).stdout(Stdio::piped());
+        // Hostile peers send messages that are longer than `anemone` takes at `/echo` by default.
+        command.env("ANEMONE_LIMITS__ECHO__MESSAGE_BYTES_MAX", "16MiB");
         if let Some(log) = &self.log {
             let file = File::options().create(true).append(true).open(log);
             command.stderr(file.with_context(|| format!("opening {}", log.display()))?);

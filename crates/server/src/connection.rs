@@ -59,8 +59,10 @@ impl Local {
         let reactor = Reactor::start()?;
         let (guests, admitted) = mpsc::unbounded_channel();
         let broadcast = Broadcast::new(site.limits.broadcast_bytes_max);
-        let (everyone, members) = (Arc::clone(&site.broadcast), broadcast.clone());
-        tokio::task::spawn_local(async move { everyone.relay(members).await });
+        if let Some(everyone) = site.broadcast.clone() {
+            let members = broadcast.clone();
+            tokio::task::spawn_local(async move { everyone.relay(members).await });
+        }
         let (fan, alarms) = (Fan::default(), Alarms::default());
         let ringing = alarms.clone();
         tokio::task::spawn_local(async move { ringing.ring().await });
@@ -178,9 +180,9 @@ pub(crate) fn hand_over<C: Carrier>(
             let agreed = Agreed { config: Arc::clone(&limits.echo), deflate, first };
             carrier.carry(agreed, echo::Echo::new(permit))
         }
-        Destination::Broadcast => {
+        Destination::Broadcast(everyone) => {
             let agreed = Agreed { config: Arc::clone(&limits.websocket), deflate, first };
-            carrier.carry(agreed, broadcast::Participant::new(local, permit))
+            carrier.carry(agreed, broadcast::Participant::new(everyone, local, permit))
         }
         Destination::Multiplexed(client) => {
             let agreed = Agreed { config: Arc::clone(&limits.multiplexed), deflate, first };

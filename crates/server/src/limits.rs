@@ -52,8 +52,8 @@ pub struct Limits {
     /// WebSocket: limits on frames and messages, pings and time-outs. Default: 64 KiB a message,
     /// the rest as [`proto::Config`] says.
     pub websocket: Arc<proto::Config>,
-    /// The same for `/echo`, whose largest message also bounds the body of a `POST`. Default: as
-    /// [`proto::Config`] says, 16 MiB.
+    /// The same for `/echo`, whose largest message also bounds the body of a `POST`. Default: 1 MiB a message, for
+    /// all of one is kept until it is whole; the rest as [`proto::Config`] says.
     pub echo: Arc<proto::Config>,
     /// `/broadcast`: most bytes of messages that each thread keeps for members who are slow, and most that
     /// are on their way to a thread. Default 1 MiB. A member that is further behind is closed with 1008.
@@ -80,6 +80,7 @@ pub struct Limits {
 
 const LINE_BYTES_MAX: usize = 4 << 10;
 const BATCH_BYTES_MAX: usize = 1 << 20;
+const ECHO_BYTES_MAX: u64 = 1 << 20;
 
 /// The HTTP server keeps at least so much of a connection.
 const HEADER_BYTES_MIN: usize = 8 << 10;
@@ -168,13 +169,7 @@ fn number(name: &'static str, value: u64, least: u64, most: u64) -> Result<(), L
 
 impl Default for Limits {
     fn default() -> Self {
-        let websocket = proto::Config {
-            frame_bytes_max: 64 << 10,
-            message_bytes_max: 64 << 10,
-            ..proto::Config::default()
-        };
-        let message_bytes_max = (LINE_BYTES_MAX + BATCH_BYTES_MAX) as u64;
-        let multiplexed = proto::Config {
+        let of = |message_bytes_max| proto::Config {
             frame_bytes_max: message_bytes_max,
             message_bytes_max,
             ..proto::Config::default()
@@ -195,11 +190,11 @@ impl Default for Limits {
             publish_timeout: Duration::from_secs(30),
             stream_bytes_max: 64 << 10,
             heartbeat: Duration::from_secs(15),
-            websocket: Arc::new(websocket),
-            echo: Arc::default(),
+            websocket: Arc::new(of(64 << 10)),
+            echo: Arc::new(of(ECHO_BYTES_MAX)),
             broadcast_bytes_max: 1 << 20,
             deflate: Some(proto::DeflateConfig::default()),
-            multiplexed: Arc::new(multiplexed),
+            multiplexed: Arc::new(of((LINE_BYTES_MAX + BATCH_BYTES_MAX) as u64)),
             multiplexed_requests_max: 1_000,
             multiplexed_waiting_bytes_max: 4 << 20,
             multiplexed_line_bytes_max: LINE_BYTES_MAX,

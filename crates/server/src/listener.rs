@@ -38,6 +38,10 @@ pub struct Options {
     pub allowed_origins: Vec<AllowedOrigin>,
     /// What to speak TLS with; `None` for plain HTTP.
     pub tls: Option<Tls>,
+    /// Whether there is an `/echo`. Default: no; it is for trying things out, and anyone can have it hold messages.
+    pub echo: bool,
+    /// Whether there is a `/broadcast`. Default: no; anyone can send to all who are on it.
+    pub broadcast: bool,
     /// Topics that clients may publish to. Default: none; those of the hub are read only.
     pub topics: TopicRules,
 }
@@ -48,7 +52,19 @@ impl Options {
     pub fn new(listen: SocketAddr) -> Self {
         let (tcp, tcp_echo, threads, limits) = (None, None, None, Limits::default());
         let (allowed_origins, topics) = (Vec::new(), TopicRules::default());
-        Self { listen, tcp, tcp_echo, threads, limits, allowed_origins, tls: None, topics }
+        let (tls, echo, broadcast) = (None, false, false);
+        Self {
+            listen,
+            tcp,
+            tcp_echo,
+            threads,
+            limits,
+            allowed_origins,
+            tls,
+            echo,
+            broadcast,
+            topics,
+        }
     }
 }
 
@@ -99,11 +115,11 @@ impl Server {
             Ok(Listeners { site: site.listener()?, tcp, tcp_echo })
         });
         let listeners = listeners.collect::<io::Result<_>>()?;
-        let Options { limits, allowed_origins, tls, topics, .. } = options;
+        let Options { limits, allowed_origins, tls, topics, echo, broadcast, .. } = options;
         let publishing = Arc::new(Publishing::new(hub.clone(), topics)?);
-        let broadcast = Arc::new(Everyone::new(limits.broadcast_bytes_max));
+        let broadcast = broadcast.then(|| Arc::new(Everyone::new(limits.broadcast_bytes_max)));
         let readers = Arc::default();
-        let site = Site { hub, publishing, limits, allowed_origins, tls, readers, broadcast };
+        let site = Site { hub, publishing, limits, allowed_origins, tls, readers, echo, broadcast };
         Ok(Self { listeners, local_addr, tcp_addr, tcp_echo_addr, site: Arc::new(site) })
     }
 

@@ -34,8 +34,10 @@ pub(crate) struct Site {
     pub(crate) tls: Option<Tls>,
     /// Those that stay, on every thread.
     pub(crate) readers: Arc<Readers>,
-    /// To the members of `/broadcast` on every thread.
-    pub(crate) broadcast: Arc<broadcast::Everyone>,
+    /// Whether there is an `/echo`.
+    pub(crate) echo: bool,
+    /// To the members of `/broadcast` on every thread, if there is one.
+    pub(crate) broadcast: Option<Arc<broadcast::Everyone>>,
 }
 
 /// Tells that the server stops.
@@ -186,7 +188,7 @@ pub(crate) enum Destination {
     /// An echo.
     Echo,
     /// One to whom everyone else's messages go.
-    Broadcast,
+    Broadcast(Arc<broadcast::Everyone>),
     /// The requests of a client.
     Multiplexed(Client),
 }
@@ -313,8 +315,11 @@ fn upgrade<F: Fields + ?Sized>(
         return websocket::answer(head, &read, writing, deflate).map(Some);
     }
     match head.path {
-        "/echo" => echo::accept(head, &site.limits).map(Some),
-        "/broadcast" => broadcast::accept(head, &site.limits).map(Some),
+        "/echo" if site.echo => echo::accept(head, &site.limits).map(Some),
+        "/broadcast" => match &site.broadcast {
+            Some(everyone) => broadcast::accept(head, everyone, &site.limits).map(Some),
+            None => Ok(None),
+        },
         "/ws" => multiplexed::accept(head, client, &site.limits).map(Some),
         _ => Ok(None),
     }
@@ -341,15 +346,15 @@ async fn route(
         }
         return read_topic(site, client, &request, name, stop).await;
     }
-    if path == "/echo" {
+    if path == "/echo" && site.echo {
         return echo::answer(request, &site.limits, stop).await;
     }
-    let response = match path {
+    let response = match (path, &site.broadcast) {
         // Which say what is missing.
-        "/broadcast" => {
-            return broadcast::accept(&Head::of(&request), &site.limits).map(Reply::from);
+        ("/broadcast", Some(everyone)) => {
+            return broadcast::accept(&Head::of(&request), everyone, &site.limits).map(Reply::from);
         }
-        "/ws" => {
+        ("/ws", _) => {
             return multiplexed::accept(&Head::of(&request), client, &site.limits).map(Reply::from);
         }
         _ => match path.strip_prefix("/problems/").and_then(Kind::explanation) {

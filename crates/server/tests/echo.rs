@@ -10,15 +10,16 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anemone_hub::Retention;
-use anemone_server::Options;
+use anemone_server::{Limits, Options};
 use anemone_ws::proto::{CloseCode, CloseFrame, Config, Message, MessageKind};
-use common::{Fixture, PATIENCE, Socket};
+use common::{Fixture, HANDSHAKE, PATIENCE, Socket};
 
 /// One thread, so that every connection of a test is in the same loop.
 fn start(change: impl FnOnce(&mut Options)) -> Fixture {
     Fixture::with(
         |options| {
             options.threads = NonZero::new(1);
+            options.limits.echo = Arc::default(); // messages of 16 MiB
             options.tcp_echo = Some("127.0.0.1:0".parse().unwrap());
             change(options);
         },
@@ -176,6 +177,39 @@ fn a_violation_is_told_though_the_peer_is_still_sending() {
     let violation = [&[0x83, 0x80, 0, 0, 0, 0][..], &[0; 300_000]].concat();
     socket.stream.write_all(&violation).unwrap();
     assert!(socket.next().starts_with("close 1002 "), "a reset would have lost this");
+}
+
+#[test]
+fn echo_and_broadcast_are_there_only_where_they_were_asked_for() {
+    let by_default = Options::new("127.0.0.1:0".parse().unwrap());
+    assert!(!by_default.echo && !by_default.broadcast);
+    for (echo, broadcast) in [(false, false), (true, false), (false, true)] {
+        let fixture = start(|options| (options.echo, options.broadcast) = (echo, broadcast));
+        for (path, is_offered) in [("/echo", echo), ("/broadcast", broadcast)] {
+            for fields in [&[][..], &HANDSHAKE] {
+                let reply = fixture.get(path, fields);
+                match (is_offered, fields.is_empty()) {
+                    (true, true) => _ = reply.problem(426, "bad-handshake"),
+                    (true, false) => assert_eq!(reply.status, 101),
+                    (false, _) => _ = reply.problem(404, "unknown-path"),
+                }
+            }
+        }
+        let status = fixture.request("POST", "/echo", &[("Content-Length", "0")]).status;
+        assert_eq!(status, if echo { 200 } else { 404 });
+    }
+}
+
+#[test]
+fn by_default_a_message_may_have_a_mebibyte() {
+    let fixture = start(|options| options.limits.echo = Limits::default().echo);
+    let mut socket = fixture.websocket("/echo", &[], &[]);
+    let message = pattern(1 << 20);
+    socket.send(Message::Binary(&message));
+    assert_eq!(socket.binary(), message);
+    socket.send(Message::Binary(&[&message[..], &[0]].concat()));
+    assert_eq!(socket.next(), "close 1009 frame payload is 1048577 bytes, limit is 1048576");
+    assert_eq!(Limits::default().echo.message_timeout, Duration::from_secs(30));
 }
 
 #[test]

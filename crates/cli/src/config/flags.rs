@@ -24,6 +24,8 @@ pub(super) fn apply(flags: &args::Serve, config: &mut Config, short: &mut Shorth
     if !flags.allowed_origins.is_empty() {
         listening.allow_origins.clone_from(&flags.allowed_origins);
     }
+    listening.echo |= flags.echo;
+    listening.broadcast |= flags.broadcast;
     if let Some(connections_max) = flags.connections_max {
         config.limits.connections_max = connections_max;
     }

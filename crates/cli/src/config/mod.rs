@@ -141,6 +141,7 @@ impl Config {
     /// Adds what the shorthands stand for.
     fn complete(&mut self, short: &Shorthands, flags: &args::Serve) {
         if let Some(demo) = short.demo.as_ref().filter(|demo| demo.value) {
+            (self.listening.echo, self.listening.broadcast) = (true, true);
             self.sources.extend(source(
                 "wind",
                 &demo.place,

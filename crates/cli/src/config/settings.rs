@@ -26,6 +26,9 @@ pub(crate) struct Listening {
     /// `None` for one per processor.
     pub(crate) threads: Option<NonZero<usize>>,
     pub(crate) allow_origins: Vec<AllowedOrigin>,
+    /// Whether there is an `/echo`, and a `/broadcast`.
+    pub(crate) echo: bool,
+    pub(crate) broadcast: bool,
 }
 
 impl Listening {
@@ -38,6 +41,8 @@ impl Listening {
             tcp_echo: table.optional("tcp_echo", address),
             threads: threads.and_then(|threads| NonZero::new(threads.value)),
             allow_origins: table.value("allow_origins", Vec::new(), list(parsed)),
+            echo: table.value("echo", false, boolean),
+            broadcast: table.value("broadcast", false, boolean),
         }
     }
 

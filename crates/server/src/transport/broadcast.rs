@@ -136,10 +136,11 @@ impl Inbox {
 /// Answers a handshake.
 pub(crate) fn accept<F: Fields + ?Sized>(
     head: &Head<'_, F>,
+    everyone: &Arc<Everyone>,
     limits: &Limits,
 ) -> Result<Upgrade, Problem> {
     let accepted = head.accept(&[], limits.deflate.as_ref())?;
-    Ok(Upgrade { accepted, to: Destination::Broadcast })
+    Ok(Upgrade { accepted, to: Destination::Broadcast(Arc::clone(everyone)) })
 }
 
 /// One who is connected.
@@ -152,9 +153,12 @@ pub(crate) struct Participant {
 }
 
 impl Participant {
-    pub(crate) fn new(local: &Local, permit: OwnedSemaphorePermit) -> Self {
-        let (everyone, members) = (Arc::clone(&local.site.broadcast), local.broadcast.clone());
-        Self { everyone, members, member: None, _permit: permit }
+    pub(crate) fn new(
+        everyone: Arc<Everyone>,
+        local: &Local,
+        permit: OwnedSemaphorePermit,
+    ) -> Self {
+        Self { everyone, members: local.broadcast.clone(), member: None, _permit: permit }
     }
 }
 

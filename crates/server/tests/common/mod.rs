@@ -46,6 +46,7 @@ impl Fixture {
         let mut options = Options::new("127.0.0.1:0".parse().unwrap());
         options.threads = NonZero::new(2);
         options.tcp = Some("127.0.0.1:0".parse().unwrap());
+        (options.echo, options.broadcast) = (true, true);
         change(&mut options);
         let running = Server::bind(options, hub.clone()).unwrap().start().unwrap();
         Self { hub, wind, address: running.local_addr(), running: Some(running) }

@@ -40,6 +40,7 @@ impl Secure {
         let fixture = Fixture::with(
             |options| {
                 options.tls = Some(tls);
+                options.limits.echo = Arc::default(); // messages of 16 MiB
                 change(options);
             },
             Retention::default(),

@@ -18,6 +18,7 @@ pub(super) fn start(config: &Config, hub: &Hub) -> anyhow::Result<Running> {
     options.tcp_echo = listening.tcp_echo.as_deref().copied();
     options.threads = listening.threads;
     options.allowed_origins.clone_from(&listening.allow_origins);
+    (options.echo, options.broadcast) = (listening.echo, listening.broadcast);
     options.limits = config.limits.clone();
     options.tls = tls.clone();
     options.topics = config.rules()?;

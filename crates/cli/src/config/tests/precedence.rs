@@ -35,6 +35,8 @@ fn each_flag_is_its_key() {
         threads = 4
         allow_origins = ["https://a.example", "https://b.example"]
         demo = true
+        echo = true
+        broadcast = true
         [tls]
         cert = "c"
         key = "k"
@@ -56,6 +58,7 @@ fn each_flag_is_its_key() {
         topic = "i"
     "#;
     let line = "--listen 127.0.0.1:1 --tcp 127.0.0.1:2 --tcp-echo 127.0.0.1:3 --threads 4 --demo \
+                --echo --broadcast \
                 --allow-origin https://a.example --allow-origin https://b.example --tls-cert c \
                 --tls-key k --data d --fsync always --connections-max 5 --exec e=vmstat --file f=x \
                 --stdin i";

@@ -20,7 +20,7 @@ const FEW: usize = 20;
 /// Each of [`FEW`] sends its share of a million.
 const PINGS: usize = 1_000_000 / FEW;
 const MIB: usize = 1 << 20;
-/// The longest message by default.
+/// The longest message that /echo is told to take.
 const MESSAGE_BYTES: usize = 16 << 20;
 const MASK: MaskKey = MaskKey([0x37, 0xfa, 0x21, 0x3d]);
 const ENDLESS: usize = usize::MAX;

@@ -108,7 +108,7 @@ fn a_message_has_only_so_long_however_often_a_byte_of_it_comes() {
                     break;
                 }
             }
-            assert_eq!(failed, Some(307));
+            assert_eq!(failed, Some(37));
         }
     }
 }
