@@ -9,6 +9,7 @@ use std::collections::VecDeque;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::os::unix::process::ExitStatusExt;
+use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 use support::{Directory, Process, get, read_until, request, serve};
@@ -198,4 +199,49 @@ fn lines_of_standard_input_are_a_topic() {
     let next = second.split("\"next\":\"").nth(1).unwrap().split('"').next().unwrap();
     let third = get(address, &format!("/topics/cpu?after={next}&wait=20"));
     assert!(third.contains("\"data\":\" r  b swpd\""), "{third}");
+}
+
+#[test]
+fn a_killed_server_takes_its_programs_along_and_the_next_one_has_each_once() {
+    let directory = Directory::new("orphans");
+    // One that ends when it is asked to, with a child of its own, and one that does not heed it.
+    let command = "echo $$; sleep 1000 & echo $!; wait";
+    let heedless = "trap '' TERM; echo $$; while :; do sleep 1000; done";
+    let text = format!(
+        "[[source]]\ntype = \"exec\"\ntopic = \"family\"\ncommand = \"{command}\"\n\
+         [[source]]\ntype = \"exec\"\ntopic = \"heedless\"\ncommand = \"{heedless}\"\n\
+         grace = \"100ms\"\n"
+    );
+    let file = directory.path().join("anemone.toml");
+    std::fs::write(&file, text).unwrap();
+    let start = || serve(&["--threads", "1", "--config", file.to_str().unwrap()]);
+    let pids = |address, topic: &str, count: usize| loop {
+        let page = get(address, &format!("/topics/{topic}?after=earliest&wait=20"));
+        let of = |event: &str| event.split(['}', ',']).next()?.parse::<i32>().ok();
+        let pids: Vec<_> = page.split("\"data\":").skip(1).filter_map(of).collect();
+        if pids.len() == count {
+            break pids;
+        }
+    };
+    let (server, address) = start();
+    let mut first = pids(address, "family", 2);
+    first.extend(pids(address, "heedless", 1));
+    server.signal(Signal::KILL);
+    server.wait();
+    // They are reaped by whoever has adopted them: that they are no more is what counts.
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while first.iter().any(|pid| lives(*pid)) {
+        assert!(Instant::now() < deadline, "they outlive the server");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let (_server, address) = start();
+    let second = pids(address, "family", 2);
+    assert!(second.iter().all(|pid| lives(*pid)));
+}
+
+/// Whether there is such a process which has not ended yet.
+fn lives(pid: i32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let state = stat.rsplit(')').next().and_then(|rest| rest.split_whitespace().next());
+    state.is_some_and(|state| !"ZX".contains(state))
 }

@@ -1,7 +1,8 @@
 //! A program and all that it starts: a process group, ended as a whole.
 //!
-//! Owns the signals and the reaping. The leader is reaped here and nowhere else, and not before the
-//! group is being ended: until then its number cannot become another process's.
+//! Owns the signals and the reaping. The group's leader is a [`Guard`], which ends the group when this
+//! process has gone without doing so. The guard is reaped last: until then the group's number cannot
+//! become somebody else's.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -9,13 +10,11 @@ use std::os::unix::process::CommandExt as _;
 use std::process::{Child, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use rustix::process::{
-    Pid, Signal, WaitId, WaitIdOptions, WaitOptions, kill_process_group, test_kill_process_group,
-    waitid, waitpgid,
-};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 use tokio::net::unix::pipe::Receiver;
 use tokio::signal::unix::Signal as Signals;
 
+use super::guard::Guard;
 use super::{Command, Options};
 
 /// How often to look whether a group that was asked to end has ended: nothing tells of it.
@@ -55,12 +54,14 @@ impl Group {
             command.current_dir(directory);
         }
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut leader = command.process_group(0).spawn()?;
-        let (stdout, stderr) = (leader.stdout.take(), leader.stderr.take());
-        let number = i32::try_from(leader.id()).ok().and_then(Pid::from_raw);
-        let group = Self(number.map(|number| Members {
+        let guard = Guard::start(options.grace)?;
+        let number = guard.pid();
+        let mut program = command.process_group(number.as_raw_nonzero().get()).spawn()?;
+        let (stdout, stderr) = (program.stdout.take(), program.stderr.take());
+        let group = Self(Some(Members {
             number,
-            leader,
+            guard,
+            program,
             exit: None,
             grace: options.grace,
             asked_at: None,
@@ -73,10 +74,10 @@ impl Group {
         Ok((group, Outputs { stdout, stderr }))
     }
 
-    /// Waits until the leader has ended, and leaves it to be reaped. `children` is SIGCHLD, heard
+    /// Waits until the program has ended, and leaves it to be reaped. `children` is SIGCHLD, heard
     /// from since before the group was started. Cancel safe.
-    pub(super) async fn leader_ended(&self, children: &mut Signals) {
-        while self.0.as_ref().is_some_and(Members::leader_runs) {
+    pub(super) async fn program_ended(&self, children: &mut Signals) {
+        while self.0.as_ref().is_some_and(Members::program_runs) {
             if children.recv().await.is_none() {
                 std::future::pending::<()>().await;
             }
@@ -94,7 +95,7 @@ impl Group {
         self.0.as_ref().is_none_or(|members| members.asked_at.is_some())
     }
 
-    /// Ends by force those whose time is over. `Some` once all are gone, with how the leader ended,
+    /// Ends by force those whose time is over. `Some` once all are gone, with how the program ended,
     /// if that is known.
     pub(super) fn has_ended(&mut self) -> Option<Option<ExitStatus>> {
         let Some(members) = &mut self.0 else { return Some(None) };
@@ -125,7 +126,7 @@ impl Drop for Group {
                 std::thread::sleep(LOOK_EVERY);
             }
             if members.exit.is_none() {
-                let _ = members.leader.wait();
+                let _ = members.program.wait();
             }
         };
         if std::thread::Builder::new().name("exec-end".to_owned()).spawn(end).is_err() {
@@ -137,9 +138,10 @@ impl Drop for Group {
 
 #[derive(Debug)]
 struct Members {
-    /// Of the group and of its leader.
+    /// Of the group and of its leader, the guard.
     number: Pid,
-    leader: Child,
+    guard: Guard,
+    program: Child,
     /// Once it is reaped; how it ended, if that is known.
     exit: Option<Option<ExitStatus>>,
     grace: Duration,
@@ -150,16 +152,17 @@ struct Members {
 
 enum Look {
     Alive,
-    /// All, and the leader is reaped.
+    /// All but the guard, and the program is reaped.
     Gone(Option<ExitStatus>),
     /// Killed some time ago and still there.
     Hanging,
 }
 
 impl Members {
-    fn leader_runs(&self) -> bool {
+    fn program_runs(&self) -> bool {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
-        self.exit.is_none() && matches!(waitid(WaitId::Pid(self.number), options), Ok(None))
+        let program = WaitId::Pid(Pid::from_child(&self.program));
+        self.exit.is_none() && matches!(waitid(program, options), Ok(None))
     }
 
     fn ask_to_end(&mut self) {
@@ -171,17 +174,15 @@ impl Members {
 
     fn look(&mut self) -> Look {
         if self.exit.is_none() {
-            self.exit = match self.leader.try_wait() {
+            self.exit = match self.program.try_wait() {
                 Ok(Some(status)) => Some(Some(status)),
                 Ok(None) => None,
                 // Somebody else has reaped it.
                 Err(_) => Some(None),
             };
         }
-        // From here on only the other members keep the group's number from being given to somebody
-        // else, so no signal is sent but right after one of them was seen.
         if let Some(exit) = self.exit
-            && !has_living_member(self.number)
+            && !self.guard.has_company()
         {
             return Look::Gone(exit);
         }
@@ -198,62 +199,5 @@ impl Members {
             // Nobody is left, or all that are left are somebody else's (a set-user-ID program).
             tracing::debug!("signal {} to group {}: {error}", signal.as_raw(), self.number);
         }
-    }
-}
-
-/// Whether anybody of this group is there, its leader having been reaped.
-fn has_living_member(group: Pid) -> bool {
-    // Orphans are given to process 1, or to a subreaper, either of which this process may be.
-    while let Ok(Some(_)) = waitpgid(group, WaitOptions::NOHANG) {}
-    test_kill_process_group(group).is_ok() && !all_are_zombies(group)
-}
-
-/// In a container process 1 is often a program that does not know of orphans and never reaps them.
-/// What is hidden from this user counts as alive.
-#[cfg(target_os = "linux")]
-fn all_are_zombies(group: Pid) -> bool {
-    let Ok(processes) = std::fs::read_dir("/proc") else { return false };
-    let mut seen = false;
-    for entry in processes.flatten() {
-        let is_process = entry.file_name().as_encoded_bytes().iter().all(u8::is_ascii_digit);
-        let stat = is_process.then(|| std::fs::read(entry.path().join("stat")));
-        let Some(Ok(stat)) = stat else { continue };
-        match state_and_group(&stat) {
-            Some((state, of)) if of == group.as_raw_nonzero().get() => {
-                seen = true;
-                if !b"ZX".contains(&state) {
-                    return false;
-                }
-            }
-            _ => {}
-        }
-    }
-    seen
-}
-
-#[cfg(not(target_os = "linux"))]
-fn all_are_zombies(_group: Pid) -> bool {
-    false
-}
-
-/// From a process's `stat` (proc_pid_stat(5)).
-#[cfg(target_os = "linux")]
-fn state_and_group(stat: &[u8]) -> Option<(u8, i32)> {
-    // The second field is the program's name in parentheses, and may hold anything.
-    let after_name = stat.rsplit(|byte| *byte == b')').next()?;
-    let mut fields = std::str::from_utf8(after_name).ok()?.split_ascii_whitespace();
-    let state = fields.next()?.bytes().next()?;
-    Some((state, fields.nth(1)?.parse().ok()?))
-}
-
-#[cfg(all(test, target_os = "linux"))]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn state_and_group_are_found_behind_any_name() {
-        assert_eq!(state_and_group(b"7 (sh) S 1 12 7 0"), Some((b'S', 12)));
-        assert_eq!(state_and_group(b"7 (a) R 1 2 (b) Z 1 13 7"), Some((b'Z', 13)));
-        assert_eq!(state_and_group(b""), None);
     }
 }

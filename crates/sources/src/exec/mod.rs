@@ -9,9 +9,10 @@
 //!   that writes faster waits, as it would for any pipe. So it does while the topic's disk is behind,
 //!   full or broken: no line is lost by that.
 //! - Its **standard error** goes to the log, limited in rate, or to a topic of its own ([`Stderr`]).
-//! - It inherits this process's environment, with additions, and is the leader of a **process group**
+//! - It inherits this process's environment, with additions, and runs in a **process group**
 //!   of its own. The group is ended as a whole: SIGTERM to all, then SIGKILL to those that are still
-//!   there after [`Options::grace`]. That is done when the source is stopped or dropped, and also
+//!   there after [`Options::grace`]. That is done when the source is stopped or dropped, when this
+//!   process is killed (a shell, the group's leader, waits for that), and also
 //!   when the program ends by itself, for whatever it has left running. Only a process that has left
 //!   the group (`setsid`) survives.
 //! - When it ends, [`Restart`] says whether it is started again; between two starts is a growing wait.
@@ -23,6 +24,7 @@
 
 mod allowance;
 mod group;
+mod guard;
 mod run;
 
 use std::ffi::OsString;

@@ -169,7 +169,7 @@ impl Source {
                     let work = self.take_error_output(read, &buffer);
                     patiently(work, stop.as_mut(), &mut stopped, &patience).await;
                 }
-                () = group.leader_ended(&mut children), if !group.is_ending() => group.end(),
+                () = group.program_ended(&mut children), if !group.is_ending() => group.end(),
                 () = stop.as_mut(), if !stopped => stopped = true,
                 () = sleep_until(earliest(look_at, due)) => {}
             }
