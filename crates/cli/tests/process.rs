@@ -245,3 +245,71 @@ fn lives(pid: i32) -> bool {
     let state = stat.rsplit(')').next().and_then(|rest| rest.split_whitespace().next());
     state.is_some_and(|state| !"ZX".contains(state))
 }
+
+#[test]
+fn what_is_kept_of_standard_input_at_the_end_is_what_was_written() {
+    for count in [0, 1, 700, 30_000] {
+        let directory = Directory::new("input");
+        let data = directory.path().to_str().unwrap();
+        let args = ["--threads", "1", "--data", data, "--stdin", "lines"];
+        let (mut server, _) = serve(&args);
+        // The last line has no end.
+        let text: String = (1..=count).map(|number| format!("{number}\n")).collect();
+        server.write(&(text + "1234"));
+        server.signal(Signal::TERM);
+        assert_eq!(server.wait().code(), Some(0));
+        let (_server, address) = serve(&args);
+        assert_eq!(numbered(address, "lines"), count, "of {count} lines");
+    }
+}
+
+#[test]
+fn what_is_kept_of_an_input_without_end_is_its_beginning() {
+    for point in [0, 1000, 7000, 50_000] {
+        let directory = Directory::new("endless");
+        let args = ["--data", directory.path().to_str().unwrap(), "--stdin", "lines"];
+        let (mut server, _) = serve(&args);
+        let mut input = server.take_input();
+        let (reached, point_reached) = std::sync::mpsc::channel();
+        let writer = std::thread::spawn(move || {
+            let mut number = 0_u64;
+            loop {
+                let lines: String =
+                    (number + 1..=number + 7).map(|number| format!("{number}\n")).collect();
+                if input.write_all(lines.as_bytes()).is_err() {
+                    return number + 7;
+                }
+                number += 7;
+                if number > point {
+                    let _ = reached.send(());
+                }
+            }
+        });
+        point_reached.recv().unwrap();
+        server.signal(Signal::TERM);
+        assert_eq!(server.wait().code(), Some(0));
+        let written = writer.join().unwrap();
+        let (_server, address) = serve(&args);
+        let kept = numbered(address, "lines");
+        assert!((point..=written).contains(&kept), "{kept} of {point} to {written}");
+    }
+}
+
+/// Makes sure that the events kept of a topic are their own offsets, without a hole; returns the newest.
+fn numbered(address: SocketAddr, topic: &str) -> u64 {
+    let (mut after, mut newest) = ("earliest".to_owned(), None);
+    loop {
+        let page = get(address, &format!("/topics/{topic}?after={after}"));
+        let next = values(&page, "next").remove(0);
+        let of = |name: &str| {
+            let number = |rest: &str| rest.split([',', '}']).next().unwrap().parse().unwrap();
+            page.split(name).skip(1).map(number).collect::<Vec<u64>>()
+        };
+        let (offsets, events) = (of("\"offset\":"), of("\"data\":"));
+        assert_eq!(offsets, events);
+        let first = newest.map_or(offsets.first().copied(), |newest| Some(newest + 1));
+        let Some((first, last)) = first.zip(offsets.last()) else { return newest.unwrap_or(0) };
+        assert_eq!(offsets, (first..=*last).collect::<Vec<_>>());
+        (after, newest) = (next, Some(*last));
+    }
+}

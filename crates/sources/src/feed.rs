@@ -5,13 +5,13 @@
 //! source's, but for that one.
 
 use std::borrow::Cow;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Duration;
 
 use anemone_hub::{Batch, NewEvent, PublishError, Topic, UnixTime};
 use tokio::sync::watch;
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
 
 use crate::backoff::Backoff;
 use crate::lines::{self, Line, Lines};
@@ -37,6 +37,8 @@ pub(crate) struct Feed {
     lines: Lines,
     line_bytes_max: usize,
     patience: Patience,
+    /// Lines were given up: what comes after them is, too, so that what is kept has no hole.
+    is_over: bool,
 }
 
 /// How long lines may wait: for ever, unless somebody says that it is over.
@@ -60,6 +62,30 @@ impl Patience {
     }
 }
 
+/// Does `work`, in which lines may have to wait for their topic's disk. Once `stop` has completed, which is noted
+/// in `stopped`, they do for this long and no longer.
+pub(crate) async fn patiently(
+    work: impl Future<Output = ()>,
+    stop: Pin<&mut impl Future<Output = ()>>,
+    stopped: &mut bool,
+    (over, grace): &(watch::Sender<bool>, Duration),
+) {
+    let mut work = pin!(work);
+    if !*stopped {
+        tokio::select! {
+            biased;
+            () = &mut work => return,
+            () = stop => *stopped = true,
+        }
+    }
+    tokio::select! {
+        biased;
+        () = &mut work => return,
+        () = sleep(*grace) => over.send_replace(true),
+    };
+    work.await;
+}
+
 /// What became of lines that were to be kept together.
 enum Outcome {
     Kept,
@@ -71,7 +97,7 @@ enum Outcome {
 impl Feed {
     pub(crate) fn new(topic: Arc<Topic>, line_bytes_max: usize) -> Self {
         let (lines, patience) = (Lines::new(line_bytes_max), Patience::default());
-        Self { topic, lines, line_bytes_max, patience }
+        Self { topic, lines, line_bytes_max, patience, is_over: false }
     }
 
     pub(crate) fn with_patience(self, patience: Patience) -> Self {
@@ -137,6 +163,9 @@ impl Feed {
     async fn keep_batch(&mut self, status: &mut Status, batch: &Batch) -> Outcome {
         let mut backoff = Backoff::new(RETRY_MIN, RETRY_MAX);
         loop {
+            if self.is_over {
+                return Outcome::GivenUp;
+            }
             let outcome = self.attempt(status, batch).await;
             let Outcome::Refused(
                 error @ (PublishError::StorageFull(_) | PublishError::StorageFailed(_)),
@@ -149,7 +178,7 @@ impl Feed {
             status.hold(format!("{error}; nothing more is read until it is kept"));
             tokio::select! {
                 () = status.pause(backoff.next(fastrand::f64())) => {}
-                () = self.patience.over() => return Outcome::GivenUp,
+                () = self.patience.over() => self.is_over = true,
             }
         }
     }
@@ -162,7 +191,10 @@ impl Feed {
             tokio::select! {
                 biased;
                 kept = &mut publishing => return kept.map_or_else(Outcome::Refused, |_| Outcome::Kept),
-                () = self.patience.over() => return Outcome::GivenUp,
+                () = self.patience.over() => {
+                    self.is_over = true;
+                    return Outcome::GivenUp;
+                }
                 () = sleep_until(earliest(slow_at, status.due())) => {}
             }
             if slow_at.is_some_and(|at| at <= Instant::now()) {

@@ -4,22 +4,30 @@
 //! clock right after the read that brought the end of its line. It is read as fast as the topic
 //! takes it: whoever writes faster waits.
 //!
+//! When it is stopped, what was written by then is still published, up to [`REST_BYTES_MAX`] and but for a line that
+//! has no end yet. What is kept is always the beginning of what was written, without a hole.
+//!
 //! Its state ([`status`](crate::status)): `opening` until its first line, `live` from then on,
-//! `ended` when it is over or cannot be read. That ends nothing else.
+//! `ended` when it is over, stopped or cannot be read. That ends nothing else.
 
-use std::io::{self, Read};
+use std::io::{self, PipeWriter, Read};
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anemone_hub::{Topic, UnixTime};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 
-use crate::feed::Feed;
+use crate::feed::{Feed, Patience, patiently};
 use crate::lines;
 use crate::status::{State, Status, chain, sleep_until, wall_clock};
 
 /// One read's worth; a pipe holds 64 KiB as a rule.
 const READ_BYTES: usize = 16 << 10;
+
+/// How much is still read once it is stopped: all that a pipe can hold. Whoever writes without end does not keep
+/// it from ending.
+pub const REST_BYTES_MAX: usize = 1 << 20;
 
 /// How to read it.
 #[derive(Clone, Debug)]
@@ -28,44 +36,69 @@ pub struct Options {
     pub line_bytes_max: usize,
     /// Time between two reports of bad lines, on the status topic and in the log. Default 10 s.
     pub report_interval: Duration,
+    /// How long lines wait for their topic's disk once it is stopped. Default 5 s.
+    pub grace: Duration,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { line_bytes_max: lines::BYTES_MAX_DEFAULT, report_interval: Duration::from_secs(10) }
+        Self {
+            line_bytes_max: lines::BYTES_MAX_DEFAULT,
+            report_interval: Duration::from_secs(10),
+            grace: Duration::from_secs(5),
+        }
     }
 }
 
 /// Publishes the lines of standard input to `topic` and how it is doing to `status` (by convention
-/// the topic `NAME.status`). Returns once the input has ended.
+/// the topic `NAME.status`). Returns once the input has ended, or once `stop` has completed and what was written by
+/// then is published or given up. With [`std::future::pending`] it is never stopped.
 ///
 /// It is read in a thread of its own, which does not keep this process from ending. Nobody else in
 /// the process should read it, and it can be a source once: two would share its lines by chance.
 ///
 /// # Cancel safety
-/// Dropping the future publishes nothing more. The thread goes when its read returns, and takes what
-/// that has read with it.
-pub async fn run(options: Options, topic: Arc<Topic>, status: Arc<Topic>) {
-    read_from(io::stdin(), options, topic, status).await;
-}
-
-async fn read_from(
-    input: impl Read + Send + 'static,
+/// Dropping the future publishes nothing more. The thread goes at once (elsewhere than on Unix when its read
+/// returns), and takes what it has read with it.
+pub async fn run(
     options: Options,
     topic: Arc<Topic>,
     status: Arc<Topic>,
+    stop: impl Future<Output = ()>,
+) {
+    read_from(io::stdin(), options, topic, status, stop).await;
+}
+
+async fn read_from(
+    input: impl Input,
+    options: Options,
+    topic: Arc<Topic>,
+    status: Arc<Topic>,
+    stop: impl Future<Output = ()>,
 ) {
     let name = topic.name().to_string();
     let detail = "waiting for the first line of standard input".to_owned();
     let mut status = Status::open(status, name, options.report_interval, detail);
-    let mut feed = Feed::new(topic, options.line_bytes_max);
-    let mut pieces = match read_in_thread(input) {
-        Ok(pieces) => pieces,
+    let (patience_over, patience) = watch::channel(false);
+    let patience_over = (patience_over, options.grace);
+    let mut feed =
+        Feed::new(topic, options.line_bytes_max).with_patience(Patience::until(patience));
+    let (mut pieces, go_on) = match read_in_thread(input) {
+        Ok(reading) => reading,
         Err(error) => return status.end(format!("cannot read standard input: {}", chain(&error))),
     };
+    let mut go_on = Some(go_on);
+    let (mut stop, mut stopped) = (pin!(stop), false);
     let end = loop {
+        if stopped {
+            go_on = None;
+        }
         let piece = tokio::select! {
             piece = pieces.recv() => piece,
+            () = stop.as_mut(), if !stopped => {
+                stopped = true;
+                continue;
+            }
             () = sleep_until(status.due()) => {
                 status.tell_due();
                 continue;
@@ -73,16 +106,23 @@ async fn read_from(
         };
         match piece {
             Some(Ok((at, bytes))) => {
-                let events = feed.receive(&mut status, at, &bytes).await;
-                heard(&mut status, events);
+                let work = async {
+                    let events = feed.receive(&mut status, at, &bytes).await;
+                    heard(&mut status, events);
+                };
+                patiently(work, stop.as_mut(), &mut stopped, &patience_over).await;
             }
             Some(Err(error)) => break format!("cannot read standard input: {}", chain(&error)),
+            None if go_on.is_none() => return status.end("standard input is stopped".to_owned()),
             None => break "standard input has ended".to_owned(),
         }
         status.tell_due();
     };
-    let events = feed.finish(&mut status, wall_clock()).await;
-    heard(&mut status, events);
+    let work = async {
+        let events = feed.finish(&mut status, wall_clock()).await;
+        heard(&mut status, events);
+    };
+    patiently(work, stop.as_mut(), &mut stopped, &patience_over).await;
     status.end(end);
 }
 
@@ -95,21 +135,31 @@ fn heard(status: &mut Status, events: usize) {
 /// What a read brought, and when.
 type Piece = io::Result<(UnixTime, Vec<u8>)>;
 
-/// A thread, since standard input may be anything: not all of it can be waited for, and to make it
+/// A thread, since standard input may be anything: not all of it can be waited for by the runtime, and to make it
 /// non-blocking would make it so for whoever shares it. The runtime's own blocking threads would
-/// keep the runtime from ending.
-fn read_in_thread(mut input: impl Read + Send + 'static) -> io::Result<mpsc::Receiver<Piece>> {
+/// keep the runtime from ending. It reads what is there once the writer is dropped, and ends.
+fn read_in_thread(mut input: impl Input) -> io::Result<(mpsc::Receiver<Piece>, PipeWriter)> {
     // One is published while another is read.
     let (sender, pieces) = mpsc::channel(1);
+    let (stopping, go_on) = io::pipe()?;
     let read = move || {
         let mut buffer = vec![0; READ_BYTES];
-        loop {
+        let mut rest = REST_BYTES_MAX;
+        while rest > 0 {
+            let goes_on = match input.wait(&stopping) {
+                Wait::Input => true,
+                Wait::LastInput => false,
+                Wait::Stop => return,
+            };
             let piece = match input.read(&mut buffer) {
                 Ok(0) => return,
                 Ok(len) => Ok((wall_clock(), buffer[..len].to_vec())),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 Err(error) => Err(error),
             };
+            if let (Ok((_, bytes)), false) = (&piece, goes_on) {
+                rest = rest.saturating_sub(bytes.len());
+            }
             let is_last = piece.is_err();
             if sender.blocking_send(piece).is_err() || is_last {
                 return;
@@ -117,11 +167,50 @@ fn read_in_thread(mut input: impl Read + Send + 'static) -> io::Result<mpsc::Rec
         }
     };
     std::thread::Builder::new().name("stdin".to_owned()).spawn(read)?;
-    Ok(pieces)
+    Ok((pieces, go_on))
+}
+
+/// Why an input is to be read now, or not.
+enum Wait {
+    /// Something is there, the end maybe, or nobody knows.
+    Input,
+    /// So it is, and nothing will be waited for.
+    LastInput,
+    /// It is stopped, and nothing is there.
+    Stop,
+}
+
+/// What can be read, and waited for where that is possible.
+trait Input: Read + Send + 'static {
+    /// Waits until something can be read from it or `stopping` has ended.
+    fn wait(&self, stopping: &io::PipeReader) -> Wait;
+}
+
+#[cfg(unix)]
+impl<T: Read + std::os::fd::AsFd + Send + 'static> Input for T {
+    fn wait(&self, stopping: &io::PipeReader) -> Wait {
+        use rustix::event::{PollFd, PollFlags, poll};
+        let mut fds = [PollFd::new(self, PollFlags::IN), PollFd::new(stopping, PollFlags::IN)];
+        // A failure shows again when it is read.
+        let waited = rustix::io::retry_on_intr(|| poll(&mut fds, None));
+        match (waited, fds[0].revents().is_empty(), fds[1].revents().is_empty()) {
+            (Ok(_), true, false) => Wait::Stop,
+            (Ok(_), false, false) => Wait::LastInput,
+            _ => Wait::Input,
+        }
+    }
+}
+
+#[cfg(not(unix))]
+impl<T: Read + Send + 'static> Input for T {
+    fn wait(&self, _: &io::PipeReader) -> Wait {
+        Wait::Input
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::future::pending;
     use std::io::Write as _;
 
     use anemone_hub::{After, Epoch, PageLimit, Retention};
@@ -141,9 +230,10 @@ mod tests {
         page.events.iter().map(|event| serde_json::from_str(event.data.as_str()).unwrap()).collect()
     }
 
-    async fn read(input: impl Read + Send + 'static, options: Options) -> (Vec<Value>, Vec<Value>) {
+    async fn read(input: impl Input, options: Options) -> (Vec<Value>, Vec<Value>) {
         let (events, status) = (topic("lines"), topic("lines.status"));
-        let reading = read_from(input, options, Arc::clone(&events), Arc::clone(&status));
+        let (to, told) = (Arc::clone(&events), Arc::clone(&status));
+        let reading = read_from(input, options, to, told, pending());
         tokio::time::timeout(Duration::from_secs(30), reading).await.unwrap();
         (all(&events), all(&status))
     }
@@ -168,7 +258,14 @@ mod tests {
 
     #[tokio::test]
     async fn a_fault_ends_it_and_is_told_and_what_came_before_is_published() {
-        struct Faulty(usize);
+        /// Something to read is always there.
+        struct Faulty(usize, std::fs::File);
+        #[cfg(unix)]
+        impl std::os::fd::AsFd for Faulty {
+            fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
+                self.1.as_fd()
+            }
+        }
         impl Read for Faulty {
             fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
                 self.0 += 1;
@@ -179,7 +276,8 @@ mod tests {
                 }
             }
         }
-        let (events, status) = read(Faulty(0), Options::default()).await;
+        let file = tempfile::tempfile().unwrap();
+        let (events, status) = read(Faulty(0, file), Options::default()).await;
         assert_eq!(events, ["one", "two"]);
         assert_eq!(status.last().unwrap()["detail"], "cannot read standard input: broken");
         assert_eq!(status.last().unwrap()["state"], "ended");
@@ -191,7 +289,7 @@ mod tests {
         let (events, status) = (topic("lines"), topic("lines.status"));
         let mut head = events.head();
         let start = events.start(wall_clock(), After::Earliest).unwrap();
-        let reading = read_from(input, Options::default(), events, status);
+        let reading = read_from(input, Options::default(), events, status, pending());
         writer.write_all(b"one\n").unwrap();
         tokio::select! {
             () = reading => panic!("ended"),
@@ -201,5 +299,32 @@ mod tests {
         let write =
             tokio::task::spawn_blocking(move || while writer.write_all(b"more\n").is_ok() {});
         tokio::time::timeout(Duration::from_secs(30), write).await.unwrap().unwrap();
+    }
+
+    #[cfg(unix)]
+    #[tokio::test]
+    async fn stopped_it_publishes_what_was_written_and_no_line_without_its_end() {
+        for text in
+            ["", "1", "1\n", "1\n2\n3", &(0..20_000).map(|n| format!("{n}\n")).collect::<String>()]
+        {
+            let (input, mut writer) = io::pipe().unwrap();
+            let (written, was_written) = tokio::sync::oneshot::channel();
+            let bytes = text.to_owned().into_bytes();
+            let write = std::thread::spawn(move || {
+                writer.write_all(&bytes).unwrap();
+                written.send(()).unwrap();
+                writer
+            });
+            let (events, status) = (topic("lines"), topic("lines.status"));
+            let (to, told) = (Arc::clone(&events), Arc::clone(&status));
+            let stop = async { was_written.await.unwrap() };
+            let reading = read_from(input, Options::default(), to, told, stop);
+            tokio::time::timeout(Duration::from_secs(30), reading).await.unwrap();
+            drop(write.join().unwrap());
+            let whole = text.rfind('\n').map_or(0, |end| end + 1);
+            let count = text[..whole].lines().count();
+            assert_eq!(events.info(wall_clock()).head.offset, count as u64);
+            assert_eq!(all(&status).last().unwrap()["detail"], "standard input is stopped");
+        }
     }
 }

@@ -57,7 +57,7 @@ pub(crate) fn output(mut command: Command, input: &str) -> Output {
 /// `anemone`, until dropped, and no longer than a watchdog allows.
 pub(crate) struct Process {
     child: Child,
-    stdin: ChildStdin,
+    stdin: Option<ChildStdin>,
     stdout: BufReader<ChildStdout>,
     _watchdog: Watchdog,
 }
@@ -69,14 +69,19 @@ impl Process {
 
     pub(crate) fn spawn(mut command: Command) -> Self {
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-        let (stdin, stdout) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+        let (stdin, stdout) = (child.stdin.take(), child.stdout.take().unwrap());
         let watchdog = Watchdog::of(&child);
         Self { stdin, stdout: BufReader::new(stdout), _watchdog: watchdog, child }
     }
 
     /// Gives it this on its standard input, which stays open.
     pub(crate) fn write(&mut self, text: &str) {
-        self.stdin.write_all(text.as_bytes()).unwrap();
+        self.stdin.as_mut().unwrap().write_all(text.as_bytes()).unwrap();
+    }
+
+    /// Its standard input, which is closed by whoever has it.
+    pub(crate) fn take_input(&mut self) -> ChildStdin {
+        self.stdin.take().unwrap()
     }
 
     /// The next line it says.

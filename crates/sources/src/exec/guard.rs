@@ -21,7 +21,8 @@ use rustix::process::{Pid, WaitOptions, test_kill_process_group, waitpgid};
 
 /// Signals to the group are for the others: it heeds SIGKILL alone. `sleep` inherits that. A shell
 /// that is told of the end by an error (`read` fails at the end of the input) goes on all the same.
-const SCRIPT: &str = "trap '' HUP INT QUIT TERM; read -r _; kill -TERM 0; sleep \"$1\"; kill -KILL 0";
+const SCRIPT: &str =
+    "trap '' HUP INT QUIT TERM; read -r _; kill -TERM 0; sleep \"$1\"; kill -KILL 0";
 
 #[derive(Debug)]
 pub(super) struct Guard {

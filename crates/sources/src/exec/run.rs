@@ -5,19 +5,18 @@ use std::os::fd::AsFd;
 use std::pin::{Pin, pin};
 use std::process::ExitStatus;
 use std::sync::Arc;
-use std::time::Duration;
 
 use anemone_hub::Topic;
 use tokio::net::unix::pipe::Receiver;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
-use tokio::time::{Instant, sleep};
+use tokio::time::Instant;
 
 use super::allowance::Allowance;
 use super::group::{Group, LOOK_EVERY, Outputs};
 use super::{Options, Stderr};
 use crate::backoff::Backoff;
-use crate::feed::{Feed, Patience};
+use crate::feed::{Feed, Patience, patiently};
 use crate::lines::{self, Line, Lines};
 use crate::status::{State, Status, chain, earliest, printable, seconds, sleep_until, wall_clock};
 
@@ -248,29 +247,6 @@ impl Source {
             self.status.set(State::Live, format!("receiving from {}", self.options.command));
         }
     }
-}
-
-/// Lines may have to wait for their topic's disk. Once it is asked to stop, they do for this long and no longer.
-async fn patiently(
-    work: impl Future<Output = ()>,
-    stop: Pin<&mut impl Future<Output = ()>>,
-    stopped: &mut bool,
-    (over, grace): &(watch::Sender<bool>, Duration),
-) {
-    let mut work = pin!(work);
-    if !*stopped {
-        tokio::select! {
-            biased;
-            () = &mut work => return,
-            () = stop => *stopped = true,
-        }
-    }
-    tokio::select! {
-        biased;
-        () = &mut work => return,
-        () = sleep(*grace) => over.send_replace(true),
-    };
-    work.await;
 }
 
 enum Read {

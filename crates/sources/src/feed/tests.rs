@@ -128,6 +128,24 @@ async fn once_patience_is_over_lines_that_cannot_be_kept_are_counted() {
 }
 
 #[tokio::test]
+async fn after_lines_that_were_given_up_no_line_is_kept() {
+    let (bench, feed, mut status) = Bench::new("hole", Retention::default(), 8 << 20);
+    let (over, patience) = watch::channel(false);
+    let mut feed = feed.with_patience(Patience::until(patience));
+    assert_eq!(feed.receive(&mut status, wall_clock(), b"1\n").await, 1);
+    bench.disk.set(Some(DiskFault::Full));
+    let end = async {
+        bench.status(|status| status["state"] == "waiting").await;
+        over.send_replace(true);
+    };
+    let (count, ()) = tokio::join!(feed.receive(&mut status, wall_clock(), b"2\n"), end);
+    assert_eq!(count, 0);
+    bench.disk.set(None);
+    assert_eq!(feed.receive(&mut status, wall_clock(), b"3\n").await, 0);
+    assert_eq!(bench.all("lines"), [1]);
+}
+
+#[tokio::test]
 async fn lines_that_together_are_more_than_is_kept_are_published_one_by_one() {
     let retention = Retention { bytes_max: 500, ..Retention::default() };
     let (bench, mut feed, mut status) = Bench::new("big", retention, 8 << 20);

@@ -13,7 +13,12 @@ async fn reading_it_does_not_keep_the_process_from_ending() {
     if is_alone() {
         let topics = Topics::new("lines");
         let (events, status) = (Arc::clone(&topics.events), Arc::clone(&topics.status));
-        let _source = Background(tokio::spawn(run(Options::default(), events, status)));
+        let _source = Background(tokio::spawn(run(
+            Options::default(),
+            events,
+            status,
+            std::future::pending(),
+        )));
         assert_eq!(topics.events(1).await, [5]);
         return;
     }

@@ -91,10 +91,11 @@ fn run(source: &Source, hub: &Hub, mut stopped: watch::Receiver<bool>) -> anyhow
         }
         Kind::Stdin(options) => {
             let status = topic(Part::Status)?;
-            Box::pin(async move {
-                stdin::run(options, events, status).await;
+            // It publishes what was written until now.
+            return Ok(Box::pin(async move {
+                stdin::run(options, events, status, stop).await;
                 Ok(())
-            })
+            }));
         }
         Kind::Host(interval) => Box::pin(async move { match host::run(events, interval).await {} }),
         Kind::Demo(unit) => demo(unit, events, topic(Part::Status)?)?,
