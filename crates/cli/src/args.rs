@@ -7,7 +7,7 @@ use std::str::FromStr;
 
 use anemone_client::After;
 use anemone_hub::{TopicName, TopicNameError};
-use anemone_server::AllowedOrigin;
+use anemone_server::{AllowedHost, AllowedOrigin};
 use anemone_sources::windsonic::UnitId;
 use anemone_sources::windsonic::emulate::{Format, Rate};
 use clap::{Parser, Subcommand, ValueEnum};
@@ -90,6 +90,11 @@ pub(crate) struct Serve {
     /// Let pages of this origin read and publish, too: SCHEME://HOST[:PORT], or * for any; may be repeated
     #[arg(long = "allow-origin", value_name = "ORIGIN")]
     pub(crate) allowed_origins: Vec<AllowedOrigin>,
+
+    /// Answer to this name, too, beside localhost and the addresses listened on: NAME or *.NAME, with :PORT where no
+    /// other port will do; may be repeated
+    #[arg(long = "allow-host", value_name = "HOST")]
+    pub(crate) allowed_hosts: Vec<AllowedHost>,
 
     /// Answer requests on this address over TCP, too: the protocol of /ws, each message after its
     /// length; always without TLS
@@ -394,6 +399,7 @@ mod tests {
             ("windsonic --noise 1.5", "0 to 1"),
             ("windsonic --unit q7", "A to Z"),
             ("serve --allow-origin nonsense", "SCHEME://HOST"),
+            ("serve --allow-host http://a", "NAME or *.NAME"),
             ("serve --demo --serial x", "cannot be used with"),
             ("serve --polled", "--serial"),
             ("sub", "<URL>"),

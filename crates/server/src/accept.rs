@@ -13,7 +13,7 @@ use tokio::runtime::Builder;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::task::JoinSet;
 
-use crate::client::Client;
+use crate::client::{Client, Peer};
 use crate::connection::{Guest, Local};
 use crate::routes::{Site, Stop};
 use crate::transport::multiplexed;
@@ -108,9 +108,9 @@ fn site(local: Rc<Local>) -> impl FnMut(StdTcpStream) {
         if local.site.tls.is_some() {
             return local.admit(Guest { stream, first: Vec::new(), permit });
         }
-        let client = Client::new(stream.peer_addr());
+        let peer = Peer::new(stream.peer_addr());
         let (timeout, guest) = (local.site.limits.header_timeout, Rc::clone(&local));
-        let decide = move |first: &[u8]| opening::decide(guest, client, permit, first);
+        let decide = move |first: &[u8]| opening::decide(guest, peer, permit, first);
         local.reactor.adopt_opening(stream, timeout, decide);
     }
 }
@@ -121,7 +121,7 @@ fn requests_by_tcp(local: Rc<Local>) -> impl FnMut(StdTcpStream) {
         let Ok(permit) = Arc::clone(&local.permits).try_acquire_owned() else {
             return refuse(&stream, &multiplexed::refusal());
         };
-        let client = Client::new(stream.peer_addr());
+        let client = Client::of_connection(Peer::new(stream.peer_addr()));
         let (timeout, guest) = (local.site.limits.header_timeout, Rc::clone(&local));
         let decide = move |first: &[u8]| {
             let idle_timeout = guest.site.limits.multiplexed.idle_timeout;

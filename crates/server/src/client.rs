@@ -1,71 +1,174 @@
-//! Who is at the other end of a connection, as far as its address tells.
+//! Who is at the other end of a connection, and for whom a request is made.
 
-use std::net::{IpAddr, SocketAddr};
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
 
-use http::uri::Authority;
+use http::Version;
 
 use crate::fields::Fields;
+use crate::host::Host;
 
-/// Fields with which a proxy says that it speaks for somebody else (RFC 7239, RFC 9110 section 7.6.3).
-const FORWARDING: [&str; 4] = ["forwarded", "x-forwarded-for", "x-real-ip", "via"];
+/// The other end of a connection, as the socket says.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Peer {
+    Address(SocketAddr),
+    /// It is gone already.
+    Unknown,
+}
 
-/// Where a connection comes from.
+impl Peer {
+    /// As a socket says of its peer. That it cannot any more, for the peer is gone, is no error.
+    pub(crate) fn new(peer: io::Result<SocketAddr>) -> Self {
+        // An IPv4 client comes to an IPv6 socket with a mapped address.
+        let canonical =
+            |address: SocketAddr| SocketAddr::new(address.ip().to_canonical(), address.port());
+        peer.map_or(Self::Unknown, |address| Self::Address(canonical(address)))
+    }
+
+    fn is_local(self) -> bool {
+        match self {
+            Self::Address(address) => address.ip().is_loopback(),
+            Self::Unknown => false,
+        }
+    }
+
+    fn address(self) -> Option<SocketAddr> {
+        match self {
+            Self::Address(address) => Some(address),
+            Self::Unknown => None,
+        }
+    }
+}
+
+/// Why a client is not taken for one of this machine.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Foreign {
+    Elsewhere,
+    /// The host it asks for is not a loopback one.
+    Host,
+    /// A field with which a proxy says for whom it speaks.
+    Forwarded,
+    /// HTTP/1.0, as which proxies pass requests on.
+    Version,
+    /// `Connection: upgrade` and nothing to upgrade to.
+    Upgrade,
+    /// It comes from the page of another host.
+    Referer,
+}
+
+impl fmt::Display for Foreign {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Elsewhere => "this one comes from elsewhere",
+            Self::Host => "this one asks for another host than localhost",
+            Self::Forwarded => "this one has a field of a proxy",
+            Self::Version => "this one is of HTTP/1.0, as a proxy's",
+            Self::Upgrade => "this one upgrades to nothing, as a proxy's",
+            Self::Referer => "this one is of a page of another host",
+        })
+    }
+}
+
+/// For whom a request is made, or all those on a connection.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Client {
     /// `None` when that could not be told.
     address: Option<SocketAddr>,
-    /// It was not by the fields of the request that opened the connection.
-    is_foreign: bool,
+    foreign: Option<Foreign>,
+}
+
+/// A request, as far as it tells whose it is.
+pub(crate) struct Asked<'a, F: ?Sized> {
+    pub(crate) version: Version,
+    pub(crate) host: Option<Host<'a>>,
+    pub(crate) fields: &'a F,
 }
 
 impl Client {
-    /// As a socket says of its peer. That it cannot any more, for the peer is gone, is no error.
-    pub(crate) fn new(peer: std::io::Result<SocketAddr>) -> Self {
-        // An IPv4 client comes to an IPv6 socket with a mapped address.
-        let canonical =
-            |address: SocketAddr| SocketAddr::new(address.ip().to_canonical(), address.port());
-        Self { address: peer.ok().map(canonical), is_foreign: false }
+    /// Of a connection that has nothing to say but what it is about.
+    pub(crate) fn of_connection(peer: Peer) -> Self {
+        let foreign = (!peer.is_local()).then_some(Foreign::Elsewhere);
+        Self { address: peer.address(), foreign }
     }
 
-    /// Its address, which may be that of a proxy.
+    /// Of a request.
+    pub(crate) fn of_request<F: Fields + ?Sized>(peer: Peer, asked: &Asked<'_, F>) -> Self {
+        let foreign = if peer.is_local() { foreign(asked) } else { Some(Foreign::Elsewhere) };
+        Self { address: peer.address(), foreign }
+    }
+
+    /// Its address, which may be that of a proxy that does not say for whom it speaks.
     pub(crate) fn address(self) -> Option<SocketAddr> {
         self.address
     }
 
-    /// The client of a connection that a request with these fields has opened, and on which requests have
-    /// no fields of their own: never local, if it is not by those.
-    pub(crate) fn of_connection(self, fields: &(impl Fields + ?Sized)) -> Self {
-        Self { is_foreign: !self.is_local(fields), ..self }
-    }
-
-    /// Whether a request with these fields is made on this very machine and by nobody else's order.
-    ///
-    /// The address alone does not tell. A proxy on this machine has a loopback address, too; and a page
-    /// whose host's name was pointed at this machine after it was loaded (DNS rebinding) is of the same
-    /// origin as the server. So what a browser's page sends must name the host by a loopback name.
-    pub(crate) fn is_local(self, fields: &(impl Fields + ?Sized)) -> bool {
-        let is_loopback = self.address.is_some_and(|address| address.ip().is_loopback());
-        let is_forwarded = FORWARDING.into_iter().any(|name| fields.has(name));
-        let is_of_a_page = fields.has("origin");
-        is_loopback
-            && !self.is_foreign
-            && !is_forwarded
-            && (!is_of_a_page || is_to_loopback(fields))
+    /// Whether it is on this very machine and speaks for nobody else; or why not.
+    pub(crate) fn check_local(self) -> Result<(), Foreign> {
+        self.foreign.map_or(Ok(()), Err)
     }
 }
 
-/// Whether the request's host can only be this machine.
-fn is_to_loopback(fields: &(impl Fields + ?Sized)) -> bool {
-    let Some(Ok(authority)) = fields.first_str("host").map(str::parse::<Authority>) else {
-        return false;
+/// Why a request from this machine may be somebody else's.
+///
+/// The address alone does not tell. A proxy on this machine has a loopback address, too. Many say that they are
+/// one. nginx does not unless it is told to: it speaks HTTP/1.0, or where it is told to pass WebSockets on, says
+/// `Connection: upgrade` in every request. And what a page sends has the page's address in it.
+fn foreign<F: Fields + ?Sized>(asked: &Asked<'_, F>) -> Option<Foreign> {
+    let fields = asked.fields;
+    let is_upgrade = |field: &[u8]| {
+        field
+            .split(|byte| *byte == b',')
+            .any(|token| token.trim_ascii().eq_ignore_ascii_case(b"upgrade"))
     };
-    let host = authority.host().to_ascii_lowercase();
-    // RFC 6761 section 6.3.
-    if host == "localhost" || host.ends_with(".localhost") {
-        return true;
+    let referer = || {
+        let page = fields.first_str("referer")?.split_once("://")?.1;
+        let end = page.find(['/', '?', '#']).unwrap_or(page.len());
+        Some(Host::parse(&page[..end]).is_some_and(|host| host.is_loopback()))
+    };
+    if !asked.host.is_some_and(|host| host.is_loopback()) {
+        Some(Foreign::Host)
+    } else if fields.names().any(is_forwarding) {
+        Some(Foreign::Forwarded)
+    } else if asked.version < Version::HTTP_11 {
+        Some(Foreign::Version)
+    } else if fields.all("connection").any(is_upgrade) && !fields.has("upgrade") {
+        Some(Foreign::Upgrade)
+    } else if referer() == Some(false) {
+        Some(Foreign::Referer)
+    } else {
+        None
     }
-    let address: Result<IpAddr, _> = host.trim_matches(['[', ']']).parse();
-    address.is_ok_and(|address| address.to_canonical().is_loopback())
+}
+
+/// Fields with which proxies say for whom they speak, or that they are there (RFC 7239, RFC 9110 section 7.6.3).
+const FORWARDING: [&str; 12] = [
+    "forwarded",
+    "via",
+    "cdn-loop",
+    "client-ip",
+    "true-client-ip",
+    "cf-connecting-ip",
+    "fastly-client-ip",
+    "x-real-ip",
+    "x-client-ip",
+    "x-cluster-client-ip",
+    "x-original-host",
+    "x-proxyuser-ip",
+];
+/// And how more of them begin.
+const FORWARDING_BEGINS: [&str; 4] = ["x-forwarded", "x-original-forwarded", "x-envoy-", "cf-"];
+
+fn is_forwarding(name: &str) -> bool {
+    let begins = |begin: &&str| {
+        name.get(..begin.len()).is_some_and(|first| first.eq_ignore_ascii_case(begin))
+    };
+    // Most names begin with none of these letters.
+    matches!(
+        name.as_bytes().first().map(u8::to_ascii_lowercase),
+        Some(b'f' | b'v' | b'c' | b't' | b'x')
+    ) && (FORWARDING.iter().any(|own| name.eq_ignore_ascii_case(own))
+        || FORWARDING_BEGINS.iter().any(begins))
 }
 
 #[cfg(test)]
@@ -74,44 +177,100 @@ mod tests {
 
     use super::*;
 
-    fn is_local(address: &str, fields: &[(&'static str, &str)]) -> bool {
-        let fields =
-            fields.iter().map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap()));
-        Client::new(Ok(SocketAddr::new(address.parse().unwrap(), 1)))
-            .is_local(&fields.collect::<HeaderMap>())
+    fn of(address: &str, version: Version, fields: &[(&str, &str)]) -> Option<Foreign> {
+        let peer = Peer::new(Ok(SocketAddr::new(address.parse().unwrap(), 1)));
+        let fields: HeaderMap = fields
+            .iter()
+            .map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap()))
+            .collect();
+        let host = crate::host::of(&fields, version).unwrap();
+        Client::of_request(peer, &Asked { version, host, fields: &fields }).check_local().err()
+    }
+
+    const HOST: (&str, &str) = ("host", "localhost:8080");
+
+    fn of_this_machine(fields: &[(&str, &str)]) -> Option<Foreign> {
+        of("127.0.0.1", Version::HTTP_11, &[&[HOST], fields].concat())
     }
 
     #[test]
-    fn loopback_is_told_by_the_address() {
+    fn this_machine_is_told_by_its_addresses() {
         for address in ["127.0.0.1", "127.8.0.9", "::1", "::ffff:127.0.0.1"] {
-            assert!(is_local(address, &[("host", "wind.example")]), "{address}");
+            assert_eq!(of(address, Version::HTTP_11, &[HOST]), None, "{address}");
         }
         for address in ["192.168.0.1", "10.0.0.1", "::2", "::ffff:10.0.0.1", "0.0.0.0"] {
-            assert!(!is_local(address, &[("host", "localhost")]), "{address}");
+            assert_eq!(
+                of(address, Version::HTTP_11, &[HOST]),
+                Some(Foreign::Elsewhere),
+                "{address}"
+            );
         }
-        let gone = Client::new(Err(std::io::ErrorKind::NotConnected.into()));
-        assert!(!gone.is_local(&HeaderMap::new()));
+        let gone = Peer::new(Err(io::ErrorKind::NotConnected.into()));
+        assert_eq!(Client::of_connection(gone).check_local(), Err(Foreign::Elsewhere));
+    }
+
+    #[test]
+    fn it_asks_for_a_loopback_host() {
+        for (host, foreign) in [
+            ("LOCALHOST", None),
+            ("a.localhost:1", None),
+            ("127.0.0.1:8080", None),
+            ("[::1]:8080", None),
+            ("", Some(Foreign::Host)),
+            ("any.example", Some(Foreign::Host)),
+            ("localhost.any.example", Some(Foreign::Host)),
+            ("10.0.0.1", Some(Foreign::Host)),
+        ] {
+            assert_eq!(of("127.0.0.1", Version::HTTP_11, &[("host", host)]), foreign, "{host}");
+        }
+        assert_eq!(of("127.0.0.1", Version::HTTP_2, &[]), Some(Foreign::Host));
     }
 
     #[test]
     fn a_proxy_that_speaks_for_others_is_not_local() {
-        for name in FORWARDING {
-            assert!(!is_local("127.0.0.1", &[(name, "1.2.3.4")]), "{name}");
+        for name in [
+            "Forwarded",
+            "Via",
+            "X-Forwarded-For",
+            "X-Forwarded-Host",
+            "X-Forwarded-Proto",
+            "X-Forwarded-Anything",
+            "X-Forwarded",
+            "X-Real-IP",
+            "CF-Connecting-IP",
+            "CF-Ray",
+            "True-Client-IP",
+            "X-Client-IP",
+            "Client-IP",
+            "X-Envoy-External-Address",
+            "X-Original-Forwarded-For",
+            "Fastly-Client-IP",
+            "CDN-Loop",
+        ] {
+            assert_eq!(of_this_machine(&[(name, "1.2.3.4")]), Some(Foreign::Forwarded), "{name}");
+            assert_eq!(of_this_machine(&[(name, "127.0.0.1")]), Some(Foreign::Forwarded), "{name}");
         }
+        assert_eq!(of_this_machine(&[("x-form", "1"), ("cookie", "1"), ("te", "trailers")]), None);
     }
 
     #[test]
-    fn a_page_must_know_this_machine_by_a_loopback_name() {
-        let page =
-            |host| is_local("127.0.0.1", &[("origin", "http://any.example"), ("host", host)]);
-        for host in ["localhost", "LOCALHOST:8080", "a.localhost:1", "127.0.0.1:8080", "[::1]:8080"]
-        {
-            assert!(page(host), "{host}");
-        }
-        for host in
-            ["any.example", "localhost.any.example", "127.0.0.1.any.example", "10.0.0.1", "a b"]
-        {
-            assert!(!page(host), "{host}");
+    fn a_proxy_that_does_not_say_so_speaks_http_1_0_or_upgrades_everything() {
+        assert_eq!(of("127.0.0.1", Version::HTTP_10, &[HOST]), Some(Foreign::Version));
+        let upgrade = ("connection", "keep-alive, Upgrade");
+        assert_eq!(of_this_machine(&[upgrade]), Some(Foreign::Upgrade));
+        assert_eq!(of_this_machine(&[upgrade, ("upgrade", "websocket")]), None);
+        assert_eq!(of_this_machine(&[("connection", "close")]), None);
+    }
+
+    #[test]
+    fn a_page_that_a_proxy_serves_gives_the_proxy_away() {
+        for (page, foreign) in [
+            ("http://localhost:8080/", None),
+            ("http://127.0.0.1:8080", None),
+            ("https://wind.example/topics", Some(Foreign::Referer)),
+            ("http://localhost@wind.example/", Some(Foreign::Referer)),
+        ] {
+            assert_eq!(of_this_machine(&[("referer", page)]), foreign, "{page}");
         }
     }
 }

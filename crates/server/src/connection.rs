@@ -20,7 +20,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
 use crate::alarms::Alarms;
 use crate::begun::Begun;
-use crate::client::Client;
+use crate::client::Peer;
 use crate::fan::Fan;
 use crate::routes::{self, Destination, Handover, Site, Stop};
 use crate::transport::{broadcast, echo, multiplexed, websocket};
@@ -90,11 +90,11 @@ pub(crate) async fn serve(
         tracing::debug!(%error, "connection lost");
         return;
     }
-    let client = Client::new(stream.peer_addr());
+    let peer = Peer::new(stream.peer_addr());
     let (reader, writer) = stream.into_split();
     let stream = join(Begun::new(first, reader), writer);
     let stream = WriteDeadline::new(stream, local.site.limits.write_timeout);
-    let Some((stream, mut rest, handover)) = requests(&local, stream, client, stop).await else {
+    let Some((stream, mut rest, handover)) = requests(&local, stream, peer, stop).await else {
         return;
     };
     let (reader, writer) = stream.into_inner().into_inner();
@@ -115,7 +115,7 @@ pub(crate) async fn serve(
 pub(crate) async fn requests<S: AsyncRead + AsyncWrite + Unpin>(
     local: &Local,
     stream: S,
-    client: Client,
+    peer: Peer,
     mut stop: Stop,
 ) -> Option<(S, Vec<u8>, Handover)> {
     let limits = &local.site.limits;
@@ -125,7 +125,7 @@ pub(crate) async fn requests<S: AsyncRead + AsyncWrite + Unpin>(
         service_fn(move |request| {
             let (site, stop, handover) = (Arc::clone(&site), stop.clone(), Rc::clone(&handover));
             Box::pin(async move {
-                let reply = routes::answer(&site, client, request, stop).await;
+                let reply = routes::answer(&site, peer, request, stop).await;
                 handover.set(reply.handover);
                 Ok::<_, Infallible>(reply.response)
             })

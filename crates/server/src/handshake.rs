@@ -12,7 +12,7 @@ use crate::{Kind, Problem};
 #[derive(Debug)]
 pub(crate) struct Head<'a, F: ?Sized> {
     pub(crate) method: &'a str,
-    pub(crate) is_http_1_1: bool,
+    pub(crate) version: Version,
     pub(crate) path: &'a str,
     pub(crate) query: Option<&'a str>,
     pub(crate) fields: &'a F,
@@ -22,7 +22,7 @@ impl<'a> Head<'a, HeaderMap> {
     pub(crate) fn of<B>(request: &'a Request<B>) -> Self {
         Self {
             method: request.method().as_str(),
-            is_http_1_1: request.version() >= Version::HTTP_11,
+            version: request.version(),
             path: request.uri().path(),
             query: request.uri().query(),
             fields: request.headers(),
@@ -44,7 +44,7 @@ impl<F: Fields + ?Sized> Head<'_, F> {
     ) -> Result<Accepted, Problem> {
         let offer = Offer {
             method: self.method,
-            is_http_1_1: self.is_http_1_1,
+            is_http_1_1: self.version >= Version::HTTP_11,
             fields: &Offered(self.fields),
         };
         respond_with(offer, subprotocols, deflate).map_err(refusal)

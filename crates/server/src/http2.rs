@@ -27,12 +27,12 @@ use tokio::task_local;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
 use crate::body::Body;
-use crate::client::Client;
+use crate::client::Peer;
 use crate::connection::{self, InTask, Local};
 use crate::linger::Linger;
 use crate::pace::{Pace, paced};
 use crate::routes::{self, Handover, Reply, Stop};
-use crate::{Kind, Problem};
+use crate::{Kind, Problem, host};
 
 /// What a client may send on one stream before it is read; and on all streams of a connection, so
 /// that is the most a connection can make us hold.
@@ -52,7 +52,7 @@ type Requests = Arc<AtomicU64>;
 pub(crate) async fn serve<S: AsyncRead + AsyncWrite + Unpin + 'static>(
     local: Rc<Local>,
     stream: S,
-    client: Client,
+    peer: Peer,
     mut stop: Stop,
     _permit: OwnedSemaphorePermit,
 ) {
@@ -66,7 +66,7 @@ pub(crate) async fn serve<S: AsyncRead + AsyncWrite + Unpin + 'static>(
             requests.fetch_add(1, Ordering::Relaxed);
             let (local, tasks) = (Rc::clone(&local), tasks.clone());
             let (stop, open) = (stop.clone(), Arc::clone(&requests));
-            async move { Ok::<_, Infallible>(answer(local, tasks, client, request, stop, open).await) }
+            async move { Ok::<_, Infallible>(answer(local, tasks, peer, request, stop, open).await) }
         })
     };
     let served_by_service = Arc::strong_count(&requests);
@@ -163,7 +163,7 @@ impl<F: Future<Output = ()> + 'static> Executor<F> for Tasks {
 async fn answer(
     local: Rc<Local>,
     tasks: Tasks,
-    client: Client,
+    peer: Peer,
     mut request: Request<Incoming>,
     stop: Stop,
     open: Requests,
@@ -174,7 +174,7 @@ async fn answer(
     };
     let is_upgrade = upgrade.is_some();
     let Reply { mut response, handover } =
-        routes::answer(&local.site, client, request, stop.clone()).await;
+        routes::answer(&local.site, peer, request, stop.clone()).await;
     if let (Some(upgrade), Some(handover)) = (upgrade, handover) {
         let Ok(permit) = Arc::clone(&local.permits).try_acquire_owned() else {
             return Problem::too_many_connections().into_response();
@@ -227,11 +227,7 @@ async fn finish(writer: Slot, write_timeout: Duration) {
 
 /// Makes a request what it would have been in HTTP/1.1. With the stream of a WebSocket handshake.
 fn as_in_http1(request: &mut Request<Incoming>) -> Result<Option<OnUpgrade>, Problem> {
-    // It counts more than a Host field (RFC 9113 section 8.3.1).
-    let authority = request.uri().authority().map(|authority| authority.as_str().to_owned());
-    if let Some(Ok(host)) = authority.map(HeaderValue::try_from) {
-        request.headers_mut().insert(header::HOST, host);
-    }
+    host::take_from_target(request)?;
     if *request.method() != Method::CONNECT {
         return Ok(None);
     }

@@ -19,6 +19,7 @@ mod connection;
 mod encode;
 mod fan;
 mod fields;
+mod gate;
 mod handshake;
 mod health;
 mod host;
@@ -43,6 +44,7 @@ mod topics;
 mod transport;
 mod write_deadline;
 
+pub use host::{AllowedHost, HostError};
 pub use limits::{LimitError, Limits};
 pub use listener::{Options, Running, Server};
 pub use origin::{AllowedOrigin, OriginError};

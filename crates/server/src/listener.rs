@@ -11,11 +11,12 @@ use socket2::{Domain, Protocol, Socket, Type};
 use tokio::sync::{Semaphore, watch};
 
 use crate::accept::{self, Listeners};
+use crate::host::Hosts;
 use crate::publishing::Publishing;
 use crate::routes::{Site, Stop};
 use crate::tls::Watch;
 use crate::transport::broadcast::Everyone;
-use crate::{AllowedOrigin, Limits, Tls, TopicRules};
+use crate::{AllowedHost, AllowedOrigin, Limits, Tls, TopicRules};
 
 /// Connections that the kernel holds for us while we are busy.
 const BACKLOG: i32 = 1024;
@@ -36,6 +37,8 @@ pub struct Options {
     pub limits: Limits,
     /// Origins other than its own whose pages may read from it, and publish where clients may.
     pub allowed_origins: Vec<AllowedOrigin>,
+    /// Names by which it may be asked for, beside localhost and where it listens.
+    pub allowed_hosts: Vec<AllowedHost>,
     /// What to speak TLS with; `None` for plain HTTP.
     pub tls: Option<Tls>,
     /// Whether there is an `/echo`. Default: no; it is for trying things out, and anyone can have it hold messages.
@@ -50,20 +53,18 @@ impl Options {
     /// Listens here, everything else by default.
     #[must_use]
     pub fn new(listen: SocketAddr) -> Self {
-        let (tcp, tcp_echo, threads, limits) = (None, None, None, Limits::default());
-        let (allowed_origins, topics) = (Vec::new(), TopicRules::default());
-        let (tls, echo, broadcast) = (None, false, false);
         Self {
             listen,
-            tcp,
-            tcp_echo,
-            threads,
-            limits,
-            allowed_origins,
-            tls,
-            echo,
-            broadcast,
-            topics,
+            tcp: None,
+            tcp_echo: None,
+            threads: None,
+            limits: Limits::default(),
+            allowed_origins: Vec::new(),
+            allowed_hosts: Vec::new(),
+            tls: None,
+            echo: false,
+            broadcast: false,
+            topics: TopicRules::default(),
         }
     }
 }
@@ -116,10 +117,12 @@ impl Server {
         });
         let listeners = listeners.collect::<io::Result<_>>()?;
         let Options { limits, allowed_origins, tls, topics, echo, broadcast, .. } = options;
+        let hosts = Hosts::new([local_addr], options.allowed_hosts);
         let publishing = Arc::new(Publishing::new(hub.clone(), topics)?);
         let broadcast = broadcast.then(|| Arc::new(Everyone::new(limits.broadcast_bytes_max)));
         let readers = Arc::default();
-        let site = Site { hub, publishing, limits, allowed_origins, tls, readers, echo, broadcast };
+        let site =
+            Site { hub, publishing, limits, hosts, allowed_origins, tls, readers, echo, broadcast };
         Ok(Self { listeners, local_addr, tcp_addr, tcp_echo_addr, site: Arc::new(site) })
     }
 

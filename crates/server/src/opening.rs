@@ -15,11 +15,10 @@ use httparse::Header;
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::Limits;
-use crate::client::Client;
+use crate::client::Peer;
 use crate::connection::{Carrier, Guest, Local, hand_over};
 use crate::fields::Fields;
 use crate::handshake::Head;
-use crate::host;
 use crate::routes::{self, Begun};
 use crate::stream::in_loop::InLoop;
 
@@ -32,20 +31,20 @@ const LONG_WAY: [&str; 3] = ["content-length", "transfer-encoding", "expect"];
 /// Decides what becomes of a connection that begins with `first`.
 pub(crate) fn decide(
     local: Rc<Local>,
-    client: Client,
+    peer: Peer,
     permit: OwnedSemaphorePermit,
     first: &[u8],
 ) -> Opening {
     let mut fields = [MaybeUninit::uninit(); FIELDS_MAX];
     if let Some((head, len)) = parse(&local.site.limits, first, &mut fields) {
-        if let Some(upgrade) = routes::shake_hands(&local.site, client, &head) {
+        if let Some(upgrade) = routes::shake_hands(&local.site, peer, &head) {
             let answer = Answer(upgrade.accepted.response().into_bytes());
             return hand_over(&local, first[len..].to_vec(), upgrade.handover(), permit, answer);
         }
         // Another request behind it would not be answered.
         if len == first.len()
             && let Some(Begun { reader, form, head }) =
-                routes::begin_stream(&local.site, client, &head)
+                routes::begin_stream(&local.site, peer, &head)
         {
             let mut response = encode(&head);
             let stream = InLoop::new(&local, reader, form, permit, &mut response);
@@ -75,8 +74,7 @@ fn parse<'a>(
         Some((path, query)) => (path, Some(query)),
         None => (target, None),
     };
-    let head = Head { method: method?, is_http_1_1: true, path, query, fields: headers };
-    host::check(head.fields, Version::HTTP_11).ok()?;
+    let head = Head { method: method?, version: Version::HTTP_11, path, query, fields: headers };
     let is_long = LONG_WAY.iter().any(|name| head.fields.has(name));
     (!is_long).then_some((head, len))
 }

@@ -22,6 +22,8 @@ pub enum Kind {
     MethodNotAllowed,
     /// The field `Host` is not what HTTP asks for.
     BadHost,
+    /// The request names a host that is not this server's.
+    Misdirected,
     /// A query parameter or field does not say what it must.
     BadParameter,
     /// The position cannot be one that this topic handed out.
@@ -74,13 +76,14 @@ pub enum Kind {
 
 impl Kind {
     /// All kinds.
-    pub const ALL: [Self; 30] = [
+    pub const ALL: [Self; 31] = [
         Self::UnknownPath,
         Self::UnknownTopic,
         Self::TopicDeleted,
         Self::TooSlow,
         Self::MethodNotAllowed,
         Self::BadHost,
+        Self::Misdirected,
         Self::BadParameter,
         Self::PositionAhead,
         Self::NotAcceptable,
@@ -146,6 +149,14 @@ impl Kind {
                 StatusCode::BAD_REQUEST,
                 "The field Host is missing or wrong",
                 "A request of HTTP/1.1 has the field Host once, with the host and port that were asked for.",
+            ),
+            Self::Misdirected => (
+                "misdirected",
+                StatusCode::MISDIRECTED_REQUEST,
+                "Not a host of this server",
+                "The server answers by localhost and loopback addresses, by the addresses it listens on, and by the \
+                 names in allow_hosts (or --allow-host NAME), so that no page can have its own name pointed at \
+                 it. Behind a proxy, let it pass on the host that was asked for, or allow the one it sends.",
             ),
             Self::BadParameter => (
                 "bad-parameter",

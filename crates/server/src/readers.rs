@@ -160,6 +160,7 @@ mod tests {
     use anemone_hub::{Data, Retention};
 
     use super::*;
+    use crate::client::Peer;
 
     #[test]
     fn an_entry_takes_at_most_56_bytes() {
@@ -176,7 +177,7 @@ mod tests {
             wind.publish(now(), Data::parse("\"xxxx\"").unwrap()).unwrap();
         }
         let readers = Arc::new(Readers::default());
-        let client = Client::new(Ok("[::ffff:10.0.0.1]:7".parse().unwrap()));
+        let client = Client::of_connection(Peer::new(Ok("[::ffff:10.0.0.1]:7".parse().unwrap())));
         let enter = |topic, epoch, offset| {
             let position = Position { epoch: Epoch::from_bits(epoch), offset };
             readers.enter(topic, position, client, (Transport::Websocket, Mode::All))

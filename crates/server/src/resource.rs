@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use anemone_hub::Topic;
-use http::{HeaderMap, StatusCode};
+use http::StatusCode;
 use serde_json::{Value, json};
 
 use crate::client::Client;
@@ -29,11 +29,10 @@ pub(crate) enum Resource {
 }
 
 impl Resource {
-    /// What is at this path, if this client may see it; `headers` are those of its request, or of none.
+    /// What is at this path, if this client may see it.
     pub(crate) fn at(
         site: &Site,
         client: Client,
-        headers: &HeaderMap,
         path: &str,
         query: Option<&str>,
     ) -> Result<Option<Self>, Problem> {
@@ -43,7 +42,7 @@ impl Resource {
             "/health" => Self::Health,
             _ => match path.strip_prefix("/topics/").and_then(|rest| rest.strip_suffix("/readers"))
             {
-                Some(name) => Self::readers(site, client, headers, name, query)?,
+                Some(name) => Self::readers(site, client, name, query)?,
                 None => return Ok(None),
             },
         }))
@@ -52,12 +51,13 @@ impl Resource {
     fn readers(
         site: &Site,
         client: Client,
-        headers: &HeaderMap,
         name: &str,
         query: Option<&str>,
     ) -> Result<Self, Problem> {
-        if !client.is_local(headers) {
-            let detail = "who reads is told to clients on the server's own machine alone";
+        if let Err(foreign) = client.check_local() {
+            let detail = format!(
+                "who reads is told to clients on the server's own machine alone; {foreign}"
+            );
             return Err(Problem::new(Kind::LocalOnly, detail));
         }
         let topic = routes::topic(site, name)?;

@@ -10,10 +10,12 @@ use hyper::body::Incoming;
 use tokio::sync::watch;
 
 use crate::body::{Body, full};
-use crate::client::Client;
+use crate::client::{Client, Peer};
 use crate::fields::Fields;
+use crate::gate::{self, Admitted};
 use crate::handshake::{self, Head};
-use crate::origin::{self, AllowedOrigin, Verdict};
+use crate::host::{self, Hosts};
+use crate::origin::{AllowedOrigin, Verdict};
 use crate::publishing::{Methods, Permit, Publishing};
 use crate::query::{Form, Query, form};
 use crate::readers::{Readers, Transport};
@@ -22,7 +24,7 @@ use crate::resource::Resource;
 use crate::transport::{
     broadcast, echo, forever_frame, long_poll, multiplexed, ndjson, poll, post, sse, websocket,
 };
-use crate::{Kind, Limits, Problem, SlowReader, Tls, assets, host, stream};
+use crate::{Kind, Limits, Problem, SlowReader, Tls, assets, stream};
 
 /// What every request can see.
 #[derive(Debug)]
@@ -30,6 +32,7 @@ pub(crate) struct Site {
     pub(crate) hub: Hub,
     pub(crate) publishing: Arc<Publishing>,
     pub(crate) limits: Limits,
+    pub(crate) hosts: Hosts,
     pub(crate) allowed_origins: Vec<AllowedOrigin>,
     pub(crate) tls: Option<Tls>,
     /// Those that stay, on every thread.
@@ -222,14 +225,14 @@ impl From<Response<Body>> for Reply {
 /// Answers a request.
 pub(crate) async fn answer(
     site: &Site,
-    client: Client,
-    request: Request<Incoming>,
+    peer: Peer,
+    mut request: Request<Incoming>,
     stop: Stop,
 ) -> Reply {
-    let verdict = host::check(request.headers(), request.version())
-        .and_then(|()| origin::judge(request.headers(), &site.allowed_origins));
-    let verdict = match verdict {
-        Ok(verdict) => verdict,
+    let admitted = host::take_from_target(&mut request)
+        .and_then(|()| gate::admit(site, peer, &Head::of(&request)));
+    let Admitted { client, verdict } = match admitted {
+        Ok(admitted) => admitted,
         Err(problem) => return problem.into_response().into(),
     };
     let reply = if request.method() == Method::OPTIONS && matches!(verdict, Verdict::Allowed(_)) {
@@ -246,10 +249,11 @@ pub(crate) async fn answer(
 /// a page that must be told that it is allowed.
 pub(crate) fn shake_hands<F: Fields + ?Sized>(
     site: &Site,
-    client: Client,
+    peer: Peer,
     head: &Head<'_, F>,
 ) -> Option<Upgrade> {
-    match origin::judge(head.fields, &site.allowed_origins).ok()? {
+    let Admitted { client, verdict } = gate::admit(site, peer, head).ok()?;
+    match verdict {
         Verdict::Same => upgrade(site, client, head).ok()?,
         Verdict::Allowed(_) => None,
     }
@@ -259,7 +263,7 @@ pub(crate) fn shake_hands<F: Fields + ?Sized>(
 /// asked for, or it is refused.
 pub(crate) fn begin_stream<F: Fields + ?Sized>(
     site: &Site,
-    client: Client,
+    peer: Peer,
     head: &Head<'_, F>,
 ) -> Option<Begun> {
     let fields = head.fields;
@@ -273,7 +277,7 @@ pub(crate) fn begin_stream<F: Fields + ?Sized>(
         return None;
     }
     let name = head.path.strip_prefix("/topics/")?;
-    let verdict = origin::judge(fields, &site.allowed_origins).ok()?;
+    let Admitted { client, verdict } = gate::admit(site, peer, head).ok()?;
     let read = Read::of(site, client, head, name).ok()?;
     if read.query.frame.is_some() {
         return None;
@@ -307,7 +311,7 @@ fn upgrade<F: Fields + ?Sized>(
             return Err(Problem::new(Kind::BadParameter, detail));
         }
         let topic = &read.topic;
-        let writing = match site.publishing.permit(topic.name(), client, head.fields) {
+        let writing = match site.publishing.permit(topic.name(), client) {
             Ok(permit) => Ok(Box::new(permit.writer(topic, &site.limits)?)),
             Err(refusal) => Err(refusal), // told to those who write, for all may read
         };
@@ -335,7 +339,7 @@ async fn route(
         return Ok(upgrade.into());
     }
     let (path, headers) = (request.uri().path(), request.headers());
-    if let Some(resource) = Resource::at(site, client, headers, path, request.uri().query())? {
+    if let Some(resource) = Resource::at(site, client, path, request.uri().query())? {
         reading_only(request.method().as_str())?;
         return Ok(json_response(resource.value(site, stop.is_stopping())).into());
     }
@@ -395,7 +399,7 @@ async fn change_topic(
     stop: Stop,
 ) -> Result<Reply, Problem> {
     let method = request.method().as_str();
-    let response = match Change::of(site, client, method, name, request.headers())? {
+    let response = match Change::of(site, client, method, name)? {
         Change::Publish(permit) => post::answer(permit, request, &site.limits, stop).await?,
         Change::Delete(permit) => post::delete(permit, &request).await?,
     };
@@ -416,13 +420,12 @@ impl Change {
         client: Client,
         method: &str,
         name: &TopicName,
-        headers: &HeaderMap,
     ) -> Result<Self, Problem> {
         let is_deletion = method == "DELETE";
         if !is_deletion && method != "POST" {
             return Err(unfit_for_topic(site, method, name));
         }
-        let permit = site.publishing.permit(name, client, headers);
+        let permit = site.publishing.permit(name, client);
         let permit = permit.map_err(|refusal| refusal.problem(name))?;
         match site.publishing.methods(name) {
             _ if !is_deletion => Ok(Self::Publish(permit)),

@@ -8,7 +8,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::timeout;
 use tokio_rustls::server::TlsStream;
 
-use crate::client::Client;
+use crate::client::Peer;
 use crate::connection::{self, InTask, Local};
 use crate::linger::Linger;
 use crate::routes::Stop;
@@ -29,7 +29,7 @@ pub(crate) async fn serve(
     stop: Stop,
     permit: OwnedSemaphorePermit,
 ) {
-    let (limits, client) = (&local.site.limits, Client::new(stream.peer_addr()));
+    let (limits, peer) = (&local.site.limits, Peer::new(stream.peer_addr()));
     let limit = limits.tls_handshake_timeout;
     // Below TLS, which takes more than it has written, and has a last word to write.
     let stream = WriteDeadline::new(stream, limits.write_timeout);
@@ -43,9 +43,9 @@ pub(crate) async fn serve(
         }
     };
     if stream.get_ref().1.alpn_protocol() == Some(ALPN_HTTP2) {
-        return Box::pin(http2::serve(local, stream, client, stop, permit)).await;
+        return Box::pin(http2::serve(local, stream, peer, stop, permit)).await;
     }
-    let requests = Box::pin(connection::requests(&local, stream, client, stop.clone())).await;
+    let requests = Box::pin(connection::requests(&local, stream, peer, stop.clone())).await;
     if let Some((mut stream, first, handover)) = requests {
         // A WebSocket looks after itself.
         stream.get_mut().0.lift();

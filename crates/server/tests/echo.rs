@@ -91,7 +91,7 @@ fn a_message_in_single_bytes_comes_back() {
 fn frames_that_come_with_the_handshake_are_not_lost() {
     let fixture = start(|_| {});
     let mut stream = fixture.connect();
-    let handshake = "GET /echo HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
+    let handshake = "GET /echo HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
         Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
     let frame = [0x81, 0x82, 0, 0, 0, 0, b'h', b'i'];
     stream.write_all(&[handshake.as_bytes(), &frame].concat()).unwrap();
@@ -221,7 +221,7 @@ fn post_gives_the_body_back_and_get_asks_for_an_upgrade() {
         let mut stream = fixture.connect();
         let len = body.len();
         let request = format!(
-            "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Type: text/plain\r\nContent-Length: {len}\r\n\r\n{body}"
+            "POST /echo HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/plain\r\nContent-Length: {len}\r\n\r\n{body}"
         );
         stream.write_all(request.as_bytes()).unwrap();
         common::Reply::read(&mut std::io::BufReader::new(stream), "POST")

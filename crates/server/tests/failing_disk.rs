@@ -123,7 +123,7 @@ impl Way {
                 let content = if matches!(self, Self::Post) { "json" } else { "x-ndjson" };
                 let body = format!("{number}\n");
                 let request = format!(
-                    "POST /topics/chat HTTP/1.1\r\nHost: a\r\nContent-Type: application/{content}\r\n\
+                    "POST /topics/chat HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/{content}\r\n\
                      Content-Length: {}\r\n\r\n{body}",
                     body.len()
                 );
@@ -265,7 +265,7 @@ fn while_as_much_waits_for_the_disk_as_may_publishers_are_told_to_come_again() {
     let end = socket.next();
     assert!(end.starts_with("close 1013 the disk is behind: "), "{end}");
     let mut stream = server.fixture.connect();
-    let request = "POST /topics/chat HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n\r\n1";
+    let request = "POST /topics/chat HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1\r\n\r\n1";
     stream.write_all(request.as_bytes()).unwrap();
     let reply = Reply::read(&mut BufReader::new(stream), "POST");
     reply.problem(503, "storage-failed");

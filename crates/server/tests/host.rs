@@ -1,14 +1,56 @@
-//! Requests without a host that could be one.
+//! Requests without a host that could be one, and those that name another server's.
 #![allow(clippy::unwrap_used)]
 
 mod common;
 
 use std::io::{BufReader, Write};
 
+use anemone_hub::Retention;
+use anemone_server::Options;
 use common::{Fixture, Reply};
 
 const HANDSHAKE: &str = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
                          Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
+
+/// What else a page sends that asks for one of these.
+const WAYS: [(&str, &str, &str); 14] = [
+    ("GET", "/", ""),
+    ("GET", "/topics", ""),
+    ("GET", "/topics/wind", ""),
+    ("GET", "/topics/wind?after=latest&wait=1", ""),
+    ("GET", "/topics/wind", "Accept: text/event-stream\r\n"),
+    ("GET", "/topics/wind", "Accept: application/x-ndjson\r\n"),
+    (
+        "GET",
+        "/topics/wind?frame=f",
+        "Accept: text/html\r\nSec-Fetch-Dest: iframe\r\nSec-Fetch-Site: same-origin\r\n",
+    ),
+    ("GET", "/topics/wind/readers", ""),
+    ("GET", "/health", ""),
+    ("GET", "/topics/wind", HANDSHAKE),
+    ("GET", "/broadcast", HANDSHAKE),
+    (
+        "GET",
+        "/ws",
+        "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
+         Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Protocol: anemone.v1\r\n",
+    ),
+    ("POST", "/topics/wind", "Content-Length: 0\r\n"),
+    ("OPTIONS", "/topics/wind", ""),
+];
+
+/// The statuses of all ways with this host, the page's own origin added where a browser would.
+fn statuses(fixture: &Fixture, host: &str) -> Vec<u16> {
+    let ask = |(method, target, fields): &(&str, &str, &str)| {
+        let mut stream = fixture.connect();
+        let head = format!(
+            "{method} {target} HTTP/1.1\r\nHost: {host}\r\nOrigin: http://{host}\r\n{fields}\r\n"
+        );
+        stream.write_all(head.as_bytes()).unwrap();
+        Reply::read_head(&mut BufReader::new(stream)).status
+    };
+    WAYS.iter().map(ask).collect()
+}
 
 fn ask(fixture: &Fixture, head: &str) -> Reply {
     let mut stream = fixture.connect();
@@ -22,7 +64,7 @@ fn a_request_without_one_host_is_400() {
     let fixture = Fixture::start();
     for (hosts, detail) in [
         ("", "the field Host is missing"),
-        ("Host: a\r\nHost: a\r\n", "the field Host is there twice"),
+        ("Host: localhost\r\nHost: localhost\r\n", "the field Host is there twice"),
         ("Host: a b\r\n", "the field Host is not HOST or HOST:PORT"),
         ("Host: user@a\r\n", "the field Host is not HOST or HOST:PORT"),
     ] {
@@ -41,4 +83,61 @@ fn older_http_needs_none_and_an_empty_one_is_one() {
     for head in ["GET /clock HTTP/1.0\r\n", "GET /clock HTTP/1.1\r\nHost:\r\n"] {
         assert_eq!(ask(&fixture, head).status, 200, "{head:?}");
     }
+}
+
+#[test]
+fn a_page_whose_name_was_pointed_here_gets_nothing_by_any_way() {
+    let fixture = Fixture::start();
+    let port = fixture.address.port();
+    for host in ["evil.example", "localhost.evil.example", "127.0.0.1.evil.example", "10.0.0.1"] {
+        for host in [host.to_owned(), format!("{host}:{port}")] {
+            assert_eq!(statuses(&fixture, &host), [421; WAYS.len()], "{host}");
+        }
+    }
+}
+
+#[test]
+fn a_name_that_is_allowed_is_the_servers_own() {
+    let allow = |options: &mut Options| {
+        options.allowed_hosts =
+            ["wind.example", "*.sea.example:81"].map(|host| host.parse().unwrap()).into();
+    };
+    let fixture = Fixture::with(allow, Retention::default());
+    for (host, status) in [
+        ("wind.example", 200),
+        ("Wind.Example:8080", 200),
+        ("north.sea.example:81", 200),
+        ("north.sea.example", 421),
+        ("sea.example:81", 421),
+    ] {
+        let reply = ask(&fixture, &format!("GET /clock HTTP/1.1\r\nHost: {host}\r\n"));
+        assert_eq!(reply.status, status, "{host}");
+    }
+    let detail = ask(&fixture, "GET /clock HTTP/1.1\r\nHost: Other.example:81\r\n")
+        .problem(421, "misdirected");
+    assert!(
+        detail.contains(r#"allow_hosts = ["Other.example"], or --allow-host Other.example"#),
+        "{detail}"
+    );
+}
+
+#[test]
+fn the_host_of_a_target_counts_more_than_the_field() {
+    // RFC 9112 section 3.2.2
+    let fixture = Fixture::start();
+    let ask = |target: &str, host: &str| {
+        let host = if host.is_empty() { String::new() } else { format!("Host: {host}\r\n") };
+        ask(&fixture, &format!("GET {target} HTTP/1.1\r\n{host}"))
+    };
+    let own = format!("http://{}/clock", fixture.address);
+    assert_eq!(ask(&own, "evil.example").status, 200);
+    assert_eq!(ask("http://evil.example/clock", "localhost").status, 421);
+    ask("http://me@localhost/clock", "localhost").problem(400, "bad-host");
+    ask(&own, "").problem(400, "bad-host");
+    let origin = |target: &str| {
+        let head =
+            format!("GET {target} HTTP/1.1\r\nHost: evil.example\r\nOrigin: http://localhost\r\n");
+        self::ask(&fixture, &head).status
+    };
+    assert_eq!((origin("http://localhost/clock"), origin(&own)), (200, 403));
 }

@@ -68,7 +68,9 @@ fn with_descriptors<T>(more: u64, work: impl FnOnce() -> T) -> T {
 fn is_served(address: SocketAddr) -> bool {
     let mut stream = TcpStream::connect(address).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
-    stream.write_all(b"GET /clock HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").unwrap();
+    stream
+        .write_all(b"GET /clock HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+        .unwrap();
     let mut reply = String::new();
     stream.read_to_string(&mut reply).unwrap();
     reply.starts_with("HTTP/1.1 200 ")

@@ -26,6 +26,9 @@ pub(super) fn apply(flags: &args::Serve, config: &mut Config, short: &mut Shorth
     }
     listening.echo |= flags.echo;
     listening.broadcast |= flags.broadcast;
+    if !flags.allowed_hosts.is_empty() {
+        listening.allow_hosts.clone_from(&flags.allowed_hosts);
+    }
     if let Some(connections_max) = flags.connections_max {
         config.limits.connections_max = connections_max;
     }

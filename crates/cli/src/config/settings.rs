@@ -5,7 +5,7 @@ use std::num::NonZero;
 use std::path::PathBuf;
 
 use anemone_hub::{DataOptions, Fsync};
-use anemone_server::AllowedOrigin;
+use anemone_server::{AllowedHost, AllowedOrigin};
 
 use super::place::Located;
 use super::table::Table;
@@ -29,6 +29,7 @@ pub(crate) struct Listening {
     /// Whether there is an `/echo`, and a `/broadcast`.
     pub(crate) echo: bool,
     pub(crate) broadcast: bool,
+    pub(crate) allow_hosts: Vec<AllowedHost>,
 }
 
 impl Listening {
@@ -43,6 +44,7 @@ impl Listening {
             allow_origins: table.value("allow_origins", Vec::new(), list(parsed)),
             echo: table.value("echo", false, boolean),
             broadcast: table.value("broadcast", false, boolean),
+            allow_hosts: table.value("allow_hosts", Vec::new(), list(parsed)),
         }
     }
 

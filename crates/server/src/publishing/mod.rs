@@ -27,8 +27,7 @@ use keeping::append;
 use total::{Admission, Total};
 use window::Window;
 
-use crate::client::Client;
-use crate::fields::Fields;
+use crate::client::{Client, Foreign};
 use crate::reading::now;
 use crate::{Kind, Limits, Problem, PublishRight, SlowReader, TopicRule, TopicRules, routes};
 
@@ -64,7 +63,7 @@ pub(crate) enum Refusal {
     /// The topic takes nothing from clients.
     Nobody,
     /// Only clients on this machine may.
-    NotLocal,
+    NotLocal(Foreign),
 }
 
 impl Refusal {
@@ -76,9 +75,11 @@ impl Refusal {
                 let problem = Problem::new(Kind::MethodNotAllowed, "this topic takes no messages");
                 problem.field("allow", HeaderValue::from_static(Methods::Read.as_str()))
             }
-            Self::NotLocal => Problem::new(
+            Self::NotLocal(foreign) => Problem::new(
                 Kind::PublishRefused,
-                "only clients on the server's own machine may publish to this topic",
+                format!(
+                    "only clients on the server's own machine may publish to this topic; {foreign}"
+                ),
             ),
         }
     }
@@ -161,13 +162,11 @@ impl Publishing {
         self.rules.slow_reader(name)
     }
 
-    /// Whether a client may publish to a topic: `fields` are those of its request, or of the
-    /// handshake of its connection.
+    /// Whether a client may publish to a topic.
     pub(crate) fn permit(
         self: &Arc<Self>,
         name: &TopicName,
         client: Client,
-        fields: &(impl Fields + ?Sized),
     ) -> Result<Permit, Refusal> {
         let refusal = || match self.hub.topic(name) {
             Some(_) => Refusal::Nobody,
@@ -177,8 +176,8 @@ impl Publishing {
             self.rules.of(name).map(|(index, rule)| (index, rule.publish)).ok_or_else(refusal)?;
         match right {
             PublishRight::Nobody => return Err(refusal()),
-            PublishRight::Loopback if !client.is_local(fields) => return Err(Refusal::NotLocal),
-            PublishRight::Loopback | PublishRight::Anyone => {}
+            PublishRight::Loopback => client.check_local().map_err(Refusal::NotLocal)?,
+            PublishRight::Anyone => {}
         }
         Ok(Permit { publishing: Arc::clone(self), name: name.clone(), rule })
     }

@@ -146,7 +146,11 @@ fn a_topic_that_was_made_by_publishing_can_be_deleted() {
 
 #[test]
 fn a_page_by_a_name_that_may_be_anybodys_is_not_local() {
-    let fixture = start(with_right(PublishRight::Loopback), Retention::default());
+    let change = |options: &mut Options| {
+        with_right(PublishRight::Loopback)(options);
+        options.allowed_hosts = vec!["rebound.example".parse().unwrap()];
+    };
+    let fixture = start(change, Retention::default());
     let port = fixture.address.port();
     for (host, status) in [("localhost", 201), ("rebound.example", 403)] {
         let origin = format!("http://{host}:{port}");

@@ -213,7 +213,7 @@ fn those_who_publish_at_once_get_positions_of_their_own_and_batches_stay_whole()
 fn a_client_that_waits_to_be_told_sends_its_body_then() {
     let fixture = start();
     let mut stream = BufReader::new(fixture.connect());
-    let head = "POST /topics/chat HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\nExpect: 100-continue\r\n\r\n";
+    let head = "POST /topics/chat HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4\r\nExpect: 100-continue\r\n\r\n";
     stream.get_mut().write_all(head.as_bytes()).unwrap();
     assert_eq!(Reply::read_head(&mut stream).status, 100);
     stream.get_mut().write_all(b"true").unwrap();
@@ -224,7 +224,7 @@ fn a_client_that_waits_to_be_told_sends_its_body_then() {
 fn a_chunked_body_is_as_good_as_any() {
     let fixture = start();
     let mut stream = BufReader::new(fixture.connect());
-    let request = "POST /topics/chat HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n\
+    let request = "POST /topics/chat HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n\
                    2\r\n[1\r\n3\r\n,2]\r\n0\r\n\r\n";
     stream.get_mut().write_all(request.as_bytes()).unwrap();
     assert_eq!(Reply::read(&mut stream, "POST").status, 201);

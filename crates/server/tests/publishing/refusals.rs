@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anemone_server::{PublishRight, TopicRule, TopicRules};
 
-use super::common::{Reply, send as request};
+use super::common::{Fixture, Reply, send as request};
 use super::{BINARY, LINES, Post, TEXT, rule, send, start, start_with};
 
 #[test]
@@ -144,7 +144,7 @@ fn a_client_that_asks_first_is_not_told_to_send_too_much() {
     {
         let mut stream = BufReader::new(fixture.connect());
         let head = format!(
-            "POST {target} HTTP/1.1\r\nHost: a\r\nContent-Length: 1048577\r\nExpect: 100-continue\r\n\r\n"
+            "POST {target} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1048577\r\nExpect: 100-continue\r\n\r\n"
         );
         stream.get_mut().write_all(head.as_bytes()).unwrap();
         Reply::read(&mut stream, "POST").problem(status, kind);
@@ -154,7 +154,7 @@ fn a_client_that_asks_first_is_not_told_to_send_too_much() {
 #[test]
 fn a_body_that_takes_too_long_or_breaks_off_publishes_nothing() {
     let fixture = start_with(|options| options.limits.body_timeout = Duration::from_millis(50));
-    let head = "POST /topics/chat HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n1";
+    let head = "POST /topics/chat HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n1";
     let mut slow = BufReader::new(fixture.connect());
     slow.get_mut().write_all(head.as_bytes()).unwrap();
     Reply::read(&mut slow, "POST").problem(408, "body-timeout");
@@ -226,8 +226,7 @@ fn pages_of_other_origins_publish_only_when_they_are_allowed() {
 
 #[test]
 fn a_page_whose_host_was_pointed_here_afterwards_is_not_of_this_machine() {
-    let fixture = start();
-    let post = |topic: &str| {
+    let post = |fixture: &Fixture, topic: &str| {
         let mut stream = BufReader::new(fixture.connect());
         let request = format!(
             "POST {topic} HTTP/1.1\r\nHost: evil.example\r\nOrigin: http://evil.example\r\n\
@@ -236,8 +235,14 @@ fn a_page_whose_host_was_pointed_here_afterwards_is_not_of_this_machine() {
         stream.get_mut().write_all(request.as_bytes()).unwrap();
         Reply::read(&mut stream, "POST")
     };
-    post("/topics/scratch-a").problem(403, "publish-refused");
-    assert_eq!(post("/topics/chat").status, 201, "anyone may");
+    let fixture = start();
+    let detail = post(&fixture, "/topics/chat").problem(421, "misdirected");
+    assert!(detail.contains("--allow-host evil.example"), "{detail}");
+    // A name that is allowed may still be anybody's.
+    let allows =
+        start_with(|options| options.allowed_hosts = vec!["evil.example".parse().unwrap()]);
+    post(&allows, "/topics/scratch-a").problem(403, "publish-refused");
+    assert_eq!(post(&allows, "/topics/chat").status, 201, "anyone may");
 }
 
 #[test]

@@ -67,7 +67,7 @@ fn who_may_not_publish_may_read_and_is_closed_with_1008_when_it_tries() {
         (
             "/topics/scratch-ws",
             &proxied,
-            "only clients on the server's own machine may publish to this topic",
+            "only clients on the server's own machine may publish to this topic; this one has a field of a proxy",
         ),
     ] {
         let mut socket = fixture.websocket(target, &[], fields);

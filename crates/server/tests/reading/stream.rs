@@ -171,7 +171,7 @@ fn a_request_behind_one_for_a_stream_does_not_disturb_it() {
     let fixture = Fixture::start();
     let mut stream = fixture.connect();
     let request = |target| {
-        format!("GET {target} HTTP/1.1\r\nHost: a\r\nAccept: application/x-ndjson\r\n\r\n")
+        format!("GET {target} HTTP/1.1\r\nHost: localhost\r\nAccept: application/x-ndjson\r\n\r\n")
     };
     stream.write_all((request("/topics/wind") + &request("/topics/wind")).as_bytes()).unwrap();
     let mut lines = Lines::following(stream);

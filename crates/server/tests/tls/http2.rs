@@ -185,13 +185,23 @@ fn what_is_no_websocket_handshake_over_http2_is_refused() {
         assert_eq!(http2.handshake("", None, &[]).await.0, 405, "not a proxy");
 
         // Whether an origin is the same is told by :authority (RFC 9113 section 8.3.1).
-        let own = format!("https://{}", http2.authority);
+        let (authority, own) = (http2.authority.clone(), format!("https://{}", http2.authority));
         http2.websocket("/echo", &[("origin", &own)]).await;
         http2.websocket("/echo", &[("origin", "https://friend.example")]).await;
         let evil = ("origin", "https://evil.example");
         assert_eq!(http2.refused("/echo", &[version, evil]).await.0, 403);
         let host = ("host", "evil.example");
         assert_eq!(http2.refused("/echo", &[version, evil, host]).await.0, 403);
+        http2.authority = format!("evil.example:{}", secure.fixture.address.port());
+        for fields in [&[version][..], &[version, ("host", "localhost")]] {
+            assert_eq!(http2.refused("/ws", fields).await.0, 421);
+        }
+        assert_eq!(
+            http2.get("/topics", &[]).await.1,
+            421,
+            "whatever the name of its page was once"
+        );
+        http2.authority = authority;
         assert_eq!(http2.get("/topics", &[evil]).await.1, 403);
         assert_eq!(http2.get("/topics", &[("origin", &own)]).await.1, 200);
     });

@@ -9,7 +9,6 @@ use std::sync::Arc;
 
 use anemone_hub::{Head, Position, Topic};
 use anemone_ws::reactor::Waker;
-use http::HeaderMap;
 use tokio::time::Instant;
 
 use super::Outlet;
@@ -131,7 +130,7 @@ impl Multiplexer {
     ) -> Result<(), Problem> {
         let (path, query) = request.path_and_query();
         let is_get = request.method == "GET";
-        let resource = Resource::at(&self.site, self.client, &HeaderMap::new(), path, query)?;
+        let resource = Resource::at(&self.site, self.client, path, query)?;
         if let Some(name) = path.strip_prefix("/topics/").filter(|_| resource.is_none()) {
             if !is_get {
                 return self.change(id, name, request, outlet);
@@ -163,9 +162,7 @@ impl Multiplexer {
     ) -> Result<(), Problem> {
         let name = routes::topic_name(name)?;
         let (_, query) = request.path_and_query();
-        // What counts of the fields of the handshake is in what is known of the client.
-        let fields = HeaderMap::new();
-        match Change::of(&self.site, self.client, request.method, &name, &fields)? {
+        match Change::of(&self.site, self.client, request.method, &name)? {
             Change::Publish(permit) => {
                 let (content, key) = publishing::of_multiplexed(query)?;
                 self.check_payload(request.payload.len())?;

@@ -30,7 +30,7 @@ pub(crate) fn accept<F: Fields + ?Sized>(
             format!("Sec-WebSocket-Protocol must offer {SUBPROTOCOL}, which is spoken here");
         return Err(Problem::new(Kind::BadHandshake, detail));
     }
-    Ok(Upgrade { accepted, to: Destination::Multiplexed(client.of_connection(head.fields)) })
+    Ok(Upgrade { accepted, to: Destination::Multiplexed(client) })
 }
 
 /// A connection by WebSocket.

@@ -1,0 +1,95 @@
+/**
+ * What a page of somebody else's can do to a server on the reader's own machine, in Chromium: nothing.
+ *
+ * Needs the `anemone` binary (`TEST_ANEMONE_BIN`, default `target/debug/anemone`) and Chromium
+ * (`CHROMIUM`, default `/usr/bin/chromium`). Waits on conditions, never for a fixed time.
+ */
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { kill, launch, serve } from "./support.js";
+
+const STEP_MS_MAX = 120_000;
+
+/** @type {import("./support.js").Server} */ let server;
+/** @type {import("playwright-core").Browser} */ let browser;
+
+before(async () => {
+  server = await serve("--demo", "--listen", "127.0.0.1:0");
+  // The name is pointed at this machine; what comes first from it is the attacker's, see `rebound`.
+  browser = await launch("--host-resolver-rules=MAP evil.example 127.0.0.1", "--no-proxy-server");
+});
+
+after(async () => {
+  await browser?.close();
+  await kill(server);
+});
+
+/** A page that was loaded from evil.example before its name was pointed here: it is of the same origin as the server. */
+async function rebound() {
+  const page = await browser.newPage();
+  const origin = `http://evil.example:${new URL(server.origin).port}`;
+  await page.route(`${origin}/attack`, (route) =>
+    route.fulfill({ contentType: "text/html", body: "<!doctype html><title>attack</title>" }),
+  );
+  await page.goto(`${origin}/attack`);
+  return page;
+}
+
+/**
+ * What each request of a page comes to: a status, or whether a WebSocket opens.
+ * @param {import("playwright-core").Page} page
+ */
+async function attempts(page) {
+  return await page.evaluate(async () => {
+    /** @type {(path: string, init?: RequestInit) => Promise<number>} */
+    const ask = async (path, init) => (await fetch(path, init)).status;
+    /** @type {(path: string, protocol?: string) => Promise<string>} */
+    const open = (path, protocol) =>
+      new Promise((resolve) => {
+        const socket = new WebSocket(`ws://${location.host}${path}`, protocol ? [protocol] : []);
+        socket.onopen = () => resolve("open");
+        socket.onerror = () => resolve("refused");
+      });
+    return {
+      topics: await ask("/topics"),
+      topic: await ask("/topics/wind"),
+      readers: await ask("/topics/wind/readers"),
+      stream: await ask("/topics/wind", { headers: { Accept: "application/x-ndjson" } }),
+      publish: await ask("/topics/scratch-x", { method: "POST", body: "1" }),
+      events: await open("/topics/wind"),
+      multiplexed: await open("/ws", "anemone.v1"),
+      broadcast: await open("/broadcast"),
+    };
+  });
+}
+
+const REFUSED = {
+  topics: 421,
+  topic: 421,
+  readers: 421,
+  stream: 421,
+  publish: 421,
+  events: "refused",
+  multiplexed: "refused",
+  broadcast: "refused",
+};
+
+test("a page whose name was pointed here gets nothing", { timeout: STEP_MS_MAX }, async () => {
+  const page = await rebound();
+  assert.deepEqual(await attempts(page), REFUSED);
+  await page.close();
+});
+
+test("the server's own page gets everything, by each of its names", { timeout: STEP_MS_MAX }, async () => {
+  for (const host of ["127.0.0.1", "localhost"]) {
+    const page = await browser.newPage();
+    await page.goto(`http://${host}:${new URL(server.origin).port}/clock`);
+    const { topics, topic, readers, publish, events, multiplexed } = await attempts(page);
+    assert.deepEqual(
+      { topics, topic, readers, publish, events, multiplexed },
+      { topics: 200, topic: 200, readers: 200, publish: publish, events: "open", multiplexed: "open" },
+    );
+    assert.equal(publish, 415, "text/plain;charset=UTF-8 it is not, but what it says is heard");
+    await page.close();
+  }
+});
