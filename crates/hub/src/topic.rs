@@ -322,6 +322,15 @@ impl Topic {
         self.log.note()
     }
 
+    /// Keeps a note without a batch, which is the newest from now on: what a publisher wants to find again that has
+    /// nothing to publish yet. Blocks for the disk, and is not for every day.
+    ///
+    /// # Errors
+    /// When it cannot be kept now. It is the newest all the same, and kept before the next event is.
+    pub fn set_note(&self, note: Note) -> Result<(), StorageError> {
+        self.log.set_note(note)
+    }
+
     /// How the keeping of its events is doing. In memory always well.
     #[must_use]
     pub fn health(&self) -> Health {

@@ -417,6 +417,27 @@ fn any_history_is_told_without_silent_loss(make: Make, steps: Vec<Step>, retenti
     }
 }
 
+async fn the_newest_note_is_that_of_a_batch_that_is_kept_or_one_without_a_batch(make: Make) {
+    let subject = make(TopicOptions::default());
+    let newest = || subject.topic.note().map(|note| note.as_str().to_owned());
+    assert_eq!(newest(), None);
+    subject.topic.set_note("begun".parse().unwrap()).unwrap();
+    assert_eq!(newest().as_deref(), Some("begun"));
+    subject.publish(1, [1]).await;
+    assert_eq!(newest().as_deref(), Some("begun"));
+    for number in 2..5 {
+        let note = format!("after {number}").parse().unwrap();
+        let batch = batch(at(1), [number]).with_note(note);
+        subject.topic.publish_kept(at(1), &batch).await.unwrap();
+        assert_eq!(newest(), Some(format!("after {number}")));
+    }
+    subject.topic.set_note("again".parse().unwrap()).unwrap();
+    let refused = Batch::new(Vec::new()).with_note("refused".parse().unwrap());
+    assert_eq!(subject.topic.append(at(1), &refused).err(), Some(PublishError::Empty));
+    subject.publish(1, 5..900).await;
+    assert_eq!(newest().as_deref(), Some("again"));
+}
+
 macro_rules! contract {
     ($($log:ident: $($test:ident)*;)*) => { $(
         mod $log {
@@ -469,5 +490,6 @@ for_each_log! {
     byte_bound_keeps_what_it_says_and_at_most_the_slack
     age_bound_drops_what_is_too_old_when_read
     a_deleted_topic_says_so
+    the_newest_note_is_that_of_a_batch_that_is_kept_or_one_without_a_batch
     readers_beside_publishers_see_each_event_once_in_order
 }

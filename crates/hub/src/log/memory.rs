@@ -99,6 +99,11 @@ impl Log for MemoryLog {
         self.kept().note.clone()
     }
 
+    fn set_note(&self, note: Note) -> Result<(), StorageError> {
+        self.kept().note = Some(note);
+        Ok(())
+    }
+
     fn health(&self) -> Health {
         Health::default()
     }

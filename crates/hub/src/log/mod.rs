@@ -67,6 +67,9 @@ pub(crate) trait Log: fmt::Debug + Send + Sync {
     /// The newest note of a batch that is kept, or was.
     fn note(&self) -> Option<Note>;
 
+    /// Keeps a note without a batch: the newest one from now on.
+    fn set_note(&self, note: Note) -> Result<(), StorageError>;
+
     /// How it is doing.
     fn health(&self) -> Health;
 

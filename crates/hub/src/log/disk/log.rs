@@ -19,7 +19,7 @@ use super::intake::{Intake, Job};
 use super::platform::replace;
 use super::segments::Segments;
 use super::shared::Disk;
-use super::state::Meta;
+use super::state::{Meta, OwnNote};
 use crate::batch::Outcome;
 use crate::error::Action;
 use crate::keys::{Keys, Place};
@@ -73,6 +73,7 @@ pub(super) struct Kept {
 #[derive(Debug)]
 struct SavedMeta {
     options: TopicOptions,
+    own_note: Option<OwnNote>,
     is_saved: bool,
 }
 
@@ -84,6 +85,7 @@ pub(super) struct Contents {
     pub(super) segments: Segments,
     pub(super) keys: Keys,
     pub(super) active: Active,
+    pub(super) own_note: Option<OwnNote>,
     pub(super) meta_is_saved: bool,
 }
 
@@ -94,13 +96,13 @@ impl DiskLog {
         contents: Contents,
         progress: watch::Sender<Progress>,
     ) -> Arc<Self> {
-        let Contents { epoch, options, segments, keys, active, meta_is_saved } = contents;
+        let Contents { epoch, options, segments, keys, active, own_note, meta_is_saved } = contents;
         let head = segments.head();
         let bytes_max = options.retention.bytes_max.min(Batch::BYTES_MAX);
         let (newest, retention) = (Ring::default(), options.retention);
         advance(&progress, head);
         let leftover = Mutex::new(active.leftover());
-        let note = active.note.clone();
+        let note = OwnNote::or(own_note.as_ref(), active.note.as_ref());
         let kept = Kept { segments, newest, retention, note, gone: Vec::new() };
         Arc::new(Self {
             disk,
@@ -110,7 +112,7 @@ impl DiskLog {
             intake: Mutex::new(Intake { next: head + 1, round: 0, keys, bytes_max }),
             kept: Mutex::new(kept),
             file: Mutex::new(active),
-            meta: Mutex::new(SavedMeta { options, is_saved: meta_is_saved }),
+            meta: Mutex::new(SavedMeta { options, own_note, is_saved: meta_is_saved }),
             leftover,
             fault: Mutex::default(),
             deleted: AtomicBool::new(false),
@@ -353,7 +355,9 @@ impl DiskLog {
             return Ok(());
         }
         let path = self.directory.join(META_FILE);
-        let json = Meta::new(&self.directory_name(), self.epoch, meta.options).to_json();
+        let json = Meta::new(&self.directory_name(), self.epoch, meta.options)
+            .with_note(meta.own_note.as_ref())
+            .to_json();
         replace(&*self.disk.platform, &path, &json)
             .map_err(|error| StorageError::new(Action::Write, &path, error))?;
         meta.is_saved = true;
@@ -452,6 +456,18 @@ impl Log for DiskTopic {
 
     fn note(&self) -> Option<Note> {
         lock(&self.0.kept).note.clone()
+    }
+
+    fn set_note(&self, note: Note) -> Result<(), StorageError> {
+        // While the file is locked, no batch comes between.
+        let file = lock(&self.0.file);
+        lock(&self.0.kept).note = Some(note.clone());
+        {
+            let mut meta = lock(&self.0.meta);
+            meta.own_note = Some(OwnNote { note, replaces: file.note.clone() });
+            meta.is_saved = false;
+        }
+        self.0.save_meta().inspect_err(|error| self.0.failed(error))
     }
 
     fn health(&self) -> Health {

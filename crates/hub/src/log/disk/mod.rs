@@ -264,6 +264,7 @@ impl DataDir {
             segments: Segments::new(Vec::new(), 0),
             keys: Keys::new(options.keys),
             active: Active::new(directory.clone(), epoch, Found::nothing(), None),
+            own_note: None,
             meta_is_saved: false,
         };
         let platform = &*disk.platform;

@@ -66,6 +66,7 @@ impl Recovery<'_> {
             return Ok(None);
         }
         let options = meta.as_ref().map_or_else(TopicOptions::default, Meta::options);
+        let own_note = meta.as_ref().and_then(Meta::own_note);
         let mut keys = Keys::new(options.keys);
         let mut list = Vec::with_capacity(bases.len());
         let (mut last, mut note) = (None, None);
@@ -126,6 +127,7 @@ impl Recovery<'_> {
             segments: Segments::new(list, head),
             keys,
             active: Active::new(directory, epoch, found, note),
+            own_note,
             meta_is_saved,
         };
         Ok(Some(Recovered { contents, is_flushed }))

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::Fsync;
 use super::scan::Tail;
 use crate::error::Action;
-use crate::{Epoch, KeyWindow, OpenError, Position, Retention, StorageError, TopicOptions};
+use crate::{Epoch, KeyWindow, Note, OpenError, Position, Retention, StorageError, TopicOptions};
 
 /// The format of these files that this version writes and reads.
 pub(super) const FORMAT: u32 = 2;
@@ -102,6 +102,28 @@ pub(super) struct Meta {
     age_max_seconds: f64,
     keys_max: usize,
     keys_age_max_seconds: f64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    note: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    note_replaces: Option<String>,
+}
+
+/// A note without a batch. It counts as long as no batch after it has one.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(super) struct OwnNote {
+    pub(super) note: Note,
+    /// The newest note of a batch when it was set.
+    pub(super) replaces: Option<Note>,
+}
+
+impl OwnNote {
+    /// The one that counts, beside the newest of a batch.
+    pub(super) fn or(own: Option<&Self>, of_batch: Option<&Note>) -> Option<Note> {
+        match own {
+            Some(own) if own.replaces.as_ref() == of_batch => Some(own.note.clone()),
+            _ => of_batch.cloned(),
+        }
+    }
 }
 
 impl Meta {
@@ -116,7 +138,20 @@ impl Meta {
             age_max_seconds: retention.age_max.as_secs_f64(),
             keys_max: keys.keys_max,
             keys_age_max_seconds: keys.age_max.as_secs_f64(),
+            note: None,
+            note_replaces: None,
         }
+    }
+
+    pub(super) fn with_note(self, own: Option<&OwnNote>) -> Self {
+        let text = |note: &Note| note.as_str().to_owned();
+        let note_replaces = own.and_then(|own| own.replaces.as_ref()).map(text);
+        Self { note: own.map(|own| text(&own.note)), note_replaces, ..self }
+    }
+
+    pub(super) fn own_note(&self) -> Option<OwnNote> {
+        let replaces = self.note_replaces.as_ref().and_then(|note| note.parse().ok());
+        Some(OwnNote { note: self.note.as_ref()?.parse().ok()?, replaces })
     }
 
     /// Reads that of the topic in the directory `topic`; `None` when it is not there, damaged or another's.

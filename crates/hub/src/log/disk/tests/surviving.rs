@@ -309,6 +309,30 @@ async fn a_note_is_kept_with_its_batch_and_outlives_it() {
 }
 
 #[tokio::test]
+async fn a_note_without_a_batch_counts_until_a_batch_has_one() {
+    let mut machine = Machine::new();
+    let running = machine.start(LATER);
+    let note = |running: &Running| running.topic.note().map(|note| note.as_str().to_owned());
+    let set = |text: &str| running.topic.set_note(text.parse().unwrap());
+    set("begun").unwrap();
+    assert_eq!(note(&machine.killed().start(LATER)).as_deref(), Some("begun"));
+    running.publish([1]).await.unwrap();
+    assert_eq!(note(&machine.killed().start(LATER)).as_deref(), Some("begun"));
+    let batch = batch(at(1), [2]).with_note("two".parse().unwrap());
+    running.topic.publish_kept(at(1), &batch).await.unwrap();
+    assert_eq!(note(&machine.killed().start(LATER)).as_deref(), Some("two"));
+    set("elsewhere").unwrap();
+    running.publish(vec![3; 300]).await.unwrap();
+    assert_eq!(note(&running).as_deref(), Some("elsewhere"));
+    assert_eq!(note(&machine.killed().start(LATER)).as_deref(), Some("elsewhere"));
+    machine.faults.set(|faults| faults.next_write_fails = true);
+    set("kept later").unwrap_err();
+    assert_eq!(note(&machine.killed().start(LATER)).as_deref(), Some("elsewhere"));
+    running.publish([4]).await.unwrap();
+    assert_eq!(note(&machine.killed().start(LATER)).as_deref(), Some("kept later"));
+}
+
+#[tokio::test]
 async fn a_deleted_topic_is_gone_from_the_disk_and_its_name_is_free() {
     let mut machine = Machine::new();
     let running = machine.start(ALWAYS);
