@@ -4,16 +4,36 @@ use std::fmt::Write as _;
 
 use anemone_hub::{Gap, GapReason};
 
+use crate::query::ANEW;
 use crate::reading::{EndReason, Item, Page};
 
-/// `{"reason":…,"after":P,"missed":N|null,"resume":P}`.
-pub(crate) fn gap(out: &mut String, gap: &Gap) {
-    let reason = match gap.reason {
+/// The word for why events are missing.
+const fn gap_reason(gap: &Gap) -> &'static str {
+    match gap.reason {
         GapReason::Retention => "retention",
         GapReason::Epoch => "epoch",
-    };
+    }
+}
+
+/// `REASON, missed N, resume P`: for where no object can stand. Fits a close frame.
+pub(crate) fn gap_in_words(gap: &Gap) -> String {
+    let missed = gap.missed.map_or_else(|| "unknown".to_owned(), |missed| missed.to_string());
+    format!("{}, missed {missed}, resume {}", gap_reason(gap), gap.resume)
+}
+
+/// `{"reason":…,"after":P,"missed":N|null,"resume":P}`.
+fn gap(out: &mut String, gap: &Gap) {
+    gap_with_resume(out, gap, &gap.resume.to_string());
+}
+
+/// That of a reader which was ended. Its `resume` says so: who asks for that begins there.
+pub(crate) fn gap_of_an_end(out: &mut String, gap: &Gap) {
+    gap_with_resume(out, gap, &format!("{}{ANEW}", gap.resume));
+}
+
+fn gap_with_resume(out: &mut String, gap: &Gap, resume: &str) {
+    let (reason, after) = (gap_reason(gap), gap.after);
     let missed = gap.missed.map_or_else(|| "null".to_owned(), |missed| missed.to_string());
-    let (after, resume) = (gap.after, gap.resume);
     // Writing to a string cannot fail.
     let _ = write!(
         out,
@@ -44,7 +64,7 @@ pub(crate) fn item(item: &Item<'_>, out: &mut String) {
             let _ = write!(out, r#"{{"end":{{"reason":"{}""#, reason.as_str());
             if let EndReason::TooSlow(missed) = reason {
                 out.push_str(r#","gap":"#);
-                gap(out, missed);
+                gap_of_an_end(out, missed);
             }
             out.push_str("}}");
             Ok(())
@@ -133,6 +153,16 @@ mod tests {
     }
 
     #[test]
+    fn a_gap_in_words_fits_a_close_frame() {
+        assert_eq!(gap_in_words(&example().gap.unwrap()), "retention, missed 2, resume 9-3");
+        let last = Position { epoch: Epoch::from_bits(u64::MAX), offset: u64::MAX };
+        let reason = GapReason::Retention;
+        let gap = |missed| gap_in_words(&Gap { reason, after: last, missed, resume: last });
+        assert!(gap(None).contains("missed unknown"));
+        assert_eq!(gap(Some(u64::MAX)).len(), 78); // a close frame's reason has room for 123
+    }
+
+    #[test]
     fn each_item_is_one_object() {
         let page = Page { skipped: 2, ..example() };
         let items: Vec<String> = page.items().map(|item| notice(&item)).collect();
@@ -148,7 +178,7 @@ mod tests {
         }
         assert_eq!(notice(&Item::End(EndReason::Deleted)), r#"{"end":{"reason":"deleted"}}"#);
         let too_slow = notice(&Item::End(EndReason::TooSlow(page.gap.unwrap())));
-        let gap = r#"{"reason":"retention","after":"9-1","missed":2,"resume":"9-3"}"#;
+        let gap = r#"{"reason":"retention","after":"9-1","missed":2,"resume":"9-3~"}"#;
         assert_eq!(too_slow, format!(r#"{{"end":{{"reason":"too-slow","gap":{gap}}}}}"#));
     }
 }

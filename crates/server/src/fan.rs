@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
 
-use anemone_hub::{Head, Position, Topic};
+use anemone_hub::{Gap, Head, Position, Topic};
 use anemone_ws::proto::Prepared;
 use anemone_ws::reactor::Waker;
 use tokio::task::AbortHandle;
@@ -52,6 +52,8 @@ pub(crate) struct Frames {
     pub(crate) messages: Vec<Prepared>,
     /// In the forms that are no messages.
     pub(crate) chunk: Vec<u8>,
+    /// What is missing before it.
+    pub(crate) gap: Option<Gap>,
     next: Position,
 }
 
@@ -131,7 +133,8 @@ impl Subscription {
             None => {
                 let page = reader.read()?;
                 let (messages, chunk) = encode(&page);
-                let frames = Frames { place, form, messages, chunk, next: page.next };
+                let Page { gap, next, .. } = page;
+                let frames = Frames { place, form, messages, chunk, gap, next };
                 self.readers.share(Rc::new(frames))
             }
         };

@@ -1,4 +1,6 @@
-//! The header fields of a request, whichever parser has them.
+//! The header fields of a request, whichever parser has them, and what their values are made of.
+
+use std::borrow::Cow;
 
 use anemone_ws::proto::handshake::Fields as _;
 use http::{HeaderMap, HeaderName, HeaderValue};
@@ -44,5 +46,81 @@ impl Fields for [httparse::Header<'_>] {
 
     fn names(&self) -> impl Iterator<Item = &str> {
         self.iter().map(|field| field.name)
+    }
+}
+
+/// The members of a list, or a member and its parameters: the parts of a value between these characters. What stands
+/// in a quoted string (RFC 9110 section 5.6.4) parts nothing.
+pub(crate) fn split(value: &str, at: char) -> impl Iterator<Item = &str> {
+    let (mut is_quoted, mut is_escaped) = (false, false);
+    let parts = value.split(move |character| {
+        match character {
+            _ if is_escaped => is_escaped = false,
+            '\\' if is_quoted => is_escaped = true,
+            '"' => is_quoted = !is_quoted,
+            _ => return character == at && !is_quoted,
+        }
+        false
+    });
+    parts.map(str::trim)
+}
+
+/// `NAME=VALUE`, the value without its quotes; an empty one where there is none.
+pub(crate) fn pair(part: &str) -> (&str, Cow<'_, str>) {
+    let (name, value) = part.split_once('=').unwrap_or((part, ""));
+    let (name, value) = (name.trim_end(), value.trim_start());
+    let Some(quoted) = value.strip_prefix('"').and_then(|value| value.strip_suffix('"')) else {
+        return (name, value.into());
+    };
+    let mut characters = quoted.chars();
+    let unescape = || match characters.next()? {
+        '\\' => characters.next(),
+        character => Some(character),
+    };
+    (name, std::iter::from_fn(unescape).collect::<String>().into())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn what_is_quoted_parts_nothing() {
+        let parts = |value, at| split(value, at).collect::<Vec<_>>();
+        assert_eq!(parts("a, b ,c", ','), ["a", "b", "c"]);
+        assert_eq!(parts(r#"a="x, y", b"#, ','), [r#"a="x, y""#, "b"]);
+        assert_eq!(parts(r#"a="x\", y\\", b"#, ','), [r#"a="x\", y\\""#, "b"]);
+        assert_eq!(parts(r#"a;b="1;2"; c"#, ';'), ["a", r#"b="1;2""#, "c"]);
+        assert_eq!(parts(r#"a="no end, b"#, ','), [r#"a="no end, b"#]);
+    }
+
+    #[test]
+    fn a_pair_has_a_name_and_a_value_without_quotes() {
+        for (part, name, value) in [
+            ("wait=5", "wait", "5"),
+            ("wait = 5", "wait", "5"),
+            (r#"wait="5""#, "wait", "5"),
+            (r#"a = "x=\"y\\z\"""#, "a", r#"x="y\z""#),
+            ("a", "a", ""),
+            (r#"a="""#, "a", ""),
+            (r#"a=""#, "a", "\""),
+        ] {
+            assert_eq!(pair(part), (name, value.into()), "{part}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_value_can_be_quoted_and_is_one_part(text in "[ -~]{0,30}") {
+            let escaped = text.replace('\\', "\\\\").replace('"', "\\\"");
+            let list = format!("first, a=\"{escaped}\";b, last");
+            let parts: Vec<_> = split(&list, ',').collect();
+            prop_assert_eq!((parts.len(), parts[0], parts[2]), (3, "first", "last"));
+            let own: Vec<_> = split(parts[1], ';').collect();
+            prop_assert_eq!(own.len(), 2);
+            prop_assert_eq!(pair(own[0]), ("a", text.into()));
+        }
     }
 }

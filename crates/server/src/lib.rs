@@ -30,6 +30,7 @@ mod listener;
 mod opening;
 mod origin;
 mod pace;
+mod path;
 mod problem;
 mod publishing;
 mod query;

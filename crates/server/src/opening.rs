@@ -74,6 +74,9 @@ fn parse<'a>(
         Some((path, query)) => (path, Some(query)),
         None => (target, None),
     };
+    if path.contains('%') {
+        return None;
+    }
     let head = Head { method: method?, version: Version::HTTP_11, path, query, fields: headers };
     let is_long = LONG_WAY.iter().any(|name| head.fields.has(name));
     (!is_long).then_some((head, len))

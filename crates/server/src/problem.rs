@@ -24,6 +24,8 @@ pub enum Kind {
     BadHost,
     /// The request names a host that is not this server's.
     Misdirected,
+    /// The path has a name that nothing can have.
+    BadName,
     /// A query parameter or field does not say what it must.
     BadParameter,
     /// The position cannot be one that this topic handed out.
@@ -64,8 +66,6 @@ pub enum Kind {
     Stopping,
     /// Multiplexed: a message cannot be understood.
     BadMessage,
-    /// Multiplexed: no request of this id is open.
-    UnknownRequest,
     /// Multiplexed: the connection has as many open requests as it may.
     TooManyRequests,
     /// The server has as many connections as it may.
@@ -84,6 +84,7 @@ impl Kind {
         Self::MethodNotAllowed,
         Self::BadHost,
         Self::Misdirected,
+        Self::BadName,
         Self::BadParameter,
         Self::PositionAhead,
         Self::NotAcceptable,
@@ -104,7 +105,6 @@ impl Kind {
         Self::BodyTimeout,
         Self::Stopping,
         Self::BadMessage,
-        Self::UnknownRequest,
         Self::TooManyRequests,
         Self::TooManyConnections,
         Self::Internal,
@@ -157,6 +157,13 @@ impl Kind {
                 "The server answers by localhost and loopback addresses, by the addresses it listens on, and by the \
                  names in allow_hosts (or --allow-host NAME), so that no page can have its own name pointed at \
                  it. Behind a proxy, let it pass on the host that was asked for, or allow the one it sends.",
+            ),
+            Self::BadName => (
+                "bad-name",
+                StatusCode::BAD_REQUEST,
+                "Nothing can have this name",
+                "A topic's name is 1 to 128 of A-Z a-z 0-9 . _ - and begins with a letter or a digit. In a path % \
+                 comes before two hexadecimal digits, and they do not stand for a slash or a control character.",
             ),
             Self::BadParameter => (
                 "bad-parameter",
@@ -288,12 +295,6 @@ impl Kind {
                 "A message is METHOD ID TARGET, or CANCEL ID; a payload comes after a line feed. The detail \
                  names what is wrong.",
             ),
-            Self::UnknownRequest => (
-                "unknown-request",
-                StatusCode::NOT_FOUND,
-                "No request of this id is open",
-                "It may have ended already, with a final status of its own.",
-            ),
             Self::TooManyRequests => (
                 "too-many-requests",
                 StatusCode::TOO_MANY_REQUESTS,
@@ -420,7 +421,7 @@ impl Problem {
         if let Some(gap) = &self.gap {
             json.pop();
             json.push_str(r#","gap":"#);
-            encode::gap(&mut json, gap);
+            encode::gap_of_an_end(&mut json, gap);
             json.push('}');
         }
         json

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anemone_hub::{After, PageLimit};
 
-use crate::fields::Fields;
+use crate::fields::{self, Fields};
 use crate::reading::Mode;
 use crate::{Kind, Limits, Problem};
 
@@ -16,6 +16,8 @@ use crate::{Kind, Limits, Problem};
 pub(crate) struct Query {
     /// Where to begin; `None` leaves it to the transport.
     pub(crate) after: Option<After>,
+    /// Whether that is a position where reading begins anew, and not how far it came.
+    pub(crate) is_anew: bool,
     /// How long to wait for an event.
     pub(crate) wait: Option<Wait>,
     /// How much one page may hold.
@@ -65,14 +67,15 @@ impl Query {
         limits: &Limits,
     ) -> Result<Self, Problem> {
         let (page, mode) = (limits.page, Mode::All);
-        let mut parsed = Self { after: None, wait: None, page, mode, frame: None };
+        let (after, is_anew, wait, frame) = (None, false, None, None);
+        let mut parsed = Self { after, is_anew, wait, page, mode, frame };
         let mut seen: Vec<String> = Vec::new();
         for (name, value) in form_urlencoded::parse(query.unwrap_or_default().as_bytes()) {
             if seen.iter().any(|earlier| *earlier == name) {
                 return Err(bad(&name, "is given twice"));
             }
             match &*name {
-                "after" => parsed.after = Some(parse_after("after", &value)?),
+                "after" => parsed.begin("after", &value)?,
                 "wait" => {
                     let duration = parse_wait("wait", &value, limits.wait_max)?;
                     parsed.wait = Some(Wait { duration, is_preference: false });
@@ -96,20 +99,30 @@ impl Query {
         if let Some(id) = fields.first("last-event-id") {
             // An EventSource reconnects with the URL it began with: what it saw last counts more.
             let id = str::from_utf8(id).map_err(|_| bad("Last-Event-ID", "is not a position"))?;
-            parsed.after = Some(parse_after("Last-Event-ID", id)?);
+            parsed.begin("Last-Event-ID", id)?;
         }
         Ok(parsed)
     }
+
+    /// Takes where reading begins.
+    fn begin(&mut self, name: &str, value: &str) -> Result<(), Problem> {
+        let after = match value.strip_suffix(ANEW) {
+            Some(position) => position.parse().map(After::Position),
+            None => value.parse(),
+        };
+        let explain =
+            |error| bad(name, &format!("must be a position, earliest or latest: {error}"));
+        (self.after, self.is_anew) = (Some(after.map_err(explain)?), value.ends_with(ANEW));
+        Ok(())
+    }
 }
+
+/// After a position: reading begins there. A poll's position is how far the polls before it came, and who was ended
+/// for being too slow could never go on at one where events go faster than it asks.
+pub(crate) const ANEW: char = '~';
 
 fn bad(name: &str, detail: &str) -> Problem {
     Problem::new(Kind::BadParameter, format!("{name} {detail}"))
-}
-
-fn parse_after(name: &str, value: &str) -> Result<After, Problem> {
-    value
-        .parse()
-        .map_err(|error| bad(name, &format!("must be a position, earliest or latest: {error}")))
 }
 
 /// Seconds, decimals allowed; RFC 7240 section 4.3 has whole ones.
@@ -187,16 +200,16 @@ fn parse_frame(value: &str) -> Result<FrameName, Problem> {
 /// `Prefer: wait=N` (RFC 7240): the first `wait` counts, other preferences are not ours to judge.
 /// Section 2 would have us ignore a wait that we cannot honour; then a client that asked for an
 /// hour would poll in a loop without knowing why, so it is told instead.
-fn preferred_wait(fields: &(impl Fields + ?Sized), max: Duration) -> Result<Option<Wait>, Problem> {
-    for field in fields.all("prefer") {
+fn preferred_wait(given: &(impl Fields + ?Sized), max: Duration) -> Result<Option<Wait>, Problem> {
+    for field in given.all("prefer") {
         let field = str::from_utf8(field).map_err(|_| bad("Prefer", "is not UTF-8"))?;
-        for preference in field.split(',') {
-            let preference = preference.split(';').next().unwrap_or_default();
-            let (name, value) = preference.split_once('=').unwrap_or((preference, ""));
-            if name.trim().eq_ignore_ascii_case("wait") {
-                let duration = parse_wait("Prefer: wait", value.trim().trim_matches('"'), max)?;
-                return Ok(Some(Wait { duration, is_preference: true }));
-            }
+        // Each is a pair, and parameters, of which `wait` has none.
+        let preferences =
+            fields::split(field, ',').filter_map(|own| fields::split(own, ';').next());
+        let mut pairs = preferences.map(fields::pair);
+        if let Some((_, value)) = pairs.find(|(name, _)| name.eq_ignore_ascii_case("wait")) {
+            let duration = parse_wait("Prefer: wait", &value, max)?;
+            return Ok(Some(Wait { duration, is_preference: true }));
         }
     }
     Ok(None)
@@ -218,25 +231,26 @@ pub(crate) enum Form {
 /// Chooses by `Accept` (RFC 9110 section 12.5.1): the highest weight wins; when equal JSON, then the event stream.
 /// `frame` asks for the one form that has a use for it.
 pub(crate) fn form(
-    fields: &(impl Fields + ?Sized),
+    given: &(impl Fields + ?Sized),
     frame: Option<&FrameName>,
 ) -> Result<Form, Problem> {
     let accepted: Vec<&str> =
-        fields.all("accept").filter_map(|value| str::from_utf8(value).ok()).collect();
+        given.all("accept").filter_map(|value| str::from_utf8(value).ok()).collect();
     let accept = if accepted.is_empty() { "*/*".to_owned() } else { accepted.join(",") };
     let not_acceptable = |what: &str| {
         let accept: String = accept.chars().take(80).collect();
         Problem::new(Kind::NotAcceptable, format!("Accept is {accept:?}, {what}"))
     };
-    let html = weight(&accept, "text/html", &["text/*", "*/*"]);
     if let Some(name) = frame {
+        let html = weight(&accept, "text/html", &["text/*", "*/*"]);
         let form = (html > 0.0).then(|| Form::ForeverFrame(name.clone()));
         return form.ok_or_else(|| not_acceptable("with frame a topic is read as text/html alone"));
     }
-    // A stream is only given to a client that names it: `*/*` is what curl sends unasked.
+    // A stream is only given to a client that names it: `*/*` is what curl sends unasked, and one that takes any
+    // text does not expect one without end.
     let json = weight(&accept, "application/json", &["application/*", "*/*"]);
-    let event_stream = weight(&accept, "text/event-stream", &["text/*"]);
-    let ndjson = weight(&accept, "application/x-ndjson", &["application/*"]);
+    let [event_stream, ndjson, html] = ["text/event-stream", "application/x-ndjson", "text/html"]
+        .map(|named| weight(&accept, named, &[]));
     match () {
         () if ndjson > json.max(event_stream) => Ok(Form::Ndjson),
         () if event_stream > json => Ok(Form::EventStream),
@@ -253,14 +267,17 @@ pub(crate) fn form(
 
 /// The weight `Accept` gives a media type: that of its most specific range, 0 when it has none.
 fn weight(accept: &str, media_type: &str, wildcards: &[&str]) -> f32 {
-    let ranges = || accept.split(',').map(|range| range.split_once(';').unwrap_or((range, "")));
     let of = |wanted: &str| {
-        ranges().find(|(range, _)| range.trim().eq_ignore_ascii_case(wanted)).map(
-            |(_, parameters)| {
-                let q = parameters.split(';').filter_map(|p| p.trim().strip_prefix("q=")).next();
-                q.and_then(|q| q.parse().ok()).filter(|q| (0.0..=1.0).contains(q)).unwrap_or(1.0)
-            },
-        )
+        let mut ranges = fields::split(accept, ',').map(|range| fields::split(range, ';'));
+        let mut parameters = ranges.find_map(|mut parts| {
+            parts.next().filter(|range| range.eq_ignore_ascii_case(wanted)).map(|_| parts)
+        })?;
+        let q = parameters.find_map(|part| {
+            let (name, value) = fields::pair(part);
+            name.eq_ignore_ascii_case("q").then_some(value)
+        });
+        let q = q.and_then(|q| q.parse().ok()).filter(|q| (0.0..=1.0).contains(q));
+        Some(q.unwrap_or(1.0))
     };
     of(media_type).or_else(|| wildcards.iter().find_map(|wildcard| of(wildcard))).unwrap_or(0.0)
 }
@@ -289,8 +306,24 @@ mod tests {
     #[test]
     fn nothing_asked_is_nothing_set() {
         let (page, mode) = (Limits::default().page, Mode::All);
-        let query = Query { after: None, wait: None, page, mode, frame: None };
-        assert_eq!(parse("", &[]), Ok(query));
+        let (after, is_anew, wait, frame) = (None, false, None, None);
+        assert_eq!(parse("", &[]), Ok(Query { after, is_anew, wait, page, mode, frame }));
+    }
+
+    #[test]
+    fn a_position_may_be_where_reading_begins_anew() {
+        let begin = |query, fields: &[(&'static str, &str)]| {
+            let Query { after, is_anew, .. } = parse(query, fields).unwrap();
+            (after, is_anew)
+        };
+        let position = Some(After::Position("ya-3".parse().unwrap()));
+        assert_eq!(begin("after=ya-3", &[]), (position, false));
+        assert_eq!(begin("after=ya-3~", &[]), (position, true));
+        assert_eq!(begin("after=ya-3%7E", &[]), (position, true));
+        assert_eq!(begin("after=zz-1~", &[("last-event-id", "ya-3")]), (position, false));
+        for query in ["after=~", "after=earliest~", "after=ya-3~~", "after=~ya-3"] {
+            assert!(parse(query, &[]).unwrap_err().contains("must be a position"), "{query}");
+        }
     }
 
     #[test]
@@ -309,6 +342,17 @@ mod tests {
             wait("", &[("prefer", "return=minimal, Wait = \"7\"; foo")]),
             Some((7000, true))
         );
+        for (prefer, millis) in [
+            ("foo=\"a, wait=9\", wait=5", 5000),
+            ("foo=\"\\\", wait=9\"; wait=8, wait=\"5\"; foo=\"a,b;c\"", 5000),
+            ("foo; wait=9, wait=5, wait=6", 5000),
+            ("WAIT = 5", 5000),
+        ] {
+            assert_eq!(wait("", &[("prefer", prefer)]), Some((millis, true)), "{prefer}");
+        }
+        let two = [("prefer", "foo=\"wait=9\""), ("prefer", "bar, wait=5")];
+        assert_eq!(wait("", &two), Some((5000, true)));
+        assert_eq!(wait("", &[("prefer", "foo=\"a, wait=9\"")]), None);
         assert_eq!(wait("wait=1", &[("prefer", "wait=5")]), Some((1000, false)));
         assert_eq!(wait("", &[("prefer", "respond-async")]), None);
     }
@@ -432,8 +476,16 @@ mod tests {
             ("application/json, text/event-stream;q=0.5", Ok(Form::Json)),
             ("text/html,application/xhtml+xml,*/*;q=0.8", Ok(Form::Json)),
             ("application/*", Ok(Form::Json)),
-            ("text/*", Ok(Form::EventStream)),
+            // Nobody gets a stream who did not name it.
+            ("text/*", Err(406)),
+            ("text/*, application/json;q=0.1", Ok(Form::Json)),
+            ("text/*, */*;q=0.1", Ok(Form::Json)),
+            ("application/json;q=0, application/*", Err(406)),
+            ("application/json;q=0.1, application/*", Ok(Form::Json)),
+            ("application/json;q=0, */*", Err(406)),
             ("text/*;q=0.5, application/json", Ok(Form::Json)),
+            ("a/b;c=\", text/event-stream\", application/json;q=0.1", Ok(Form::Json)),
+            ("text/event-stream; Q=0.1, application/json;a=\"q=0\"; q=0.2", Ok(Form::Json)),
             ("application/json;q=nan", Ok(Form::Json)),
             ("application/x-ndjson", Ok(Form::Ndjson)),
             ("APPLICATION/X-NDJSON", Ok(Form::Ndjson)),

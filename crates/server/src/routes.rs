@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use anemone_hub::{After, Hub, PageLimit, Topic, TopicName};
+use anemone_hub::{After, Hub, PageLimit, Topic, TopicName, TopicNameError};
 use anemone_ws::proto::NegotiatedDeflate;
 use anemone_ws::proto::handshake::Accepted;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
@@ -24,7 +24,7 @@ use crate::resource::Resource;
 use crate::transport::{
     broadcast, echo, forever_frame, long_poll, multiplexed, ndjson, poll, post, sse, websocket,
 };
-use crate::{Kind, Limits, Problem, SlowReader, Tls, assets, stream};
+use crate::{Kind, Limits, Problem, SlowReader, Tls, assets, path, stream};
 
 /// What every request can see.
 #[derive(Debug)]
@@ -120,7 +120,7 @@ impl Read {
         let after = self.query.after.unwrap_or(default);
         // A position is how far a client came by the polls before: it is reading, not beginning.
         let first = match after {
-            After::Position(_) => self.slow,
+            After::Position(_) if !self.query.is_anew => self.slow,
             _ => SlowReader::Gap,
         };
         Ok(self.open_at(after, self.query.page)?.when_slow(first, self.slow))
@@ -140,6 +140,7 @@ impl Read {
             // The oldest event may go at any moment.
             After::Earliest | After::Newest => true,
             After::Latest => false,
+            After::Position(_) if self.query.is_anew => true,
             After::Position(_) => self.slow == SlowReader::Close && reader.has_fallen_out(),
         };
         let first = if begins_with_gap { SlowReader::Gap } else { self.slow };
@@ -161,7 +162,10 @@ pub(crate) fn topic(site: &Site, name: &str) -> Result<Arc<Topic>, Problem> {
 }
 
 pub(crate) fn topic_name(name: &str) -> Result<TopicName, Problem> {
-    name.parse().map_err(|_| unknown_topic(name))
+    name.parse().map_err(|error: TopicNameError| {
+        let name: String = name.chars().take(80).collect();
+        Problem::new(Kind::BadName, format!("{name:?} is no name: {error}"))
+    })
 }
 
 pub(crate) fn unknown_topic(name: &str) -> Problem {
@@ -235,6 +239,9 @@ pub(crate) async fn answer(
         Ok(admitted) => admitted,
         Err(problem) => return problem.into_response().into(),
     };
+    if let Err(problem) = path::normalize(request.uri_mut()) {
+        return allow(problem.into_response().into(), verdict);
+    }
     let reply = if request.method() == Method::OPTIONS && matches!(verdict, Verdict::Allowed(_)) {
         preflight(methods(site, request.uri().path())).into()
     } else {

@@ -16,12 +16,52 @@ use common::{Fixture, HANDSHAKE, Reply, send};
 #[test]
 fn an_unknown_topic_or_path_is_404() {
     let fixture = Fixture::start();
-    for target in ["/topics/nothing", "/topics/", "/topics/a%20b", "/topics/../wind"] {
-        fixture.get(target, &[]).problem(404, "unknown-topic");
-    }
-    for target in ["/nothing", "/topics2", "/problems/nothing", "/..%2f..%2fetc/passwd"] {
+    fixture.get("/topics/nothing", &[]).problem(404, "unknown-topic");
+    for target in ["/nothing", "/topics2", "/problems/nothing", "/%20", "/%2e%2e/clock"] {
         fixture.get(target, &[]).problem(404, "unknown-path");
     }
+}
+
+#[test]
+fn a_name_that_none_can_have_is_400_on_every_way() {
+    let fixture = Fixture::start();
+    fixture.publish(1..=1);
+    let long = format!("/topics/{}", "x".repeat(129));
+    for target in [
+        "/topics/",
+        "/topics/a%20b",
+        "/topics/../wind",
+        "/topics/a/b",
+        "/topics/-a",
+        "/topics/%C3%A9",
+        "/topics/wind%2F",
+        "/topics/wind%00",
+        "/topics/wind%",
+        "/topics/wind%7",
+        "/topics/%2574",
+        "/..%2f..%2fetc/passwd",
+        "/clock%00",
+        &long,
+    ] {
+        for fields in [&[][..], &[("Accept", "text/event-stream")], &HANDSHAKE] {
+            fixture.get(target, fields).problem(400, "bad-name");
+        }
+    }
+    fixture.get("/topics/a%20b/readers", &[]).problem(400, "bad-name");
+}
+
+#[test]
+fn a_path_is_the_same_however_it_is_escaped() {
+    let fixture = Fixture::start();
+    fixture.publish(1..=1);
+    for target in ["/topics/%77ind", "/%74opics/wind", "/topics/w%69n%64?after=earliest"] {
+        assert_eq!(fixture.get(target, &[]).numbers(), [1]);
+        let stream = fixture.get(target, &[("Accept", "application/x-ndjson")]);
+        assert_eq!(stream.field("content-type"), Some("application/x-ndjson"), "{target}");
+        assert_eq!(fixture.get(target, &HANDSHAKE).status, 101);
+    }
+    assert_eq!(fixture.get("/topics/%77ind/readers", &[]).status, 200);
+    assert_eq!(fixture.get("/cloc%6B", &[]).status, 200);
 }
 
 #[test]

@@ -70,50 +70,74 @@ impl Ending {
         let missed = end["gap"]["missed"].as_u64().unwrap();
         let resume = self.events + missed;
         assert!(missed > 0 && resume <= LAST - 10, "{end}");
-        check_gap_to(&end["gap"], self.events, resume);
+        check_gap_to(&end["gap"], self.events, resume, "~");
     }
 }
 
 /// That of a reader which comes when all is published.
 fn check_gap(gap: &Value, after: u64) {
-    check_gap_to(gap, after, LAST - 10);
+    check_gap_to(gap, after, LAST - 10, "");
 }
 
-fn check_gap_to(gap: &Value, after: u64, resume: u64) {
+/// That of one which was ended.
+fn check_gap_of_an_end(gap: &Value, after: u64) {
+    check_gap_to(gap, after, LAST - 10, "~");
+}
+
+fn check_gap_to(gap: &Value, after: u64, resume: u64, anew: &str) {
     let expected = json!({
         "reason": "retention",
         "after": format!("ya-{after}"),
         "missed": resume - after,
-        "resume": format!("ya-{resume}"),
+        "resume": format!("ya-{resume}{anew}"),
     });
     assert_eq!(*gap, expected);
 }
 
 #[test]
 fn a_websocket_is_told_and_closed_with_1008_and_the_numbers() {
-    for subprotocols in [&[][..], &["anemone.events"]] {
-        let fixture = start();
-        let mut socket = fixture.websocket("/topics/wind?after=earliest", subprotocols, &[]);
-        publish_large(&fixture);
-        let mut ending = Ending::default();
-        let closed = loop {
-            let text = socket.next();
-            if text.starts_with("close ") {
-                break text;
-            }
-            let told: Value = serde_json::from_str(&text).unwrap();
-            match (&told["position"], &told["data"]) {
-                (Value::Null, _) => ending.take(&told),
-                (_, Value::Null) => {}
-                (_, data) => ending.take(data),
-            }
-        };
-        let missed = &ending.end.as_ref().unwrap()["gap"]["missed"];
-        let events = ending.events;
-        let reason = format!("too slow: {missed} events after ya-{events} are no longer kept");
-        assert_eq!(closed, format!("close 1008 {reason}"));
-        ending.check();
-    }
+    let fixture = start();
+    let target = "/topics/wind?after=earliest";
+    let mut socket = fixture.websocket(target, &["anemone.events"], &[]);
+    publish_large(&fixture);
+    let mut ending = Ending::default();
+    let closed = loop {
+        let text = socket.next();
+        if text.starts_with("close ") {
+            break text;
+        }
+        let told: Value = serde_json::from_str(&text).unwrap();
+        match (&told["position"], &told["data"]) {
+            (Value::Null, _) => ending.take(&told),
+            (_, Value::Null) => {}
+            (_, data) => ending.take(data),
+        }
+    };
+    let missed = &ending.end.as_ref().unwrap()["gap"]["missed"];
+    let events = ending.events;
+    let reason = format!("too slow: {missed} events after ya-{events} are no longer kept");
+    assert_eq!(closed, format!("close 1008 {reason}"));
+    ending.check();
+}
+
+#[test]
+fn a_plain_websocket_is_closed_with_1008_and_a_reason_that_says_where_to_go_on() {
+    let fixture = start();
+    let mut socket = fixture.websocket("/topics/wind?after=earliest", &[], &[]);
+    publish_large(&fixture);
+    let mut ending = Ending::default();
+    let closed = loop {
+        let text = socket.next();
+        if text.starts_with("close ") {
+            break text;
+        }
+        ending.take(&serde_json::from_str(&text).unwrap());
+    };
+    let words = closed.strip_prefix("close 1008 too slow: retention, missed ").unwrap();
+    let (missed, resume) = words.split_once(", resume ya-").unwrap();
+    let [missed, resume] = [missed, resume].map(|number| number.parse::<u64>().unwrap());
+    assert!(missed > 0 && resume <= LAST - 10, "{closed}");
+    assert_eq!(resume, ending.events + missed, "{closed}");
 }
 
 #[test]
@@ -196,7 +220,7 @@ fn a_poll_after_what_has_gone_is_410_and_one_that_begins_is_not() {
             let detail = reply.problem(410, "too-slow");
             let expected = format!("too slow: {missed} events after ya-{after} are no longer kept");
             assert_eq!(detail, expected);
-            check_gap(&reply.json()["gap"], after);
+            check_gap_of_an_end(&reply.json()["gap"], after);
         }
         // The resume of that gap, and the beginning.
         for after in [format!("after=ya-{}", LAST - 10), "after=earliest".to_owned()] {
@@ -209,12 +233,50 @@ fn a_poll_after_what_has_gone_is_410_and_one_that_begins_is_not() {
 }
 
 #[test]
+fn a_poll_that_goes_on_at_the_resume_of_a_410_is_not_ended_again() {
+    let fixture = start();
+    for wait in ["", "&wait=20"] {
+        for limit in ["", "&limit=1"] {
+            // Before each poll more is published than the topic keeps.
+            let mut published = fixture.wind.info(SystemTime::now().into()).head.offset;
+            let (mut after, mut accounted) = (format!("ya-{published}"), published);
+            let (mut ended, mut pages) = (0, 0);
+            for _ in 0..40 {
+                fixture.publish(published + 1..=published + 15);
+                published += 15;
+                let target = format!("/topics/wind?after={after}{wait}{limit}");
+                let reply = fixture.get(&target, &[]);
+                let told = reply.json();
+                let gap = &told["gap"];
+                assert_eq!(gap["after"], format!("ya-{accounted}"), "{after}: {told}");
+                accounted += gap["missed"].as_u64().unwrap();
+                if reply.status == 410 {
+                    ended += 1;
+                    after = gap["resume"].as_str().unwrap().to_owned();
+                } else {
+                    pages += 1;
+                    assert_eq!(gap["resume"], format!("ya-{accounted}"));
+                    accounted += reply.numbers().len() as u64;
+                    after = reply.next();
+                }
+                assert_eq!(after.trim_end_matches('~'), format!("ya-{accounted}"));
+            }
+            assert_eq!((ended, pages), (20, 20), "each end is one, and the poll after it a page");
+        }
+    }
+}
+
+#[test]
 fn a_stream_that_begins_after_what_has_gone_begins_with_a_gap() {
     let fixture = start();
     fixture.publish(1..=LAST);
-    let mut socket = fixture.websocket("/topics/wind?after=ya-1", &[], &[]);
-    check_gap(&socket.json()["gap"], 1);
-    assert_eq!(socket.json()["n"], LAST - 9);
+    for after in ["ya-1", "ya-1~"] {
+        let target = format!("/topics/wind?after={after}");
+        let mut socket = fixture.websocket(&target, &["anemone.events"], &[]);
+        assert_eq!(socket.json()["position"], "ya-1");
+        check_gap(&socket.json()["gap"], 1);
+        assert_eq!(socket.json()["data"]["n"], LAST - 9);
+    }
     let mut stream = EventStream::open(&fixture, "/topics/wind", &[("Last-Event-ID", "ya-1")]);
     stream.block().unwrap();
     assert!(stream.block().unwrap().starts_with("event: gap\n"));
@@ -231,8 +293,11 @@ fn a_stream_that_begins_after_what_has_gone_begins_with_a_gap() {
 #[test]
 fn a_reader_of_the_newest_alone_is_never_too_slow() {
     let fixture = start();
-    let mut socket = fixture.websocket("/topics/wind?after=earliest&mode=latest", &[], &[]);
+    let target = "/topics/wind?after=earliest&mode=latest";
+    let mut socket = fixture.websocket(target, &["anemone.events"], &[]);
+    let mut plain = fixture.websocket(target, &[], &[]);
     publish_large(&fixture);
+    assert_eq!(socket.json()["position"], "ya-0");
     let mut seen = 0;
     while seen < LAST {
         let told = socket.json();
@@ -242,9 +307,10 @@ fn a_reader_of_the_newest_alone_is_never_too_slow() {
             seen += missed;
         } else {
             seen += 1;
-            assert_eq!(told["n"], seen, "{}", told["end"]);
+            assert_eq!(told["data"]["n"], seen, "{}", told["end"]);
         }
     }
+    while plain.json()["n"].as_u64().unwrap() < LAST {}
     let poll = fixture.get("/topics/wind?after=ya-1&mode=latest", &[]).json();
     assert_eq!(poll["events"][0]["offset"], LAST);
 }

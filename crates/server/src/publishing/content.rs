@@ -8,7 +8,7 @@ use anemone_ws::proto::handshake::base64;
 use http::{HeaderMap, HeaderValue, header};
 use serde::Serialize;
 
-use crate::{Kind, Problem};
+use crate::{Kind, Problem, fields};
 
 /// How a body says what its events are.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
@@ -41,8 +41,8 @@ impl Content {
 
     /// By a request's `Content-Type`; JSON when there is none.
     pub(crate) fn of(headers: &HeaderMap) -> Result<Self, Problem> {
-        let mut fields = headers.get_all(header::CONTENT_TYPE).iter();
-        let Some(field) = fields.next() else { return Ok(Self::Json) };
+        let mut given = headers.get_all(header::CONTENT_TYPE).iter();
+        let Some(field) = given.next() else { return Ok(Self::Json) };
         let unsupported = || {
             let field: String =
                 String::from_utf8_lossy(field.as_bytes()).chars().take(80).collect();
@@ -51,11 +51,12 @@ impl Content {
                 .field("accept-post", HeaderValue::from_static(Self::ACCEPTED))
         };
         let text = field.to_str().map_err(|_| unsupported())?;
-        let (essence, parameters) = text.split_once(';').unwrap_or((text, ""));
-        if fields.next().is_some() || !is_utf8(parameters) {
+        let mut parts = fields::split(text, ';');
+        let essence = parts.next().unwrap_or_default();
+        if given.next().is_some() || !is_utf8(parts) {
             return Err(unsupported());
         }
-        match &*essence.trim().to_ascii_lowercase() {
+        match &*essence.to_ascii_lowercase() {
             // The second is what `curl -d` says of everything.
             "application/json" | "application/x-www-form-urlencoded" => Ok(Self::Json),
             "application/x-ndjson" => Ok(Self::Lines),
@@ -65,9 +66,9 @@ impl Content {
         }
     }
 
-    /// The events of a body, at least one.
+    /// The events of a body, at least one: no text and no bytes are an event like any other.
     pub(crate) fn events(self, body: &[u8], bounds: Bounds) -> Result<Vec<Data>, Problem> {
-        if body.is_empty() {
+        if body.is_empty() && matches!(self, Self::Json | Self::Lines) {
             return Err(Problem::new(Kind::BadBody, "the body is empty"));
         }
         if self == Self::Lines {
@@ -84,12 +85,10 @@ impl Content {
 }
 
 /// Whether a content type's parameters leave the charset at what all of them are in.
-fn is_utf8(parameters: &str) -> bool {
-    let mut charsets = parameters.split(';').filter_map(|parameter| {
-        let (name, value) = parameter.split_once('=')?;
-        name.trim().eq_ignore_ascii_case("charset").then(|| value.trim().trim_matches('"'))
-    });
-    charsets.all(|charset| {
+fn is_utf8<'a>(parameters: impl Iterator<Item = &'a str>) -> bool {
+    let charsets = parameters.map(fields::pair);
+    let mut charsets = charsets.filter(|(name, _)| name.eq_ignore_ascii_case("charset"));
+    charsets.all(|(_, charset)| {
         ["utf-8", "utf8", "us-ascii"].iter().any(|known| charset.eq_ignore_ascii_case(known))
     })
 }
@@ -235,6 +234,7 @@ mod tests {
             ("text/plain; charset=\"utf-8\"; format=flowed", Some(Content::Text)),
             ("text/plain;charset=us-ascii", Some(Content::Text)),
             ("text/plain;charset=iso-8859-1", None),
+            ("text/plain;a=\";charset=iso-8859-1\"", Some(Content::Text)),
             ("application/octet-stream", Some(Content::Binary)),
             ("text/html", None),
             ("", None),
@@ -290,9 +290,11 @@ mod tests {
         assert!(events(Content::Lines, b"1\n2\n3\n4").unwrap_err().contains("body-too-big"));
         let big = [b"1\n\n", &*string(21)].concat();
         assert!(events(Content::Lines, &big).unwrap_err().contains("line 3: the event has 21"));
-        for content in [Content::Json, Content::Lines, Content::Text, Content::Binary] {
+        for content in [Content::Json, Content::Lines] {
             assert!(events(content, b"").unwrap_err().contains("bad-body"));
         }
+        assert_eq!(events(Content::Text, b"").unwrap(), ["\"\""]);
+        assert_eq!(events(Content::Binary, b"").unwrap(), ["{\"base64\":\"\"}"]);
         assert!(events(Content::Lines, b"\n \r\n").unwrap_err().contains("bad-body"));
     }
 

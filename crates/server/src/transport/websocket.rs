@@ -1,14 +1,17 @@
 //! Plain WebSocket: each message is one event's data and nothing else. What the client sends is published.
 //!
+//! A notice would look like data there, and data like a notice, so what the reader must know comes with the end: a
+//! close code that says what happened, and a reason with the position to go on from.
+//!
 //! With the subprotocol `anemone.events` each message is `{"position":P,"time":…,"data":…}`, the first one
-//! `{"position":P}`, where reading begins. On both, a notice (`{"gap":{…}}`, `{"skipped":N}`) stands before the events
+//! `{"position":P}`, where reading begins. There a notice (`{"gap":{…}}`, `{"skipped":N}`) stands before the events
 //! after it.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use anemone_hub::TopicName;
+use anemone_hub::{Gap, TopicName};
 use anemone_ws::Error;
 use anemone_ws::proto::{
     CloseCode, CloseFrame, DeflateConfig, Message, MisuseError, Prepared, Sender,
@@ -22,12 +25,25 @@ use crate::fields::Fields;
 use crate::handshake::Head;
 use crate::publishing::{Refusal, Writer, of_message};
 use crate::readers::Transport;
-use crate::reading::{EndReason, Item, Page, Reader};
+use crate::reading::{EndReason, Item, Mode, Page, Reader};
 use crate::routes::{Destination, Read, Upgrade};
 use crate::{Kind, Problem, encode};
 
 /// The subprotocol whose messages carry positions.
 const EVENTS: &str = "anemone.events";
+
+/// Events are missing, as the reason says, of a reader that is told data alone.
+const GAP: CloseCode = own_code(4000);
+/// The topic of such a reader was deleted.
+const DELETED: CloseCode = own_code(4001);
+
+/// A code for private use (RFC 6455 section 7.4.2).
+const fn own_code(code: u16) -> CloseCode {
+    match CloseCode::new(code) {
+        Some(code) => code,
+        None => CloseCode::NORMAL,
+    }
+}
 
 /// A reader to be, once the handshake's response is written.
 #[derive(Debug)]
@@ -75,28 +91,54 @@ impl Events {
         let form = self.form;
         match place.read(&mut self.reader, form, |page| messages(page, form)) {
             Ok(None) => Ok(()),
-            Ok(Some(page)) => {
-                page.messages.iter().try_for_each(|message| sender.send_prepared(message))
-            }
+            Ok(Some(page)) => match page.gap.filter(|_| self.ends_at_gaps()) {
+                Some(gap) => sender.close(Some(&interrupted(&gap))),
+                None => page.messages.iter().try_for_each(|message| sender.send_prepared(message)),
+            },
             Err(problem) => {
                 let frame = match EndReason::of(&problem) {
-                    Some(reason) => {
-                        sender.send(Message::Text(&text(form, &Item::End(reason))))?;
-                        match reason {
-                            EndReason::Deleted => {
-                                CloseFrame::new(CloseCode::NORMAL, "the topic was deleted")
-                            }
-                            EndReason::TooSlow(_) => {
-                                CloseFrame::new(CloseCode::POLICY_VIOLATION, problem.detail())
-                            }
-                        }
-                    }
+                    Some(reason) => self.end(reason, &problem, sender)?,
                     None => CloseFrame::new(CloseCode::INTERNAL_ERROR, &problem.to_json()),
                 };
                 sender.close(Some(&frame))
             }
         }
     }
+
+    /// Whether a gap cannot be told but by the end. Who wants the newest alone is not told what was passed over,
+    /// whether it is still kept or not.
+    fn ends_at_gaps(&self) -> bool {
+        self.form == WireForm::Plain && self.reader.place().mode == Mode::All
+    }
+
+    /// Tells that reading has ended as far as messages can; the frame says the rest.
+    fn end(
+        &self,
+        reason: EndReason,
+        problem: &Problem,
+        sender: &mut Sender,
+    ) -> Result<CloseFrame, MisuseError> {
+        const DELETED_WORDS: &str = "the topic was deleted";
+        if self.form == WireForm::Plain {
+            return Ok(match reason {
+                EndReason::Deleted => CloseFrame::new(DELETED, DELETED_WORDS),
+                EndReason::TooSlow(gap) => {
+                    let words = format!("too slow: {}", encode::gap_in_words(&gap));
+                    CloseFrame::new(CloseCode::POLICY_VIOLATION, &words)
+                }
+            });
+        }
+        sender.send(Message::Text(&text(self.form, &Item::End(reason))))?;
+        Ok(match reason {
+            EndReason::Deleted => CloseFrame::new(CloseCode::NORMAL, DELETED_WORDS),
+            EndReason::TooSlow(_) => CloseFrame::new(CloseCode::POLICY_VIOLATION, problem.detail()),
+        })
+    }
+}
+
+/// How a reader that is told data alone learns that events are missing.
+fn interrupted(gap: &Gap) -> CloseFrame {
+    CloseFrame::new(GAP, &format!("gap: {}", encode::gap_in_words(gap)))
 }
 
 impl Handler for Events {
@@ -183,9 +225,12 @@ fn refusal(problem: &Problem) -> CloseFrame {
 }
 
 fn messages(page: &Page, form: WireForm) -> Vec<Prepared> {
-    page.items().map(|item| Prepared::new(Message::Text(&text(form, &item)))).collect()
+    let is_told = |item: &Item<'_>| form != WireForm::Plain || matches!(item, Item::Event { .. });
+    let told = page.items().filter(is_told);
+    told.map(|item| Prepared::new(Message::Text(&text(form, &item)))).collect()
 }
 
+/// What a message says; in the plain form there are only those of events.
 fn text<'a>(form: WireForm, item: &Item<'a>) -> Cow<'a, str> {
     match (form, item) {
         (WireForm::Plain, Item::Event { event, .. }) => event.data.as_str().into(),

@@ -1,16 +1,20 @@
 //! `anemone.v1`: many requests on one connection. What can be asked over both carriers is asked over both.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 #[path = "../common/mod.rs"]
 mod common;
 
 mod client;
+mod finals;
 mod limits;
 mod publishing;
 mod reading;
 mod requests;
 mod stuck;
 mod tcp;
+
+#[path = "../reading/random.rs"]
+mod random;
 
 use std::num::NonZero;
 

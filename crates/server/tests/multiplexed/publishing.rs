@@ -91,15 +91,21 @@ fn a_batch_is_published_whole_and_once_and_each_type_has_its_data() {
             "p",
             "key-reused",
         );
-        for (kind, payload) in [("text", "17 \"é\"\n"), ("binary", "ab"), ("json", " 4 ")] {
-            let reply = client.ask(&format!("POST p /topics/{name}?type={kind}\n{payload}"));
+        for (kind, payload) in [
+            ("text", "\n17 \"é\"\n"),
+            ("binary", "\nab"),
+            ("json", "\n 4 "),
+            ("text", "\n"),
+            ("binary", ""),
+        ] {
+            let reply = client.ask(&format!("POST p /topics/{name}?type={kind}{payload}"));
             assert_eq!(reply.status, 201, "{reply:?}");
         }
         let page = fixture.get(&format!("/topics/{name}?after=earliest"), &[]).json();
         let data: Vec<_> =
             page["events"].as_array().unwrap().iter().map(|event| &event["data"]).collect();
         let expected = serde_json::json!(
-            [1, { "n": 2 }, "3", "17 \"é\"\n", { "base64": "YWI=" }, 4]
+            [1, { "n": 2 }, "3", "17 \"é\"\n", { "base64": "YWI=" }, 4, "", { "base64": "" }]
         );
         assert_eq!(data, expected.as_array().unwrap().iter().collect::<Vec<_>>());
     }

@@ -15,6 +15,7 @@ fn messages_may_be_cut_at_every_place() {
     let mut bytes = framed(b"GET a /nothing\npayload");
     bytes.extend(framed(b""));
     bytes.extend(framed(b"CANCEL b"));
+    bytes.extend(framed(b"GET b /nothing"));
     for cut in 1..bytes.len() {
         let mut stream = connect(&fixture);
         stream.write_all(&bytes[..cut]).unwrap();
@@ -29,7 +30,7 @@ fn messages_may_be_cut_at_every_place() {
             client.next().problem(404, "a", "unknown-path");
         }
         client.next().problem(400, "-", "bad-message");
-        client.next().problem(404, "b", "unknown-request");
+        client.next().problem(404, "b", "unknown-path");
     }
 }
 

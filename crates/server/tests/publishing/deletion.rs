@@ -38,11 +38,14 @@ fn a_reader_of_a_topic_that_is_deleted_is_told() {
     fixture.post("/topics/scratch-a", &[], b"1");
     let mut stream = EventStream::open(&fixture, "/topics/scratch-a", &[]);
     stream.block().unwrap();
-    let mut socket = fixture.websocket("/topics/scratch-a", &[], &[]);
+    let mut socket = fixture.websocket("/topics/scratch-a", &["anemone.events"], &[]);
+    let mut plain = fixture.websocket("/topics/scratch-a", &[], &[]);
+    socket.next();
     fixture.request("DELETE", "/topics/scratch-a", &[]);
     assert!(stream.block().unwrap().starts_with("event: end\n"));
     assert_eq!(socket.json()["end"]["reason"], "deleted");
     assert!(socket.next().starts_with("close 1000 "));
+    assert!(plain.next().starts_with("close 4001 "));
 }
 
 #[test]

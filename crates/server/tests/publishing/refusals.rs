@@ -32,15 +32,16 @@ fn other_methods_of_a_topic_that_takes_events_are_405() {
 }
 
 #[test]
-fn a_topic_that_no_pattern_allows_is_404() {
+fn a_topic_that_no_pattern_allows_is_404_and_one_that_none_can_be_400() {
     let fixture = start();
-    for target in
-        ["/topics/nothing", "/topics/scratch-", "/topics/scratch", "/topics/a%20b", "/topics/"]
-    {
+    for target in ["/topics/nothing", "/topics/scratch-", "/topics/scratch"] {
         fixture.post(target, &[], b"1").problem(404, "unknown-topic");
     }
+    for target in ["/topics/a%20b", "/topics/", "/topics/scratch-%2F", "/topics/scratch-%"] {
+        fixture.post(target, &[], b"1").problem(400, "bad-name");
+    }
     let long = format!("/topics/scratch-{}", "x".repeat(121));
-    fixture.post(&long, &[], b"1").problem(404, "unknown-topic");
+    fixture.post(&long, &[], b"1").problem(400, "bad-name");
     assert_eq!(fixture.post(&long[..long.len() - 1], &[], b"1").status, 201, "128 characters");
 }
 
@@ -86,15 +87,21 @@ fn what_is_not_json_is_told_line_and_column() {
 }
 
 #[test]
-fn an_empty_body_is_no_event() {
+fn an_empty_body_is_no_json_but_it_is_text_and_bytes() {
     let fixture = start();
-    for fields in [&[][..], &[TEXT], &[BINARY], &[LINES]] {
+    for fields in [&[][..], &[LINES]] {
         let detail = fixture.post("/topics/chat", fields, b"").problem(400, "bad-body");
         assert_eq!(detail, "the body is empty");
     }
     fixture.post("/topics/chat", &[LINES], b"\n \n").problem(400, "bad-body");
     // Not even a length.
     fixture.request("POST", "/topics/chat", &[]).problem(400, "bad-body");
+    for fields in [TEXT, BINARY] {
+        assert_eq!(fixture.post("/topics/chat", &[fields], b"").status, 201);
+    }
+    assert_eq!(fixture.request("POST", "/topics/chat", &[TEXT]).status, 201);
+    let empty = serde_json::json!({ "base64": "" });
+    assert_eq!(fixture.data("/topics/chat"), ["".into(), empty, "".into()]);
 }
 
 #[test]

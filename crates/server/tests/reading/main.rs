@@ -12,6 +12,7 @@ mod common;
 mod ways;
 
 mod content;
+mod forged;
 mod latest;
 mod malformed;
 mod page;

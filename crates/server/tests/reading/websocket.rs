@@ -55,7 +55,7 @@ fn numbers(socket: &mut Socket, last: u64) -> Vec<i64> {
     while numbers.last() != Some(&(last as i64)) {
         let message = socket.json();
         let data = if message["data"].is_null() { &message } else { &message["data"] };
-        match (data["n"].as_i64(), data["skipped"].as_i64()) {
+        match (data["n"].as_i64(), message["skipped"].as_i64()) {
             (Some(number), _) => numbers.push(number),
             (_, Some(skipped)) => numbers.push(-skipped),
             _ => assert!(!message["position"].is_null(), "{message}"),
@@ -86,6 +86,11 @@ fn readers_at_one_place_are_each_served_in_their_own_form() {
         }
         for socket in &mut latest {
             let numbers = numbers(socket, last);
+            if socket.subprotocol.is_none() {
+                let in_order = numbers.is_sorted() && numbers[0] >= first as i64;
+                assert!(in_order, "data and nothing else: {numbers:?}");
+                continue;
+            }
             let counted: i64 = numbers.iter().map(|n| if *n < 0 { -n } else { 1 }).sum();
             assert_eq!(counted, 7, "{numbers:?}");
         }
@@ -114,7 +119,35 @@ fn readers_who_were_all_away_are_told_of_the_same_gap() {
     let mut sockets: Vec<_> =
         (0..5).map(|_| fixture.websocket("/topics/wind?after=ya-2", &[], &[])).collect();
     for socket in &mut sockets {
+        assert_eq!(socket.next(), "close 4000 gap: retention, missed 5, resume ya-7");
+    }
+    let open = || fixture.websocket("/topics/wind?after=ya-2", &["anemone.events"], &[]);
+    let mut sockets: Vec<_> = (0..5).map(|_| open()).collect();
+    for socket in &mut sockets {
+        assert_eq!(socket.json()["position"], "ya-2");
         assert_eq!(socket.json()["gap"]["missed"], 5);
         assert_eq!(numbers(socket, 10), [8, 9, 10]);
     }
+}
+
+#[test]
+fn a_plain_websocket_is_closed_where_events_are_missing_and_goes_on_where_the_reason_says() {
+    let fixture = one_thread(Retention { events_max: 3, ..Retention::default() });
+    fixture.publish(1..=10);
+    for (after, words) in [
+        ("ya-2", "retention, missed 5, resume ya-7"),
+        ("zz-7", "epoch, missed unknown, resume ya-7"),
+    ] {
+        let mut socket = fixture.websocket(&format!("/topics/wind?after={after}"), &[], &[]);
+        assert_eq!(socket.next(), format!("close 4000 gap: {words}"));
+        let (_, resume) = words.split_once("resume ").unwrap();
+        let mut socket = fixture.websocket(&format!("/topics/wind?after={resume}"), &[], &[]);
+        assert_eq!(numbers(&mut socket, 10), [8, 9, 10]);
+        // Who wants the newest alone is told of nothing that was passed over.
+        let target = format!("/topics/wind?after={after}&mode=latest");
+        assert_eq!(fixture.websocket(&target, &[], &[]).next(), r#"{"n":10}"#);
+    }
+    let mut socket = fixture.websocket("/topics/wind", &[], &[]);
+    fixture.hub.delete(&"wind".parse().unwrap()).unwrap();
+    assert_eq!(socket.next(), "close 4001 the topic was deleted");
 }

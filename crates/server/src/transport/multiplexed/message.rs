@@ -93,7 +93,7 @@ pub(crate) enum MessageError {
 const METHOD_BYTES_MAX: usize = 16;
 
 /// A message that cannot be understood, and the id of the request that it would have been, if that at
-/// least is readable.
+/// least is readable. A `CANCEL` would have been none: told of its id, this would look like that request's end.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct Malformed {
     pub(crate) id: Option<Id>,
@@ -109,7 +109,11 @@ pub(crate) fn parse(bytes: &[u8], line_bytes_max: usize) -> Result<Message<'_>, 
         Some(end) => (&bytes[..end], &bytes[end + 1..]),
         None => (head, &bytes[..0]),
     };
-    let id = || line.split(|&byte| byte == b' ').nth(1).and_then(Id::parse);
+    let id = || {
+        let mut words = line.split(|&byte| byte == b' ');
+        let method = words.next()?;
+        words.next().filter(|_| method != CANCEL.as_bytes()).and_then(Id::parse)
+    };
     let malformed = |error| Malformed { id: id(), error };
     if line.len() > line_bytes_max {
         return Err(malformed(MessageError::LineTooLong { limit: line_bytes_max }));

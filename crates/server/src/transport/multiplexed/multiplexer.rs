@@ -24,7 +24,7 @@ use crate::readers::Transport;
 use crate::reading::{self, EndReason, Item, Page, Reader};
 use crate::resource::Resource;
 use crate::routes::{self, Change, Read, Site};
-use crate::{Kind, Problem, encode};
+use crate::{Kind, Problem, encode, path};
 
 /// A connection's requests, and all it takes to carry them out.
 #[derive(Debug)]
@@ -117,6 +117,7 @@ impl Multiplexer {
                 self.end(id);
                 tell(Some(id), Reply::done(), outlet);
             }
+            Step::Pass => {}
             Step::Refuse(id, problem) => tell_problem(id, &problem, outlet),
         }
     }
@@ -129,6 +130,7 @@ impl Multiplexer {
         outlet: &mut impl Outlet,
     ) -> Result<(), Problem> {
         let (path, query) = request.path_and_query();
+        let path = &*path::normal(path)?;
         let is_get = request.method == "GET";
         let resource = Resource::at(&self.site, self.client, path, query)?;
         if let Some(name) = path.strip_prefix("/topics/").filter(|_| resource.is_none()) {

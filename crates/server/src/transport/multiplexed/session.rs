@@ -15,6 +15,8 @@ pub(crate) enum Step<'a> {
     Begin(Id, Request<'a>),
     /// This one, which is open, is wanted no longer.
     Cancel(Id),
+    /// A request that is over is cancelled. Its final status was on its way, and is its only one.
+    Pass,
     /// To be told; without an id, since there is none, or because it is that of a request that goes on.
     Refuse(Option<Id>, Problem),
 }
@@ -50,10 +52,7 @@ impl<T> Session<T> {
                 None => Step::Begin(id, request),
             },
             Ok(Message::Cancel(id)) if self.open.contains_key(&id) => Step::Cancel(id),
-            Ok(Message::Cancel(id)) => {
-                let detail = format!("no request {} is open", id.as_str());
-                Step::Refuse(Some(id), Problem::new(Kind::UnknownRequest, detail))
-            }
+            Ok(Message::Cancel(_)) => Step::Pass,
             Err(malformed) => {
                 // Told of a request that goes on, it would look like that one's end.
                 let id = malformed.id.filter(|id| !self.open.contains_key(id));

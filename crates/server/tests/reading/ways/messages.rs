@@ -1,6 +1,8 @@
 //! The messages of a WebSocket, and of `anemone.v1` on a WebSocket and on TCP.
 
+use std::collections::VecDeque;
 use std::io::{self, BufReader, ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpStream};
 
 use anemone_ws::proto::Message;
 use anemone_ws::proto::handshake::{ClientHandshake, Nonce};
@@ -8,7 +10,7 @@ use serde_json::json;
 
 use super::{Reading, Told, Wire, parse, told};
 use crate::client::{Reply, framed};
-use crate::common::Socket;
+use crate::common::{PATIENCE, Socket};
 
 fn open(wire: Wire, target: &str, subprotocol: Option<&str>) -> io::Result<Socket<Wire>> {
     let host = wire.peer().to_string();
@@ -23,30 +25,102 @@ fn close_code(text: &str) -> Option<u16> {
     text.strip_prefix("close ").map(|end| end.split(' ').next().unwrap().parse().unwrap())
 }
 
-/// A topic's own WebSocket.
-pub(super) struct Messages(Socket<Wire>);
-
-impl Messages {
-    pub(super) fn open(wire: Wire, target: &str, subprotocol: Option<&str>) -> io::Result<Self> {
-        open(wire, target, subprotocol).map(Self)
+/// What the next message says; an error at the end of the stream.
+fn message(socket: &mut Socket<Wire>) -> io::Result<String> {
+    match socket.try_next()? {
+        end if end == "end of stream" => Err(ErrorKind::UnexpectedEof.into()),
+        message => Ok(message),
     }
 }
 
-impl Reading for Messages {
+/// A topic's own WebSocket, with positions and notices.
+pub(super) struct Events(Socket<Wire>);
+
+impl Events {
+    pub(super) fn open(wire: Wire, target: &str, subprotocol: &str) -> io::Result<Self> {
+        open(wire, target, Some(subprotocol)).map(Self)
+    }
+}
+
+impl Reading for Events {
     fn read(&mut self) -> io::Result<Told> {
-        let text = self.0.try_next()?;
-        if let Some(code) = close_code(&text) {
-            return Ok(Told::End(Some(code)));
+        let text = message(&mut self.0)?;
+        Ok(close_code(&text).map_or_else(|| told(&parse(&text)), |code| Told::End(Some(code))))
+    }
+}
+
+/// A topic's own WebSocket, whose messages are data and nothing else. What else there is to say comes with its end;
+/// after a gap it is opened again where that says.
+pub(super) struct Data {
+    socket: Socket<Wire>,
+    peer: SocketAddr,
+    target: String,
+    told: VecDeque<Told>,
+    /// The number of the last event, where some are passed over without a word.
+    last: Option<u64>,
+}
+
+impl Data {
+    pub(super) fn open(wire: Wire, target: &str) -> io::Result<Self> {
+        let peer = wire.peer();
+        let socket = open(wire, target, None)?;
+        let after = parameter(target, "after").and_then(|after| after.split_once('-'));
+        let last = after.and_then(|(_, offset)| offset.parse().ok());
+        let last = last.filter(|_| parameter(target, "mode") == Some("latest"));
+        Ok(Self { socket, peer, target: target.to_owned(), told: VecDeque::new(), last })
+    }
+
+    /// Opens it again where `reason` says, as in `gap: retention, missed 12, resume ya-16`.
+    fn go_on(&mut self, reason: &str) -> io::Result<Told> {
+        let words: Vec<&str> = reason.split(", ").collect();
+        let [why, missed, resume] = words[..] else { panic!("{reason}") };
+        let (why, missed) = (&why["gap: ".len()..], &missed["missed ".len()..]);
+        let (resume, missed) = (&resume["resume ".len()..], missed.parse::<u64>().ok());
+        let (epoch, offset) = resume.split_once('-').unwrap();
+        let asked = parameter(&self.target, "after").unwrap_or_default().to_owned();
+        let after = missed.map_or(asked.clone(), |missed| {
+            format!("{epoch}-{}", offset.parse::<u64>().unwrap() - missed)
+        });
+        self.target = self.target.replace(&format!("after={asked}"), &format!("after={resume}"));
+        let stream = TcpStream::connect(self.peer)?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        self.socket = open(Wire::new(stream), &self.target, None)?;
+        let gap = json!({ "reason": why, "after": after, "missed": missed, "resume": resume });
+        Ok(Told::Gap(gap))
+    }
+}
+
+/// A parameter of a target's query.
+fn parameter<'a>(target: &'a str, name: &str) -> Option<&'a str> {
+    let (_, query) = target.split_once('?')?;
+    query.split('&').find_map(|part| part.strip_prefix(name)?.strip_prefix('='))
+}
+
+impl Reading for Data {
+    fn read(&mut self) -> io::Result<Told> {
+        if let Some(told) = self.told.pop_front() {
+            return Ok(told);
         }
-        if text == "end of stream" {
-            return Err(ErrorKind::UnexpectedEof.into());
+        let text = message(&mut self.socket)?;
+        match close_code(&text) {
+            Some(4000) => return self.go_on(&text["close 4000 ".len()..]),
+            Some(4001) => {
+                self.told.push_back(Told::End(Some(4001)));
+                return Ok(Told::Deleted);
+            }
+            Some(code) => return Ok(Told::End(Some(code))),
+            None => {}
         }
-        let message = parse(&text);
-        let is_notice = ["gap", "skipped", "end"].iter().any(|name| !message[*name].is_null());
-        if self.0.subprotocol.is_some() || is_notice {
-            return Ok(told(&message));
+        let event = Told::Event { position: None, data: parse(&text) };
+        let number = parse(&text)["n"].as_u64();
+        let (Some(last), Some(number)) = (&mut self.last, number) else { return Ok(event) };
+        match number - 1 - std::mem::replace(last, number) {
+            0 => Ok(event),
+            skipped => {
+                self.told.push_back(event);
+                Ok(Told::Skipped(skipped))
+            }
         }
-        Ok(Told::Event { position: None, data: message })
     }
 }
 
@@ -75,10 +149,7 @@ impl Multiplexed {
 
     fn message(&mut self) -> io::Result<String> {
         match &mut self.carrier {
-            Carrier::WebSocket(socket) => match socket.try_next()? {
-                end if end == "end of stream" => Err(ErrorKind::UnexpectedEof.into()),
-                message => Ok(message),
-            },
+            Carrier::WebSocket(socket) => message(socket),
             Carrier::Tcp(reader) => {
                 let mut length = [0; 4];
                 reader.read_exact(&mut length)?;

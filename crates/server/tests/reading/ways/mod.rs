@@ -15,7 +15,7 @@ use crate::client::{Client, connect};
 use crate::common::{EventStream, Fixture, HANDSHAKE, request};
 
 pub(crate) use follower::Follower;
-use messages::{Messages, Multiplexed};
+use messages::{Data, Events, Multiplexed};
 use polls::Polls;
 pub(crate) use streams::Lines;
 pub(crate) use wire::{Wire, is_cut};
@@ -68,7 +68,7 @@ pub(crate) enum Kind {
     Polling,
     /// A stream that begins with a position.
     Streaming,
-    /// A stream of data alone.
+    /// A stream of data alone, without positions and notices.
     Plain,
 }
 
@@ -170,7 +170,10 @@ impl Way {
                 Box::new(EventStream::over(wire, &request)?)
             }
             Form::Lines => Box::new(Lines::open(wire, self, &target)?),
-            Form::Messages(subprotocol) => Box::new(Messages::open(wire, &target, subprotocol)?),
+            Form::Messages(None) => Box::new(Data::open(wire, &target)?),
+            Form::Messages(Some(subprotocol)) => {
+                Box::new(Events::open(wire, &target, subprotocol)?)
+            }
             Form::Multiplexed => Box::new(Multiplexed::web_socket(wire, &target)?),
             Form::Tcp => Box::new(Multiplexed::tcp(wire, &target)?),
         })
@@ -196,7 +199,8 @@ impl Way {
     /// How a stream ends when its topic is deleted.
     pub(crate) fn deleted(&self) -> Told {
         Told::End(match self.form {
-            Form::Messages(_) => Some(1000), // RFC 6455 section 7.4.1
+            Form::Messages(None) => Some(4001),    // RFC 6455 section 7.4.2
+            Form::Messages(Some(_)) => Some(1000), // RFC 6455 section 7.4.1
             Form::Multiplexed | Form::Tcp => Some(410),
             _ => None,
         })

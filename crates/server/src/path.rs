@@ -1,0 +1,106 @@
+//! The path of a request, spelled in one way, so that one thing has one name wherever it is asked for.
+
+use std::borrow::Cow;
+
+use http::Uri;
+use http::uri::PathAndQuery;
+
+use crate::{Kind, Problem};
+
+/// A path without escapes of what needs none (RFC 3986 section 6.2.2.2), taken out once.
+///
+/// A slash or a control character is in no name here, and an escape of one could mean something else to a proxy.
+pub(crate) fn normal(path: &str) -> Result<Cow<'_, str>, Problem> {
+    let mut parts = path.split('%');
+    let begin = parts.next().unwrap_or_default();
+    if begin.len() == path.len() {
+        return Ok(path.into());
+    }
+    let mut normal = begin.to_owned();
+    for part in parts {
+        let digits = part.get(..2).filter(|digits| digits.bytes().all(|b| b.is_ascii_hexdigit()));
+        let byte = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        match (byte, digits) {
+            (Some(byte), _) if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) => {
+                normal.push(char::from(byte));
+            }
+            (Some(byte), Some(digits)) if byte != b'/' && !byte.is_ascii_control() => {
+                normal.push('%');
+                normal.push_str(&digits.to_ascii_uppercase());
+            }
+            (Some(_), Some(digits)) => {
+                let detail = format!("%{digits} stands for what is in no path here");
+                return Err(Problem::new(Kind::BadName, detail));
+            }
+            _ => {
+                let detail = "% in a path comes before two hexadecimal digits";
+                return Err(Problem::new(Kind::BadName, detail));
+            }
+        }
+        normal.push_str(part.get(2..).unwrap_or_default());
+    }
+    Ok(normal.into())
+}
+
+/// Spells the path of `uri` so.
+pub(crate) fn normalize(uri: &mut Uri) -> Result<(), Problem> {
+    let Cow::Owned(mut target) = normal(uri.path())? else { return Ok(()) };
+    if let Some(query) = uri.query() {
+        target.push('?');
+        target.push_str(query);
+    }
+    let bad = |error: &dyn std::fmt::Display| Problem::new(Kind::BadName, error.to_string());
+    let target = PathAndQuery::try_from(target).map_err(|error| bad(&error))?;
+    let mut parts = std::mem::take(uri).into_parts();
+    parts.path_and_query = Some(target);
+    *uri = Uri::from_parts(parts).map_err(|error| bad(&error))?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn each_path_has_one_spelling() {
+        for (path, expected) in [
+            ("/topics/t", "/topics/t"),
+            ("/topics/%74", "/topics/t"),
+            ("/%74opics/%54%2d%5F%2E%7e1", "/topics/T-_.~1"),
+            ("/topics/%2574", "/topics/%2574"), // once
+            ("/topics/a%20b%3f%c3%a9", "/topics/a%20b%3F%C3%A9"),
+            ("/", "/"),
+        ] {
+            assert_eq!(normal(path).unwrap(), expected);
+        }
+        for path in
+            ["/%", "/%7", "/%zz", "/%+1", "/a%2Fb", "/a%2fb", "/%00", "/%7F", "/%0a", "/%7é"]
+        {
+            assert!(normal(path).unwrap_err().to_json().contains("bad-name"), "{path}");
+        }
+    }
+
+    #[test]
+    fn the_rest_of_a_uri_stays() {
+        for (text, expected) in [
+            ("/topics/%74?after=%65arliest", "/topics/t?after=%65arliest"),
+            ("https://a.example/topics/%74?x", "https://a.example/topics/t?x"),
+            ("/topics/t?x=%zz", "/topics/t?x=%zz"),
+        ] {
+            let mut uri: Uri = text.parse().unwrap();
+            normalize(&mut uri).unwrap();
+            assert_eq!(uri.to_string(), expected);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_normal_path_is_normal(path in "/([a-z%0-9A-F/~é]|%[0-9a-fA-F]{2}){0,20}") {
+            if let Ok(once) = normal(&path) {
+                prop_assert_eq!(normal(&once).unwrap(), &*once);
+            }
+        }
+    }
+}
