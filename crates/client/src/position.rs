@@ -101,7 +101,8 @@ impl FromStr for After {
         match text {
             "latest" => Ok(Self::Latest),
             "earliest" => Ok(Self::Earliest),
-            text => match parse(text) {
+            // With `~` where a reader was ended; each subscription begins where it is told to.
+            text => match parse(text.strip_suffix('~').unwrap_or(text)) {
                 Some(position) => Ok(Self::Position(position)),
                 None => Err(AfterError { text: text.chars().take(40).collect() }),
             },
@@ -141,6 +142,7 @@ mod tests {
         for text in ["latest", "earliest", "a-7"] {
             assert_eq!(text.parse::<After>().unwrap().to_string(), text);
         }
+        assert_eq!("a-7~".parse::<After>().unwrap().to_string(), "a-7", "the resume of an end");
         let error = "now".parse::<After>().unwrap_err().to_string();
         assert!(error.contains("\"now\"") && error.contains("earliest"), "{error}");
     }

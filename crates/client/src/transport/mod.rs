@@ -78,6 +78,8 @@ impl Reading {
 struct Pages {
     reading: Reading,
     http: Http,
+    /// Whether a page has come; the first one asks for a position as a stream does, to begin there.
+    has_begun: bool,
 }
 
 /// What came of asking for a page.
@@ -91,7 +93,7 @@ struct Turned {
 impl Pages {
     fn new(reading: Reading) -> Self {
         let http = Http::new(Arc::clone(&reading.address), Arc::clone(&reading.options));
-        Self { reading, http }
+        Self { reading, http, has_begun: false }
     }
 
     /// Asks for the next page, which the server may wait for.
@@ -102,8 +104,14 @@ impl Pages {
     ) -> Result<Turned, Error> {
         /// As many events as a server has in a page unless it is told otherwise, and as many bytes.
         const FULL: (usize, usize) = (1000, 1 << 20);
+        /// After a position: reading begins there, however much has gone since. Without it a topic that ends slow
+        /// readers would end whoever comes back, again and again.
+        const ANEW: &str = "~";
         let asked = self.reading.after.clone();
         let mut parameters = self.reading.parameters(&asked);
+        if !self.has_begun && matches!(asked, After::Position(_)) {
+            parameters[0].1.push_str(ANEW);
+        }
         if let Some(wait) = wait {
             parameters.push(("wait", wait.as_secs_f64().to_string()));
         }
@@ -122,6 +130,7 @@ impl Pages {
         }
         wires.extend(page.wires);
         self.reading.after = After::Position(page.next);
+        self.has_begun = true;
         Ok(Turned {
             is_forward: self.reading.after != asked,
             is_full: page.events >= FULL.0 || text.len() >= FULL.1,

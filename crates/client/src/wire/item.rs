@@ -66,7 +66,8 @@ impl GapObject {
             reason: GapReason::of(&self.reason),
             after: position(&self.after)?,
             missed: self.missed,
-            resume: position(&self.resume)?,
+            // With `~` where a reader was ended: reading begins there.
+            resume: position(self.resume.strip_suffix('~').unwrap_or(&self.resume))?,
         })
     }
 }

@@ -273,7 +273,10 @@ impl Log {
             _ if self.is_deaf => 0,
             Some("earliest") => self.first - 1,
             Some("latest") | None => self.last,
-            Some(position) => position.strip_prefix("e-").unwrap().parse().unwrap(),
+            // With `~` it is where polls begin.
+            Some(position) => {
+                position.strip_prefix("e-").unwrap().trim_end_matches('~').parse().unwrap()
+            }
         }
     }
 
@@ -331,7 +334,7 @@ impl Log {
         conn.wait()
     }
 
-    fn page(&self, after: u64) -> String {
+    pub(crate) fn page(&self, after: u64) -> String {
         let (mut gap, mut events) = (String::new(), Vec::new());
         for said in self.said(after) {
             match said {

@@ -159,3 +159,35 @@ async fn the_end_of_a_topic_is_the_last_there_is() {
         assert!(subscription.next().await.unwrap().is_none());
     }
 }
+
+#[tokio::test]
+async fn polls_begin_where_they_are_told_and_then_go_on() {
+    for via in [Via::Poll, Via::LongPoll] {
+        // Ends those who go on after what has gone, and tells those of a gap who begin there.
+        let fake = Fake::start(|_, mut conn| {
+            let log = Log { first: 6, ..Log::of(8) };
+            for expected in ["e-2~", "e-8"] {
+                let request = conn.request()?;
+                match request.parameter("after") {
+                    Some(after) if after == expected => {}
+                    other => panic!("{other:?} instead of {expected}"),
+                }
+                let after = if expected == "e-8" { 8 } else { 2 };
+                let page = log.page(after);
+                conn.answer("200 OK", "content-type: application/json\r\n", &page)?;
+            }
+            conn.request()?;
+            conn.problem("410 Gone", "", "too-slow")
+        });
+        let after = "e-2~".parse().unwrap();
+        let mut subscription = subscribe(&fake, via).after(after).start().unwrap();
+        let mut expected = vec!["gap retention Some(3) to e-5".to_owned()];
+        expected.extend(events(6..=8));
+        assert_eq!(told(&mut subscription, 3).await, expected, "{via}");
+        let mut last = None;
+        while let Some(item) = subscription.next().await.unwrap() {
+            last = short(&item);
+        }
+        assert_eq!(last.as_deref(), Some("end too-slow"), "{via}");
+    }
+}
