@@ -53,6 +53,7 @@ fn a_key_makes_a_retry_safe() {
         let mut client = Client::open(carrier, &fixture);
         let again = client.ask(&post);
         assert_eq!((again.status, &again.payload), (200, &first.payload));
+        assert_eq!(again.position, first.position, "as the first time");
         let other = client.ask(&format!("POST p /topics/{name}?key=k1\n8"));
         other.problem(422, "p", "key-reused");
     }

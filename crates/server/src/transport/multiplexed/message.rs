@@ -184,6 +184,11 @@ impl<'a> Reply<'a> {
         Self { status: 201, position: Some(position), payload }
     }
 
+    /// Published there, when its key came before.
+    pub(crate) fn replayed(position: Position, payload: &'a str) -> Self {
+        Self { status: 200, position: Some(position), payload }
+    }
+
     /// What went wrong.
     pub(crate) fn problem(status: u16, problem: &'a str) -> Self {
         Self { status, position: None, payload: problem }

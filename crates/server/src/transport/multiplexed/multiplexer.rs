@@ -410,7 +410,7 @@ fn tell_result(id: Id, result: Result<Done, Problem>, outlet: &mut impl Outlet) 
             tell(Some(id), Reply::published(published.last, &published.to_json()), outlet);
         }
         Ok(Done::Published(Outcome::Repeated(published))) => {
-            tell(Some(id), Reply::answer(&published.to_json()), outlet);
+            tell(Some(id), Reply::replayed(published.last, &published.to_json()), outlet);
         }
         Ok(Done::Deleted) => tell(Some(id), Reply::done(), outlet),
         Err(problem) => tell_problem(Some(id), &problem, outlet),
