@@ -28,7 +28,7 @@ impl Data {
     /// # Errors
     /// [`DataError`] when `value` has no JSON form (a map whose keys are not strings, say).
     pub fn json(value: &impl Serialize) -> Result<Self, DataError> {
-        Ok(Self(serde_json::to_vec(value)?.into()))
+        Ok(Self::exactly(serde_json::to_vec(value)?))
     }
 
     /// Takes text that is one JSON value already, and takes line breaks between its tokens out.
@@ -40,9 +40,14 @@ impl Data {
         let text = value.get();
         // A line break in JSON can only stand between tokens: within a string it must be escaped.
         if text.contains(['\n', '\r']) {
-            return Ok(Self(text.replace(['\n', '\r'], "").into_bytes().into()));
+            return Ok(Self::exactly(text.replace(['\n', '\r'], "").into_bytes()));
         }
         Ok(Self(Bytes::copy_from_slice(text.as_bytes())))
+    }
+
+    /// Takes no more memory than the text has: a vector may have twice as much.
+    fn exactly(text: Vec<u8>) -> Self {
+        Self(text.into_boxed_slice().into())
     }
 
     /// The JSON text that a log kept.
@@ -64,11 +69,22 @@ impl Data {
     }
 }
 
-/// What an event costs in a log's byte count beside its data: its own size and its place.
-pub(crate) const EVENT_OVERHEAD_BYTES: u64 = (size_of::<Event>() + size_of::<Entry>()) as u64;
+/// What an event in memory counts for beside its data: itself and its data's owner, with their counts of
+/// references, its place in the log, and what an allocator takes for each of three pieces.
+pub(crate) const EVENT_OVERHEAD_BYTES: u64 =
+    (size_of::<Event>() + COUNTS_BYTES + OWNER_BYTES + size_of::<Entry>() + 3 * PIECE_BYTES) as u64;
+
+/// Of an `Arc`.
+const COUNTS_BYTES: usize = 2 * size_of::<usize>();
+
+/// What `Bytes` makes for data that is shared: where it is, how long, and a count.
+const OWNER_BYTES: usize = 3 * size_of::<usize>();
+
+/// What an allocator takes beside what it gives, about: a header of 8 bytes, and up to 16 to round off.
+const PIECE_BYTES: usize = 16;
 
 impl Event {
-    /// What this event counts for in [`Retention::bytes_max`](crate::Retention::bytes_max).
+    /// What this event counts for in [`Retention::bytes_max`](crate::Retention::bytes_max) of a topic in memory.
     pub(crate) fn cost_bytes(&self) -> u64 {
         self.data.0.len() as u64 + EVENT_OVERHEAD_BYTES
     }

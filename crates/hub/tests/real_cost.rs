@@ -1,0 +1,64 @@
+//! What a topic in memory says that it keeps is what it takes from the machine, within 15 %.
+//!
+//! One test, in a process of its own: what another one frees would be counted here.
+#![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used)]
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anemone_hub::{Data, Epoch, Hub, Retention, Topic, TopicOptions, UnixTime};
+
+const NOW: UnixTime = UnixTime::from_micros(1_789_000_000_000_000);
+
+/// What the process has in memory, in bytes.
+fn resident_bytes() -> u64 {
+    let text = std::fs::read_to_string("/proc/self/smaps_rollup").unwrap();
+    let line = text.lines().find(|line| line.starts_with("Rss:")).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() * 1024
+}
+
+fn options(events_max: u64) -> TopicOptions {
+    let age_max = Duration::from_secs(3600);
+    let retention = Retention { events_max, bytes_max: 1 << 30, age_max };
+    retention.into()
+}
+
+/// Runs it, and says by how many bytes the process has grown and by how many the topics say they have.
+fn measured(topics: &[Arc<Topic>], publish: impl FnOnce()) -> (u64, u64) {
+    let counted = || topics.iter().map(|topic| topic.info(NOW).bytes).sum::<u64>();
+    let (resident_before, counted_before) = (resident_bytes(), counted());
+    publish();
+    (resident_bytes() - resident_before, counted() - counted_before)
+}
+
+/// Says how close the two are for one of `of` things, and whether that is close enough.
+fn is_close(what: &str, (resident, counted): (u64, u64), of: u64) -> bool {
+    println!("{what}: {} bytes taken, {} counted", resident / of, counted / of);
+    (counted * 85..=counted * 115).contains(&(resident * 100))
+}
+
+#[test]
+fn what_is_counted_is_what_is_taken() {
+    let hub = Hub::new(Epoch::from_bits(7));
+    let mut number = 0;
+    let mut topics = |count: usize, options: TopicOptions| -> Vec<Arc<Topic>> {
+        let mut create = || {
+            number += 1;
+            hub.create(format!("t{number}").parse().unwrap(), options).unwrap()
+        };
+        (0..count).map(|_| create()).collect()
+    };
+    let mut all_close = true;
+    for (data_bytes, events) in [(1, 200_000), (100, 100_000), (10 << 10, 4_000)] {
+        let text = format!("{:1$}", 7, data_bytes).replace(' ', "1");
+        let topic = topics(1, options(events));
+        let difference = measured(&topic, || {
+            for _ in 0..events {
+                topic[0].publish(NOW, Data::parse(&text).unwrap()).unwrap();
+            }
+        });
+        all_close &= is_close(&format!("an event of {data_bytes} bytes"), difference, events);
+    }
+    assert!(all_close, "see above");
+}
