@@ -10,7 +10,7 @@ pub struct Retention {
     /// Most events kept. Default 10,000; at least 1 is always kept by count.
     pub events_max: u64,
     /// Most bytes kept, data and bookkeeping together: in memory an event counts for its data and 152 bytes,
-    /// about what it takes, and on disk for its record, which is its data and 36 bytes. Default 16 MiB.
+    /// about what it takes, and on disk for its record, which is its data and 40 bytes. Default 16 MiB.
     pub bytes_max: u64,
     /// Longest time an event is kept after [`Event::time`](crate::Event::time). Default 1 hour.
     pub age_max: Duration,
