@@ -1,6 +1,5 @@
 //! What is published: batches of new events, the key that makes a retry safe, and the receipt.
 
-use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::str::FromStr;
@@ -9,6 +8,8 @@ use std::task::{Context, Poll, ready};
 
 use tokio::sync::oneshot;
 
+use crate::digest;
+use crate::keys::Keyed;
 use crate::{Data, Position, PublishError, UnixTime};
 
 /// An event that has no place in a log yet.
@@ -25,7 +26,8 @@ pub struct NewEvent {
 pub struct Batch {
     /// In the order they are to have. At least one.
     pub events: Vec<NewEvent>,
-    /// Makes a retry safe: a batch whose key was seen before is not appended again.
+    /// Makes a retry safe: a batch whose key was seen before is not appended again. With other data than then it
+    /// is refused.
     pub key: Option<IdempotencyKey>,
     /// What its publisher wants to find again: see [`Topic::note`](crate::Topic::note).
     pub note: Option<Note>,
@@ -47,6 +49,11 @@ impl Batch {
         Self { key: Some(key), ..self }
     }
 
+    /// Its key, with what comes with it.
+    pub(crate) fn keyed(&self) -> Option<Keyed> {
+        self.key.map(|key| Keyed { key, content: digest::of_events(&self.events) })
+    }
+
     /// The same batch with a note.
     #[must_use]
     pub fn with_note(self, note: Note) -> Self {
@@ -61,19 +68,21 @@ impl From<NewEvent> for Batch {
 }
 
 /// What a publisher calls a batch so that it can publish it again after an answer was lost: 1 to 255
-/// printable ASCII characters. It should hold 128 random bits (a UUID, say): publishers of a topic
-/// share its keys.
-#[derive(Clone, Debug, Eq, Hash, PartialEq)]
-pub struct IdempotencyKey(Arc<str>);
+/// printable ASCII characters, of which a digest is kept. It should hold 128 random bits (a UUID, say):
+/// publishers of a topic share its keys.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub struct IdempotencyKey([u8; 16]);
 
 impl IdempotencyKey {
     /// The longest key, in bytes.
     pub const BYTES_MAX: usize = 255;
 
-    /// The key.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        &self.0
+    pub(crate) const fn of_digest(digest: [u8; 16]) -> Self {
+        Self(digest)
+    }
+
+    pub(crate) const fn digest(self) -> [u8; 16] {
+        self.0
     }
 }
 
@@ -90,13 +99,7 @@ impl FromStr for IdempotencyKey {
         if !fits || !text.bytes().all(|byte| (b' '..=b'~').contains(&byte)) {
             return Err(IdempotencyKeyError);
         }
-        Ok(Self(text.into()))
-    }
-}
-
-impl fmt::Display for IdempotencyKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        Ok(Self(digest::of_key(text)))
     }
 }
 

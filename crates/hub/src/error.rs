@@ -67,6 +67,9 @@ pub enum PublishError {
     /// The batch has no events.
     #[error("there is no event to publish")]
     Empty,
+    /// Its key came a short while ago with other events (HTTP 422).
+    #[error("this idempotency key was used for other events a short while ago")]
+    KeyReused,
     /// There is no room left to keep it (HTTP 507). Publishing works again once there is.
     #[error("there is no room to keep the event")]
     StorageFull(#[source] StorageError),

@@ -1,15 +1,22 @@
-//! Which keys a topic has seen: a window of the newest ones, bounded by count and age. A pure rule.
+//! Which keys a topic has seen: a window of the newest ones, bounded by count, age and bytes. A pure rule.
+//!
+//! A key is remembered as a digest of it, with a digest of what came with it and where that is: the same few
+//! bytes for a long key and for a short one. Whether the events are still kept makes no difference.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
+use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
 
-use crate::{IdempotencyKey, UnixTime};
+use hashbrown::HashTable;
+
+use crate::{IdempotencyKey, PublishError, UnixTime};
 
 /// How many keys a topic remembers, and for how long. A key goes as soon as one bound is passed.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct KeyWindow {
-    /// Most keys remembered; 0 remembers none. Default 10,000, which is at most about 4 MB of keys
-    /// of the longest kind, and 1.5 MB of UUIDs.
+    /// Most keys remembered; 0 remembers none. Default 10,000, which is 640 KB. Keys count in
+    /// [`Retention::bytes_max`](crate::Retention::bytes_max), of which they take at most half, or what
+    /// the newest batch leaves.
     pub keys_max: usize,
     /// Longest time a key is remembered after the time of its batch's first event. Default 10 minutes.
     pub age_max: Duration,
@@ -28,18 +35,84 @@ pub(crate) struct Place {
     pub(crate) last: u64,
 }
 
+/// A key, and a digest of the events that came with it.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct Keyed {
+    pub(crate) key: IdempotencyKey,
+    /// Of 64 bits: it finds a publisher's mistake. Who makes two batches alike has a key of his own mean both.
+    pub(crate) content: u64,
+}
+
+impl Keyed {
+    /// The length of its bytes.
+    pub(crate) const BYTES: usize = 24;
+
+    /// As a log keeps it.
+    pub(crate) fn to_bytes(self) -> [u8; Self::BYTES] {
+        let mut bytes = [0; Self::BYTES];
+        bytes[..16].copy_from_slice(&self.key.digest());
+        bytes[16..].copy_from_slice(&self.content.to_le_bytes());
+        bytes
+    }
+
+    /// What a log kept.
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let (key, content) = bytes.split_first_chunk()?;
+        let content = u64::from_le_bytes(content.try_into().ok()?);
+        Some(Self { key: IdempotencyKey::of_digest(*key), content })
+    }
+}
+
+/// A key that was seen.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct Seen {
+    pub(crate) keyed: Keyed,
+    /// Of the first event of its batch.
+    pub(crate) time: UnixTime,
+    first: u64,
+    /// How many events follow the first.
+    more: u32,
+}
+
+impl Seen {
+    pub(crate) fn new(keyed: Keyed, time: UnixTime, place: Place) -> Self {
+        // A batch has at most 2^30 bytes, and each of its events more than one.
+        let more = u32::try_from(place.last - place.first).unwrap_or(u32::MAX);
+        Self { keyed, time, first: place.first, more }
+    }
+
+    /// Where its batch is, or was.
+    pub(crate) fn place(&self) -> Place {
+        Place { first: self.first, last: self.first + u64::from(self.more) }
+    }
+}
+
+/// What a key counts for in a topic's bytes: itself, and its place in the index.
+pub(crate) const KEY_BYTES: u64 = size_of::<Seen>() as u64 + 16;
+
+/// What the keys of a topic that keeps `bytes_max` may take beside its newest batch.
+pub(crate) fn room_beside(batch_bytes: u64, bytes_max: u64) -> u64 {
+    bytes_max.saturating_sub(batch_bytes).min(bytes_max / 2)
+}
+
 /// The keys in the window and where their batches are.
 #[derive(Debug)]
 pub(crate) struct Keys {
     window: KeyWindow,
-    /// Oldest first, in the order of offsets.
-    order: VecDeque<IdempotencyKey>,
-    seen: HashMap<IdempotencyKey, (UnixTime, Place)>,
+    /// Oldest first, in the order of offsets. Some may stand for a key that came again, and count no more.
+    order: VecDeque<Seen>,
+    /// The number of each key: that of its place in `order`, counted from the beginning, modulo 2^32.
+    index: HashTable<u32>,
+    /// The number of the oldest.
+    oldest: u32,
+    /// With a secret of its own, so that nobody can choose keys that fall on one place.
+    hasher: RandomState,
 }
 
 impl Keys {
     pub(crate) fn new(window: KeyWindow) -> Self {
-        Self { window, order: VecDeque::new(), seen: HashMap::new() }
+        let (order, index) = (VecDeque::new(), HashTable::new());
+        Self { window, order, index, oldest: 0, hasher: RandomState::new() }
     }
 
     /// Applies other bounds from now on.
@@ -47,48 +120,128 @@ impl Keys {
         self.window = window;
     }
 
-    /// Where the batch of this key is, if the key is in the window.
-    pub(crate) fn find(&mut self, now: UnixTime, key: &IdempotencyKey) -> Option<Place> {
+    /// What they count for in the topic's bytes.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.order.len() as u64 * KEY_BYTES
+    }
+
+    /// What is known of this key, if it is in the window.
+    pub(crate) fn find(&mut self, now: UnixTime, key: IdempotencyKey) -> Option<Seen> {
         self.expire(now);
-        let (time, place) = self.seen.get(key)?;
-        (now.since(*time) <= self.window.age_max).then_some(*place)
+        let (order, oldest) = (&self.order, self.oldest);
+        let is_it =
+            |number: &u32| at(order, oldest, *number).is_some_and(|seen| seen.keyed.key == key);
+        let number = self.index.find(self.hasher.hash_one(key), is_it)?;
+        let seen = at(order, oldest, *number)?;
+        (now.since(seen.time) <= self.window.age_max).then_some(*seen)
+    }
+
+    /// Where the batch of this key is, if the key is in the window.
+    pub(crate) fn repeats(
+        &mut self,
+        now: UnixTime,
+        keyed: Keyed,
+    ) -> Result<Option<Place>, PublishError> {
+        match self.find(now, keyed.key) {
+            Some(seen) if seen.keyed != keyed => Err(PublishError::KeyReused),
+            found => Ok(found.map(|seen| seen.place())),
+        }
     }
 
     /// Remembers a key that [`Keys::find`] does not know, of a batch after all those remembered.
-    pub(crate) fn remember(&mut self, time: UnixTime, key: IdempotencyKey, place: Place) {
-        if self.seen.insert(key.clone(), (time, place)).is_some() {
-            // It was too old to count, and stood behind one with a later time.
-            self.order.retain(|older| *older != key);
+    pub(crate) fn remember(&mut self, seen: Seen) {
+        if self.order.len() == self.order.capacity() {
+            // By an eighth and not to the double: what is counted is close to what is taken.
+            self.order.reserve_exact(self.order.len() / 8 + 1);
         }
-        self.order.push_back(key);
-        self.expire(time);
+        let number = self.number(self.order.len());
+        self.order.push_back(seen);
+        let (order, oldest, hasher) = (&self.order, self.oldest, &self.hasher);
+        let key_of = |number: u32| at(order, oldest, number).map(|seen| seen.keyed.key);
+        let hash = hasher.hash_one(seen.keyed.key);
+        match self.index.find_mut(hash, |number| key_of(*number) == Some(seen.keyed.key)) {
+            // It was too old to count, and stood behind one with a later time.
+            Some(known) => *known = number,
+            None => {
+                let hash_of = |number: &u32| key_of(*number).map_or(0, |key| hasher.hash_one(key));
+                self.index.insert_unique(hash, number, hash_of);
+            }
+        }
+        self.expire(seen.time);
     }
 
     /// Forgets the keys of batches after `offset`: they were not kept.
     pub(crate) fn forget_after(&mut self, offset: u64) {
-        while let Some(key) = self.order.back()
-            && self.seen.get(key).is_none_or(|(_, place)| place.last > offset)
-        {
-            self.seen.remove(key);
+        while self.order.back().is_some_and(|seen| seen.place().last > offset) {
+            self.unlist(self.order.len() - 1);
             self.order.pop_back();
         }
     }
 
-    fn expire(&mut self, now: UnixTime) {
-        while let Some(key) = self.order.front() {
-            let is_old =
-                self.seen.get(key).is_none_or(|(time, _)| now.since(*time) > self.window.age_max);
+    /// Forgets the oldest until the rest counts for no more than this.
+    pub(crate) fn forget_beyond(&mut self, bytes: u64) {
+        while self.bytes() > bytes {
+            self.forget_oldest();
+        }
+        self.shrink();
+    }
+
+    /// Forgets what is beyond the window.
+    pub(crate) fn expire(&mut self, now: UnixTime) {
+        while let Some(oldest) = self.order.front() {
+            let is_old = now.since(oldest.time) > self.window.age_max;
             if self.order.len() <= self.window.keys_max && !is_old {
-                return;
+                break;
             }
-            self.seen.remove(key);
-            self.order.pop_front();
+            self.forget_oldest();
+        }
+        self.shrink();
+    }
+
+    fn forget_oldest(&mut self) {
+        self.unlist(0);
+        if self.order.pop_front().is_some() {
+            self.oldest = self.oldest.wrapping_add(1);
+        }
+    }
+
+    /// Takes the key at this place out of the index, unless it came again since.
+    fn unlist(&mut self, place: usize) {
+        let (number, Some(seen)) = (self.number(place), self.order.get(place)) else { return };
+        let hash = self.hasher.hash_one(seen.keyed.key);
+        if let Ok(entry) = self.index.find_entry(hash, |listed| *listed == number) {
+            entry.remove();
+        }
+    }
+
+    fn number(&self, place: usize) -> u32 {
+        // Fewer than 2^32 are remembered at once.
+        self.oldest.wrapping_add(place as u32)
+    }
+
+    /// Gives back what many keys took that have gone.
+    fn shrink(&mut self) {
+        let len = self.order.len();
+        if self.order.capacity() / 2 > len + 8 {
+            self.order.shrink_to(len + len / 8);
+            let (order, oldest, hasher) = (&self.order, self.oldest, &self.hasher);
+            let hash_of = |number: &u32| {
+                at(order, oldest, *number).map_or(0, |seen| hasher.hash_one(seen.keyed.key))
+            };
+            self.index.shrink_to(len, hash_of);
         }
     }
 }
 
+/// What has this number.
+fn at(order: &VecDeque<Seen>, oldest: u32, number: u32) -> Option<&Seen> {
+    order.get(number.wrapping_sub(oldest) as usize)
+}
+
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     fn at(seconds: u64) -> UnixTime {
@@ -103,58 +256,124 @@ mod tests {
         Place { first: offset, last: offset }
     }
 
+    fn seen(seconds: u64, name: &str, offset: u64) -> Seen {
+        Seen::new(Keyed { key: key(name), content: 7 }, at(seconds), place(offset))
+    }
+
     fn window(keys_max: usize, seconds: u64) -> Keys {
         Keys::new(KeyWindow { keys_max, age_max: Duration::from_secs(seconds) })
+    }
+
+    fn find(keys: &mut Keys, seconds: u64, name: &str) -> Option<Place> {
+        keys.find(at(seconds), key(name)).map(|seen| seen.place())
     }
 
     #[test]
     fn the_oldest_key_goes_when_there_are_too_many() {
         let mut keys = window(2, 100);
         for (offset, name) in [(1, "a"), (2, "b"), (3, "c")] {
-            keys.remember(at(0), key(name), place(offset));
+            keys.remember(seen(0, name, offset));
         }
-        assert_eq!(keys.find(at(0), &key("a")), None);
-        assert_eq!(keys.find(at(0), &key("b")), Some(place(2)));
-        assert_eq!(keys.find(at(0), &key("c")), Some(place(3)));
+        assert_eq!(find(&mut keys, 0, "a"), None);
+        assert_eq!(find(&mut keys, 0, "b"), Some(place(2)));
+        assert_eq!(find(&mut keys, 0, "c"), Some(place(3)));
     }
 
     #[test]
     fn a_key_is_known_up_to_its_age_and_no_longer() {
         let mut keys = window(9, 10);
-        keys.remember(at(5), key("a"), place(1));
-        assert_eq!(keys.find(at(15), &key("a")), Some(place(1)));
-        assert_eq!(keys.find(at(16), &key("a")), None);
-        assert!(keys.order.is_empty() && keys.seen.is_empty());
+        keys.remember(seen(5, "a", 1));
+        assert_eq!(find(&mut keys, 15, "a"), Some(place(1)));
+        assert_eq!(find(&mut keys, 16, "a"), None);
+        assert!(keys.order.is_empty() && keys.index.is_empty());
     }
 
     #[test]
     fn an_old_key_behind_a_younger_one_does_not_count_and_can_come_again() {
         let mut keys = window(9, 10);
-        keys.remember(at(100), key("late"), place(1));
-        keys.remember(at(5), key("a"), place(2));
-        assert_eq!(keys.find(at(20), &key("a")), None);
-        keys.remember(at(20), key("a"), place(3));
-        assert_eq!(keys.find(at(20), &key("a")), Some(place(3)));
-        assert_eq!(keys.order.len(), 2);
+        keys.remember(seen(100, "late", 1));
+        keys.remember(seen(5, "a", 2));
+        assert_eq!(find(&mut keys, 20, "a"), None);
+        keys.remember(seen(20, "a", 3));
+        assert_eq!(find(&mut keys, 20, "a"), Some(place(3)));
+        assert_eq!((keys.order.len(), keys.index.len()), (3, 2));
+        keys.forget_beyond(KEY_BYTES);
+        assert_eq!(find(&mut keys, 20, "a"), Some(place(3)));
+        assert_eq!((keys.order.len(), keys.index.len()), (1, 1));
     }
 
     #[test]
     fn a_window_of_none_remembers_none() {
         let mut keys = window(0, 10);
-        keys.remember(at(0), key("a"), place(1));
-        assert_eq!(keys.find(at(0), &key("a")), None);
-        assert!(keys.seen.is_empty());
+        keys.remember(seen(0, "a", 1));
+        assert_eq!(find(&mut keys, 0, "a"), None);
+        assert!(keys.index.is_empty());
     }
 
     #[test]
     fn keys_of_what_was_not_kept_are_forgotten() {
         let mut keys = window(9, 10);
         for (offset, name) in [(1, "a"), (2, "b"), (3, "c")] {
-            keys.remember(at(0), key(name), place(offset));
+            keys.remember(seen(0, name, offset));
         }
         keys.forget_after(1);
-        assert_eq!(keys.find(at(0), &key("a")), Some(place(1)));
-        assert_eq!(keys.find(at(0), &key("b")), None);
-        assert_eq!(keys.find(at(0), &key("c")), None);
+        assert_eq!(find(&mut keys, 0, "a"), Some(place(1)));
+        assert_eq!(find(&mut keys, 0, "b"), None);
+        assert_eq!(find(&mut keys, 0, "c"), None);
+    }
+
+    #[test]
+    fn the_oldest_go_when_they_take_too_much_and_give_back_what_they_took() {
+        let mut keys = window(usize::MAX, 10);
+        for number in 1..=1_000 {
+            keys.remember(seen(0, &number.to_string(), number));
+        }
+        assert_eq!(keys.bytes(), 1_000 * KEY_BYTES);
+        keys.forget_beyond(10 * KEY_BYTES + 1);
+        assert_eq!(keys.bytes(), 10 * KEY_BYTES);
+        assert_eq!(find(&mut keys, 0, "990"), None);
+        for number in 991..=1_000 {
+            assert_eq!(find(&mut keys, 0, &number.to_string()), Some(place(number)));
+        }
+        assert!(keys.order.capacity() <= 30 && keys.index.capacity() <= 30);
+    }
+
+    #[test]
+    fn a_batch_keeps_its_place() {
+        let place = Place { first: u64::MAX - 1_000, last: u64::MAX - 1 };
+        assert_eq!(Seen::new(seen(0, "a", 1).keyed, at(0), place).place(), place);
+    }
+
+    proptest! {
+        /// A list that is searched from its end knows the same.
+        #[test]
+        fn what_is_known_is_what_a_list_knows(
+            steps in prop::collection::vec((0_u8..12, 0_u64..4, 0_u8..20), 1..200),
+            keys_max in 0_usize..8,
+        ) {
+            let mut keys = window(keys_max, 5);
+            keys.oldest = u32::MAX - 20;
+            let mut list: Vec<(u64, u8, u64)> = Vec::new();
+            let (mut now, mut offset) = (0, 0_u64);
+            for (name, seconds, what) in steps {
+                now += seconds;
+                list.retain(|(time, ..)| now - time <= 5);
+                list.drain(..list.len().saturating_sub(keys_max));
+                let text = name.to_string();
+                if what == 0 {
+                    let beyond = offset.saturating_sub(2);
+                    keys.forget_after(beyond);
+                    list.retain(|(_, _, offset)| *offset <= beyond);
+                    continue;
+                }
+                let known = list.iter().find(|(_, known, _)| *known == name);
+                prop_assert_eq!(find(&mut keys, now, &text), known.map(|known| place(known.2)));
+                if known.is_none() {
+                    offset += 1;
+                    keys.remember(seen(now, &text, offset));
+                    list.push((now, name, offset));
+                }
+            }
+        }
     }
 }

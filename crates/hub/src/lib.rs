@@ -35,6 +35,7 @@
 #![forbid(unsafe_code)]
 
 mod batch;
+mod digest;
 mod error;
 mod event;
 mod health;

@@ -9,8 +9,8 @@ use tokio::sync::watch;
 
 use crate::log::{DataDir, Log, MemoryLog, Progress, WhenFull};
 use crate::{
-    After, Batch, Data, Epoch, Event, Health, NewEvent, Note, Position, PublishError, Published,
-    ReadError, Receipt, Retention, StorageError, TopicOptions, UnixTime,
+    After, Batch, Data, Epoch, Event, Health, IdempotencyKey, NewEvent, Note, Position,
+    PublishError, Published, ReadError, Receipt, Retention, StorageError, TopicOptions, UnixTime,
 };
 
 /// A topic's name: 1 to 128 of `A-Z a-z 0-9 . _ -`, beginning with a letter or a digit, so that it
@@ -134,7 +134,7 @@ pub struct TopicInfo {
     pub head: Position,
     /// Offset of the oldest event kept.
     pub first: u64,
-    /// Bytes kept, data and bookkeeping.
+    /// Bytes kept, data and bookkeeping, keys included.
     pub bytes: u64,
 }
 
@@ -201,11 +201,12 @@ impl Topic {
     /// on disk once it is written and, if the data directory says so, flushed. Never waits.
     ///
     /// A batch with a key that was published before is not appended again; the receipt has the positions
-    /// of the first time. `now` is the time that the age of keys is measured at.
+    /// of the first time, also when its events are no longer kept. `now` is the time that the age of keys is
+    /// measured at.
     ///
     /// # Errors
-    /// At once [`PublishError::Empty`], [`PublishError::TooBig`], [`PublishError::Busy`] and
-    /// [`PublishError::Closed`]; from the receipt [`PublishError::StorageFull`] and
+    /// At once [`PublishError::Empty`], [`PublishError::TooBig`], [`PublishError::KeyReused`],
+    /// [`PublishError::Busy`] and [`PublishError::Closed`]; from the receipt [`PublishError::StorageFull`] and
     /// [`PublishError::StorageFailed`]; [`PublishError::Deleted`] from both.
     pub fn append(&self, now: UnixTime, batch: &Batch) -> Result<Receipt, PublishError> {
         self.takes_events()?;
@@ -313,6 +314,12 @@ impl Topic {
         let after = if is_own { position.offset } else { extent.first - 1 };
         let events = extent.head.saturating_sub(after);
         Lag { events, bytes: self.log.data_bytes_after(after) }
+    }
+
+    /// Whether a batch with this key was published within the window of keys, so that the same one is a retry.
+    #[must_use]
+    pub fn knows(&self, now: UnixTime, key: IdempotencyKey) -> bool {
+        self.log.knows(now, key)
     }
 
     /// The note of the newest batch that has one and is kept, or was: retention does not take it. On disk it is as

@@ -7,7 +7,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use anemone_hub::{Data, Epoch, Hub, Retention, Topic, TopicOptions, UnixTime};
+use anemone_hub::{
+    Batch, Data, Epoch, Hub, IdempotencyKey, NewEvent, Retention, Topic, TopicOptions, UnixTime,
+};
 
 const NOW: UnixTime = UnixTime::from_micros(1_789_000_000_000_000);
 
@@ -60,5 +62,19 @@ fn what_is_counted_is_what_is_taken() {
         });
         all_close &= is_close(&format!("an event of {data_bytes} bytes"), difference, events);
     }
+    // The events of these are one for each topic, whatever comes.
+    let keyed = topics(20, options(1));
+    let difference = measured(&keyed, || {
+        for number in 0..10_000 {
+            for topic in &keyed {
+                let key: IdempotencyKey =
+                    format!("8e03978e-40d5-43e8-bc93-{number:012}").parse().unwrap();
+                let event = NewEvent { time: NOW, data: Data::parse("1").unwrap() };
+                let batch = Batch::from(event).with_key(key);
+                drop(topic.append(NOW, &batch).unwrap());
+            }
+        }
+    });
+    all_close &= is_close("a key", difference, 200_000);
     assert!(all_close, "see above");
 }

@@ -1,11 +1,13 @@
 //! What any log holds to, tested the same for each: see [`Log`](super::Log).
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use proptest::prelude::*;
 
 use super::{DataDir, DataOptions, Fsync};
+use crate::keys::KEY_BYTES;
 use crate::testing::{at, batch, numbers, offsets};
 use crate::{
     After, Batch, Data, Epoch, GapReason, Hub, IdempotencyKey, KeyWindow, Lag, NewEvent, PageLimit,
@@ -206,6 +208,60 @@ async fn a_key_that_was_seen_appends_nothing_and_gives_the_first_positions(make:
     assert_eq!(subject.all(1, 100), [1, 2, 3]);
 }
 
+async fn a_key_that_was_seen_is_refused_with_other_events(make: Make) {
+    let subject = make(TopicOptions::default());
+    let publish = |numbers: &[u64]| {
+        subject.topic.append(at(2), &batch(at(1), numbers.iter().copied()).with_key(key("a")))
+    };
+    assert!(!subject.topic.knows(at(1), key("a")));
+    publish(&[1, 2]).unwrap().await.unwrap();
+    for other in [&[1][..], &[2, 1], &[12], &[1, 2, 3]] {
+        assert_eq!(publish(other).unwrap_err(), PublishError::KeyReused);
+    }
+    assert!(publish(&[1, 2]).unwrap().await.unwrap().repeated);
+    assert!(subject.topic.knows(at(1), key("a")) && !subject.topic.knows(at(1), key("b")));
+    assert_eq!(subject.all(1, 100), [1, 2]);
+}
+
+async fn a_key_outlives_its_events(make: Make) {
+    let retention = Retention { events_max: 20, ..Retention::default() };
+    let subject = make(retention.into());
+    let first = batch(at(1), [1, 2]).with_key(key("a"));
+    subject.topic.publish_kept(at(1), &first).await.unwrap();
+    for chunk in 0..20 {
+        subject.publish(2, chunk * 50..(chunk + 1) * 50).await;
+    }
+    let again = subject.topic.publish_kept(at(601), &first).await.unwrap();
+    assert_eq!((again.first, again.last, again.repeated), (position(1), position(2), true));
+    let other = batch(at(601), [3]).with_key(key("a"));
+    let refused = subject.topic.publish_kept(at(601), &other).await;
+    assert_eq!(refused, Err(PublishError::KeyReused));
+    let anew = subject.topic.publish_kept(at(602), &other).await.unwrap();
+    assert_eq!((anew.first, anew.repeated), (position(1003), false));
+}
+
+async fn keys_count_in_the_bytes_and_leave_room_for_events(make: Make) {
+    let bytes_max = 100 * KEY_BYTES;
+    let subject = make(Retention { bytes_max, ..Retention::default() }.into());
+    let mut bytes = 0;
+    for number in 1..=1_000 {
+        let one = batch(at(1), [number]).with_key(key(&number.to_string()));
+        subject.topic.publish_kept(at(1), &one).await.unwrap();
+        let info = subject.topic.info(at(1));
+        assert!(info.bytes >= bytes.min(50 * KEY_BYTES), "{bytes} are {}", info.bytes);
+        assert!(info.bytes <= bytes_max + subject.slack_bytes, "{} kept", info.bytes);
+        assert!(info.first <= info.head.offset, "what was acknowledged is there");
+        bytes += KEY_BYTES;
+    }
+    let known = (1..=1_000).filter(|number| subject.topic.knows(at(1), key(&number.to_string())));
+    assert!(known.eq(951..=1_000), "half of the bytes are for keys");
+    let large = Data::json(&"x".repeat(usize::try_from(bytes_max).unwrap() - 400)).unwrap();
+    subject.topic.publish_kept(at(1), &NewEvent { time: at(1), data: large }.into()).await.unwrap();
+    let page = subject.topic.read(at(1), position(1_000), PageLimit::default()).unwrap();
+    assert_eq!(page.events.len(), 1, "keys make room for a large event");
+    assert!(subject.topic.info(at(1)).bytes <= bytes_max + subject.slack_bytes);
+}
+
 async fn keys_are_forgotten_at_the_bounds_of_their_window(make: Make) {
     let keys = KeyWindow { keys_max: 2, age_max: Duration::from_secs(10) };
     let subject = make(TopicOptions { keys, ..TopicOptions::default() });
@@ -382,6 +438,7 @@ fn any_history_is_told_without_silent_loss(make: Make, steps: Vec<Step>, retenti
     let subject = make(TopicOptions { retention, keys, ..TopicOptions::default() });
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let (mut now, mut appended) = (0, 0);
+    let mut sent = HashMap::new();
     let mut place = position(0);
     let mut expected = 1;
     for step in steps {
@@ -390,14 +447,23 @@ fn any_history_is_told_without_silent_loss(make: Make, steps: Vec<Step>, retenti
                 // The numbers are the offsets.
                 let mut batch = batch(at(now), appended + 1..=appended + events);
                 batch.key = key.map(|key| self::key(&format!("{key}")));
-                let published =
-                    runtime.block_on(subject.topic.publish_kept(at(now), &batch)).unwrap();
-                if published.repeated {
-                    assert!(published.last.offset <= appended);
-                } else {
-                    assert_eq!(published.first.offset, appended + 1);
-                    appended += events;
-                    assert_eq!(published.last.offset, appended);
+                let publish =
+                    |batch: &Batch| runtime.block_on(subject.topic.publish_kept(at(now), batch));
+                match publish(&batch) {
+                    Err(PublishError::KeyReused) => {
+                        let again = publish(&sent[&key]).unwrap();
+                        assert!(again.repeated && again.last.offset <= appended);
+                    }
+                    published => {
+                        let published = published.unwrap();
+                        assert_eq!(
+                            (published.first.offset, published.repeated),
+                            (appended + 1, false)
+                        );
+                        appended += events;
+                        assert_eq!(published.last.offset, appended);
+                        sent.insert(key, batch);
+                    }
                 }
             }
             Step::Read { events_max, bytes_max } => {
@@ -483,6 +549,9 @@ for_each_log! {
     a_page_is_bounded_by_events_and_by_bytes
     the_lag_of_a_reader_is_what_it_has_to_read
     a_key_that_was_seen_appends_nothing_and_gives_the_first_positions
+    a_key_that_was_seen_is_refused_with_other_events
+    a_key_outlives_its_events
+    keys_count_in_the_bytes_and_leave_room_for_events
     keys_are_forgotten_at_the_bounds_of_their_window
     what_cannot_be_kept_leaves_no_trace
     a_position_beyond_the_head_is_an_error

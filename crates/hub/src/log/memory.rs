@@ -8,11 +8,11 @@ use super::ring::Ring;
 use super::{Extent, Filling, Log, Progress, Slice, WhenFull, advance, receipt};
 use crate::batch::Outcome;
 use crate::event::EVENT_OVERHEAD_BYTES;
-use crate::keys::{Keys, Place};
+use crate::keys::{Keyed, Keys, Place, Seen, room_beside};
 use crate::retention::Held;
 use crate::{
-    Batch, Epoch, Event, Health, Note, PageLimit, PublishError, Receipt, Retention, StorageError,
-    TopicOptions, UnixTime,
+    Batch, Epoch, Event, Health, IdempotencyKey, Note, PageLimit, PublishError, Receipt, Retention,
+    StorageError, TopicOptions, UnixTime,
 };
 
 #[derive(Debug)]
@@ -57,13 +57,12 @@ impl Log for MemoryLog {
         batch: &Batch,
         _when_full: WhenFull,
     ) -> Result<Receipt, PublishError> {
+        let keyed = batch.keyed();
         let mut kept = self.kept();
-        if let Some(key) = &batch.key
-            && let Some(place) = kept.keys.find(now, key)
-        {
+        if let Some(place) = keyed.map_or(Ok(None), |keyed| kept.keys.repeats(now, keyed))? {
             return Ok(receipt(self.epoch, place, true, Outcome::Kept));
         }
-        let place = kept.append(batch)?;
+        let place = kept.append(batch, keyed)?;
         kept.expire(now);
         drop(kept);
         advance(&self.progress, place.last);
@@ -92,7 +91,7 @@ impl Log for MemoryLog {
     fn extent(&self, now: UnixTime) -> Extent {
         let mut kept = self.kept();
         kept.expire(now);
-        Extent { first: kept.first(), head: kept.head, bytes: kept.ring.bytes() }
+        Extent { first: kept.first(), head: kept.head, bytes: kept.bytes() }
     }
 
     fn note(&self) -> Option<Note> {
@@ -104,6 +103,10 @@ impl Log for MemoryLog {
         Ok(())
     }
 
+    fn knows(&self, now: UnixTime, key: IdempotencyKey) -> bool {
+        self.kept().keys.find(now, key).is_some()
+    }
+
     fn health(&self) -> Health {
         Health::default()
     }
@@ -112,6 +115,7 @@ impl Log for MemoryLog {
         let mut kept = self.kept();
         kept.retention = options.retention;
         kept.keys.set_window(options.keys);
+        kept.keys.forget_beyond(room_beside(0, options.retention.bytes_max));
     }
 
     fn delete(&self) -> Result<(), StorageError> {
@@ -125,7 +129,11 @@ impl Kept {
         self.head + 1 - self.ring.len()
     }
 
-    fn append(&mut self, batch: &Batch) -> Result<Place, PublishError> {
+    fn bytes(&self) -> u64 {
+        self.ring.bytes() + self.keys.bytes()
+    }
+
+    fn append(&mut self, batch: &Batch, keyed: Option<Keyed>) -> Result<Place, PublishError> {
         let cost = |data: &crate::Data| data.bytes().len() as u64 + EVENT_OVERHEAD_BYTES;
         let bytes = batch.events.iter().map(|event| cost(&event.data)).sum();
         let bytes_max = self.retention.bytes_max.min(Batch::BYTES_MAX);
@@ -139,18 +147,19 @@ impl Kept {
             self.ring.push(Arc::new(Event { offset: self.head, time, data }));
         }
         let place = Place { first, last: self.head };
-        if let (Some(key), Some(event)) = (&batch.key, batch.events.first()) {
-            self.keys.remember(event.time, key.clone(), place);
+        if let (Some(keyed), Some(event)) = (keyed, batch.events.first()) {
+            self.keys.remember(Seen::new(keyed, event.time, place));
         }
+        self.keys.forget_beyond(room_beside(bytes, bytes_max));
         self.note = batch.note.clone().or(self.note.take());
         Ok(place)
     }
 
     /// Drops what retention no longer keeps.
     fn expire(&mut self, now: UnixTime) {
+        self.keys.expire(now);
         while let Some(oldest) = self.ring.oldest() {
-            let held =
-                Held { events: self.ring.len(), bytes: self.ring.bytes(), oldest: oldest.time };
+            let held = Held { events: self.ring.len(), bytes: self.bytes(), oldest: oldest.time };
             if !self.retention.is_passed(held, now) {
                 return;
             }

@@ -20,8 +20,8 @@ pub(crate) use ring::Entry;
 
 use crate::batch::Outcome;
 use crate::{
-    Batch, Epoch, Event, Health, Note, PageLimit, Position, PublishError, Published, Receipt,
-    StorageError, TopicOptions, UnixTime,
+    Batch, Epoch, Event, Health, IdempotencyKey, Note, PageLimit, Position, PublishError,
+    Published, Receipt, StorageError, TopicOptions, UnixTime,
 };
 
 /// The log of one topic, shared among threads.
@@ -37,7 +37,8 @@ use crate::{
 /// - **Retention.** All that the bounds allow is kept, except what is too old; at most a slack beyond
 ///   them, which the log states. `first` never moves back while the log is open.
 /// - **Keys.** A batch whose key is in the window is not appended; it is acknowledged with the places
-///   of the first, and not before that one is.
+///   of the first, and not before that one is, whether its events are still kept or not. With other
+///   events it is refused. Keys count in the bytes that are kept.
 /// - **Bounds.** No call holds more than one page in memory. Only `append` with [`WhenFull::Wait`],
 ///   `configure` and `delete` may block, and none needs the caller's runtime to go on.
 pub(crate) trait Log: fmt::Debug + Send + Sync {
@@ -69,6 +70,9 @@ pub(crate) trait Log: fmt::Debug + Send + Sync {
 
     /// Keeps a note without a batch: the newest one from now on.
     fn set_note(&self, note: Note) -> Result<(), StorageError>;
+
+    /// Whether a key is in the window.
+    fn knows(&self, now: UnixTime, key: IdempotencyKey) -> bool;
 
     /// How it is doing.
     fn health(&self) -> Health;
@@ -106,7 +110,7 @@ pub(crate) struct Slice {
 pub(crate) struct Extent {
     pub(crate) first: u64,
     pub(crate) head: u64,
-    /// Data and bookkeeping.
+    /// Data and bookkeeping, keys included.
     pub(crate) bytes: u64,
 }
 

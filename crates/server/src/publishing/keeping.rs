@@ -101,6 +101,7 @@ impl From<PublishError> for Problem {
         let kind = match &error {
             PublishError::TooBig { .. } => Kind::EventTooBig,
             PublishError::Empty => Kind::BadBody,
+            PublishError::KeyReused => Kind::KeyReused,
             PublishError::StorageFull(_) => Kind::StorageFull,
             PublishError::Deleted => Kind::TopicDeleted,
             PublishError::Closed => Kind::Stopping,

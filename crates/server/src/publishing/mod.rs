@@ -1,18 +1,15 @@
 //! How what a client publishes gets into a topic, whatever the transport.
 //!
 //! Owns who may, and which topics are created and deleted for it. That a batch goes in whole and once is
-//! the hub's part; what the events are made of is in `content`, what was sent under which key in `window`.
+//! the hub's part; what the events are made of is in `content`.
 
 mod content;
 mod idempotency;
 mod keeping;
 mod total;
-mod window;
 
-use std::collections::HashMap;
-use std::hash::{BuildHasher, RandomState};
 use std::io;
-use std::sync::{Arc, Mutex as Lock, MutexGuard as LockGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Instant;
 
 use anemone_hub::{Data, Hub, IdempotencyKey, Position, Topic, TopicName};
@@ -25,7 +22,6 @@ pub(crate) use idempotency::{key, no_parameters, of_multiplexed};
 pub(crate) use keeping::Writer;
 use keeping::append;
 use total::{Admission, Total};
-use window::Window;
 
 use crate::client::{Client, Foreign};
 use crate::reading::now;
@@ -115,9 +111,6 @@ pub(crate) struct Publishing {
     created: Mutex<Vec<usize>>,
     /// How much those of each rule may keep together; nothing for a rule of one topic.
     totals: Vec<Option<Arc<Total>>>,
-    /// What was sent under which key, of the topics where there were any.
-    windows: Lock<HashMap<TopicName, Arc<Lock<Window>>>>,
-    digests: RandomState,
 }
 
 impl Publishing {
@@ -144,8 +137,7 @@ impl Publishing {
             None => Some(Arc::new(Total::new(rule.bytes_total_max))),
         };
         let totals = rules.iter().map(total).collect();
-        let (created, windows) = (Mutex::new(created), Lock::default());
-        Ok(Self { hub, rules, created, totals, windows, digests: RandomState::new() })
+        Ok(Self { hub, rules, created: Mutex::new(created), totals })
     }
 
     /// What may be done with the topic of this name, whether it is there or not; not by whom.
@@ -229,44 +221,6 @@ impl Publishing {
     async fn created(&self) -> MutexGuard<'_, Vec<usize>> {
         self.created.lock().await
     }
-
-    /// Sees that a key is not used for something else than it was a short while ago.
-    ///
-    /// By a digest of 64 bits, that of the standard hasher under keys drawn at each start: this finds a
-    /// client's mistake, and misses one in 2^64; since nobody knows the keys, nobody can make two bodies alike.
-    /// That a batch is not appended twice does not hang on it.
-    fn check_key(
-        &self,
-        topic: &TopicName,
-        rule: &TopicRule,
-        key: &IdempotencyKey,
-        sent: (Content, &[u8]),
-    ) -> Result<(), Problem> {
-        let window = {
-            let mut windows = self.windows();
-            let new = || Arc::new(Lock::new(Window::new(rule.keys)));
-            Arc::clone(windows.entry(topic.clone()).or_insert_with(new))
-        };
-        let mut window = window.lock().unwrap_or_else(PoisonError::into_inner);
-        if window.is_as_before(Instant::now(), key, self.digests.hash_one(sent)) {
-            return Ok(());
-        }
-        let detail = "this idempotency key was used for another body a short while ago";
-        Err(Problem::new(Kind::KeyReused, detail))
-    }
-
-    /// Whether a key came a short while ago, so that what comes with it is a retry.
-    fn knows_key(&self, topic: &TopicName, key: &IdempotencyKey) -> bool {
-        let window = self.windows().get(topic).map(Arc::clone);
-        window.is_some_and(|window| {
-            let mut window = window.lock().unwrap_or_else(PoisonError::into_inner);
-            window.knows(Instant::now(), key)
-        })
-    }
-
-    fn windows(&self) -> LockGuard<'_, HashMap<TopicName, Arc<Lock<Window>>>> {
-        self.windows.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 /// That a client may publish to a topic, which may have to be created yet.
@@ -295,15 +249,12 @@ impl Permit {
         let events = content.events(body, bounds)?;
         let topic = publishing.hub.topic(&self.name);
         // A retry was admitted when it came first, and is to be told how that went.
-        let is_retry = key.as_ref().is_some_and(|key| publishing.knows_key(&self.name, key));
+        let is_retry = topic.as_ref().zip(key).is_some_and(|(topic, key)| topic.knows(now(), key));
         let _admission = if is_retry { None } else { self.admit(topic.as_deref(), &events)? };
         let topic = match topic {
             Some(topic) => topic,
             None => publishing.create(&self.name, self.rule, rule).await?,
         };
-        if let Some(key) = &key {
-            publishing.check_key(&self.name, rule, key, (content, body))?;
-        }
         append(&topic, events, key, limits.publish_timeout).await
     }
 
@@ -319,7 +270,6 @@ impl Permit {
         let mut created = publishing.created().await;
         publishing.change(move |hub| hub.delete(&name)).await??;
         created[self.rule] = created[self.rule].saturating_sub(1);
-        publishing.windows().remove(&self.name);
         if let Some(Some(total)) = publishing.totals.get(self.rule) {
             total.forget();
         }

@@ -54,6 +54,20 @@ fn a_retry_after_a_restart_is_told_the_positions_of_the_first_time() {
 }
 
 #[test]
+fn a_key_with_another_body_is_refused_after_a_restart_too() {
+    let folder = Folder::new();
+    let fixture = start(&folder.0);
+    let first = fixture.post("/topics/scratch-a", &[KEY, LINES], b"1\n2");
+    stop(fixture);
+
+    let fixture = start(&folder.0);
+    fixture.post("/topics/scratch-a", &[KEY], b"1").problem(422, "key-reused");
+    let again = fixture.post("/topics/scratch-a", &[KEY, LINES], b"1\n2");
+    assert_eq!((again.status, &again.body), (200, &first.body));
+    assert_eq!(fixture.data("/topics/scratch-a"), [1, 2]);
+}
+
+#[test]
 fn topics_of_before_count_and_can_be_deleted() {
     let folder = Folder::new();
     let fixture = start(&folder.0);

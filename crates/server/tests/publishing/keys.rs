@@ -1,6 +1,6 @@
 //! Idempotency keys: a retry publishes nothing twice.
 
-use anemone_hub::KeyWindow;
+use anemone_hub::{KeyWindow, Retention};
 use anemone_server::{PublishRight, TopicRule, TopicRules};
 
 use super::{LINES, Post, TEXT, rule, start, start_with};
@@ -43,6 +43,21 @@ fn a_key_is_good_for_one_body_of_one_topic() {
     fixture.post("/topics/chat", &[KEY, TEXT], b"1").problem(422, "key-reused");
     assert_eq!(fixture.post("/topics/scratch-a", &[KEY], b"2").status, 201);
     assert_eq!(fixture.data("/topics/chat"), [1]);
+}
+
+#[test]
+fn a_key_outlives_its_event() {
+    let retention = Retention { events_max: 20, ..Retention::default() };
+    let rules = [TopicRule { retention, ..rule("chat", PublishRight::Anyone) }];
+    let fixture = start_with(|options| options.topics = TopicRules::new(rules).unwrap());
+    let first = fixture.post("/topics/chat", &[KEY], b"0");
+    for _ in 0..3 {
+        fixture.post("/topics/chat", &[LINES], "1\n".repeat(50).as_bytes());
+    }
+    let again = fixture.post("/topics/chat", &[KEY], b"0");
+    assert_eq!((again.status, &again.body), (200, &first.body));
+    fixture.post("/topics/chat", &[KEY], b"2").problem(422, "key-reused");
+    assert_eq!(fixture.data("/topics/chat"), vec![1; 20]);
 }
 
 #[test]

@@ -103,3 +103,17 @@ fn a_retry_of_what_was_published_is_told_so_though_there_is_no_room_any_more() {
     let again = fixture.post("/topics/small-c", &key, &[b'1'; 900]);
     assert_eq!((again.status, &again.body), (200, &first.body));
 }
+
+#[test]
+fn keys_count_too() {
+    let fixture = start();
+    let post = |number: u32| {
+        let target = format!("/topics/small-{}?key={number}", number % 4);
+        fixture.post(&target, &[], b"1").status
+    };
+    let count = (0..1_000).take_while(|number| post(*number) == 201).count();
+    // An event of a byte counts for 153 in memory, and its key for 64.
+    let most = TOTAL / (153 + 64);
+    assert!((most - 8..=most).contains(&(count as u64)), "{count}");
+    assert!(kept(&fixture) <= TOTAL);
+}

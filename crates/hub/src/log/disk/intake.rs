@@ -6,8 +6,8 @@ use tokio::sync::oneshot;
 
 use super::log::DiskLog;
 use super::record::{Framing, Origin, encode, record_bytes};
-use crate::keys::Keys;
-use crate::{Batch, Event, IdempotencyKey, Note, PublishError};
+use crate::keys::{Keyed, Keys};
+use crate::{Batch, Event, Note, PublishError};
 
 /// What publishers see.
 #[derive(Debug)]
@@ -27,7 +27,7 @@ pub(super) struct Job {
     pub(super) round: u64,
     /// None when the same batch is on its way already, in front of this one.
     pub(super) events: Vec<Arc<Event>>,
-    pub(super) key: Option<IdempotencyKey>,
+    pub(super) key: Option<Keyed>,
     pub(super) note: Option<Note>,
     /// Of its records.
     pub(super) bytes: u64,
@@ -36,10 +36,9 @@ pub(super) struct Job {
 
 impl Intake {
     /// What the records of a batch take, if a log may keep that much.
-    pub(super) fn bytes_of(&self, batch: &Batch) -> Result<u64, PublishError> {
+    pub(super) fn bytes_of(&self, batch: &Batch, key: Option<Keyed>) -> Result<u64, PublishError> {
         let data = batch.events.iter().map(|event| event.data.bytes().len());
-        let (key, note) = (batch.key.as_ref(), batch.note.as_ref());
-        let bytes = lengths(data, key, note).sum();
+        let bytes = lengths(data, key, batch.note.as_ref()).sum();
         if bytes > self.bytes_max {
             return Err(PublishError::TooBig { bytes, bytes_max: self.bytes_max });
         }
@@ -58,13 +57,13 @@ impl Job {
     /// The events, and how long the record of each is.
     pub(super) fn records(&self) -> impl Iterator<Item = (&Arc<Event>, u64)> + Clone {
         let data = self.events.iter().map(|event| event.data.bytes().len());
-        self.events.iter().zip(lengths(data, self.key.as_ref(), self.note.as_ref()))
+        self.events.iter().zip(lengths(data, self.key, self.note.as_ref()))
     }
 
     /// Appends its records, as the segment `origin` has them.
     pub(super) fn encode(&self, origin: Origin, flushed: u64, out: &mut Vec<u8>) {
         for (number, event) in self.events.iter().enumerate() {
-            let key = self.key.as_ref().filter(|_| number == 0);
+            let key = self.key.filter(|_| number == 0);
             let note = self.note.as_ref().filter(|_| number == 0);
             // Every event takes more than one byte of the 2^30 of a batch.
             let left = u32::try_from(self.events.len() - 1 - number).unwrap_or(u32::MAX);
@@ -81,7 +80,7 @@ impl Job {
 /// How long the records of a batch are: the first has its key and its note.
 fn lengths(
     data: impl Iterator<Item = usize> + Clone,
-    key: Option<&IdempotencyKey>,
+    key: Option<Keyed>,
     note: Option<&Note>,
 ) -> impl Iterator<Item = u64> + Clone {
     let first = std::iter::once((key, note)).chain(std::iter::repeat((None, None)));

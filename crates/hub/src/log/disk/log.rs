@@ -22,12 +22,12 @@ use super::shared::Disk;
 use super::state::{Meta, OwnNote};
 use crate::batch::Outcome;
 use crate::error::Action;
-use crate::keys::{Keys, Place};
+use crate::keys::{Keys, Place, Seen, room_beside};
 use crate::log::ring::Ring;
 use crate::log::{Extent, Log, Progress, Slice, WhenFull, advance, receipt};
 use crate::{
-    Batch, Epoch, Event, Health, NewEvent, Note, PageLimit, PublishError, Receipt, Retention,
-    StorageError, TopicOptions, UnixTime,
+    Batch, Epoch, Event, Health, IdempotencyKey, NewEvent, Note, PageLimit, PublishError, Receipt,
+    Retention, StorageError, TopicOptions, UnixTime,
 };
 
 /// Longest time that [`Topic::publish`](crate::Topic::publish) blocks its thread while the disk is behind.
@@ -64,6 +64,8 @@ pub(super) struct Kept {
     /// The newest events, if they are in memory.
     pub(super) newest: Ring,
     pub(super) retention: Retention,
+    /// What keys count for.
+    keys_bytes: u64,
     /// The newest note.
     note: Option<Note>,
     /// Files that can go.
@@ -103,7 +105,8 @@ impl DiskLog {
         advance(&progress, head);
         let leftover = Mutex::new(active.leftover());
         let note = OwnNote::or(own_note.as_ref(), active.note.as_ref());
-        let kept = Kept { segments, newest, retention, note, gone: Vec::new() };
+        let keys_bytes = keys.bytes();
+        let kept = Kept { segments, newest, retention, keys_bytes, note, gone: Vec::new() };
         Arc::new(Self {
             disk,
             directory,
@@ -130,16 +133,15 @@ impl DiskLog {
 
     /// Gives a batch its offsets and hands it over.
     fn hand_over(self: &Arc<Self>, now: UnixTime, batch: &Batch) -> Result<Receipt, PublishError> {
+        let key = batch.keyed();
         let mut intake = lock(&self.intake);
         let round = intake.round;
         let (told, outcome) = oneshot::channel();
         let job = |events, bytes| {
-            let (key, note) = (batch.key.clone(), batch.note.clone());
+            let note = batch.note.clone();
             Job { log: Arc::clone(self), round, events, key, note, bytes, done: told }
         };
-        if let Some(key) = &batch.key
-            && let Some(place) = intake.keys.find(now, key)
-        {
+        if let Some(place) = key.map_or(Ok(None), |key| intake.keys.repeats(now, key))? {
             let is_kept = place.last <= self.progress.borrow().head;
             if !is_kept {
                 self.disk.queue.push(job(Vec::new(), 0), 0)?;
@@ -147,7 +149,7 @@ impl DiskLog {
             let outcome = if is_kept { Outcome::Kept } else { Outcome::Pending(outcome) };
             return Ok(receipt(self.epoch, place, true, outcome));
         }
-        let bytes = intake.bytes_of(batch)?;
+        let bytes = intake.bytes_of(batch, key)?;
         let place = |(offset, event): (u64, &NewEvent)| {
             Arc::new(Event { offset, time: event.time, data: event.data.clone() })
         };
@@ -155,9 +157,12 @@ impl DiskLog {
         let place = Place { first: intake.next, last: intake.next + events.len() as u64 - 1 };
         self.disk.queue.push(job(events, bytes), bytes)?;
         intake.next = place.last + 1;
-        if let (Some(key), Some(event)) = (&batch.key, batch.events.first()) {
-            intake.keys.remember(event.time, key.clone(), place);
+        if let (Some(key), Some(event)) = (key, batch.events.first()) {
+            intake.keys.remember(Seen::new(key, event.time, place));
         }
+        let room = room_beside(bytes, intake.bytes_max);
+        intake.keys.forget_beyond(room);
+        lock(&self.kept).keys_bytes = intake.keys.bytes();
         Ok(receipt(self.epoch, place, false, Outcome::Pending(outcome)))
     }
 
@@ -396,7 +401,8 @@ impl DiskLog {
 impl Kept {
     /// Drops what retention no longer keeps; what it takes from the disk is not done here.
     pub(super) fn expire(&mut self, now: UnixTime) {
-        let gone = self.segments.expire(self.retention, now);
+        let bytes_max = self.retention.bytes_max.saturating_sub(self.keys_bytes);
+        let gone = self.segments.expire(Retention { bytes_max, ..self.retention }, now);
         self.gone.extend(gone);
         let first = self.segments.first();
         while self.newest.oldest().is_some_and(|event| event.offset < first) {
@@ -440,10 +446,15 @@ impl Log for DiskTopic {
     }
 
     fn extent(&self, now: UnixTime) -> Extent {
+        let mut intake = lock(&self.0.intake);
+        intake.keys.expire(now);
         let mut kept = lock(&self.0.kept);
+        kept.keys_bytes = intake.keys.bytes();
+        drop(intake);
         kept.expire(now);
         let segments = &kept.segments;
-        Extent { first: segments.first(), head: segments.head(), bytes: segments.bytes() }
+        let bytes = segments.bytes() + kept.keys_bytes;
+        Extent { first: segments.first(), head: segments.head(), bytes }
     }
 
     fn data_bytes_after(&self, after: u64) -> u64 {
@@ -470,6 +481,10 @@ impl Log for DiskTopic {
         self.0.save_meta().inspect_err(|error| self.0.failed(error))
     }
 
+    fn knows(&self, now: UnixTime, key: IdempotencyKey) -> bool {
+        lock(&self.0.intake).keys.find(now, key).is_some()
+    }
+
     fn health(&self) -> Health {
         self.0.health()
     }
@@ -484,6 +499,8 @@ impl Log for DiskTopic {
             let mut intake = lock(&self.0.intake);
             intake.keys.set_window(options.keys);
             intake.bytes_max = options.retention.bytes_max.min(Batch::BYTES_MAX);
+            let room = room_beside(0, intake.bytes_max);
+            intake.keys.forget_beyond(room);
         }
         lock(&self.0.kept).retention = options.retention;
         if let Err(error) = self.0.save_meta() {

@@ -19,7 +19,7 @@
 //! |---|---|---|
 //! | 0 | 2 | 0xFF 0xE5, so records can be found again after damage |
 //! | 2 | 1 | kind, 1: an event |
-//! | 3 | 1 | length of the key; only the first record of a batch has one |
+//! | 3 | 1 | length of the key, 24; only the first record of a batch has one: digests of the key and of the events |
 //! | 4 | 4 | length of key, note and data |
 //! | 8 | 4 | CRC-32 of the topic's digest, the segment's first offset and all other bytes of the record |
 //! | 12 | 4 | how many records of the same batch follow |
@@ -35,7 +35,8 @@
 
 use std::path::Path;
 
-use crate::{Batch, Epoch, Event, IdempotencyKey, Note, UnixTime};
+use crate::keys::Keyed;
+use crate::{Batch, Epoch, Event, Note, UnixTime};
 
 /// The format of segments that this version writes and reads.
 pub(super) const FORMAT: u16 = 2;
@@ -80,7 +81,7 @@ impl Origin {
 /// How an event is written that is not itself part of the event.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Framing<'a> {
-    pub(super) key: Option<&'a IdempotencyKey>,
+    pub(super) key: Option<Keyed>,
     pub(super) note: Option<&'a Note>,
     /// How many records of its batch follow.
     pub(super) left: u32,
@@ -129,12 +130,8 @@ pub(super) fn segment_header_bytes(note: Option<&Note>) -> u64 {
 }
 
 /// Length of a record.
-pub(super) fn record_bytes(
-    key: Option<&IdempotencyKey>,
-    note: Option<&Note>,
-    data_bytes: usize,
-) -> u64 {
-    let key_bytes = key.map_or(0, |key| key.as_str().len());
+pub(super) fn record_bytes(key: Option<Keyed>, note: Option<&Note>, data_bytes: usize) -> u64 {
+    let key_bytes = key.map_or(0, |_| Keyed::BYTES);
     let note_bytes = note.map_or(0, |note| note.as_str().len());
     RECORD_HEADER_BYTES + (key_bytes + note_bytes + data_bytes) as u64
 }
@@ -201,13 +198,14 @@ pub(super) fn decode_segment_header(
 /// Appends the record of an event to the segment `origin`.
 pub(super) fn encode(event: &Event, framing: Framing<'_>, origin: Origin, out: &mut Vec<u8>) {
     let start = out.len();
-    let key = framing.key.map_or("", IdempotencyKey::as_str).as_bytes();
+    let key = framing.key.map(Keyed::to_bytes);
+    let key = key.as_ref().map_or(&[][..], |key| key);
     let note = framing.note.map_or("", Note::as_str);
     let data = event.data.bytes();
     let payload_bytes = key.len() + note.len() + data.len();
     out.reserve(RECORD_HEADER_LEN + payload_bytes);
     out.extend_from_slice(&MARKER);
-    // A key has at most 255 bytes, and a batch at most 2^30.
+    // A key has 24 bytes, and a batch at most 2^30.
     out.extend_from_slice(&[KIND_EVENT, u8::try_from(key.len()).unwrap_or(u8::MAX)]);
     out.extend_from_slice(&saturated(payload_bytes as u64).to_le_bytes());
     out.extend_from_slice(&[0; 4]);
@@ -385,40 +383,42 @@ mod tests {
     #[test]
     fn the_bytes_of_a_record_are_as_documented() {
         let event = event(0x0102, 0x0304, "x");
-        let (key, note) = ("k".parse().unwrap(), "no".parse().unwrap());
-        let framing = Framing { key: Some(&key), note: Some(&note), left: 5, flushed: 0x0100 };
+        let note = "no".parse().unwrap();
+        let key = Keyed::from_bytes(b"0123456789abcdef01234567").unwrap();
+        let framing = Framing { key: Some(key), note: Some(&note), left: 5, flushed: 0x0100 };
         let bytes = encoded(&event, framing);
         let mut all = fnv_1a(b"wind").to_le_bytes().to_vec();
         all.extend_from_slice(&[7, 0, 0, 0, 0, 0, 0, 0]);
         all.extend_from_slice(&bytes[..8]);
         all.extend_from_slice(&bytes[12..]);
-        let mut expected = vec![0xFF, 0xE5, 1, 1, 6, 0, 0, 0];
+        let mut expected = vec![0xFF, 0xE5, 1, 24, 29, 0, 0, 0];
         expected.extend_from_slice(&crc32fast::hash(&all).to_le_bytes());
         expected.extend_from_slice(&[5, 0, 0, 0, 2, 0, 0, 0]);
         expected.extend_from_slice(&[2, 1, 0, 0, 0, 0, 0, 0, 4, 3, 0, 0, 0, 0, 0, 0]);
         expected.extend_from_slice(&[2, 0, 0, 0]);
-        expected.extend_from_slice(b"kno\"x\"");
+        expected.extend_from_slice(b"0123456789abcdef01234567no\"x\"");
         assert_eq!(bytes, expected);
     }
 
     proptest! {
         #[test]
         fn decode_undoes_encode(
-            offset in 1_u64.., micros: u64, text in ".{0,40}", key in "[ -~]{0,9}",
+            offset in 1_u64.., micros: u64, text in ".{0,40}", key: Option<[u8; 24]>,
             note in ".{0,20}", left: u32, flushed: u64,
         ) {
             let event = event(offset, micros, &text);
-            let (key, note): (Option<IdempotencyKey>, Option<Note>) = (key.parse().ok(), note.parse().ok());
-            let framing = Framing { key: key.as_ref(), note: note.as_ref(), left, flushed };
+            let note: Option<Note> = note.parse().ok();
+            let key = key.map(|bytes| Keyed::from_bytes(&bytes).unwrap());
+            let framing = Framing { key, note: note.as_ref(), left, flushed };
             let bytes = encoded(&event, framing);
-            let expected = record_bytes(key.as_ref(), note.as_ref(), event.data.bytes().len());
+            let expected = record_bytes(key, note.as_ref(), event.data.bytes().len());
             prop_assert_eq!(expected, bytes.len() as u64);
             let record = decode(&bytes, origin()).unwrap();
             prop_assert_eq!(record.offset, offset);
             prop_assert_eq!(record.time, event.time);
             prop_assert_eq!(record.left, left);
             prop_assert!(record.flushed <= flushed.min(offset), "flushed is never overstated");
-            prop_assert_eq!(record.key, key.as_ref().map(|key| key.as_str().as_bytes()));
+            prop_assert_eq!(record.key.and_then(Keyed::from_bytes), key);
             prop_assert_eq!(record.note, note.as_ref().map(Note::as_str));
             prop_assert_eq!(record.data, event.data.as_str());
             prop_assert_eq!(record.bytes, bytes.len() as u64);

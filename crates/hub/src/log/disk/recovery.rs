@@ -88,9 +88,9 @@ impl Recovery<'_> {
             };
             report_damage(&path, &found);
             note = found.note.or(note);
-            for (time, key, place) in found.keys {
-                if keys.find(time, &key).is_none() {
-                    keys.remember(time, key, place);
+            for seen in found.keys {
+                if keys.find(seen.time, seen.keyed.key).is_none() {
+                    keys.remember(seen);
                 }
             }
             let counts = if next.is_some() { bytes.len() as u64 } else { found.end };

@@ -4,8 +4,8 @@
 //! searched for, and begins a span of its own: what is between them is missing, what is around it is not.
 
 use super::record::{self, Fault, Origin, Record, decode_segment_header, find_marker};
-use crate::keys::Place;
-use crate::{IdempotencyKey, Note, UnixTime};
+use crate::keys::{Keyed, Place, Seen};
+use crate::{Note, UnixTime};
 
 /// How many bytes of records one entry of the index in memory stands for.
 pub(super) const INDEX_STRIDE_BYTES: u64 = 64 << 10;
@@ -78,7 +78,7 @@ pub(super) enum Tail {
 pub(super) struct Scan {
     pub(super) spans: Vec<Span>,
     /// The keys, with their batches, in the order of offsets.
-    pub(super) keys: Vec<(UnixTime, IdempotencyKey, Place)>,
+    pub(super) keys: Vec<Seen>,
     pub(super) tail: Tail,
     /// Where what is good ends.
     pub(super) end: u64,
@@ -176,10 +176,11 @@ impl Scan {
         };
         self.end = at + record.bytes;
         self.flushed = self.flushed.max(record.flushed);
-        let key = record.key.and_then(|key| std::str::from_utf8(key).ok()?.parse().ok());
+        let key = record.key.and_then(Keyed::from_bytes);
         if let Some(key) = key {
             let last = record.offset.saturating_add(record.left.into());
-            self.keys.push((record.time, key, Place { first: record.offset, last }));
+            let place = Place { first: record.offset, last };
+            self.keys.push(Seen::new(key, record.time, place));
         }
         self.take_note(record.note);
     }
@@ -205,6 +206,10 @@ mod tests {
         Origin::new(Path::new("wind"), base)
     }
 
+    fn keyed(offset: u64) -> Keyed {
+        Keyed { key: format!("k{offset}").parse().unwrap(), content: offset }
+    }
+
     fn scan(bytes: &[u8], base: u64, below: u64) -> Scan {
         super::scan(bytes, origin(base), below)
     }
@@ -221,9 +226,9 @@ mod tests {
                 let time = UnixTime::from_micros(1_000 * offset);
                 let event = Event { offset, time, data: Data::json(&offset).unwrap() };
                 let is_first = left + 1 == *events;
-                let key = is_first.then(|| format!("k{offset}").parse().unwrap());
+                let key = is_first.then(|| keyed(offset));
                 let note = is_first.then(|| format!("n{offset}").parse().unwrap());
-                let (key, note) = (key.as_ref(), note.as_ref());
+                let note = note.as_ref();
                 encode(&event, Framing { key, note, left, flushed: 0 }, origin(base), &mut bytes);
                 offset += 1;
             }
@@ -250,9 +255,9 @@ mod tests {
         let scan = scan(&bytes, 7, u64::MAX);
         assert_eq!((spans(&scan), scan.tail), (vec![(7, 10)], Tail::Whole));
         assert_eq!((scan.end, scan.open_batch, scan.damage), (bytes.len() as u64, None, None));
-        let keys: Vec<_> = scan.keys.iter().map(|(_, key, place)| (key.as_str(), *place)).collect();
-        let places = [("k7", Place { first: 7, last: 7 }), ("k8", Place { first: 8, last: 10 })];
-        assert_eq!(keys, places);
+        let keys: Vec<_> = scan.keys.iter().map(|seen| (seen.keyed, seen.place())).collect();
+        let places = [(7, Place { first: 7, last: 7 }), (8, Place { first: 8, last: 10 })];
+        assert_eq!(keys, places.map(|(offset, place)| (keyed(offset), place)));
         assert_eq!(scan.note, "n8".parse().ok());
     }
 
