@@ -2,7 +2,7 @@
 //!
 //! One test, in a process of its own: what another one frees would be counted here.
 #![cfg(target_os = "linux")]
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 use std::sync::Arc;
 use std::time::Duration;
