@@ -9,10 +9,11 @@ use std::convert::Infallible;
 use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode, header};
+use http_body::Body as _;
 use hyper::body::Incoming;
 use hyper::ext::Protocol;
 use hyper::rt::Executor;
@@ -21,7 +22,7 @@ use hyper::service::service_fn;
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::sync::OwnedSemaphorePermit;
+use tokio::sync::{Notify, OwnedSemaphorePermit};
 use tokio::task::{self, JoinHandle};
 use tokio::task_local;
 use tokio::time::{MissedTickBehavior, interval, timeout};
@@ -44,8 +45,60 @@ const SEND_BUFFER_BYTES: usize = 64 << 10;
 const PING_INTERVAL: Duration = Duration::from_secs(20);
 const PING_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// The requests of one connection: how many there were, and a reference for each that is open.
-type Requests = Arc<AtomicU64>;
+/// While so much of a connection's replies waits to be taken by the client, no further request is begun: it would
+/// only wait with the others. A request takes a few bytes and its reply may have a MiB, so a client that opens no
+/// window could have us make a hundred of them.
+const UNTAKEN_BYTES_MAX: usize = 256 << 10;
+
+/// The requests of one connection; a reference for each that is open.
+type Requests = Arc<Replies>;
+
+#[derive(Debug, Default)]
+struct Replies {
+    /// How many requests there were.
+    begun: AtomicU64,
+    /// How much of their replies is there and not taken.
+    untaken_bytes: AtomicUsize,
+    is_less: Notify,
+}
+
+impl Replies {
+    /// Returns once there is room for another reply, for those who came first first.
+    async fn room(&self) {
+        while self.untaken_bytes.load(Ordering::Relaxed) >= UNTAKEN_BYTES_MAX {
+            self.is_less.notified().await;
+        }
+        // The next one may have room, too.
+        self.is_less.notify_one();
+    }
+}
+
+/// A request that is open, and what its reply has.
+#[derive(Debug)]
+struct Open {
+    requests: Requests,
+    bytes: usize,
+}
+
+impl Open {
+    /// Until the client has taken it, or it is given up.
+    fn with(self, body: &Body) -> Self {
+        // Streams are made as they are taken.
+        let bytes = body.size_hint().exact().and_then(|bytes| usize::try_from(bytes).ok());
+        let bytes = bytes.unwrap_or_default();
+        self.requests.untaken_bytes.fetch_add(bytes, Ordering::Relaxed);
+        Self { bytes, requests: Arc::clone(&self.requests) }
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        if self.bytes > 0 {
+            self.requests.untaken_bytes.fetch_sub(self.bytes, Ordering::Relaxed);
+            self.requests.is_less.notify_one();
+        }
+    }
+}
 
 /// Serves a connection until it ends, the WebSockets on it included. The stream's writes must not be stuck
 /// for ever.
@@ -63,9 +116,9 @@ pub(crate) async fn serve<S: AsyncRead + AsyncWrite + Unpin + 'static>(
         let (local, tasks) = (Rc::clone(&local), tasks.clone());
         let (stop, requests) = (stop.clone(), Arc::clone(&requests));
         service_fn(move |request| {
-            requests.fetch_add(1, Ordering::Relaxed);
+            requests.begun.fetch_add(1, Ordering::Relaxed);
             let (local, tasks) = (Rc::clone(&local), tasks.clone());
-            let (stop, open) = (stop.clone(), Arc::clone(&requests));
+            let (stop, open) = (stop.clone(), Open { requests: Arc::clone(&requests), bytes: 0 });
             async move { Ok::<_, Infallible>(answer(local, tasks, peer, request, stop, open).await) }
         })
     };
@@ -97,7 +150,7 @@ pub(crate) async fn serve<S: AsyncRead + AsyncWrite + Unpin + 'static>(
                 http.as_mut().graceful_shutdown();
             }
             _ = ticks.tick() => {
-                let begun = requests.load(Ordering::Relaxed);
+                let begun = requests.begun.load(Ordering::Relaxed);
                 let is_idle = begun == seen && Arc::strong_count(&requests) == served_by_service;
                 seen = begun;
                 if is_idle && is_stopping {
@@ -166,13 +219,16 @@ async fn answer(
     peer: Peer,
     mut request: Request<Incoming>,
     stop: Stop,
-    open: Requests,
+    open: Open,
 ) -> Response<Body> {
     let upgrade = match as_in_http1(&mut request) {
         Ok(upgrade) => upgrade,
         Err(problem) => return problem.into_response(),
     };
     let is_upgrade = upgrade.is_some();
+    if !is_upgrade {
+        open.requests.room().await;
+    }
     let Reply { mut response, handover } =
         routes::answer(&local.site, peer, request, stop.clone()).await;
     if let (Some(upgrade), Some(handover)) = (upgrade, handover) {
@@ -195,7 +251,10 @@ async fn answer(
         return as_in_http2(response);
     }
     let pace = PACE.try_with(Arc::clone).unwrap_or_default();
-    as_in_http2(response.map(|body| paced(body, pace, open)))
+    as_in_http2(response.map(|body| {
+        let open = open.with(&body);
+        paced(body, pace, open)
+    }))
 }
 
 /// Serves the WebSocket on a stream, once the reply to its handshake is out.

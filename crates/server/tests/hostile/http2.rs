@@ -6,7 +6,7 @@ use bytes::Bytes;
 use h2::client::SendRequest;
 use http::Request;
 
-use crate::common::PATIENCE;
+use crate::common::{PATIENCE, resident_bytes};
 use crate::secure::Secure;
 
 #[test]
@@ -67,4 +67,62 @@ async fn get(client: &mut SendRequest<Bytes>, target: &str, accept: &str) -> h2:
     let response = response.await.unwrap();
     assert_eq!(response.status().as_u16(), 200);
     response.into_body()
+}
+
+#[test]
+fn a_window_that_stays_shut_is_worth_no_pages() {
+    let secure = Secure::start();
+    // 1 MiB of events, as much as a page has.
+    let event = serde_json::json!({ "n": "x".repeat(10_000) });
+    for _ in 0..110 {
+        let data = anemone_hub::Data::json(&event).unwrap();
+        secure.fixture.wind.publish(std::time::SystemTime::now().into(), data).unwrap();
+    }
+    let test = async {
+        let (mut shut, mut open) = (secure.http2(0).await, secure.http2(1 << 20).await);
+        let page = "/topics/wind?after=earliest&limit=1000";
+        let before = resident_bytes();
+        let uri = format!("https://localhost{page}");
+        let request = || Request::builder().uri(&uri).body(()).unwrap();
+        let mut replies = Vec::new();
+        for _ in 0..100 {
+            shut = shut.ready().await.unwrap();
+            replies.push(shut.send_request(request(), true).unwrap().0);
+        }
+        // The first is there, and others are served meanwhile.
+        let first = replies.remove(0).await.unwrap().into_body();
+        for _ in 0..20 {
+            let mut taken = get(&mut open, page, "application/json").await;
+            let mut bytes = 0;
+            while let Some(data) = taken.data().await {
+                let len = data.unwrap().len();
+                bytes += len;
+                taken.flow_control().release_capacity(len).unwrap();
+            }
+            assert!(bytes > 1_000_000, "{bytes}");
+        }
+        let held = resident_bytes().saturating_sub(before);
+        assert!(held < 20 << 20, "{} KiB", held >> 10);
+        // Those that wait have their turn once the one before them is gone.
+        drop(first);
+        let second = replies.remove(0).await.unwrap();
+        assert_eq!(second.status().as_u16(), 200);
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async { tokio::time::timeout(PATIENCE, test).await.unwrap() });
+}
+
+impl Secure {
+    /// A connection whose streams have windows of so many bytes.
+    async fn http2(&self, window_bytes: u32) -> SendRequest<Bytes> {
+        let stream = self.connect(&["h2"]).await.unwrap();
+        let (client, connection) = h2::client::Builder::new()
+            .initial_window_size(window_bytes)
+            .initial_max_send_streams(100)
+            .handshake::<_, Bytes>(stream)
+            .await
+            .unwrap();
+        tokio::spawn(connection);
+        client.ready().await.unwrap()
+    }
 }
