@@ -11,6 +11,8 @@ use serde::Deserialize;
 use crate::address::UrlError;
 use crate::tracker::Hole;
 use crate::wire::Malformed;
+use crate::wire::item::GapObject;
+use crate::{EndReason, Gap};
 
 /// Why there is no connection, or nothing came of one.
 #[derive(Debug, thiserror::Error)]
@@ -123,6 +125,8 @@ struct Problem {
     name: String,
     title: String,
     detail: String,
+    /// What a reader who was too slow has missed.
+    gap: Option<Gap>,
 }
 
 #[derive(Deserialize)]
@@ -132,6 +136,7 @@ struct Members {
     title: String,
     #[serde(default)]
     detail: String,
+    gap: Option<GapObject>,
 }
 
 impl Refused {
@@ -180,6 +185,18 @@ impl Refused {
         self.retry_after
     }
 
+    /// Why reading has ended, if that is what it says. Only one who `was_there` knows that a topic which is
+    /// no more was deleted.
+    pub(crate) fn end_reason(&self, was_there: bool) -> Option<EndReason> {
+        let problem = self.problem.as_ref()?;
+        match problem.name.as_str() {
+            "topic-deleted" => Some(EndReason::Deleted),
+            "unknown-topic" if was_there => Some(EndReason::Deleted),
+            "too-slow" => Some(EndReason::TooSlow { gap: problem.gap.clone() }),
+            _ => None,
+        }
+    }
+
     fn is_permanent(&self) -> bool {
         match self.status {
             408 | 425 | 429 => false,
@@ -205,7 +222,7 @@ impl fmt::Display for Refused {
         if let Some(location) = &self.location {
             write!(f, " and redirects to {}", location.escape_debug())?;
         }
-        if let Some(Problem { name, title, detail }) = &self.problem {
+        if let Some(Problem { name, title, detail, .. }) = &self.problem {
             let shown = |text: &str| text.escape_debug().to_string().replace("\\\"", "\"");
             write!(f, " {}", shown(if title.is_empty() { name } else { title }))?;
             if !detail.is_empty() {
@@ -220,7 +237,10 @@ impl Problem {
     fn parse(body: &[u8]) -> Option<Self> {
         let members: Members = serde_json::from_slice(body).ok()?;
         let name = members.r#type.rsplit('/').next().unwrap_or_default();
-        Some(Self { name: name.to_owned(), title: members.title, detail: members.detail })
+        // A gap that is not understood is no reason to understand nothing.
+        let gap = members.gap.and_then(|gap| gap.parse().ok());
+        let Members { title, detail, .. } = members;
+        Some(Self { name: name.to_owned(), title, detail, gap })
     }
 }
 

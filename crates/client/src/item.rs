@@ -27,8 +27,8 @@ pub enum Item {
     Skipped(u64),
     /// The topic has ended; nothing more will come.
     End {
-        /// In the server's word: `deleted`, or `too-slow` for what the topic keeps.
-        reason: String,
+        /// Why.
+        reason: EndReason,
     },
     /// A connection stands, and what comes is understood.
     Connected {
@@ -54,7 +54,7 @@ impl Item {
             Self::Event { position, time, data } => event(position, *time, &one_line(data)),
             Self::Gap(gap) => format!(r#"{{"gap":{}}}"#, gap.to_json()),
             Self::Skipped(count) => format!(r#"{{"skipped":{count}}}"#),
-            Self::End { reason } => format!(r#"{{"end":{{"reason":{}}}}}"#, quoted(reason)),
+            Self::End { reason } => format!(r#"{{"end":{}}}"#, reason.to_json()),
             Self::Connected { .. } | Self::Disconnected { .. } => return None,
         })
     }
@@ -165,6 +165,64 @@ impl fmt::Display for GapReason {
     }
 }
 
+/// Why nothing more comes of a topic.
+#[derive(Clone, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum EndReason {
+    /// It was deleted.
+    Deleted,
+    /// It ends readers who are too slow for what it keeps, and this one was.
+    TooSlow {
+        /// What this one missed, and where to go on: after its `resume`.
+        gap: Option<Gap>,
+    },
+    /// In the server's word.
+    Other(String),
+}
+
+impl EndReason {
+    pub(crate) fn of(word: &str, gap: Option<Gap>) -> Self {
+        match word {
+            "deleted" => Self::Deleted,
+            "too-slow" => Self::TooSlow { gap },
+            word => Self::Other(word.to_owned()),
+        }
+    }
+
+    /// As it stands in JSON.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::Deleted => "deleted",
+            Self::TooSlow { .. } => "too-slow",
+            Self::Other(word) => word,
+        }
+    }
+
+    fn to_json(&self) -> String {
+        let reason = quoted(self.as_str());
+        match self {
+            Self::TooSlow { gap: Some(gap) } => {
+                format!(r#"{{"reason":{reason},"gap":{}}}"#, gap.to_json())
+            }
+            _ => format!(r#"{{"reason":{reason}}}"#),
+        }
+    }
+}
+
+impl fmt::Display for EndReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Deleted => f.write_str("the topic was deleted"),
+            Self::TooSlow { gap } => {
+                f.write_str("the topic ends readers who are too slow, and this one was")?;
+                gap.as_ref().map_or(Ok(()), |gap| write!(f, ": {gap}"))
+            }
+            Self::Other(word) => write!(f, "the topic has ended: {}", word.escape_debug()),
+        }
+    }
+}
+
 /// A moment, in microseconds since the Unix epoch. Text: milliseconds, with three decimals when there are any.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct UnixTime(u64);
@@ -225,7 +283,7 @@ mod tests {
                 r#"{"gap":{"reason":"epoch","after":"a-1","missed":null,"resume":"b-0"}}"#,
             ),
             (Item::Skipped(3), r#"{"skipped":3}"#),
-            (Item::End { reason: "deleted".into() }, r#"{"end":{"reason":"deleted"}}"#),
+            (Item::End { reason: EndReason::Deleted }, r#"{"end":{"reason":"deleted"}}"#),
         ];
         for (item, line) in cases {
             assert_eq!(item.to_json().as_deref(), Some(line));

@@ -50,7 +50,7 @@ pub use address::UrlError;
 pub use anemone_ws::rustls;
 pub use backoff::Retry;
 pub use error::{Error, Foreign, Refused};
-pub use item::{Gap, GapReason, Item, UnixTime, one_line};
+pub use item::{EndReason, Gap, GapReason, Item, UnixTime, one_line};
 pub use options::{Limits, Mode, Timeouts, Via};
 pub use position::{After, AfterError, Position, PositionError};
 pub use publisher::{Content, Published, Publisher, json_or_string};

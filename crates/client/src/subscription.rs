@@ -18,7 +18,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::address::{Address, Scheme};
 use crate::backoff::Backoff;
-use crate::error::{Foreign, Refused};
+use crate::error::Foreign;
 use crate::options::Options;
 use crate::tracker::{Step, Tracker};
 use crate::transport::{self, Link, Reading};
@@ -143,6 +143,7 @@ impl Subscribe {
             current: 0,
             losses: 0,
             tracker,
+            was_there: false,
             wires: Vec::new(),
             items: VecDeque::new(),
             error: None,
@@ -217,6 +218,8 @@ struct Engine {
     /// Connections in a row that broke without anything new on them.
     losses: u32,
     tracker: Tracker,
+    /// The server has spoken of the topic before.
+    was_there: bool,
     backoff: Backoff,
     wires: Vec<Wire>,
     /// What is to be told before anything else is done. It never holds more than one read brought.
@@ -272,16 +275,24 @@ impl Engine {
         let via = self.via();
         let opening = async {
             let mut link = transport::open(via, reading).await?;
-            while self.wires.is_empty() {
-                link.read(&mut self.wires).await?;
+            let mut read = Ok(());
+            while self.wires.is_empty() && read.is_ok() {
+                read = link.read(&mut self.wires).await;
             }
-            Ok::<_, Error>(link)
+            Ok::<_, Error>((link, read))
         };
         let limit = self.options.timeouts.connect.saturating_add(self.options.timeouts.answer);
-        let link = timeout(limit, opening).await.unwrap_or(Err(Error::Unanswered { limit }))?;
+        let opened = timeout(limit, opening).await.unwrap_or(Err(Error::Unanswered { limit }));
+        let (link, read) = opened?;
+        if self.wires.is_empty() {
+            return read;
+        }
         self.items.push_back(Item::Connected { via });
+        self.was_there = true;
         self.phase = Phase::Open { link, since: Instant::now() };
-        self.take_wires()
+        // One read may bring the first words and the last.
+        self.take_wires()?;
+        read
     }
 
     async fn read(&mut self) -> Result<(), Error> {
@@ -335,8 +346,8 @@ impl Engine {
                 Foreign::Content(error).into()
             }
             // What streams tell by a notice.
-            Error::Refused(refused) if let Some(reason) = end_reason(&refused) => {
-                self.items.push_back(Item::End { reason: reason.to_owned() });
+            Error::Refused(refused) if let Some(reason) = refused.end_reason(self.was_there) => {
+                self.tracker.end(reason, &mut self.items);
                 self.phase = Phase::Over;
                 return;
             }
@@ -367,14 +378,5 @@ impl Engine {
     /// Whether another transport is to be tried.
     fn is_to_blame(&self, error: &Error, is_open: bool) -> bool {
         error.is_about_transport(is_open) || self.losses >= LOSSES_MAX
-    }
-}
-
-/// Why reading has ended, if that is what a request was answered.
-fn end_reason(refused: &Refused) -> Option<&'static str> {
-    match refused.problem()? {
-        "topic-deleted" => Some("deleted"),
-        "too-slow" => Some("too-slow"),
-        _ => None,
     }
 }

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 
 use crate::item::GapReason;
 use crate::wire::Wire;
-use crate::{Gap, Item, Position};
+use crate::{EndReason, Gap, Item, Position};
 
 /// Follows a topic through all connections of a subscription.
 #[derive(Debug, Default)]
@@ -89,10 +89,18 @@ impl Tracker {
                 Ok(Step::Stay)
             }
             Wire::End(reason) => {
-                items.push_back(Item::End { reason });
+                self.end(reason, items);
                 Ok(Step::Stay)
             }
         }
+    }
+
+    /// Nothing more comes. What was missed counts from the last event told.
+    pub(crate) fn end(&self, mut reason: EndReason, items: &mut VecDeque<Item>) {
+        if let EndReason::TooSlow { gap: Some(gap) } = &mut reason {
+            *gap = self.seen_from_here(gap.clone());
+        }
+        items.push_back(Item::End { reason });
     }
 
     fn standing(&mut self, found: Position, items: &mut VecDeque<Item>) -> Result<Step, Hole> {
@@ -127,21 +135,22 @@ impl Tracker {
     }
 
     fn gap(&mut self, gap: Gap, items: &mut VecDeque<Item>) -> Result<Step, Hole> {
-        let gap = match &self.position {
-            Some(position) if position.epoch() == gap.resume.epoch() => {
-                if gap.resume.offset() <= position.offset() {
-                    return Ok(Step::Stay);
-                }
-                let missed = Some(gap.resume.offset() - position.offset());
-                Gap { after: position.clone(), missed, ..gap }
-            }
-            Some(position) => Gap { after: position.clone(), missed: None, ..gap },
-            None => gap,
-        };
+        let gap = self.seen_from_here(gap);
+        if gap.missed == Some(0) {
+            return Ok(Step::Stay);
+        }
         self.skipped = 0;
         self.move_to(gap.resume.clone());
         items.push_back(Item::Gap(gap));
         Ok(Step::Forward)
+    }
+
+    /// What a gap leaves out after what was told.
+    fn seen_from_here(&self, gap: Gap) -> Gap {
+        let Some(position) = &self.position else { return gap };
+        let is_same_log = position.epoch() == gap.resume.epoch();
+        let missed = is_same_log.then(|| gap.resume.offset().saturating_sub(position.offset()));
+        Gap { after: position.clone(), missed, ..gap }
     }
 
     /// Nothing said what is between here and `resume`. The first time that is an error, since another

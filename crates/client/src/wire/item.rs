@@ -5,7 +5,7 @@ use serde_json::value::RawValue;
 
 use super::{Malformed, Wire};
 use crate::item::{GapReason, UnixTime};
-use crate::{Gap, Position};
+use crate::{EndReason, Gap, Position};
 
 /// All members there are. What is not known is passed over, so that servers can have more to say.
 #[derive(Deserialize)]
@@ -26,7 +26,7 @@ fn present<'de, D: Deserializer<'de>>(from: D) -> Result<Option<&'de RawValue>, 
 }
 
 #[derive(Deserialize)]
-pub(super) struct GapObject {
+pub(crate) struct GapObject {
     reason: String,
     after: String,
     missed: Option<u64>,
@@ -36,6 +36,7 @@ pub(super) struct GapObject {
 #[derive(Deserialize)]
 struct End {
     reason: String,
+    gap: Option<GapObject>,
 }
 
 /// What the text says; `None` when it is something not known here.
@@ -49,7 +50,10 @@ pub(crate) fn parse(text: &str) -> Result<Option<Wire>, Malformed> {
     Ok(match object {
         Object { gap: Some(gap), .. } => Some(Wire::Gap(gap.parse()?)),
         Object { skipped: Some(count), .. } => Some(Wire::Skipped(count)),
-        Object { end: Some(end), .. } => Some(Wire::End(end.reason)),
+        Object { end: Some(end), .. } => {
+            let gap = end.gap.map(GapObject::parse).transpose()?;
+            Some(Wire::End(EndReason::of(&end.reason, gap)))
+        }
         Object { position: Some(text), .. } => Some(Wire::Standing(position(&text)?)),
         _ => None,
     })
@@ -61,7 +65,7 @@ pub(crate) fn parse_bytes(bytes: &[u8]) -> Result<Option<Wire>, Malformed> {
 }
 
 impl GapObject {
-    pub(super) fn parse(self) -> Result<Gap, Malformed> {
+    pub(crate) fn parse(self) -> Result<Gap, Malformed> {
         Ok(Gap {
             reason: GapReason::of(&self.reason),
             after: position(&self.after)?,
@@ -110,7 +114,8 @@ mod tests {
                 })),
             ),
             (r#"{"skipped":7}"#, Some(Wire::Skipped(7))),
-            (r#"{"end":{"reason":"deleted"}}"#, Some(Wire::End("deleted".into()))),
+            (r#"{"end":{"reason":"deleted"}}"#, Some(Wire::End(EndReason::Deleted))),
+            (r#"{"end":{"reason":"bored"}}"#, Some(Wire::End(EndReason::Other("bored".into())))),
             (r#"{"weather":"fine"}"#, None),
         ];
         for (text, wire) in cases {

@@ -11,7 +11,7 @@ pub(crate) mod page;
 pub(crate) mod sse;
 
 use crate::item::UnixTime;
-use crate::{Gap, Position};
+use crate::{EndReason, Gap, Position};
 
 /// One thing that a server says about a topic, whatever the transport.
 #[derive(Clone, Debug, PartialEq)]
@@ -27,7 +27,7 @@ pub(crate) enum Wire {
     /// This many were passed over before the next event.
     Skipped(u64),
     /// Nothing more will come.
-    End(String),
+    End(EndReason),
 }
 
 /// Something that no Anemone server sends.

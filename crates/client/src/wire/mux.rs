@@ -81,6 +81,7 @@ pub(crate) fn request(method: &str, id: &str, target: &str, payload: &[u8]) -> V
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::EndReason;
 
     fn wire(message: &str) -> Result<Option<Wire>, Malformed> {
         Reply::parse(message.as_bytes())?.wire()
@@ -93,7 +94,7 @@ mod tests {
         let event = Wire::Event { position: at("a-42"), time: None, data: "{\"n\":\n1}".into() };
         assert_eq!(wire("206 8 a-42\n{\"n\":\n1}").unwrap(), Some(event));
         let notice = wire("110 8 a-42\n{\"end\":{\"reason\":\"deleted\"}}").unwrap();
-        assert_eq!(notice, Some(Wire::End("deleted".into())));
+        assert_eq!(notice, Some(Wire::End(EndReason::Deleted)));
         let last = Reply::parse(b"410 8\n{}").unwrap();
         assert!(last.is_final() && last.payload == "{}");
         assert!(!Reply::parse(b"206 8 a-42\n1").unwrap().is_final());

@@ -194,6 +194,17 @@ impl Conn {
         self.write(frame)
     }
 
+    /// A message after its length.
+    pub(crate) fn frame(&mut self, text: &str) -> io::Result<()> {
+        self.write(u32::try_from(text.len()).unwrap().to_be_bytes())?;
+        self.write(text)
+    }
+
+    /// A piece of a body whose end is not known.
+    pub(crate) fn chunk(&mut self, text: &str) -> io::Result<()> {
+        self.write(format!("{:x}\r\n{text}\r\n", text.len()))
+    }
+
     /// A client's message.
     pub(crate) fn receive(&mut self) -> io::Result<String> {
         let [_, len] = self.read::<2>()?;
@@ -258,14 +269,19 @@ impl Log {
                     return conn.wait();
                 }
                 _ => {
-                    let page = self.page(after);
-                    conn.answer("200 OK", "content-type: application/json\r\n", &page)?;
+                    self.answer(conn, &request)?;
                     if !conn.is_patient {
                         return Ok(());
                     }
                 }
             }
         }
+    }
+
+    /// A page.
+    pub(crate) fn answer(&self, conn: &mut Conn, request: &Request) -> io::Result<()> {
+        let page = self.page(self.after(request.parameter("after")));
+        conn.answer("200 OK", "content-type: application/json\r\n", &page)
     }
 
     fn after(&self, text: Option<&str>) -> u64 {
@@ -298,8 +314,7 @@ impl Log {
         let mut asked = vec![0; len as usize];
         conn.stream.read_exact(&mut asked)?;
         for message in self.mux(&String::from_utf8(asked).unwrap()) {
-            conn.write(u32::try_from(message.len()).unwrap().to_be_bytes())?;
-            conn.write(message)?;
+            conn.frame(&message)?;
         }
         conn.wait()
     }
@@ -328,8 +343,7 @@ impl Log {
             "HTTP/1.1 200 OK\r\ncontent-type: {content_type}\r\ntransfer-encoding: chunked\r\n\r\n"
         ))?;
         for said in self.said(after) {
-            let text = form(&said);
-            conn.write(format!("{:x}\r\n{text}\r\n", text.len()))?;
+            conn.chunk(&form(&said))?;
         }
         conn.wait()
     }

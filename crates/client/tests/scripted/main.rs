@@ -2,6 +2,7 @@
 //! leaves things out.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "the helpers of tests are tests too")]
 
+mod ending;
 mod failing;
 mod fake;
 mod falling_back;
@@ -45,7 +46,7 @@ fn short(item: &Item) -> Option<String> {
         Item::Event { position, data, .. } => format!("{position}={data}"),
         Item::Gap(gap) => format!("gap {} {:?} to {}", gap.reason.as_str(), gap.missed, gap.resume),
         Item::Skipped(count) => format!("skipped {count}"),
-        Item::End { reason } => format!("end {reason}"),
+        Item::End { reason } => format!("end {}", reason.as_str()),
         _ => return None,
     })
 }
