@@ -125,3 +125,35 @@ async fn a_multiplexed_refusal_is_told() {
     let Error::Refused(refused) = error else { panic!("{error}") };
     assert_eq!(refused.status(), 404);
 }
+
+#[tokio::test]
+async fn a_body_that_was_cut_on_its_way_is_sent_again_under_the_same_key() {
+    for (status, name) in [
+        ("400 Bad Request", "bad-body"),
+        ("408 Request Timeout", "body-timeout"),
+        ("429 Too Many Requests", "too-many-requests"),
+        ("503 Service Unavailable", "storage-failed"),
+    ] {
+        let fake = Fake::start(move |number, mut conn| {
+            let request = conn.request()?;
+            assert_eq!(
+                (request.field("idempotency-key"), &request.body[..]),
+                (Some("k"), &b"1"[..])
+            );
+            match number {
+                0 => conn.problem(status, "retry-after: 0\r\n", name),
+                _ => conn.answer("201 Created", "content-type: application/json\r\n", CREATED),
+            }
+        });
+        let published = publisher(&fake).publish_with_key(Content::Json, "1", "k").await;
+        assert_eq!(published.unwrap().count, 2, "{name}");
+        assert_eq!(fake.connections(), 2, "{name}");
+    }
+    // What an event is does not change on its way.
+    let fake = Fake::start(|_, mut conn| {
+        conn.request()?;
+        conn.problem("400 Bad Request", "", "bad-event")
+    });
+    assert!(publisher(&fake).publish(Content::Json, "{").await.unwrap_err().is_permanent());
+    assert_eq!(fake.connections(), 1);
+}
