@@ -15,7 +15,8 @@ use tokio::time::{Instant, sleep};
 
 use crate::backoff::Backoff;
 use crate::lines::{self, Line, Lines};
-use crate::status::{Status, chain, earliest, printable, sleep_until};
+use crate::printable::printable_start;
+use crate::status::{Status, chain, earliest, sleep_until};
 
 /// How many lines to publish before others have their turn: some hundred microseconds. They are kept
 /// together.
@@ -217,7 +218,7 @@ fn tell(status: &mut Status, batch: &Batch, outcome: &Outcome) -> usize {
         Outcome::GivenUp => "it could not be kept before the end".to_owned(),
     };
     for event in &batch.events {
-        let shown = printable(event.data.as_str(), SHOWN_CHARS);
+        let shown = printable_start(event.data.as_str(), SHOWN_CHARS);
         status.bad_line(format!("not published, {why}: {shown}"));
     }
     0
@@ -233,7 +234,7 @@ fn event(
     let line = match line {
         Line::Whole(line) => line,
         Line::TooLong(start) => {
-            let start = printable(&lines::text(start), SHOWN_CHARS);
+            let start = printable_start(&lines::text(start), SHOWN_CHARS);
             status.bad_line(format!("longer than {bytes_max} bytes, skipped: \"{start}\""));
             return None;
         }
@@ -241,7 +242,7 @@ fn event(
     let text = lines::text(line);
     let data = lines::data(&text);
     if let Cow::Owned(text) = text {
-        let shown = printable(&text, SHOWN_CHARS);
+        let shown = printable_start(&text, SHOWN_CHARS);
         status.bad_line(format!("not UTF-8, published with U+FFFD: \"{shown}\""));
     }
     Some(NewEvent { time, data })

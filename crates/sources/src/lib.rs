@@ -9,6 +9,7 @@
 //! - [`lines`]: what a line is, for all three.
 //! - [`serial`]: opening a serial device (Unix).
 //! - [`status`]: how a source tells how it is doing, on a topic of its own.
+//! - [`printable`]: what somebody else said, for a terminal.
 //!
 //! A source publishes to a topic, and returns only when nothing more can come; dropping its future
 //! stops it. Lines wait for a topic whose disk is full or behind, and with them whoever brings them; an
@@ -32,8 +33,11 @@ mod feed;
 pub mod file;
 pub mod host;
 pub mod lines;
+mod printable;
 #[cfg(unix)]
 pub mod serial;
 pub mod status;
 pub mod stdin;
 pub mod windsonic;
+
+pub use printable::printable;

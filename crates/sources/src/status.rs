@@ -295,19 +295,6 @@ pub(crate) fn wall_clock() -> UnixTime {
     SystemTime::now().into()
 }
 
-/// What somebody else said, for people: on one line, without control characters, and cut.
-pub(crate) fn printable(text: &str, chars_max: usize) -> String {
-    let mut shown = String::new();
-    for (count, c) in text.chars().enumerate() {
-        if count == chars_max {
-            shown.push('…');
-            break;
-        }
-        if c.is_control() { shown.extend(c.escape_default()) } else { shown.push(c) }
-    }
-    shown
-}
-
 /// `250 ms`, `3 s`.
 pub(crate) fn seconds(duration: Duration) -> String {
     if duration < Duration::from_secs(1) {
@@ -383,13 +370,6 @@ mod tests {
         reporter.set(secs(1), AT, State::Ended, "over".into());
         assert_eq!(reporter.take(secs(1)).len(), 2);
         assert_eq!(reporter.take(secs(1)), []);
-    }
-
-    #[test]
-    fn what_others_say_is_shown_on_one_line_and_cut() {
-        assert_eq!(printable("a\x1b[31m\r\nü", 80), "a\\u{1b}[31m\\r\\nü");
-        assert_eq!(printable("üüü", 2), "üü…");
-        assert_eq!(printable("üü", 2), "üü");
     }
 
     #[test]

@@ -18,7 +18,8 @@ use super::{Options, Stderr};
 use crate::backoff::Backoff;
 use crate::feed::{Feed, Patience, patiently};
 use crate::lines::{self, Line, Lines};
-use crate::status::{State, Status, chain, earliest, printable, seconds, sleep_until, wall_clock};
+use crate::printable::printable_start;
+use crate::status::{State, Status, chain, earliest, seconds, sleep_until, wall_clock};
 
 /// One read's worth; a pipe holds 64 KiB as a rule.
 const READ_BYTES: usize = 16 << 10;
@@ -351,8 +352,8 @@ fn log(source: &str, allowance: &mut Allowance, started: Instant, line: Line<'_>
         return;
     }
     let text = match line {
-        Line::Whole(line) => printable(&lines::text(line), LOG_LINE_CHARS_MAX),
-        Line::TooLong(start) => printable(&lines::text(start), LOG_LINE_CHARS_MAX) + "…",
+        Line::Whole(line) => printable_start(&lines::text(line), LOG_LINE_CHARS_MAX),
+        Line::TooLong(start) => printable_start(&lines::text(start), LOG_LINE_CHARS_MAX) + "…",
     };
     tracing::info!(topic = %source, "standard error: {text}");
 }
