@@ -12,9 +12,11 @@ use anemone_sources::windsonic::UnitId;
 use anemone_sources::windsonic::emulate::{Format, Rate};
 use clap::{Parser, Subcommand, ValueEnum};
 
+use crate::exit;
+
 /// Puts any data stream on the web over every web transport, from one handler, at one URL.
 #[derive(Debug, Parser)]
-#[command(version, arg_required_else_help = true)]
+#[command(version, arg_required_else_help = true, after_long_help = exit::table())]
 pub(crate) struct Args {
     /// Log what happens on each connection, too
     #[arg(long, short, global = true)]
@@ -32,8 +34,16 @@ pub(crate) enum Command {
     /// Emulate a Gill WindSonic anemometer on a pseudo-terminal
     Windsonic(Windsonic),
     /// Print what comes of a topic, a line for each event, across any loss of the connection
+    ///
+    /// On a terminal, control characters and those that turn text round are shown as JSON writes them, as
+    /// \u001b; to a pipe or a file events go exactly as they are. It ends when nobody reads its output any more.
+    #[command(after_long_help = exit::table())]
     Sub(Sub),
     /// Publish to a topic, each event once, and print its position
+    ///
+    /// An event is published when its position is printed: then the server keeps it. Of lines from standard input
+    /// those before a bad one are published, and the number of that one is told.
+    #[command(after_long_help = exit::table())]
     Pub(Pub),
 }
 
@@ -228,6 +238,11 @@ pub(crate) struct Sub {
     #[arg(long, value_name = "N")]
     pub(crate) count: Option<NonZero<u64>>,
 
+    /// Give up after so many attempts in a row that failed, and were tried again; 0 after the first [default:
+    /// never]
+    #[arg(long, value_name = "N")]
+    pub(crate) retries: Option<u32>,
+
     /// What to print
     #[arg(long, value_enum, default_value_t = Output::Json)]
     pub(crate) output: Output,
@@ -304,6 +319,10 @@ pub(crate) struct Pub {
     /// [default: a new one]
     #[arg(long)]
     pub(crate) key: Option<String>,
+
+    /// Give up after trying so often again, with longer and longer waits [default: 8, which takes a minute]
+    #[arg(long, value_name = "N")]
+    pub(crate) retries: Option<u32>,
 }
 
 /// What is published.

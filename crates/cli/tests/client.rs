@@ -5,14 +5,19 @@
 #[allow(dead_code, reason = "other tests use the rest")]
 mod support;
 
-use std::io;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::fd::OwnedFd;
 use std::process::{Output, Stdio};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use anemone_client::{Content, Publisher};
+use rustix::fs::{Mode, OFlags};
 use rustix::process::Signal;
-use support::{Process, Watchdog, command, output, serve};
+use rustix::pty::OpenptFlags;
+use support::{Directory, Process, Watchdog, command, get, output, read_until, request, serve};
 
 /// A server that takes events from here, and where it listens: by HTTP, and by TCP.
 fn server() -> (Process, SocketAddr, SocketAddr) {
@@ -34,11 +39,10 @@ fn lines(args: &[&str], input: &str) -> Vec<String> {
     String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect()
 }
 
-/// What a command says that fails.
-fn failure(args: &[&str]) -> String {
+/// What a command says that fails, and its exit status.
+fn failure(args: &[&str]) -> (String, i32) {
     let output = run(args, "");
-    assert_eq!(output.status.code(), Some(1), "{args:?}");
-    String::from_utf8(output.stderr).unwrap()
+    (String::from_utf8(output.stderr).unwrap(), output.status.code().unwrap())
 }
 
 #[test]
@@ -129,22 +133,126 @@ fn relay(to: Vec<SocketAddr>) -> SocketAddr {
 fn what_cannot_work_is_said_at_once() {
     let (_server, address, tcp) = server();
     let url = |rest: &str| format!("http://{address}/{rest}");
-    for (args, part) in [
-        (["sub", &url("topics/nix"), "--count", "1"], "there is no topic \"nix\""),
-        (["sub", &url("clock"), "--via", "mux"], "/topics/NAME"),
-        (["sub", &url("clock"), "--via", "poll"], "not an Anemone server"),
-        (["sub", &format!("https://{address}/topics/host"), "--count", "1"], "TLS"),
-        (["sub", &format!("http://{tcp}/topics/host"), "--via", "tcp"], "tcp://"),
-        (["sub", "127.0.0.1:8080/topics/host", "--count", "1"], "URL cannot be used"),
-        (["pub", &url("topics/host"), "1", "--key=a"], "405"),
-        (["pub", &url("topics/nix"), "1", "--key=a"], "404"),
-        (["pub", &format!("tcp://{tcp}/topics/scratch-a"), "1", "--key=a"], "not by tcp"),
-        (["pub", &url("topics/scratch-a"), "{", "--type=json"], "line 1, column 1"),
-        (["pub", &url("topics/scratch-a"), "1", "--key="], "idempotency key"),
+    for (status, args, part) in [
+        (3, ["sub", &url("topics/nix"), "--count", "1"], "there is no topic \"nix\""),
+        (2, ["sub", &url("clock"), "--via", "mux"], "/topics/NAME"),
+        (4, ["sub", &url("clock"), "--via", "poll"], "not an Anemone server"),
+        (4, ["sub", &format!("https://{address}/topics/host"), "--count", "1"], "TLS"),
+        (2, ["sub", &format!("http://{tcp}/topics/host"), "--via", "tcp"], "tcp://"),
+        (2, ["sub", "127.0.0.1:8080/topics/host", "--count", "1"], "URL cannot be used"),
+        (4, ["sub", &format!("http://{}/topics/x", nobody()), "--retries", "0"], "refused"),
+        (3, ["pub", &url("topics/host"), "1", "--key=a"], "405"),
+        (3, ["pub", &url("topics/nix"), "1", "--key=a"], "404"),
+        (2, ["pub", &format!("tcp://{tcp}/topics/scratch-a"), "1", "--key=a"], "not by tcp"),
+        (4, ["pub", &format!("http://{}/topics/x", nobody()), "1", "--retries=0"], "refused"),
+        (7, ["pub", &url("topics/scratch-a"), "{", "--type=json"], "line 1, column 1"),
+        (2, ["pub", &url("topics/scratch-a"), "1", "--key="], "idempotency key"),
     ] {
-        let said = failure(&args);
+        let (said, found) = failure(&args);
         assert!(said.contains(part), "{args:?}: {said}");
+        assert_eq!(found, status, "{args:?}: {said}");
     }
+}
+
+/// Where nobody listens.
+fn nobody() -> SocketAddr {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
+}
+
+const VIAS: [&str; 7] = ["ws", "mux", "sse", "ndjson", "long-poll", "poll", "tcp"];
+
+#[test]
+fn a_topic_that_is_deleted_ends_alike_by_every_transport() {
+    let (_server, address, tcp) = server();
+    for via in VIAS {
+        let topic = format!("/topics/scratch-{via}");
+        let url = format!("http://{address}{topic}");
+        lines(&["pub", &url, "1"], "");
+        let read = if via == "tcp" { format!("tcp://{tcp}{topic}") } else { url };
+        let mut sub = Process::start(&["sub", &read, "--via", via, "--after", "earliest"]);
+        while !sub.line().ends_with(r#""data":1}"#) {}
+        let mut reply = String::new();
+        request(address, &format!("DELETE {topic} HTTP/1.1\r\nConnection: close"))
+            .read_to_string(&mut reply)
+            .unwrap();
+        assert!(reply.starts_with("HTTP/1.1 204 "), "{reply}");
+        assert_eq!(sub.line(), r#"{"end":{"reason":"deleted"}}"#, "{via}");
+        assert_eq!(sub.line(), "", "{via}");
+        assert_eq!(sub.wait().code(), Some(5), "{via}");
+    }
+}
+
+#[test]
+fn who_is_too_slow_is_told_what_went_by_and_the_exit_status_says_so() {
+    const GAP: &str = r#"{"reason":"retention","after":"e-2","missed":7,"resume":"e-9"}"#;
+    let end = format!(r#"{{"end":{{"reason":"too-slow","gap":{GAP}}}}}"#);
+    let problem = format!(r#"{{"type":"/problems/too-slow","title":"Slow","gap":{GAP}}}"#);
+    let poll = format!("410 Gone\r\nContent-Length: {}\r\n\r\n{problem}", problem.len());
+    let sse =
+        format!("200 OK\r\nContent-Type: text/event-stream\r\n\r\nevent: end\ndata: {end}\n\n");
+    let ndjson = format!("200 OK\r\nContent-Type: application/x-ndjson\r\n\r\n{end}\n");
+    for (via, reply) in [("poll", &poll), ("long-poll", &poll), ("sse", &sse), ("ndjson", &ndjson)]
+    {
+        let url = format!("http://{}/topics/x", saying(format!("HTTP/1.1 {reply}")));
+        let ended = run(&["sub", &url, "--via", via, "--after", "e-2"], "");
+        let said = String::from_utf8(ended.stderr).unwrap();
+        assert_eq!(String::from_utf8(ended.stdout).unwrap().trim_end(), end, "{via}: {said}");
+        assert_eq!(ended.status.code(), Some(6), "{via}: {said}");
+        assert!(said.contains("too slow") && said.contains("after e-9"), "{via}: {said}");
+    }
+}
+
+/// Answers the first request with this.
+fn saying(reply: String) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        read_until(&mut stream, b"\r\n\r\n");
+        stream.write_all(reply.as_bytes()).unwrap();
+    });
+    address
+}
+
+#[test]
+fn every_line_before_a_bad_one_is_published_and_the_bad_one_is_named() {
+    let (_server, address, _) = server();
+    let long = "x".repeat(70_000);
+    let numbers = |count| (1..=count).map(|n| format!("{n}\n")).collect::<String>();
+    for (number, (kind, input, good, parts)) in [
+        // The pipe brings all lines at once; these are found out here.
+        ("ndjson", format!("{}{{\"a\":}}\n9\n", numbers(4)), 4, ["line 5: column 6", "4 events"]),
+        // And these by the server, which takes a batch or refuses it whole.
+        ("ndjson", format!("{}\n\"{long}\"\n9\n", numbers(300)), 300, ["line 302: ", "300 events"]),
+        ("ndjson", format!("\"{long}\"\n9\n"), 0, ["line 1: ", "nothing is published"]),
+        (
+            "ndjson",
+            format!("1\n{}\n9\n", "[".repeat(101) + &"]".repeat(101)),
+            1,
+            ["line 2", "1 event "],
+        ),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let url = format!("http://{address}/topics/scratch-{number}");
+        let ended = run(&["pub", &url, "-", "--type", kind], &input);
+        let said = String::from_utf8(ended.stderr).unwrap();
+        assert_eq!(ended.status.code(), Some(7), "{said}");
+        let positions = String::from_utf8(ended.stdout).unwrap().lines().count();
+        assert_eq!(positions, good, "{said}");
+        assert!(parts.iter().all(|part| said.contains(part)), "{said}");
+        if good > 0 {
+            let page = get(address, &format!("/topics/scratch-{number}?after=earliest"));
+            assert!(page.contains(&format!("\"offset\":{good},")), "{page}");
+            assert!(!page.contains(&format!("\"offset\":{},", good + 1)), "{page}");
+        }
+    }
+    let url = format!("http://{address}/topics/scratch-key");
+    let ended = run(&["pub", &url, "-", "--key", "k", "--type", "ndjson"], "1\n{\n");
+    let said = String::from_utf8(ended.stderr).unwrap();
+    assert!(said.contains("line 2: ") && said.contains("nothing is published"), "{said}");
+    assert_eq!((ended.status.code(), ended.stdout.len()), (Some(7), 0));
 }
 
 #[test]
@@ -156,7 +264,7 @@ fn a_key_makes_it_safe_to_publish_again() {
     assert_eq!(positions.len(), 2);
     assert_eq!(lines(&publish, "1\n2\n"), positions);
     let other = run(&publish, "1\n3\n");
-    assert_eq!(other.status.code(), Some(1));
+    assert_eq!(other.status.code(), Some(3));
     assert!(String::from_utf8_lossy(&other.stderr).contains("422"));
     let bytes = lines(&["pub", &url, "-", "--type", "binary"], "\0\n");
     assert_eq!(bytes.len(), 1);
@@ -187,10 +295,90 @@ fn a_reader_that_has_seen_enough_ends_it_quietly() {
     let mut sub = command(&["sub", &url]);
     let mut sub = sub.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let _watchdog = Watchdog::of(&sub);
-    // The next line finds nobody.
-    drop(sub.stdout.take());
+    let mut out = BufReader::new(sub.stdout.take().unwrap());
+    out.read_line(&mut String::new()).unwrap();
+    drop(out);
     let output = sub.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(0));
     let said = String::from_utf8(output.stderr).unwrap();
     assert!(said.contains("connected by ws") && !said.contains("ERROR"), "{said}");
+}
+
+#[test]
+fn it_ends_when_its_reader_goes_and_does_not_wait_for_another_event() {
+    let (_server, address, _) = server();
+    let url = format!("http://{address}/topics/scratch-a");
+    lines(&["pub", &url, "1"], "");
+    for via in ["ws", "poll", "auto"] {
+        let mut sub = Process::start(&["sub", &url, "--via", via, "--after", "earliest"]);
+        while !sub.line().ends_with(r#""data":1}"#) {}
+        // Nothing more is published.
+        assert_eq!(sub.hang_up().code(), Some(0), "{via}");
+    }
+}
+
+#[test]
+fn a_terminal_is_shown_what_it_would_obey_and_a_pipe_gets_it_as_it_is() {
+    let (_server, address, _) = server();
+    let url = format!("http://{address}/topics/scratch-a");
+    let event = "\"\u{202e}a\u{9b}31m\u{2028}\u{7f}\"";
+    lines(&["pub", &url, event, "--type", "json"], "");
+    let sub = ["sub", &url, "--after", "earliest", "--count", "1", "--output", "data"];
+    assert_eq!(lines(&sub, ""), [event]);
+
+    let (terminal, end) = terminal();
+    let mut sub = command(&sub);
+    let mut sub = sub.stdout(end).stderr(Stdio::null()).spawn().unwrap();
+    let _watchdog = Watchdog::of(&sub);
+    let mut line = String::new();
+    BufReader::new(terminal).read_line(&mut line).unwrap();
+    assert_eq!(line, "\"\\u202ea\\u009b31m\\u2028\\u007f\"\r\n");
+    assert_eq!(sub.wait().unwrap().code(), Some(0));
+}
+
+/// A terminal, and the end that a program has of it.
+fn terminal() -> (File, OwnedFd) {
+    let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY;
+    let terminal = rustix::pty::openpt(flags).unwrap();
+    rustix::pty::grantpt(&terminal).unwrap();
+    rustix::pty::unlockpt(&terminal).unwrap();
+    let path = rustix::pty::ptsname(&terminal, Vec::new()).unwrap();
+    let end = rustix::fs::open(path.as_c_str(), OFlags::RDWR | OFlags::NOCTTY, Mode::empty());
+    (terminal.into(), end.unwrap())
+}
+
+#[test]
+fn nobody_writes_into_the_log_but_the_log() {
+    let evil = r"printf 'a\342\200\256b\302\2332J\033[2J\n' >&2; echo ready; exec cat";
+    let mut serve = command(&[support::SERVE, &["--exec", &format!("evil={evil}")]].concat());
+    let directory = Directory::new("log");
+    let path = directory.path().join("log");
+    serve.stderr(File::create(&path).unwrap());
+    let (server, address) = support::listening(serve);
+    get(address, "/topics/evil?after=earliest&wait=60");
+    let deadline = Instant::now() + support::LONG;
+    let mut log = String::new();
+    while !log.contains("standard error: ") && Instant::now() < deadline {
+        log = std::fs::read_to_string(&path).unwrap();
+        thread::sleep(Duration::from_millis(5));
+    }
+    drop(server);
+    assert!(log.contains(r"standard error: a\u202eb\u009b2J\u001b[2J"), "{log}");
+    assert!(!log.contains(['\u{202e}', '\u{9b}', '\x1b']), "{log}");
+}
+
+#[test]
+fn the_exit_statuses_are_in_the_help_of_each_command() {
+    let tables = [&["--help"][..], &["sub", "--help"], &["pub", "--help"]].map(|args| {
+        let help = lines(args, "").join("\n");
+        help.split_once("Exit status:").expect("a table").1.trim_end().to_owned()
+    });
+    assert!(tables.iter().all(|table| *table == tables[0]));
+    // "STATUS MEANING", and in the README "| STATUS | MEANING |".
+    let rows = tables[0].lines().filter_map(|line| line.trim().split_once("  "));
+    let rows = rows.map(|(status, meaning)| format!("| {status} | {} |\n", meaning.trim()));
+    let readme = include_str!("../../../README.md");
+    let known: Vec<String> = rows.filter(|row| !row.contains("128+N")).collect();
+    assert_eq!(known.len(), 8);
+    assert!(readme.contains(&known.concat()), "{}", known.concat());
 }

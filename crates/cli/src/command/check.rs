@@ -16,9 +16,9 @@ use anemone_server::{Limits, PublishRight, TlsError, TopicRule};
 use anemone_sources::exec::{self, Command};
 
 use super::serve::tls;
-use super::{print, report};
 use crate::args;
 use crate::config::{Config, ConfigError, Kind, Located, Place, Size, Source, Time, TlsFiles};
+use crate::output::{print, report};
 
 pub(crate) fn run(flags: &args::Serve) -> ExitCode {
     match Config::load(flags).and_then(|config| judged(&config)) {

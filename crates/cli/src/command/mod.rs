@@ -13,6 +13,9 @@ use std::task::Poll;
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
+pub(crate) use self::publish::{InputError, is_about_events};
+pub(crate) use self::sub::Ended;
+
 /// Requests to end. They are heard from when this is made, so that is done before anybody is told
 /// that this process is there.
 struct EndSignals(Vec<(SignalKind, Signal)>);
@@ -65,35 +68,6 @@ fn is_ignored(kind: SignalKind, status: &str) -> bool {
 /// A runtime for sources, on this thread.
 fn runtime() -> anyhow::Result<Runtime> {
     Ok(tokio::runtime::Builder::new_current_thread().enable_all().build()?)
-}
-
-/// Prints a line that a program may wait for; nothing else goes to standard output.
-fn announce(line: &str) -> io::Result<()> {
-    use std::io::Write as _;
-    let mut out = io::stdout().lock();
-    writeln!(out, "{line}")?;
-    out.flush()
-}
-
-/// Says something to people, as it is: without the time that a log has.
-fn report(text: &str) {
-    use std::io::Write as _;
-    // If nobody hears it, the exit status tells.
-    let _ = writeln!(io::stderr(), "{text}");
-}
-
-/// Prints lines that others read. `false` once nobody does any more, which is no error: `head` has seen enough.
-fn print(lines: impl IntoIterator<Item = impl AsRef<[u8]>>) -> io::Result<bool> {
-    use std::io::Write as _;
-    let mut out = io::stdout().lock();
-    for line in lines {
-        let written = out.write_all(line.as_ref()).and_then(|()| out.write_all(b"\n"));
-        match written {
-            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(false),
-            written => written?,
-        }
-    }
-    Ok(true)
 }
 
 #[cfg(test)]

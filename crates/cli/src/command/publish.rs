@@ -5,14 +5,42 @@
 
 use std::io::{self, BufRead, BufReader, Read};
 
-use anemone_client::{Content, Error, Published, Publisher, json_or_string};
-use anyhow::{Context, bail, ensure};
+use anemone_client::{Content, Error, Position, Published, Publisher, Retry, json_or_string};
+use anyhow::Context;
+use bytes::Bytes;
+use serde_json::value::RawValue;
 
-use super::{print, runtime};
+use super::runtime;
 use crate::args;
+use crate::output::print;
+
+/// What was given is no event.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum InputError {
+    #[error("not UTF-8 from byte {byte} on")]
+    NotUtf8 { byte: usize },
+    #[error("column {column}: {what}")]
+    NotJson { column: usize, what: String },
+    #[error("longer than 1 MiB")]
+    LineTooLong,
+    #[error("an event of more than 16 MiB is not published")]
+    EventTooLong,
+    #[error("with --key all lines are one batch, and there are too many")]
+    BatchTooLarge,
+}
+
+/// Whether it is about what was to be published, and not about who publishes it, or where.
+pub(crate) fn is_about_events(error: &Error) -> bool {
+    let Error::Refused(refused) = error else { return false };
+    matches!(refused.problem(), Some("bad-event" | "event-too-big" | "body-too-big"))
+}
 
 pub(crate) fn run(args: &args::Pub) -> anyhow::Result<()> {
-    let desk = Desk { publisher: Publisher::new(&args.url)?, key: args.key.clone() };
+    let mut publisher = Publisher::new(&args.url)?;
+    if let Some(retries) = args.retries {
+        publisher = publisher.retry(Retry { failures_max: Some(retries), ..Retry::default() });
+    }
+    let desk = Desk { publisher, key: args.key.clone() };
     let content = args.content.map(|content| match content {
         args::Content::Json => Content::Json,
         args::Content::Text => Content::Text,
@@ -39,7 +67,11 @@ struct Desk {
 }
 
 impl Desk {
-    async fn publish(&mut self, content: Content, body: Vec<u8>) -> Result<Published, Error> {
+    async fn publish(
+        &mut self,
+        content: Content,
+        body: impl Into<Bytes>,
+    ) -> Result<Published, Error> {
         match &self.key {
             Some(key) => self.publisher.publish_with_key(content, body, key).await,
             None => self.publisher.publish(content, body).await,
@@ -60,21 +92,73 @@ const EVENT_BYTES_MAX: usize = 16 << 20;
 fn all(input: impl Read) -> anyhow::Result<Vec<u8>> {
     let mut body = Vec::new();
     input.take(EVENT_BYTES_MAX as u64 + 1).read_to_end(&mut body).context("standard input")?;
-    ensure!(body.len() <= EVENT_BYTES_MAX, "an event of more than 16 MiB is not published");
-    Ok(body)
+    match body.len() <= EVENT_BYTES_MAX {
+        true => Ok(body),
+        false => Err(InputError::EventTooLong.into()),
+    }
 }
 
 async fn lines(mut desk: Desk, content: Option<Content>) -> anyhow::Result<()> {
     let mut input = Batches::new(io::stdin().lock(), content.is_none(), desk.key.is_some());
-    while let Some(batch) = input.next()? {
-        let published = desk.publish(Content::Lines, batch.body).await;
-        let (first, last) = (batch.first_line, batch.last_line);
-        let published = published.with_context(|| format!("lines {first} to {last}"))?;
-        if !print(published.positions().map(|position| position.to_string()))? {
-            break;
+    let mut kept = Kept::default();
+    let done = loop {
+        match input.next() {
+            Ok(None) => return Ok(()),
+            Ok(Some(batch)) => match kept.publish(&mut desk, batch).await {
+                Ok(true) => {}
+                Ok(false) => return Ok(()),
+                Err(error) => break error,
+            },
+            Err(error) => break error,
+        }
+    };
+    kept.tell();
+    Err(done)
+}
+
+/// What the server has said that it keeps, which is what counts as published.
+#[derive(Default)]
+struct Kept {
+    events: u64,
+    last: Option<Position>,
+}
+
+impl Kept {
+    /// Publishes a batch, and prints the positions of its events. A batch is published whole or not at all, so one
+    /// with an event that the server does not take is cut in two, until all events before that one are published.
+    /// `false` once nobody reads the positions.
+    async fn publish(&mut self, desk: &mut Desk, batch: Batch) -> anyhow::Result<bool> {
+        let mut batches = vec![batch];
+        while let Some(batch) = batches.pop() {
+            // What is wrong with a single event is told without the number that it has in a batch.
+            let is_single = batch.events.len() == 1 && desk.key.is_none();
+            let content = if is_single { Content::Json } else { Content::Lines };
+            match desk.publish(content, batch.body.clone()).await {
+                Ok(published) => {
+                    self.events += published.count;
+                    self.last = Some(published.position.clone());
+                    if !print(published.positions().map(|position| position.to_string()))? {
+                        return Ok(false);
+                    }
+                }
+                // Under one key there is one batch.
+                Err(error) if desk.key.is_none() && is_about_events(&error) => {
+                    let (first, rest) = batch.halve().map_err(|batch| batch.failed(error))?;
+                    batches.extend([rest, first]);
+                }
+                Err(error) => return Err(batch.failed(error)),
+            }
+        }
+        Ok(true)
+    }
+
+    fn tell(&self) {
+        match (self.events, &self.last) {
+            (1, Some(last)) => tracing::info!("1 event is published, at {last}"),
+            (events, Some(last)) => tracing::info!("{events} events are published, up to {last}"),
+            (_, None) => tracing::info!("nothing is published"),
         }
     }
-    Ok(())
 }
 
 /// Lines as they come: together what is there at once, as far as a server takes it.
@@ -86,12 +170,41 @@ struct Batches<R> {
     is_whole: bool,
     /// How many lines were read.
     line: u64,
+    /// What is told after the batch that was read before it.
+    fault: Option<anyhow::Error>,
 }
 
+/// Events of consecutive lines, at least one.
+#[derive(Debug)]
 struct Batch {
-    body: Vec<u8>,
-    first_line: u64,
-    last_line: u64,
+    body: Bytes,
+    /// Where each event ends in it, and which line it is.
+    events: Vec<(usize, u64)>,
+}
+
+impl Batch {
+    /// The first half and the second, if there is more than one event.
+    fn halve(mut self) -> Result<(Self, Self), Self> {
+        if self.events.len() < 2 {
+            return Err(self);
+        }
+        let mut rest = self.events.split_off(self.events.len() / 2);
+        let cut = self.events.last().map_or(0, |(end, _)| *end);
+        rest.iter_mut().for_each(|(end, _)| *end -= cut);
+        let body = self.body.split_off(cut);
+        Ok((self, Self { body, events: rest }))
+    }
+
+    fn failed(self, error: Error) -> anyhow::Error {
+        let line = |event: Option<&(usize, u64)>| event.map_or(0, |(_, line)| *line);
+        let lines = match (line(self.events.first()), line(self.events.last())) {
+            (first, last) if first == last => format!("line {first}"),
+            (first, last) => format!("lines {first} to {last}"),
+        };
+        let is_known = matches!(error, Error::Refused(_)) || error.is_permanent();
+        let doubt = if is_known { "" } else { ", which may be published or not" };
+        anyhow::Error::new(error).context(lines + doubt)
+    }
 }
 
 impl<R: Read> Batches<R> {
@@ -106,31 +219,57 @@ impl<R: Read> Batches<R> {
 
     fn new(input: R, is_lenient: bool, is_whole: bool) -> Self {
         let input = BufReader::with_capacity(Self::BUFFER_BYTES, input);
-        Self { input, is_lenient, is_whole, line: 0 }
+        Self { input, is_lenient, is_whole, line: 0, fault: None }
     }
 
-    /// The next ones, once there is at least one. `None` at the end.
+    /// The next ones, once there is at least one, up to the end or to one that is none. `None` at the end.
     fn next(&mut self) -> anyhow::Result<Option<Batch>> {
-        let mut batch = Batch { body: Vec::new(), first_line: self.line + 1, last_line: 0 };
-        let mut events = 0;
-        loop {
+        let (mut body, mut events) = (Vec::new(), Vec::new());
+        while self.fault.is_none() {
             let is_there = self.is_whole || self.input.buffer().contains(&b'\n');
-            let is_full = events >= Self::EVENTS_MAX || batch.body.len() >= Self::BYTES_MAX;
-            if events > 0 && (is_full && !self.is_whole || !is_there) {
+            let is_full = events.len() >= Self::EVENTS_MAX || body.len() >= Self::BYTES_MAX;
+            if !events.is_empty() && (is_full && !self.is_whole || !is_there) {
                 break;
             }
-            let Some(line) = self.line()? else { break };
-            if line.trim().is_empty() {
-                continue;
+            let line = match self.line() {
+                Ok(None) => break,
+                Ok(Some(line)) if line.trim().is_empty() => continue,
+                Ok(Some(_)) if is_full => return Err(InputError::BatchTooLarge.into()),
+                line => line.map(Option::unwrap_or_default),
+            };
+            match line.and_then(|line| self.event(&line)) {
+                Ok(event) => {
+                    body.extend_from_slice(event.as_bytes());
+                    body.push(b'\n');
+                    events.push((body.len(), self.line));
+                }
+                Err(error) => self.fault = Some(error),
             }
-            ensure!(!is_full, "with --key all lines are one batch, and there are too many");
-            let event = if self.is_lenient { json_or_string(&line) } else { line.as_str().into() };
-            batch.body.extend_from_slice(event.as_bytes());
-            batch.body.push(b'\n');
-            events += 1;
         }
-        batch.last_line = self.line;
-        Ok((events > 0).then_some(batch))
+        match self.fault.take() {
+            // What is one batch is published whole or not at all.
+            Some(fault) if events.is_empty() || self.is_whole => Err(fault),
+            fault => {
+                self.fault = fault;
+                Ok((!events.is_empty()).then(|| Batch { body: body.into(), events }))
+            }
+        }
+    }
+
+    /// The JSON of a line.
+    fn event(&self, line: &str) -> anyhow::Result<String> {
+        if self.is_lenient {
+            return Ok(json_or_string(line).into_owned());
+        }
+        match serde_json::from_str::<&RawValue>(line) {
+            Ok(event) => Ok(event.get().to_owned()),
+            Err(error) => {
+                let (column, text) = (error.column(), error.to_string());
+                let place = format!(" at line 1 column {column}");
+                let what = text.strip_suffix(&place).unwrap_or(&text).to_owned();
+                Err(self.fault(InputError::NotJson { column, what }))
+            }
+        }
     }
 
     /// The next line, without its end.
@@ -143,7 +282,7 @@ impl<R: Read> Batches<R> {
         }
         self.line += 1;
         if line.len() > Self::LINE_BYTES_MAX {
-            bail!("line {} is longer than 1 MiB", self.line);
+            return Err(self.fault(InputError::LineTooLong));
         }
         if line.ends_with(b"\n") {
             line.pop();
@@ -151,7 +290,14 @@ impl<R: Read> Batches<R> {
         if line.ends_with(b"\r") {
             line.pop();
         }
-        String::from_utf8(line).map(Some).with_context(|| format!("line {}", self.line))
+        String::from_utf8(line).map(Some).map_err(|error| {
+            self.fault(InputError::NotUtf8 { byte: error.utf8_error().valid_up_to() + 1 })
+        })
+    }
+
+    /// What is wrong with the line that was read last.
+    fn fault(&self, error: InputError) -> anyhow::Error {
+        anyhow::Error::new(error).context(format!("line {}", self.line))
     }
 }
 
@@ -181,13 +327,9 @@ mod tests {
         let mut batches = Batches::new(Pieces(pieces.to_vec()), is_lenient, is_whole);
         let mut bodies = Vec::new();
         while let Some(batch) = batches.next()? {
-            let body = String::from_utf8(batch.body).unwrap();
-            bodies.push(format!(
-                "{}-{} {}",
-                batch.first_line,
-                batch.last_line,
-                body.replace('\n', "|")
-            ));
+            let body = std::str::from_utf8(&batch.body).unwrap();
+            let (first, last) = (batch.events[0].1, batch.events.last().unwrap().1);
+            bodies.push(format!("{first}-{last} {}", body.replace('\n', "|")));
         }
         Ok(bodies)
     }
@@ -195,10 +337,10 @@ mod tests {
     #[test]
     fn lines_that_come_together_are_published_together() {
         let pieces: [&[u8]; 5] = [b"1\r\nhi\n", b"\n{\"a\":", b"2}\n", b"3\n4", b""];
-        let expected = ["1-2 1|\"hi\"|", "3-4 {\"a\":2}|", "5-5 3|", "6-6 4|"];
+        let expected = ["1-2 1|\"hi\"|", "4-4 {\"a\":2}|", "5-5 3|", "6-6 4|"];
         assert_eq!(batches(&pieces, true, false).unwrap(), expected);
         assert_eq!(batches(&pieces, true, true).unwrap(), ["1-6 1|\"hi\"|{\"a\":2}|3|4|"]);
-        assert_eq!(batches(&[b"hi\n"], false, false).unwrap(), ["1-1 hi|"]);
+        assert_eq!(batches(&[b" 1.50\n"], false, false).unwrap(), ["1-1 1.50|"]);
         assert!(batches(&[b"\n \n"], true, false).unwrap().is_empty());
         assert!(batches(&[b"\xff\n"], true, false).is_err());
     }
@@ -210,5 +352,36 @@ mod tests {
         let lengths: Vec<usize> = lines.iter().map(|batch| batch.matches('|').count()).collect();
         assert_eq!(lengths, [1000, 1000, 500]);
         assert!(batches(&[many], true, true).is_err());
+    }
+
+    #[test]
+    fn what_comes_before_a_bad_line_is_a_batch_and_then_the_line_is_told() {
+        let long: &'static [u8] = Box::leak([b"1\n", &[b'x'; (1 << 20) + 1][..]].concat().into());
+        for (input, is_lenient, told) in [
+            (&b"1\n2\na\xff\n3\n"[..], true, "line 3: not UTF-8 from byte 2 on"),
+            (b"1\n\n2\n{\"a\":}\n3\n", false, "line 4: column 6: expected value"),
+            (long, true, "line 2: longer than 1 MiB"),
+        ] {
+            let mut batches = Batches::new(Pieces(vec![input]), is_lenient, false);
+            // The buffer is smaller than the longest line.
+            batches.input = BufReader::with_capacity(input.len(), Pieces(vec![input]));
+            assert!(batches.next().unwrap().unwrap().body.starts_with(b"1\n"), "{told}");
+            let error = batches.next().unwrap_err();
+            assert_eq!(format!("{error:#}"), told);
+            assert!(error.is::<InputError>());
+            // One batch is published whole or not at all.
+            let mut whole = Batches::new(Pieces(vec![input]), is_lenient, true);
+            whole.input = BufReader::with_capacity(input.len(), Pieces(vec![input]));
+            assert!(whole.next().is_err(), "{told}");
+        }
+    }
+
+    #[test]
+    fn a_batch_in_two_halves_is_the_same_events_of_the_same_lines() {
+        let mut batches = Batches::new(Pieces(vec![b"1\n\n22\n333\n"]), true, false);
+        let (first, rest) = batches.next().unwrap().unwrap().halve().ok().unwrap();
+        assert_eq!((&first.body[..], &first.events[..]), (&b"1\n"[..], &[(2, 1)][..]));
+        assert_eq!((&rest.body[..], &rest.events[..]), (&b"22\n333\n"[..], &[(3, 3), (7, 4)][..]));
+        assert!(first.halve().is_err());
     }
 }

@@ -2,38 +2,62 @@
 //!
 //! It listens for no signal: Ctrl-C ends it, as it does `cat`.
 
-use anemone_client::{Error, Item, Mode, Subscribe, Subscription, one_line};
-use anyhow::bail;
+use std::num::NonZero;
 
-use super::{print, runtime};
+use anemone_client::{EndReason, Error, Item, Mode, Retry, Subscribe, Subscription, one_line};
+
+use super::runtime;
 use crate::args::{self, Output};
+use crate::output;
+
+/// Nothing more comes of the topic, though more was asked for.
+#[derive(Debug, thiserror::Error)]
+#[error("{reason}{}", of(*seen, *count))]
+pub(crate) struct Ended {
+    pub(crate) reason: EndReason,
+    seen: u64,
+    count: Option<NonZero<u64>>,
+}
+
+fn of(seen: u64, count: Option<NonZero<u64>>) -> String {
+    count.map(|count| format!(" ({seen} of {count} events came)")).unwrap_or_default()
+}
 
 pub(crate) fn run(args: args::Sub) -> anyhow::Result<()> {
     let (count, output) = (args.count, args.output);
     let subscription = start(args)?;
     runtime()?.block_on(async {
-        let mut events = Events { subscription, seen: 0 };
+        let mut events = Events { subscription, seen: 0, ended: None };
+        let unread = output::unread();
+        tokio::pin!(unread);
         while count.is_none_or(|count| events.seen < count.get()) {
-            let Some(item) = events.next().await? else { break };
+            let item = tokio::select! {
+                item = events.next() => item?,
+                () = &mut unread => return Ok(()),
+            };
+            let Some(item) = item else { break };
             let line = match output {
                 Output::Json => item.to_json(),
                 Output::Data => data(item),
             };
-            if !print(line)? {
+            if !output::print(line)? {
                 return Ok(());
             }
         }
-        match count {
-            Some(count) if events.seen < count.get() => {
-                bail!("the topic ended after {} of {count} events", events.seen)
+        match events.ended {
+            None => Ok(()),
+            Some(reason @ EndReason::Other(_)) if count.is_none() => {
+                tracing::info!("{reason}");
+                Ok(())
             }
-            _ => Ok(()),
+            Some(reason) => Err(Ended { reason, seen: events.seen, count }.into()),
         }
     })
 }
 
 fn start(args: args::Sub) -> Result<Subscription, Error> {
-    let mut subscribe = Subscribe::new(args.url);
+    let retry = Retry { failures_max: args.retries, ..Retry::default() };
+    let mut subscribe = Subscribe::new(args.url).retry(retry);
     if let Some(via) = args.via.into() {
         subscribe = subscribe.via(via);
     }
@@ -54,9 +78,11 @@ struct Events {
     subscription: Subscription,
     /// How many there were.
     seen: u64,
+    ended: Option<EndReason>,
 }
 
 impl Events {
+    /// The next item. Cancel safe.
     async fn next(&mut self) -> Result<Option<Item>, Error> {
         let item = self.subscription.next().await?;
         match &item {
@@ -69,13 +95,15 @@ impl Events {
                 }
             }
             Some(Item::Event { .. }) => self.seen += 1,
+            Some(Item::End { reason }) => self.ended = Some(reason.clone()),
             _ => {}
         }
         Ok(item)
     }
 }
 
-/// An event's data. Notices are told on standard error: nobody is to miss events without knowing.
+/// An event's data. Notices are told on standard error: nobody is to miss events without knowing. The end
+/// is told when everything before it is printed.
 fn data(item: Item) -> Option<String> {
     match item {
         Item::Event { data, .. } => Some(one_line(&data).into_owned()),
@@ -85,10 +113,6 @@ fn data(item: Item) -> Option<String> {
         }
         Item::Skipped(count) => {
             tracing::info!("{count} events were passed over");
-            None
-        }
-        Item::End { reason } => {
-            tracing::info!("the topic has ended: {reason:?}");
             None
         }
         _ => None,

@@ -3,8 +3,9 @@
 use anemone_sources::windsonic::emulate::{Emulator, Options, Settings};
 use anyhow::Context;
 
-use super::{EndSignals, announce, runtime};
+use super::{EndSignals, runtime};
 use crate::args;
+use crate::output::announce;
 
 pub(crate) fn run(args: args::Windsonic) -> anyhow::Result<()> {
     let settings = Settings {

@@ -12,7 +12,7 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process};
 
 /// No wait here takes this long, on any machine.
-const LONG: Duration = Duration::from_secs(60);
+pub(crate) const LONG: Duration = Duration::from_secs(60);
 
 /// `anemone` with these arguments, and no settings from the environment of the tests.
 pub(crate) fn command(args: &[&str]) -> Command {
@@ -58,7 +58,7 @@ pub(crate) fn output(mut command: Command, input: &str) -> Output {
 pub(crate) struct Process {
     child: Child,
     stdin: Option<ChildStdin>,
-    stdout: BufReader<ChildStdout>,
+    stdout: Option<BufReader<ChildStdout>>,
     _watchdog: Watchdog,
 }
 
@@ -71,7 +71,8 @@ impl Process {
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let (stdin, stdout) = (child.stdin.take(), child.stdout.take().unwrap());
         let watchdog = Watchdog::of(&child);
-        Self { stdin, stdout: BufReader::new(stdout), _watchdog: watchdog, child }
+        let stdout = Some(BufReader::new(stdout));
+        Self { stdin, stdout, _watchdog: watchdog, child }
     }
 
     /// Gives it this on its standard input, which stays open.
@@ -87,12 +88,18 @@ impl Process {
     /// The next line it says.
     pub(crate) fn line(&mut self) -> String {
         let mut line = String::new();
-        self.stdout.read_line(&mut line).unwrap();
+        self.stdout.as_mut().unwrap().read_line(&mut line).unwrap();
         line.trim_end().to_owned()
     }
 
     pub(crate) fn signal(&self, signal: Signal) {
         kill_process(Pid::from_child(&self.child), signal).unwrap();
+    }
+
+    /// Nobody reads what it says any more.
+    pub(crate) fn hang_up(mut self) -> ExitStatus {
+        self.stdout = None;
+        self.child.wait().unwrap()
     }
 
     pub(crate) fn wait(mut self) -> ExitStatus {

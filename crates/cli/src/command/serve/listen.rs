@@ -6,8 +6,8 @@ use anemone_hub::Hub;
 use anemone_server::{Options, Running, Server, Tls, TlsError};
 use anyhow::Context;
 
-use crate::command::announce;
 use crate::config::Config;
+use crate::output::announce;
 
 /// Starts to serve, and says where.
 pub(super) fn start(config: &Config, hub: &Hub) -> anyhow::Result<Running> {

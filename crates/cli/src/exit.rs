@@ -1,0 +1,86 @@
+//! Exit statuses: one table for all commands, their help and their manual pages.
+
+use std::process::ExitCode;
+
+use anemone_client::{EndReason, Error};
+
+use crate::command::{Ended, InputError, is_about_events};
+
+/// How a command ended. The numbers are what scripts rely on: one is never used for another thing.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Exit {
+    Done = 0,
+    Failed = 1,
+    Usage = 2,
+    Refused = 3,
+    NoConnection = 4,
+    Deleted = 5,
+    TooSlow = 6,
+    BadInput = 7,
+}
+
+impl Exit {
+    pub(crate) const ALL: [Self; 8] = [
+        Self::Done,
+        Self::Failed,
+        Self::Usage,
+        Self::Refused,
+        Self::NoConnection,
+        Self::Deleted,
+        Self::TooSlow,
+        Self::BadInput,
+    ];
+
+    pub(crate) const fn meaning(self) -> &'static str {
+        match self {
+            Self::Done => "it ended as asked, or nobody reads its output any more",
+            Self::Failed => "something else failed, on this machine",
+            Self::Usage => "the command line, or the URL in it, cannot be used",
+            Self::Refused => "the server, or a proxy before it, said no",
+            Self::NoConnection => {
+                "no connection: it cannot be opened, is lost for good, or leads to no Anemone server"
+            }
+            Self::Deleted => "sub: the topic was deleted",
+            Self::TooSlow => "sub: the topic ends readers who are too slow, and this one was",
+            Self::BadInput => "pub: what it was given is no event, or a line of it is none",
+        }
+    }
+
+    /// What an error is in the table.
+    pub(crate) fn of(error: &anyhow::Error) -> Self {
+        if let Some(ended) = error.downcast_ref::<Ended>() {
+            return match &ended.reason {
+                EndReason::Deleted => Self::Deleted,
+                EndReason::TooSlow { .. } => Self::TooSlow,
+                _ => Self::Failed,
+            };
+        }
+        if error.is::<InputError>() {
+            return Self::BadInput;
+        }
+        error.downcast_ref().map_or(Self::Failed, Self::of_client)
+    }
+
+    fn of_client(error: &Error) -> Self {
+        match error {
+            Error::Url(_) | Error::HeaderInvalid { .. } | Error::KeyInvalid => Self::Usage,
+            Error::NotText => Self::BadInput,
+            error if is_about_events(error) => Self::BadInput,
+            Error::Refused(_) => Self::Refused,
+            _ => Self::NoConnection,
+        }
+    }
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit as u8)
+    }
+}
+
+/// The end of each command's help.
+pub(crate) fn table() -> String {
+    let line = |exit: &Exit| format!("  {:<7}{}\n", *exit as u8, exit.meaning());
+    let lines: String = Exit::ALL.iter().map(line).collect();
+    format!("Exit status:\n{lines}  128+N  signal N ended it, as the shell says: 130 after Ctrl-C")
+}
