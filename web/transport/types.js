@@ -12,7 +12,7 @@
  * @property {number} received t4: when the message or the whole reply was here, this clock, before parsing
  *
  * @typedef {object} Gap
- * @property {string} reason `retention` or `epoch` as told by the server; `unannounced` when found here
+ * @property {string} reason `retention`, `damaged` or `epoch` as told by the server; `unannounced` when found here
  * @property {string} after the position that reading had got to
  * @property {number | null} missed how many events are missing, null when nobody can know
  * @property {string} resume the position that reading goes on from

@@ -124,6 +124,8 @@ impl fmt::Display for Gap {
 pub enum GapReason {
     /// They are no longer kept.
     Retention,
+    /// The server kept them, and they are damaged there.
+    Damaged,
     /// The position is of another log.
     Epoch,
     /// The server left them out, twice, and did not say so: found by the subscription itself.
@@ -136,6 +138,7 @@ impl GapReason {
     pub(crate) fn of(word: &str) -> Self {
         match word {
             "retention" => Self::Retention,
+            "damaged" => Self::Damaged,
             "epoch" => Self::Epoch,
             "unannounced" => Self::Unannounced,
             word => Self::Other(word.to_owned()),
@@ -147,6 +150,7 @@ impl GapReason {
     pub fn as_str(&self) -> &str {
         match self {
             Self::Retention => "retention",
+            Self::Damaged => "damaged",
             Self::Epoch => "epoch",
             Self::Unannounced => "unannounced",
             Self::Other(word) => word,
@@ -158,6 +162,7 @@ impl fmt::Display for GapReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Retention => f.write_str("no longer kept"),
+            Self::Damaged => f.write_str("damaged on the server's disk"),
             Self::Epoch => f.write_str("the topic was begun anew"),
             Self::Unannounced => f.write_str("the server did not say why"),
             Self::Other(word) => write!(f, "{}", word.escape_debug()),

@@ -107,9 +107,11 @@ pub struct Gap {
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum GapReason {
-    /// The events were there and are no longer kept: retention has dropped them, or, on disk, they were
-    /// damaged.
+    /// The events were there and are no longer kept: retention has dropped them.
     Retention,
+    /// The events would be kept, and what is on the disk is not what was written. A gap that begins with what
+    /// retention has dropped ends before these, which are the next gap.
+    Damaged,
     /// The position is of another log, or of this one before events of it may have been lost; how many
     /// were not seen is not known.
     Epoch,
@@ -280,7 +282,9 @@ impl Topic {
         let gap = if !is_own {
             Some(gap(GapReason::Epoch, None))
         } else if slice.from > after {
-            Some(gap(GapReason::Retention, Some(slice.from - after)))
+            let is_kept = after + 1 >= slice.first;
+            let reason = if is_kept { GapReason::Damaged } else { GapReason::Retention };
+            Some(gap(reason, Some(slice.from - after)))
         } else {
             None
         };

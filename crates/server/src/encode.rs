@@ -11,6 +11,7 @@ use crate::reading::{EndReason, Item, Page};
 const fn gap_reason(gap: &Gap) -> &'static str {
     match gap.reason {
         GapReason::Retention => "retention",
+        GapReason::Damaged => "damaged",
         GapReason::Epoch => "epoch",
     }
 }

@@ -6,7 +6,8 @@
 //! was read. Locks are taken in the order `file`, `intake`, `kept`.
 
 use std::borrow::Cow;
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -14,10 +15,10 @@ use std::time::{Duration, Instant};
 use tokio::sync::{Notify, oneshot, watch};
 
 use super::Fsync;
-use super::active::{Active, Limits, segment_path};
+use super::active::{Active, Limits, aside_path, free_path, segment_path};
 use super::intake::{Intake, Job};
 use super::platform::replace;
-use super::segments::Segments;
+use super::segments::{Gone, Segments};
 use super::shared::Disk;
 use super::state::{Meta, OwnNote};
 use crate::batch::Outcome;
@@ -50,8 +51,7 @@ pub(super) struct DiskLog {
     pub(super) kept: Mutex<Kept>,
     file: Mutex<Active>,
     meta: Mutex<SavedMeta>,
-    /// What the end before this start left behind the good part of the last segment: where that ends.
-    leftover: Mutex<Option<(PathBuf, u64)>>,
+    leftover: Mutex<Leftover>,
     /// Why the last attempt to keep something failed.
     fault: Mutex<Option<StorageError>>,
     deleted: AtomicBool,
@@ -69,7 +69,16 @@ pub(super) struct Kept {
     /// The newest note.
     note: Option<Note>,
     /// Files that can go.
-    gone: Vec<u64>,
+    gone: Vec<Gone>,
+}
+
+/// What is to be done to files before anything is written.
+#[derive(Debug, Default)]
+struct Leftover {
+    /// What the end before this start left behind the good part of the last segment: where that ends.
+    ragged: Option<(PathBuf, u64)>,
+    /// What has nothing good, and what it is to be called.
+    aside: Vec<(PathBuf, PathBuf)>,
 }
 
 #[derive(Debug)]
@@ -88,6 +97,8 @@ pub(super) struct Contents {
     pub(super) keys: Keys,
     pub(super) active: Active,
     pub(super) own_note: Option<OwnNote>,
+    /// Files without one good record, and what they are to be called.
+    pub(super) aside: Vec<(PathBuf, PathBuf)>,
     pub(super) meta_is_saved: bool,
 }
 
@@ -98,12 +109,13 @@ impl DiskLog {
         contents: Contents,
         progress: watch::Sender<Progress>,
     ) -> Arc<Self> {
-        let Contents { epoch, options, segments, keys, active, own_note, meta_is_saved } = contents;
+        let Contents { epoch, options, segments, keys, active, own_note, aside, meta_is_saved } =
+            contents;
         let head = segments.head();
         let bytes_max = options.retention.bytes_max.min(Batch::BYTES_MAX);
         let (newest, retention) = (Ring::default(), options.retention);
         advance(&progress, head);
-        let leftover = Mutex::new(active.leftover());
+        let leftover = Mutex::new(Leftover { ragged: active.leftover(), aside });
         let note = OwnNote::or(own_note.as_ref(), active.note.as_ref());
         let keys_bytes = keys.bytes();
         let kept = Kept { segments, newest, retention, keys_bytes, note, gone: Vec::new() };
@@ -340,10 +352,15 @@ impl DiskLog {
         let gone = std::mem::take(&mut lock(&self.kept).gone);
         // The directory of a deleted topic can be another's by now.
         let file = lock(&self.file);
-        for (done, base) in gone.iter().enumerate().filter(|_| !self.is_deleted()) {
-            let path = segment_path(&self.directory, *base);
-            if let Err(error) = self.disk.platform.remove_file(&path)
-                && error.kind() != std::io::ErrorKind::NotFound
+        for (done, segment) in gone.iter().enumerate().filter(|_| !self.is_deleted()) {
+            let path = segment_path(&self.directory, segment.base);
+            let result = if segment.is_damaged {
+                self.set_aside(&path, &aside_path(&self.directory, segment.base))
+            } else {
+                self.disk.platform.remove_file(&path)
+            };
+            if let Err(error) = result
+                && error.kind() != io::ErrorKind::NotFound
             {
                 self.failed(&StorageError::new(Action::Remove, &path, error));
                 lock(&self.kept).gone.extend(&gone[done..]);
@@ -369,16 +386,32 @@ impl DiskLog {
         Ok(())
     }
 
-    /// Cuts off what the end before this start left, unless that was done.
-    pub(super) fn cut_leftover(&self) -> Result<(), StorageError> {
+    /// Sets aside what has nothing good, and cuts off what the end before this start left, unless that was done.
+    pub(super) fn settle_leftover(&self) -> Result<(), StorageError> {
         let mut leftover = lock(&self.leftover);
-        if let Some((path, len)) = &*leftover {
+        while let Some((from, to)) = leftover.aside.last() {
+            match self.set_aside(from, to) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    return Err(StorageError::new(Action::Rename, from, error));
+                }
+                _ => leftover.aside.pop(),
+            };
+        }
+        if let Some((path, len)) = &leftover.ragged {
             let file = self.disk.platform.open(path);
             file.and_then(|mut file| file.cut(*len))
                 .map_err(|error| StorageError::new(Action::Cut, path, error))?;
         }
-        *leftover = None;
+        leftover.ragged = None;
         Ok(())
+    }
+
+    /// Has a damaged file out of the way, under a name that nothing else has.
+    fn set_aside(&self, from: &Path, to: &Path) -> io::Result<()> {
+        let to = free_path(to);
+        self.disk.platform.rename(from, &to)?;
+        tracing::error!("{} is damaged: it is set aside as {}", from.display(), to.display());
+        self.disk.platform.flush_directory(&self.directory)
     }
 
     fn failed(&self, error: &StorageError) {

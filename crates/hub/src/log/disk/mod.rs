@@ -5,6 +5,7 @@
 //! DIR/state.json                              how it was opened and closed
 //! DIR/topics/wind/topic.json                  the topic's epoch and options
 //! DIR/topics/wind/00000000000000000001.log    a segment, named by its first offset
+//! DIR/topics/wind/….damaged                   a segment that was set aside
 //! DIR/deleted/                                what is being removed
 //! ```
 //!
@@ -19,7 +20,12 @@
 //! what retention says, one segment and one batch.
 //!
 //! **What is damaged** is told to readers as a gap; what is around it is read. Opening a directory
-//! reads all of it once and checks every record.
+//! reads all of it once and checks every record. A segment without one good record is renamed
+//! `FIRST-LAST.damaged`, with the offsets that are missing; one with some is renamed `FIRST.damaged` when retention is
+//! past it; a number follows where the name is taken. Nothing but deleting its topic removes such a file: it is the
+//! operator's, to look at, to bring back from a backup of (stop the server, put the right bytes at `FIRST.log`, padded
+//! with zeros to 20 digits, remove the `.damaged` file, start), or to remove when `/health` no
+//! longer counts its events. It takes nothing of what a topic may keep.
 //!
 //! A directory that was copied back from a backup is in the past of its readers: delete its
 //! `state.json` before it is opened, and all topics begin new epochs.
@@ -265,6 +271,7 @@ impl DataDir {
             keys: Keys::new(options.keys),
             active: Active::new(directory.clone(), epoch, Found::nothing(), None),
             own_note: None,
+            aside: Vec::new(),
             meta_is_saved: false,
         };
         let platform = &*disk.platform;

@@ -5,23 +5,28 @@
 //!   are missing: a write that was cut short, which nobody was told of. That does not count.
 //! - After the **machine** crashed, parts of what was not flushed may be missing in the middle, too.
 //!   From the first such place on nothing counts, unless a later record says that it was flushed.
-//! - Anything else that is no good record is **damage**. What is around it stays; readers are told of a
-//!   gap. A damaged last segment is left as it is, and a new one begun behind it.
+//! - Anything else that is no good record is **damage**, also the file of another topic, or of another place in
+//!   this one. What is around it stays; readers are told of a gap. A segment without one good record is set aside:
+//!   renamed, with the offsets that are missing in its name, so that they are told after the next start, too. A
+//!   damaged last segment is left as it is, and a new one begun behind it.
 
-use std::fs;
-use std::io;
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use super::active::{Active, Found, segment_base, segment_path};
+use super::active::{
+    Active, Found, aside_path, damaged_path, damaged_range, segment_base, segment_path,
+};
 use super::log::{Contents, META_FILE};
 use super::platform::Platform;
-use super::record::{FORMAT, Origin};
-use super::scan::{Scan, Tail, scan};
+use super::record::{FORMAT, Origin, SEGMENT_HEADER_BYTES, decode_segment_header};
+use super::scan::{Scan, Span, Tail, scan};
 use super::segments::{Segment, Segments};
 use super::state::{Meta, Past};
 use crate::error::Action;
 use crate::keys::Keys;
-use crate::{Epoch, OpenError, StorageError, TopicOptions};
+use crate::{Epoch, Note, OpenError, StorageError, TopicOptions};
 
 /// How a topic is opened.
 #[derive(Clone, Copy, Debug)]
@@ -52,6 +57,29 @@ struct Settled {
     is_left_behind: bool,
 }
 
+/// What a topic's directory has.
+#[derive(Debug, Default)]
+struct Files {
+    /// The first offsets of the segments of this topic, in order.
+    bases: Vec<u64>,
+    /// Those of segments that hold what belongs elsewhere, in order.
+    misplaced: Vec<u64>,
+    /// The first and last offset of what was set aside before, in order.
+    damaged: Vec<(u64, u64)>,
+}
+
+/// What is read of the segments.
+#[derive(Debug)]
+struct Reading {
+    list: Vec<Segment>,
+    keys: Keys,
+    note: Option<Note>,
+    last: Option<Settled>,
+    head: u64,
+    /// Files without one good record, and what they are to be called.
+    aside: Vec<(PathBuf, PathBuf)>,
+}
+
 impl Recovery<'_> {
     /// Reads the topic in this directory, `name` among its siblings. `None` when there is none in it: its
     /// creation was cut short.
@@ -61,46 +89,20 @@ impl Recovery<'_> {
         name: &str,
     ) -> Result<Option<Recovered>, OpenError> {
         let meta = Meta::read(&directory.join(META_FILE), name)?;
-        let bases = segment_bases(&directory)?;
-        if meta.is_none() && bases.is_empty() {
+        let files = Files::list(&directory)?;
+        if meta.is_none() && files.bases.is_empty() && files.misplaced.is_empty() {
             return Ok(None);
         }
         let options = meta.as_ref().map_or_else(TopicOptions::default, Meta::options);
         let own_note = meta.as_ref().and_then(Meta::own_note);
-        let mut keys = Keys::new(options.keys);
-        let mut list = Vec::with_capacity(bases.len());
-        let (mut last, mut note) = (None, None);
-        for (place, base) in bases.iter().enumerate() {
-            let path = segment_path(&directory, *base);
-            let bytes =
-                fs::read(&path).map_err(|error| StorageError::new(Action::Read, &path, error))?;
-            let next = bases.get(place + 1);
-            let origin = Origin::new(&directory, *base);
-            let found = scan(&bytes, origin, next.copied().unwrap_or(u64::MAX));
-            check_format(&path, &found)?;
-            let found = match next {
-                Some(_) => found,
-                None => {
-                    let settled = settle(found, &bytes, origin, self.past);
-                    report(&path, &settled, bytes.len());
-                    last.insert(settled).scan.clone()
-                }
-            };
-            report_damage(&path, &found);
-            note = found.note.or(note);
-            for seen in found.keys {
-                if keys.find(seen.time, seen.keyed.key).is_none() {
-                    keys.remember(seen);
-                }
-            }
-            let counts = if next.is_some() { bytes.len() as u64 } else { found.end };
-            list.push(Segment::new(*base, found.spans, counts));
-        }
-        let last_base = bases.last().copied().unwrap_or(1);
-        let last_offset =
-            list.last().and_then(|segment| segment.spans.last()).map(|span| span.last);
-        let head = last_offset.unwrap_or(last_base.saturating_sub(1));
-        let tail = last.as_ref().map_or(Tail::Whole, |last| last.tail);
+        let Reading { list, keys, note, last, head, aside } =
+            self.read(&directory, &files, options)?;
+        let is_beyond = files.misplaced.last().is_some_and(|base| *base > head);
+        let tail = match &last {
+            _ if is_beyond => Tail::Garbage,
+            Some(last) => last.tail,
+            None => Tail::Whole,
+        };
         let epoch =
             meta.and_then(|meta| meta.epoch()).filter(|_| self.past.keeps_epoch(name, head, tail));
         if epoch.is_none() {
@@ -112,11 +114,12 @@ impl Recovery<'_> {
         }
         let is_flushed = matches!(self.past, Past::Closed(_))
             || self
-                .flush(&directory, &bases)
+                .flush(&directory, &files.bases)
                 .inspect_err(|error| {
                     tracing::warn!(topic = name, "what was found cannot be flushed: {error}");
                 })
                 .is_ok();
+        let last_base = files.bases.last().copied().unwrap_or(1);
         let found = last.map_or(Found::nothing(), |last| last.found(last_base, head));
         let found = Found { flushed: if is_flushed { head } else { 0 }, ..found };
         let meta_is_saved = epoch.is_some();
@@ -128,9 +131,53 @@ impl Recovery<'_> {
             keys,
             active: Active::new(directory, epoch, found, note),
             own_note,
+            aside,
             meta_is_saved,
         };
         Ok(Some(Recovered { contents, is_flushed }))
+    }
+
+    /// Reads all segments, one after the other.
+    fn read(
+        self,
+        directory: &Path,
+        files: &Files,
+        options: TopicOptions,
+    ) -> Result<Reading, OpenError> {
+        let mut keys = Keys::new(options.keys);
+        let (mut list, mut note, mut last) = (Vec::with_capacity(files.bases.len()), None, None);
+        for (place, base) in files.bases.iter().enumerate() {
+            let path = segment_path(directory, *base);
+            let bytes =
+                fs::read(&path).map_err(|error| StorageError::new(Action::Read, &path, error))?;
+            let next = files.bases.get(place + 1);
+            let origin = Origin::new(directory, *base);
+            let found = scan(&bytes, origin, next.copied().unwrap_or(u64::MAX));
+            let is_damaged = found.damage.is_some() || found.tail != Tail::Whole;
+            let (found, is_damaged) = match next {
+                Some(_) => (found, is_damaged),
+                None => {
+                    let settled = settle(found, &bytes, origin, self.past);
+                    report(&path, &settled, bytes.len());
+                    let is_damaged = settled.is_left_behind;
+                    (last.insert(settled).scan.clone(), is_damaged)
+                }
+            };
+            for seen in found.keys {
+                if keys.find(seen.time, seen.keyed.key).is_none() {
+                    keys.remember(seen);
+                }
+            }
+            note = found.note.or(note);
+            let counts = if next.is_some() { bytes.len() as u64 } else { found.end };
+            let make = if is_damaged { Segment::damaged } else { Segment::new };
+            list.push(make(*base, found.spans, counts));
+        }
+        let before_last = files.bases.last().map_or(0, |base| base - 1);
+        let last_span = list.last().and_then(|segment| segment.spans.last());
+        let head = last_span.map_or(before_last, |span| span.last);
+        let aside = complete(directory, &mut list, files, head);
+        Ok(Reading { list, keys, note, last, head, aside })
     }
 
     /// Has all segments survive a crash of the machine from now on.
@@ -142,16 +189,111 @@ impl Recovery<'_> {
     }
 }
 
-/// The first offsets of the segments in a directory, in order.
-fn segment_bases(directory: &Path) -> Result<Vec<u64>, StorageError> {
-    let failure = |error| StorageError::new(Action::Read, directory, error);
-    let mut bases = Vec::new();
-    for entry in fs::read_dir(directory).map_err(failure)? {
-        let name = entry.map_err(failure)?.file_name();
-        bases.extend(name.to_str().and_then(segment_base).filter(|base| *base > 0));
+impl Files {
+    fn list(directory: &Path) -> Result<Self, OpenError> {
+        let failure = |error| StorageError::new(Action::Read, directory, error);
+        let mut files = Self::default();
+        for entry in fs::read_dir(directory).map_err(failure)? {
+            let name = entry.map_err(failure)?.file_name();
+            let Some(name) = name.to_str() else { continue };
+            files.damaged.extend(damaged_range(name));
+            if let Some(base) = segment_base(name).filter(|base| *base > 0) {
+                let is_here = is_here(directory, base)?;
+                if is_here { &mut files.bases } else { &mut files.misplaced }.push(base);
+            }
+        }
+        files.bases.sort_unstable();
+        files.misplaced.sort_unstable();
+        files.damaged.sort_unstable();
+        files.damaged.dedup();
+        Ok(files)
     }
-    bases.sort_unstable();
-    Ok(bases)
+
+    /// The first and last offset of what was set aside before and is still within retention: what follows on it is
+    /// still there, or set aside, too.
+    fn damaged_and_kept(&self) -> Vec<(u64, u64)> {
+        let mut bases: BTreeSet<u64> = self.bases.iter().chain(&self.misplaced).copied().collect();
+        let mut kept = self.damaged.clone();
+        kept.reverse();
+        kept.retain(|(base, last)| bases.contains(&(last + 1)) && bases.insert(*base));
+        kept.reverse();
+        kept
+    }
+}
+
+/// Whether a segment is of this topic and place, so far as its header says.
+fn is_here(directory: &Path, base: u64) -> Result<bool, OpenError> {
+    let path = segment_path(directory, base);
+    let mut bytes = Vec::new();
+    File::open(&path)
+        .and_then(|file| {
+            file.take(SEGMENT_HEADER_BYTES + Note::BYTES_MAX as u64).read_to_end(&mut bytes)
+        })
+        .map_err(|error| StorageError::new(Action::Read, &path, error))?;
+    match decode_segment_header(&bytes, Origin::new(directory, base)) {
+        Ok(header) if header.format != FORMAT => {
+            Err(OpenError::Format { path, format: header.format.into(), known: FORMAT.into() })
+        }
+        Ok(header) => Ok(header.is_here),
+        // What its records say counts.
+        Err(_) => Ok(true),
+    }
+}
+
+/// Puts what is missing in the list of segments: which files have nothing good, and what they are to be called.
+fn complete(
+    directory: &Path,
+    list: &mut Vec<Segment>,
+    files: &Files,
+    head: u64,
+) -> Vec<(PathBuf, PathBuf)> {
+    let has = |segment: &Segment, offset| {
+        segment.spans.iter().any(|span| (span.first..=span.last).contains(&offset))
+    };
+    let is_missing = |list: &[Segment], base| base <= head && !list.iter().any(|it| has(it, base));
+    let mut misplaced = files.misplaced.clone();
+    misplaced.retain(|base| is_missing(list, *base));
+    let stray = files.misplaced.iter().filter(|base| !misplaced.contains(base));
+    let mut aside: Vec<_> =
+        stray.map(|base| (segment_path(directory, *base), aside_path(directory, *base))).collect();
+    let damaged = files.damaged_and_kept().into_iter().map(|(base, _)| base);
+    let nothing = damaged.chain(misplaced).filter(|base| is_missing(list, *base));
+    let nothing: Vec<_> = nothing.map(|base| Segment::damaged(base, Vec::new(), 0)).collect();
+    list.extend(nothing);
+    list.sort_by_key(|segment| segment.base);
+    let bases: Vec<_> = list.iter().map(|segment| segment.base).collect();
+    for (segment, next) in list.iter_mut().zip(bases.iter().skip(1)) {
+        let lost = holes(segment, *next);
+        segment.is_damaged |= !lost.is_empty();
+        let path = segment_path(directory, segment.base);
+        for (first, last) in lost {
+            tracing::error!("{}: events {first} to {last} are damaged", path.display());
+        }
+        if segment.spans.is_empty() {
+            aside.push((path, damaged_path(directory, segment.base, next - 1)));
+        }
+    }
+    // The last segment may have become too old, and then has no events, either; the next are to be in its place.
+    if let Some(last) = list.pop_if(|last| last.is_damaged && last.spans.is_empty()) {
+        let (from, to) = (segment_path(directory, last.base), aside_path(directory, last.base));
+        aside.push((from, to));
+    } else if let Some(last) = list.last() {
+        for (first, last) in holes(last, head + 1) {
+            tracing::error!(
+                "{}: events {first} to {last} are damaged",
+                segment_path(directory, bases.last().copied().unwrap_or(1)).display()
+            );
+        }
+    }
+    aside
+}
+
+/// The first and last offsets that are not in a segment whose offsets end before `below`.
+fn holes(segment: &Segment, below: u64) -> Vec<(u64, u64)> {
+    let firsts = segment.spans.iter().map(|span: &Span| span.first).chain([below]);
+    let lasts = segment.spans.iter().map(|span| span.last);
+    let begins = std::iter::once(segment.base).chain(lasts.map(|last| last + 1));
+    begins.zip(firsts).filter(|(begin, first)| begin < first).map(|(a, b)| (a, b - 1)).collect()
 }
 
 /// How much of the last segment counts.
@@ -170,7 +312,7 @@ fn settle(found: Scan, bytes: &[u8], origin: Origin, past: &Past) -> Settled {
         Some(at) => after(at),
         None => scan,
     };
-    let is_left_behind = is_damaged && !scan.spans.is_empty();
+    let is_left_behind = is_damaged;
     let is_ragged = !is_left_behind && scan.end < bytes.len() as u64;
     Settled { scan, tail, is_ragged, is_left_behind }
 }
@@ -187,29 +329,11 @@ impl Settled {
     }
 }
 
-fn check_format(path: &Path, found: &Scan) -> Result<(), OpenError> {
-    match found.format {
-        Some(format) if format != FORMAT => Err(OpenError::Format {
-            path: path.to_owned(),
-            format: format.into(),
-            known: FORMAT.into(),
-        }),
-        _ => Ok(()),
-    }
-}
-
 fn report(path: &Path, settled: &Settled, len: usize) {
     let dropped = len as u64 - settled.scan.end;
     if settled.is_ragged {
         tracing::info!("{}: {dropped} bytes of an unfinished write do not count", path.display());
     } else if settled.is_left_behind && dropped > 0 {
         tracing::error!("{}: the last {dropped} bytes are damaged", path.display());
-    }
-}
-
-fn report_damage(path: &Path, found: &Scan) {
-    for (one, other) in found.spans.iter().zip(found.spans.iter().skip(1)) {
-        let (first, last) = (one.last + 1, other.first - 1);
-        tracing::error!("{}: events {first} to {last} are damaged", path.display());
     }
 }

@@ -89,10 +89,6 @@ pub(super) struct Scan {
     pub(super) flushed: u64,
     /// Where the last batch begins, when some of its records are not there.
     pub(super) open_batch: Option<u64>,
-    /// The format, when the header is whole.
-    pub(super) format: Option<u16>,
-    /// The header is whole, and that of another topic or place.
-    pub(super) is_misplaced: bool,
     /// The newest note.
     pub(super) note: Option<Note>,
 }
@@ -107,16 +103,13 @@ pub(super) fn scan(bytes: &[u8], origin: Origin, below: u64) -> Scan {
         damage: None,
         flushed: 0,
         open_batch: None,
-        format: None,
-        is_misplaced: false,
         note: None,
     };
-    let mut at = 0;
+    let (mut at, mut has_header) = (0, false);
     match decode_segment_header(bytes, origin) {
         Ok(header) => {
             scan.end = header.bytes;
-            scan.format = Some(header.format);
-            scan.is_misplaced = !header.is_here;
+            has_header = true;
             scan.take_note(header.note.filter(|_| header.is_here));
             at = usize::try_from(header.bytes).unwrap_or(usize::MAX);
         }
@@ -138,7 +131,7 @@ pub(super) fn scan(bytes: &[u8], origin: Origin, below: u64) -> Scan {
             }
             found => {
                 if follows {
-                    let torn = matches!(found, Err(Fault::Short(_))) && scan.format.is_some();
+                    let torn = matches!(found, Err(Fault::Short(_))) && has_header;
                     scan.tail = if torn { Tail::Torn } else { Tail::Garbage };
                 }
                 follows = false;
@@ -267,7 +260,7 @@ mod tests {
         for origin in [Origin::new(Path::new("rain"), 7), origin(8)] {
             let scan = super::scan(&bytes, origin, u64::MAX);
             assert_eq!((spans(&scan), scan.tail), (vec![], Tail::Garbage));
-            assert!(scan.is_misplaced && scan.note.is_none());
+            assert!(scan.note.is_none());
         }
     }
 
@@ -309,7 +302,7 @@ mod tests {
         let (mut bytes, _) = segment(5, &[1, 1]);
         bytes[3] = 0;
         let scan = scan(&bytes, 5, u64::MAX);
-        assert_eq!((spans(&scan), scan.format), (vec![(5, 6)], None));
+        assert_eq!(spans(&scan), [(5, 6)]);
     }
 
     #[test]

@@ -16,13 +16,22 @@ pub(super) struct Segment {
     pub(super) spans: Vec<Span>,
     /// How much of the file counts.
     pub(super) bytes: u64,
+    /// Whether its file, if there is one, is set aside when retention is past it, and not removed.
+    pub(super) is_damaged: bool,
     /// Bytes of all files before it, also of those that are gone.
     before: u64,
 }
 
 impl Segment {
     pub(super) fn new(base: u64, spans: Vec<Span>, bytes: u64) -> Self {
-        Self { base, spans, bytes, before: 0 }
+        Self { base, spans, bytes, is_damaged: false, before: 0 }
+    }
+
+    /// One of which something, or everything, is damaged.
+    pub(super) fn damaged(base: u64, spans: Vec<Span>, bytes: u64) -> Self {
+        // What has nothing left to read takes nothing of what a topic may keep.
+        let bytes = if spans.is_empty() { 0 } else { bytes };
+        Self { is_damaged: true, ..Self::new(base, spans, bytes) }
     }
 
     fn newest(&self) -> Option<UnixTime> {
@@ -43,10 +52,18 @@ impl Segment {
 pub(super) struct Segments {
     list: VecDeque<Segment>,
     head: u64,
+    first: u64,
     /// Of all segments.
     events: u64,
     /// Of all segments.
     bytes: u64,
+}
+
+/// A segment that retention is past.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) struct Gone {
+    pub(super) base: u64,
+    pub(super) is_damaged: bool,
 }
 
 /// Where the records after an offset are.
@@ -71,7 +88,8 @@ impl Segments {
         }
         let events = list.iter().map(Segment::events).sum();
         let bytes = list.iter().map(|segment| segment.bytes).sum();
-        Self { list: list.into(), head, events, bytes }
+        let first = list.first().map_or(head + 1, |segment| segment.base);
+        Self { list: list.into(), head, first, events, bytes }
     }
 
     /// Offset of the newest event ever appended; 0 before the first.
@@ -79,9 +97,10 @@ impl Segments {
         self.head
     }
 
-    /// Offset of the oldest event there is, or of the next one to come when there is none.
+    /// Offset of the oldest event that retention keeps, damaged or not, or of the next one to come when it keeps
+    /// none.
     pub(super) fn first(&self) -> u64 {
-        self.spans().next().map_or(self.head + 1, |(_, span)| span.first)
+        self.first
     }
 
     /// What the files hold.
@@ -89,13 +108,17 @@ impl Segments {
         self.bytes
     }
 
-    /// Events that should be between the oldest and the newest and are not.
+    /// Events that retention keeps and that are not there: they are damaged, or their file is missing.
     pub(super) fn missing(&self) -> u64 {
-        self.head + 1 - self.first() - self.events
+        self.head + 1 - self.first - self.events
     }
 
-    /// Where reading on after `after` goes on: there, or just before the next event that is there.
+    /// Where reading on after `after` goes on: just before the first that retention keeps, or there, or just before
+    /// the next event that is not damaged.
     pub(super) fn resume(&self, after: u64) -> u64 {
+        if after < self.first - 1 {
+            return self.first - 1;
+        }
         match self.at_or_after(after.saturating_add(1)) {
             Some((_, span)) => after.max(span.first - 1),
             None => after.max(self.head),
@@ -167,6 +190,7 @@ impl Segments {
         if let Some(segment) = self.list.iter_mut().find(|segment| segment.base == base) {
             self.events -= segment.events();
             segment.spans = spans;
+            segment.is_damaged = true;
             self.events += segment.events();
         }
         before.saturating_sub(self.events)
@@ -185,10 +209,12 @@ impl Segments {
     }
 
     /// Drops what retention no longer keeps, and returns the segments whose files can go. The last
-    /// file stays, if only for its name: it says what the next offset is.
-    pub(super) fn expire(&mut self, retention: Retention, now: UnixTime) -> Vec<u64> {
+    /// file stays, if only for its name: it says what the next offset is. A segment without one good record goes
+    /// with the next that has some, for nothing says how old it is.
+    pub(super) fn expire(&mut self, retention: Retention, now: UnixTime) -> Vec<Gone> {
         let mut gone = Vec::new();
-        while let Some(oldest) = self.list.front() {
+        while let Some(place) = self.list.iter().position(|segment| !segment.spans.is_empty()) {
+            let oldest = &self.list[place];
             let (events, bytes) = (self.events - oldest.events(), self.bytes - oldest.bytes);
             let goes = oldest
                 .newest()
@@ -197,14 +223,25 @@ impl Segments {
                 break;
             }
             self.events = events;
-            if self.list.len() == 1 {
-                self.list.iter_mut().for_each(|last| last.spans.clear());
+            if place + 1 == self.list.len() {
+                self.list.iter_mut().for_each(|segment| segment.spans.clear());
+                self.first = self.head + 1;
                 break;
             }
-            self.bytes = bytes;
-            gone.extend(self.list.pop_front().map(|segment| segment.base));
+            gone.extend((0..=place).filter_map(|_| self.pop_oldest()));
+        }
+        while self.list.get(1).is_some_and(|next| next.base <= self.first) {
+            gone.extend(self.pop_oldest());
         }
         gone
+    }
+
+    /// Takes the oldest segment out; the next one is the first then.
+    fn pop_oldest(&mut self) -> Option<Gone> {
+        let segment = self.list.pop_front()?;
+        self.bytes -= segment.bytes;
+        self.first = self.list.front().map_or(self.head + 1, |next| next.base).max(self.first);
+        Some(Gone { base: segment.base, is_damaged: segment.is_damaged })
     }
 
     /// The span of this offset, or else the next one.
@@ -212,10 +249,6 @@ impl Segments {
         let begun = self.list.partition_point(|segment| segment.base <= offset);
         let mut spans = self.list.iter().skip(begun.saturating_sub(1)).flat_map(Segment::places);
         spans.find(|(_, span)| span.last >= offset)
-    }
-
-    fn spans(&self) -> impl Iterator<Item = (u64, &Span)> {
-        self.list.iter().flat_map(Segment::places)
     }
 }
 
@@ -264,7 +297,8 @@ mod tests {
         let retention = Retention { age_max: Duration::from_secs(10), ..KEEP_ALL };
         for (now, first, gone) in [(13, 1, vec![]), (14, 4, vec![1]), (17, 7, vec![1, 4])] {
             let mut segments = segments(&[3, 3, 2]);
-            assert_eq!(segments.expire(retention, at(now)), gone);
+            let found = segments.expire(retention, at(now));
+            assert_eq!(found.iter().map(|gone| gone.base).collect::<Vec<_>>(), gone);
             assert_eq!(segments.first(), first, "at {now} s");
         }
     }
@@ -273,7 +307,7 @@ mod tests {
     fn the_last_file_stays_when_all_of_it_is_too_old() {
         let mut segments = segments(&[3, 3]);
         let retention = Retention { age_max: Duration::from_secs(10), ..KEEP_ALL };
-        assert_eq!(segments.expire(retention, at(60)), [1]);
+        assert_eq!(segments.expire(retention, at(60)), [Gone { base: 1, is_damaged: false }]);
         assert_eq!((segments.first(), segments.head(), segments.is_spent()), (7, 6, true));
         assert_eq!((segments.resume(2), segments.locate(6)), (6, None));
         assert_eq!(segments.missing(), 0);
@@ -298,6 +332,31 @@ mod tests {
         segments.expire(Retention { events_max: 5, ..KEEP_ALL }, at(8));
         assert_eq!(segments.data_bytes_after(0), 5 * data_bytes + 32);
         assert_eq!(segments.data_bytes_after(6), 2 * data_bytes);
+    }
+
+    #[test]
+    fn what_is_damaged_from_the_first_on_is_missing_until_retention_is_past_what_follows() {
+        let mut segments = segments(&[3, 3, 3, 3]);
+        assert_eq!(segments.replace(1, Vec::new()), 3);
+        assert_eq!(segments.replace(4, Vec::new()), 3);
+        assert_eq!((segments.first(), segments.missing()), (1, 6));
+        assert_eq!([0, 2, 6, 8].map(|after| segments.resume(after)), [6, 6, 6, 8]);
+        let retention = Retention { events_max: 5, ..KEEP_ALL };
+        assert_eq!(segments.expire(retention, at(12)), []);
+        let retention = Retention { events_max: 3, ..KEEP_ALL };
+        let gone = segments.expire(retention, at(12));
+        let places = gone.iter().map(|gone| (gone.base, gone.is_damaged)).collect::<Vec<_>>();
+        assert_eq!(places, [(1, true), (4, true), (7, false)]);
+        assert_eq!((segments.first(), segments.missing(), segments.resume(0)), (10, 0, 9));
+    }
+
+    #[test]
+    fn what_retention_is_past_is_told_apart_from_what_is_damaged() {
+        let mut segments = segments(&[3, 3, 3]);
+        segments.expire(Retention { events_max: 6, ..KEEP_ALL }, at(9));
+        segments.replace(4, Vec::new());
+        assert_eq!((segments.first(), segments.missing()), (4, 3));
+        assert_eq!([0, 2, 3, 4, 6].map(|after| segments.resume(after)), [3, 3, 6, 6, 6]);
     }
 
     #[test]

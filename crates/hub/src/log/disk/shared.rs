@@ -69,7 +69,7 @@ impl Disk {
             return Ok(());
         }
         let mut logs = self.logs().into_iter();
-        let result = logs.try_for_each(|log| log.save_meta().and_then(|()| log.cut_leftover()));
+        let result = logs.try_for_each(|log| log.save_meta().and_then(|()| log.settle_leftover()));
         let result = result.and_then(|()| self.write_state(&self.state()));
         *begun = result.is_ok();
         *lock(&self.fault) = result.clone().err();

@@ -27,7 +27,7 @@ fn read_all(running: &Running) -> (Vec<u64>, Vec<(u64, u64)>) {
     while place != running.head() {
         let page = running.topic.read(at(1), place, PageLimit::default()).unwrap();
         if let Some(gap) = page.gap {
-            assert_eq!(gap.reason, GapReason::Retention);
+            assert_eq!(gap.reason, GapReason::Damaged);
             gaps.push((gap.missed.unwrap(), gap.resume.offset));
         }
         seen.extend(offsets(&page));
@@ -162,6 +162,150 @@ async fn a_missing_segment_is_a_gap() {
     let (seen, gaps) = read_all(&found);
     assert_eq!(gaps.len(), 1);
     assert_eq!(seen.len() as u64 + gaps[0].0, head.offset);
+}
+
+/// Publishes in batches of this many until there are so many segments.
+async fn fill(machine: &Machine, running: &Running, batch: usize, segments: usize) {
+    while machine.segments().len() < segments {
+        running.publish(vec![7; batch]).await.unwrap();
+    }
+}
+
+/// The files that were set aside, and what they hold.
+fn set_aside(machine: &Machine) -> Vec<(String, Vec<u8>)> {
+    let mut files = faulty::files_below(&machine.topic_directory());
+    files.retain(|path| path.to_str().unwrap().contains(".damaged"));
+    let name = |path: &PathBuf| path.file_name().unwrap().to_str().unwrap().to_owned();
+    files.iter().map(|path| (name(path), fs::read(path).unwrap())).collect()
+}
+
+#[tokio::test]
+async fn a_damaged_first_segment_is_counted_from_its_base_told_and_set_aside() {
+    let mut machine = Machine::new();
+    let running = machine.start(LATER);
+    fill(&machine, &running, 20, 4).await;
+    let head = running.head();
+    let second = active::segment_base(
+        machine.segments()[1].file_name().and_then(|name| name.to_str()).unwrap(),
+    );
+    let lost = second.unwrap() - 1;
+    running.hub.close().unwrap();
+    let zeroed = vec![0; 4000];
+    fs::write(&machine.segments()[0], &zeroed).unwrap();
+    for start in 0..3 {
+        let found = machine.start(LATER);
+        assert_eq!(found.topic.health().damaged_events, lost, "start {start}");
+        assert_eq!((found.head().epoch, found.topic.info(at(1)).first), (head.epoch, 1));
+        assert_eq!(read_all(&found).1, [(lost, lost)]);
+        found.publish([8]).await.unwrap();
+        let name = format!("00000000000000000001-{lost:020}.damaged");
+        assert_eq!(set_aside(&machine), [(name, zeroed.clone())]);
+    }
+    // It stays when retention is past it, and is told no more.
+    let found = machine.start(LATER);
+    let retention = Retention { events_max: 1, ..Retention::default() };
+    let topic = found.hub.ensure(wind(), retention).unwrap();
+    while topic.info(at(1)).first == 1 {
+        found.publish([9]).await.unwrap();
+    }
+    assert_eq!(topic.health().damaged_events, 0);
+    let position = Position { offset: 0, ..head };
+    let gap = topic.read(at(1), position, PageLimit::default()).unwrap().gap.unwrap();
+    assert_eq!(gap.reason, GapReason::Retention);
+    // Files go with the next event.
+    found.publish([9]).await.unwrap();
+    drop((found, topic));
+    assert_eq!(machine.start(LATER).topic.health().damaged_events, 0);
+    assert_eq!(set_aside(&machine).len(), 1);
+}
+
+#[tokio::test]
+async fn a_segment_with_damage_is_set_aside_when_retention_is_past_it() {
+    let mut machine = Machine::new();
+    let running = machine.start(LATER);
+    fill(&machine, &running, 20, 3).await;
+    running.hub.close().unwrap();
+    damage(&machine.segments()[0], record_at(4) + RECORD_HEADER_BYTES);
+    let bytes = fs::read(&machine.segments()[0]).unwrap();
+    let aside = ("00000000000000000001.damaged".to_owned(), bytes);
+    for _ in 0..2 {
+        let found = machine.start(LATER);
+        assert_eq!((found.topic.health().damaged_events, set_aside(&machine).len()), (1, 0));
+    }
+    let found = machine.start(LATER);
+    let retention = Retention { events_max: 1, ..Retention::default() };
+    found.hub.ensure(wind(), retention).unwrap();
+    found.publish([8]).await.unwrap();
+    found.publish([9]).await.unwrap();
+    drop(found);
+    assert_eq!(set_aside(&machine), [aside]);
+    assert_eq!(machine.start(LATER).topic.health().damaged_events, 0);
+    // A name that is taken is left alone.
+    let path = machine.topic_directory().join("00000000000000000001.damaged");
+    assert_eq!(active::free_path(&path), path.with_extension("damaged.2"));
+}
+
+#[tokio::test]
+async fn two_segments_swapped_are_found_out() {
+    let mut machine = Machine::new();
+    let running = machine.start(LATER);
+    fill(&machine, &running, 20, 4).await;
+    let head = running.head();
+    running.hub.close().unwrap();
+    let files = machine.segments();
+    let third = active::segment_base(files[2].file_name().unwrap().to_str().unwrap()).unwrap();
+    let swap = machine.directory.path().join("swap");
+    for (from, to) in [(&files[0], &swap), (&files[1], &files[0]), (&swap, &files[1])] {
+        fs::rename(from, to).unwrap();
+    }
+    for _ in 0..2 {
+        let found = machine.start(LATER);
+        assert_eq!(found.head(), head);
+        assert_eq!(read_all(&found).1, [(third - 1, third - 1)]);
+        assert_eq!(found.topic.health().damaged_events, third - 1);
+    }
+    assert_eq!(set_aside(&machine).len(), 2);
+}
+
+#[tokio::test]
+async fn two_segments_swapped_between_topics_are_found_out() {
+    for closed in [true, false] {
+        let mut machine = Machine::new();
+        let running = machine.start(LATER);
+        let rain = running.hub.ensure("rain".parse().unwrap(), Retention::default()).unwrap();
+        running.publish(vec![7; 20]).await.unwrap();
+        rain.publish_kept(at(1), &batch(at(1), vec![6; 20])).await.unwrap();
+        let seen = running.head();
+        if closed {
+            running.hub.close().unwrap();
+        }
+        let mut after = machine.killed();
+        let other = after.directory.path().join("topics/rain/00000000000000000001.log");
+        let (one, two) = (fs::read(&other).unwrap(), fs::read(&after.segments()[0]).unwrap());
+        fs::write(&other, &two).unwrap();
+        fs::write(&after.segments()[0], &one).unwrap();
+        let found = after.start(LATER);
+        // It is the last segment, of which nobody knows how much there was.
+        assert_ne!(found.head().epoch, seen.epoch);
+        assert!(found.all().is_empty());
+        assert_eq!(found.publish([8]).await, Ok(1));
+        assert_eq!(set_aside(&after), [("00000000000000000001.damaged".to_owned(), one)]);
+        assert_eq!(after.killed().start(LATER).all(), [8]);
+    }
+}
+
+#[tokio::test]
+async fn a_segment_under_another_name_hides_nothing() {
+    let mut machine = Machine::new();
+    let running = machine.start(LATER);
+    fill(&machine, &running, 20, 3).await;
+    let head = running.head();
+    running.hub.close().unwrap();
+    let path = machine.topic_directory().join("00000000000000000003.log");
+    fs::copy(&machine.segments()[1], path).unwrap();
+    let found = machine.start(LATER);
+    assert_eq!((found.head(), read_all(&found).1), (head, vec![]));
+    assert_eq!(set_aside(&machine).len(), 1);
 }
 
 proptest::proptest! {
