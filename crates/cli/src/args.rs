@@ -7,7 +7,7 @@ use std::str::FromStr;
 
 use anemone_client::After;
 use anemone_hub::{TopicName, TopicNameError};
-use anemone_server::{AllowedHost, AllowedOrigin};
+use anemone_server::{AllowedHost, AllowedOrigin, TrustedProxy};
 use anemone_sources::windsonic::UnitId;
 use anemone_sources::windsonic::emulate::{Format, Rate};
 use clap::{Parser, Subcommand, ValueEnum};
@@ -105,6 +105,11 @@ pub(crate) struct Serve {
     /// other port will do; may be repeated
     #[arg(long = "allow-host", value_name = "HOST")]
     pub(crate) allowed_hosts: Vec<AllowedHost>,
+
+    /// Believe this proxy, IP or IP/BITS, when it says for whom it speaks: Forwarded, X-Forwarded-For, -Host and
+    /// -Proto; may be repeated
+    #[arg(long = "trusted-proxy", value_name = "ADDR")]
+    pub(crate) trusted_proxies: Vec<TrustedProxy>,
 
     /// Answer requests on this address over TCP, too: the protocol of /ws, each message after its
     /// length; always without TLS
@@ -419,6 +424,7 @@ mod tests {
             ("windsonic --unit q7", "A to Z"),
             ("serve --allow-origin nonsense", "SCHEME://HOST"),
             ("serve --allow-host http://a", "NAME or *.NAME"),
+            ("serve --trusted-proxy a", "IP or IP/BITS"),
             ("serve --demo --serial x", "cannot be used with"),
             ("serve --polled", "--serial"),
             ("sub", "<URL>"),

@@ -121,7 +121,7 @@ fn requests_by_tcp(local: Rc<Local>) -> impl FnMut(StdTcpStream) {
         let Ok(permit) = Arc::clone(&local.permits).try_acquire_owned() else {
             return refuse(&stream, &multiplexed::refusal());
         };
-        let client = Client::of_connection(Peer::new(stream.peer_addr()));
+        let client = Client::of_connection(Peer::new(stream.peer_addr()), &local.site.proxies);
         let (timeout, guest) = (local.site.limits.header_timeout, Rc::clone(&local));
         let decide = move |first: &[u8]| {
             let idle_timeout = guest.site.limits.multiplexed.idle_timeout;

@@ -8,6 +8,7 @@ use http::Version;
 
 use crate::fields::Fields;
 use crate::host::Host;
+use crate::proxies::{Forwarded, Node, Proxies};
 
 /// The other end of a connection, as the socket says.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -33,7 +34,8 @@ impl Peer {
         }
     }
 
-    fn address(self) -> Option<SocketAddr> {
+    /// Its address, if it has one.
+    pub(crate) fn address(self) -> Option<SocketAddr> {
         match self {
             Self::Address(address) => Some(address),
             Self::Unknown => None,
@@ -45,6 +47,8 @@ impl Peer {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Foreign {
     Elsewhere,
+    /// It comes from a proxy that is trusted, and so for somebody else.
+    Proxy,
     /// The host it asks for is not a loopback one.
     Host,
     /// A field with which a proxy says for whom it speaks.
@@ -61,6 +65,7 @@ impl fmt::Display for Foreign {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Elsewhere => "this one comes from elsewhere",
+            Self::Proxy => "this one comes by a trusted proxy",
             Self::Host => "this one asks for another host than localhost",
             Self::Forwarded => "this one has a field of a proxy",
             Self::Version => "this one is of HTTP/1.0, as a proxy's",
@@ -87,9 +92,23 @@ pub(crate) struct Asked<'a, F: ?Sized> {
 
 impl Client {
     /// Of a connection that has nothing to say but what it is about.
-    pub(crate) fn of_connection(peer: Peer) -> Self {
-        let foreign = (!peer.is_local()).then_some(Foreign::Elsewhere);
+    pub(crate) fn of_connection(peer: Peer, proxies: &Proxies) -> Self {
+        let foreign = match peer {
+            _ if proxies.trust(peer) => Some(Foreign::Proxy),
+            _ if peer.is_local() => None,
+            _ => Some(Foreign::Elsewhere),
+        };
         Self { address: peer.address(), foreign }
+    }
+
+    /// For whom a trusted proxy speaks, as far as it says.
+    pub(crate) fn of_proxy(peer: Peer, said: &Forwarded<'_>) -> Self {
+        let address = match said.client {
+            Some(Node::Address(address)) => Some(address),
+            Some(Node::Hidden) => None,
+            None => peer.address(),
+        };
+        Self { address, foreign: Some(Foreign::Proxy) }
     }
 
     /// Of a request.
@@ -98,7 +117,8 @@ impl Client {
         Self { address: peer.address(), foreign }
     }
 
-    /// Its address, which may be that of a proxy that does not say for whom it speaks.
+    /// Its address, which may be that of a proxy that does not say for whom it speaks, or that is not trusted; port 0
+    /// if that is not known.
     pub(crate) fn address(self) -> Option<SocketAddr> {
         self.address
     }
@@ -206,7 +226,8 @@ mod tests {
             );
         }
         let gone = Peer::new(Err(io::ErrorKind::NotConnected.into()));
-        assert_eq!(Client::of_connection(gone).check_local(), Err(Foreign::Elsewhere));
+        let client = Client::of_connection(gone, &Proxies::default());
+        assert_eq!(client.check_local(), Err(Foreign::Elsewhere));
     }
 
     #[test]

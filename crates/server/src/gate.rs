@@ -6,7 +6,8 @@ use crate::client::{Asked, Client, Peer};
 use crate::fields::Fields;
 use crate::handshake::Head;
 use crate::host;
-use crate::origin::{self, Verdict};
+use crate::host::Host;
+use crate::origin::{self, Target, Verdict};
 use crate::routes::Site;
 
 /// A request that is let in.
@@ -24,10 +25,18 @@ pub(crate) fn admit<F: Fields + ?Sized>(
 ) -> Result<Admitted, Problem> {
     let (fields, version) = (head.fields, head.version);
     let host = host::of(fields, version)?;
-    if let Some(host) = &host {
-        site.hosts.check(host)?;
-    }
-    let verdict = origin::judge(fields, &site.allowed_origins)?;
-    let client = Client::of_request(peer, &Asked { version, host, fields });
+    let said = if site.proxies.trust(peer) { Some(site.proxies.read(fields)?) } else { None };
+    // All that are named: a proxy may pass on a field that its client made up, but names itself, too.
+    let forwarded = said.iter().flat_map(|said| &said.hosts);
+    forwarded.clone().chain(&host).try_for_each(|host| site.hosts.check(host))?;
+    let target = Target {
+        scheme: said.as_ref().and_then(|said| said.scheme),
+        host: forwarded.chain(&host).next().map(Host::as_str),
+    };
+    let verdict = origin::judge(fields, &target, &site.allowed_origins)?;
+    let client = match &said {
+        Some(said) => Client::of_proxy(peer, said),
+        None => Client::of_request(peer, &Asked { version, host, fields }),
+    };
     Ok(Admitted { client, verdict })
 }

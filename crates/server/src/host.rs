@@ -5,7 +5,7 @@
 //! server's. An address cannot be pointed anywhere, so the page of an address comes from that very address.
 
 use std::fmt::{self, Display};
-use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::str::FromStr;
 
 use http::uri::Authority;
@@ -76,6 +76,7 @@ fn ends_in(name: &str, ending: &str) -> bool {
 /// What a request was sent to, as it says itself.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Host<'a> {
+    text: &'a str,
     name: Name<'a>,
     port: Option<u16>,
 }
@@ -106,9 +107,9 @@ impl<'a> Host<'a> {
                     Some((name, port)) => (name, Some(port)),
                     None => (text, None),
                 };
-                let text = name.strip_suffix('.').unwrap_or(name);
-                let address = text.parse::<std::net::Ipv4Addr>();
-                (address.map_or(Name::Text(text), |address| Name::Address(address.into())), port)
+                let name = name.strip_suffix('.').unwrap_or(name);
+                let address = name.parse::<Ipv4Addr>();
+                (address.map_or(Name::Text(name), |address| Name::Address(address.into())), port)
             }
         };
         // No port after the colon is the scheme's own (RFC 3986 section 3.2.3).
@@ -116,7 +117,25 @@ impl<'a> Host<'a> {
             None | Some("") => None,
             Some(port) => Some(port.parse().ok()?),
         };
-        Some(Self { name, port })
+        Some(Self { text, name, port })
+    }
+
+    /// As it was said.
+    pub(crate) fn as_str(&self) -> &'a str {
+        self.text
+    }
+
+    /// The address that it is, if it is one; port 0 if it has none.
+    pub(crate) fn address(&self) -> Option<SocketAddr> {
+        match self.name {
+            Name::Address(address) => Some(SocketAddr::new(address, self.port.unwrap_or(0))),
+            Name::Text(_) => None,
+        }
+    }
+
+    /// Whether it is another spelling of the same.
+    pub(crate) fn is_same(&self, other: &Host<'_>) -> bool {
+        self.text.eq_ignore_ascii_case(other.text)
     }
 
     /// Whether it can only be this machine (RFC 6761 section 6.3).

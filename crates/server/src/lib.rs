@@ -32,6 +32,7 @@ mod origin;
 mod pace;
 mod path;
 mod problem;
+mod proxies;
 mod publishing;
 mod query;
 mod readers;
@@ -50,6 +51,7 @@ pub use limits::{LimitError, Limits};
 pub use listener::{Options, Running, Server};
 pub use origin::{AllowedOrigin, OriginError};
 pub use problem::{Kind, Problem};
+pub use proxies::{TrustedProxy, TrustedProxyError};
 pub use tls::{Tls, TlsError};
 pub use topics::{
     PublishRight, PublishRightError, SlowReader, SlowReaderError, TopicPattern, TopicPatternError,

@@ -12,11 +12,12 @@ use tokio::sync::{Semaphore, watch};
 
 use crate::accept::{self, Listeners};
 use crate::host::Hosts;
+use crate::proxies::Proxies;
 use crate::publishing::Publishing;
 use crate::routes::{Site, Stop};
 use crate::tls::Watch;
 use crate::transport::broadcast::Everyone;
-use crate::{AllowedHost, AllowedOrigin, Limits, Tls, TopicRules};
+use crate::{AllowedHost, AllowedOrigin, Limits, Tls, TopicRules, TrustedProxy};
 
 /// Connections that the kernel holds for us while we are busy.
 const BACKLOG: i32 = 1024;
@@ -39,6 +40,8 @@ pub struct Options {
     pub allowed_origins: Vec<AllowedOrigin>,
     /// Names by which it may be asked for, beside localhost and where it listens.
     pub allowed_hosts: Vec<AllowedHost>,
+    /// Proxies that are believed when they say for whom they speak. What comes from one is never of this machine.
+    pub trusted_proxies: Vec<TrustedProxy>,
     /// What to speak TLS with; `None` for plain HTTP.
     pub tls: Option<Tls>,
     /// Whether there is an `/echo`. Default: no; it is for trying things out, and anyone can have it hold messages.
@@ -61,6 +64,7 @@ impl Options {
             limits: Limits::default(),
             allowed_origins: Vec::new(),
             allowed_hosts: Vec::new(),
+            trusted_proxies: Vec::new(),
             tls: None,
             echo: false,
             broadcast: false,
@@ -117,12 +121,23 @@ impl Server {
         });
         let listeners = listeners.collect::<io::Result<_>>()?;
         let Options { limits, allowed_origins, tls, topics, echo, broadcast, .. } = options;
+        let proxies = Proxies::new(options.trusted_proxies);
         let hosts = Hosts::new([local_addr], options.allowed_hosts);
         let publishing = Arc::new(Publishing::new(hub.clone(), topics)?);
         let broadcast = broadcast.then(|| Arc::new(Everyone::new(limits.broadcast_bytes_max)));
         let readers = Arc::default();
-        let site =
-            Site { hub, publishing, limits, hosts, allowed_origins, tls, readers, echo, broadcast };
+        let site = Site {
+            hub,
+            publishing,
+            limits,
+            hosts,
+            proxies,
+            allowed_origins,
+            tls,
+            readers,
+            echo,
+            broadcast,
+        };
         Ok(Self { listeners, local_addr, tcp_addr, tcp_echo_addr, site: Arc::new(site) })
     }
 

@@ -63,9 +63,18 @@ pub(crate) enum Verdict {
     Allowed(HeaderValue),
 }
 
+/// What a request was sent to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Target<'a> {
+    pub(crate) host: Option<&'a str>,
+    /// `None` when that is not known: a proxy may speak TLS for us without a word.
+    pub(crate) scheme: Option<&'a str>,
+}
+
 /// Judges the request's `Origin` and `Sec-Fetch-Site` fields.
 pub(crate) fn judge(
     fields: &(impl Fields + ?Sized),
+    target: &Target<'_>,
     allowed: &[AllowedOrigin],
 ) -> Result<Verdict, Problem> {
     let mut origins = fields.all("origin");
@@ -80,10 +89,8 @@ pub(crate) fn judge(
     };
     // `null`, the origin of sandboxed pages and files, is only covered by `*`.
     let normalised = str::from_utf8(origin).ok().and_then(normalise);
-    let host = fields.first_str("host");
-    if let (Some(origin), Some(host)) = (&normalised, host) {
-        // A proxy may speak TLS for us, so the scheme is the origin's own.
-        let scheme = origin.split("://").next().unwrap_or_default();
+    if let (Some(origin), Some(host)) = (&normalised, target.host) {
+        let scheme = target.scheme.or(origin.split("://").next()).unwrap_or_default();
         if normalise(&format!("{scheme}://{host}")).as_ref() == Some(origin) {
             return Ok(Verdict::Same);
         }
@@ -131,15 +138,18 @@ mod tests {
 
     use super::*;
 
+    fn target(host: &str) -> Target<'_> {
+        Target { host: Some(host), scheme: None }
+    }
+
     fn judge_with(origin: Option<&str>, host: &str, allowed: &[&str]) -> Option<Verdict> {
         let mut headers = HeaderMap::new();
-        headers.insert(header::HOST, host.parse().unwrap());
         if let Some(origin) = origin {
             headers.insert(header::ORIGIN, origin.parse().unwrap());
         }
         let allowed: Vec<AllowedOrigin> =
             allowed.iter().map(|text| text.parse().unwrap()).collect();
-        judge(&headers, &allowed).ok()
+        judge(&headers, &target(host), &allowed).ok()
     }
 
     #[test]
@@ -177,7 +187,7 @@ mod tests {
             let fields = [("sec-fetch-site", site), ("sec-fetch-mode", mode)];
             let headers =
                 fields.map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap()));
-            judge(&headers.into_iter().collect::<HeaderMap>(), &[]).is_ok()
+            judge(&headers.into_iter().collect::<HeaderMap>(), &target("a.example"), &[]).is_ok()
         };
         assert!(
             judge("same-origin", "cors")
@@ -185,6 +195,16 @@ mod tests {
                 && judge("cross-site", "navigate")
         );
         assert!(!judge("cross-site", "no-cors") && !judge("same-site", "no-cors"));
+    }
+
+    #[test]
+    fn a_scheme_that_is_known_counts() {
+        let headers =
+            HeaderMap::from_iter([(header::ORIGIN, HeaderValue::from_static("http://a.example"))]);
+        for (scheme, is_same) in [(None, true), (Some("http"), true), (Some("https"), false)] {
+            let target = Target { host: Some("a.example"), scheme };
+            assert_eq!(judge(&headers, &target, &[]).is_ok(), is_same, "{scheme:?}");
+        }
     }
 
     #[test]
@@ -203,10 +223,9 @@ mod tests {
     #[test]
     fn two_origins_are_none() {
         let mut headers = HeaderMap::new();
-        headers.insert(header::HOST, HeaderValue::from_static("a.example"));
         headers.append(header::ORIGIN, HeaderValue::from_static("http://a.example"));
         headers.append(header::ORIGIN, HeaderValue::from_static("http://evil.example"));
-        assert!(judge(&headers, &["*".parse().unwrap()]).is_err());
+        assert!(judge(&headers, &target("a.example"), &["*".parse().unwrap()]).is_err());
     }
 
     #[test]

@@ -26,6 +26,8 @@ pub enum Kind {
     Misdirected,
     /// The path has a name that nothing can have.
     BadName,
+    /// What a trusted proxy says of a request cannot be.
+    BadForwarding,
     /// A query parameter or field does not say what it must.
     BadParameter,
     /// The position cannot be one that this topic handed out.
@@ -76,7 +78,7 @@ pub enum Kind {
 
 impl Kind {
     /// All kinds.
-    pub const ALL: [Self; 31] = [
+    pub const ALL: [Self; 32] = [
         Self::UnknownPath,
         Self::UnknownTopic,
         Self::TopicDeleted,
@@ -85,6 +87,7 @@ impl Kind {
         Self::BadHost,
         Self::Misdirected,
         Self::BadName,
+        Self::BadForwarding,
         Self::BadParameter,
         Self::PositionAhead,
         Self::NotAcceptable,
@@ -164,6 +167,13 @@ impl Kind {
                 "Nothing can have this name",
                 "A topic's name is 1 to 128 of A-Z a-z 0-9 . _ - and begins with a letter or a digit. In a path % \
                  comes before two hexadecimal digits, and they do not stand for a slash or a control character.",
+            ),
+            Self::BadForwarding => (
+                "bad-forwarding",
+                StatusCode::BAD_REQUEST,
+                "What the proxy says cannot be",
+                "A proxy that is trusted says for whom it speaks in Forwarded, or in X-Forwarded-For, -Host and \
+                 -Proto. Have it set the one, and take the other away.",
             ),
             Self::BadParameter => (
                 "bad-parameter",

@@ -50,6 +50,14 @@ struct Entry {
 }
 
 impl Entry {
+    /// Its address, with the port where that is known.
+    fn client(&self) -> Option<String> {
+        self.address.map(|ip| match self.port {
+            0 => ip.to_string(),
+            port => SocketAddr::new(ip, port).to_string(),
+        })
+    }
+
     fn position(&self) -> Position {
         let epoch = Epoch::from_bits(self.epoch.load(Ordering::Relaxed));
         Position { epoch, offset: self.offset.load(Ordering::Relaxed) }
@@ -121,7 +129,7 @@ impl Readers {
             let position = entry.position();
             json!({
                 "transport": entry.transport,
-                "client": entry.address.map(|ip| SocketAddr::new(ip, entry.port).to_string()),
+                "client": entry.client(),
                 "mode": entry.mode.as_str(),
                 "since": entry.since,
                 "position": position.to_string(),
@@ -177,7 +185,10 @@ mod tests {
             wind.publish(now(), Data::parse("\"xxxx\"").unwrap()).unwrap();
         }
         let readers = Arc::new(Readers::default());
-        let client = Client::of_connection(Peer::new(Ok("[::ffff:10.0.0.1]:7".parse().unwrap())));
+        let client = Client::of_connection(
+            Peer::new(Ok("[::ffff:10.0.0.1]:7".parse().unwrap())),
+            &Default::default(),
+        );
         let enter = |topic, epoch, offset| {
             let position = Position { epoch: Epoch::from_bits(epoch), offset };
             readers.enter(topic, position, client, (Transport::Websocket, Mode::All))

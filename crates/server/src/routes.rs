@@ -16,6 +16,7 @@ use crate::gate::{self, Admitted};
 use crate::handshake::{self, Head};
 use crate::host::{self, Hosts};
 use crate::origin::{AllowedOrigin, Verdict};
+use crate::proxies::Proxies;
 use crate::publishing::{Methods, Permit, Publishing};
 use crate::query::{Form, Query, form};
 use crate::readers::{Readers, Transport};
@@ -33,6 +34,7 @@ pub(crate) struct Site {
     pub(crate) publishing: Arc<Publishing>,
     pub(crate) limits: Limits,
     pub(crate) hosts: Hosts,
+    pub(crate) proxies: Proxies,
     pub(crate) allowed_origins: Vec<AllowedOrigin>,
     pub(crate) tls: Option<Tls>,
     /// Those that stay, on every thread.
@@ -242,6 +244,12 @@ pub(crate) async fn answer(
     if let Err(problem) = path::normalize(request.uri_mut()) {
         return allow(problem.into_response().into(), verdict);
     }
+    tracing::debug!(
+        client = client.address().map(tracing::field::display),
+        method = request.method().as_str(),
+        path = request.uri().path(),
+        "request"
+    );
     let reply = if request.method() == Method::OPTIONS && matches!(verdict, Verdict::Allowed(_)) {
         preflight(methods(site, request.uri().path())).into()
     } else {

@@ -26,6 +26,9 @@ pub(super) fn apply(flags: &args::Serve, config: &mut Config, short: &mut Shorth
     }
     listening.echo |= flags.echo;
     listening.broadcast |= flags.broadcast;
+    if !flags.trusted_proxies.is_empty() {
+        listening.trusted_proxies.clone_from(&flags.trusted_proxies);
+    }
     if !flags.allowed_hosts.is_empty() {
         listening.allow_hosts.clone_from(&flags.allowed_hosts);
     }

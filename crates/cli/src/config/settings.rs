@@ -5,7 +5,7 @@ use std::num::NonZero;
 use std::path::PathBuf;
 
 use anemone_hub::{DataOptions, Fsync};
-use anemone_server::{AllowedHost, AllowedOrigin};
+use anemone_server::{AllowedHost, AllowedOrigin, TrustedProxy};
 
 use super::place::Located;
 use super::table::Table;
@@ -30,6 +30,7 @@ pub(crate) struct Listening {
     pub(crate) echo: bool,
     pub(crate) broadcast: bool,
     pub(crate) allow_hosts: Vec<AllowedHost>,
+    pub(crate) trusted_proxies: Vec<TrustedProxy>,
 }
 
 impl Listening {
@@ -44,6 +45,7 @@ impl Listening {
             allow_origins: table.value("allow_origins", Vec::new(), list(parsed)),
             echo: table.value("echo", false, boolean),
             broadcast: table.value("broadcast", false, boolean),
+            trusted_proxies: table.value("trusted_proxies", Vec::new(), list(parsed)),
             allow_hosts: table.value("allow_hosts", Vec::new(), list(parsed)),
         }
     }

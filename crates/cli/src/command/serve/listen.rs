@@ -19,6 +19,7 @@ pub(super) fn start(config: &Config, hub: &Hub) -> anyhow::Result<Running> {
     options.threads = listening.threads;
     options.allowed_origins.clone_from(&listening.allow_origins);
     (options.echo, options.broadcast) = (listening.echo, listening.broadcast);
+    options.trusted_proxies.clone_from(&listening.trusted_proxies);
     options.allowed_hosts.clone_from(&listening.allow_hosts);
     options.limits = config.limits.clone();
     options.tls = tls.clone();

@@ -1,0 +1,164 @@
+//! Requests that come by a proxy: by one that is trusted, by one that is not, and by one that does not say so.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use std::io::{BufReader, Write};
+use std::net::{SocketAddr, TcpStream};
+
+use anemone_hub::Retention;
+use anemone_server::{Options, PublishRight, TopicRule, TopicRules};
+use anemone_ws::proto::Message;
+use anemone_ws::proto::handshake::{ClientHandshake, Nonce};
+use common::{Fixture, PATIENCE, Reply, Socket};
+use socket2::{Domain, Type};
+
+/// Where the proxy that is trusted has its connections from.
+const PROXY: &str = "127.0.0.9:0";
+const NOBODY_SAYS: &str = "127.0.0.1:0";
+
+fn start() -> Fixture {
+    let change = |options: &mut Options| {
+        let publish = PublishRight::Loopback;
+        let rule = TopicRule { publish, ..TopicRule::new("scratch-*".parse().unwrap()) };
+        options.topics = TopicRules::new([rule]).unwrap();
+        options.trusted_proxies = vec!["127.0.0.9".parse().unwrap(), "10.0.0.0/8".parse().unwrap()];
+        options.allowed_hosts = vec!["wind.example".parse().unwrap()];
+    };
+    Fixture::with(change, Retention::default())
+}
+
+fn connect(fixture: &Fixture, from: &str) -> TcpStream {
+    let socket = socket2::Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+    socket.bind(&from.parse::<SocketAddr>().unwrap().into()).unwrap();
+    socket.connect(&fixture.address.into()).unwrap();
+    let stream = TcpStream::from(socket);
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream
+}
+
+/// The reply to a request of a version of HTTP, as `POST /topics/a HTTP/1.0`, with a body of 1.
+fn ask(fixture: &Fixture, from: &str, line: &str, fields: &[(&str, &str)]) -> Reply {
+    let mut stream = connect(fixture, from);
+    let body = if line.starts_with("POST") { "1" } else { "" };
+    let host = format!("Host: {}\r\n", fixture.address);
+    let host = if fields.iter().any(|(name, _)| *name == "Host") { "" } else { &host };
+    let fields: String =
+        fields.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+    let head = format!("{line}\r\n{host}{fields}Content-Length: {}\r\n\r\n{body}", body.len());
+    stream.write_all(head.as_bytes()).unwrap();
+    Reply::read(&mut BufReader::new(stream), "GET")
+}
+
+const POST: &str = "POST /topics/scratch-a HTTP/1.1";
+const READERS: &str = "GET /topics/wind/readers HTTP/1.1";
+const DELETE: &str = "DELETE /topics/scratch-a HTTP/1.1";
+
+#[test]
+fn what_nginx_passes_on_without_a_word_is_not_of_this_machine() {
+    let fixture = start();
+    assert_eq!(ask(&fixture, NOBODY_SAYS, POST, &[]).status, 201);
+    assert_eq!(ask(&fixture, NOBODY_SAYS, READERS, &[]).status, 200);
+    let plain = [("Connection", "close")];
+    let upgrading = [("Connection", "upgrade")];
+    let paged = [("Referer", "http://wind.example/")];
+    for line in [POST, READERS, DELETE] {
+        for (line, fields, words) in [
+            (line.replace("/1.1", "/1.0"), &plain[..], "HTTP/1.0"),
+            (line.to_owned(), &upgrading, "upgrades to nothing"),
+            (line.to_owned(), &paged, "page of another host"),
+        ] {
+            let reply = ask(&fixture, NOBODY_SAYS, &line, fields);
+            let kind = if line.starts_with("GET") { "local-only" } else { "publish-refused" };
+            let detail = reply.problem(403, kind);
+            assert!(detail.contains(words), "{line}: {detail}");
+        }
+    }
+}
+
+#[test]
+fn what_others_say_of_forwarding_only_takes_a_right_away() {
+    let fixture = start();
+    for field in [
+        ("Forwarded", "for=127.0.0.1;host=localhost"),
+        ("X-Forwarded-For", "127.0.0.1"),
+        ("X-Forwarded-Host", "localhost"),
+        ("X-Forwarded-Proto", "http"),
+        ("X-Forwarded-Server", "a"),
+        ("X-Real-IP", "127.0.0.1"),
+        ("Via", "1.1 a"),
+        ("CF-Connecting-IP", "127.0.0.1"),
+        ("True-Client-IP", "127.0.0.1"),
+    ] {
+        ask(&fixture, NOBODY_SAYS, POST, &[field]).problem(403, "publish-refused");
+        ask(&fixture, NOBODY_SAYS, READERS, &[field]).problem(403, "local-only");
+    }
+    let said = [("Host", "evil.example"), ("X-Forwarded-Host", "localhost")];
+    ask(&fixture, NOBODY_SAYS, READERS, &said).problem(421, "misdirected");
+    let said = [("Origin", "https://wind.example"), ("X-Forwarded-Host", "wind.example")];
+    ask(&fixture, NOBODY_SAYS, "GET /clock HTTP/1.1", &said).problem(403, "origin-refused");
+}
+
+#[test]
+fn what_comes_by_a_trusted_proxy_is_never_of_this_machine() {
+    let fixture = start();
+    for fields in [
+        &[][..],
+        &[("X-Forwarded-For", "127.0.0.1")],
+        &[("Forwarded", "for=127.0.0.1;host=localhost;proto=http")],
+    ] {
+        let detail = ask(&fixture, PROXY, POST, fields).problem(403, "publish-refused");
+        assert!(detail.contains("trusted proxy"), "{detail}");
+        ask(&fixture, PROXY, READERS, fields).problem(403, "local-only");
+    }
+}
+
+#[test]
+fn a_trusted_proxy_tells_host_and_scheme() {
+    let fixture = start();
+    let get = |fields: &[(&str, &str)]| ask(&fixture, PROXY, "GET /clock HTTP/1.1", fields);
+    let (host, proto) = (("X-Forwarded-Host", "wind.example"), ("X-Forwarded-Proto", "https"));
+    let page = ("Origin", "https://wind.example");
+    assert_eq!(get(&[host, proto, page]).status, 200);
+    assert_eq!(get(&[("Forwarded", "host=wind.example;proto=https"), page]).status, 200);
+    get(&[host, ("X-Forwarded-Proto", "http"), page]).problem(403, "origin-refused");
+    get(&[("X-Forwarded-Host", "evil.example")]).problem(421, "misdirected");
+    // It passes on what its client says of the host it was asked for, and the client's Host as well.
+    get(&[("Host", "evil.example"), host]).problem(421, "misdirected");
+    for said in [
+        &[("X-Forwarded-For", "nonsense")][..],
+        &[("X-Forwarded-For", "192.0.2.1"), ("Forwarded", "for=127.0.0.1")],
+        &[("Forwarded", "for=\"")],
+    ] {
+        get(said).problem(400, "bad-forwarding");
+    }
+}
+
+#[test]
+fn readers_are_listed_with_the_address_that_a_trusted_proxy_says() {
+    let fixture = start();
+    let listed = |said: (&str, &str), subprotocols: &[&str], target: &str| {
+        let handshake = ClientHandshake::new(Nonce([7; 16]), subprotocols);
+        let host = fixture.address.to_string();
+        let stream = connect(&fixture, PROXY);
+        let mut socket = Socket::open(stream, &host, target, handshake, &[said]).unwrap();
+        if target == "/ws" {
+            socket.send(Message::Text("GET r /topics/wind"));
+            assert!(socket.next().starts_with("100 r "));
+        }
+        let list = ask(&fixture, NOBODY_SAYS, READERS, &[]).json();
+        assert_eq!(list["count"], 1, "{list}");
+        let client = list["readers"][0]["client"].clone();
+        drop(socket);
+        while ask(&fixture, NOBODY_SAYS, READERS, &[]).json()["count"] != 0 {}
+        client
+    };
+    let said = ("X-Forwarded-For", "127.0.0.1, 192.0.2.7, 10.0.0.1");
+    assert_eq!(listed(said, &[], "/topics/wind"), "192.0.2.7");
+    assert_eq!(listed(said, &["anemone.v1"], "/ws"), "192.0.2.7");
+    assert_eq!(
+        listed(("Forwarded", "for=\"[2001:db8::7]:99\""), &[], "/topics/wind"),
+        "[2001:db8::7]:99"
+    );
+    assert!(listed(("Forwarded", "for=_hidden"), &[], "/topics/wind").is_null());
+}
