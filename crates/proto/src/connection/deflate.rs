@@ -11,7 +11,7 @@ pub(super) struct Outgoing {
     window: WindowBits,
     compress_bytes_min: usize,
     context_takeover: bool,
-    /// The one that goes on with the next message, or with the next fragment of this one.
+    /// With context takeover: the one that goes on with the next message, or the next fragment of this one.
     compressor: Option<Compressor>,
     /// A compressed message is being sent in fragments.
     in_message: bool,
@@ -106,16 +106,15 @@ impl Outgoing {
 
     fn fragment(&mut self, payload: &[u8], fin: bool) -> Compressed {
         let mut lent = Lent::new(self.exchange);
-        let kept = if self.in_message { self.compressor.take() } else { None };
-        let mut compressor = kept.unwrap_or_else(|| self.begin(&mut lent));
+        // A fragment that refers to none before it is as good: without context takeover a connection keeps
+        // no compressor, some 260 KB, until its message ends, which may be long in coming.
+        let mut compressor = self.begin(&mut lent);
         let output = &mut lent.codecs.output;
         let mut len = compressor.compress(payload, output);
         if fin {
             len = Compressor::end(output, len);
-            self.end(compressor, &mut lent);
-        } else {
-            self.compressor = Some(compressor);
         }
+        self.end(compressor, &mut lent);
         self.in_message = !fin;
         Compressed { lent, len }
     }

@@ -93,7 +93,8 @@ pub enum Event<'a> {
 /// What [`Connection::receive`] gives back.
 #[derive(Debug)]
 pub struct Received<'a> {
-    /// How many bytes of the input were used. All of them when `event` is `None`.
+    /// How many bytes of the input were used. All of them when `event` is `None`, unless the connection
+    /// [pauses](Connection::pause_often).
     pub consumed: usize,
     /// The first thing that the input held.
     pub event: Option<Event<'a>>,
@@ -141,9 +142,16 @@ impl Connection {
 
     /// Has messages that do not come whole handed out in pieces, as [`Event::Piece`], instead of
     /// collected: so a message of any size takes no memory. The limits hold as for whole ones. A
-    /// compressed message is still collected. To be called before any bytes come.
+    /// compressed message comes in pieces of at most 32 KiB, or whole if it is no longer and came at
+    /// once. To be called before any bytes come.
     pub fn take_pieces(&mut self) {
         self.receiver.take_pieces();
+    }
+
+    /// Has [`receive`](Self::receive) return once it has inflated 32 KiB, for a driver that has others to
+    /// turn to: without an event then, and with input left. To be called before any bytes come.
+    pub fn pause_often(&mut self) {
+        self.receiver.pause();
     }
 
     /// Whether a message has begun to come, and not ended.
@@ -202,8 +210,12 @@ impl Connection {
                     Err(error) => Some(fail(&mut self.phase, &mut self.sender, error)),
                 }
             }
-            Ok(Some(Step::Piece { kind, range, is_first, is_last })) => {
-                Some(Event::Piece(Piece { kind, bytes: &input[range], is_first, is_last }))
+            Ok(Some(Step::Piece { kind, place, is_first, is_last })) => {
+                let bytes = match place {
+                    Place::Input(range) => &input[range],
+                    Place::Collected => self.receiver.take_piece(is_last),
+                };
+                Some(Event::Piece(Piece { kind, bytes, is_first, is_last }))
             }
             Ok(Some(Step::Control(opcode, place))) => {
                 let payload = match place {

@@ -2,12 +2,13 @@
 //!
 //! A frame that lies whole in the input is unmasked there and handed out from there. Only what was
 //! cut by the end of the input, is one fragment of several or is compressed is put together here;
-//! compressed bytes are never kept, each piece is inflated as it comes.
+//! compressed bytes are never kept, each piece is inflated as it comes, and never by more than
+//! [`INFLATED_BYTES_MAX`] at once.
 
 use std::ops::Range;
 
 use super::deflate::{Incoming, violation};
-use crate::extension::Inflater;
+use crate::extension::{Bounds, Inflater, Pushed};
 use crate::utf8::Utf8Checker;
 use crate::{
     Config, HEADER_BYTES_MAX, Header, MaskKey, MessageKind, Opcode, ProtocolError, Role, Time,
@@ -17,16 +18,22 @@ use crate::{
 #[derive(Debug, Eq, PartialEq)]
 pub(super) enum Step {
     Message(MessageKind, Place),
-    /// Part of a message that is taken as it comes, where it lies in the input.
+    /// Part of a message that is taken as it comes.
     Piece {
         kind: MessageKind,
-        range: Range<usize>,
+        place: Place,
         is_first: bool,
         is_last: bool,
     },
     Control(Opcode, Place),
 }
 
+/// Most that is inflated at once, in bytes: so long is a piece of a compressed message, and so often can
+/// whoever drives the connection turn to others. Less makes compressing the pieces of a reply expensive: each
+/// begins anew.
+pub(super) const INFLATED_BYTES_MAX: usize = 32 << 10;
+/// Most compressed bytes that are looked at for that. What is not used is masked again.
+const DEFLATED_BYTES_MAX: usize = 16 << 10;
 /// Room that is made for a frame on its announcement alone.
 const ANNOUNCED_BYTES_MAX: usize = 1 << 20;
 /// A shorter rest is not worth a read of its own.
@@ -66,12 +73,22 @@ pub(super) struct Receiver {
     cut: Option<Box<Cut>>,
     /// The message whose fragments or bytes are still coming. Boxed: an idle connection has none.
     message: Option<Box<Assembly>>,
-    /// The last assembly was handed out and can be forgotten.
-    message_taken: bool,
+    /// What was handed out of the assembly and can be forgotten.
+    taken: Taken,
     /// Messages that did not come whole are handed out as they come.
     takes_pieces: bool,
+    /// Steps end when much was inflated, though there is nothing to report.
+    pauses: bool,
     /// Compression, where it was negotiated. Boxed: most connections have none.
     deflate: Option<Box<Incoming>>,
+}
+
+/// What was handed out.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Taken {
+    Nothing,
+    Piece,
+    Message,
 }
 
 /// A frame that did not come whole, or did so only now.
@@ -97,11 +114,16 @@ struct Payload {
 struct Assembly {
     kind: MessageKind,
     began_at: Time,
+    /// All that came, or the last piece that was inflated.
     bytes: Vec<u8>,
-    /// How much of it came, unless it is compressed.
+    /// How much of it came, once inflated.
     len: u64,
     /// Where its first frame said that it is compressed.
     inflater: Option<Inflater>,
+    /// The inflater has had the next byte of the frame, and may have more to give before the one after it.
+    is_ahead: bool,
+    /// A piece was handed out.
+    has_begun: bool,
     utf8: Utf8Checker,
     fragments: u32,
 }
@@ -112,8 +134,9 @@ impl Receiver {
             role,
             cut: None,
             message: None,
-            message_taken: false,
+            taken: Taken::Nothing,
             takes_pieces: false,
+            pauses: false,
             deflate: None,
         }
     }
@@ -124,23 +147,37 @@ impl Receiver {
 
     /// Whether a message has begun and not ended.
     pub(super) fn is_amid_message(&self) -> bool {
-        !self.message_taken && self.message.is_some()
+        self.taken != Taken::Message && self.message.is_some()
     }
 
     /// When the message began that has not ended.
     pub(super) fn message_began_at(&self) -> Option<Time> {
-        self.message.as_ref().filter(|_| !self.message_taken).map(|message| message.began_at)
+        let message = self.message.as_ref().filter(|_| self.taken != Taken::Message);
+        message.map(|message| message.began_at)
     }
 
     pub(super) fn take_pieces(&mut self) {
         self.takes_pieces = true;
     }
 
-    /// Gives back the memory of the last message, if it was collected and is no longer looked at.
+    pub(super) fn pause(&mut self) {
+        self.pauses = true;
+    }
+
+    /// Gives back the memory of the last message, or of a piece of it, if it was collected and is no longer
+    /// looked at.
     #[inline]
     pub(super) fn forget_message(&mut self) {
-        if std::mem::take(&mut self.message_taken) {
-            self.message = None;
+        if self.taken != Taken::Nothing {
+            self.forget();
+        }
+    }
+
+    #[inline(never)]
+    fn forget(&mut self) {
+        match (std::mem::replace(&mut self.taken, Taken::Nothing), &mut self.message) {
+            (Taken::Piece, Some(message)) => message.bytes = Vec::new(),
+            _ => self.message = None,
         }
     }
 
@@ -169,6 +206,23 @@ impl Receiver {
                     }
                 },
             };
+            if self.is_compressed(&frame.header) {
+                let (used, frame, step) = match self.inflate(config, now, frame, &mut input[at..]) {
+                    Ok(inflated) => inflated,
+                    Err(error) => return (input.len(), Err(error)),
+                };
+                at += used;
+                let is_whole = frame.received == frame.header.payload_len;
+                if is_whole {
+                    self.cut = None;
+                } else {
+                    self.cut.get_or_insert_default().frame = Some(frame);
+                }
+                if step.is_some() || self.pauses || (!is_whole && at == input.len()) {
+                    return (at, Ok(step));
+                }
+                continue;
+            }
             let rest = frame.header.payload_len - frame.received;
             let available = input.len() - at;
             let take = usize::try_from(rest).unwrap_or(usize::MAX).min(available);
@@ -282,8 +336,24 @@ impl Receiver {
 
     /// The payload of the message that was collected.
     pub(super) fn take_message(&mut self) -> &[u8] {
-        self.message_taken = true;
+        self.taken = Taken::Message;
         self.message.as_ref().map_or(&[], |message| &message.bytes)
+    }
+
+    /// The piece of a message that was inflated.
+    pub(super) fn take_piece(&mut self, is_last: bool) -> &[u8] {
+        self.taken = if is_last { Taken::Message } else { Taken::Piece };
+        self.message.as_ref().map_or(&[], |message| &message.bytes)
+    }
+
+    #[cfg(test)]
+    pub(super) fn collected_len(&self) -> usize {
+        self.message.as_ref().map_or(0, |message| message.bytes.len())
+    }
+
+    #[cfg(test)]
+    pub(super) fn collected_capacity(&self) -> usize {
+        self.message.as_ref().map_or(0, |message| message.bytes.capacity())
     }
 
     /// The payload of the control frame that was collected.
@@ -362,6 +432,67 @@ impl Receiver {
         self.deflate.is_some() && matches!(header.opcode, Opcode::Text | Opcode::Binary)
     }
 
+    /// Whether this frame's payload is to be inflated.
+    fn is_compressed(&self, header: &Header) -> bool {
+        match &self.message {
+            _ if header.opcode.is_control() => false,
+            Some(message) => message.inflater.is_some(),
+            None => header.rsv1,
+        }
+    }
+
+    /// Inflates what came of a frame, up to a limit. Returns how much of the input that took, the frame as far
+    /// as it came, and what there is to report.
+    ///
+    /// All of the input can be used up and there be more to inflate: the last byte is left then, to be called
+    /// again.
+    #[inline(never)]
+    fn inflate(
+        &mut self,
+        config: &Config,
+        now: Time,
+        frame: Payload,
+        input: &mut [u8],
+    ) -> Result<(usize, Payload, Option<Step>), ProtocolError> {
+        let Payload { header, received } = frame;
+        let deflate = self.deflate.as_mut();
+        let message = self.message.get_or_insert_with(|| {
+            let kind = match header.opcode {
+                Opcode::Binary => MessageKind::Binary,
+                _ => MessageKind::Text,
+            };
+            Box::new(Assembly::new(kind, now, deflate.map(|deflate| deflate.begin())))
+        });
+        let rest = usize::try_from(header.payload_len - received).unwrap_or(usize::MAX);
+        let available = rest.min(input.len()).min(DEFLATED_BYTES_MAX);
+        let piece = &mut input[..available];
+        mask(&header, received, piece);
+        let used = message.inflate(config, piece)?;
+        mask(&header, received + used as u64, &mut piece[used..]);
+        let frame = Payload { header, received: received + used as u64 };
+        let (kind, is_first) = (message.kind, !message.has_begun);
+        let is_last = header.fin && frame.received == header.payload_len;
+        if is_last {
+            message.finish(config)?;
+            if let (Some(deflate), Some(inflater)) = (&mut self.deflate, message.inflater.take()) {
+                deflate.end(inflater);
+            }
+        }
+        let comes_whole = is_first && is_last;
+        let step = if is_last && (comes_whole || !self.takes_pieces) {
+            Some(Step::Message(kind, Place::Collected))
+        } else if self.takes_pieces && (is_last || !message.bytes.is_empty()) {
+            message.has_begun = true;
+            Some(Step::Piece { kind, place: Place::Collected, is_first, is_last })
+        } else {
+            if self.takes_pieces {
+                message.bytes = Vec::new(); // room was made for what did not come
+            }
+            None
+        };
+        Ok((used, frame, step))
+    }
+
     fn control_piece(
         &mut self,
         frame: &Payload,
@@ -411,13 +542,9 @@ impl Receiver {
     ) -> Result<Option<Step>, ProtocolError> {
         let header = &frame.header;
         let is_first = self.message.is_none();
-        let deflate = self.deflate.as_mut();
-        let message = self.message.get_or_insert_with(|| {
-            let inflater = deflate.filter(|_| header.rsv1).map(|deflate| deflate.begin());
-            Box::new(Assembly::new(kind, now, inflater))
-        });
+        let message = self.message.get_or_insert_with(|| Box::new(Assembly::new(kind, now, None)));
         let is_last = header.fin && frame.received == header.payload_len;
-        if self.takes_pieces && message.inflater.is_none() {
+        if self.takes_pieces {
             check_text(message.kind, &mut message.utf8, piece)?;
             message.len += piece.len() as u64;
             let kind = message.kind;
@@ -425,16 +552,14 @@ impl Receiver {
                 message.finish(config)?;
                 self.message = None;
             }
-            return Ok(Some(Step::Piece { kind, range, is_first, is_last }));
+            let place = Place::Input(range);
+            return Ok(Some(Step::Piece { kind, place, is_first, is_last }));
         }
-        message.push(config, frame, piece)?;
+        message.push(frame, piece)?;
         if !is_last {
             return Ok(None);
         }
         message.finish(config)?;
-        if let (Some(deflate), Some(inflater)) = (&mut self.deflate, message.inflater.take()) {
-            deflate.end(inflater);
-        }
         Ok(Some(Step::Message(message.kind, Place::Collected)))
     }
 }
@@ -447,27 +572,38 @@ impl Assembly {
             bytes: Vec::new(),
             len: 0,
             inflater,
+            is_ahead: false,
+            has_begun: false,
             utf8: Utf8Checker::default(),
             fragments: 1,
         }
     }
 
+    /// Inflates compressed bytes, up to [`INFLATED_BYTES_MAX`]. Returns how many of them are done with.
+    fn inflate(&mut self, config: &Config, piece: &[u8]) -> Result<usize, ProtocolError> {
+        let Some(inflater) = self.inflater.as_mut().filter(|_| !piece.is_empty()) else {
+            return Ok(0);
+        };
+        let skipped = usize::from(self.is_ahead).min(piece.len());
+        let limit = config.message_bytes_max;
+        let before = self.bytes.len();
+        let inflated_max = limit.saturating_sub(self.len);
+        let bounds = Bounds {
+            pause: before + INFLATED_BYTES_MAX,
+            most: before.saturating_add(usize::try_from(inflated_max).unwrap_or(usize::MAX)),
+        };
+        let (used, result) = inflater.push(&piece[skipped..], &mut self.bytes, bounds);
+        self.len += (self.bytes.len() - before) as u64;
+        // Text is wrong before what follows it is, however the input was cut.
+        check_text(self.kind, &mut self.utf8, &self.bytes[before..])?;
+        let is_paused = result.map_err(|error| violation(error, limit))? == Pushed::Paused;
+        let used = skipped + used;
+        self.is_ahead = is_paused && used == piece.len();
+        Ok(used - usize::from(self.is_ahead))
+    }
+
     /// Appends a piece of a frame that was announced and found within the limits.
-    fn push(
-        &mut self,
-        config: &Config,
-        frame: &Payload,
-        piece: &[u8],
-    ) -> Result<(), ProtocolError> {
-        if let Some(inflater) = &mut self.inflater {
-            let limit = config.message_bytes_max;
-            let len_max = usize::try_from(limit).unwrap_or(usize::MAX);
-            let before = self.bytes.len();
-            let result = inflater.push(piece, &mut self.bytes, len_max);
-            // Text is wrong before what follows it is, however the input was cut.
-            check_text(self.kind, &mut self.utf8, &self.bytes[before..])?;
-            return result.map_err(|error| violation(error, limit));
-        }
+    fn push(&mut self, frame: &Payload, piece: &[u8]) -> Result<(), ProtocolError> {
         check_text(self.kind, &mut self.utf8, piece)?;
         if frame.received == piece.len() as u64 {
             // The frame's first piece: room for all of it at once, but no more than a first
@@ -488,6 +624,13 @@ impl Assembly {
             MessageKind::Text => self.utf8.finish().map_err(|_| ProtocolError::TextNotUtf8),
             MessageKind::Binary => Ok(()),
         }
+    }
+}
+
+/// Masks a piece of a frame's payload that begins after so many bytes of it, or undoes that.
+fn mask(header: &Header, begin: u64, piece: &mut [u8]) {
+    if let Some(key) = header.mask {
+        key.rotated(begin).apply(piece);
     }
 }
 

@@ -95,6 +95,27 @@ fn receive<'a>(
     seen
 }
 
+/// The messages that pieces make up, among everything else.
+fn put_together(events: Vec<Seen>) -> Vec<Seen> {
+    let (mut seen, mut message) = (Vec::new(), Vec::new());
+    for event in events {
+        let Seen::Piece(kind, bytes, is_first, is_last) = event else {
+            seen.push(event);
+            continue;
+        };
+        assert!(!is_first || message.is_empty());
+        message.extend_from_slice(&bytes);
+        if is_last {
+            let bytes = std::mem::take(&mut message);
+            seen.push(match kind {
+                MessageKind::Text => Seen::Text(String::from_utf8(bytes).unwrap()),
+                MessageKind::Binary => Seen::Binary(bytes),
+            });
+        }
+    }
+    seen
+}
+
 fn transmit(connection: &mut Connection) -> Vec<u8> {
     let bytes = connection.sender().transmit().to_vec();
     connection.sender().transmitted(bytes.len());
@@ -420,24 +441,8 @@ proptest! {
         at.sort_unstable();
         let mut pieces = server();
         pieces.take_pieces();
-        let mut seen = Vec::new();
-        let mut message = Vec::new();
-        for event in receive(&mut pieces, at.windows(2).map(|pair| &bytes[pair[0]..pair[1]])) {
-            let Seen::Piece(kind, bytes, is_first, is_last) = event else {
-                seen.push(event);
-                continue;
-            };
-            prop_assert!(!is_first || message.is_empty());
-            message.extend_from_slice(&bytes);
-            if is_last {
-                let bytes = std::mem::take(&mut message);
-                seen.push(match kind {
-                    MessageKind::Text => Seen::Text(String::from_utf8(bytes).unwrap()),
-                    MessageKind::Binary => Seen::Binary(bytes),
-                });
-            }
-        }
-        prop_assert_eq!(seen, expected);
+        let seen = receive(&mut pieces, at.windows(2).map(|pair| &bytes[pair[0]..pair[1]]));
+        prop_assert_eq!(put_together(seen), expected);
     }
 
     #[test]

@@ -216,6 +216,23 @@ pub(crate) struct Inflater {
     is_at_block: bool,
 }
 
+/// How far output may grow.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct Bounds {
+    /// To so many bytes at once.
+    pub(crate) pause: usize,
+    /// To so many at all.
+    pub(crate) most: usize,
+}
+
+/// How far the input was inflated.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Pushed {
+    All,
+    /// The output is as long as it may be at once. There may be more to come of the input that was used.
+    Paused,
+}
+
 /// Why a message cannot be inflated.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum InflateError {
@@ -245,26 +262,30 @@ impl Inflater {
     }
 
     /// Inflates the next piece of a message and appends it to `output`, which holds what came
-    /// before and grows to `len_max` at most. Whatever could be inflated is there on error, too.
+    /// before and grows as far as `bounds` say. Whatever could be inflated is there on error, too. Returns
+    /// how much of the input was used.
     pub(crate) fn push(
         &mut self,
-        mut input: &[u8],
+        piece: &[u8],
         output: &mut Vec<u8>,
-        len_max: usize,
-    ) -> Result<(), InflateError> {
-        if input.is_empty() {
-            return Ok(());
-        }
+        bounds: Bounds,
+    ) -> (usize, Result<Pushed, InflateError>) {
+        let mut input = piece;
         let mut len = output.len();
         // Text and JSON come to about four times their length.
         let mut block =
             input.len().saturating_mul(4).clamp(Self::BLOCK_BYTES_MIN, Self::BLOCK_BYTES_MAX);
+        // One byte above the limit tells that the limit is passed.
+        let len_max = bounds.pause.min(bounds.most.saturating_add(1));
         let result = loop {
             if input.is_empty() && len < output.len() {
-                break Ok(());
+                break Ok(Pushed::All);
+            }
+            if len == len_max {
+                break Ok(Pushed::Paused);
             }
             if len == output.len() {
-                grow(output, block, len_max);
+                grow(output, block, len_max, bounds.most);
                 block = (block * 2).min(Self::BLOCK_BYTES_MAX);
             }
             let (read, written) = (self.stream.total_in(), self.stream.total_out());
@@ -276,8 +297,8 @@ impl Inflater {
             self.is_at_block &= read == 0;
             // Check the limit per output block: 1 KiB of deflate can grow to 1 MiB. Before the status,
             // which can be about what follows, had the input not been cut there.
-            if len > len_max {
-                len = len_max;
+            if len > bounds.most {
+                len = bounds.most;
                 break Err(InflateError::TooLong);
             }
             match status {
@@ -291,7 +312,7 @@ impl Inflater {
             }
         };
         output.truncate(len);
-        result
+        (piece.len() - input.len(), result)
     }
 
     /// The message is over: its payload must end where only the length of an empty block is
@@ -313,17 +334,17 @@ impl Inflater {
     }
 }
 
-/// Makes room for one more block, and never for more than one byte above the limit: the one that
-/// tells that the limit is passed.
-fn grow(output: &mut Vec<u8>, block: usize, len_max: usize) {
+/// Makes room for one more block, for `len_max` bytes in all at most. Never takes memory for more than one byte
+/// above `most`.
+fn grow(output: &mut Vec<u8>, block: usize, len_max: usize, most: usize) {
     let len = output.len();
-    let most = len_max.saturating_add(1);
+    let capacity_max = most.saturating_add(1);
     if output.capacity() - len < block {
         // Twice as much each time, as ever, but exactly the limit at the end.
-        let target = output.capacity().saturating_mul(2).max(len + block).min(most);
+        let target = output.capacity().saturating_mul(2).max(len + block).min(capacity_max);
         output.reserve_exact(target - len);
     }
-    output.resize((len + block).min(most), 0);
+    output.resize((len + block).min(len_max), 0);
 }
 
 impl fmt::Debug for Inflater {

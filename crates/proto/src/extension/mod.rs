@@ -6,8 +6,8 @@ mod field;
 mod negotiation;
 
 pub use config::{CompressionLevel, DeflateConfig, WindowBits};
+pub(crate) use deflate::{Bounds, Compressor, InflateError, Inflater, Lent, Pushed};
 pub use deflate::{Codecs, ExchangeCodecs};
-pub(crate) use deflate::{Compressor, InflateError, Inflater, Lent};
 pub(crate) use field::parse;
 pub(crate) use negotiation::{NAME, accept, check, offer};
 pub use negotiation::{NegotiatedDeflate, ParameterError};

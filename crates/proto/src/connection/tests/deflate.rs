@@ -264,6 +264,114 @@ fn compression_costs_an_idle_connection_only_what_it_takes_over() {
     assert!(!idle.contains("Assembly"), "{idle}");
 }
 
+/// What a receiver keeps of a message that has begun, in bytes, but for its inflater.
+fn kept_bytes(connection: &mut Connection) -> usize {
+    connection.sender();
+    connection.receiver.collected_capacity()
+}
+
+#[test]
+fn a_compressed_message_comes_in_pieces_of_32_kib_at_most() {
+    let (mut client, _) = ends(&all(), &all());
+    let mut server = deflating_server(Config::default(), &all());
+    server.take_pieces();
+    client.sender().send(Message::Binary(&vec![7; 5 << 20])).unwrap();
+    let bytes = transmit(&mut client);
+    for chunk in [bytes.len(), 1000, 100] {
+        let (mut lens, mut ends) = (Vec::new(), Vec::new());
+        for seen in receive(&mut server, bytes.chunks(chunk)) {
+            let Seen::Piece(MessageKind::Binary, payload, is_first, is_last) = seen else {
+                panic!("no piece")
+            };
+            assert!(payload.iter().all(|&byte| byte == 7));
+            assert_eq!(is_first, lens.is_empty());
+            lens.push(payload.len());
+            ends.push(is_last);
+        }
+        assert_eq!(ends.iter().position(|&is_last| is_last), Some(ends.len() - 1));
+        assert_eq!(lens.iter().sum::<usize>(), 5 << 20);
+        assert!(lens.iter().all(|&len| len <= 32 << 10), "{lens:?}");
+    }
+}
+
+#[test]
+fn a_short_compressed_message_that_came_at_once_is_no_piece() {
+    let mut server = deflating_server(Config::default(), &all());
+    server.take_pieces();
+    let hello = [0xf2, 0x48, 0xcd, 0xc9, 0xc9, 0x07, 0x00];
+    let bytes = compressed(true, Opcode::Text, &hello);
+    assert_eq!(receive(&mut server, [&bytes[..]]), [Seen::Text("Hello".into())]);
+}
+
+#[test]
+fn an_unfinished_bomb_holds_nothing_where_pieces_are_taken() {
+    let (mut client, _) = ends(&all(), &all());
+    client.sender().send_fragment(MessageKind::Binary, &vec![0; 1 << 20], false).unwrap();
+    let bytes = transmit(&mut client);
+    assert!(bytes.len() < 2000);
+    for takes_pieces in [false, true] {
+        let mut server = deflating_server(Config::default(), &all());
+        if takes_pieces {
+            server.take_pieces();
+        }
+        receive(&mut server, [&bytes[..]]);
+        assert!(server.is_amid_message());
+        let kept = kept_bytes(&mut server);
+        assert_eq!(kept == 0, takes_pieces, "{kept} bytes");
+        assert!(takes_pieces || kept >= 1 << 20);
+    }
+}
+
+#[test]
+fn a_reply_in_fragments_keeps_no_compressor_between_them() {
+    let (mut client, mut server) = ends(&all(), &all());
+    let text = "some text, ".repeat(1000);
+    for fin in [false, false, true] {
+        let sender = server.sender();
+        sender.send_fragment(MessageKind::Text, text.as_bytes(), fin).unwrap();
+        let kept = format!("{:?}", server.sender);
+        assert!(!kept.contains("Compressor {"), "{kept}");
+    }
+    let seen = receive(&mut client, [&transmit(&mut server)[..]]);
+    assert_eq!(seen, [Seen::Text(text.repeat(3))]);
+}
+
+/// The same as [`receive`] with a connection that pauses; checks that no call inflates more than it may.
+fn receive_with_pauses(connection: &mut Connection, bytes: &[u8]) -> (Vec<Seen>, usize) {
+    connection.pause_often();
+    let (mut seen, mut pauses) = (Vec::new(), 0);
+    let mut input = bytes.to_vec();
+    let mut rest = &mut input[..];
+    while !rest.is_empty() {
+        let before = connection.receiver.collected_len();
+        let received = connection.receive(T0, rest);
+        let consumed = received.consumed;
+        match received.event {
+            Some(event) => seen.push(Seen::from(event)),
+            None => {
+                pauses += 1;
+                let inflated = connection.receiver.collected_len().saturating_sub(before);
+                assert!(inflated <= 32 << 10, "{inflated}");
+            }
+        }
+        rest = &mut rest[consumed..];
+    }
+    (seen, pauses)
+}
+
+#[test]
+fn a_connection_that_pauses_inflates_no_more_than_32_kib_at_once() {
+    let (mut client, _) = ends(&all(), &all());
+    let mut server = deflating_server(Config::default(), &all());
+    let payload = vec![0; 1 << 20];
+    for _ in 0..2 {
+        client.sender().send(Message::Binary(&payload)).unwrap();
+    }
+    let (seen, pauses) = receive_with_pauses(&mut server, &transmit(&mut client));
+    assert_eq!(seen, [Seen::Binary(payload.clone()), Seen::Binary(payload)]);
+    assert!(pauses >= 2 * 31, "{pauses}");
+}
+
 fn any_config() -> impl Strategy<Value = DeflateConfig> {
     let flags = any::<(bool, bool)>();
     (flags, 9..=15_u8, 9..=15_u8, 1..=9_u8, prop_oneof![Just(0_usize), Just(100)]).prop_map(
@@ -356,8 +464,13 @@ proptest! {
         let mut at: Vec<usize> = cuts.iter().map(|cut| cut.index(bytes.len() + 1)).collect();
         at.extend([0, bytes.len()]);
         at.sort_unstable();
-        let pieces = at.windows(2).map(|pair| &bytes[pair[0]..pair[1]]);
-        prop_assert_eq!(&receive(&mut new_server(), pieces), &expected);
+        let pieces = || at.windows(2).map(|pair| &bytes[pair[0]..pair[1]]);
+        prop_assert_eq!(&receive(&mut new_server(), pieces()), &expected);
+        prop_assert_eq!(&receive_with_pauses(&mut new_server(), &bytes).0, &expected);
+        let mut taking = new_server();
+        taking.take_pieces();
+        let seen = receive(&mut taking, pieces());
+        prop_assert_eq!(&put_together(seen), &expected);
     }
 
     #[test]

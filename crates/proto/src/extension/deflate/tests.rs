@@ -4,9 +4,25 @@ use super::*;
 
 const LEVEL: CompressionLevel = CompressionLevel::BALANCED;
 
+/// Inflates all of a piece, without a pause.
+fn push(
+    inflater: &mut Inflater,
+    piece: &[u8],
+    output: &mut Vec<u8>,
+    most: usize,
+) -> Result<(), InflateError> {
+    if piece.is_empty() {
+        return Ok(());
+    }
+    let (used, pushed) = inflater.push(piece, output, Bounds { pause: usize::MAX, most });
+    assert_eq!(pushed?, Pushed::All);
+    assert_eq!(used, piece.len());
+    Ok(())
+}
+
 fn inflate(inflater: &mut Inflater, payload: &[u8]) -> Result<Vec<u8>, InflateError> {
     let mut output = Vec::new();
-    inflater.push(payload, &mut output, 1 << 20)?;
+    push(inflater, payload, &mut output, 1 << 20)?;
     inflater.finish()?;
     Ok(output)
 }
@@ -111,7 +127,8 @@ fn a_bomb_is_stopped_at_the_limit_and_takes_no_more_memory() {
             let mut inflater = Inflater::default();
             let mut output = Vec::new();
             let mut pieces = payload.chunks(piece);
-            let error = pieces.find_map(|piece| inflater.push(piece, &mut output, limit).err());
+            let error =
+                pieces.find_map(|piece| push(&mut inflater, piece, &mut output, limit).err());
             assert_eq!(error, Some(InflateError::TooLong));
             assert_eq!(output.len(), limit);
             assert!(output.capacity() <= limit.max(Inflater::BLOCK_BYTES_MIN) + 1);
@@ -127,7 +144,7 @@ fn a_message_above_the_limit_is_too_long_whatever_follows_in_the_same_piece() {
     for piece in [1, 6, 7] {
         let (mut inflater, mut output) = (Inflater::default(), Vec::new());
         let mut pieces = payload.chunks(piece);
-        let error = pieces.find_map(|piece| inflater.push(piece, &mut output, 0).err());
+        let error = pieces.find_map(|piece| push(&mut inflater, piece, &mut output, 0).err());
         assert_eq!((error, output.len()), (Some(InflateError::TooLong), 0), "{piece} at a time");
     }
 }
@@ -138,7 +155,7 @@ fn a_message_may_have_exactly_the_length_of_the_limit() {
         let payload = bomb(len);
         let mut output = Vec::new();
         let mut inflater = Inflater::default();
-        inflater.push(&payload, &mut output, len).unwrap();
+        push(&mut inflater, &payload, &mut output, len).unwrap();
         inflater.finish().unwrap();
         assert_eq!(output.len(), len);
     }
@@ -251,7 +268,7 @@ proptest! {
         let run = |pieces: &[&[u8]]| {
             let mut inflater = Inflater::default();
             let mut output = Vec::new();
-            let pushed = pieces.iter().try_for_each(|piece| inflater.push(piece, &mut output, limit));
+            let pushed = pieces.iter().try_for_each(|piece| push(&mut inflater, piece, &mut output, limit));
             let result = pushed.and_then(|()| inflater.finish());
             (result, output)
         };
