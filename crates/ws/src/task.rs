@@ -91,9 +91,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> WebSocket<S> {
     }
 
     /// Has messages that do not come whole handed out by [`recv_piece`](Self::recv_piece) as they
-    /// come, at most 16 KiB a piece, so that a message of any size takes no memory; the limits on
-    /// messages hold all the same. Compressed messages still come whole. To be called before anything
-    /// else.
+    /// come, at most 16 KiB a piece, 32 KiB of a compressed one, so that a message of any size takes no
+    /// memory; the limits on messages hold all the same. To be called before anything else.
     #[must_use]
     pub fn with_pieces(mut self) -> Self {
         self.driver.take_pieces();

@@ -2,13 +2,16 @@
 #![cfg(unix)]
 #![allow(clippy::unwrap_used)]
 
+use std::cell::Cell;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::rc::Rc;
 use std::time::Duration;
 
 use anemone_ws::Agreed;
 use anemone_ws::proto::{CloseCode, CloseFrame, Header, MaskKey, Message, Opcode, Output, Sender};
 use anemone_ws::reactor::{Handler, Opening, Reactor, StreamHandler, Waker};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::runtime::Builder;
 
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -274,4 +277,55 @@ fn a_stream_has_its_last_words_when_the_loop_closes_its_connections() {
         reactor.close_all(CloseFrame::new(CloseCode::GOING_AWAY, "")).await;
         assert_eq!(reader.await.unwrap(), " closed");
     });
+}
+
+/// Counts its messages, and says nothing.
+struct Count(Rc<Cell<usize>>);
+
+impl Handler for Count {
+    fn message(&mut self, _message: Message<'_>, _sender: &mut Sender) {
+        self.0.set(self.0.get() + 1);
+    }
+}
+
+#[test]
+fn the_runtime_looks_at_its_own_io_beside_floods() {
+    // Each byte that one end of a runtime's own connection has from the other takes a look; between two of
+    // them floods have a few slices, of 8192 messages at most.
+    const LOOKS: usize = 200;
+    const MESSAGES_MAX: usize = 10 * 8192;
+    let runtime = Builder::new_current_thread().enable_all().build_local(Default::default());
+    let most = runtime.unwrap().block_on(async {
+        let reactor = Reactor::start().unwrap();
+        let counted = Rc::new(Cell::new(0));
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        for _ in 0..3 {
+            let mut flood = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+            let (stream, _) = listener.accept().unwrap();
+            stream.set_nonblocking(true).unwrap();
+            reactor.adopt(stream, Agreed::default(), Count(Rc::clone(&counted)));
+            let bytes = frame(Some(MaskKey([0; 4])), Opcode::Binary, b"").repeat(10_000);
+            // Until the other end is gone with its runtime.
+            std::thread::spawn(move || while flood.write_all(&bytes).is_ok() {});
+        }
+        let own = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = own.local_addr().unwrap();
+        let connect = tokio::net::TcpStream::connect(address);
+        let (near, (far, _)) = tokio::try_join!(connect, own.accept()).unwrap();
+        let mut ends = [near, far];
+        while counted.get() == 0 {
+            tokio::task::yield_now().await;
+        }
+        let mut most = 0;
+        for _ in 0..LOOKS / 2 {
+            for (from, to) in [(0, 1), (1, 0)] {
+                let before = counted.get();
+                ends[from].write_all(b"x").await.unwrap();
+                ends[to].read_exact(&mut [0]).await.unwrap();
+                most = most.max(counted.get() - before);
+            }
+        }
+        most
+    });
+    assert!(most <= MESSAGES_MAX, "{most} messages of floods between two looks");
 }

@@ -10,11 +10,13 @@ use std::io::{self, ErrorKind, IoSlice};
 use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker as TaskWaker, ready};
+use std::time::Instant;
 
 use anemone_proto::{CloseFrame, Time};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Sleep;
 
+use super::budget::FIRST_SLICE;
 use super::protocol::WebSocket;
 use super::socket::{Scratch, Socket, Stream, Verdict};
 use super::waker::{Bell, Token};
@@ -22,13 +24,11 @@ use super::{Handler, Waker};
 use crate::Agreed;
 use crate::clock::Clock;
 
-/// Most reads in a row before others have their turn.
-const READS_MAX: usize = 16;
 /// Most bytes given to the stream at once: HTTP/2 would take a copy of everything it is offered.
 const WRITE_BYTES_MAX: usize = 64 << 10;
 
 thread_local! {
-    static SCRATCH: RefCell<Scratch> = RefCell::new(Scratch::new());
+    static SCRATCH: RefCell<Scratch> = RefCell::new(Scratch::new(Instant::now));
 }
 
 /// Serves a WebSocket whose handshake is done, until it is over. `first` are the bytes that came
@@ -85,25 +85,39 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Task<S> {
         work: impl FnOnce(&mut Socket<Polled<S>>, Time, &mut Scratch) -> Verdict,
     ) -> Verdict {
         let now = self.clock.now();
-        SCRATCH.with_borrow_mut(|scratch| work(&mut self.socket, now, scratch))
+        SCRATCH.with_borrow_mut(|scratch| {
+            begin(scratch);
+            work(&mut self.socket, now, scratch)
+        })
     }
 
-    /// Writes what can be written, reads what can be read, does what is due. Ready when it is over.
+    /// Writes what can be written, reads what can be read, does what is due, for a slice at most. Ready when
+    /// it is over.
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         self.socket.stream().attend(cx);
-        for _ in 0..READS_MAX {
-            if self.turn(read_and_write) == Verdict::Drop {
-                return Poll::Ready(());
+        let now = self.clock.now();
+        let is_over = SCRATCH.with_borrow_mut(|scratch| {
+            begin(scratch);
+            loop {
+                if read_and_write(&mut self.socket, now, scratch) == Verdict::Drop {
+                    return true;
+                }
+                let has_more =
+                    self.socket.is_reading() && !self.socket.stream().has_nothing_to_read;
+                if !has_more || scratch.budget.is_slice_over() {
+                    return false;
+                }
             }
-            if self.socket.is_behind() {
-                break; // the tasks of other connections have their turn first
-            }
-            if !self.socket.is_reading() || self.socket.stream().has_nothing_to_read {
-                return self.poll_due(cx);
-            }
+        });
+        if is_over {
+            return Poll::Ready(());
         }
-        cx.waker().wake_by_ref();
-        Poll::Pending
+        if self.socket.is_reading() && !self.socket.stream().has_nothing_to_read {
+            // The tasks of other connections have their turn first.
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        self.poll_due(cx)
     }
 
     fn poll_due(&mut self, cx: &mut Context<'_>) -> Poll<()> {
@@ -128,6 +142,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Task<S> {
         }
         timer.as_mut().poll(cx)
     }
+}
+
+/// Begins a slice. Short, for all such tasks of a thread take turns, and there are others.
+fn begin(scratch: &mut Scratch) {
+    scratch.budget.begin_turn();
+    scratch.budget.begin_slice(FIRST_SLICE);
 }
 
 fn read_and_write<S: AsyncRead + AsyncWrite + Unpin>(

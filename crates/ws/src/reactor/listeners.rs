@@ -9,7 +9,7 @@ use mio::{Interest, Registry};
 use super::Accept;
 
 /// Most connections accepted in one turn; the rest come in the next.
-const ACCEPTS_MAX: usize = 64;
+const ACCEPTS_MAX: usize = 16;
 
 /// Listening sockets, and what is done with those who come.
 #[derive(Default)]

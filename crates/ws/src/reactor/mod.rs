@@ -7,8 +7,10 @@
 //!
 //! [`drive`] does the same for one stream of any other kind, in a task of its own.
 //!
-//! A turn reads each ready socket once, hands everything that came to its [`Handler`], and writes all that
-//! was queued meanwhile in one go. A socket whose output is stuck is not read.
+//! A turn reads each ready socket once, hands what came to its [`Handler`], and writes all that was queued
+//! meanwhile in one go. A socket whose output is stuck is not read. One that has more to do than fits a slice
+//! of a quarter of a millisecond goes on in a later turn, after everybody who came before; and so a turn takes a
+//! millisecond at most, after which the runtime looks at its own IO and timers.
 //!
 //! # Example
 //! An echo for any number of connections, and one client:
@@ -53,16 +55,19 @@
 //! ```
 
 mod broadcast;
+mod budget;
 mod drive;
 mod listeners;
 mod opening;
 mod protocol;
 mod run;
 mod socket;
+mod sockets;
 mod timers;
 mod waker;
 
 use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
 use std::io;
 use std::net::{TcpListener, TcpStream};
 use std::rc::Rc;
@@ -99,7 +104,7 @@ pub trait Handler {
     }
 
     /// A piece of a message came; only where [`takes_pieces`](Self::takes_pieces) says so, and not
-    /// for messages that came whole or compressed.
+    /// for messages that came whole. A compressed one is cut into pieces of 32 KiB.
     fn piece(&mut self, piece: Piece<'_>, sender: &mut Sender) {
         let _ = (piece, sender);
     }
@@ -140,6 +145,12 @@ pub trait StreamHandler {
     /// Bytes came.
     fn receive(&mut self, bytes: &[u8], output: &mut Output);
 
+    /// Most bytes that [`receive`](Self::receive) is given at once. Others have their turn in between, so a
+    /// handler for which there may be much work in few bytes wants few. Asked before each read.
+    fn receive_bytes_max(&self) -> usize {
+        usize::MAX
+    }
+
     /// Somebody called [`Waker::wake`], or everything that was stuck has been written.
     fn ready(&mut self, output: &mut Output) {
         let _ = output;
@@ -163,7 +174,7 @@ pub struct Reactor(Rc<Shared>);
 /// What the handles tell the loop.
 #[derive(Default)]
 struct Shared {
-    adopted: RefCell<Vec<Adopted>>,
+    adopted: RefCell<VecDeque<Adopted>>,
     /// Listening sockets on their way into the loop.
     listening: RefCell<Vec<(TcpListener, Accept)>>,
     /// Set once: nobody is accepted any more.
@@ -258,7 +269,8 @@ impl Reactor {
         protocol: impl FnOnce(Time) -> Box<dyn Protocol> + 'static,
     ) {
         self.0.connections.set(self.0.connections.get() + 1);
-        self.0.adopted.borrow_mut().push(Adopted { stream, first, protocol: Box::new(protocol) });
+        let protocol = Box::new(protocol);
+        self.0.adopted.borrow_mut().push_back(Adopted { stream, first, protocol });
         self.0.bell.ring();
     }
 

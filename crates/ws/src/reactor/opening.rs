@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use anemone_proto::{CloseFrame, Time};
 
+use super::budget::Budget;
 use super::protocol::{Ending, Next, Protocol, Queued, State, Stream, WebSocket};
 use super::{Handler, StreamHandler, Waker};
 use crate::{Agreed, Lost};
@@ -82,12 +83,28 @@ impl Awaited {
 }
 
 impl Protocol for Awaited {
-    fn open(&mut self, waker: Waker, _now: Time, _first: &mut [u8], _output: &mut Queued) {
+    fn open(
+        &mut self,
+        waker: Waker,
+        _now: Time,
+        _first: &mut [u8],
+        _output: &mut Queued,
+        _budget: &mut Budget,
+    ) {
         self.waker = Some(waker);
     }
 
-    fn receive(&mut self, now: Time, input: &mut [u8], output: &mut Queued) {
-        let (Some(decide), Some(waker)) = (self.decide.take(), self.waker.take()) else { return };
+    fn receive(
+        &mut self,
+        now: Time,
+        input: &mut [u8],
+        output: &mut Queued,
+        budget: &mut Budget,
+    ) -> usize {
+        let (Some(decide), Some(waker)) = (self.decide.take(), self.waker.take()) else {
+            return input.len();
+        };
+        budget.spend(input.len());
         self.next = Some(match decide(input).0 {
             Becomes::Protocol { response, first, make } => {
                 output.get_or_insert_default().extend_from_slice(&response);
@@ -95,6 +112,7 @@ impl Protocol for Awaited {
             }
             Becomes::Elsewhere(take) => Next::Elsewhere(take),
         });
+        input.len()
     }
 
     fn ready(&mut self, _now: Time, _output: &mut Queued) {}

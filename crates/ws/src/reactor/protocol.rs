@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use anemone_proto::{CloseFrame, Connection, Event, Output, Rest, Time};
 
+use super::budget::Budget;
 use super::{Handler, StreamHandler, Waker};
 use crate::{Agreed, Error, Lost};
 
@@ -14,16 +15,37 @@ pub(super) type Queued = Option<Box<Output>>;
 /// One connection's protocol, as the loop drives it. Output is appended to the loop's buffer.
 pub(super) trait Protocol {
     /// Begins; `first` came with the handshake.
-    fn open(&mut self, waker: Waker, now: Time, first: &mut [u8], output: &mut Queued);
-    fn receive(&mut self, now: Time, input: &mut [u8], output: &mut Queued);
+    fn open(
+        &mut self,
+        waker: Waker,
+        now: Time,
+        first: &mut [u8],
+        output: &mut Queued,
+        budget: &mut Budget,
+    );
+    /// Returns how much it is done with. The rest it has kept for its next slice.
+    fn receive(
+        &mut self,
+        now: Time,
+        input: &mut [u8],
+        output: &mut Queued,
+        budget: &mut Budget,
+    ) -> usize;
     /// Goes on with input that was left, for those that say [`State::Behind`].
-    fn resume(&mut self, _now: Time, _output: &mut Queued) {}
+    fn resume(&mut self, _now: Time, _output: &mut Queued, _budget: &mut Budget) {}
     /// Where the next bytes are to be read to, if not to the loop's buffer.
     fn rest(&mut self) -> Option<Rest<'_>> {
         None
     }
     /// Something was appended there, to `begin` bytes.
-    fn rest_received(&mut self, _now: Time, _begin: usize, _output: &mut Queued) {}
+    fn rest_received(
+        &mut self,
+        _now: Time,
+        _begin: usize,
+        _output: &mut Queued,
+        _budget: &mut Budget,
+    ) {
+    }
     fn ready(&mut self, now: Time, output: &mut Queued);
     /// Whether to read though this much output is stuck.
     fn reads_on(&self, stuck_bytes: usize) -> bool;
@@ -54,7 +76,7 @@ pub(super) enum Next {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum State {
     Open,
-    /// It has left input for its next turn, and takes no more until then.
+    /// It has left input for its next slice, and takes no more until then.
     Behind,
     /// A message has begun to come, and is due some time.
     Amid,
@@ -76,16 +98,35 @@ pub(super) struct Ending {
     pub(super) is_clean: bool,
 }
 
-/// How many bytes of messages a turn handles, and then ends at the next message: the few bytes of a
-/// read can inflate to thousands of times as many, and every other socket of the thread waits.
-pub(super) const TURN_BYTES: usize = 1 << 20;
+/// Input that a protocol was not done with when its slice was over. At most a read's.
+#[derive(Debug, Default)]
+struct Left {
+    bytes: Vec<u8>,
+    /// With so much of it it is done since.
+    done: usize,
+}
+
+impl Left {
+    fn of(bytes: &[u8]) -> Self {
+        Self { bytes: bytes.to_vec(), done: 0 }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
+    /// What is left after some more of it.
+    fn after(self, consumed: usize) -> Self {
+        let done = self.done + consumed;
+        if done < self.bytes.len() { Self { done, ..self } } else { Self::default() }
+    }
+}
 
 /// A WebSocket and its handler.
 pub(super) struct WebSocket<H> {
     connection: Connection,
     handler: H,
-    /// Input that is for the next turn. At most a read's.
-    left: Vec<u8>,
+    left: Left,
     end: End,
 }
 
@@ -103,7 +144,7 @@ impl<H: Handler + 'static> WebSocket<H> {
     /// One that begins now.
     pub(super) fn boxed(agreed: Agreed, handler: H, now: Time) -> Box<dyn Protocol> {
         let connection = agreed.connection(now);
-        Box::new(Self { connection, handler, left: Vec::new(), end: End::NotYet })
+        Box::new(Self { connection, handler, left: Left::default(), end: End::NotYet })
     }
 }
 
@@ -116,32 +157,38 @@ impl<H: Handler> WebSocket<H> {
         done
     }
 
-    /// Hands what came to the connection, and what that makes of it to the handler. What would take the
-    /// turn too long is left.
-    fn decode(&mut self, now: Time, mut input: &mut [u8]) {
-        let mut handled_bytes = 0;
-        while !input.is_empty() {
-            if handled_bytes >= TURN_BYTES {
-                self.left = input.to_vec();
-                return;
-            }
+    /// Hands what came to the connection, and what that makes of it to the handler, until the slice is
+    /// over. Returns how much that was.
+    fn decode(&mut self, now: Time, mut input: &mut [u8], budget: &mut Budget) -> usize {
+        let len = input.len();
+        while !input.is_empty() && !budget.is_slice_over() {
+            let available = input.len();
             let received = self.connection.receive(now, input);
             let consumed = received.consumed;
+            let mut bytes = consumed;
             match received.event {
                 Some(Event::Message(message)) => {
-                    handled_bytes += message.as_bytes().len();
+                    // What was inflated may be a thousand times what came.
+                    bytes = bytes.max(message.as_bytes().len());
                     self.handler.message(message, received.sender);
                 }
-                Some(Event::Piece(piece)) => self.handler.piece(piece, received.sender),
+                Some(Event::Piece(piece)) => {
+                    bytes = bytes.max(piece.bytes.len());
+                    self.handler.piece(piece, received.sender);
+                }
                 Some(Event::Close(frame)) => self.over(None, Some(frame)),
                 Some(Event::Failed(error)) => self.over(Some(error.into()), None),
                 Some(Event::Pong { round_trip: Some(round_trip), .. }) => {
                     self.handler.pong(round_trip);
                 }
+                // Much was inflated, and nothing is whole yet.
+                None if consumed < available => budget.look(),
                 Some(Event::Ping(_) | Event::Pong { .. }) | None => {}
             }
+            budget.spend(bytes);
             input = &mut input[consumed..];
         }
+        len - input.len()
     }
 
     /// Tells the handler, once. `closed` is the peer's close frame, if it sent one.
@@ -158,34 +205,55 @@ impl<H: Handler> WebSocket<H> {
 }
 
 impl<H: Handler> Protocol for WebSocket<H> {
-    fn open(&mut self, waker: Waker, now: Time, first: &mut [u8], output: &mut Queued) {
+    fn open(
+        &mut self,
+        waker: Waker,
+        now: Time,
+        first: &mut [u8],
+        output: &mut Queued,
+        budget: &mut Budget,
+    ) {
+        self.connection.pause_often();
         if self.handler.takes_pieces() {
             self.connection.take_pieces();
         }
-        self.lend(output, |socket| {
-            socket.handler.open(waker, socket.connection.sender());
-            socket.decode(now, first);
-        });
+        self.lend(output, |socket| socket.handler.open(waker, socket.connection.sender()));
+        self.receive(now, first, output, budget);
     }
 
-    fn receive(&mut self, now: Time, input: &mut [u8], output: &mut Queued) {
-        self.lend(output, |socket| socket.decode(now, input));
+    fn receive(
+        &mut self,
+        now: Time,
+        input: &mut [u8],
+        output: &mut Queued,
+        budget: &mut Budget,
+    ) -> usize {
+        let consumed = self.lend(output, |socket| socket.decode(now, input, budget));
+        if consumed < input.len() {
+            self.left = Left::of(&input[consumed..]);
+        }
+        consumed
     }
 
-    fn resume(&mut self, now: Time, output: &mut Queued) {
+    fn resume(&mut self, now: Time, output: &mut Queued, budget: &mut Budget) {
         let mut left = std::mem::take(&mut self.left);
-        self.lend(output, |socket| socket.decode(now, &mut left));
+        let rest = &mut left.bytes[left.done..];
+        let consumed = self.lend(output, |socket| socket.decode(now, rest, budget));
+        self.left = left.after(consumed);
     }
 
     fn rest(&mut self) -> Option<Rest<'_>> {
         self.connection.rest()
     }
 
-    fn rest_received(&mut self, now: Time, begin: usize, output: &mut Queued) {
+    fn rest_received(&mut self, now: Time, begin: usize, output: &mut Queued, budget: &mut Budget) {
         self.lend(output, |socket| {
             let received = socket.connection.rest_received(now, begin);
             match received.event {
-                Some(Event::Message(message)) => socket.handler.message(message, received.sender),
+                Some(Event::Message(message)) => {
+                    budget.spend(message.as_bytes().len());
+                    socket.handler.message(message, received.sender);
+                }
                 Some(Event::Failed(error)) => socket.over(Some(error.into()), None),
                 _ => {}
             }
@@ -254,6 +322,7 @@ impl<H: Handler> Protocol for WebSocket<H> {
 /// Bytes and their handler.
 pub(super) struct Stream<H> {
     handler: H,
+    left: Left,
     idle_timeout: Duration,
     active_at: Time,
     is_over: bool,
@@ -262,19 +331,63 @@ pub(super) struct Stream<H> {
 impl<H: StreamHandler + 'static> Stream<H> {
     /// One that begins now.
     pub(super) fn boxed(handler: H, idle_timeout: Duration, now: Time) -> Box<dyn Protocol> {
-        Box::new(Self { handler, idle_timeout, active_at: now, is_over: false })
+        let left = Left::default();
+        Box::new(Self { handler, left, idle_timeout, active_at: now, is_over: false })
+    }
+}
+
+impl<H: StreamHandler> Stream<H> {
+    /// Hands what came to the handler, until the slice is over. Returns how much that was.
+    fn hand_over(&mut self, input: &[u8], output: &mut Queued, budget: &mut Budget) -> usize {
+        let bytes_max = self.handler.receive_bytes_max().max(1);
+        let mut rest = input;
+        while !rest.is_empty() && !budget.is_slice_over() {
+            let (bytes, others) = rest.split_at(rest.len().min(bytes_max));
+            self.handler.receive(bytes, output.get_or_insert_default());
+            budget.spend(bytes.len());
+            rest = others;
+            if !rest.is_empty() {
+                // How much work there is in these bytes only the clock can tell.
+                budget.look();
+            }
+        }
+        input.len() - rest.len()
     }
 }
 
 impl<H: StreamHandler> Protocol for Stream<H> {
-    fn open(&mut self, waker: Waker, now: Time, first: &mut [u8], output: &mut Queued) {
+    fn open(
+        &mut self,
+        waker: Waker,
+        now: Time,
+        first: &mut [u8],
+        output: &mut Queued,
+        budget: &mut Budget,
+    ) {
         self.handler.open(waker);
-        self.receive(now, first, output);
+        self.receive(now, first, output, budget);
     }
 
-    fn receive(&mut self, now: Time, input: &mut [u8], output: &mut Queued) {
+    fn receive(
+        &mut self,
+        now: Time,
+        input: &mut [u8],
+        output: &mut Queued,
+        budget: &mut Budget,
+    ) -> usize {
         self.active_at = now;
-        self.handler.receive(input, output.get_or_insert_default());
+        let consumed = self.hand_over(input, output, budget);
+        if consumed < input.len() {
+            self.left = Left::of(&input[consumed..]);
+        }
+        consumed
+    }
+
+    fn resume(&mut self, now: Time, output: &mut Queued, budget: &mut Budget) {
+        self.active_at = now;
+        let left = std::mem::take(&mut self.left);
+        let consumed = self.hand_over(&left.bytes[left.done..], output, budget);
+        self.left = left.after(consumed);
     }
 
     /// Only called when nothing is stuck, so who is woken now and then is not idle.
@@ -312,6 +425,7 @@ impl<H: StreamHandler> Protocol for Stream<H> {
         match self.handler.ending() {
             Some(linger) => State::Over(Ending { linger, is_clean: false }),
             None if self.is_over => State::Over(Ending { linger: Duration::ZERO, is_clean: true }),
+            None if !self.left.is_empty() => State::Behind,
             None => State::Open,
         }
     }

@@ -4,28 +4,27 @@ use std::future::poll_fn;
 use std::io;
 use std::rc::Rc;
 use std::task::Poll;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anemone_proto::Time;
 use mio::net::TcpStream;
 use mio::{Events, Interest};
-use slab::Slab;
 use tokio::io::unix::AsyncFd;
 
 use super::listeners::Listeners;
 use super::protocol::Next;
-use super::socket::{Readiness, Scratch, Socket, Verdict};
-use super::timers::Timers;
-use super::waker::Token;
+use super::socket::{Readiness, Scratch};
+use super::sockets::{Gone, Sockets};
 use super::{Adopted, Shared, Waker};
 use crate::clock::Clock;
 
-/// Most sockets served in one turn; the rest come in the next.
+/// Most that epoll tells of at once; the rest come in the next turn.
 const EVENTS_MAX: usize = 1024;
-/// How often in a turn the same socket may send because it woke itself.
-const WAKES_MAX: usize = 16;
 /// How long to wait when a connection could not be accepted.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+/// So long the loop goes on without the runtime having looked at its own IO and timers. That costs about a
+/// microsecond.
+const RUNTIME_INTERVAL: Duration = Duration::from_micros(500);
 
 pub(super) struct Loop {
     shared: Rc<Shared>,
@@ -33,14 +32,17 @@ pub(super) struct Loop {
     listeners: Listeners,
     /// Nobody is accepted before.
     accept_at: Option<Time>,
-    sockets: Slab<Socket<TcpStream>>,
-    scratch: Scratch,
-    timers: Timers,
+    sockets: Sockets<TcpStream>,
     clock: Clock,
-    generation: u32,
-    /// Sockets that may have more to read than their last turn took: epoll tells only of what is
-    /// new.
-    unread: Vec<Token>,
+    runtime: Runtime,
+}
+
+/// When the runtime last looked at its own IO and timers, as far as this loop knows.
+struct Runtime {
+    looked_at: Instant,
+    has_looked: bool,
+    /// epoll had nothing more to tell, and the runtime must look before it has.
+    is_drained: bool,
 }
 
 impl Loop {
@@ -50,12 +52,9 @@ impl Loop {
             poll: watch(mio::Poll::new()?)?,
             listeners: Listeners::default(),
             accept_at: None,
-            sockets: Slab::new(),
-            scratch: Scratch::new(),
-            timers: Timers::default(),
+            sockets: Sockets::new(Scratch::new(Instant::now)),
             clock: Clock::start(),
-            generation: 0,
-            unread: Vec::new(),
+            runtime: Runtime { looked_at: Instant::now(), has_looked: true, is_drained: false },
         })
     }
 
@@ -68,6 +67,10 @@ impl Loop {
                 tracing::error!(%error, "cannot wait for sockets");
                 tokio::time::sleep(Duration::from_millis(100)).await;
             }
+            let begun = self.sockets.begin_turn();
+            if std::mem::take(&mut self.runtime.has_looked) {
+                self.runtime.looked_at = begun;
+            }
             let now = self.clock.now();
             for event in &events {
                 if self.listeners.event(event.token()) {
@@ -78,26 +81,34 @@ impl Loop {
                     end: event.is_read_closed(),
                     write: event.is_writable(),
                 };
-                self.serve(event.token().0, |socket, scratch| socket.event(ready, now, scratch));
+                self.sockets.tell(event.token().0, ready);
             }
-            for token in std::mem::take(&mut self.unread) {
-                self.serve_token(token, |socket, scratch| socket.readable(now, scratch));
-            }
-            self.wake(now);
+            self.sockets.turn(now, &self.shared.bell);
+            self.let_go();
             self.accept(now);
             self.adopt(now);
             self.farewell(now);
-            self.expire(now);
+            self.sockets.expire(now);
+            self.let_go();
         }
     }
 
     /// Waits until there is something to do, and lets others run before it returns.
     async fn wait(&mut self, events: &mut Events) -> io::Result<()> {
-        yield_to_others().await;
-        let due = [self.timers.next(), self.accept_at].into_iter().flatten().min();
+        if self.sockets.read_at() - self.runtime.looked_at >= RUNTIME_INTERVAL {
+            // Goes on only after the runtime has looked.
+            tokio::task::yield_now().await;
+            self.runtime.has_looked = true;
+        } else {
+            yield_to_others().await;
+        }
+        let due = [self.sockets.due(), self.accept_at].into_iter().flatten().min();
         let due = due.and_then(|due| self.clock.instant(due));
         let may_accept = self.accept_at.is_none() && self.listeners.have_work();
-        let has_work = may_accept || !self.unread.is_empty() || self.shared.bell.has_woken();
+        let has_work = may_accept
+            || self.sockets.have_work()
+            || self.shared.bell.has_woken()
+            || !self.shared.adopted.borrow().is_empty();
         let told = async {
             if !has_work {
                 self.shared.bell.rung().await;
@@ -114,6 +125,8 @@ impl Loop {
             guard = self.poll.readable_mut() => {
                 let mut guard = guard?;
                 guard.get_inner_mut().poll(events, Some(Duration::ZERO))?;
+                self.runtime.has_looked |= self.runtime.is_drained;
+                self.runtime.is_drained = events.is_empty();
                 if events.is_empty() {
                     guard.clear_ready();
                 }
@@ -122,20 +135,6 @@ impl Loop {
             () = timer => {}
         }
         Ok(())
-    }
-
-    /// Lets those send who were woken, again while they have more, so that who reads keeps up with
-    /// who sends: both have their share of each turn.
-    fn wake(&mut self, now: Time) {
-        for _ in 0..WAKES_MAX {
-            let woken = self.shared.bell.take();
-            if woken.is_empty() {
-                return;
-            }
-            for token in woken {
-                self.serve_token(token, |socket, scratch| socket.ready(now, scratch));
-            }
-        }
     }
 
     fn accept(&mut self, now: Time) {
@@ -167,7 +166,9 @@ impl Loop {
     }
 
     fn adopt(&mut self, now: Time) {
-        for adopted in self.shared.adopted.take() {
+        while !self.sockets.is_turn_over() {
+            let next = self.shared.adopted.borrow_mut().pop_front();
+            let Some(adopted) = next else { return };
             if let Err(error) = self.adopt_one(now, adopted) {
                 tracing::warn!(%error, "cannot watch a connection");
                 self.ended();
@@ -178,85 +179,31 @@ impl Loop {
     fn adopt_one(&mut self, now: Time, adopted: Adopted) -> io::Result<()> {
         let Adopted { stream, mut first, protocol } = adopted;
         let mut stream = TcpStream::from_std(stream);
-        let entry = self.sockets.vacant_entry();
-        let interest = Interest::READABLE | Interest::WRITABLE;
-        self.poll.get_ref().registry().register(&mut stream, mio::Token(entry.key()), interest)?;
-        self.generation = self.generation.wrapping_add(1);
-        let token = Token { key: entry.key() as u32, generation: self.generation };
-        entry.insert(Socket::new(stream, protocol(now), token.generation));
-        let waker = Waker::new(&self.shared.bell, token);
-        self.serve_token(token, |socket, scratch| socket.open(waker, now, &mut first, scratch));
+        let (token, interest) =
+            (mio::Token(self.sockets.next_key()), Interest::READABLE | Interest::WRITABLE);
+        self.poll.get_ref().registry().register(&mut stream, token, interest)?;
+        let waker = |token| Waker::new(&self.shared.bell, token);
+        self.sockets.open(stream, protocol(now), waker, now, &mut first);
         Ok(())
     }
 
-    fn serve_token(
-        &mut self,
-        token: Token,
-        work: impl FnOnce(&mut Socket<TcpStream>, &mut Scratch) -> Verdict,
-    ) {
-        let key = token.key as usize;
-        if self.sockets.get(key).is_some_and(|socket| socket.generation() == token.generation) {
-            self.serve(key, work);
-        }
-    }
-
-    fn serve(
-        &mut self,
-        key: usize,
-        work: impl FnOnce(&mut Socket<TcpStream>, &mut Scratch) -> Verdict,
-    ) {
-        let Some(socket) = self.sockets.get_mut(key) else { return };
-        match work(socket, &mut self.scratch) {
-            Verdict::Drop => {
-                // The set forgets a closed descriptor by itself.
-                self.sockets.remove(key);
-                self.ended();
-                return;
+    /// Lets go of those who are over, and has somebody else take those who are for somebody else.
+    fn let_go(&mut self) {
+        for gone in self.sockets.take_gone() {
+            self.ended();
+            let Gone::Left(mut stream, next) = gone else { continue };
+            match (self.poll.get_ref().registry().deregister(&mut stream), next) {
+                (Ok(()), Some(Next::Elsewhere(take))) => take(stream.into()),
+                (Ok(()), _) => {}
+                (Err(error), _) => tracing::warn!(%error, "cannot let go of a connection"),
             }
-            Verdict::Leave => {
-                self.leave(key);
-                return;
-            }
-            Verdict::ReadAgain => {
-                self.unread.push(Token { key: key as u32, generation: socket.generation() });
-            }
-            Verdict::Keep => {}
-        }
-        // A due time that moved later is found out when the entry comes up.
-        let due = socket.due();
-        if due < socket.timer_at {
-            socket.timer_at = due;
-            self.timers.insert(due, key as u32);
-        }
-    }
-
-    /// Has somebody else take a socket.
-    fn leave(&mut self, key: usize) {
-        let (mut stream, next) = self.sockets.remove(key).leave();
-        self.ended();
-        match (self.poll.get_ref().registry().deregister(&mut stream), next) {
-            (Ok(()), Some(Next::Elsewhere(take))) => take(stream.into()),
-            (Ok(()), _) => {}
-            (Err(error), _) => tracing::warn!(%error, "cannot let go of a connection"),
         }
     }
 
     fn farewell(&mut self, now: Time) {
-        let Some(frame) = self.shared.farewell.borrow().clone() else { return };
-        let keys: Vec<usize> = self.sockets.iter().map(|(key, _)| key).collect();
-        for key in keys {
-            self.serve(key, |socket, scratch| socket.close(now, &frame, scratch));
-        }
-    }
-
-    fn expire(&mut self, now: Time) {
-        while let Some((timer_at, key)) = self.timers.pop_due(now) {
-            let key = key as usize;
-            match self.sockets.get_mut(key) {
-                Some(socket) if socket.timer_at == timer_at => socket.timer_at = Time::MAX,
-                _ => continue,
-            }
-            self.serve(key, |socket, scratch| socket.expire(now, scratch));
+        let farewell = self.shared.farewell.borrow().clone();
+        if let Some(frame) = farewell {
+            self.sockets.farewell(now, &frame);
         }
     }
 

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, IoSlice};
 use std::net::Shutdown;
+use std::time::Instant;
 
 use anemone_proto::{CloseFrame, Output, Rest, Time};
 use mio::net::TcpStream;
@@ -10,6 +11,7 @@ use rustix::buffer::spare_capacity;
 use rustix::net::{self, RecvFlags, SendAncillaryBuffer, SendFlags};
 
 use super::Waker;
+use super::budget::Budget;
 use super::protocol::{Ending, Next, Protocol, Queued, State};
 use crate::Lost;
 
@@ -23,6 +25,7 @@ pub(super) struct Scratch {
     /// Where a page begins in it: the kernel copies faster to there.
     begin: usize,
     pub(super) output: Queued,
+    pub(super) budget: Budget,
 }
 
 impl Scratch {
@@ -34,10 +37,11 @@ impl Scratch {
     /// Output capacity that is kept from turn to turn.
     const OUTPUT_KEPT_BYTES: usize = 1 << 20;
 
-    pub(super) fn new() -> Self {
+    pub(super) fn new(clock: fn() -> Instant) -> Self {
         let input = vec![0; Self::INPUT_BYTES + Self::PAGE_BYTES].into_boxed_slice();
         let begin = input.as_ptr().addr().wrapping_neg() % Self::PAGE_BYTES;
-        Self { input, begin, output: Some(Box::new(Output::scattered())) }
+        let output = Some(Box::new(Output::scattered()));
+        Self { input, begin, output, budget: Budget::new(clock) }
     }
 
     fn input(&self) -> &[u8] {
@@ -45,10 +49,10 @@ impl Scratch {
     }
 
     /// Lets what is queued in this turn refer to the input instead of copying it.
-    fn lend_input(&mut self) -> (&mut [u8], &mut Queued) {
+    fn lend_input(&mut self) -> (&mut [u8], &mut Queued, &mut Budget) {
         let input = &mut self.input[self.begin..][..Self::INPUT_BYTES];
         self.output.get_or_insert_default().lend(input);
-        (input, &mut self.output)
+        (input, &mut self.output, &mut self.budget)
     }
 
     /// Forgets what was queued, and the input it may refer to.
@@ -135,14 +139,61 @@ pub(super) struct Socket<S> {
     is_ended: bool,
     /// Its protocol has input left, and nothing is read until that is done with.
     is_behind: bool,
+    /// Most bytes of its next read.
+    read_bytes: ReadBytes,
     /// When it wants to be looked at, as of the end of its last turn.
     due: Time,
+    pub(super) notes: Notes,
     /// The entry among the timers that counts.
     pub(super) timer_at: Time,
 }
 
-/// What epoll told of a socket.
+/// What there is to do for a socket.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Notes {
+    /// It has a place among those who are served because of what was told of them.
+    pub(super) is_noted: bool,
+    told: Readiness,
+    /// It has one among those who were woken.
+    pub(super) is_woken: bool,
+}
+
+impl Notes {
+    /// Adds to what is to be done once its place comes up.
+    pub(super) fn told(&mut self, ready: Readiness) {
+        self.is_noted = true;
+        self.told.read |= ready.read;
+        self.told.end |= ready.end;
+        self.told.write |= ready.write;
+    }
+
+    /// Its place has come up.
+    pub(super) fn take_told(&mut self) -> Readiness {
+        self.is_noted = false;
+        std::mem::take(&mut self.told)
+    }
+}
+
+/// How much a socket's next read takes: about as much as it can be done with in a slice, for what is left
+/// is kept. Twice as much after each read that it was done with, up to all there is room for.
 #[derive(Clone, Copy, Debug)]
+struct ReadBytes(usize);
+
+impl ReadBytes {
+    const FIRST: Self = Self(32 << 10);
+    const LEAST: usize = 4 << 10;
+
+    fn of(self, len: usize, consumed: usize) -> Self {
+        if consumed == len {
+            Self((2 * self.0).min(Scratch::INPUT_BYTES))
+        } else {
+            Self(consumed.next_power_of_two().clamp(Self::LEAST, Scratch::INPUT_BYTES))
+        }
+    }
+}
+
+/// What epoll told of a socket.
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Readiness {
     pub(super) read: bool,
     /// The peer has ended its side, or the connection is lost.
@@ -186,7 +237,9 @@ impl<S: Stream> Socket<S> {
             generation,
             is_ended: false,
             is_behind: false,
+            read_bytes: ReadBytes::FIRST,
             due: Time::ZERO,
+            notes: Notes::default(),
             timer_at: Time::MAX,
         }
     }
@@ -222,7 +275,8 @@ impl<S: Stream> Socket<S> {
         first: &mut [u8],
         scratch: &mut Scratch,
     ) -> Verdict {
-        self.protocol.open(waker, now, first, &mut scratch.output);
+        let Scratch { output, budget, .. } = scratch;
+        self.protocol.open(waker, now, first, output, budget);
         self.finish(now, scratch, Verdict::Keep)
     }
 
@@ -245,7 +299,7 @@ impl<S: Stream> Socket<S> {
             return Verdict::Keep; // read once it has drained
         }
         if self.is_behind {
-            self.protocol.resume(now, &mut scratch.output);
+            self.protocol.resume(now, &mut scratch.output, &mut scratch.budget);
             return self.finish(now, scratch, Verdict::ReadAgain);
         }
         if self.phase == Phase::Open
@@ -256,13 +310,20 @@ impl<S: Stream> Socket<S> {
             let read = self.stream.append(rest);
             return self.appended(begin, read, now, scratch);
         }
-        let (input, output) = scratch.lend_input();
+        let (input, output, budget) = scratch.lend_input();
+        let input = &mut input[..self.read_bytes.0];
         let verdict = match self.stream.read(input) {
             Ok(0) => self.lost(Lost::Ended),
-            Ok(_) if self.phase != Phase::Open => Verdict::ReadAgain,
+            Ok(len) if self.phase != Phase::Open => {
+                budget.spend(len);
+                Verdict::ReadAgain
+            }
             Ok(len) => {
                 let is_full = len == input.len();
-                self.protocol.receive(now, &mut input[..len], output);
+                let consumed = self.protocol.receive(now, &mut input[..len], output, budget);
+                if is_full || consumed < len {
+                    self.read_bytes = self.read_bytes.of(len, consumed);
+                }
                 if is_full || self.is_ended { Verdict::ReadAgain } else { Verdict::Keep }
             }
             Err(error) if error.kind() == ErrorKind::WouldBlock => Verdict::Keep,
@@ -283,9 +344,10 @@ impl<S: Stream> Socket<S> {
         let verdict = match read {
             Ok(Appended { len: 0, .. }) => self.lost(Lost::Ended),
             Ok(Appended { may_have_more, beyond, .. }) => {
-                self.protocol.rest_received(now, begin, &mut scratch.output);
+                let Scratch { output, budget, .. } = scratch;
+                self.protocol.rest_received(now, begin, output, budget);
                 if let Some(mut beyond) = beyond {
-                    self.protocol.receive(now, &mut beyond, &mut scratch.output);
+                    self.protocol.receive(now, &mut beyond, output, budget);
                 }
                 if may_have_more || self.is_ended { Verdict::ReadAgain } else { Verdict::Keep }
             }
@@ -394,7 +456,8 @@ impl<S: Stream> Socket<S> {
         if let Some(Next::Protocol { protocol, waker, mut first }) = self.protocol.next() {
             self.protocol = protocol;
             self.due = Time::ZERO;
-            self.protocol.open(waker, now, &mut first, &mut scratch.output);
+            let Scratch { output, budget, .. } = scratch;
+            self.protocol.open(waker, now, &mut first, output, budget);
         }
     }
 

@@ -36,22 +36,31 @@ impl StreamHandler for Silent {
 #[test]
 fn an_end_that_was_told_of_is_found_behind_any_number_of_bytes() {
     let ended = Readiness { read: true, end: true, write: false };
-    for (len, turns) in [
-        (0, 1),
-        (1, 2),
-        (Scratch::INPUT_BYTES, 2),
-        (Scratch::INPUT_BYTES + 1, 3),
-        (3 * Scratch::INPUT_BYTES + 1, 5),
-    ] {
-        let mut scratch = Scratch::new();
+    for len in [0, 1, Scratch::INPUT_BYTES, Scratch::INPUT_BYTES + 1, 3 * Scratch::INPUT_BYTES + 1]
+    {
+        let mut scratch = Scratch::new(Instant::now);
         let protocol = protocol::Stream::boxed(Silent, Duration::from_secs(60), Time::ZERO);
         let mut socket = Socket::new(Script(len), protocol, 0);
         // epoll tells of it once; then the loop comes back for as long as it is asked to.
         let mut verdict = socket.event(ended, Time::ZERO, &mut scratch);
-        for turn in 1..turns {
-            assert_eq!(verdict, Verdict::ReadAgain, "{len} bytes, turn {turn}");
+        let mut left = len.div_ceil(ReadBytes::LEAST) + 1;
+        while left > 0 && verdict != Verdict::Drop {
+            assert_eq!(verdict, Verdict::ReadAgain, "{len} bytes");
             verdict = socket.readable(Time::ZERO, &mut scratch);
+            left -= 1;
         }
-        assert_eq!(verdict, Verdict::Drop, "{len} bytes");
+        assert_eq!((verdict, socket.stream.0), (Verdict::Drop, 0), "{len} bytes");
     }
+}
+
+#[test]
+fn reads_grow_with_what_is_done_in_a_slice_and_shrink_with_what_is_not() {
+    let mut read = ReadBytes::FIRST;
+    for _ in 0..8 {
+        read = read.of(read.0, read.0);
+    }
+    assert_eq!(read.0, Scratch::INPUT_BYTES);
+    assert_eq!(read.of(read.0, 9000).0, 16 << 10);
+    assert_eq!(read.of(read.0, 1).0, ReadBytes::LEAST);
+    assert_eq!(read.of(read.0, 0).0, ReadBytes::LEAST);
 }

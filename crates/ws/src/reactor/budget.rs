@@ -1,0 +1,189 @@
+//! How much one socket may do before others have their turn, in messages and in time.
+//!
+//! A slice is one socket's, a share is that of all sockets that wait for the same. Time is looked at
+//! once for some dozens of messages: a reading of the clock costs as much as a small message.
+
+use std::time::{Duration, Instant};
+
+/// A socket of which something is new has so long at first: short, so that one that is seldom heard of does
+/// not wait long behind many that are busy.
+pub(super) const FIRST_SLICE: Duration = Duration::from_micros(100);
+/// And so long each time that it comes to what was left. Longer, so that it costs little to turn to others.
+pub(super) const SLICE: Duration = Duration::from_micros(250);
+/// Sockets that wait for the same have so long in a turn, all together; the last slice may go beyond. There are
+/// four shares to a turn, which takes a millisecond at most but for what a single message costs.
+const SHARE: Duration = Duration::from_micros(250);
+/// A slice has so many messages and bytes of them, however fast they are handled.
+pub(super) const SLICE_MESSAGES: u32 = 8192;
+pub(super) const SLICE_BYTES: usize = 1 << 20;
+
+/// The clock is read after so many units: a message is one, and so are these many bytes of it.
+const UNITS: u32 = 64;
+const UNIT_BYTES: usize = 256;
+/// What it takes to serve a socket at all, which is two calls of the system.
+const SERVED_UNITS: u32 = 16;
+
+/// What is left of a slice and of a share.
+#[derive(Debug)]
+pub(super) struct Budget {
+    clock: fn() -> Instant,
+    /// The last reading, and what was done since.
+    read_at: Instant,
+    units: u32,
+    share_from: Instant,
+    slice_from: Instant,
+    slice: Duration,
+    messages_left: u32,
+    bytes_left: usize,
+    is_slice_over: bool,
+}
+
+impl Budget {
+    pub(super) fn new(clock: fn() -> Instant) -> Self {
+        let now = clock();
+        Self {
+            clock,
+            read_at: now,
+            units: 0,
+            share_from: now,
+            slice_from: now,
+            slice: SLICE,
+            messages_left: SLICE_MESSAGES,
+            bytes_left: SLICE_BYTES,
+            is_slice_over: false,
+        }
+    }
+
+    /// A turn begins.
+    pub(super) fn begin_turn(&mut self) {
+        self.look();
+    }
+
+    /// Others are served from now on.
+    pub(super) fn begin_share(&mut self) {
+        self.share_from = self.read_at;
+    }
+
+    /// Another socket is served from now on.
+    pub(super) fn begin_slice(&mut self, slice: Duration) {
+        self.add(SERVED_UNITS);
+        self.slice_from = self.read_at;
+        self.slice = slice;
+        self.messages_left = SLICE_MESSAGES;
+        self.bytes_left = SLICE_BYTES;
+        self.is_slice_over = false;
+    }
+
+    /// A message of so many bytes, or a part of one, was handled.
+    #[inline]
+    pub(super) fn spend(&mut self, bytes: usize) {
+        self.messages_left = self.messages_left.saturating_sub(1);
+        self.bytes_left = self.bytes_left.saturating_sub(bytes);
+        self.is_slice_over |= self.messages_left == 0 || self.bytes_left == 0;
+        self.add(1 + (bytes / UNIT_BYTES).min(UNITS as usize) as u32);
+    }
+
+    /// Reads the clock.
+    pub(super) fn look(&mut self) {
+        self.read_at = (self.clock)();
+        self.units = 0;
+        self.is_slice_over |= self.read_at - self.slice_from >= self.slice;
+    }
+
+    /// Whether the socket has to wait for its next slice.
+    #[inline]
+    pub(super) fn is_slice_over(&self) -> bool {
+        self.is_slice_over
+    }
+
+    /// Whether those who wait for the same have to wait for the next turn.
+    pub(super) fn is_share_over(&self) -> bool {
+        self.read_at - self.share_from >= SHARE
+    }
+
+    /// The last reading of the clock.
+    pub(super) fn read_at(&self) -> Instant {
+        self.read_at
+    }
+
+    #[inline]
+    fn add(&mut self, units: u32) {
+        self.units += units;
+        if self.units >= UNITS {
+            self.look();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::sync::LazyLock;
+
+    use super::*;
+
+    thread_local! {
+        static PASSED: Cell<Duration> = const { Cell::new(Duration::ZERO) };
+        static READINGS: Cell<usize> = const { Cell::new(0) };
+    }
+
+    /// A clock that stands still until a test sets it.
+    fn clock() -> Instant {
+        static BEGIN: LazyLock<Instant> = LazyLock::new(Instant::now);
+        READINGS.set(READINGS.get() + 1);
+        *BEGIN + PASSED.get()
+    }
+
+    /// How many messages of so many bytes a slice has, each of which takes so long.
+    fn messages(bytes: usize, each: Duration) -> u32 {
+        let mut budget = Budget::new(clock);
+        budget.begin_turn();
+        budget.begin_slice(SLICE);
+        let mut messages = 0;
+        while !budget.is_slice_over() {
+            PASSED.set(PASSED.get() + each);
+            budget.spend(bytes);
+            messages += 1;
+        }
+        messages
+    }
+
+    #[test]
+    fn a_slice_ends_after_so_many_messages_or_bytes_of_them() {
+        assert_eq!(messages(0, Duration::ZERO), SLICE_MESSAGES);
+        assert_eq!(messages(1 << 10, Duration::ZERO), 1 << 10);
+        assert_eq!(messages(2 << 20, Duration::ZERO), 1);
+    }
+
+    #[test]
+    fn a_slice_of_slow_messages_ends_in_time() {
+        // Time is looked at after 64 messages at most, so it may pass by as much as they take.
+        let messages = messages(10, Duration::from_micros(1));
+        assert!((250..=250 + UNITS).contains(&messages), "{messages}");
+    }
+
+    #[test]
+    fn the_clock_is_read_once_for_dozens_of_small_messages() {
+        READINGS.set(0);
+        let messages = messages(125, Duration::ZERO) as usize;
+        let readings = READINGS.get();
+        assert!(readings <= messages / 60, "{readings} readings for {messages} messages");
+    }
+
+    #[test]
+    fn a_slice_begins_anew_and_a_share_goes_on() {
+        let mut budget = Budget::new(clock);
+        budget.begin_turn();
+        budget.begin_share();
+        let mut slices = 0;
+        while !budget.is_share_over() {
+            budget.begin_slice(FIRST_SLICE);
+            assert!(!budget.is_slice_over());
+            PASSED.set(PASSED.get() + FIRST_SLICE);
+            budget.look();
+            assert!(budget.is_slice_over());
+            slices += 1;
+        }
+        assert_eq!(slices, 3);
+    }
+}
