@@ -7,6 +7,7 @@ use std::net::TcpStream as StdTcpStream;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use anemone_ws::Agreed;
 use anemone_ws::proto::{CloseCode, CloseFrame};
@@ -25,6 +26,9 @@ use crate::fan::Fan;
 use crate::routes::{self, Destination, Handover, Site, Stop};
 use crate::transport::{broadcast, echo, multiplexed, websocket};
 use crate::write_deadline::WriteDeadline;
+
+/// So long a connection answers requests that came together before others have their turn.
+const SLICE: Duration = Duration::from_micros(100);
 
 /// What the connections of one thread share.
 #[derive(Debug)]
@@ -120,11 +124,17 @@ pub(crate) async fn requests<S: AsyncRead + AsyncWrite + Unpin>(
 ) -> Option<(S, Vec<u8>, Handover)> {
     let limits = &local.site.limits;
     let handover = Rc::new(Cell::new(None));
+    let polled_at = Rc::new(Cell::new(Instant::now()));
     let service = {
         let (site, stop, handover) = (Arc::clone(&local.site), stop.clone(), Rc::clone(&handover));
+        let polled_at = Rc::clone(&polled_at);
         service_fn(move |request| {
             let (site, stop, handover) = (Arc::clone(&site), stop.clone(), Rc::clone(&handover));
+            let is_late = polled_at.get().elapsed() >= SLICE;
             Box::pin(async move {
+                if is_late {
+                    tokio::task::yield_now().await;
+                }
                 let reply = routes::answer(&site, peer, request, stop).await;
                 handover.set(reply.handover);
                 Ok::<_, Infallible>(reply.response)
@@ -142,7 +152,10 @@ pub(crate) async fn requests<S: AsyncRead + AsyncWrite + Unpin>(
     let mut is_stopping = false;
     let ended = loop {
         tokio::select! {
-            ended = std::future::poll_fn(|cx| http.poll_without_shutdown(cx)) => break ended,
+            ended = std::future::poll_fn(|cx| {
+                polled_at.set(Instant::now());
+                http.poll_without_shutdown(cx)
+            }) => break ended,
             () = stop.stopped(), if !is_stopping => {
                 is_stopping = true;
                 Pin::new(&mut http).graceful_shutdown();

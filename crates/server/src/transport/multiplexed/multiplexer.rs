@@ -26,6 +26,9 @@ use crate::resource::Resource;
 use crate::routes::{self, Change, Read, Site};
 use crate::{Kind, Problem, encode, path};
 
+/// Most requests served at once. Other connections have their turn before the rest.
+const TURNS_MAX: usize = 64;
+
 /// A connection's requests, and all it takes to carry them out.
 #[derive(Debug)]
 pub(super) struct Multiplexer {
@@ -144,10 +147,12 @@ impl Multiplexer {
         if !is_get {
             return Err(routes::not_allowed(request.method, Methods::Read));
         }
-        if outlet.queued_bytes() < self.output_bytes_max() {
+        let has_room = outlet.queued_bytes() < self.output_bytes_max();
+        if has_room && !self.session.has_turns() {
             self.answer(id, &resource, outlet);
         } else {
-            // Small requests, many of which one read brings, may have large answers.
+            // Small requests, many of which one read brings, may have large answers; and none is answered
+            // before those that came before it.
             self.session.open(id, Work::Answer(resource));
             self.wake();
         }
@@ -262,8 +267,11 @@ impl Multiplexer {
             }
         }
         let now = Instant::now();
-        while self.session.has_turns() {
-            if outlet.queued_bytes() >= self.output_bytes_max() {
+        for turns in 0.. {
+            if !self.session.has_turns() {
+                break;
+            }
+            if turns == TURNS_MAX || outlet.queued_bytes() >= self.output_bytes_max() {
                 // For the rest; and should this not be written at once, not before it is.
                 self.wake();
                 break;

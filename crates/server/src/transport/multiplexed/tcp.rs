@@ -81,6 +81,11 @@ impl StreamHandler for Stream {
         }
     }
 
+    /// Of the shortest requests, about a hundred.
+    fn receive_bytes_max(&self) -> usize {
+        2048
+    }
+
     fn ready(&mut self, output: &mut Output) {
         self.multiplexer.ready(&mut Framed(output));
     }
