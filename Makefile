@@ -21,6 +21,16 @@ conformance: ## The whole of Autobahn|Testsuite against the committed results
 fuzz: ## Each fuzz target for a minute
 	scripts/fuzz
 
-bench: ## What messages, readers and events cost the server, beside a bare TCP echo in C, with the ratio
+bench: ## What messages, readers and events cost the server, beside a bare TCP echo in C; make bench -- --only hostile
 	cargo build --release --bin anemone --bin bench
-	target/release/bench
+	target/release/bench $(ARGS)
+
+# What follows `bench --` are arguments of the program, and no goals. What has a = goes into ARGS="…" instead.
+ifeq (bench,$(firstword $(MAKECMDGOALS)))
+ifneq (,$(filter-out bench,$(MAKECMDGOALS)))
+ARGS ?= $(filter-out bench,$(MAKECMDGOALS))
+$(filter-out bench,$(MAKECMDGOALS)):
+	@:
+.PHONY: $(filter-out bench,$(MAKECMDGOALS))
+endif
+endif

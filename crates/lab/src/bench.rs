@@ -9,6 +9,7 @@ use clap::{Parser, ValueEnum};
 use rustix::process::{Resource, getrlimit, setrlimit};
 
 use crate::cpu::Cores;
+use crate::experiment::hostile::floods;
 use crate::experiment::rounds::Plan;
 use crate::experiment::{Before, Times, Work, fan_out, hostile, mask, publish};
 use crate::load::{Closing, Shape};
@@ -31,6 +32,9 @@ const SERVER_LOG: &str = "bench-server.log";
 const QUICK_ROUNDS: usize = 3;
 const QUICK_SAMPLE: Duration = Duration::from_millis(200);
 const MASK_TIME: Duration = Duration::from_millis(20);
+/// How long each flood lasts.
+const FLOOD: Duration = Duration::from_secs(60);
+const QUICK_FLOOD: Duration = Duration::from_secs(5);
 
 /// Measure a server's CPU time and memory beside a bare TCP echo in C, in one run.
 #[derive(Debug, Parser)]
@@ -158,8 +162,11 @@ enum Experiment {
     Memory,
     /// Masking against a XOR loop in C
     Mask,
-    /// Peers that mean no good: what they cost and when they are ended; not with --quick alone
+    /// Peers that mean no good: what they cost and when they are ended, and what floods of all kinds make a
+    /// normal client wait for; not with --quick alone
     Hostile,
+    /// Of these, the floods
+    Floods,
 }
 
 /// Runs what `options` ask for and prints the report on standard output.
@@ -202,6 +209,12 @@ pub fn run(options: &Options) -> anyhow::Result<()> {
             hostile::run(&options.server_program(folder), &options.path, options.cores(), room)?;
         report += &report::of_hostile_peers(&outcomes);
     }
+    if options.wants_floods() {
+        let (server, time) = (options.server_program(folder), options.flood_time());
+        let (path, topic) = (&options.path, &options.topic_path);
+        let outcomes = floods::run(&server, path, topic, options.cores(), time)?;
+        report += &report::of_floods(&outcomes, time);
+    }
     Ok(std::io::stdout().write_all(report.as_bytes())?)
 }
 
@@ -214,6 +227,14 @@ impl Options {
     fn wants_hostile(&self) -> bool {
         let is_named = self.only.contains(&Experiment::Hostile);
         !self.control && (is_named || (self.only.is_empty() && !self.quick))
+    }
+
+    fn wants_floods(&self) -> bool {
+        self.wants_hostile() || (!self.control && self.only.contains(&Experiment::Floods))
+    }
+
+    fn flood_time(&self) -> Duration {
+        if self.quick { QUICK_FLOOD } else { FLOOD }
     }
 
     fn rounds(&self) -> usize {

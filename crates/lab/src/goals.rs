@@ -1,5 +1,7 @@
 //! What this project wants of its own server.
 
+use std::time::Duration;
+
 use crate::experiment::Work;
 use crate::load::Shape;
 
@@ -58,3 +60,6 @@ fn broadcast(shape: Shape) -> Option<f64> {
         _ => None,
     }
 }
+
+/// What a normal client waits for, at most, beside any flood on its thread: 99 of 100 echoes and requests.
+pub(crate) const FLOOD_WAIT_P99: Duration = Duration::from_millis(5);

@@ -3,6 +3,7 @@
 //! A ratio is the median over the rounds of the ratio within a round, with its 95 % interval; a cost is the
 //! median over the rounds.
 
+mod floods;
 mod topics;
 
 use std::fmt::Write as _;
@@ -15,6 +16,7 @@ use crate::experiment::{Bytes, Contender, Sample, Work};
 use crate::goals::{Goal, MASK_BYTES_MIN, MASK_SPEED, TOPIC_TO_BROADCAST};
 use crate::statistics::{Estimate, Random, median};
 
+pub(crate) use floods::of_floods;
 pub(crate) use topics::{of_fan_out, of_publishing};
 
 /// Resampling draws from this, so that the same samples always give the same intervals.

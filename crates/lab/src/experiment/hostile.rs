@@ -3,8 +3,10 @@
 //! Kinds that are ended at once are measured one after the other, those that wait for a time-out side by
 //! side. `kinds` says what they do; here they are driven and watched.
 
+pub(crate) mod floods;
 mod kinds;
 mod peer;
+mod witness;
 
 use std::time::{Duration, Instant};
 

@@ -27,21 +27,21 @@ pub(super) fn request(
 
 /// A whole response, and how long it is.
 #[derive(Debug)]
-pub(super) struct Response<'a> {
-    pub(super) status: u16,
-    pub(super) body: &'a str,
-    pub(super) len: usize,
+pub(crate) struct Response<'a> {
+    pub(crate) status: u16,
+    pub(crate) body: &'a str,
+    pub(crate) len: usize,
 }
 
 impl Response<'_> {
-    pub(super) fn ensure_status(&self, status: u16) -> anyhow::Result<()> {
+    pub(crate) fn ensure_status(&self, status: u16) -> anyhow::Result<()> {
         ensure!(self.status == status, "status {} instead of {status}: {}", self.status, self.body);
         Ok(())
     }
 }
 
 /// The response that `bytes` begin with, once it is whole.
-pub(super) fn response(bytes: &[u8]) -> anyhow::Result<Option<Response<'_>>> {
+pub(crate) fn response(bytes: &[u8]) -> anyhow::Result<Option<Response<'_>>> {
     let Some(head) = head(bytes)? else { return Ok(None) };
     let length = head.field("content-length").context("a response says no length")?;
     let body_bytes: usize = length.parse().context("a response's length is no number")?;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use anemone_ws::proto::handshake::{ClientHandshake, Established, Nonce};
 use anemone_ws::proto::{
-    Codecs, Config, Connection, DeflateConfig, Header, MaskKey, MessageKind, Opcode, Time,
+    Codecs, Config, Connection, DeflateConfig, Header, MaskKey, Message, MessageKind, Opcode, Time,
 };
 use anyhow::Context;
 
@@ -235,7 +235,7 @@ fn next(payload: &[u8]) -> Vec<u8> {
     frame(Header { fin: false, ..Header::new(Opcode::Continuation, 0) }, payload)
 }
 
-fn frame(header: Header, payload: &[u8]) -> Vec<u8> {
+pub(super) fn frame(header: Header, payload: &[u8]) -> Vec<u8> {
     masked_frame(header, payload, MASK)
 }
 
@@ -259,6 +259,19 @@ fn compressed(established: Option<&Established>, payload: &[u8]) -> anyhow::Resu
     Ok(client.sender().transmit().to_vec())
 }
 
+/// A whole message, compressed.
+pub(super) fn compressed_message(
+    established: &Established,
+    payload: &[u8],
+) -> anyhow::Result<Vec<u8>> {
+    let deflate = established.deflate.as_ref().context("the server does not compress")?;
+    let keys = Box::new(|| MASK);
+    let mut client = Connection::client(Arc::new(Config::default()), Time::ZERO, keys)
+        .with_deflate(deflate, |_| Codecs::new());
+    client.sender().send(Message::Binary(payload))?;
+    Ok(client.sender().transmit().to_vec())
+}
+
 /// Makes the server do once what every kind makes it do.
 pub(super) fn warm_up(endpoint: &Endpoint) -> anyhow::Result<()> {
     let mut stream = connect(endpoint.address)?;
@@ -276,7 +289,7 @@ fn last(payload: &[u8]) -> Vec<u8> {
     frame(Header::new(Opcode::Continuation, 0), payload)
 }
 
-fn open(
+pub(super) fn open(
     stream: &mut TcpStream,
     endpoint: &Endpoint,
     deflate: Option<DeflateConfig>,

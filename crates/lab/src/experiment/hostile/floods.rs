@@ -1,0 +1,213 @@
+//! Peers that send as much as they can, and a normal client beside them on the same thread of the server: how
+//! long it waits for an echo and for a `GET`.
+
+use std::fmt;
+use std::io::Write;
+use std::time::{Duration, Instant};
+
+use anemone_ws::proto::handshake::{ClientHandshake, Nonce};
+use anemone_ws::proto::{DeflateConfig, Header, Opcode};
+use anyhow::{Context, ensure};
+
+use super::kinds;
+use super::peer::{Peer, Progress, Script};
+use super::witness::{Waits, Witness};
+use crate::cpu::Cores;
+use crate::experiment::rounds::progress;
+use crate::load::{Endpoint, Protocol, connect, shake_hands};
+use crate::server::{Program, Server};
+
+/// How many of a kind there are, each number a case.
+const CONNECTIONS: [usize; 2] = [1, 10];
+/// What a flood writes again and again has about so many bytes.
+const BURST_BYTES: usize = 256 << 10;
+/// Before anything counts.
+const WARM_UP: Duration = Duration::from_millis(500);
+/// Between two looks when there was nothing to send or read.
+const PAUSE: Duration = Duration::from_micros(50);
+const MIB: usize = 1 << 20;
+
+/// A kind of flood.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Flood {
+    None,
+    Compressed,
+    Publishes,
+    Pongs,
+    Pings,
+    Echoes,
+    Requests,
+    Http,
+}
+
+/// What came of one.
+#[derive(Debug)]
+pub(crate) struct FloodOutcome {
+    pub(crate) flood: Flood,
+    pub(crate) connections: usize,
+    /// Of all its connections together, a second.
+    pub(crate) messages: f64,
+    pub(crate) bytes: f64,
+    /// What the normal client waited for.
+    pub(crate) echo: Waits,
+    pub(crate) get: Waits,
+}
+
+/// Lets each kind loose on a server started for it, one of it and ten, for so long.
+pub(crate) fn run(
+    program: &Program,
+    path: &str,
+    topic: &str,
+    cores: Cores,
+    time: Duration,
+) -> anyhow::Result<Vec<FloodOutcome>> {
+    let mut outcomes = Vec::new();
+    for flood in Flood::ALL {
+        for connections in CONNECTIONS {
+            let connections = if flood == Flood::None { 0 } else { connections };
+            progress(&format!("floods: {connections} of {flood}"));
+            let server = program.start(cores)?;
+            let case = Case { flood, connections, path, topic, time };
+            outcomes.push(case.run(&server).with_context(|| flood.to_string())?);
+            if connections == 0 {
+                break;
+            }
+        }
+    }
+    Ok(outcomes)
+}
+
+struct Case<'a> {
+    flood: Flood,
+    connections: usize,
+    path: &'a str,
+    topic: &'a str,
+    time: Duration,
+}
+
+impl Case<'_> {
+    fn run(&self, server: &Server) -> anyhow::Result<FloodOutcome> {
+        let endpoint = server.endpoint(Protocol::WebSocket, self.path).context("no echo")?;
+        if let Some(topic) = server.topic(self.topic) {
+            topic.create()?;
+        }
+        let mut witness = Witness::new(&endpoint)?;
+        let peers = (0..self.connections).map(|_| self.flood.peer(&endpoint, self.topic));
+        let mut peers = peers.collect::<anyhow::Result<Vec<_>>>()?;
+        let begun = Instant::now();
+        drive(&mut peers, &mut witness, begun + WARM_UP)?;
+        witness.begin();
+        let (begun, before) = (Instant::now(), sent(&peers));
+        drive(&mut peers, &mut witness, begun + self.time)?;
+        let (passed, bytes) = (begun.elapsed().as_secs_f64(), sent(&peers) - before);
+        let (echo, get) = witness.end();
+        let bytes = bytes as f64 / passed;
+        let Self { flood, connections, .. } = *self;
+        let message_bytes = flood.message(&endpoint, self.topic)?.len();
+        let messages = bytes / message_bytes.max(1) as f64;
+        Ok(FloodOutcome { flood, connections, messages, bytes, echo, get })
+    }
+}
+
+/// Has everybody go on until then; the normal client is looked after between any two others.
+fn drive(peers: &mut [Peer], witness: &mut Witness, until: Instant) -> anyhow::Result<()> {
+    while Instant::now() < until {
+        let mut went_on = witness.turn()?;
+        for peer in &mut *peers {
+            went_on |= peer.turn(false)? == Progress::Some;
+            went_on |= witness.turn()?;
+            if let Some(end) = &peer.end {
+                anyhow::bail!("the server ended a flood: {}", end.how);
+            }
+        }
+        if !went_on {
+            std::thread::sleep(PAUSE);
+        }
+    }
+    Ok(())
+}
+
+fn sent(peers: &[Peer]) -> u64 {
+    peers.iter().map(|peer| peer.sent_bytes).sum()
+}
+
+impl Flood {
+    const ALL: [Self; 8] = [
+        Self::None,
+        Self::Compressed,
+        Self::Publishes,
+        Self::Pongs,
+        Self::Pings,
+        Self::Echoes,
+        Self::Requests,
+        Self::Http,
+    ];
+
+    fn peer(self, endpoint: &Endpoint, topic: &str) -> anyhow::Result<Peer> {
+        let mut stream = connect(endpoint.address)?;
+        if let Some((path, subprotocols, deflate)) = self.opening(&endpoint.path) {
+            let mut handshake = ClientHandshake::new(Nonce([7; 16]), subprotocols);
+            if let Some(deflate) = deflate {
+                handshake = handshake.with_deflate(deflate);
+            }
+            shake_hands(&mut stream, handshake, path)?;
+        }
+        if self == Self::Http {
+            // The first request decides what the connection becomes.
+            stream.write_all(&self.message(endpoint, topic)?)?;
+        }
+        let message = self.message(endpoint, topic)?;
+        ensure!(!message.is_empty(), "a flood has something to send");
+        let burst = message.repeat((BURST_BYTES / message.len()).max(1)).into();
+        Peer::new(stream, Script { burst, bursts: usize::MAX, ..Script::default() })
+    }
+
+    /// Where its WebSocket is, and what is agreed there.
+    fn opening(self, echo: &str) -> Option<(&str, &'static [&'static str], Option<DeflateConfig>)> {
+        match self {
+            Self::None | Self::Http => None,
+            Self::Compressed => Some((echo, &[], Some(DeflateConfig::default()))),
+            Self::Pongs | Self::Pings | Self::Echoes => Some((echo, &[], None)),
+            Self::Publishes | Self::Requests => Some(("/ws", &["anemone.v1"], None)),
+        }
+    }
+
+    /// What it sends over and over: a message, or a request.
+    fn message(self, endpoint: &Endpoint, topic: &str) -> anyhow::Result<Vec<u8>> {
+        let text = |text: String| kinds::frame(Header::new(Opcode::Text, 0), text.as_bytes());
+        Ok(match self {
+            Self::None => Vec::new(),
+            Self::Compressed => {
+                let mut stream = connect(endpoint.address)?;
+                let deflate = Some(DeflateConfig::default());
+                let established = kinds::open(&mut stream, endpoint, deflate)?;
+                kinds::compressed_message(&established, &vec![0; MIB])?
+            }
+            Self::Publishes => {
+                text(format!("POST 1 {topic}\n{{\"speed\":2.74,\"direction\":213}}"))
+            }
+            Self::Pongs => kinds::frame(Header::new(Opcode::Pong, 0), b""),
+            Self::Pings => kinds::frame(Header::new(Opcode::Ping, 0), b""),
+            Self::Echoes => kinds::frame(Header::new(Opcode::Binary, 0), b"x"),
+            Self::Requests => text("GET 1 /clock".to_owned()),
+            Self::Http => {
+                format!("GET /clock HTTP/1.1\r\nHost: {}\r\n\r\n", endpoint.address).into_bytes()
+            }
+        })
+    }
+}
+
+impl fmt::Display for Flood {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::None => "nothing",
+            Self::Compressed => "echoes of 1 MiB of zeros, compressed",
+            Self::Publishes => "publishes on /ws",
+            Self::Pongs => "pongs",
+            Self::Pings => "pings",
+            Self::Echoes => "echoes of 1 B",
+            Self::Requests => "GET /clock on /ws",
+            Self::Http => "GET /clock, pipelined",
+        })
+    }
+}

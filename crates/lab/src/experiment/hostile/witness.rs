@@ -1,0 +1,175 @@
+//! A normal client: an echo and a `GET` now and then, in an open loop, and how long each takes.
+
+use std::collections::VecDeque;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+use anemone_ws::proto::handshake::{ClientHandshake, Nonce};
+use anemone_ws::proto::{Header, MaskKey, Opcode};
+use anyhow::{Context, ensure};
+
+use crate::histogram::Histogram;
+use crate::load::{Endpoint, connect, is_transient, masked_frame, response, shake_hands};
+
+/// Between two echoes, and between two `GET`s.
+const INTERVAL: Duration = Duration::from_millis(15);
+/// The mean of a message.
+const PAYLOAD: [u8; 125] = [b'w'; 125];
+const MASK: MaskKey = MaskKey([0x37, 0xfa, 0x21, 0x3d]);
+
+/// How long replies took, from when the request was planned.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Waits {
+    pub(crate) times: Histogram,
+    pub(crate) count: u64,
+    pub(crate) longest: Duration,
+}
+
+impl Waits {
+    fn record(&mut self, time: Duration) {
+        self.times.record(time);
+        self.count += 1;
+        self.longest = self.longest.max(time);
+    }
+}
+
+pub(super) struct Witness {
+    echo: Stream,
+    get: Stream,
+}
+
+/// One connection, and what is under way on it.
+struct Stream {
+    stream: TcpStream,
+    request: Vec<u8>,
+    /// How long the reply is that these bytes begin with, once it is whole.
+    reply: fn(&[u8]) -> anyhow::Result<Option<usize>>,
+    received: Vec<u8>,
+    next_at: Instant,
+    planned: VecDeque<Instant>,
+    waits: Waits,
+}
+
+impl Witness {
+    pub(super) fn new(endpoint: &Endpoint) -> anyhow::Result<Self> {
+        let mut echo = connect(endpoint.address)?;
+        shake_hands(&mut echo, ClientHandshake::new(Nonce([9; 16]), &[]), &endpoint.path)?;
+        let message = masked_frame(Header::new(Opcode::Binary, 0), &PAYLOAD, MASK);
+        let get = connect(endpoint.address)?;
+        let request = format!("GET /clock HTTP/1.1\r\nHost: {}\r\n\r\n", endpoint.address);
+        let begin = Instant::now();
+        Ok(Self {
+            echo: Stream::new(echo, message, echo_bytes, begin)?,
+            // In between the echoes.
+            get: Stream::new(get, request.into_bytes(), response_bytes, begin + INTERVAL / 2)?,
+        })
+    }
+
+    /// Only what is planned from now on counts.
+    pub(super) fn begin(&mut self) {
+        let begin = Instant::now();
+        for (stream, offset) in [(&mut self.echo, Duration::ZERO), (&mut self.get, INTERVAL / 2)] {
+            stream.waits = Waits::default();
+            stream.next_at = begin + offset;
+        }
+    }
+
+    /// Sends what is due, and takes what has come; whether there was anything.
+    pub(super) fn turn(&mut self) -> anyhow::Result<bool> {
+        Ok(self.echo.turn().context("a normal client's echo")?
+            | self.get.turn().context("a normal client's GET")?)
+    }
+
+    /// How long all took. What has not come has taken as long as it has been waited for.
+    pub(super) fn end(self) -> (Waits, Waits) {
+        (self.echo.end(), self.get.end())
+    }
+}
+
+impl Stream {
+    fn new(
+        stream: TcpStream,
+        request: Vec<u8>,
+        reply: fn(&[u8]) -> anyhow::Result<Option<usize>>,
+        next_at: Instant,
+    ) -> anyhow::Result<Self> {
+        stream.set_nonblocking(true)?;
+        let (received, planned, waits) = (Vec::new(), VecDeque::new(), Waits::default());
+        Ok(Self { stream, request, reply, received, next_at, planned, waits })
+    }
+
+    fn turn(&mut self) -> anyhow::Result<bool> {
+        let mut went_on = false;
+        while Instant::now() >= self.next_at {
+            // There is room for some thousands of them in a socket.
+            let sent = self.stream.write(&self.request).context("sending a request")?;
+            ensure!(sent == self.request.len(), "a request was cut");
+            self.planned.push_back(self.next_at);
+            self.next_at += INTERVAL;
+            went_on = true;
+        }
+        if self.planned.is_empty() {
+            return Ok(went_on);
+        }
+        let mut bytes = [0; 4096];
+        match self.stream.read(&mut bytes) {
+            Ok(0) => anyhow::bail!("the server closed the connection"),
+            Ok(len) => self.received.extend_from_slice(&bytes[..len]),
+            Err(error) if is_transient(error.kind()) => return Ok(went_on),
+            Err(error) => return Err(error.into()),
+        }
+        while let Some(len) = (self.reply)(&self.received)? {
+            let planned = self.planned.pop_front().context("a reply that nobody asked for")?;
+            self.waits.record(planned.elapsed());
+            self.received.drain(..len);
+        }
+        Ok(true)
+    }
+
+    fn end(mut self) -> Waits {
+        for planned in self.planned {
+            self.waits.record(planned.elapsed());
+        }
+        self.waits
+    }
+}
+
+/// An echo, every byte of it.
+fn echo_bytes(bytes: &[u8]) -> anyhow::Result<Option<usize>> {
+    let Some((header, header_bytes)) = Header::decode(bytes)? else { return Ok(None) };
+    if header.opcode == Opcode::Ping {
+        return Ok(None); // nothing else of ours is under way then: it waits
+    }
+    let len = header_bytes + PAYLOAD.len();
+    let Some(payload) = bytes.get(header_bytes..len) else { return Ok(None) };
+    ensure!(header.opcode == Opcode::Binary && payload == PAYLOAD, "another message came back");
+    Ok(Some(len))
+}
+
+/// A response that says yes.
+fn response_bytes(bytes: &[u8]) -> anyhow::Result<Option<usize>> {
+    let Some(response) = response(bytes)? else { return Ok(None) };
+    response.ensure_status(200)?;
+    Ok(Some(response.len))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn replies_are_told_apart_and_checked() {
+        let mut bytes = Vec::new();
+        Header::new(Opcode::Binary, 125).encode(&mut bytes);
+        bytes.extend_from_slice(&PAYLOAD);
+        assert_eq!(echo_bytes(&bytes[..126]).unwrap(), None);
+        assert_eq!(echo_bytes(&[&bytes[..], b"more"].concat()).unwrap(), Some(127));
+        bytes[100] = b'x';
+        assert!(echo_bytes(&bytes).is_err());
+        let response = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n12";
+        assert_eq!(response_bytes(response).unwrap(), Some(response.len()));
+        assert_eq!(response_bytes(&response[..20]).unwrap(), None);
+        assert!(response_bytes(b"HTTP/1.1 503 No\r\nContent-Length: 0\r\n\r\n").is_err());
+    }
+}
