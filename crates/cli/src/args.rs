@@ -16,7 +16,7 @@ use crate::exit;
 
 /// Puts any data stream on the web over every web transport, from one handler, at one URL.
 #[derive(Debug, Parser)]
-#[command(version, arg_required_else_help = true, after_long_help = exit::table())]
+#[command(name = "anemone", version, arg_required_else_help = true, after_long_help = exit::table())]
 pub(crate) struct Args {
     /// Log what happens on each connection, too
     #[arg(long, short, global = true)]
@@ -45,6 +45,12 @@ pub(crate) enum Command {
     /// those before a bad one are published, and the number of that one is told.
     #[command(after_long_help = exit::table())]
     Pub(Pub),
+    /// Write the manual pages into a directory, which is made if it is not there
+    #[command(hide = true)]
+    Man {
+        /// Where to
+        directory: PathBuf,
+    },
 }
 
 /// What each of these says replaces what the configuration file and the environment say; `config` knows

@@ -78,9 +78,13 @@ impl From<Exit> for ExitCode {
     }
 }
 
+/// What no command chooses.
+pub(crate) const BY_SIGNAL: (&str, &str) =
+    ("128+N", "signal N ended it, as the shell says: 130 after Ctrl-C");
+
 /// The end of each command's help.
 pub(crate) fn table() -> String {
     let line = |exit: &Exit| format!("  {:<7}{}\n", *exit as u8, exit.meaning());
     let lines: String = Exit::ALL.iter().map(line).collect();
-    format!("Exit status:\n{lines}  128+N  signal N ended it, as the shell says: 130 after Ctrl-C")
+    format!("Exit status:\n{lines}  {:<7}{}", BY_SIGNAL.0, BY_SIGNAL.1)
 }

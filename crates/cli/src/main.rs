@@ -25,6 +25,10 @@ fn main() -> ExitCode {
             config.map_err(Into::into).and_then(|config| command::serve::run(&config))
         }
         Command::Check(flags) => return command::check::run(&flags),
+        Command::Man { directory } => {
+            log::start(verbose);
+            command::man::run(&directory)
+        }
         Command::Windsonic(options) => {
             log::start(verbose);
             command::windsonic::run(options)
