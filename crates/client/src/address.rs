@@ -40,7 +40,7 @@ pub(crate) enum Security {
 #[non_exhaustive]
 pub enum UrlError {
     /// Not a URL at all.
-    #[error("not a URL")]
+    #[error("not a URL as http://127.0.0.1:8080/topics/NAME")]
     NotUrl,
     /// Another scheme, or none.
     #[error("scheme must be http, https, ws, wss or tcp, as in http://127.0.0.1:8080/topics/NAME")]

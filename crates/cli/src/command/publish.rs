@@ -3,7 +3,7 @@
 //! Lines are read when the ones before are published, so a server that is slow is waited for and nothing piles
 //! up here. It listens for no signal: Ctrl-C ends it, as it does `cat`.
 
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader, IsTerminal, Read};
 
 use anemone_client::{Content, Error, Position, Published, Publisher, Retry, json_or_string};
 use anyhow::Context;
@@ -99,6 +99,9 @@ fn all(input: impl Read) -> anyhow::Result<Vec<u8>> {
 }
 
 async fn lines(mut desk: Desk, content: Option<Content>) -> anyhow::Result<()> {
+    if io::stdin().is_terminal() {
+        tracing::info!("each line typed here is an event; Ctrl-D ends");
+    }
     let mut input = Batches::new(io::stdin().lock(), content.is_none(), desk.key.is_some());
     let mut kept = Kept::default();
     let done = loop {
