@@ -170,6 +170,20 @@ impl Keys {
         self.expire(seen.time);
     }
 
+    /// Remembers a key that was found, unless it was found before.
+    pub(crate) fn learn(&mut self, seen: Seen) {
+        if self.find(seen.time, seen.keyed.key).is_none() {
+            self.remember(seen);
+        }
+    }
+
+    /// The keys of batches that end after `after` and before `below`.
+    pub(crate) fn between(&self, after: u64, below: u64) -> impl ExactSizeIterator<Item = Seen> {
+        let until = |offset| self.order.partition_point(|seen| seen.place().last < offset);
+        let (begin, end) = (until(after + 1), until(below));
+        self.order.iter().skip(begin).take(end.saturating_sub(begin)).copied()
+    }
+
     /// Forgets the keys of batches after `offset`: they were not kept.
     pub(crate) fn forget_after(&mut self, offset: u64) {
         while self.order.back().is_some_and(|seen| seen.place().last > offset) {

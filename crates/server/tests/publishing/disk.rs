@@ -68,6 +68,32 @@ fn a_key_with_another_body_is_refused_after_a_restart_too() {
 }
 
 #[test]
+fn a_key_whose_event_has_gone_is_known_after_a_restart() {
+    let folder = Folder::new();
+    let few = |options: &mut anemone_server::Options| {
+        let retention = anemone_hub::Retention { events_max: 20, ..Default::default() };
+        let chat = super::rule("chat", anemone_server::PublishRight::Anyone);
+        let rule = anemone_server::TopicRule { retention, ..chat };
+        options.topics = anemone_server::TopicRules::new([rule]).unwrap();
+    };
+    let start = || {
+        let data = DataDir::open(&folder.0, DataOptions::default()).unwrap();
+        start_of(Hub::with_data(Epoch::from_bits(1234), data).unwrap(), few)
+    };
+    let fixture = start();
+    let first = fixture.post("/topics/chat", &[KEY], b"0");
+    for _ in 0..10 {
+        fixture.post("/topics/chat", &[LINES], "1\n".repeat(50).as_bytes());
+    }
+    stop(fixture);
+    let fixture = start();
+    let again = fixture.post("/topics/chat", &[KEY], b"0");
+    assert_eq!((again.status, &again.body), (200, &first.body));
+    fixture.post("/topics/chat", &[KEY], b"2").problem(422, "key-reused");
+    assert!(!fixture.data("/topics/chat").contains(&0.into()));
+}
+
+#[test]
 fn topics_of_before_count_and_can_be_deleted() {
     let folder = Folder::new();
     let fixture = start(&folder.0);

@@ -16,6 +16,7 @@ use tokio::sync::{Notify, oneshot, watch};
 
 use super::Fsync;
 use super::active::{Active, Limits, aside_path, free_path, segment_path};
+use super::carried::Carried;
 use super::intake::{Intake, Job};
 use super::platform::replace;
 use super::segments::{Gone, Segments};
@@ -50,6 +51,7 @@ pub(super) struct DiskLog {
     intake: Mutex<Intake>,
     pub(super) kept: Mutex<Kept>,
     file: Mutex<Active>,
+    carried: Mutex<Carried>,
     meta: Mutex<SavedMeta>,
     leftover: Mutex<Leftover>,
     /// Why the last attempt to keep something failed.
@@ -95,6 +97,7 @@ pub(super) struct Contents {
     pub(super) options: TopicOptions,
     pub(super) segments: Segments,
     pub(super) keys: Keys,
+    pub(super) carried: Carried,
     pub(super) active: Active,
     pub(super) own_note: Option<OwnNote>,
     /// Files without one good record, and what they are to be called.
@@ -109,8 +112,17 @@ impl DiskLog {
         contents: Contents,
         progress: watch::Sender<Progress>,
     ) -> Arc<Self> {
-        let Contents { epoch, options, segments, keys, active, own_note, aside, meta_is_saved } =
-            contents;
+        let Contents {
+            epoch,
+            options,
+            segments,
+            keys,
+            carried,
+            active,
+            own_note,
+            aside,
+            meta_is_saved,
+        } = contents;
         let head = segments.head();
         let bytes_max = options.retention.bytes_max.min(Batch::BYTES_MAX);
         let (newest, retention) = (Ring::default(), options.retention);
@@ -127,6 +139,7 @@ impl DiskLog {
             intake: Mutex::new(Intake { next: head + 1, round: 0, keys, bytes_max }),
             kept: Mutex::new(kept),
             file: Mutex::new(active),
+            carried: Mutex::new(carried),
             meta: Mutex::new(SavedMeta { options, own_note, is_saved: meta_is_saved }),
             leftover,
             fault: Mutex::default(),
@@ -349,10 +362,18 @@ impl DiskLog {
 
     /// Removes the files that can go.
     pub(super) fn remove_gone(&self) {
-        let gone = std::mem::take(&mut lock(&self.kept).gone);
         // The directory of a deleted topic can be another's by now.
         let file = lock(&self.file);
-        for (done, segment) in gone.iter().enumerate().filter(|_| !self.is_deleted()) {
+        let gone = std::mem::take(&mut lock(&self.kept).gone);
+        if gone.is_empty() || self.is_deleted() {
+            return;
+        }
+        if let Err(error) = self.carry_keys() {
+            self.failed(&error);
+            lock(&self.kept).gone.extend(gone);
+            return;
+        }
+        for (done, segment) in gone.iter().enumerate() {
             let path = segment_path(&self.directory, segment.base);
             let result = if segment.is_damaged {
                 self.set_aside(&path, &aside_path(&self.directory, segment.base))
@@ -368,6 +389,23 @@ impl DiskLog {
             }
         }
         drop(file);
+    }
+
+    /// Keeps the keys of segments that are to be removed, while they are in their window.
+    fn carry_keys(&self) -> Result<(), StorageError> {
+        let intake = lock(&self.intake);
+        let below = lock(&self.kept).segments.bases().next().unwrap_or(intake.next);
+        let mut carried = lock(&self.carried);
+        let is_stale = carried.is_stale(intake.keys.between(0, below).len() as u64);
+        let after = if is_stale { 0 } else { carried.up_to };
+        let keys: Vec<_> = intake.keys.between(after, below).collect();
+        drop(intake);
+        let (platform, fsync) = (&*self.disk.platform, self.disk.options.fsync);
+        if is_stale {
+            carried.rewrite(platform, &keys, below - 1)
+        } else {
+            carried.append(platform, fsync, &keys, below - 1)
+        }
     }
 
     /// Writes what is known of the topic beside its events, unless that was done.

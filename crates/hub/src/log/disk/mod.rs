@@ -6,6 +6,7 @@
 //! DIR/topics/wind/topic.json                  the topic's epoch and options
 //! DIR/topics/wind/00000000000000000001.log    a segment, named by its first offset
 //! DIR/topics/wind/….damaged                   a segment that was set aside
+//! DIR/topics/wind/keys                        keys whose segments are gone
 //! DIR/deleted/                                what is being removed
 //! ```
 //!
@@ -17,7 +18,7 @@
 //!
 //! **What goes.** Retention deletes whole segments. A segment is an eighth of what the topic keeps (at
 //! most [`DataOptions::segment_bytes_max`], at least 4 KiB, 64 events and 1 second), so on disk there is at most
-//! what retention says, one segment and one batch.
+//! what retention says, one segment and one batch. Keys that are still in their window outlive their segment.
 //!
 //! **What is damaged** is told to readers as a gap; what is around it is read. Opening a directory
 //! reads all of it once and checks every record. A segment without one good record is renamed
@@ -31,11 +32,12 @@
 //! `state.json` before it is opened, and all topics begin new epochs.
 //!
 //! Modules: `record` and `scan` are the format, `segments` what is where, `active` the file that is
-//! written, `log` puts them together, `reading` and `recovery` read, `intake`, `queue` and `writer` are the
+//! written, `log` puts them together, `reading` and `recovery` read, `carried` is the file of keys, `intake`, `queue` and `writer` are the
 //! way to the disk, `shared`, `state` and `name` what else is in the directory, `platform` what the machine
 //! is asked for.
 
 mod active;
+mod carried;
 #[cfg(feature = "testing")]
 mod failing;
 mod intake;
@@ -66,6 +68,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 
 use self::active::{Active, Found};
+use self::carried::Carried;
 #[cfg(feature = "testing")]
 pub use self::failing::{DiskFault, FailingDisk};
 pub(crate) use self::log::DiskTopic;
@@ -269,6 +272,7 @@ impl DataDir {
             options,
             segments: Segments::new(Vec::new(), 0),
             keys: Keys::new(options.keys),
+            carried: Carried::nothing(&directory),
             active: Active::new(directory.clone(), epoch, Found::nothing(), None),
             own_note: None,
             aside: Vec::new(),

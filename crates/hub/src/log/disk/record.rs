@@ -73,6 +73,13 @@ impl Origin {
         Self { topic, base, seed: crc.finalize() }
     }
 
+    /// Of bytes that belong to this topic and place.
+    pub(super) fn checksum(self, bytes: &[u8]) -> u32 {
+        let mut crc = self.crc();
+        crc.update(bytes);
+        crc.finalize()
+    }
+
     fn crc(self) -> crc32fast::Hasher {
         crc32fast::Hasher::new_with_initial(self.seed)
     }

@@ -18,6 +18,7 @@ use std::path::{Path, PathBuf};
 use super::active::{
     Active, Found, aside_path, damaged_path, damaged_range, segment_base, segment_path,
 };
+use super::carried::Carried;
 use super::log::{Contents, META_FILE};
 use super::platform::Platform;
 use super::record::{FORMAT, Origin, SEGMENT_HEADER_BYTES, decode_segment_header};
@@ -73,6 +74,7 @@ struct Files {
 struct Reading {
     list: Vec<Segment>,
     keys: Keys,
+    carried: Carried,
     note: Option<Note>,
     last: Option<Settled>,
     head: u64,
@@ -95,7 +97,7 @@ impl Recovery<'_> {
         }
         let options = meta.as_ref().map_or_else(TopicOptions::default, Meta::options);
         let own_note = meta.as_ref().and_then(Meta::own_note);
-        let Reading { list, keys, note, last, head, aside } =
+        let Reading { list, keys, carried, note, last, head, aside } =
             self.read(&directory, &files, options)?;
         let is_beyond = files.misplaced.last().is_some_and(|base| *base > head);
         let tail = match &last {
@@ -129,6 +131,7 @@ impl Recovery<'_> {
             options,
             segments: Segments::new(list, head),
             keys,
+            carried,
             active: Active::new(directory, epoch, found, note),
             own_note,
             aside,
@@ -145,6 +148,8 @@ impl Recovery<'_> {
         options: TopicOptions,
     ) -> Result<Reading, OpenError> {
         let mut keys = Keys::new(options.keys);
+        let (carried, outlived) = Carried::read(directory)?;
+        outlived.into_iter().for_each(|seen| keys.learn(seen));
         let (mut list, mut note, mut last) = (Vec::with_capacity(files.bases.len()), None, None);
         for (place, base) in files.bases.iter().enumerate() {
             let path = segment_path(directory, *base);
@@ -163,11 +168,7 @@ impl Recovery<'_> {
                     (last.insert(settled).scan.clone(), is_damaged)
                 }
             };
-            for seen in found.keys {
-                if keys.find(seen.time, seen.keyed.key).is_none() {
-                    keys.remember(seen);
-                }
-            }
+            found.keys.into_iter().for_each(|seen| keys.learn(seen));
             note = found.note.or(note);
             let counts = if next.is_some() { bytes.len() as u64 } else { found.end };
             let make = if is_damaged { Segment::damaged } else { Segment::new };
@@ -176,8 +177,10 @@ impl Recovery<'_> {
         let before_last = files.bases.last().map_or(0, |base| base - 1);
         let last_span = list.last().and_then(|segment| segment.spans.last());
         let head = last_span.map_or(before_last, |span| span.last);
+        // Of batches that are lost, not gone: they may come again.
+        keys.forget_after(head);
         let aside = complete(directory, &mut list, files, head);
-        Ok(Reading { list, keys, note, last, head, aside })
+        Ok(Reading { list, keys, carried, note, last, head, aside })
     }
 
     /// Has all segments survive a crash of the machine from now on.

@@ -1,6 +1,7 @@
 mod damage;
 mod failing;
 mod faulty;
+mod keys;
 mod surviving;
 
 use std::path::{Path, PathBuf};

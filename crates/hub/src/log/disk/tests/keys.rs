@@ -1,0 +1,138 @@
+//! Keys whose segments are gone.
+
+use super::*;
+use crate::{Fsync, KeyWindow};
+
+/// Keeps few events and more keys.
+fn keep_few(machine: &mut Machine, options: DataOptions) -> Running {
+    let hub = machine.open(options);
+    let retention = Retention { events_max: 20, ..Retention::default() };
+    let keys = KeyWindow { keys_max: 150, ..KeyWindow::default() };
+    let topic =
+        hub.ensure(wind(), TopicOptions { retention, keys, ..TopicOptions::default() }).unwrap();
+    Running { hub, topic }
+}
+
+/// Which of the keys 1 to `newest` are known.
+fn known(running: &Running, newest: u64) -> Vec<u64> {
+    let knows = |number: &u64| running.topic.knows(at(1), format!("k{number}").parse().unwrap());
+    (1..=newest).filter(knows).collect()
+}
+
+#[tokio::test]
+async fn a_key_is_known_for_its_window_when_its_segment_is_gone_restart_or_not() {
+    for options in [ALWAYS, LATER, options(Fsync::Never)] {
+        let mut machine = Machine::new();
+        let mut running = keep_few(&mut machine, options);
+        let first = running.publish_with_key("k", 1).await.unwrap();
+        for number in 2..=300 {
+            running.publish([number]).await.unwrap();
+        }
+        assert!(!machine.segments()[0].ends_with("00000000000000000001.log"));
+        for end in ["none", "kill", "close", "kill"] {
+            match end {
+                "kill" => machine = machine.killed(),
+                "close" => running.hub.close().unwrap(),
+                _ => {}
+            }
+            if end != "none" {
+                running = keep_few(&mut machine, options);
+            }
+            let again = running.publish_with_key("k", 1).await.unwrap();
+            assert_eq!((again.first, again.repeated), (first.first, true), "after {end}");
+            let other = running.publish_with_key("k", 2).await;
+            assert_eq!(other, Err(PublishError::KeyReused), "after {end}");
+            assert_eq!(running.head().offset, 300);
+        }
+        let late = batch(at(602), [1]).with_key("k".parse().unwrap());
+        let anew = running.topic.publish_kept(at(602), &late).await.unwrap();
+        assert_eq!((anew.last.offset, anew.repeated), (301, false), "its window is over");
+    }
+}
+
+#[tokio::test]
+async fn whenever_it_is_killed_the_same_keys_are_known() {
+    let mut machine = Machine::new();
+    let running = keep_few(&mut machine, LATER);
+    let mut largest = 0;
+    for number in 1..=1_000 {
+        running.publish_with_key(&format!("k{number}"), number).await.unwrap();
+        // Some segments stay for a while though their keys were carried on.
+        machine.faults.set(|faults| faults.remove_fails = number % 300 > 200);
+        let file = machine.topic_directory().join("keys");
+        largest = largest.max(fs::metadata(file).map_or(0, |metadata| metadata.len()));
+        if number % 23 == 0 {
+            let found = keep_few(&mut machine.killed(), LATER);
+            assert_eq!(known(&found, number), known(&running, number), "{number}");
+        }
+    }
+    assert_eq!(known(&running, 1_000), (851..=1_000).collect::<Vec<_>>());
+    assert!((52..=(2 * 150 + 2 * 64) * 52).contains(&largest), "{largest} bytes of keys");
+}
+
+#[tokio::test]
+async fn a_crash_of_the_machine_costs_no_key_that_was_flushed() {
+    let mut machine = Machine::new();
+    let running = keep_few(&mut machine, ALWAYS);
+    for number in 1..=400 {
+        running.publish_with_key(&format!("k{number}"), number).await.unwrap();
+    }
+    let before = known(&running, 400);
+    machine.faults.crash(&machine.topic_directory(), |_| 0);
+    let found = keep_few(&mut machine.killed(), ALWAYS);
+    assert_eq!(known(&found, 400), before);
+}
+
+#[tokio::test]
+async fn a_segment_stays_while_its_keys_cannot_be_kept() {
+    let mut machine = Machine::new();
+    let running = keep_few(&mut machine, LATER);
+    for number in 1..=64 {
+        running.publish_with_key(&format!("k{number}"), number).await.unwrap();
+    }
+    // The file of keys can be opened no more.
+    let file = machine.topic_directory().join("keys");
+    fs::create_dir(&file).unwrap();
+    for number in 65..=300 {
+        running.publish([number]).await.unwrap();
+    }
+    // It is tried once what was published last is acknowledged.
+    while running.topic.health().is_well() {
+        tokio::task::yield_now().await;
+    }
+    let found = machine.killed();
+    fs::remove_dir(found.topic_directory().join("keys")).unwrap();
+    let mut found = found;
+    assert_eq!(known(&keep_few(&mut found, LATER), 64).len(), 64);
+    fs::remove_dir(&file).unwrap();
+    for number in 301..=310 {
+        running.publish([number]).await.unwrap();
+    }
+    running.hub.close().unwrap();
+    assert!(machine.segments().len() <= 2);
+    assert_eq!(known(&keep_few(&mut machine, LATER), 64).len(), 64);
+}
+
+#[tokio::test]
+async fn what_is_damaged_of_the_keys_costs_no_other() {
+    let mut machine = Machine::new();
+    let running = keep_few(&mut machine, LATER);
+    for number in 1..=300 {
+        running.publish_with_key(&format!("k{number}"), number).await.unwrap();
+    }
+    running.hub.close().unwrap();
+    let before = known(&running, 300);
+    let file = machine.topic_directory().join("keys");
+    let mut bytes = fs::read(&file).unwrap();
+    let last = bytes.len() / 52 - 1;
+    bytes[last * 52 + 7] ^= 1;
+    bytes.extend_from_slice(&[7; 20]);
+    fs::write(&file, bytes).unwrap();
+    let found = keep_few(&mut machine, LATER);
+    let after = known(&found, 300);
+    assert_eq!(before.iter().filter(|number| !after.contains(number)).count(), 1);
+    for number in 301..=600 {
+        found.publish_with_key(&format!("k{number}"), number).await.unwrap();
+    }
+    assert_eq!(known(&keep_few(&mut machine.killed(), LATER), 600), known(&found, 600));
+}
