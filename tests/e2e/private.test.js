@@ -6,7 +6,7 @@
  */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { kill, launch, serve } from "./support.js";
+import { kill, launch, serve, until } from "./support.js";
 
 const STEP_MS_MAX = 120_000;
 
@@ -89,4 +89,32 @@ test("the server's own page gets everything, by each of its names", { timeout: S
     );
     await page.close();
   }
+});
+
+test("a link to a frame empties no storage", { timeout: STEP_MS_MAX }, async () => {
+  const page = await browser.newPage();
+  const link = `${server.origin}/topics/wind?frame=localStorage.clear&after=earliest`;
+  const kept = async () => {
+    await page.goto(`${server.origin}/clock`);
+    return await page.evaluate(() => localStorage.getItem("kept"));
+  };
+  await page.goto(`${server.origin}/clock`);
+  await page.evaluate(() => localStorage.setItem("kept", "yes"));
+  const reply = await page.goto(link);
+  assert.equal(reply?.status(), 403);
+  assert.equal(await kept(), "yes");
+  // Nor would it if a browser said that this was an iframe: the document is its own parent, and so it has none.
+  /** @type {string[]} */
+  const errors = [];
+  page.on("pageerror", (error) => errors.push(error.message));
+  await page.route(link, (route) =>
+    route.continue({
+      headers: { ...route.request().headers(), "sec-fetch-dest": "iframe", "sec-fetch-site": "same-origin" },
+    }),
+  );
+  await page.goto(link, { waitUntil: "commit" });
+  await until("the script to run", () => errors.length > 0);
+  assert.match(String(errors[0]), /null/);
+  assert.equal(await kept(), "yes");
+  await page.close();
 });

@@ -6,7 +6,7 @@ use std::pin::pin;
 
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt};
-use http::{Request, header};
+use http::{HeaderMap, HeaderName, HeaderValue, Request, header};
 use http_body::Frame;
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full, StreamBody};
@@ -39,6 +39,7 @@ where
     B: http_body::Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>>,
 {
     let (head, body) = request.into_parts();
+    check_content_coding(&head.headers)?;
     // Reading would tell a client that waits for it to go ahead (RFC 9110 section 10.1.1).
     let is_held_back = head.headers.contains_key(header::EXPECT);
     if is_held_back && body.size_hint().lower() > bytes_max as u64 {
@@ -53,6 +54,37 @@ where
         Problem::new(Kind::BodyTimeout, detail)
     };
     received.map_err(late)?.map_err(|error| error.problem(bytes_max))
+}
+
+/// Refuses a body that would have to be decoded (RFC 9110 section 8.4).
+fn check_content_coding(headers: &HeaderMap) -> Result<(), Problem> {
+    let Some(coding) = unknown(headers, header::CONTENT_ENCODING, "identity") else {
+        return Ok(());
+    };
+    let detail = format!("Content-Encoding is {coding:?}; a body is taken as it is");
+    let problem = Problem::new(Kind::UnsupportedEncoding, detail);
+    Err(problem.field("accept-encoding", HeaderValue::from_static("identity")))
+}
+
+/// Refuses a request that has more around its body than chunks (RFC 9112 section 6.1). Where chunks are not the last
+/// of it, its end cannot be told, and it is refused before.
+pub(crate) fn check_transfer_coding(headers: &HeaderMap) -> Result<(), Problem> {
+    let Some(coding) = unknown(headers, header::TRANSFER_ENCODING, "chunked") else {
+        return Ok(());
+    };
+    let detail = format!("Transfer-Encoding is {coding:?}; chunked is understood");
+    let problem = Problem::new(Kind::UnsupportedTransferCoding, detail);
+    Err(problem.field("connection", HeaderValue::from_static("close")))
+}
+
+/// The first coding in a list that is not the one that is known.
+fn unknown(headers: &HeaderMap, name: HeaderName, known: &str) -> Option<String> {
+    let fields = headers.get_all(name);
+    let mut codings = fields.iter().flat_map(|field| field.as_bytes().split(|byte| *byte == b','));
+    let is_known =
+        |coding: &[u8]| coding.is_empty() || coding.eq_ignore_ascii_case(known.as_bytes());
+    let coding = codings.find(|coding| !is_known(coding.trim_ascii()))?;
+    Some(String::from_utf8_lossy(coding.trim_ascii()).chars().take(40).collect())
 }
 
 /// Why there is no body.

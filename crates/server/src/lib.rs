@@ -32,6 +32,7 @@ mod origin;
 mod pace;
 mod path;
 mod problem;
+mod protection;
 mod proxies;
 mod publishing;
 mod query;

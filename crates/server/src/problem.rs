@@ -6,6 +6,8 @@ use serde::Serialize;
 
 use crate::body::{Body, full};
 use crate::encode;
+use crate::origin::Verdict;
+use crate::protection::{self, protect};
 
 /// What kind of problem. Each has a page at its `type`, `/problems/NAME`.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -28,6 +30,12 @@ pub enum Kind {
     BadName,
     /// What a trusted proxy says of a request cannot be.
     BadForwarding,
+    /// A body is encoded in a way that is not understood.
+    UnsupportedEncoding,
+    /// A request is framed in a way that is not understood.
+    UnsupportedTransferCoding,
+    /// The document of a frame, outside of a frame of the server's own site.
+    FrameRefused,
     /// A query parameter or field does not say what it must.
     BadParameter,
     /// The position cannot be one that this topic handed out.
@@ -78,7 +86,7 @@ pub enum Kind {
 
 impl Kind {
     /// All kinds.
-    pub const ALL: [Self; 32] = [
+    pub const ALL: [Self; 35] = [
         Self::UnknownPath,
         Self::UnknownTopic,
         Self::TopicDeleted,
@@ -88,6 +96,9 @@ impl Kind {
         Self::Misdirected,
         Self::BadName,
         Self::BadForwarding,
+        Self::UnsupportedEncoding,
+        Self::UnsupportedTransferCoding,
+        Self::FrameRefused,
         Self::BadParameter,
         Self::PositionAhead,
         Self::NotAcceptable,
@@ -174,6 +185,26 @@ impl Kind {
                 "What the proxy says cannot be",
                 "A proxy that is trusted says for whom it speaks in Forwarded, or in X-Forwarded-For, -Host and \
                  -Proto. Have it set the one, and take the other away.",
+            ),
+            Self::UnsupportedEncoding => (
+                "unsupported-encoding",
+                StatusCode::UNSUPPORTED_MEDIA_TYPE,
+                "The body is encoded",
+                "Send it as it is, without Content-Encoding.",
+            ),
+            Self::UnsupportedTransferCoding => (
+                "unsupported-transfer-coding",
+                StatusCode::NOT_IMPLEMENTED,
+                "The body is framed in an unknown way",
+                "Transfer-Encoding can be chunked, and nothing else.",
+            ),
+            Self::FrameRefused => (
+                "frame-refused",
+                StatusCode::FORBIDDEN,
+                "Only for an iframe",
+                "A topic with frame=NAME is the document of an iframe in a page of the same site, for it calls a \
+                 function of that page. Browsers say so with Sec-Fetch-Dest and Sec-Fetch-Site, which they \
+                 send to https and to localhost.",
             ),
             Self::BadParameter => (
                 "bad-parameter",
@@ -439,10 +470,10 @@ impl Problem {
 
     /// The reply that tells it and ends the connection, for where there is no HTTP server yet.
     pub(crate) fn to_http1(&self) -> String {
-        let fields = self
-            .fields
-            .iter()
-            .filter_map(|(name, value)| Some(format!("{name}: {}\r\n", value.to_str().ok()?)));
+        let fields =
+            self.fields.iter().filter_map(|(name, value)| Some((*name, value.to_str().ok()?)));
+        let fields =
+            fields.chain(protection::FIELDS).map(|(name, value)| format!("{name}: {value}\r\n"));
         let (status, fields, body) =
             (self.status, fields.collect::<String>(), self.to_json() + "\n");
         format!(
@@ -462,6 +493,7 @@ impl Problem {
         for (name, value) in self.fields {
             headers.append(name, value);
         }
+        protect(headers, &Verdict::Same);
         response
     }
 }

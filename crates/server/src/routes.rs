@@ -9,13 +9,14 @@ use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header
 use hyper::body::Incoming;
 use tokio::sync::watch;
 
-use crate::body::{Body, full};
+use crate::body::{self, Body, full};
 use crate::client::{Client, Peer};
 use crate::fields::Fields;
 use crate::gate::{self, Admitted};
 use crate::handshake::{self, Head};
 use crate::host::{self, Hosts};
 use crate::origin::{AllowedOrigin, Verdict};
+use crate::protection::protect;
 use crate::proxies::Proxies;
 use crate::publishing::{Methods, Permit, Publishing};
 use crate::query::{Form, Query, form};
@@ -242,7 +243,10 @@ pub(crate) async fn answer(
         Err(problem) => return problem.into_response().into(),
     };
     if let Err(problem) = path::normalize(request.uri_mut()) {
-        return allow(problem.into_response().into(), verdict);
+        return finish(problem.into_response().into(), verdict);
+    }
+    if let Err(problem) = body::check_transfer_coding(request.headers()) {
+        return finish(problem.into_response().into(), verdict);
     }
     tracing::debug!(
         client = client.address().map(tracing::field::display),
@@ -257,7 +261,7 @@ pub(crate) async fn answer(
             .await
             .unwrap_or_else(|problem| problem.into_response().into())
     };
-    allow(reply, verdict)
+    finish(reply, verdict)
 }
 
 /// Answers a WebSocket handshake of HTTP/1.1; `None` when the request is no such thing, is refused, or comes from
@@ -299,7 +303,7 @@ pub(crate) fn begin_stream<F: Fields + ?Sized>(
     }
     let reader = read.open_stream(form.transport).ok()?;
     let head = vary(stream::in_loop::head(form), header::ACCEPT.as_str());
-    Some(Begun { reader, form, head: allow(head.into(), verdict).response })
+    Some(Begun { reader, form, head: finish(head.into(), verdict).response })
 }
 
 /// A stream to be, and how it is announced.
@@ -399,7 +403,9 @@ async fn read_topic<B>(
         _ if request.method() == Method::HEAD => poll::answer(&read, headers)?,
         (Form::EventStream, _) => sse::answer(&read, heartbeat, stop)?,
         (Form::Ndjson, _) => ndjson::answer(&read, heartbeat, stop)?,
-        (Form::ForeverFrame(name), _) => forever_frame::answer(&read, name, heartbeat, stop)?,
+        (Form::ForeverFrame(name), _) => {
+            forever_frame::answer(&read, name, headers, heartbeat, stop)?
+        }
         (Form::Json, Some(wait)) => long_poll::answer(&read, wait, stop).await?,
         (Form::Json, None) => poll::answer(&read, headers)?,
     };
@@ -518,8 +524,11 @@ fn preflight(methods: Methods) -> Response<Body> {
     response
 }
 
-/// Lets a page of an allowed origin see the reply.
-fn allow(mut reply: Reply, verdict: Verdict) -> Reply {
+/// Protects the reply, and lets a page of an allowed origin see it.
+fn finish(mut reply: Reply, verdict: Verdict) -> Reply {
+    if reply.handover.is_none() {
+        protect(reply.response.headers_mut(), &verdict);
+    }
     if let Verdict::Allowed(origin) = verdict {
         let headers: &mut HeaderMap = reply.response.headers_mut();
         headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);

@@ -41,7 +41,8 @@ fn wait_until(fixture: &Fixture, is_so: impl Fn(&Value) -> bool) -> Value {
 
 fn request(fixture: &Fixture, target: &str, accept: &str) -> TcpStream {
     let mut stream = fixture.connect();
-    send(&mut stream, "GET", target, &[("Accept", accept)]);
+    let frame = [("Sec-Fetch-Dest", "iframe"), ("Sec-Fetch-Site", "same-origin")];
+    send(&mut stream, "GET", target, &[&[("Accept", accept)], &frame[..]].concat());
     stream
 }
 

@@ -164,7 +164,8 @@ fn a_stream_of_lines_ends_with_the_notice() {
     ] {
         let fixture = start();
         let mut stream = fixture.connect();
-        send(&mut stream, "GET", target, &[("Accept", accept)]);
+        let frame = [("Sec-Fetch-Dest", "iframe"), ("Sec-Fetch-Site", "same-origin")];
+        send(&mut stream, "GET", target, &[&[("Accept", accept)], &frame[..]].concat());
         let mut stream = BufReader::new(stream);
         assert_eq!(Reply::read_head(&mut stream).status, 200);
         publish_large(&fixture);

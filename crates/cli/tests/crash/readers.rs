@@ -161,7 +161,8 @@ fn ndjson(addresses: Addresses, witness: &mut Witness<'_>) -> Result<(), Trouble
 fn forever_frame(addresses: Addresses, witness: &mut Witness<'_>) -> Result<(), Trouble> {
     let path = witness.target() + "&frame=f.on";
     let mut stream = connect(addresses.http)?;
-    let mut lines = chunks(&mut stream, &path, "text/html")?;
+    let accept = "text/html\r\nSec-Fetch-Dest: iframe\r\nSec-Fetch-Site: same-origin";
+    let mut lines = chunks(&mut stream, &path, accept)?;
     loop {
         let line = line(&mut lines)?;
         let call = line.split_once("<script>parent.f.on(");

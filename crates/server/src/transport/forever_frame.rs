@@ -10,18 +10,23 @@ use crate::query::FrameName;
 use crate::readers::Transport;
 use crate::reading::Item;
 use crate::routes::{Read, Stop};
-use crate::{Problem, encode, stream};
+use crate::{Kind, Problem, encode, stream};
 
 /// Browsers begin to run a document once they have seen this much of it.
 const PADDING_BYTES: usize = 1024;
+/// In a window of its own a document is its own parent: there nothing is to be called. The name can be given
+/// another value (HTML section 7.2.2.2), and then all calls fail.
+const GUARD: &str = "<script>parent===window&&(parent=null)</script>";
 
 /// Without `after`, what comes from now on.
 pub(crate) fn answer(
     read: &Read,
     name: FrameName,
+    headers: &HeaderMap,
     heartbeat: Duration,
     stop: Stop,
 ) -> Result<Response<Body>, Problem> {
+    check_place(headers)?;
     let form = move |item: &Item<'_>, out: &mut String| script(&name, item, out);
     let mut response = stream::answer(
         read,
@@ -33,6 +38,21 @@ pub(crate) fn answer(
     )?;
     protect(response.headers_mut());
     Ok(response)
+}
+
+/// Sees that a browser asks for the document of an iframe, for a page of the same site: whatever a link says would be
+/// called in a window of its own. Browsers that do not say so are too old, or ask by plain HTTP for another machine.
+fn check_place(headers: &HeaderMap) -> Result<(), Problem> {
+    let says = |name, values: &[&str]| {
+        headers.get(name).is_some_and(|said: &HeaderValue| values.iter().any(|value| said == value))
+    };
+    if says("sec-fetch-dest", &["iframe"]) && says("sec-fetch-site", &["same-origin", "same-site"])
+    {
+        return Ok(());
+    }
+    let detail = "with frame a topic is for an iframe in a page of the same site alone, and Sec-Fetch-Dest and \
+                  Sec-Fetch-Site do not say that it is";
+    Err(Problem::new(Kind::FrameRefused, detail))
 }
 
 /// The script calls what its address says, so only pages of this origin may have it run, and only within them.
@@ -51,6 +71,7 @@ fn protect(headers: &mut HeaderMap) {
 fn script(name: &FrameName, item: &Item<'_>, out: &mut String) {
     // A heartbeat is a call, too: when the connection breaks a browser tells the page nothing at all.
     if let Item::Begin(_) = item {
+        out.push_str(GUARD);
         padding(out);
     }
     out.push_str("<script>parent.");

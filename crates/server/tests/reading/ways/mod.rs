@@ -105,7 +105,11 @@ pub(crate) const NDJSON: Way =
 pub(crate) const FOREVER_FRAME: Way = Way {
     name: "forever-frame",
     query: "&frame=app.receive",
-    fields: &[("Accept", "text/html,application/xhtml+xml,*/*;q=0.8")],
+    fields: &[
+        ("Accept", "text/html,application/xhtml+xml,*/*;q=0.8"),
+        ("Sec-Fetch-Dest", "iframe"),
+        ("Sec-Fetch-Site", "same-origin"),
+    ],
     ..NDJSON
 };
 pub(crate) const WEBSOCKET: Way = Way {
