@@ -26,7 +26,8 @@ export async function readOn(run, parser, last) {
     const { command, args, input } = run(after);
     const program = start(command, args);
     const parse = parser();
-    if (input !== undefined) program.child.stdin.write(input);
+    // Nothing more is said: one whose input stays open outlives the connection, as Debian's nc does.
+    program.child.stdin.end(input);
     for await (const chunk of program.child.stdout) {
       for (const { position, n } of parse(chunk)) {
         after = position;
