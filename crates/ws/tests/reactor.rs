@@ -329,3 +329,47 @@ fn the_runtime_looks_at_its_own_io_beside_floods() {
     });
     assert!(most <= MESSAGES_MAX, "{most} messages of floods between two looks");
 }
+
+/// Answers each byte with itself, one at each wake.
+#[derive(Default)]
+struct Slow {
+    waker: Option<Waker>,
+    left: Vec<u8>,
+}
+
+impl StreamHandler for Slow {
+    fn open(&mut self, waker: Waker) {
+        self.waker = Some(waker);
+    }
+
+    fn receive(&mut self, bytes: &[u8], _output: &mut Output) {
+        self.left.extend_from_slice(bytes);
+    }
+
+    fn ready(&mut self, output: &mut Output) {
+        output.extend_from_slice(&[self.left.remove(0)]);
+    }
+
+    fn ended(&mut self, _output: &mut Output) -> bool {
+        let waker = self.waker.clone().filter(|_| !self.left.is_empty());
+        waker.map(|waker| waker.wake()).is_some()
+    }
+}
+
+#[test]
+fn one_who_has_ended_is_told_what_there_is_to_say_yet() {
+    let told = serve(
+        |reactor| {
+            let reactor = reactor.clone();
+            Box::new(move |stream| reactor.adopt_stream(stream, PATIENCE, Slow::default()))
+        },
+        |mut stream| {
+            stream.write_all(b"what was asked").unwrap();
+            stream.shutdown(std::net::Shutdown::Write).unwrap();
+            let mut told = String::new();
+            stream.read_to_string(&mut told).unwrap();
+            told
+        },
+    );
+    assert_eq!(told, "what was asked");
+}

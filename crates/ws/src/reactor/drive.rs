@@ -211,7 +211,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Stream for Polled<S> {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
         let mut buffer = ReadBuf::new(bytes);
         let read = self.poll(|stream, cx| stream.poll_read(cx, &mut buffer));
-        self.has_nothing_to_read = read.is_err();
+        // At the end there is nothing either, however often one asks.
+        self.has_nothing_to_read = read.is_err() || buffer.filled().is_empty();
+        if read.as_ref().is_err_and(|error| error.kind() == ErrorKind::UnexpectedEof) {
+            return Ok(0); // TLS without a last word; frames say themselves where they end
+        }
         read.map(|()| buffer.filled().len())
     }
 

@@ -118,6 +118,13 @@ pub trait Handler {
         let _ = sender;
     }
 
+    /// The peer has ended its side without a close frame, and sends nothing more. Whether there is something to say
+    /// to it yet: then this is asked again after each turn, and else the connection is over.
+    fn ended(&mut self, sender: &mut Sender) -> bool {
+        let _ = sender;
+        false
+    }
+
     /// The peer has answered a keep-alive ping, so long after it was sent, to the millisecond.
     fn pong(&mut self, round_trip: Duration) {
         let _ = round_trip;
@@ -154,6 +161,13 @@ pub trait StreamHandler {
     /// Somebody called [`Waker::wake`], or everything that was stuck has been written.
     fn ready(&mut self, output: &mut Output) {
         let _ = output;
+    }
+
+    /// The peer has ended its side, and sends nothing more. Whether there is something to say to it yet: then this
+    /// is asked again after each turn, and else the connection is over once all is written.
+    fn ended(&mut self, output: &mut Output) -> bool {
+        let _ = output;
+        false
     }
 
     /// The loop [closes](Reactor::close_all) its connections: the last that is written.

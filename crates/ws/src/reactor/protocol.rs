@@ -52,6 +52,10 @@ pub(super) trait Protocol {
     /// The peer took bytes that had been stuck.
     fn progressed(&mut self, now: Time);
     fn close(&mut self, frame: &CloseFrame, output: &mut Queued);
+    /// The peer sends nothing more. Whether there is something to say to it yet; asked again after each turn.
+    fn ended(&mut self, _output: &mut Queued) -> bool {
+        false
+    }
     fn lost(&mut self, lost: Lost);
     /// How far it is.
     fn state(&self) -> State;
@@ -286,6 +290,11 @@ impl<H: Handler> Protocol for WebSocket<H> {
         });
     }
 
+    fn ended(&mut self, output: &mut Queued) -> bool {
+        let is_open = self.end == End::NotYet && !self.connection.is_closing();
+        is_open && self.lend(output, |socket| socket.handler.ended(socket.connection.sender()))
+    }
+
     fn lost(&mut self, lost: Lost) {
         self.over(Some(lost.into()), None);
     }
@@ -407,6 +416,10 @@ impl<H: StreamHandler> Protocol for Stream<H> {
     fn close(&mut self, _frame: &CloseFrame, output: &mut Queued) {
         self.handler.close(output.get_or_insert_default());
         self.is_over = true;
+    }
+
+    fn ended(&mut self, output: &mut Queued) -> bool {
+        self.handler.ended(output.get_or_insert_default())
     }
 
     fn lost(&mut self, _lost: Lost) {

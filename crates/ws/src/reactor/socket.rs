@@ -137,6 +137,8 @@ pub(super) struct Socket<S> {
     generation: u32,
     /// The peer has ended its side. That is told once, and maybe long before all was read.
     is_ended: bool,
+    /// All that the peer sent was read, up to its end.
+    is_exhausted: bool,
     /// Its protocol has input left, and nothing is read until that is done with.
     is_behind: bool,
     /// Most bytes of its next read.
@@ -236,6 +238,7 @@ impl<S: Stream> Socket<S> {
             phase: Phase::Open,
             generation,
             is_ended: false,
+            is_exhausted: false,
             is_behind: false,
             read_bytes: ReadBytes::FIRST,
             due: Time::ZERO,
@@ -313,7 +316,7 @@ impl<S: Stream> Socket<S> {
         let (input, output, budget) = scratch.lend_input();
         let input = &mut input[..self.read_bytes.0];
         let verdict = match self.stream.read(input) {
-            Ok(0) => self.lost(Lost::Ended),
+            Ok(0) => self.exhausted(),
             Ok(len) if self.phase != Phase::Open => {
                 budget.spend(len);
                 Verdict::ReadAgain
@@ -342,7 +345,7 @@ impl<S: Stream> Socket<S> {
         scratch: &mut Scratch,
     ) -> Verdict {
         let verdict = match read {
-            Ok(Appended { len: 0, .. }) => self.lost(Lost::Ended),
+            Ok(Appended { len: 0, .. }) => self.exhausted(),
             Ok(Appended { may_have_more, beyond, .. }) => {
                 let Scratch { output, budget, .. } = scratch;
                 self.protocol.rest_received(now, begin, output, budget);
@@ -412,6 +415,10 @@ impl<S: Stream> Socket<S> {
         if self.phase == Phase::Open && self.attend(now, scratch) == State::Leaving {
             return Verdict::Leave;
         }
+        let is_done = self.is_exhausted
+            && self.phase == Phase::Open
+            && self.stuck.is_empty()
+            && !self.protocol.ended(&mut scratch.output);
         if let Some(output) = scratch.output.as_ref().filter(|output| !output.is_empty()) {
             if verdict != Verdict::Drop
                 && let Err(error) = self.write(output, scratch.input())
@@ -422,6 +429,7 @@ impl<S: Stream> Socket<S> {
         }
         match self.phase {
             _ if verdict == Verdict::Drop => verdict,
+            Phase::Open if is_done && self.stuck.is_empty() => self.lost(Lost::Ended),
             Phase::Over { until, is_clean } if self.stuck.is_empty() => self.end(until, is_clean),
             Phase::Open if self.is_behind() => Verdict::ReadAgain,
             _ => verdict,
@@ -464,6 +472,15 @@ impl<S: Stream> Socket<S> {
     /// The stream, and what somebody else does with it.
     pub(super) fn leave(mut self) -> (S, Option<Next>) {
         (self.stream, self.protocol.next())
+    }
+
+    /// The peer sends nothing more. What it asked for is answered yet.
+    fn exhausted(&mut self) -> Verdict {
+        if self.phase != Phase::Open {
+            return Verdict::Drop;
+        }
+        self.is_exhausted = true;
+        Verdict::Keep
     }
 
     /// The stream ended or failed.
