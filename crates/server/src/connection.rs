@@ -17,8 +17,9 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, join};
 use tokio::net::TcpStream;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
 
+use crate::ahead::Ahead;
 use crate::alarms::Alarms;
 use crate::begun::Begun;
 use crate::client::Peer;
@@ -125,8 +126,11 @@ pub(crate) async fn requests<S: AsyncRead + AsyncWrite + Unpin>(
     let limits = &local.site.limits;
     let handover = Rc::new(Cell::new(None));
     let polled_at = Rc::new(Cell::new(Instant::now()));
+    let (stream, end) = Ahead::new(stream);
+    let (end_told, has_ended) = watch::channel(false);
     let service = {
-        let (site, stop, handover) = (Arc::clone(&local.site), stop.clone(), Rc::clone(&handover));
+        let (site, stop) = (Arc::clone(&local.site), stop.or_end(has_ended));
+        let handover = Rc::clone(&handover);
         let polled_at = Rc::clone(&polled_at);
         service_fn(move |request| {
             let (site, stop, handover) = (Arc::clone(&site), stop.clone(), Rc::clone(&handover));
@@ -144,6 +148,8 @@ pub(crate) async fn requests<S: AsyncRead + AsyncWrite + Unpin>(
     let io = TokioIo::new(stream);
     let mut http = http1::Builder::new()
         .timer(TokioTimer::new())
+        // Who has asked and sends nothing more is answered.
+        .half_close(true)
         .header_read_timeout(limits.header_timeout)
         .max_buf_size(limits.header_bytes_max)
         .max_headers(limits.header_fields_max)
@@ -152,10 +158,14 @@ pub(crate) async fn requests<S: AsyncRead + AsyncWrite + Unpin>(
     let mut is_stopping = false;
     let ended = loop {
         tokio::select! {
+            biased; // what it does not read is read ahead
             ended = std::future::poll_fn(|cx| {
                 polled_at.set(Instant::now());
                 http.poll_without_shutdown(cx)
             }) => break ended,
+            () = end.reached(), if !*end_told.borrow() => {
+                end_told.send_replace(true);
+            }
             () = stop.stopped(), if !is_stopping => {
                 is_stopping = true;
                 Pin::new(&mut http).graceful_shutdown();
@@ -167,12 +177,12 @@ pub(crate) async fn requests<S: AsyncRead + AsyncWrite + Unpin>(
         return None;
     }
     let parts = http.into_parts();
-    let stream = parts.io.into_inner();
+    let (ahead, stream) = parts.io.into_inner().into_parts(end)?;
     let Some(handover) = handover.take() else {
         shut_down(stream).await;
         return None;
     };
-    Some((stream, parts.read_buf.to_vec(), handover))
+    Some((stream, [&parts.read_buf[..], &ahead].concat(), handover))
 }
 
 /// Has a WebSocket served whose handshake is done; `first` came after it.

@@ -10,6 +10,7 @@
 #![forbid(unsafe_code)]
 
 mod accept;
+mod ahead;
 mod alarms;
 mod assets;
 mod begun;

@@ -152,6 +152,17 @@ impl Reader {
         Ok(Page { gap: nearest.gap, begin: nearest.begin, skipped, ..page })
     }
 
+    /// Up to where there is something to read by now.
+    pub(crate) fn end_by_now(&self) -> Position {
+        self.topic.info(now()).head
+    }
+
+    /// Whether it has read on to there.
+    pub(crate) fn has_reached(&self, end: Position) -> bool {
+        let Place { position, .. } = self.place;
+        position.epoch == end.epoch && position.offset >= end.offset
+    }
+
     /// Waits until the next page holds an event or a gap. Cancel safe.
     pub(crate) async fn ready(&mut self) {
         let position = self.place.position;

@@ -9,6 +9,7 @@ pub(crate) mod in_loop;
 
 use std::time::Duration;
 
+use anemone_hub::Position;
 use bytes::Bytes;
 use futures_util::stream;
 use http::{HeaderValue, Response, header};
@@ -75,6 +76,8 @@ enum Phase {
     /// Nothing has been said.
     New,
     Open,
+    /// The client has ended its side: what there is up to here is the last.
+    Ending(Position),
     /// Everything has been said.
     Over,
 }
@@ -92,9 +95,24 @@ impl<F: Fn(&Item<'_>, &mut String)> Stream<F> {
                     Ok(()) => self.page(),
                     Err(_) => Some(self.one(&Item::Quiet(self.reader.position()))),
                 },
-                () = self.stop.stopped() => None,
+                () = self.stop.over() => {
+                    self.phase = match self.stop.is_stopping() {
+                        true => Phase::Over,
+                        false => Phase::Ending(self.reader.end_by_now()),
+                    };
+                    self.rest()
+                }
             },
+            Phase::Ending(_) => self.rest(),
             Phase::Over => None,
+        }
+    }
+
+    /// What there was when the client ended its side, a page at a time.
+    fn rest(&mut self) -> Option<String> {
+        match self.phase {
+            Phase::Ending(end) if !self.reader.has_reached(end) => self.page(),
+            _ => None,
         }
     }
 

@@ -6,6 +6,7 @@
 use std::rc::Rc;
 use std::time::{Duration, SystemTime};
 
+use anemone_hub::Position;
 use anemone_ws::proto::Output;
 use anemone_ws::reactor::{StreamHandler, Waker};
 use http::{HeaderValue, Response, header};
@@ -46,6 +47,8 @@ pub(crate) struct InLoop {
     woken: Option<(Subscription, Waker)>,
     alarm: Option<Alarm>,
     told_at: Instant,
+    /// Since the client has ended its side: what there was then is the last.
+    end: Option<Position>,
     is_over: bool,
     _permit: OwnedSemaphorePermit,
 }
@@ -67,6 +70,7 @@ impl InLoop {
             woken: None,
             alarm: None,
             told_at: Instant::now(),
+            end: None,
             is_over: false,
             _permit: permit,
         }
@@ -133,6 +137,20 @@ impl StreamHandler for InLoop {
     fn ready(&mut self, output: &mut Output) {
         self.read_on(output);
         self.set_alarm();
+    }
+
+    fn ended(&mut self, output: &mut Output) -> bool {
+        let end = *self.end.get_or_insert_with(|| self.reader.end_by_now());
+        if let Some((_, waker)) = &self.woken
+            && !self.reader.has_reached(end)
+        {
+            waker.wake();
+            return true;
+        }
+        if !self.is_over {
+            self.end(output);
+        }
+        false
     }
 
     fn close(&mut self, output: &mut Output) {

@@ -10,8 +10,8 @@ use crate::query::Wait;
 use crate::routes::Read;
 use crate::{Problem, routes};
 
-/// Waits for an event after the position, or until the time is up or the server stops: then the
-/// page is empty.
+/// Waits for an event after the position, or until the time is up, the server stops or the client has ended its
+/// side: then the page is empty.
 pub(crate) async fn answer(
     read: &Read,
     wait: Wait,
@@ -20,7 +20,7 @@ pub(crate) async fn answer(
     let mut reader = read.open_waiting(After::Newest)?;
     tokio::select! {
         _ = timeout(wait.duration, reader.ready()) => {}
-        () = stop.stopped() => {}
+        () = stop.over() => {}
     }
     let mut response = page_response(&read.path, &reader.read()?, "no-store");
     if wait.is_preference {

@@ -71,6 +71,8 @@ enum Done {
 struct Reading {
     reader: Reader,
     told_at: Instant,
+    /// Since the client has ended its side: what there was then is the last.
+    end: Option<Position>,
 }
 
 /// A topic, and those who read it on this connection.
@@ -247,7 +249,7 @@ impl Multiplexer {
         });
         followed.readers.insert(id);
         let now = Instant::now();
-        self.session.open(id, Work::Read(Reading { reader, told_at: now }));
+        self.session.open(id, Work::Read(Reading { reader, told_at: now, end: None }));
         if self.alarm.is_none() {
             self.alarm = Some(self.alarms.set(now + self.site.limits.heartbeat, waker));
         }
@@ -285,6 +287,23 @@ impl Multiplexer {
         }
     }
 
+    /// The client has ended its side: its readers are told what there is by now, and that is their end. Whether a
+    /// request has no final status yet.
+    pub(super) fn ended(&mut self, outlet: &mut impl Outlet) -> bool {
+        let mut readers = Vec::new();
+        for (id, work) in self.session.works() {
+            if let Work::Read(reading @ Reading { end: None, .. }) = work {
+                reading.end = Some(reading.reader.end_by_now());
+                readers.push(id);
+            }
+        }
+        if !readers.is_empty() {
+            readers.into_iter().for_each(|id| self.session.give_turn(id));
+            self.ready(outlet);
+        }
+        !self.session.is_empty()
+    }
+
     /// It is a request's turn.
     fn serve(&mut self, id: Id, now: Instant, outlet: &mut impl Outlet) {
         match self.session.work(id) {
@@ -294,11 +313,17 @@ impl Multiplexer {
                 self.answer(id, &resource, outlet);
                 self.end(id);
             }
+            Some(Work::Read(reading))
+                if reading.end.is_some_and(|end| reading.reader.has_reached(end)) =>
+            {
+                self.end(id);
+                tell(Some(id), Reply::done(), outlet);
+            }
             Some(Work::Read(reading)) => {
                 reading.told_at = now;
                 match reading.reader.read() {
                     Ok(page) => {
-                        let is_behind = reading.reader.is_behind();
+                        let is_behind = reading.reader.is_behind() || reading.end.is_some();
                         tell_page(id, &page, outlet);
                         if is_behind {
                             self.session.give_turn(id);

@@ -88,6 +88,11 @@ impl<T> Session<T> {
         self.open.get_mut(&id).map(|open| &mut open.work)
     }
 
+    /// Whether none is open.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.open.is_empty()
+    }
+
     /// All that are open.
     pub(crate) fn works(&mut self) -> impl Iterator<Item = (Id, &mut T)> {
         self.open.iter_mut().map(|(id, open)| (*id, &mut open.work))

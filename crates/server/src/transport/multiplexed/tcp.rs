@@ -90,6 +90,10 @@ impl StreamHandler for Stream {
         self.multiplexer.ready(&mut Framed(output));
     }
 
+    fn ended(&mut self, output: &mut Output) -> bool {
+        !self.is_over && self.multiplexer.ended(&mut Framed(output))
+    }
+
     fn close(&mut self, output: &mut Output) {
         self.give_up(&Problem::new(Kind::Stopping, "the server stops"), output);
     }

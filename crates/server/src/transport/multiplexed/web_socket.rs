@@ -62,6 +62,10 @@ impl Handler for Socket {
         self.multiplexer.ready(sender);
     }
 
+    fn ended(&mut self, sender: &mut Sender) -> bool {
+        self.multiplexer.ended(sender)
+    }
+
     fn error(&mut self, error: &Error) {
         tracing::debug!(error = error as &dyn std::error::Error, "WebSocket connection failed");
     }

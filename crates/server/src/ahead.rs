@@ -1,0 +1,181 @@
+//! A stream that is read ahead of its user, to see that the peer has ended its side.
+//!
+//! The HTTP server reads no further while it makes a reply, so that a client which has asked and ended its side is
+//! answered. One who would wait has to know of that: such a client may as well be gone.
+
+use std::cell::RefCell;
+use std::io::{self, ErrorKind, IoSlice};
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, ready};
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+/// Most that is read ahead: requests that came before the last is answered. The end of a client that sends more of
+/// them is seen later.
+const BYTES_MAX: usize = 16 << 10;
+
+/// What both ends of this share.
+struct Shared<S> {
+    stream: S,
+    /// What was read, and not given yet.
+    ahead: Vec<u8>,
+    has_ended: bool,
+}
+
+/// A stream, and what was read ahead of it.
+pub(crate) struct Ahead<S>(Rc<RefCell<Shared<S>>>);
+
+/// Sees to the end of the same stream, in the same task.
+pub(crate) struct End<S>(Rc<RefCell<Shared<S>>>);
+
+impl<S> Ahead<S> {
+    pub(crate) fn new(stream: S) -> (Self, End<S>) {
+        let shared = Shared { stream, ahead: Vec::new(), has_ended: false };
+        let shared = Rc::new(RefCell::new(shared));
+        (Self(Rc::clone(&shared)), End(shared))
+    }
+
+    /// What was read and not given, and the stream.
+    pub(crate) fn into_parts(self, end: End<S>) -> Option<(Vec<u8>, S)> {
+        drop(end);
+        let Shared { stream, ahead, .. } = Rc::into_inner(self.0)?.into_inner();
+        Some((ahead, stream))
+    }
+}
+
+impl<S: AsyncRead + Unpin> End<S> {
+    /// Returns once the peer has ended its side. Cancel safe.
+    pub(crate) async fn reached(&self) {
+        std::future::poll_fn(|cx| self.0.borrow_mut().poll_end(cx)).await;
+    }
+}
+
+impl<S: AsyncRead + Unpin> Shared<S> {
+    fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let mut bytes = [0; 1024];
+        while !self.has_ended && self.ahead.len() < BYTES_MAX {
+            let mut buffer = ReadBuf::new(&mut bytes);
+            match ready!(self.poll_stream(cx, &mut buffer)) {
+                Ok(()) if !buffer.filled().is_empty() => {
+                    self.ahead.extend_from_slice(buffer.filled());
+                    // Maybe somebody waits for these.
+                    cx.waker().wake_by_ref();
+                }
+                // Who reads next finds out what is wrong.
+                Ok(()) | Err(_) => self.has_ended = true,
+            }
+        }
+        if self.has_ended { Poll::Ready(()) } else { Poll::Pending }
+    }
+
+    fn poll_stream(
+        &mut self,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        match ready!(Pin::new(&mut self.stream).poll_read(cx, buffer)) {
+            // TLS without a last word. What is sent over it says itself where it ends.
+            Err(error) if error.kind() == ErrorKind::UnexpectedEof => Poll::Ready(Ok(())),
+            read => Poll::Ready(read),
+        }
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Ahead<S> {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let mut shared = self.0.borrow_mut();
+        if shared.ahead.is_empty() {
+            let begin = buffer.filled().len();
+            ready!(shared.poll_stream(cx, buffer))?;
+            shared.has_ended |= buffer.filled().len() == begin;
+        } else {
+            let len = shared.ahead.len().min(buffer.remaining());
+            buffer.put_slice(&shared.ahead[..len]);
+            shared.ahead.drain(..len);
+            if shared.ahead.is_empty() {
+                // The connection may live long.
+                shared.ahead = Vec::new();
+            }
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Ahead<S> {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.0.borrow_mut().stream).poll_write(cx, bytes)
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.0.borrow_mut().stream).poll_write_vectored(cx, slices)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.0.borrow().stream.is_write_vectored()
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0.borrow_mut().stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0.borrow_mut().stream).poll_shutdown(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn the_end_is_seen_and_what_came_before_it_is_read_later() {
+        let (mut client, server) = duplex(1 << 20);
+        let (mut ahead, end) = Ahead::new(server);
+        assert_eq!(end.reached().now_or_never(), None);
+        client.write_all(b"first").await.unwrap();
+        assert_eq!(end.reached().now_or_never(), None);
+        client.write_all(b"then").await.unwrap();
+        client.shutdown().await.unwrap();
+        end.reached().await;
+        let mut all = String::new();
+        ahead.read_to_string(&mut all).await.unwrap();
+        assert_eq!(all, "firstthen");
+        ahead.write_all(b"answer").await.unwrap();
+        let (rest, server) = ahead.into_parts(end).unwrap();
+        assert!(rest.is_empty());
+        drop(server);
+        let mut answer = String::new();
+        client.read_to_string(&mut answer).await.unwrap();
+        assert_eq!(answer, "answer");
+    }
+
+    #[tokio::test]
+    async fn no_more_is_read_ahead_than_may_be() {
+        let (mut client, server) = duplex(1 << 20);
+        let (mut ahead, end) = Ahead::new(server);
+        client.write_all(&[7; 100_000]).await.unwrap();
+        client.shutdown().await.unwrap();
+        assert_eq!(end.reached().now_or_never(), None);
+        assert_eq!(ahead.0.borrow().ahead.len(), BYTES_MAX);
+        let mut all = Vec::new();
+        ahead.read_to_end(&mut all).await.unwrap();
+        assert_eq!(all, [7; 100_000]);
+        end.reached().await;
+    }
+}
