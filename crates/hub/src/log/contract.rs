@@ -15,11 +15,9 @@ use crate::{
 };
 use tempfile::TempDir;
 
-/// A log to test, and what it may keep beyond retention.
+/// A log to test.
 struct Subject {
     topic: Arc<Topic>,
-    slack_events: u64,
-    slack_bytes: u64,
     _hub: Hub,
     _directory: Option<TempDir>,
 }
@@ -31,20 +29,14 @@ const EPOCH: Epoch = Epoch::from_bits(9);
 fn in_memory(options: TopicOptions) -> Subject {
     let hub = Hub::new(EPOCH);
     let topic = hub.create("wind".parse().unwrap(), options).unwrap();
-    Subject { topic, slack_events: 0, slack_bytes: 0, _hub: hub, _directory: None }
+    Subject { topic, _hub: hub, _directory: None }
 }
 
 fn on_disk_with(options: TopicOptions, data: DataOptions) -> Subject {
     let directory = TempDir::new().unwrap();
     let hub = Hub::with_data(EPOCH, DataDir::open(directory.path(), data).unwrap()).unwrap();
     let topic = hub.create("wind".parse().unwrap(), options).unwrap();
-    Subject {
-        topic,
-        slack_events: 64.max(options.retention.events_max / 8),
-        slack_bytes: 4096.max(options.retention.bytes_max / 8) + 40,
-        _hub: hub,
-        _directory: Some(directory),
-    }
+    Subject { topic, _hub: hub, _directory: Some(directory) }
 }
 
 /// The newest in memory, most on disk in small segments.
@@ -249,7 +241,7 @@ async fn keys_count_in_the_bytes_and_leave_room_for_events(make: Make) {
         subject.topic.publish_kept(at(1), &one).await.unwrap();
         let info = subject.topic.info(at(1));
         assert!(info.bytes >= bytes.min(50 * KEY_BYTES), "{bytes} are {}", info.bytes);
-        assert!(info.bytes <= bytes_max + subject.slack_bytes, "{} kept", info.bytes);
+        assert!(info.bytes <= bytes_max, "{} kept", info.bytes);
         assert!(info.first <= info.head.offset, "what was acknowledged is there");
         bytes += KEY_BYTES;
     }
@@ -259,7 +251,7 @@ async fn keys_count_in_the_bytes_and_leave_room_for_events(make: Make) {
     subject.topic.publish_kept(at(1), &NewEvent { time: at(1), data: large }.into()).await.unwrap();
     let page = subject.topic.read(at(1), position(1_000), PageLimit::default()).unwrap();
     assert_eq!(page.events.len(), 1, "keys make room for a large event");
-    assert!(subject.topic.info(at(1)).bytes <= bytes_max + subject.slack_bytes);
+    assert!(subject.topic.info(at(1)).bytes <= bytes_max);
 }
 
 async fn keys_are_forgotten_at_the_bounds_of_their_window(make: Make) {
@@ -315,7 +307,7 @@ async fn a_position_of_another_epoch_is_a_gap(make: Make) {
     assert_eq!(numbers(&page), [1, 2]);
 }
 
-async fn count_bound_keeps_what_it_says_and_at_most_the_slack(make: Make) {
+async fn count_bound_keeps_what_it_says(make: Make) {
     for events_max in [1, 10, 1000] {
         let retention = Retention { events_max, ..Retention::default() };
         let subject = make(retention.into());
@@ -323,15 +315,17 @@ async fn count_bound_keeps_what_it_says_and_at_most_the_slack(make: Make) {
             subject.publish(1, chunk * 70..(chunk + 1) * 70).await;
             let info = subject.topic.info(at(1));
             let kept = info.head.offset + 1 - info.first;
-            assert!(kept >= events_max.min(info.head.offset), "{kept} of {events_max} kept");
-            // A batch is never split.
-            let most = events_max + subject.slack_events.max(70 * subject.slack_events.min(1));
-            assert!(kept <= most, "{kept} kept, at most {most} may be");
+            assert_eq!(kept, events_max.min(info.head.offset));
+            assert_eq!(subject.all(1, 100).len() as u64, kept);
+            let gap = subject.topic.read(at(1), position(0), PageLimit::default()).unwrap().gap;
+            assert_eq!(gap.and_then(|gap| gap.missed).unwrap_or(0), info.head.offset - kept);
+            let bytes = subject.topic.lag(at(1), position(0)).bytes;
+            assert_eq!(subject.topic.lag(at(1), position(info.first - 1)).bytes, bytes);
         }
     }
 }
 
-async fn byte_bound_keeps_what_it_says_and_at_most_the_slack(make: Make) {
+async fn byte_bound_keeps_what_it_says(make: Make) {
     for bytes_max in [5_000, 100_000] {
         let retention = Retention { bytes_max, ..Retention::default() };
         let subject = make(retention.into());
@@ -342,8 +336,7 @@ async fn byte_bound_keeps_what_it_says_and_at_most_the_slack(make: Make) {
         let info = subject.topic.info(at(1));
         // Another event takes up to 159 bytes.
         assert!(info.bytes + 159 > bytes_max, "{} of {bytes_max} kept", info.bytes);
-        let most = bytes_max + subject.slack_bytes;
-        assert!(info.bytes <= most, "{} kept, at most {most} may be", info.bytes);
+        assert!(info.bytes <= bytes_max, "{} kept, at most {bytes_max} may be", info.bytes);
     }
 }
 
@@ -354,8 +347,7 @@ async fn age_bound_drops_what_is_too_old_when_read(make: Make) {
         subject.publish(second, [second]).await;
     }
     let first = subject.topic.info(at(100)).first;
-    let slack = if subject.slack_events > 0 { 10 + 1 } else { 0 };
-    assert!((20 - slack..=20).contains(&first), "first is {first}");
+    assert_eq!(first, 20);
     let gap = subject.topic.read(at(100), position(1), PageLimit::default()).unwrap().gap.unwrap();
     assert_eq!((gap.missed, gap.resume.offset), (Some(first - 2), first - 1));
     let page = subject.topic.read(at(181), position(100), PageLimit::default()).unwrap();
@@ -556,8 +548,8 @@ for_each_log! {
     what_cannot_be_kept_leaves_no_trace
     a_position_beyond_the_head_is_an_error
     a_position_of_another_epoch_is_a_gap
-    count_bound_keeps_what_it_says_and_at_most_the_slack
-    byte_bound_keeps_what_it_says_and_at_most_the_slack
+    count_bound_keeps_what_it_says
+    byte_bound_keeps_what_it_says
     age_bound_drops_what_is_too_old_when_read
     a_deleted_topic_says_so
     the_newest_note_is_that_of_a_batch_that_is_kept_or_one_without_a_batch

@@ -34,8 +34,8 @@ use crate::{
 ///   moved before that and after the events can be read.
 /// - **No hole is passed silently.** A page is consecutive. Where the event after a position is missing,
 ///   [`Slice::from`] is beyond that position, just before the next event there is.
-/// - **Retention.** All that the bounds allow is kept, except what is too old; at most a slack beyond
-///   them, which the log states. `first` never moves back while the log is open.
+/// - **Retention.** What the bounds allow is kept, to the event, and nobody is shown more, though files may
+///   have it still. `first` never moves back while the log is open.
 /// - **Keys.** A batch whose key is in the window is not appended; it is acknowledged with the places
 ///   of the first, and not before that one is, whether its events are still kept or not. With other
 ///   events it is refused. Keys count in the bytes that are kept.

@@ -19,7 +19,7 @@ use super::active::{Active, Limits, aside_path, free_path, segment_path};
 use super::carried::Carried;
 use super::intake::{Intake, Job};
 use super::platform::replace;
-use super::segments::{Gone, Segments};
+use super::segments::{Gone, Segments, Stretch};
 use super::shared::Disk;
 use super::state::{Meta, OwnNote};
 use crate::batch::Outcome;
@@ -288,9 +288,9 @@ impl DiskLog {
         while kept.newest.bytes() > self.disk.options.memory_bytes_max {
             kept.newest.pop_oldest();
         }
-        kept.expire(newest);
         let head = kept.segments.head();
         drop(kept);
+        drop(self.settled(newest));
         advance(&self.progress, head);
     }
 
@@ -330,11 +330,7 @@ impl DiskLog {
 
     /// Applies retention at `now`, and removes the files that can go.
     pub(super) fn sweep(&self, now: UnixTime) {
-        let is_spent = {
-            let mut kept = lock(&self.kept);
-            kept.expire(now);
-            kept.segments.is_spent()
-        };
+        let is_spent = self.settled(now).segments.is_spent();
         if is_spent && let Err(error) = self.replace_spent() {
             self.failed(&error);
         }
@@ -356,7 +352,7 @@ impl DiskLog {
         file.flush(platform)?;
         let mut kept = lock(&self.kept);
         kept.segments.begin(file.base, file.len);
-        kept.expire_files();
+        kept.expire(UnixTime::default());
         Ok(())
     }
 
@@ -470,20 +466,18 @@ impl DiskLog {
 }
 
 impl Kept {
-    /// Drops what retention no longer keeps; what it takes from the disk is not done here.
-    pub(super) fn expire(&mut self, now: UnixTime) {
+    /// Drops what retention no longer keeps; what it takes from the disk is not done here. What has to be read to go on
+    /// is returned: see [`DiskLog::settled`].
+    pub(super) fn expire(&mut self, now: UnixTime) -> Option<Stretch> {
         let bytes_max = self.retention.bytes_max.saturating_sub(self.keys_bytes);
-        let gone = self.segments.expire(Retention { bytes_max, ..self.retention }, now);
+        let retention = Retention { bytes_max, ..self.retention };
+        let (gone, unknown) = self.segments.expire(retention, now);
         self.gone.extend(gone);
         let first = self.segments.first();
         while self.newest.oldest().is_some_and(|event| event.offset < first) {
             self.newest.pop_oldest();
         }
-    }
-
-    /// Has the files go that have nothing left.
-    fn expire_files(&mut self) {
-        self.expire(UnixTime::default());
+        unknown
     }
 }
 
@@ -517,12 +511,12 @@ impl Log for DiskTopic {
     }
 
     fn extent(&self, now: UnixTime) -> Extent {
-        let mut intake = lock(&self.0.intake);
-        intake.keys.expire(now);
-        let mut kept = lock(&self.0.kept);
-        kept.keys_bytes = intake.keys.bytes();
-        drop(intake);
-        kept.expire(now);
+        {
+            let mut intake = lock(&self.0.intake);
+            intake.keys.expire(now);
+            lock(&self.0.kept).keys_bytes = intake.keys.bytes();
+        }
+        let kept = self.0.settled(now);
         let segments = &kept.segments;
         let bytes = segments.bytes() + kept.keys_bytes;
         Extent { first: segments.first(), head: segments.head(), bytes }
@@ -530,6 +524,7 @@ impl Log for DiskTopic {
 
     fn data_bytes_after(&self, after: u64) -> u64 {
         let kept = lock(&self.0.kept);
+        let after = after.max(kept.segments.first() - 1);
         if kept.is_in_memory(after) {
             return kept.newest.data_bytes_after(after);
         }

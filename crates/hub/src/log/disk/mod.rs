@@ -16,9 +16,10 @@
 //! that every reader is told and none gets another event under a position it has. Where the system does
 //! not say which start of the machine this is (Linux does), every end but a close counts as a crash.
 //!
-//! **What goes.** Retention deletes whole segments. A segment is an eighth of what the topic keeps (at
-//! most [`DataOptions::segment_bytes_max`], at least 4 KiB, 64 events and 1 second), so on disk there is at most
-//! what retention says, one segment and one batch. Keys that are still in their window outlive their segment.
+//! **What goes.** Readers see what retention keeps, to the event; files go as whole segments. A segment is an eighth
+//! of what the topic keeps (at most [`DataOptions::segment_bytes_max`], at least 4 KiB, 64 events and 1 second), so on
+//! disk there is at most what retention says, one segment and one batch. Keys that are still in their window outlive
+//! their segment.
 //!
 //! **What is damaged** is told to readers as a gap; what is around it is read. Opening a directory
 //! reads all of it once and checks every record. A segment without one good record is renamed

@@ -6,19 +6,22 @@
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, MutexGuard};
 
 use super::active::segment_path;
 use super::log::{DiskLog, Kept, lock};
 use super::record::{self, Fault, Origin};
 use super::scan::scan;
-use super::segments::Stretch;
+use super::segments::{Known, Stretch};
 use crate::error::Action;
 use crate::log::{Filling, Slice};
 use crate::{Data, Event, PageLimit, StorageError, UnixTime};
 
 /// How much is read from a file at a time, unless one record is larger.
 const CHUNK_BYTES: u64 = 128 << 10;
+
+/// How much is read at a time for retention, unless one record is larger.
+const KNOWN_BYTES: u64 = 16 << 10;
 
 /// How often one read begins again, because files went or were damaged under it, before it fails.
 const ATTEMPTS_MAX: u32 = 4;
@@ -72,8 +75,7 @@ impl DiskLog {
         after: u64,
         limit: PageLimit,
     ) -> Result<Slice, (u64, Trouble)> {
-        let mut kept = lock(&self.kept);
-        kept.expire(now);
+        let mut kept = self.settled(now);
         let (first, head) = (kept.segments.first(), kept.segments.head());
         let from = kept.segments.resume(after);
         let mut page = Filling::new(limit, head.saturating_sub(from));
@@ -94,6 +96,29 @@ impl DiskLog {
             kept = lock(&self.kept);
         }
         Ok(Slice { first, head, from, events: page.events })
+    }
+
+    /// What readers see at `now`, once retention was applied to the event. For that a piece of the oldest file is
+    /// read now and then, with no lock held. When that cannot be read, more is kept until it can.
+    pub(super) fn settled(&self, now: UnixTime) -> MutexGuard<'_, Kept> {
+        let mut failures = 0;
+        let mut kept = lock(&self.kept);
+        while let Some(stretch) = kept.expire(now) {
+            drop(kept);
+            let path = segment_path(&self.directory, stretch.base);
+            let found = read_known(&path, Origin::new(&self.directory, stretch.base), &stretch);
+            if let Err(Trouble::Damage) = found {
+                // What it says is said by the read that comes there.
+                let _ = self.search_again(stretch.base, &path);
+            }
+            kept = lock(&self.kept);
+            match found {
+                Ok((at, known)) => kept.segments.learn(stretch.base, stretch.first, at, known),
+                Err(_) if failures == ATTEMPTS_MAX => break,
+                Err(_) => failures += 1,
+            }
+        }
+        kept
     }
 
     /// Finds out what is still good in a segment in which damage was read. Under the lock, since it is
@@ -117,6 +142,47 @@ impl Kept {
     pub(super) fn is_in_memory(&self, after: u64) -> bool {
         self.newest.oldest().is_some_and(|oldest| oldest.offset <= after.saturating_add(1))
     }
+}
+
+/// What retention has to know of the first events of a stretch, and where the record of the first begins. At least
+/// one, and as many as are read at once.
+fn read_known(
+    path: &Path,
+    origin: Origin,
+    stretch: &Stretch,
+) -> Result<(u64, Vec<Known>), Trouble> {
+    let mut file = File::open(path).map_err(|error| Trouble::Io(Action::Open, error))?;
+    let (mut expected, mut at) = stretch.from;
+    let mut wanted = KNOWN_BYTES;
+    let (mut first_at, mut known) = (at, Vec::new());
+    while known.is_empty() {
+        let chunk = read_chunk(&mut file, at, wanted.min(stretch.end.saturating_sub(at)))?;
+        let mut done = 0;
+        wanted = KNOWN_BYTES;
+        while known.len() < Known::AT_ONCE_MAX && done < chunk.len() {
+            let record = match record::decode(&chunk[done..], origin) {
+                Ok(record) if record.offset == expected => record,
+                Err(Fault::Short(bytes)) if at + done as u64 + bytes <= stretch.end => {
+                    wanted = bytes.max(KNOWN_BYTES);
+                    break;
+                }
+                _ => return Err(Trouble::Damage),
+            };
+            if record.offset == stretch.first {
+                first_at = at + done as u64;
+            }
+            if record.offset >= stretch.first {
+                known.push(Known { time: record.time, bytes: record.bytes });
+            }
+            expected += 1;
+            done += usize::try_from(record.bytes).unwrap_or(usize::MAX);
+        }
+        if chunk.is_empty() {
+            return Err(Trouble::Damage);
+        }
+        at += done as u64;
+    }
+    Ok((first_at, known))
 }
 
 /// Fills the page from a stretch of a file.

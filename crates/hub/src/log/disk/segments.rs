@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use super::record::record_bytes;
 use super::scan::Span;
-use crate::retention::Without;
+use crate::retention::{Held, Without};
 use crate::{Retention, UnixTime};
 
 /// One file.
@@ -42,8 +42,13 @@ impl Segment {
         self.spans.iter().map(|span| (self.base, span))
     }
 
-    fn events(&self) -> u64 {
-        self.spans.iter().map(Span::events).sum()
+    /// How many events there are from `first` on, and what the records take that begin at `from` or later.
+    fn rest(&self, first: u64, from: u64) -> (u64, u64) {
+        let spans = self.spans.iter().filter(|span| span.last >= first);
+        spans.fold((0, 0), |(events, bytes), span| {
+            let more = (span.last + 1 - span.first.max(first), span.end - span.start.max(from));
+            (events + more.0, bytes + more.1)
+        })
     }
 }
 
@@ -53,10 +58,50 @@ pub(super) struct Segments {
     list: VecDeque<Segment>,
     head: u64,
     first: u64,
-    /// Of all segments.
+    /// Events that are kept.
     events: u64,
-    /// Of all segments.
+    /// What their records take.
     bytes: u64,
+    edge: Edge,
+}
+
+/// The oldest events that are kept, as retention asks for them one by one: it goes through the middle of a file,
+/// which has them still when they are gone.
+#[derive(Debug, Default)]
+struct Edge {
+    /// The segment.
+    base: u64,
+    /// Where the record of the oldest begins; 0 before one of this file has gone.
+    at: u64,
+    /// Its offset.
+    offset: u64,
+    /// When it and those that follow without a hole are of, and what their records take. Some of them: the rest is
+    /// read when it is needed.
+    known: VecDeque<Known>,
+}
+
+/// An event, as retention sees it.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) struct Known {
+    pub(super) time: UnixTime,
+    pub(super) bytes: u64,
+}
+
+impl Known {
+    /// Of most events: 4 KiB for a topic.
+    pub(super) const AT_ONCE_MAX: usize = 256;
+}
+
+impl Edge {
+    /// Takes in what was appended, if it follows on what is known.
+    fn append(&mut self, offset: u64, place: (u64, u64), known: Known) {
+        let follows = self.base == place.0
+            && self.offset + self.known.len() as u64 == offset
+            && self.known.len() < Known::AT_ONCE_MAX;
+        if follows && !self.known.is_empty() {
+            self.known.push_back(known);
+        }
+    }
 }
 
 /// A segment that retention is past.
@@ -86,10 +131,11 @@ impl Segments {
             segment.before = before;
             before += segment.bytes;
         }
-        let events = list.iter().map(Segment::events).sum();
-        let bytes = list.iter().map(|segment| segment.bytes).sum();
         let first = list.first().map_or(head + 1, |segment| segment.base);
-        Self { list: list.into(), head, first, events, bytes }
+        let edge = Edge::default();
+        let mut segments = Self { list: list.into(), head, first, events: 0, bytes: 0, edge };
+        segments.count();
+        segments
     }
 
     /// Offset of the newest event ever appended; 0 before the first.
@@ -103,7 +149,7 @@ impl Segments {
         self.first
     }
 
-    /// What the files hold.
+    /// What the records of the events take that are kept.
     pub(super) fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -164,9 +210,15 @@ impl Segments {
         }
         self.head += 1;
         self.events += 1;
+        self.bytes += bytes;
         let offset = self.head;
+        let known = Known { time, bytes };
+        if self.events == 1 {
+            self.edge = Edge { base, at, offset, known: VecDeque::from([known]) };
+        } else {
+            self.edge.append(offset, (base, at), known);
+        }
         if let Some(segment) = self.list.back_mut() {
-            self.bytes += at + bytes - segment.bytes;
             segment.bytes = at + bytes;
             match segment.spans.last_mut() {
                 Some(span) if span.last + 1 == offset && span.end == at => {
@@ -179,7 +231,6 @@ impl Segments {
 
     /// Takes in that there is a new and empty last segment.
     pub(super) fn begin(&mut self, base: u64, bytes: u64) {
-        self.bytes += bytes;
         let before = self.list.back().map_or(0, |last| last.before + last.bytes);
         self.list.push_back(Segment { before, ..Segment::new(base, Vec::new(), bytes) });
     }
@@ -188,10 +239,10 @@ impl Segments {
     pub(super) fn replace(&mut self, base: u64, spans: Vec<Span>) -> u64 {
         let before = self.events;
         if let Some(segment) = self.list.iter_mut().find(|segment| segment.base == base) {
-            self.events -= segment.events();
             segment.spans = spans;
             segment.is_damaged = true;
-            self.events += segment.events();
+            self.edge.known.clear();
+            self.count();
         }
         before.saturating_sub(self.events)
     }
@@ -208,40 +259,116 @@ impl Segments {
         self.list.back().is_some_and(|segment| segment.spans.is_empty())
     }
 
-    /// Drops what retention no longer keeps, and returns the segments whose files can go. The last
-    /// file stays, if only for its name: it says what the next offset is. A segment without one good record goes
-    /// with the next that has some, for nothing says how old it is.
-    pub(super) fn expire(&mut self, retention: Retention, now: UnixTime) -> Vec<Gone> {
+    /// Drops what retention no longer keeps, to the event, and returns the segments whose files can go; and where to
+    /// read what it has to know to go on, for [`Segments::learn`]. The last file stays, if only for its name: it says
+    /// what the next offset is. A segment without one good record goes with the next that has some, for nothing says
+    /// how old it is.
+    pub(super) fn expire(
+        &mut self,
+        retention: Retention,
+        now: UnixTime,
+    ) -> (Vec<Gone>, Option<Stretch>) {
         let mut gone = Vec::new();
+        self.expire_whole(retention, now, &mut gone);
+        let unknown = loop {
+            let Some(oldest) = self.edge.known.front().copied() else { break self.unknown() };
+            let Held { events, bytes, .. } = self.held(oldest.time);
+            if !retention.is_passed(self.held(oldest.time), now) {
+                break None;
+            }
+            self.edge.known.pop_front();
+            self.edge.at += oldest.bytes;
+            self.edge.offset += 1;
+            self.first = self.edge.offset;
+            (self.events, self.bytes) = (events - 1, bytes - oldest.bytes);
+            if self.events == 0 {
+                self.clear();
+            }
+            self.pop_passed(&mut gone);
+        };
+        (gone, unknown)
+    }
+
+    /// Drops whole segments while what is behind them reaches the bounds.
+    fn expire_whole(&mut self, retention: Retention, now: UnixTime, gone: &mut Vec<Gone>) {
         while let Some(place) = self.list.iter().position(|segment| !segment.spans.is_empty()) {
             let oldest = &self.list[place];
-            let (events, bytes) = (self.events - oldest.events(), self.bytes - oldest.bytes);
-            let goes = oldest
-                .newest()
-                .is_none_or(|newest| retention.lets_go(Without { events, bytes }, newest, now));
-            if !goes {
+            let (events, bytes) = oldest.rest(self.first, self.gone_bytes(oldest.base));
+            let without = Without { events: self.events - events, bytes: self.bytes - bytes };
+            if !oldest.newest().is_none_or(|newest| retention.lets_go(without, newest, now)) {
                 break;
             }
-            self.events = events;
             if place + 1 == self.list.len() {
-                self.list.iter_mut().for_each(|segment| segment.spans.clear());
-                self.first = self.head + 1;
+                self.clear();
                 break;
             }
+            (self.events, self.bytes) = (without.events, without.bytes);
             gone.extend((0..=place).filter_map(|_| self.pop_oldest()));
         }
+        self.pop_passed(gone);
+    }
+
+    /// Nothing is kept.
+    fn clear(&mut self) {
+        self.list.iter_mut().for_each(|segment| segment.spans.clear());
+        (self.first, self.events, self.bytes) = (self.head + 1, 0, 0);
+        self.edge = Edge::default();
+    }
+
+    /// Takes the segments out that are before the first event that is kept.
+    fn pop_passed(&mut self, gone: &mut Vec<Gone>) {
         while self.list.get(1).is_some_and(|next| next.base <= self.first) {
             gone.extend(self.pop_oldest());
         }
-        gone
     }
 
     /// Takes the oldest segment out; the next one is the first then.
     fn pop_oldest(&mut self) -> Option<Gone> {
         let segment = self.list.pop_front()?;
-        self.bytes -= segment.bytes;
+        if self.edge.base == segment.base {
+            self.edge = Edge::default();
+        }
         self.first = self.list.front().map_or(self.head + 1, |next| next.base).max(self.first);
         Some(Gone { base: segment.base, is_damaged: segment.is_damaged })
+    }
+
+    /// What is kept, and when the oldest of it is of.
+    fn held(&self, oldest: UnixTime) -> Held {
+        Held { events: self.events, bytes: self.bytes, oldest }
+    }
+
+    /// What the records of this segment take that are no longer kept, its header included.
+    fn gone_bytes(&self, base: u64) -> u64 {
+        if self.edge.base == base { self.edge.at } else { 0 }
+    }
+
+    /// Counts what is kept.
+    fn count(&mut self) {
+        let rest = |segment: &Segment| segment.rest(self.first, self.gone_bytes(segment.base));
+        let rests = self.list.iter().map(rest);
+        let sum =
+            |(events, bytes), (more_events, more_bytes)| (events + more_events, bytes + more_bytes);
+        (self.events, self.bytes) = rests.fold((0, 0), sum);
+    }
+
+    /// Where the oldest event is that is kept, if there is one.
+    fn unknown(&self) -> Option<Stretch> {
+        let (base, span) = self.at_or_after(self.first)?;
+        let first = self.first.max(span.first);
+        let at = self.gone_bytes(base);
+        let is_next = self.edge.offset == first && (span.start..span.end).contains(&at);
+        let from = if is_next { (first, at) } else { span.seek(first) };
+        Some(Stretch { base, first, from, end: span.end })
+    }
+
+    /// Takes in what is known of events, `first` and those behind it, the record of which begins at `at` in `base`.
+    pub(super) fn learn(&mut self, base: u64, first: u64, at: u64, known: Vec<Known>) {
+        // Someone else may have been faster.
+        let is_oldest =
+            self.unknown().is_some_and(|place| (place.base, place.first) == (base, first));
+        if self.edge.known.is_empty() && is_oldest {
+            self.edge = Edge { base, at, offset: first, known: known.into() };
+        }
     }
 
     /// The span of this offset, or else the next one.
@@ -278,28 +405,73 @@ mod tests {
         segments
     }
 
-    #[test]
-    fn the_oldest_segment_goes_when_the_rest_reaches_the_bound() {
-        for (events_max, first) in [(1, 7), (2, 7), (3, 4), (5, 4), (6, 1), (8, 1)] {
-            let mut segments = segments(&[3, 3, 2]);
-            segments.expire(Retention { events_max, ..KEEP_ALL }, at(8));
-            assert_eq!(segments.first(), first, "{events_max} events");
+    /// Applies retention to the end, with what is read of the files.
+    fn expire(segments: &mut Segments, retention: Retention, now: UnixTime) -> Vec<Gone> {
+        let mut all = Vec::new();
+        loop {
+            let (gone, unknown) = segments.expire(retention, now);
+            all.extend(gone);
+            let Some(Stretch { base, first, .. }) = unknown else { return all };
+            let known = Known { time: at(first), bytes: 100 };
+            segments.learn(base, first, 32 + (first - base) * 100, vec![known]);
         }
-        for (bytes_max, first) in [(232, 7), (233, 4), (564, 4), (565, 1)] {
-            let mut segments = segments(&[3, 3, 2]);
-            segments.expire(Retention { bytes_max, ..KEEP_ALL }, at(8));
-            assert_eq!(segments.first(), first, "{bytes_max} bytes");
+    }
+
+    fn bases(gone: &[Gone]) -> Vec<u64> {
+        gone.iter().map(|gone| gone.base).collect()
+    }
+
+    #[test]
+    fn the_oldest_events_go_one_by_one_and_their_segment_once_it_has_none() {
+        for (max, first, gone) in [
+            (1, 8, vec![1, 4]),
+            (2, 7, vec![1, 4]),
+            (3, 6, vec![1]),
+            (5, 4, vec![1]),
+            (6, 3, vec![]),
+        ] {
+            let events = Retention { events_max: max, ..KEEP_ALL };
+            let bytes = Retention { bytes_max: max * 100, ..KEEP_ALL };
+            let more_bytes = Retention { bytes_max: max * 100 + 99, ..KEEP_ALL };
+            for retention in [events, bytes, more_bytes] {
+                let mut segments = segments(&[3, 3, 2]);
+                assert_eq!(bases(&expire(&mut segments, retention, at(8))), gone);
+                assert_eq!((segments.first(), segments.bytes()), (first, max * 100));
+                assert_eq!(segments.resume(0), first - 1);
+                assert_eq!(segments.locate(first - 1).unwrap().first, first);
+                assert_eq!(segments.missing(), 0);
+                // A restart comes to the same.
+                let mut found = Segments::new(segments.list.into(), 8);
+                expire(&mut found, retention, at(8));
+                assert_eq!((found.first(), found.bytes()), (first, max * 100));
+            }
         }
     }
 
     #[test]
-    fn a_segment_goes_once_its_newest_event_is_too_old() {
+    fn an_event_goes_once_it_is_too_old() {
         let retention = Retention { age_max: Duration::from_secs(10), ..KEEP_ALL };
-        for (now, first, gone) in [(13, 1, vec![]), (14, 4, vec![1]), (17, 7, vec![1, 4])] {
+        for (now, first, gone) in [
+            (11, 1, vec![]),
+            (13, 3, vec![]),
+            (14, 4, vec![1]),
+            (16, 6, vec![1]),
+            (17, 7, vec![1, 4]),
+        ] {
             let mut segments = segments(&[3, 3, 2]);
-            let found = segments.expire(retention, at(now));
-            assert_eq!(found.iter().map(|gone| gone.base).collect::<Vec<_>>(), gone);
+            assert_eq!(bases(&expire(&mut segments, retention, at(now))), gone);
             assert_eq!(segments.first(), first, "at {now} s");
+        }
+    }
+
+    #[test]
+    fn what_is_appended_counts_whatever_has_gone_before() {
+        let retention = Retention { events_max: 2, ..KEEP_ALL };
+        let mut segments = segments(&[300]);
+        for number in 300..900 {
+            segments.append(1, at(number + 1), 32 + number * 100, 100);
+            expire(&mut segments, retention, at(number + 1));
+            assert_eq!((segments.first(), segments.bytes()), (number, 200));
         }
     }
 
@@ -307,7 +479,8 @@ mod tests {
     fn the_last_file_stays_when_all_of_it_is_too_old() {
         let mut segments = segments(&[3, 3]);
         let retention = Retention { age_max: Duration::from_secs(10), ..KEEP_ALL };
-        assert_eq!(segments.expire(retention, at(60)), [Gone { base: 1, is_damaged: false }]);
+        let gone = expire(&mut segments, retention, at(60));
+        assert_eq!(gone, [Gone { base: 1, is_damaged: false }]);
         assert_eq!((segments.first(), segments.head(), segments.is_spent()), (7, 6, true));
         assert_eq!((segments.resume(2), segments.locate(6)), (6, None));
         assert_eq!(segments.missing(), 0);
@@ -329,7 +502,7 @@ mod tests {
         ] {
             assert_eq!(segments.data_bytes_after(after), bytes, "after {after}");
         }
-        segments.expire(Retention { events_max: 5, ..KEEP_ALL }, at(8));
+        expire(&mut segments, Retention { events_max: 5, ..KEEP_ALL }, at(8));
         assert_eq!(segments.data_bytes_after(0), 5 * data_bytes + 32);
         assert_eq!(segments.data_bytes_after(6), 2 * data_bytes);
     }
@@ -341,19 +514,21 @@ mod tests {
         assert_eq!(segments.replace(4, Vec::new()), 3);
         assert_eq!((segments.first(), segments.missing()), (1, 6));
         assert_eq!([0, 2, 6, 8].map(|after| segments.resume(after)), [6, 6, 6, 8]);
+        let retention = Retention { events_max: 6, ..KEEP_ALL };
+        assert_eq!(expire(&mut segments, retention, at(12)), []);
         let retention = Retention { events_max: 5, ..KEEP_ALL };
-        assert_eq!(segments.expire(retention, at(12)), []);
-        let retention = Retention { events_max: 3, ..KEEP_ALL };
-        let gone = segments.expire(retention, at(12));
+        let gone = expire(&mut segments, retention, at(12));
         let places = gone.iter().map(|gone| (gone.base, gone.is_damaged)).collect::<Vec<_>>();
-        assert_eq!(places, [(1, true), (4, true), (7, false)]);
+        assert_eq!(places, [(1, true), (4, true)]);
+        let retention = Retention { events_max: 3, ..KEEP_ALL };
+        assert_eq!(bases(&expire(&mut segments, retention, at(12))), [7]);
         assert_eq!((segments.first(), segments.missing(), segments.resume(0)), (10, 0, 9));
     }
 
     #[test]
     fn what_retention_is_past_is_told_apart_from_what_is_damaged() {
         let mut segments = segments(&[3, 3, 3]);
-        segments.expire(Retention { events_max: 6, ..KEEP_ALL }, at(9));
+        expire(&mut segments, Retention { events_max: 6, ..KEEP_ALL }, at(9));
         segments.replace(4, Vec::new());
         assert_eq!((segments.first(), segments.missing()), (4, 3));
         assert_eq!([0, 2, 3, 4, 6].map(|after| segments.resume(after)), [3, 3, 6, 6, 6]);
