@@ -107,14 +107,21 @@ impl Gap {
     }
 }
 
-impl fmt::Display for Gap {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl Gap {
+    fn fmt_missed(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.missed {
             Some(1) => f.write_str("1 event is missing")?,
             Some(missed) => write!(f, "{missed} events are missing")?,
             None => f.write_str("events may be missing")?,
         }
-        write!(f, " after {}, {}; reading goes on after {}", self.after, self.reason, self.resume)
+        write!(f, " after {}, {}", self.after, self.reason)
+    }
+}
+
+impl fmt::Display for Gap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.fmt_missed(f)?;
+        write!(f, "; reading goes on after {}", self.resume)
     }
 }
 
@@ -221,7 +228,10 @@ impl fmt::Display for EndReason {
             Self::Deleted => f.write_str("the topic was deleted"),
             Self::TooSlow { gap } => {
                 f.write_str("the topic ends readers who are too slow, and this one was")?;
-                gap.as_ref().map_or(Ok(()), |gap| write!(f, ": {gap}"))
+                let Some(gap) = gap else { return Ok(()) };
+                f.write_str(": ")?;
+                gap.fmt_missed(f)?;
+                write!(f, "; one can go on after {}", gap.resume)
             }
             Self::Other(word) => write!(f, "the topic has ended: {}", word.escape_debug()),
         }
@@ -294,6 +304,17 @@ mod tests {
             assert_eq!(item.to_json().as_deref(), Some(line));
         }
         assert_eq!(Item::Connected { via: Via::Sse }.to_json(), None);
+    }
+
+    #[test]
+    fn who_was_ended_is_told_where_to_go_on() {
+        let at = |text: &str| text.parse::<Position>().unwrap();
+        let reason = GapReason::Retention;
+        let gap = Gap { reason, after: at("a-1"), missed: Some(2), resume: at("a-3") };
+        let missing = "2 events are missing after a-1, no longer kept";
+        assert_eq!(gap.to_string(), format!("{missing}; reading goes on after a-3"));
+        let end = EndReason::TooSlow { gap: Some(gap) }.to_string();
+        assert!(end.ends_with(&format!(": {missing}; one can go on after a-3")), "{end}");
     }
 
     #[test]
