@@ -295,6 +295,57 @@ fn what_is_kept_of_an_input_without_end_is_its_beginning() {
     }
 }
 
+#[test]
+fn each_line_of_a_file_comes_once_across_kills_and_rotations() {
+    let directory = Directory::new("file-kills");
+    let path = directory.path().join("log");
+    let data = directory.path().join("data");
+    let from = format!("lines={}", path.display());
+    let args = ["--threads", "1", "--data", data.to_str().unwrap(), "--file", &from];
+    let next = |path: &std::path::Path| {
+        std::fs::OpenOptions::new().append(true).create(true).open(path).unwrap()
+    };
+    let (mut server, mut address) = serve(&args);
+    // From then on all of it is new.
+    while !get(address, "/topics/lines.status").contains("\"lost\"") {}
+    let (written, count) = std::sync::mpsc::sync_channel(0);
+    let writer = std::thread::spawn({
+        let path = path.clone();
+        move || {
+            let mut file = next(&path);
+            for number in 1..=6000_u64 {
+                writeln!(file, "{number}").unwrap();
+                if number % 500 == 250 {
+                    for old in
+                        (1..20).rev().filter(|old| path.with_extension(old.to_string()).exists())
+                    {
+                        let newer = path.with_extension(old.to_string());
+                        std::fs::rename(newer, path.with_extension((old + 1).to_string())).unwrap();
+                    }
+                    std::fs::rename(&path, path.with_extension("1")).unwrap();
+                    file = next(&path);
+                }
+                if number % 1000 == 0 {
+                    // The next thousand are written while the server is killed and started.
+                    written.send(()).unwrap();
+                }
+            }
+        }
+    });
+    for _ in 0..6 {
+        count.recv().unwrap();
+        server.signal(Signal::KILL);
+        server.wait();
+        (server, address) = serve(&args);
+    }
+    writer.join().unwrap();
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while numbered(address, "lines") < 6000 {
+        assert!(Instant::now() < deadline, "{} lines", numbered(address, "lines"));
+    }
+    assert_eq!(numbered(address, "lines"), 6000);
+}
+
 /// Makes sure that the events kept of a topic are their own offsets, without a hole; returns the newest.
 fn numbered(address: SocketAddr, topic: &str) -> u64 {
     let (mut after, mut newest) = ("earliest".to_owned(), None);

@@ -9,7 +9,7 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Duration;
 
-use anemone_hub::{Batch, NewEvent, PublishError, Topic, UnixTime};
+use anemone_hub::{Batch, NewEvent, Note, PublishError, Topic, UnixTime};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 
@@ -111,8 +111,20 @@ impl Feed {
         &mut self,
         status: &mut Status,
         at: UnixTime,
-        mut bytes: &[u8],
+        bytes: &[u8],
     ) -> usize {
+        self.receive_noted(status, at, bytes, |_| None).await
+    }
+
+    /// The same. `note` says what is kept with lines that end with so many of these bytes.
+    pub(crate) async fn receive_noted(
+        &mut self,
+        status: &mut Status,
+        at: UnixTime,
+        mut bytes: &[u8],
+        note: impl Fn(usize) -> Option<Note> + Sync,
+    ) -> usize {
+        let len = bytes.len();
         let mut count = 0;
         loop {
             let mut events = Vec::new();
@@ -120,10 +132,11 @@ impl Feed {
             while lines < TURN_LINES
                 && let Some(line) = self.lines.next(&mut bytes)
             {
-                events.extend(event(status, at, line, self.line_bytes_max));
+                let event = event(status, at, line, self.line_bytes_max);
+                events.extend(event.map(|event| (event, len - bytes.len())));
                 lines += 1;
             }
-            count += self.keep(status, events).await;
+            count += self.keep(status, events, &note).await;
             // Bytes without a line take their time too.
             tokio::task::yield_now().await;
             if lines < TURN_LINES {
@@ -134,23 +147,47 @@ impl Feed {
 
     /// The stream has ended: publishes its last line if that had no end of its own.
     pub(crate) async fn finish(&mut self, status: &mut Status, at: UnixTime) -> usize {
-        let Some(line) = self.lines.finish() else { return 0 };
-        let events = event(status, at, line, self.line_bytes_max).into_iter().collect();
-        self.keep(status, events).await
+        self.finish_noted(status, at, None).await
     }
 
-    /// Publishes these events in a row. How many of them are kept; the others are bad lines.
-    async fn keep(&mut self, status: &mut Status, events: Vec<NewEvent>) -> usize {
-        if events.is_empty() {
-            return 0;
+    /// The same, with what is kept with that line.
+    pub(crate) async fn finish_noted(
+        &mut self,
+        status: &mut Status,
+        at: UnixTime,
+        note: Option<Note>,
+    ) -> usize {
+        let Some(line) = self.lines.finish() else { return 0 };
+        let events = event(status, at, line, self.line_bytes_max).map(|event| (event, 0));
+        self.keep(status, events.into_iter().collect(), &|_| note.clone()).await
+    }
+
+    /// The stream was cut off: a last line without its end is not all of it.
+    pub(crate) fn drop_line(&mut self, status: &mut Status) {
+        if let Some(Line::Whole(line) | Line::TooLong(line)) = self.lines.finish() {
+            let shown = printable_start(&lines::text(line), SHOWN_CHARS);
+            status.bad_line(format!("not published, its end is gone: \"{shown}\""));
         }
-        let mut batch = Batch::new(events);
+    }
+
+    /// Publishes these events in a row, each with the bytes that its line ends with. How many of them are kept; the
+    /// others are bad lines.
+    async fn keep(
+        &mut self,
+        status: &mut Status,
+        events: Vec<(NewEvent, usize)>,
+        note: &(impl Fn(usize) -> Option<Note> + Sync),
+    ) -> usize {
+        let Some((_, end)) = events.last() else { return 0 };
+        let note_of_all = note(*end);
+        let (events, ends): (Vec<_>, Vec<_>) = events.into_iter().unzip();
+        let mut batch = Batch { note: note_of_all, ..Batch::new(events) };
         match self.keep_batch(status, &batch).await {
             // Together they are more than the topic keeps.
             Outcome::Refused(PublishError::TooBig { .. }) if batch.events.len() > 1 => {
                 let mut count = 0;
-                for event in std::mem::take(&mut batch.events) {
-                    let one = Batch::from(event);
+                for (event, end) in std::mem::take(&mut batch.events).into_iter().zip(ends) {
+                    let one = Batch { note: note(end), ..Batch::from(event) };
                     let outcome = self.keep_batch(status, &one).await;
                     count += tell(status, &one, &outcome);
                 }

@@ -56,6 +56,15 @@ pub struct Report {
     pub events: u64,
     /// Bad lines since the source started.
     pub bad_lines: u64,
+    /// How often since then something may be missing before what comes next; `detail` of the report after says
+    /// what.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub gaps: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 /// What is to be told now.
@@ -78,11 +87,14 @@ struct Reporter {
     pending: bool,
     bad_lines_unreported: u64,
     newest_bad: String,
+    /// What may be missing, until that is told.
+    newest_gap: Option<String>,
 }
 
 impl Reporter {
     fn new(interval: Duration, detail: String, at: UnixTime) -> Self {
-        let report = Report { state: State::Opening, detail, since: at, events: 0, bad_lines: 0 };
+        let state = State::Opening;
+        let report = Report { state, detail, since: at, events: 0, bad_lines: 0, gaps: 0 };
         Self {
             report,
             interval,
@@ -90,6 +102,7 @@ impl Reporter {
             pending: false,
             bad_lines_unreported: 0,
             newest_bad: String::new(),
+            newest_gap: None,
         }
     }
 
@@ -105,7 +118,22 @@ impl Reporter {
         self.report.since = at;
         self.next_at = now + self.interval;
         self.pending = self.bad_lines_unreported > 0;
-        Some(Notice::Report(self.report.clone(), Some(before)))
+        Some(Notice::Report(self.take_report(), Some(before)))
+    }
+
+    /// As it is now, with what may be missing if that was not told yet.
+    fn take_report(&mut self) -> Report {
+        let mut report = self.report.clone();
+        if let Some(gap) = self.newest_gap.take() {
+            report.detail = format!("{}; {gap}", report.detail);
+        }
+        report
+    }
+
+    fn gap(&mut self, what: String) {
+        self.report.gaps += 1;
+        self.newest_gap = Some(what);
+        self.pending = true;
     }
 
     fn bad_line(&mut self, fault: String) {
@@ -133,7 +161,7 @@ impl Reporter {
             return Vec::new();
         }
         self.next_at = now + self.interval;
-        let mut notices = vec![Notice::Report(self.report.clone(), None)];
+        let mut notices = vec![Notice::Report(self.take_report(), None)];
         if self.bad_lines_unreported > 0 {
             let fault = std::mem::take(&mut self.newest_bad);
             notices.push(Notice::BadLines(std::mem::take(&mut self.bad_lines_unreported), fault));
@@ -152,6 +180,8 @@ pub(crate) struct Status {
     started: Instant,
     /// The state before it had to wait, and its sentence.
     held: Option<(State, String)>,
+    /// How many gaps were logged.
+    gaps_logged: u64,
 }
 
 impl Status {
@@ -164,7 +194,8 @@ impl Status {
     ) -> Self {
         let at = wall_clock();
         let reporter = Reporter::new(interval, detail, at);
-        let status = Self { topic, reporter, source, started: Instant::now(), held: None };
+        let started = Instant::now();
+        let mut status = Self { topic, reporter, source, started, held: None, gaps_logged: 0 };
         status.tell(at, Notice::Report(status.reporter.report.clone(), None));
         status
     }
@@ -210,6 +241,12 @@ impl Status {
         self.reporter.bad_line(fault);
     }
 
+    /// Something may be missing before what comes next, says this sentence.
+    pub(crate) fn gap(&mut self, what: String) {
+        self.reporter.gap(what);
+        self.tell_due();
+    }
+
     /// When [`Status::tell_due`] has something to tell.
     pub(crate) fn due(&self) -> Option<Instant> {
         Some(self.started + self.reporter.due()?)
@@ -229,16 +266,18 @@ impl Status {
         }
     }
 
-    fn tell_all(&self, notices: Vec<Notice>) {
+    fn tell_all(&mut self, notices: Vec<Notice>) {
         let at = wall_clock();
         notices.into_iter().for_each(|notice| self.tell(at, notice));
     }
 
-    fn tell(&self, at: UnixTime, notice: Notice) {
+    fn tell(&mut self, at: UnixTime, notice: Notice) {
         let source = &self.source;
         match notice {
             Notice::Report(report, before) => {
+                let has_gap = report.gaps > std::mem::replace(&mut self.gaps_logged, report.gaps);
                 match (before, report.state) {
+                    _ if has_gap => tracing::warn!(topic = %source, "{}", report.detail),
                     (Some(_), State::Silent | State::Lost | State::Waiting) => {
                         tracing::warn!(topic = %source, "{}", report.detail);
                     }
@@ -353,6 +392,25 @@ mod tests {
     }
 
     #[test]
+    fn what_may_be_missing_is_told_with_the_next_report_whatever_that_is_about() {
+        let mut reporter = reporter();
+        reporter.gap("some lines".into());
+        reporter.gap("more lines".into());
+        assert_eq!(reporter.due(), Some(secs(10)));
+        let Some(Notice::Report(report, _)) = reporter.set(secs(1), AT, State::Live, "d".into())
+        else {
+            panic!("a change of state is told")
+        };
+        assert_eq!((report.detail.as_str(), report.gaps), ("d; more lines", 2));
+        assert_eq!(reporter.due(), None);
+        reporter.gap("again".into());
+        let notices = reporter.take_due(secs(11));
+        assert!(
+            matches!(&notices[..], [Notice::Report(report, None)] if report.detail == "d; again")
+        );
+    }
+
+    #[test]
     fn another_sentence_for_the_same_state_waits_for_its_time_and_keeps_since() {
         let mut reporter = reporter();
         reporter.set(secs(1), AT, State::Lost, "again in 1 s".into());
@@ -374,11 +432,18 @@ mod tests {
 
     #[test]
     fn a_report_is_written_as_documented() {
-        let report =
-            Report { state: State::Live, detail: "d".into(), since: AT, events: 2, bad_lines: 1 };
-        assert_eq!(
-            serde_json::to_string(&report).unwrap(),
-            r#"{"state":"live","detail":"d","since":1789000000123.456,"events":2,"bad_lines":1}"#
-        );
+        let report = Report {
+            state: State::Live,
+            detail: "d".into(),
+            since: AT,
+            events: 2,
+            bad_lines: 1,
+            gaps: 0,
+        };
+        let json =
+            r#"{"state":"live","detail":"d","since":1789000000123.456,"events":2,"bad_lines":1}"#;
+        assert_eq!(serde_json::to_string(&report).unwrap(), json);
+        let json = json.replace('}', r#","gaps":3}"#);
+        assert_eq!(serde_json::to_string(&Report { gaps: 3, ..report }).unwrap(), json);
     }
 }

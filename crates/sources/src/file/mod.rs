@@ -1,30 +1,42 @@
-//! A file that is followed as it grows, as `tail -F` does.
+//! A file that is followed as it grows, as `tail -F` does, and as far as it was read before.
 //!
 //! What a line is and what becomes of it says [`lines`]; an event's time is the wall
 //! clock right after the read that brought the end of its line. A last line without LF is not
 //! finished: it waits for its LF.
 //!
+//! - **The place** up to which lines are published is kept with them, as the note of their batch
+//!   ([`Topic::note`](anemone_hub::Topic::note)): both or none. A topic that is kept on the disk so has each line once,
+//!   across restarts, kills and what was rotated meanwhile. The place has the file's device and inode, the offset, and a
+//!   digest of the file's beginning and of what stands before the offset.
 //! - **Rotation by renaming**: the old file is read on, under whatever name it has now, until another
 //!   file with something in it stands under the path; then once more to its end, and only then the
 //!   new one from its beginning. So nothing is lost of a writer that goes on with the old file until
-//!   it has opened the new one. A last line without LF in the old file is finished then.
-//! - **Rotation by copying and truncating**: a file shorter than what was read of it is read again
-//!   from its beginning. What was written between the last read and the truncation is lost, as it is
-//!   for anybody who reads the file; and one that has grown again beyond the place where reading
-//!   stopped, within one interval, is not known from one that only grew.
+//!   it has opened the new one. A last line without LF in the old file is finished then. When there were several
+//!   rotations, the files between are found by their names (`log.1`, `log-20261122`, `app.1.log`) and times, and read in
+//!   their order.
+//! - **Rotation by copying and truncating**: at each look a little of what stands before the place is read again; a
+//!   file that is shorter, or has something else there, is not what it was. What was not read of it yet is read from
+//!   its copy, which is found by what it has before the place, and then the file from its beginning.
 //! - **Not there (any more)**: looked for at every turn, for ever; when it appears, it is read from
 //!   its beginning. Until then the old one stays open, and with it its space on the disk stays taken.
 //!
-//! It is looked at in an interval, not watched by inotify: three system calls four times a second
-//! cost nothing that could be measured, work the same on every system and file system (inotify sees
-//! no writes that other machines make on NFS, or that are made below an overlay), and need no second
-//! way for a directory that is not there yet or a queue that has overflowed.
+//! **What may be missing** is told, and counted as `gaps` in the status: what was written between copying and
+//! truncating; the rest of a file that was truncated and has no copy, or was rotated away and deleted or compressed
+//! while this was not running, or before it was read. What cannot be noticed: that a file was rewritten which has the same
+//! 512 bytes at its beginning and before the place; that a writer goes on with an old file after another has taken its
+//! place and has something in it.
+//!
+//! Changes are told by the system where it does (inotify); besides, it is looked at in an interval: network file
+//! systems do not tell of what other machines write.
 //!
 //! Its state ([`status`](crate::status)): `opening` until its first line, `live` from then on, `lost`
 //! when there is no such file or it cannot be read.
 
 mod follow;
+mod place;
 mod run;
+mod siblings;
+mod watch;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -33,13 +45,13 @@ pub use run::run;
 
 use crate::lines;
 
-/// Where to begin in a file that is there already.
+/// Where to begin in a file that is there already, and of which no place is known.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Origin {
     /// At its end: only lines that end from now on. One that was begun is given whole.
     #[default]
     End,
-    /// At its beginning. At every start of the source that publishes all of it again.
+    /// At its beginning. For a topic in memory that publishes all of it again at every start.
     Start,
 }
 
@@ -51,7 +63,7 @@ pub struct Options {
     pub path: PathBuf,
     /// Where to begin. Default [`Origin::End`].
     pub from: Origin,
-    /// How often to look when there was nothing more to read. Default 250 ms; at least 1 ms.
+    /// How often to look at a file of which the system does not tell changes. Default 1 s; at least 1 ms.
     pub interval: Duration,
     /// Longest line. Default 64 KiB, see [`lines`].
     pub line_bytes_max: usize,
@@ -66,7 +78,7 @@ impl Options {
         Self {
             path: path.into(),
             from: Origin::default(),
-            interval: Duration::from_millis(250),
+            interval: Duration::from_secs(1),
             line_bytes_max: lines::BYTES_MAX_DEFAULT,
             report_interval: Duration::from_secs(10),
         }

@@ -8,38 +8,68 @@ use std::time::Duration;
 use anemone_hub::Topic;
 
 use super::Options;
-use super::follow::{Follower, Turn};
+use super::follow::{Follower, Gap, Opened, Turn};
+use super::place::Place;
+use super::watch::{Changes, Watches};
 use crate::feed::Feed;
 use crate::status::{State, Status, chain, seconds, wall_clock};
 
 /// Most that is read in one turn. What it holds is published before more is read.
 const READ_BYTES: usize = 64 << 10;
 
+/// Shortest time between two looks at a file in which there was nothing more: a writer of many small pieces has them
+/// published together.
+const LOOK_EVERY_MIN: Duration = Duration::from_millis(10);
+
 /// Publishes the lines of the file to `topic` as they come and how it is doing to `status` (by
 /// convention the topic `NAME.status`). Never returns: a file that is not there may come.
 ///
 /// Files are read on the runtime's blocking threads; the rest runs on the calling task. The runtime
-/// has to have its time driver on.
+/// has to have its time and IO drivers on.
 ///
 /// # Cancel safety
 /// Dropping the future closes the file, at the latest when a read that is under way has ended;
 /// nothing half is published.
 pub async fn run(options: Options, topic: Arc<Topic>, status: Arc<Topic>) -> Infallible {
     let interval = options.interval.max(Duration::from_millis(1));
+    let place = topic.note().as_ref().and_then(Place::from_note);
+    let (changes, watches) = match Changes::start() {
+        Ok((changes, watches)) => (Some(changes), watches),
+        Err(error) => {
+            let (path, every) = (options.path.display(), seconds(interval));
+            tracing::debug!("{path}: not told of changes, looking every {every}: {error}");
+            (None, Watches::default())
+        }
+    };
     let mut source = Source::new(&options, topic, status, interval);
-    let mut follower = Follower::new(options.path, options.from, options.line_bytes_max);
-    let mut buffer = vec![0; READ_BYTES];
+    let Options { path, from, line_bytes_max, .. } = options;
+    let mut follower = Follower::new(path, from, line_bytes_max, place, watches);
+    let mut buffer = vec![0; Follower::buffer_bytes(READ_BYTES)];
     loop {
         let turn;
         (follower, buffer, turn) = blocking(follower, buffer).await;
-        source.take(&turn, &buffer).await;
+        source.take(&turn, &follower, &buffer).await;
         match turn {
             // Files of /proc always seem shorter than what was read of them.
-            Turn::Idle | Turn::Truncated | Turn::Lost(_) => source.status.pause(interval).await,
-            Turn::Opened | Turn::Read(_) | Turn::Rotated => {
+            Turn::Idle | Turn::Restarted(_) | Turn::Lost(_) => {
+                source.status.pause(interval.min(LOOK_EVERY_MIN)).await;
+                let rest = source.status.pause(interval.saturating_sub(LOOK_EVERY_MIN));
+                tokio::select! {
+                    () = rest => {}
+                    () = changed(changes.as_ref()), if !matches!(turn, Turn::Restarted(_)) => {}
+                }
+            }
+            Turn::Opened(_) | Turn::Read(_) | Turn::Rotated(_) | Turn::Copied(_) => {
                 source.status.tell_due();
             }
         }
+    }
+}
+
+async fn changed(changes: Option<&Changes>) {
+    match changes {
+        Some(changes) => changes.changed().await,
+        None => std::future::pending().await,
     }
 }
 
@@ -63,8 +93,12 @@ struct Source {
     path: String,
     /// How often it is looked for, for people.
     interval: String,
+    topic: Arc<Topic>,
     status: Status,
     feed: Feed,
+    /// Where all that was read so far ends.
+    end: Option<Place>,
+    was_open: bool,
 }
 
 impl Source {
@@ -74,38 +108,94 @@ impl Source {
         let detail = format!("opening {path}");
         Self {
             status: Status::open(status, name, options.report_interval, detail),
-            feed: Feed::new(topic, options.line_bytes_max),
+            feed: Feed::new(Arc::clone(&topic), options.line_bytes_max),
             interval: seconds(interval),
+            topic,
             path,
+            end: None,
+            was_open: false,
         }
     }
 
-    async fn take(&mut self, turn: &Turn, buffer: &[u8]) {
+    async fn take(&mut self, turn: &Turn, follower: &Follower, buffer: &[u8]) {
         match turn {
-            Turn::Opened => self.is_open(),
-            Turn::Read(len) => {
+            Turn::Opened(opened) => self.opened(opened, follower).await,
+            Turn::Read(chunk) => {
                 let at = wall_clock();
-                let events = self.feed.receive(&mut self.status, at, &buffer[..*len]).await;
+                // What is kept is kept with the place behind it, both or none.
+                let note = |len: usize| follower.place_after(chunk, len, buffer)?.to_note();
+                let bytes = &buffer[chunk.range.clone()];
+                let events = self.feed.receive_noted(&mut self.status, at, bytes, note).await;
                 self.heard(events);
+                self.end = follower.place();
             }
             Turn::Idle if self.status.state() == State::Lost => self.is_open(),
             Turn::Idle => {}
-            Turn::Truncated => self.ended("was truncated").await,
-            Turn::Rotated => {
-                self.ended("is another file now").await;
+            // The line that was begun goes on in the copy.
+            Turn::Copied(gap) => self.missing(Some(gap)),
+            Turn::Restarted(None) => self.ended().await,
+            Turn::Restarted(gap) => {
+                // What was read of its last line was not all of it.
+                self.feed.drop_line(&mut self.status);
+                self.missing(gap.as_ref());
+                tracing::debug!("{} is not what it was, reading it from its beginning", self.path);
+            }
+            Turn::Rotated(gap) => {
+                self.ended().await;
+                self.missing(gap.as_ref());
                 if self.status.state() == State::Lost {
                     self.is_open();
                 }
+                tracing::debug!("{} is another file now, reading that", self.path);
             }
-            Turn::Lost(error) => self.lost(error),
+            Turn::Lost(error) => {
+                if self.is_new() && error.kind() == io::ErrorKind::NotFound {
+                    self.keep_first(follower).await;
+                }
+                self.lost(error);
+            }
+        }
+    }
+
+    /// No file was found or missed yet.
+    fn is_new(&self) -> bool {
+        self.status.state() == State::Opening && !self.was_open
+    }
+
+    async fn opened(&mut self, opened: &Opened, follower: &Follower) {
+        match opened {
+            Opened::Anew => self.keep_first(follower).await,
+            Opened::After(place, gap) => {
+                tracing::info!("{}: going on after byte {}", self.path, place.offset);
+                self.missing(gap.as_ref());
+            }
+            Opened::Elsewhere(gap) => self.missing(Some(gap)),
+        }
+        self.was_open = true;
+        self.is_open();
+    }
+
+    /// So that what is written before the next start is not taken for old then.
+    async fn keep_first(&mut self, follower: &Follower) {
+        let Some(note) = follower.place().and_then(|place| place.to_note()) else { return };
+        let topic = Arc::clone(&self.topic);
+        let kept = tokio::task::spawn_blocking(move || topic.set_note(note)).await;
+        if let Ok(Err(error)) = kept {
+            tracing::warn!("{}: where it begins is not kept yet: {}", self.path, chain(&error));
         }
     }
 
     /// All that came so far is a whole; what comes next is another.
-    async fn ended(&mut self, how: &str) {
-        let events = self.feed.finish(&mut self.status, wall_clock()).await;
+    async fn ended(&mut self) {
+        let note = self.end.take().and_then(|place| place.to_note());
+        let events = self.feed.finish_noted(&mut self.status, wall_clock(), note).await;
         self.heard(events);
-        tracing::debug!("{} {how}, reading it from its beginning", self.path);
+    }
+
+    fn missing(&mut self, gap: Option<&Gap>) {
+        if let Some(gap) = gap {
+            self.status.gap(format!("{}: {gap} may be missing", self.path));
+        }
     }
 
     fn heard(&mut self, events: usize) {

@@ -243,7 +243,8 @@ async fn what_is_no_file_is_refused_and_left_for_one() {
 async fn a_line_is_published_within_the_interval() {
     let directory = Directory::new("file-interval");
     let path = directory.path("log");
-    let following = Following::start(Options::new(&path));
+    let interval = Duration::from_millis(250);
+    let following = Following::start(Options { interval, ..Options::new(&path) });
     following.topics.status(|status| status["state"] == "lost").await;
     for count in 1..4 {
         let before = Instant::now();

@@ -9,6 +9,7 @@ mod disk;
 mod exec;
 mod file;
 mod log;
+mod place;
 mod stdin;
 
 use std::path::Path;

@@ -1,0 +1,326 @@
+//! Files whose topic is on the disk: each line comes once, whatever happens between two starts.
+
+use std::fs::{self, OpenOptions};
+use std::io::Write as _;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anemone_hub::{DataDir, DataOptions, Epoch, Hub, Retention, Storage, TopicOptions};
+use anemone_sources::file::{Options, Origin, run};
+use serde_json::{Value, json};
+
+use crate::bench::{Background, Directory, Topics};
+
+/// A file that is followed, and all that was written to it.
+struct Followed {
+    directory: Directory,
+    from: Origin,
+    running: Option<Running>,
+}
+
+struct Running {
+    topics: Topics,
+    hub: Hub,
+    _task: Background<std::convert::Infallible>,
+}
+
+impl Followed {
+    fn new(name: &str, from: Origin) -> Self {
+        Self { directory: Directory::new(name), from, running: None }
+    }
+
+    fn path(&self, name: &str) -> std::path::PathBuf {
+        self.directory.path(name)
+    }
+
+    fn append(&self, name: &str, text: &str) {
+        let file = OpenOptions::new().append(true).create(true).open(self.path(name));
+        file.unwrap().write_all(text.as_bytes()).unwrap();
+    }
+
+    fn rename(&self, from: &str, to: &str) {
+        fs::rename(self.path(from), self.path(to)).unwrap();
+    }
+
+    fn copy_and_truncate(&self, to: &str) {
+        fs::copy(self.path("log"), self.path(to)).unwrap();
+        self.truncate();
+    }
+
+    fn truncate(&self) {
+        OpenOptions::new().write(true).open(self.path("log")).unwrap().set_len(0).unwrap();
+    }
+
+    /// Starts, and waits until the file is open, which has no new line.
+    async fn begin(&mut self) {
+        self.start();
+        self.detail("is open, waiting").await;
+    }
+
+    fn start(&mut self) {
+        let data = DataDir::open(self.path("data"), DataOptions::default()).unwrap();
+        let hub = Hub::with_data(Epoch::from_bits(1), data).unwrap();
+        let events = hub.ensure("lines".parse().unwrap(), Retention::default()).unwrap();
+        let options = TopicOptions { storage: Storage::Memory, ..TopicOptions::default() };
+        let status = hub.ensure("lines.status".parse().unwrap(), options).unwrap();
+        let topics = Topics { events, status };
+        let options = Options {
+            from: self.from,
+            interval: Duration::from_millis(1),
+            report_interval: Duration::from_millis(1),
+            ..Options::new(self.path("log"))
+        };
+        let (to, told) = (Arc::clone(&topics.events), Arc::clone(&topics.status));
+        let task = Background(tokio::spawn(run(options, to, told)));
+        self.running = Some(Running { topics, hub, _task: task });
+    }
+
+    fn topics(&self) -> &Topics {
+        &self.running.as_ref().unwrap().topics
+    }
+
+    async fn stop(&mut self) {
+        let Running { hub, topics, _task } = self.running.take().unwrap();
+        drop((topics, _task));
+        hub.close().unwrap();
+    }
+
+    async fn detail(&self, part: &str) -> Value {
+        self.topics().status(|status| status["detail"].as_str().unwrap().contains(part)).await
+    }
+
+    /// All events, once there are as many as these.
+    async fn expect(&self, expected: &[Value]) {
+        assert_eq!(self.topics().events(expected.len()).await, expected);
+    }
+}
+
+fn numbers(range: std::ops::RangeInclusive<u64>) -> (String, Vec<Value>) {
+    (range.clone().map(|n| format!("{n}\n")).collect(), range.map(Value::from).collect())
+}
+
+type WhileDown = fn(&Followed);
+
+/// What is done while nobody follows, with lines 4 to 8, and a name for it.
+const WHILE_DOWN: [(&str, WhileDown); 8] = [
+    ("appended", |file| file.append("log", "4\n5\n6\n7\n8\n")),
+    ("renamed", |file| {
+        file.append("log", "4\n5\n");
+        file.rename("log", "log.1");
+        file.append("log", "6\n7\n8\n");
+    }),
+    ("renamed twice", |file| {
+        file.append("log", "4\n");
+        file.rename("log", "log.1");
+        file.append("log", "5\n6\n");
+        file.rename("log.1", "log.2");
+        file.rename("log", "log.1");
+        file.append("log", "7\n8\n");
+    }),
+    ("dated", |file| {
+        file.append("log", "4\n");
+        file.rename("log", "log-20261121");
+        file.append("log", "5\n6\n");
+        file.rename("log", "log-20261122");
+        file.append("log", "7\n8\n");
+    }),
+    ("renamed and nothing new", |file| {
+        file.append("log", "4\n5\n6\n7\n8\n");
+        file.rename("log", "log.1");
+        file.append("log", "");
+    }),
+    ("copied and truncated", |file| {
+        file.append("log", "4\n5\n6\n");
+        file.copy_and_truncate("log.1");
+        file.append("log", "7\n8\n");
+    }),
+    ("copied and truncated, and longer than before", |file| {
+        file.append("log", "4\n");
+        file.copy_and_truncate("log.1");
+        file.append("log", "5\n6\n7\n8\n");
+    }),
+    ("moved to another file system", |file| {
+        file.append("log", "4\n5\n6\n7\n8\n");
+        fs::copy(file.path("log"), file.path("new")).unwrap();
+        file.rename("new", "log");
+    }),
+];
+
+#[tokio::test]
+async fn each_line_comes_once_whatever_was_done_while_nobody_followed() {
+    for (name, while_down) in WHILE_DOWN {
+        for from in [Origin::End, Origin::Start] {
+            let mut file = Followed::new("place", from);
+            file.append("log", "");
+            file.begin().await;
+            file.append("log", "1\n2\n3\n");
+            file.expect(&numbers(1..=3).1).await;
+            file.stop().await;
+            while_down(&file);
+            for _ in 0..2 {
+                file.start();
+                file.expect(&numbers(1..=8).1).await;
+                file.stop().await;
+            }
+            file.append("log", "9\n");
+            file.start();
+            file.topics().events(9).await;
+            assert_eq!(file.topics().all(), numbers(1..=9).1, "{name}, {from:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_beginning_without_a_line_is_remembered_and_what_was_there_before_it_is_not_read() {
+    let mut file = Followed::new("place-first", Origin::End);
+    file.append("log", "old\nhal");
+    file.begin().await;
+    file.stop().await;
+    file.append("log", "f\n1\n");
+    file.start();
+    file.expect(&[json!("half"), json!(1)]).await;
+}
+
+#[tokio::test]
+async fn a_file_that_was_not_there_is_read_from_its_beginning_after_a_restart_too() {
+    let mut file = Followed::new("place-absent", Origin::End);
+    file.start();
+    file.topics().status(|status| status["state"] == "lost").await;
+    file.stop().await;
+    // Rotated before anybody looks.
+    file.append("log", "1\n2\n");
+    file.rename("log", "log.2");
+    file.append("log", "3\n");
+    file.rename("log", "log.1");
+    file.append("log", "4\n");
+    file.start();
+    file.expect(&numbers(1..=4).1).await;
+}
+
+#[tokio::test]
+async fn half_a_line_is_read_again_whole() {
+    let mut file = Followed::new("place-half", Origin::Start);
+    file.append("log", "1\n2\nha");
+    file.start();
+    file.expect(&numbers(1..=2).1).await;
+    file.stop().await;
+    file.append("log", "lf\n");
+    file.start();
+    file.expect(&[json!(1), json!(2), json!("half")]).await;
+}
+
+#[tokio::test]
+async fn many_lines_in_many_batches_come_once_across_restarts_in_between() {
+    let mut file = Followed::new("place-many", Origin::Start);
+    let (text, expected) = numbers(1..=9000);
+    file.append("log", &text);
+    for _ in 0..5 {
+        file.start();
+        // In the middle of it, as a rule.
+        file.topics().events(1).await;
+        file.stop().await;
+    }
+    file.start();
+    file.expect(&expected).await;
+}
+
+#[tokio::test]
+async fn what_may_be_missing_is_told() {
+    let cases: [(&str, WhileDown, &str); 3] = [
+        ("deleted", |file| fs::remove_file(file.path("log")).unwrap(), "after byte 6"),
+        ("truncated", |file| file.truncate(), "after byte 6"),
+        (
+            "compressed",
+            |file| {
+                file.append("log", "4\n");
+                file.rename("log", "log.1.gz");
+            },
+            "after byte 6",
+        ),
+    ];
+    for (name, while_down, part) in cases {
+        let mut file = Followed::new("place-missing", Origin::End);
+        file.append("log", "");
+        file.begin().await;
+        file.append("log", "1\n2\n3\n");
+        file.expect(&numbers(1..=3).1).await;
+        file.stop().await;
+        while_down(&file);
+        file.append("log", "a longer line than those before it\n5\n");
+        file.start();
+        let told = file.detail(part).await;
+        assert_eq!(told["gaps"], 1, "{name}: {told}");
+        let line = json!("a longer line than those before it");
+        file.expect(&[json!(1), json!(2), json!(3), line, json!(5)]).await;
+    }
+}
+
+#[tokio::test]
+async fn a_file_that_is_written_anew_and_longer_between_two_looks_gives_no_torn_line() {
+    let mut file = Followed::new("place-anew", Origin::Start);
+    file.append("log", "1\n2\nbegun");
+    file.start();
+    file.expect(&numbers(1..=2).1).await;
+    // In one go: no look sees it shorter.
+    let anew = "another text, which is longer than what was there\n";
+    let mut opened = OpenOptions::new().write(true).open(file.path("log")).unwrap();
+    opened.write_all(anew.as_bytes()).unwrap();
+    file.expect(&[json!(1), json!(2), json!(anew.trim_end())]).await;
+    let told = file.topics().status(|status| status["gaps"] == 1).await;
+    assert!(told["detail"].as_str().unwrap().contains("after byte 9"), "{told}");
+}
+
+#[tokio::test]
+async fn a_copy_is_read_on_after_a_truncation_and_so_are_files_between_two_looks() {
+    let mut file = Followed::new("place-rotations", Origin::Start);
+    file.append("log", "1\n2\n");
+    file.start();
+    file.expect(&numbers(1..=2).1).await;
+    let mut next = 3;
+    for _ in 0..20 {
+        for _ in 0..5 {
+            file.append("log", &format!("{next}\n{}\n", next + 1));
+            for number in
+                (1..200).rev().filter(|number| file.path(&format!("log.{number}")).exists())
+            {
+                file.rename(&format!("log.{number}"), &format!("log.{}", number + 1));
+            }
+            if next % 4 == 3 {
+                file.copy_and_truncate("log.1");
+            } else {
+                file.rename("log", "log.1");
+            }
+            file.append("log", &format!("{}\n", next + 2));
+            next += 3;
+        }
+        file.expect(&numbers(1..=next - 1).1).await;
+    }
+}
+
+type Put = fn(&Path);
+
+#[tokio::test]
+async fn what_takes_the_place_of_a_file_and_is_none_is_told() {
+    let put: [(&str, Put); 3] = [
+        ("a directory", |path| fs::create_dir(path).unwrap()),
+        ("a fifo", crate::fifo),
+        ("a loop", |path| std::os::unix::fs::symlink(path, path).unwrap()),
+    ];
+    for (name, put) in put {
+        let mut file = Followed::new("place-none", Origin::Start);
+        file.append("log", "1\n");
+        file.start();
+        file.expect(&numbers(1..=1).1).await;
+        file.rename("log", "away");
+        put(&file.path("log"));
+        let lost = |status: &Value| {
+            let detail = status["detail"].as_str().unwrap();
+            status["state"] == "lost" && detail.starts_with("cannot read")
+        };
+        file.topics().status(lost).await;
+        file.rename("log", &format!("{name} is away"));
+        file.append("log", "2\n");
+        file.expect(&numbers(1..=2).1).await;
+    }
+}
