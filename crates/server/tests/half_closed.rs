@@ -26,6 +26,10 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 /// How often each way is tried: a race is not lost each time.
 const ROUNDS: usize = 50;
 
+/// What a browser says of a forever-frame.
+const IN_AN_IFRAME: [(&str, &str); 2] =
+    [("Sec-Fetch-Dest", "iframe"), ("Sec-Fetch-Site", "same-origin")];
+
 fn options(options: &mut Options) {
     let rule = |topics: &str| TopicRule {
         publish: PublishRight::Anyone,
@@ -157,8 +161,9 @@ fn a_stream_tells_what_there_is_and_ends() {
         ("/topics/wind?after=earliest&frame=f", "text/html"),
     ] {
         // With a body it is the HTTP server's, not the loop's.
-        for fields in [&[("Accept", accept)][..], &[("Accept", accept), ("Content-Length", "0")]] {
-            let asked = request(address, "GET", target, fields);
+        for more in [&[][..], &[("Content-Length", "0")]] {
+            let fields = [&[("Accept", accept)], &IN_AN_IFRAME[..], more].concat();
+            let asked = request(address, "GET", target, &fields);
             each_round(accept, |_| {
                 let told = text(&ask(address, &[asked.as_bytes()]));
                 (1..=3).all(|n| told.contains(&format!("{{\"n\":{n}}}")))
@@ -301,7 +306,7 @@ fn who_is_gone_holds_no_place() {
         ("/topics/wind?after=ya-3&wait=120", &[]),
         ("/topics/wind", &[("Accept", "text/event-stream")]),
         ("/topics/wind", &[("Accept", "text/event-stream"), ("Content-Length", "0")]),
-        ("/topics/wind?frame=f", &[("Accept", "text/html")]),
+        ("/topics/wind?frame=f", &[("Accept", "text/html"), IN_AN_IFRAME[0], IN_AN_IFRAME[1]]),
     ];
     for (target, fields) in gone {
         let mut stream = fixture.connect();
