@@ -1,12 +1,18 @@
 /**
- * What a page of somebody else's can do to a server on the reader's own machine, in Chromium: nothing.
+ * What a page of somebody else's can do to a server on the reader's own machine, in Chromium: nothing. And what programs
+ * there can, with `curl` over a Unix socket.
  *
  * Needs the `anemone` binary (`TEST_ANEMONE_BIN`, default `target/debug/anemone`) and Chromium
  * (`CHROMIUM`, default `/usr/bin/chromium`). Waits on conditions, never for a fixed time.
  */
 import assert from "node:assert/strict";
+import { once } from "node:events";
+import { existsSync } from "node:fs";
+import { stat } from "node:fs/promises";
+import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { kill, launch, serve, until } from "./support.js";
+import { output } from "./programs.js";
+import { folder, kill, launch, remove, serve, until } from "./support.js";
 
 const STEP_MS_MAX = 120_000;
 
@@ -107,14 +113,36 @@ test("a link to a frame empties no storage", { timeout: STEP_MS_MAX }, async () 
   /** @type {string[]} */
   const errors = [];
   page.on("pageerror", (error) => errors.push(error.message));
-  await page.route(link, (route) =>
-    route.continue({
-      headers: { ...route.request().headers(), "sec-fetch-dest": "iframe", "sec-fetch-site": "same-origin" },
-    }),
-  );
-  await page.goto(link, { waitUntil: "commit" });
+  const fields = ["Accept: text/html", "Sec-Fetch-Dest: iframe", "Sec-Fetch-Site: same-origin"];
+  const as = fields.flatMap((field) => ["--header", field]);
+  const { text: body } = await output("curl", ["--silent", "--noproxy", "*", "--no-buffer", "--max-time", "2", ...as, link]);
+  assert.match(body, /parent\.localStorage\.clear\(/);
+  await page.route(link, (route) => route.fulfill({ contentType: "text/html", body }));
+  await page.goto(link);
   await until("the script to run", () => errors.length > 0);
   assert.match(String(errors[0]), /null/);
   assert.equal(await kept(), "yes");
   await page.close();
+});
+
+test("curl speaks over a Unix socket, whose file goes with the server", { timeout: STEP_MS_MAX }, async () => {
+  const directory = await folder("anemone-unix-");
+  const socket = join(directory, "socket");
+  const own = await serve("--demo", "--listen", "127.0.0.1:0", "--listen", `unix:${socket}`);
+  await until("the socket", () => existsSync(socket));
+  assert.equal((await stat(socket)).mode & 0o777, 0o660);
+  const curl = async (/** @type {string[]} */ ...args) =>
+    await output("curl", ["--silent", "--show-error", "--max-time", "30", "--unix-socket", socket, ...args]);
+  const url = "http://localhost/topics/scratch-u";
+  const status = ["--output", "/dev/null", "--write-out", "%{http_code}"];
+  assert.equal((await curl(...status, "--json", "1", url)).text, "201", "whoever may connect may publish");
+  assert.equal((await curl(...status, `${url}/readers`)).text, "200");
+  const accept = ["--no-buffer", "--header", "Accept: text/event-stream", "--max-time", "2"];
+  assert.match((await curl(...accept, `${url}?after=earliest`)).text, /\ndata: 1\n/);
+  assert.equal((await curl(...status, "--header", "Host: evil.example", url)).text, "421");
+  const gone = once(own.process, "exit");
+  own.process.kill("SIGTERM");
+  await gone;
+  assert.ok(!existsSync(socket));
+  await remove(directory);
 });

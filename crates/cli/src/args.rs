@@ -62,9 +62,10 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
 
-    /// Address to listen on; port 0 takes a free one [default: 127.0.0.1:8080]
+    /// Address to listen on, port 0 takes a free one; or unix:PATH, a Unix socket; may be given once for each
+    /// [default: 127.0.0.1:8080]
     #[arg(long, value_name = "ADDR:PORT")]
-    pub(crate) listen: Option<SocketAddr>,
+    pub(crate) listen: Vec<Listen>,
 
     /// Speak TLS with the certificate in this PEM file, its chain after it; read anew when it changes
     #[arg(long, value_name = "FILE", requires = "tls_key")]
@@ -122,6 +123,10 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "ADDR:PORT")]
     pub(crate) tcp: Option<SocketAddr>,
 
+    /// Publish the load of this machine to /topics/host, as --demo does
+    #[arg(long)]
+    pub(crate) host: bool,
+
     /// Echo bytes as they are on this address, over bare TCP: the floor to compare transports with
     #[arg(long, value_name = "ADDR:PORT")]
     pub(crate) tcp_echo: Option<SocketAddr>,
@@ -162,6 +167,27 @@ pub(crate) struct Serve {
     /// Most connections at once, 1 to 1000000 [default: 10000]
     #[arg(long, value_name = "N", value_parser = connections_max)]
     pub(crate) connections_max: Option<usize>,
+}
+
+/// Where to listen.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) enum Listen {
+    Address(SocketAddr),
+    Unix(PathBuf),
+}
+
+impl FromStr for Listen {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text.strip_prefix("unix:") {
+            Some("") => Err("unix: has the path of a socket after it"),
+            Some(path) => Ok(Self::Unix(path.into())),
+            None => text.parse().map(Self::Address).map_err(
+                |_| "expected IP:PORT, as 127.0.0.1:8080, 0.0.0.0:80 or [::1]:8080, or unix:PATH",
+            ),
+        }
+    }
 }
 
 /// A topic and where its events come from.
@@ -438,6 +464,8 @@ mod tests {
             ("sub http://a/ --via smoke", "long-poll"),
             ("sub http://a/ --count 0", "zero"),
             ("pub http://a/ 1 --type xml", "ndjson"),
+            ("serve --listen localhost:80", "unix:PATH"),
+            ("serve --listen unix:", "the path"),
             ("serve --threads 0", "1 to 1024"),
             ("serve --threads 1025", "1 to 1024"),
             ("serve --tls-cert a.pem", "--tls-key"),

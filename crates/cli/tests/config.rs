@@ -150,7 +150,9 @@ fn flags_run_programs_and_follow_files_too() {
 fn a_variable_counts_before_the_file() {
     let (_directory, path) = configured("[limits]\nwait_max = \"60s\"\n");
     let mut with = command(SERVE);
-    with.env("ANEMONE_CONFIG", &path).env("ANEMONE_LIMITS__WAIT_MAX", "1s");
+    with.env("ANEMONE_HOST", "true")
+        .env("ANEMONE_CONFIG", &path)
+        .env("ANEMONE_LIMITS__WAIT_MAX", "1s");
     let (_server, address) = listening(with);
     let head = "GET /topics/host?wait=2 HTTP/1.1\r\nConnection: close";
     let mut reply = String::new();
@@ -288,7 +290,6 @@ fn check_tells_what_would_be_done() {
     let expected = format!(
         "listen   http://127.0.0.1:0\n\
          data     in memory\n\
-         source   host: the load of this machine, every 250ms -> /topics/host\n\
          source   file: {log} -> /topics/log /topics/log.status\n\
          topic    chat-*: every client publishes; kept are 10000 events, 16MiB, 1h\n\
          warning: {path}:3:9: there is no file {log} now: No such file or directory (os error 2)\n\

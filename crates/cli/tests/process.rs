@@ -26,7 +26,7 @@ fn a_request_to_end_is_heard_as_soon_as_the_address_is_known() {
 #[test]
 fn a_second_request_to_end_is_not_kept_waiting_by_a_connection_that_does_not_close() {
     for (second, status) in [(Signal::TERM, 143), (Signal::INT, 130)] {
-        let (server, address) = serve(&["--threads", "1"]);
+        let (server, address) = serve(&["--threads", "1", "--host"]);
         let head = "GET /topics/host HTTP/1.1\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\
                     Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==";
         let mut client = request(address, head);

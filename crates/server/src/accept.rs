@@ -2,9 +2,11 @@
 
 use std::io::{self, Write};
 use std::net::{TcpListener, TcpStream as StdTcpStream};
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
+use std::time::Duration;
 
 use anemone_ws::proto::Output;
 use anemone_ws::reactor::{Opening, StreamHandler};
@@ -17,16 +19,20 @@ use crate::client::{Client, Peer};
 use crate::connection::{Guest, Local};
 use crate::routes::{Site, Stop};
 use crate::transport::multiplexed;
-use crate::{Problem, connection, opening, secure};
+use crate::{Problem, connection, opening, secure, unix_socket};
 
 /// The runtime looks at its own IO and timers after so many polls of tasks. One may take a tenth of a
 /// millisecond, and the runtime's own default of 61 would make that six; looking takes a microsecond.
 const POLLS: u32 = 8;
 
+/// After a connection could not be accepted, for want of descriptors, say.
+const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
+
 /// What a thread listens on.
 #[derive(Debug)]
 pub(crate) struct Listeners {
-    pub(crate) site: TcpListener,
+    pub(crate) site: Option<TcpListener>,
+    pub(crate) unix: Option<UnixListener>,
     pub(crate) tcp: Option<TcpListener>,
     pub(crate) tcp_echo: Option<TcpListener>,
 }
@@ -67,7 +73,14 @@ async fn accept(
     mut guests: mpsc::UnboundedReceiver<Guest>,
     mut stop: Stop,
 ) {
-    local.reactor.listen(listeners.site, site(Rc::clone(&local)));
+    if let Some(address) = listeners.site {
+        local.reactor.listen(address, site(Rc::clone(&local)));
+    }
+    let unix = listeners.unix.map(tokio::net::UnixListener::from_std).transpose();
+    let unix = unix.unwrap_or_else(|error| {
+        tracing::error!(%error, "a thread cannot watch the Unix socket");
+        None
+    });
     if let Some(tcp) = listeners.tcp {
         local.reactor.listen(tcp, requests_by_tcp(Rc::clone(&local)));
     }
@@ -80,9 +93,9 @@ async fn accept(
             Some(guest) = guests.recv() => match TcpStream::from_std(guest.stream) {
                 Ok(stream) => {
                     let (local, stop) = (Rc::clone(&local), stop.clone());
-                    match &local.site.tls {
+                    match local.site.tls.as_ref().filter(|_| guest.peer != Peer::Unix) {
                         None => requests.spawn_local(
-                            connection::serve(local, stream, guest.first, stop, guest.permit)
+                            connection::serve(local, stream, guest.peer, guest.first, stop, guest.permit)
                         ),
                         Some(tls) => {
                             let tls = tls.clone();
@@ -93,6 +106,13 @@ async fn accept(
                     };
                 }
                 Err(error) => tracing::warn!(%error, "cannot watch a connection"),
+            },
+            accepted = accept_unix(unix.as_ref()) => match accepted {
+                Ok(stream) => adopt(&local, unix_socket::as_stream(stream), Peer::Unix),
+                Err(error) => {
+                    tracing::warn!(%error, "cannot accept a connection of the Unix socket");
+                    tokio::time::sleep(ACCEPT_AGAIN).await;
+                }
             },
             Some(_) = requests.join_next() => {}
             () = stop.stopped() => break,
@@ -106,18 +126,35 @@ async fn accept(
     }
 }
 
+/// The next who comes to the Unix socket, if there is one.
+///
+/// # Cancel safety
+/// Nobody is lost.
+async fn accept_unix(listener: Option<&tokio::net::UnixListener>) -> io::Result<UnixStream> {
+    match listener {
+        Some(listener) => listener.accept().await?.0.into_std(),
+        None => std::future::pending().await,
+    }
+}
+
 /// What becomes of those who come to the site.
 fn site(local: Rc<Local>) -> impl FnMut(StdTcpStream) {
     move |stream| {
-        let Some(permit) = permit(&local, &stream) else { return };
-        if local.site.tls.is_some() {
-            return local.admit(Guest { stream, first: Vec::new(), permit });
-        }
         let peer = Peer::new(stream.peer_addr());
-        let (timeout, guest) = (local.site.limits.header_timeout, Rc::clone(&local));
-        let decide = move |first: &[u8]| opening::decide(guest, peer, permit, first);
-        local.reactor.adopt_opening(stream, timeout, decide);
+        adopt(&local, stream, peer);
     }
+}
+
+/// Takes over one who comes to the site.
+fn adopt(local: &Rc<Local>, stream: StdTcpStream, peer: Peer) {
+    let has_tls = peer != Peer::Unix && local.site.tls.is_some();
+    let Some(permit) = permit(local, &stream, has_tls) else { return };
+    if has_tls {
+        return local.admit(Guest { stream, peer, first: Vec::new(), permit });
+    }
+    let (timeout, guest) = (local.site.limits.header_timeout, Rc::clone(local));
+    let decide = move |first: &[u8]| opening::decide(guest, peer, permit, first);
+    local.reactor.adopt_opening(stream, timeout, decide);
 }
 
 /// What becomes of those who come to speak `anemone.v1` over TCP.
@@ -148,10 +185,10 @@ fn echo(local: Rc<Local>) -> impl FnMut(StdTcpStream) {
 }
 
 /// Room for one more, or the words that there is none.
-fn permit(local: &Local, stream: &StdTcpStream) -> Option<OwnedSemaphorePermit> {
+fn permit(local: &Local, stream: &StdTcpStream, has_tls: bool) -> Option<OwnedSemaphorePermit> {
     let permit = Arc::clone(&local.permits).try_acquire_owned().ok();
     // Without a handshake TLS has no words.
-    if permit.is_none() && local.site.tls.is_none() {
+    if permit.is_none() && !has_tls {
         refuse(stream, Problem::too_many_connections().to_http1().as_bytes());
     }
     permit

@@ -14,6 +14,8 @@ use crate::proxies::{Forwarded, Node, Proxies};
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Peer {
     Address(SocketAddr),
+    /// Whoever may connect to the Unix socket, which is on this machine.
+    Unix,
     /// It is gone already.
     Unknown,
 }
@@ -30,6 +32,7 @@ impl Peer {
     fn is_local(self) -> bool {
         match self {
             Self::Address(address) => address.ip().is_loopback(),
+            Self::Unix => true,
             Self::Unknown => false,
         }
     }
@@ -38,7 +41,7 @@ impl Peer {
     pub(crate) fn address(self) -> Option<SocketAddr> {
         match self {
             Self::Address(address) => Some(address),
-            Self::Unknown => None,
+            Self::Unix | Self::Unknown => None,
         }
     }
 }

@@ -50,6 +50,7 @@ pub(crate) struct Local {
 pub(crate) struct Guest {
     /// Non-blocking.
     pub(crate) stream: StdTcpStream,
+    pub(crate) peer: Peer,
     /// What was read of it already.
     pub(crate) first: Vec<u8>,
     pub(crate) permit: OwnedSemaphorePermit,
@@ -85,6 +86,7 @@ impl Local {
 pub(crate) async fn serve(
     local: Rc<Local>,
     stream: TcpStream,
+    peer: Peer,
     first: Vec<u8>,
     stop: Stop,
     permit: OwnedSemaphorePermit,
@@ -95,7 +97,6 @@ pub(crate) async fn serve(
         tracing::debug!(%error, "connection lost");
         return;
     }
-    let peer = Peer::new(stream.peer_addr());
     let (reader, writer) = stream.into_split();
     let stream = join(Begun::new(first, reader), writer);
     let stream = WriteDeadline::new(stream, local.site.limits.write_timeout);

@@ -46,6 +46,7 @@ mod stream;
 mod tls;
 mod topics;
 mod transport;
+mod unix_socket;
 mod write_deadline;
 
 pub use host::{AllowedHost, HostError};
@@ -59,3 +60,4 @@ pub use topics::{
     PublishRight, PublishRightError, SlowReader, SlowReaderError, TopicPattern, TopicPatternError,
     TopicRule, TopicRules, TopicRulesError,
 };
+pub use unix_socket::UnixSocket;

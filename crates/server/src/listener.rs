@@ -3,6 +3,7 @@
 use std::io;
 use std::net::{SocketAddr, TcpListener as StdListener};
 use std::num::NonZero;
+use std::os::unix::net::UnixListener;
 use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
 
@@ -17,16 +18,19 @@ use crate::publishing::Publishing;
 use crate::routes::{Site, Stop};
 use crate::tls::Watch;
 use crate::transport::broadcast::Everyone;
-use crate::{AllowedHost, AllowedOrigin, Limits, Tls, TopicRules, TrustedProxy};
+use crate::unix_socket::SocketFile;
+use crate::{AllowedHost, AllowedOrigin, Limits, Tls, TopicRules, TrustedProxy, UnixSocket};
 
 /// Connections that the kernel holds for us while we are busy.
-const BACKLOG: i32 = 1024;
+pub(crate) const BACKLOG: i32 = 1024;
 
 /// What a server is started with.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Where to listen; port 0 takes a free one.
-    pub listen: SocketAddr,
+    /// Where to listen; port 0 takes a free one. `None` for the Unix socket alone.
+    pub listen: Option<SocketAddr>,
+    /// A Unix socket to listen on, too, always without TLS. Default: none.
+    pub unix: Option<UnixSocket>,
     /// Where to speak `anemone.v1` over TCP, always without TLS. Default: nowhere.
     pub tcp: Option<SocketAddr>,
     /// Where to echo bytes as they are, over bare TCP: the floor that every comparison stands on.
@@ -57,7 +61,8 @@ impl Options {
     #[must_use]
     pub fn new(listen: SocketAddr) -> Self {
         Self {
-            listen,
+            listen: Some(listen),
+            unix: None,
             tcp: None,
             tcp_echo: None,
             threads: None,
@@ -78,9 +83,10 @@ impl Options {
 pub struct Server {
     /// One of each for every thread.
     listeners: Vec<Listeners>,
-    local_addr: SocketAddr,
+    local_addr: Option<SocketAddr>,
     tcp_addr: Option<SocketAddr>,
     tcp_echo_addr: Option<SocketAddr>,
+    socket_file: Option<SocketFile>,
     site: Arc<Site>,
 }
 
@@ -89,9 +95,10 @@ pub struct Server {
 pub struct Running {
     stop: watch::Sender<bool>,
     threads: Vec<JoinHandle<()>>,
-    local_addr: SocketAddr,
+    local_addr: Option<SocketAddr>,
     tcp_addr: Option<SocketAddr>,
     tcp_echo_addr: Option<SocketAddr>,
+    _socket_file: Option<SocketFile>,
     _watch: Watch,
 }
 
@@ -108,21 +115,24 @@ impl Server {
             Some(threads) => threads.get(),
             None => thread::available_parallelism().map_or(1, NonZero::get),
         };
-        let mut site = Port::claim(options.listen)?;
+        let mut site = options.listen.map(Port::claim).transpose()?;
+        let (unix, socket_file) = options.unix.as_ref().map(UnixSocket::claim).transpose()?.unzip();
         let mut tcp = options.tcp.map(Port::claim).transpose()?;
         let mut tcp_echo = options.tcp_echo.map(Port::claim).transpose()?;
-        let local_addr = site.address;
+        let local_addr = site.as_ref().map(|port| port.address);
         let tcp_addr = tcp.as_ref().map(|port| port.address);
         let tcp_echo_addr = tcp_echo.as_ref().map(|port| port.address);
         let listeners = (0..threads).map(|_| {
             let other = |port: &mut Option<Port>| port.as_mut().map(Port::listener).transpose();
             let (tcp, tcp_echo) = (other(&mut tcp)?, other(&mut tcp_echo)?);
-            Ok(Listeners { site: site.listener()?, tcp, tcp_echo })
+            let (site, unix) =
+                (other(&mut site)?, unix.as_ref().map(UnixListener::try_clone).transpose()?);
+            Ok(Listeners { site, unix, tcp, tcp_echo })
         });
         let listeners = listeners.collect::<io::Result<_>>()?;
         let Options { limits, allowed_origins, tls, topics, echo, broadcast, .. } = options;
         let proxies = Proxies::new(options.trusted_proxies);
-        let hosts = Hosts::new([local_addr], options.allowed_hosts);
+        let hosts = Hosts::new(local_addr, options.allowed_hosts);
         let publishing = Arc::new(Publishing::new(hub.clone(), topics)?);
         let broadcast = broadcast.then(|| Arc::new(Everyone::new(limits.broadcast_bytes_max)));
         let readers = Arc::default();
@@ -138,7 +148,8 @@ impl Server {
             echo,
             broadcast,
         };
-        Ok(Self { listeners, local_addr, tcp_addr, tcp_echo_addr, site: Arc::new(site) })
+        let site = Arc::new(site);
+        Ok(Self { listeners, local_addr, tcp_addr, tcp_echo_addr, socket_file, site })
     }
 
     /// Starts to serve, on threads of its own.
@@ -150,10 +161,17 @@ impl Server {
         let (stop, stopped) = watch::channel(false);
         let permits = Arc::new(Semaphore::new(self.site.limits.connections_max));
         let watch = Watch::start(self.site.tls.as_ref())?;
-        let Self { local_addr, tcp_addr, tcp_echo_addr, .. } = self;
+        let Self { local_addr, tcp_addr, tcp_echo_addr, socket_file: _socket_file, .. } = self;
         let threads = Vec::new();
-        let mut running =
-            Running { stop, threads, local_addr, tcp_addr, tcp_echo_addr, _watch: watch };
+        let mut running = Running {
+            stop,
+            threads,
+            local_addr,
+            tcp_addr,
+            tcp_echo_addr,
+            _socket_file,
+            _watch: watch,
+        };
         let (begun, outcomes) = mpsc::channel();
         for (index, listeners) in self.listeners.into_iter().enumerate() {
             let (site, permits, stop, begun) = (
@@ -189,9 +207,9 @@ impl Server {
 struct Panicked;
 
 impl Running {
-    /// Where it listens.
+    /// Where it listens, if that is not a Unix socket alone.
     #[must_use]
-    pub fn local_addr(&self) -> SocketAddr {
+    pub fn local_addr(&self) -> Option<SocketAddr> {
         self.local_addr
     }
 

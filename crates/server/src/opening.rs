@@ -52,7 +52,7 @@ pub(crate) fn decide(
         }
     }
     let first = first.to_vec();
-    Opening::elsewhere(move |stream| local.admit(Guest { stream, first, permit }))
+    Opening::elsewhere(move |stream| local.admit(Guest { stream, peer, first, permit }))
 }
 
 /// A request in HTTP/1.1, and its length in bytes.

@@ -15,16 +15,20 @@ use crate::{Kind, Problem};
 /// Most proxies, or what looks like some, in one request.
 const HOPS_MAX: usize = 32;
 
-/// Proxies that are believed: `ADDRESS`, or `ADDRESS/BITS` for all that begin with so many of its bits.
+/// Proxies that are believed: `ADDRESS`, or `ADDRESS/BITS` for all that begin with so many of its bits, or `unix` for all
+/// that connect to the Unix socket.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct TrustedProxy {
-    address: IpAddr,
-    bits: u32,
+pub struct TrustedProxy(Range);
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Range {
+    Unix,
+    Addresses(IpAddr, u32),
 }
 
 /// The text names no proxy.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
-#[error("{0:?} is not a proxy's address: expected IP or IP/BITS, as 10.0.0.0/8")]
+#[error("{0:?} is not a proxy's address: expected IP or IP/BITS, as 10.0.0.0/8, or unix")]
 pub struct TrustedProxyError(String);
 
 impl FromStr for TrustedProxy {
@@ -32,6 +36,9 @@ impl FromStr for TrustedProxy {
 
     fn from_str(text: &str) -> Result<Self, TrustedProxyError> {
         let parse = || {
+            if text == "unix" {
+                return Some(Self(Range::Unix));
+            }
             let (address, bits) = match text.split_once('/') {
                 Some((address, bits)) => (address, Some(bits.parse().ok()?)),
                 None => (text, None),
@@ -39,7 +46,7 @@ impl FromStr for TrustedProxy {
             let address: IpAddr = address.parse().ok()?;
             let bits_max = if address.is_ipv4() { 32 } else { 128 };
             let bits = bits.unwrap_or(bits_max);
-            (bits <= bits_max).then_some(Self { address, bits })
+            (bits <= bits_max).then_some(Self(Range::Addresses(address, bits)))
         };
         parse().ok_or_else(|| TrustedProxyError(text.chars().take(80).collect()))
     }
@@ -47,12 +54,13 @@ impl FromStr for TrustedProxy {
 
 impl TrustedProxy {
     fn is(&self, address: IpAddr) -> bool {
-        match (self.address, address) {
+        let Range::Addresses(own, bits) = self.0 else { return false };
+        match (own, address) {
             (IpAddr::V4(own), IpAddr::V4(other)) => {
-                (own.to_bits() ^ other.to_bits()).leading_zeros() >= self.bits
+                (own.to_bits() ^ other.to_bits()).leading_zeros() >= bits
             }
             (IpAddr::V6(own), IpAddr::V6(other)) => {
-                (own.to_bits() ^ other.to_bits()).leading_zeros() >= self.bits
+                (own.to_bits() ^ other.to_bits()).leading_zeros() >= bits
             }
             _ => false,
         }
@@ -89,7 +97,11 @@ impl Proxies {
 
     /// Whether the other end of a connection is one of them.
     pub(crate) fn trust(&self, peer: Peer) -> bool {
-        peer.address().is_some_and(|address| self.has(address.ip()))
+        match peer {
+            Peer::Address(address) => self.has(address.ip()),
+            Peer::Unix => self.0.contains(&TrustedProxy(Range::Unix)),
+            Peer::Unknown => false,
+        }
     }
 
     fn has(&self, address: IpAddr) -> bool {

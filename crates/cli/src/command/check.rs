@@ -51,6 +51,9 @@ fn judged(config: &Config) -> Result<Vec<String>, ConfigError> {
             warnings.push(format!("{place}: {key}: cannot listen on {} now: {error}", **address));
         }
     }
+    lines.extend(
+        config.listening.unix.iter().map(|path| format!("listen   unix:{}", path.display())),
+    );
     lines.push(data);
     lines.extend(config.sources.iter().map(|source| told(source, &mut warnings)));
     lines.extend(config.topics.iter().map(rule_told));

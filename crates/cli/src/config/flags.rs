@@ -9,15 +9,29 @@ use anemone_sources::exec::Command;
 use anemone_sources::windsonic::Mode;
 use anemone_sources::{exec, file, stdin, windsonic};
 
+use super::fault::Faults;
 use super::place::{Located, Place};
-use super::settings::TlsFiles;
+use super::settings::{Listening, TlsFiles};
 use super::sources::{Kind, Source, StderrTo};
 use super::{Config, Shorthands};
-use crate::args::{self, TopicFrom};
+use crate::args::{self, Listen, TopicFrom};
 
-pub(super) fn apply(flags: &args::Serve, config: &mut Config, short: &mut Shorthands) {
+pub(super) fn apply(
+    flags: &args::Serve,
+    config: &mut Config,
+    short: &mut Shorthands,
+    faults: &Faults,
+) {
     let listening = &mut config.listening;
-    replace(&mut listening.listen, "--listen", flags.listen);
+    if !flags.listen.is_empty() {
+        let place = Place::Flag("--listen");
+        (listening.listen, listening.unix) = Listening::split(flags.listen.clone(), &place);
+        let is_address = |listen: &&Listen| matches!(listen, Listen::Address(_));
+        let addresses = flags.listen.iter().filter(is_address).count();
+        if addresses > 1 || flags.listen.len() - addresses > 1 {
+            faults.add(&place, "there can be one address and one Unix socket");
+        }
+    }
     replace_some(&mut listening.tcp, "--tcp", flags.tcp);
     replace_some(&mut listening.tcp_echo, "--tcp-echo", flags.tcp_echo);
     listening.threads = flags.threads.or(listening.threads);
@@ -49,6 +63,9 @@ pub(super) fn apply(flags: &args::Serve, config: &mut Config, short: &mut Shorth
     replace(&mut config.data.fsync, "--fsync", flags.fsync);
     if flags.demo {
         short.demo = Some(Located::new(true, Place::Flag("--demo")));
+    }
+    if flags.host {
+        short.host = Some(true);
     }
     config.sources.extend(sources(flags));
 }

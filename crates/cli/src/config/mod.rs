@@ -74,7 +74,8 @@ pub(crate) struct Config {
 /// Keys that stand for sources and topics.
 struct Shorthands {
     demo: Option<Located<bool>>,
-    host: bool,
+    /// Where it is not said, `demo` says it.
+    host: Option<bool>,
 }
 
 impl Config {
@@ -130,9 +131,10 @@ impl Config {
             sources: root.tables("source").into_iter().filter_map(sources::read).collect(),
         };
         let demo = root.optional("demo", boolean);
-        let mut short = Shorthands { demo, host: root.value("host", true, boolean) };
+        let mut short =
+            Shorthands { demo, host: root.optional("host", boolean).map(|host| host.value) };
         root.finish();
-        flags::apply(flags, &mut config, &mut short);
+        flags::apply(flags, &mut config, &mut short, faults);
         config.complete(&short, flags);
         judge::judge(&config, faults);
         config
@@ -162,7 +164,8 @@ impl Config {
             self.topics.extend(scratch.filter(|rule| !is_declared(rule)));
         }
         let is_host = |source: &Source| matches!(source.kind, Kind::Host(_));
-        if short.host && !self.sources.iter().any(is_host) {
+        let demo = short.demo.as_ref().is_some_and(|demo| demo.value);
+        if short.host.unwrap_or(demo) && !self.sources.iter().any(is_host) {
             let kind = Kind::Host(anemone_sources::host::INTERVAL_DEFAULT);
             // First: whoever takes its topic is told so.
             self.sources.splice(..0, source("host", &Place::Default, kind));

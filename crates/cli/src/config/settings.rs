@@ -5,14 +5,15 @@ use std::num::NonZero;
 use std::path::PathBuf;
 
 use anemone_hub::{DataOptions, Fsync};
-use anemone_server::{AllowedHost, AllowedOrigin, TrustedProxy};
+use anemone_server::{AllowedHost, AllowedOrigin, TrustedProxy, UnixSocket};
 
-use super::place::Located;
+use super::place::{Located, Place};
 use super::table::Table;
 use super::values::{
-    GIB, HOUR, KIB, MILLISECOND, address, boolean, duration, list, number, parsed, path, size, word,
+    GIB, HOUR, KIB, MILLISECOND, address, boolean, duration, list, mode, number, parsed, path,
+    places, size, word,
 };
-use crate::args;
+use crate::args::{self, Listen};
 
 /// Most threads: more than any machine has use for.
 const THREADS_MAX: usize = 1024;
@@ -20,7 +21,11 @@ const THREADS_MAX: usize = 1024;
 /// Where and how the server listens.
 #[derive(Clone, Debug)]
 pub(crate) struct Listening {
-    pub(crate) listen: Located<SocketAddr>,
+    /// At least one of these two.
+    pub(crate) listen: Option<Located<SocketAddr>>,
+    pub(crate) unix: Option<Located<PathBuf>>,
+    /// The permissions of the Unix socket.
+    pub(crate) unix_mode: u32,
     pub(crate) tcp: Option<Located<SocketAddr>>,
     pub(crate) tcp_echo: Option<Located<SocketAddr>>,
     /// `None` for one per processor.
@@ -35,10 +40,16 @@ pub(crate) struct Listening {
 
 impl Listening {
     pub(super) fn read(table: &mut Table<'_>) -> Self {
-        let listen = table.optional("listen", address);
+        let places = match table.optional("listen", places) {
+            Some(Located { value, place }) => (value, place),
+            None => (vec![Listen::Address(([127, 0, 0, 1], 8080).into())], Place::Default),
+        };
+        let (listen, unix) = Self::split(places.0, &places.1);
         let threads = table.optional("threads", number(1..=THREADS_MAX));
         Self {
-            listen: listen.unwrap_or_else(|| Located::by_default(([127, 0, 0, 1], 8080).into())),
+            listen,
+            unix,
+            unix_mode: table.value("unix_mode", UnixSocket::MODE_DEFAULT, mode),
             tcp: table.optional("tcp", address),
             tcp_echo: table.optional("tcp_echo", address),
             threads: threads.and_then(|threads| NonZero::new(threads.value)),
@@ -50,11 +61,25 @@ impl Listening {
         }
     }
 
-    /// Where it listens, each with its key.
+    /// The address and the path of these places, of each kind one at most.
+    pub(super) fn split(
+        places: Vec<Listen>,
+        place: &Place,
+    ) -> (Option<Located<SocketAddr>>, Option<Located<PathBuf>>) {
+        let (mut address, mut path) = (None, None);
+        for listen in places {
+            match listen {
+                Listen::Address(value) => address = Some(Located::new(value, place.clone())),
+                Listen::Unix(value) => path = Some(Located::new(value, place.clone())),
+            }
+        }
+        (address, path)
+    }
+
+    /// Where it listens by TCP, each with its key.
     pub(crate) fn addresses(&self) -> impl Iterator<Item = (&'static str, &Located<SocketAddr>)> {
-        let others = [("tcp", &self.tcp), ("tcp_echo", &self.tcp_echo)];
-        let others = others.into_iter().filter_map(|(key, address)| Some((key, address.as_ref()?)));
-        std::iter::once(("listen", &self.listen)).chain(others)
+        let all = [("listen", &self.listen), ("tcp", &self.tcp), ("tcp_echo", &self.tcp_echo)];
+        all.into_iter().filter_map(|(key, address)| Some((key, address.as_ref()?)))
     }
 }
 

@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use super::document::{Content, Node};
 use super::fault::closest;
+use crate::args::Listen;
 
 /// How much of a wrong text is shown.
 const SHOWN_CHARS: usize = 60;
@@ -215,13 +216,44 @@ pub(super) fn address(node: &Node) -> Result<SocketAddr, String> {
     })
 }
 
+/// Where to listen: an address, `unix:PATH`, or a list of one of each.
+pub(super) fn places(node: &Node) -> Result<Vec<Listen>, String> {
+    let one = |node: &Node| match as_text(node).and_then(|text| text.strip_prefix("unix:")) {
+        Some("") => Err("unix: has the path of a socket after it".to_owned()),
+        Some(socket) => Ok(Listen::Unix(relative(node, socket.into()))),
+        None => address(node).map(Listen::Address),
+    };
+    let all = match &node.content {
+        Content::List(_) | Content::Variable(_) => list(one)(node)?,
+        _ => vec![one(node)?],
+    };
+    let addresses = all.iter().filter(|place| matches!(place, Listen::Address(_))).count();
+    match (addresses, all.len() - addresses) {
+        (0, 0) => Err("it is empty: there is nowhere to listen".to_owned()),
+        (0..=1, 0..=1) => Ok(all),
+        _ => Err("there can be one address and one Unix socket".to_owned()),
+    }
+}
+
+/// Permissions of a file in octal digits, `"660"`.
+pub(super) fn mode(node: &Node) -> Result<u32, String> {
+    let text = text(node)?;
+    let mode = u32::from_str_radix(&text, 8).ok().filter(|mode| *mode <= 0o777);
+    mode.ok_or_else(|| {
+        format!("{} are no permissions: expected three octal digits, as \"660\"", shown(&text))
+    })
+}
+
 /// A path; one in a file is relative to where that is.
 pub(super) fn path(node: &Node) -> Result<PathBuf, String> {
-    let path = PathBuf::from(text(node)?);
-    Ok(match node.place.source() {
+    Ok(relative(node, text(node)?.into()))
+}
+
+fn relative(node: &Node, path: PathBuf) -> PathBuf {
+    match node.place.source() {
         Some(source) => source.directory().join(path),
         None => path,
-    })
+    }
 }
 
 /// One of these words.

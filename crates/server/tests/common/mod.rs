@@ -49,7 +49,7 @@ impl Fixture {
         (options.echo, options.broadcast) = (true, true);
         change(&mut options);
         let running = Server::bind(options, hub.clone()).unwrap().start().unwrap();
-        Self { hub, wind, address: running.local_addr(), running: Some(running) }
+        Self { hub, wind, address: running.local_addr().unwrap(), running: Some(running) }
     }
 
     pub fn with_limits(change: impl FnOnce(&mut Limits)) -> Self {

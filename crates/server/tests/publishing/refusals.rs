@@ -185,7 +185,7 @@ fn what_comes_through_a_proxy_is_not_of_this_machine() {
 
 #[test]
 fn a_client_elsewhere_may_not_publish_where_only_loopback_may() {
-    let fixture = start_with(|options| options.listen.set_ip([0, 0, 0, 0].into()));
+    let fixture = start_with(|options| options.listen = Some(([0, 0, 0, 0], 0).into()));
     // The address that this machine has in a network, if it has one.
     let Some(address) = own_address() else { return };
     let post = |address: IpAddr, target| {

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use anemone_hub::Hub;
-use anemone_server::{Options, Running, Server, Tls, TlsError};
+use anemone_server::{Options, Running, Server, Tls, TlsError, UnixSocket};
 use anyhow::Context;
 
 use crate::config::Config;
@@ -13,7 +13,12 @@ use crate::output::announce;
 pub(super) fn start(config: &Config, hub: &Hub) -> anyhow::Result<Running> {
     let listening = &config.listening;
     let tls = tls(config)?;
-    let mut options = Options::new(*listening.listen);
+    let mut options = Options::new(([127, 0, 0, 1], 0).into());
+    options.listen = listening.listen.as_deref().copied();
+    options.unix = listening
+        .unix
+        .as_deref()
+        .map(|path| UnixSocket { mode: listening.unix_mode, ..UnixSocket::new(path) });
     options.tcp = listening.tcp.as_deref().copied();
     options.tcp_echo = listening.tcp_echo.as_deref().copied();
     options.threads = listening.threads;
@@ -28,9 +33,14 @@ pub(super) fn start(config: &Config, hub: &Hub) -> anyhow::Result<Running> {
         .with_context(|| format!("cannot listen on {}", addresses(config)))?;
     let running = server.start().context("cannot start to serve")?;
     let scheme = if tls.is_some() { "https" } else { "http" };
-    announce(&format!("listening on {scheme}://{}", running.local_addr()))?;
-    if let Some(tls) = tls.filter(|_| *config.tls.dev) {
-        tell_how_to_trust(&tls, running.local_addr());
+    if let Some(address) = running.local_addr() {
+        announce(&format!("listening on {scheme}://{address}"))?;
+        if let Some(tls) = tls.filter(|_| *config.tls.dev) {
+            tell_how_to_trust(&tls, address);
+        }
+    }
+    if let Some(path) = &listening.unix {
+        announce(&format!("listening on unix:{}", path.display()))?;
     }
     if let Some(address) = running.tcp_addr() {
         announce(&format!("tcp on {address}"))?;
@@ -44,7 +54,8 @@ pub(super) fn start(config: &Config, hub: &Hub) -> anyhow::Result<Running> {
 /// All of them: which one cannot be had is not told.
 fn addresses(config: &Config) -> String {
     let all = config.listening.addresses().map(|(_, address)| address.to_string());
-    all.collect::<Vec<_>>().join(", ")
+    let unix = config.listening.unix.iter().map(|path| format!("unix:{}", path.display()));
+    all.chain(unix).collect::<Vec<_>>().join(", ")
 }
 
 /// What to speak TLS with, if it is to be spoken.

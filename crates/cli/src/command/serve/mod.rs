@@ -94,7 +94,7 @@ fn create_topics(hub: &Hub, config: &Config) -> anyhow::Result<()> {
     let is_wanted = |kind: &Kind| !matches!(kind, Kind::Host(_));
     if !config.sources.iter().any(|source| is_wanted(&source.kind)) && config.topics.is_empty() {
         tracing::warn!(
-            "no sources: start with --demo, or with --config and a file, to have more than /topics/host"
+            "no sources, and so no topics: start with --demo, with --host, or with --config and a file"
         );
     }
     Ok(())

@@ -318,8 +318,8 @@ fn each_topic_has_one_source() {
             "6:9: there is one standard input, and it goes to a already (a.toml:3:9)".to_owned(),
         ),
         (
-            file("host"),
-            "4:9: source.topic: host has the load of this machine; host = false switches that off, and \
+            "host = true\n".to_owned() + &file("host"),
+            "5:9: source.topic: host has the load of this machine; host = false switches that off, and \
              another topic of it is a source of type \"host\""
                 .to_owned(),
         ),

@@ -19,7 +19,8 @@ fn a_flag_counts_before_a_variable_and_that_before_the_file() {
         ("ANEMONE_LISTEN", "127.0.0.1:2"),
     );
     let flag = flags("--listen 127.0.0.1:3 --connections-max 3");
-    let listen = |config: Config| (config.listening.listen.port(), config.limits.connections_max);
+    let listen =
+        |config: Config| (config.listening.listen.unwrap().port(), config.limits.connections_max);
     assert_eq!(listen(read("", &[]).unwrap()), (8080, 10_000));
     assert_eq!(listen(read(file, &[]).unwrap()), (1, 1));
     assert_eq!(listen(read(file, &[variable]).unwrap()), (2, 1));
@@ -29,7 +30,8 @@ fn a_flag_counts_before_a_variable_and_that_before_the_file() {
 #[test]
 fn each_flag_is_its_key() {
     let text = r#"
-        listen = "127.0.0.1:1"
+        listen = ["127.0.0.1:1", "unix:s"]
+        host = true
         tcp = "127.0.0.1:2"
         tcp_echo = "127.0.0.1:3"
         threads = 4
@@ -59,7 +61,7 @@ fn each_flag_is_its_key() {
         type = "stdin"
         topic = "i"
     "#;
-    let line = "--listen 127.0.0.1:1 --tcp 127.0.0.1:2 --tcp-echo 127.0.0.1:3 --threads 4 --demo \
+    let line = "--listen 127.0.0.1:1 --listen unix:s --host --tcp 127.0.0.1:2 --tcp-echo 127.0.0.1:3 --threads 4 --demo \
                 --echo --broadcast \
                 --allow-origin https://a.example --allow-origin https://b.example --tls-cert c \
                 --allow-host a.example --allow-host *.b.example:81 --trusted-proxy 10.0.0.0/8 --tls-key k --data d --fsync always --connections-max 5 --exec e=vmstat --file f=x \
@@ -84,7 +86,7 @@ fn flags_for_a_certificate_replace_all_that_is_said_of_it() {
 fn a_source_of_a_flag_is_one_more() {
     let file = "[[source]]\ntype = \"stdin\"\ntopic = \"a\"\n";
     let config = read_with(file, &[], &flags("--file b=c")).unwrap();
-    assert_eq!(config.sources.len(), 3);
+    assert_eq!(config.sources.len(), 2);
     let error = read_with(file, &[], &flags("--file a=c")).unwrap_err().to_string();
     let expected = "--file: source.topic: a has a source already, \"stdin\" at a.toml:3:9";
     assert_eq!(error, expected);

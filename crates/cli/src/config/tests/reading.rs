@@ -34,7 +34,7 @@ fn every_table_is_read() {
         own_context_takeover = true
     "#;
     let config = read(text, &[]).unwrap();
-    assert_eq!(config.listening.listen.to_string(), "[::1]:80");
+    assert_eq!(config.listening.listen.unwrap().to_string(), "[::1]:80");
     assert_eq!(config.listening.threads.unwrap().get(), 3);
     assert_eq!(config.listening.allow_origins.len(), 2);
     assert!(*config.tls.dev);
@@ -57,8 +57,11 @@ fn the_defaults_are_those_of_the_libraries() {
     assert_eq!(config.limits, Limits::default());
     assert_eq!(config.data.options(), anemone_hub::DataOptions::default());
     assert!(config.topics.is_empty() && config.data.dir.is_none());
+    assert!(config.sources.is_empty(), "{:?}", config.sources);
+    let config = read("host = true", &[]).unwrap();
     let host = &config.sources[..];
     assert!(matches!(host, [Source { kind: Kind::Host(_), .. }]), "{host:?}");
+    assert_eq!(read("demo = true\nhost = false", &[]).unwrap().sources.len(), 1);
 }
 
 #[test]
@@ -176,9 +179,9 @@ fn paths_in_a_file_begin_where_it_is() {
         Config::of(Some(node), &Variables::of(variables), &args::Serve::default()).unwrap();
     assert_eq!(config.data.dir.unwrap().value, Path::new("/etc/anemone/data"));
     assert_eq!(config.tls.cert.unwrap().value, Path::new("c"), "said in a variable");
-    let Kind::Exec(options, _) = &config.sources[1].kind else { panic!() };
+    let Kind::Exec(options, _) = &config.sources[0].kind else { panic!() };
     assert_eq!(options.directory.as_deref(), Some(Path::new("/etc/anemone")));
-    let Kind::File(options) = &config.sources[2].kind else { panic!() };
+    let Kind::File(options) = &config.sources[1].kind else { panic!() };
     assert_eq!(options.path, Path::new("/abs"));
 }
 

@@ -1,0 +1,105 @@
+//! A Unix socket to listen on: its file, and who may connect to it.
+//!
+//! The permissions of the file are the right: whoever can connect is a client of this machine. Behind that it is served
+//! like any plain socket: to the system and to the loop a stream is a descriptor, whatever its addresses are.
+
+use std::fs::{self, Permissions};
+use std::io;
+use std::net::TcpStream;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+
+use socket2::{Domain, SockAddr, Socket, Type};
+
+use crate::listener::BACKLOG;
+
+/// Where to listen on a Unix socket.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct UnixSocket {
+    /// The file of the socket. One that is there is replaced when nobody answers there, and removed at the end.
+    pub path: PathBuf,
+    /// Who may connect: the permissions of the file.
+    pub mode: u32,
+}
+
+impl UnixSocket {
+    /// For the server's own user and group.
+    pub const MODE_DEFAULT: u32 = 0o660;
+
+    /// Listens at this path, for the server's own user and group.
+    pub fn new(path: impl Into<PathBuf>) -> Self {
+        Self { path: path.into(), mode: Self::MODE_DEFAULT }
+    }
+
+    /// Takes the path.
+    pub(crate) fn claim(&self) -> io::Result<(UnixListener, SocketFile)> {
+        let Self { path, mode } = self;
+        remove_stale(path)?;
+        let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
+        socket.bind(&SockAddr::unix(path)?)?;
+        let file = SocketFile::of(path)?;
+        // Nobody can connect before it listens.
+        fs::set_permissions(path, Permissions::from_mode(*mode))?;
+        socket.set_nonblocking(true)?;
+        socket.listen(BACKLOG)?;
+        Ok((UnixListener::from(OwnedFd::from(socket)), file))
+    }
+}
+
+/// Removes the socket of a server that is gone.
+fn remove_stale(path: &Path) -> io::Result<()> {
+    let found = match fs::symlink_metadata(path) {
+        Ok(found) => found,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(error),
+    };
+    if !found.file_type().is_socket() {
+        let words = format!("{} is there and is no socket", path.display());
+        return Err(io::Error::new(io::ErrorKind::AlreadyExists, words));
+    }
+    match UnixStream::connect(path) {
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => fs::remove_file(path),
+        Ok(_) => {
+            let words = format!("another program listens on {}", path.display());
+            Err(io::Error::new(io::ErrorKind::AddrInUse, words))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// The file of our socket, which goes with us.
+#[derive(Debug)]
+pub(crate) struct SocketFile {
+    path: PathBuf,
+    /// Its device and number: another server's may be at the path by then.
+    identity: (u64, u64),
+}
+
+impl SocketFile {
+    fn of(path: &Path) -> io::Result<Self> {
+        Ok(Self { path: path.to_owned(), identity: identity(path)? })
+    }
+}
+
+impl Drop for SocketFile {
+    fn drop(&mut self) {
+        if identity(&self.path).is_ok_and(|identity| identity == self.identity)
+            && let Err(error) = fs::remove_file(&self.path)
+        {
+            tracing::warn!(%error, "cannot remove {}", self.path.display());
+        }
+    }
+}
+
+fn identity(path: &Path) -> io::Result<(u64, u64)> {
+    let found = fs::symlink_metadata(path)?;
+    Ok((found.dev(), found.ino()))
+}
+
+/// A connection as the loop takes it, whose calls are those of any socket. What is of TCP alone fails on it: it has no
+/// peer's address.
+pub(crate) fn as_stream(stream: UnixStream) -> TcpStream {
+    TcpStream::from(OwnedFd::from(stream))
+}
