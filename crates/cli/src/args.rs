@@ -143,6 +143,11 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "DIR")]
     pub(crate) data: Option<PathBuf>,
 
+    /// Take the data directory, a copy, for the one that it was copied from: its topics go on in their epochs. For one
+    /// start, after it was moved on purpose; readers of a directory that was restored are to be told
+    #[arg(long)]
+    pub(crate) adopt_data: bool,
+
     /// When what is published is flushed to the disk: before it is acknowledged, every second, or when the
     /// system sees fit [default: interval]
     #[arg(long, value_enum, value_name = "WHEN")]

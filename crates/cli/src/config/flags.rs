@@ -61,6 +61,7 @@ pub(super) fn apply(
     }
     replace_some(&mut config.data.dir, "--data", flags.data.clone());
     replace(&mut config.data.fsync, "--fsync", flags.fsync);
+    config.data.adopt = flags.adopt_data;
     if flags.demo {
         short.demo = Some(Located::new(true, Place::Flag("--demo")));
     }

@@ -68,6 +68,12 @@ fn data(config: &Config, faults: &Faults) {
         let fault = "data.fsync: nothing is on the disk without a directory: data.dir, or --data";
         faults.add(place, fault);
     }
+    if data.adopt && data.dir.is_none() {
+        faults.add(
+            &Place::Flag("--adopt-data"),
+            "there is nothing to adopt without a directory: data.dir, or --data",
+        );
+    }
 }
 
 fn topics(config: &Config, faults: &Faults) {

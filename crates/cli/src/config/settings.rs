@@ -109,6 +109,8 @@ pub(crate) struct Data {
     pub(crate) dir: Option<Located<PathBuf>>,
     /// When events are flushed.
     pub(crate) fsync: Located<args::Fsync>,
+    /// Whether a copy is taken for what it is a copy of. A flag says so, for one start; no key does.
+    pub(crate) adopt: bool,
     /// What else there is to choose; its `fsync` has the interval, and counts when `fsync` says so.
     options: DataOptions,
 }
@@ -132,10 +134,11 @@ impl Data {
             segment_bytes_max: of("segment_bytes_max", default.segment_bytes_max, 4 * KIB..=GIB),
             memory_bytes_max: of("memory_bytes_max", default.memory_bytes_max, 0..=GIB),
             queue_bytes_max: of("queue_bytes_max", default.queue_bytes_max, 64 * KIB..=GIB),
+            ..default
         };
         table.finish();
         let fsync = fsync.unwrap_or_else(|| Located::by_default(Interval));
-        Self { dir, fsync, options }
+        Self { dir, fsync, adopt: false, options }
     }
 
     pub(crate) fn options(&self) -> DataOptions {
@@ -144,6 +147,6 @@ impl Data {
             args::Fsync::Interval => self.options.fsync,
             args::Fsync::Never => Fsync::Never,
         };
-        DataOptions { fsync, ..self.options }
+        DataOptions { fsync, adopt: self.adopt, ..self.options }
     }
 }

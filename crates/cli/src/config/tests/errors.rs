@@ -251,6 +251,10 @@ fn when_to_flush_is_nothing_without_a_directory() {
     let flags = args::Serve { fsync: Some(args::Fsync::Interval), ..args::Serve::default() };
     let error = read_with("", &[], &flags).unwrap_err().to_string();
     assert!(error.starts_with("--fsync: data.fsync: nothing is on the disk"), "{error}");
+    let flags = args::Serve { adopt_data: true, ..args::Serve::default() };
+    let error = read_with("", &[], &flags).unwrap_err().to_string();
+    assert!(error.starts_with("--adopt-data: there is nothing to adopt"), "{error}");
+    assert!(read_with("data.dir = \"d\"", &[], &flags).unwrap().data.options().adopt);
 }
 
 #[test]

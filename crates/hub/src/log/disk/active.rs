@@ -110,6 +110,8 @@ pub(super) struct Active {
     is_new: bool,
     /// Flushing failed. Nothing more is written before it has succeeded.
     is_unflushable: bool,
+    /// The file that is open is not where it should be.
+    is_lost: bool,
 }
 
 /// What is known of the file when a log is opened.
@@ -150,6 +152,7 @@ impl Active {
             is_ragged,
             is_new: len == 0,
             is_unflushable: false,
+            is_lost: false,
         }
     }
 
@@ -204,14 +207,16 @@ impl Active {
         if self.len == 0 { segment_header_bytes(self.note.as_ref()) } else { self.len }
     }
 
-    /// Writes records up to the offset `last` after those there are; with [`Fsync::Always`] flushes them.
-    /// When that fails, the file is as it was.
+    /// Writes records up to the offset `last` after those there are; with [`Fsync::Always`] flushes them. Then has
+    /// `mark` note down how far it has come. When any of that fails, or the file is no longer where it should be,
+    /// it is as it was.
     pub(super) fn write(
         &mut self,
         platform: &dyn Platform,
         fsync: Fsync,
         records: &[u8],
         last: u64,
+        mark: impl FnOnce() -> Result<(), StorageError>,
     ) -> Result<(), StorageError> {
         self.repair(platform)?;
         if self.is_unflushable {
@@ -238,6 +243,7 @@ impl Active {
             if fsync == Fsync::Always {
                 written = self.flush(platform);
             }
+            written = written.and_then(|()| self.check(&path)).and_then(|()| mark());
             if written.is_err() {
                 (self.len, self.written, self.flushed) = (len, before, flushed);
             }
@@ -253,9 +259,24 @@ impl Active {
         Ok(())
     }
 
+    /// Whether what is written is where it is looked for at the next start: a file whose directory was removed,
+    /// renamed or unmounted takes writes all the same.
+    fn check(&mut self, path: &Path) -> Result<(), StorageError> {
+        let is_there = self.output.as_ref().map_or(Ok(true), |output| output.is_at(path));
+        self.is_lost = !matches!(is_there, Ok(true));
+        match is_there {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(gone(path)),
+            Err(error) => Err(StorageError::new(Action::Open, path, error)),
+        }
+    }
+
     /// Has all that was written survive a crash of the machine.
     pub(super) fn flush(&mut self, platform: &dyn Platform) -> Result<(), StorageError> {
         let path = self.path();
+        if self.is_lost {
+            return Err(gone(&path));
+        }
         if let Some(output) = &mut self.output
             && (self.flushed < self.written || self.is_new || self.is_unflushable)
         {
@@ -283,11 +304,18 @@ impl Active {
         let path = self.path();
         let failure = |action, error| StorageError::new(action, &path, error);
         let output = match &mut self.output {
-            Some(output) => output,
+            Some(output) if !self.is_lost => output,
             none => {
                 // One of this name can be there when making it was all that was done.
                 self.is_ragged |= self.len == 0;
-                none.insert(platform.open(&path).map_err(|error| failure(Action::Open, error))?)
+                let found = std::fs::metadata(&path).map_or(0, |found| found.len());
+                if found < self.len {
+                    return Err(gone(&path));
+                }
+                let opened = platform.open(&path).map_err(|error| failure(Action::Open, error))?;
+                // What was found again may have been written by somebody else, and not be flushed.
+                self.is_unflushable |= std::mem::take(&mut self.is_lost);
+                none.insert(opened)
             }
         };
         if self.is_ragged {
@@ -296,6 +324,12 @@ impl Active {
         }
         Ok(())
     }
+}
+
+fn gone(path: &Path) -> StorageError {
+    let cause =
+        "the file is not there any more: it, or its directory, was removed, renamed or unmounted";
+    StorageError::new(Action::Write, path, std::io::Error::new(std::io::ErrorKind::NotFound, cause))
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 use super::log::lock;
-use super::platform::{Output, Platform, System};
+use super::platform::{Identity, Output, Platform, System};
 use super::{DataDir, DataOptions};
 use crate::{OpenError, UnixTime};
 
@@ -94,6 +94,10 @@ impl Platform for FailingDisk {
         System.boot()
     }
 
+    fn identity(&self, path: &Path) -> io::Result<Identity> {
+        System.identity(path)
+    }
+
     fn now(&self) -> UnixTime {
         System.now()
     }
@@ -122,5 +126,9 @@ impl Output for FailingFile {
 
     fn flush(&mut self) -> io::Result<()> {
         self.file.flush()
+    }
+
+    fn is_at(&self, path: &Path) -> io::Result<bool> {
+        self.file.is_at(path)
     }
 }

@@ -28,8 +28,8 @@ use crate::keys::{Keys, Place, Seen, room_beside};
 use crate::log::ring::Ring;
 use crate::log::{Extent, Log, Progress, Slice, WhenFull, advance, receipt};
 use crate::{
-    Batch, Epoch, Event, Health, IdempotencyKey, NewEvent, Note, PageLimit, PublishError, Receipt,
-    Retention, StorageError, TopicOptions, UnixTime,
+    Batch, Epoch, Event, Health, IdempotencyKey, NewEvent, Note, PageLimit, Position, PublishError,
+    Receipt, Retention, StorageError, TopicOptions, UnixTime,
 };
 
 /// Longest time that [`Topic::publish`](crate::Topic::publish) blocks its thread while the disk is behind.
@@ -257,7 +257,8 @@ impl DiskLog {
         if let Some((oldest, _)) = written.clone().next() {
             let (begun, last) = (oldest.time, oldest.offset + events - 1);
             let at = file.end();
-            file.write(&*disk.platform, disk.options.fsync, &records, last)?;
+            let mark = || self.mark(last);
+            file.write(&*disk.platform, disk.options.fsync, &records, last, mark)?;
             file.events += events;
             file.begun = file.begun.or(Some(begun));
             if let Some(note) = jobs[..count].iter().rev().find_map(|job| job.note.as_ref()) {
@@ -347,7 +348,7 @@ impl DiskLog {
         let (platform, fsync) = (&*self.disk.platform, self.disk.options.fsync);
         file.roll(platform, fsync)?;
         let head = file.base - 1;
-        file.write(platform, fsync, &[], head)?;
+        file.write(platform, fsync, &[], head, || Ok(()))?;
         // The name of the new file is all that says what the next offset is.
         file.flush(platform)?;
         let mut kept = lock(&self.kept);
@@ -446,6 +447,17 @@ impl DiskLog {
         self.disk.platform.rename(from, &to)?;
         tracing::error!("{} is damaged: it is set aside as {}", from.display(), to.display());
         self.disk.platform.flush_directory(&self.directory)
+    }
+
+    /// Notes down, apart from the segments, that events up to this offset may be acknowledged.
+    pub(super) fn mark(&self, offset: u64) -> Result<(), StorageError> {
+        let position = Position { epoch: self.epoch, offset };
+        self.disk.mark(&self.directory_name(), position)
+    }
+
+    /// Its newest position.
+    pub(super) fn position(&self) -> Position {
+        Position { epoch: self.epoch, offset: self.head() }
     }
 
     fn failed(&self, error: &StorageError) {
@@ -584,6 +596,7 @@ impl Log for DiskTopic {
         log.deleted.store(true, Ordering::Release);
         drop((meta, file));
         log.disk.remove(log);
+        log.disk.forget_mark(&log.directory_name());
         if let Err(error) = log.disk.platform.remove_directory(&trash) {
             // It is tried again when the data directory is opened.
             tracing::warn!("cannot remove {}: {error}", trash.display());

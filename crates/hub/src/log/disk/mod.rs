@@ -3,6 +3,8 @@
 //! ```text
 //! DIR/lock                                    held while it is open
 //! DIR/state.json                              how it was opened and closed
+//! DIR/witness.7                               made when it was opened for the seventh time, and never touched again
+//! DIR/marks.7                                 how far each topic has come
 //! DIR/topics/wind/topic.json                  the topic's epoch and options
 //! DIR/topics/wind/00000000000000000001.log    a segment, named by its first offset
 //! DIR/topics/wind/….damaged                   a segment that was set aside
@@ -29,12 +31,20 @@
 //! with zeros to 20 digits, remove the `.damaged` file, start), or to remove when `/health` no
 //! longer counts its events. It takes nothing of what a topic may keep.
 //!
-//! A directory that was copied back from a backup is in the past of its readers: delete its
-//! `state.json` before it is opened, and all topics begin new epochs.
+//! **What a copy is.** A directory that was restored from a backup is in the past of its readers. `state.json` says which
+//! file `witness.N` was, by its device, inode and the times of its making and its last change; it is made anew at each
+//! start and never touched again. A copy of it is another file, or a changed one, and then all topics begin new epochs.
+//! Renaming the directory, reading it and backing it up change nothing; `chmod`, `chown`, hard links and `touch` of that
+//! file do. [`DataOptions::adopt`] is for a move on purpose. What cannot be told from the original: a whole file system
+//! that is put back, as a snapshot or an image of its disk. Delete `state.json` then before the next start, and all
+//! topics begin new epochs.
+//!
+//! **What is cut short.** The newest offset of each topic is kept apart from its segments, too, in `marks.N`; a topic
+//! that has less than that begins a new epoch.
 //!
 //! Modules: `record` and `scan` are the format, `segments` what is where, `active` the file that is
-//! written, `log` puts them together, `reading` and `recovery` read, `carried` is the file of keys, `intake`, `queue` and `writer` are the
-//! way to the disk, `shared`, `state` and `name` what else is in the directory, `platform` what the machine
+//! written, `log` puts them together, `reading` and `recovery` read, `carried` is the file of keys, `intake`, `queue`
+//! and `writer` are the way to the disk, `shared`, `state`, `marks` and `name` what else is in the directory, `platform` what the machine
 //! is asked for.
 
 mod active;
@@ -43,6 +53,7 @@ mod carried;
 mod failing;
 mod intake;
 mod log;
+mod marks;
 mod name;
 mod platform;
 mod queue;
@@ -77,8 +88,8 @@ use self::log::{Contents, DiskLog, lock};
 use self::platform::{Platform, System};
 use self::recovery::Recovery;
 use self::segments::Segments;
-use self::shared::{Disk, STATE_FILE, TOPICS, lock_directory};
-use self::state::Past;
+use self::shared::{Disk, TOPICS, lock_directory};
+use self::state::History;
 use super::Progress;
 use crate::error::Action;
 use crate::keys::Keys;
@@ -116,6 +127,9 @@ pub struct DataOptions {
     /// How much may wait to be written, in bytes, for all topics together; as much again may be in the
     /// write that is under way. Publishers beyond that wait or are refused. Default 8 MiB.
     pub queue_bytes_max: u64,
+    /// Takes a directory that was copied or restored for the one it is a copy of: its topics go on in their epochs.
+    /// For one start, after a move on purpose, with all that was there. Default no.
+    pub adopt: bool,
 }
 
 impl Default for DataOptions {
@@ -125,6 +139,7 @@ impl Default for DataOptions {
             segment_bytes_max: 16 << 20,
             memory_bytes_max: 1 << 20,
             queue_bytes_max: 8 << 20,
+            adopt: false,
         }
     }
 }
@@ -140,7 +155,7 @@ pub struct DataDir(Arc<Handle>);
 #[derive(Debug)]
 struct Handle {
     disk: Arc<Disk>,
-    past: Past,
+    history: History,
     /// Its topics were taken by a hub.
     taken: AtomicBool,
     /// Held until it is closed. None on a file system that nobody can write to.
@@ -179,16 +194,24 @@ impl DataDir {
             return Err(StorageError::new(Action::Make, &topics, error).into());
         }
         let lock = lock_directory(&path)?;
-        let boot = platform.boot();
-        let past = Past::read(&path.join(STATE_FILE), boot.as_deref())?;
-        let disk = Arc::new(Disk::new(platform, path, options, boot));
+        keep_private(&path, &topics);
+        let history = History::read(&*platform, &path, options.adopt)?;
+        if history.is_copy {
+            tracing::warn!(
+                "{} is a copy, or was restored from one, and may be in the past of its readers: all its topics begin \
+                 new epochs. Of one that was moved on purpose, with all it had, a start with --adopt-data keeps them",
+                path.display()
+            );
+        }
+        let disk = Arc::new(Disk::new(platform, path, options, history.session + 1));
         let writing = Arc::clone(&disk);
         let writer = std::thread::Builder::new()
             .name("anemone-disk".to_owned())
             .spawn(move || writer::run(&writing))
             .map_err(|error| StorageError::new(Action::StartWriter, &disk.path, error))?;
         let (lock, writer) = (Mutex::new(lock), Mutex::new(Some(writer)));
-        Ok(Self(Arc::new(Handle { disk, past, taken: AtomicBool::new(false), lock, writer })))
+        let taken = AtomicBool::new(false);
+        Ok(Self(Arc::new(Handle { disk, history, taken, lock, writer })))
     }
 
     /// Where it is.
@@ -217,13 +240,13 @@ impl DataDir {
 
     /// All topics in it, once. What must begin a new epoch begins this one.
     pub(crate) fn recover(&self, new_epoch: Epoch) -> Result<Vec<FoundTopic>, OpenError> {
-        let Handle { disk, past, taken, .. } = &*self.0;
+        let Handle { disk, history, taken, .. } = &*self.0;
         if taken.swap(true, Ordering::AcqRel) {
             return Err(OpenError::InUse(disk.path.clone()));
         }
         let topics = disk.path.join(TOPICS);
         let failure = |error| StorageError::new(Action::Read, &topics, error);
-        let recovery = Recovery { platform: &*disk.platform, past, new_epoch };
+        let recovery = Recovery { platform: &*disk.platform, history, new_epoch };
         let mut found = Vec::new();
         let entries = match fs::read_dir(&topics) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
@@ -289,7 +312,8 @@ impl DataDir {
                 .flush_directory(&topics)
                 .map_err(|error| StorageError::new(Action::Flush, &topics, error))
         };
-        if let Err(error) = log.save_meta().and_then(|()| flush()) {
+        let made = log.save_meta().and_then(|()| flush()).and_then(|()| log.mark(0));
+        if let Err(error) = made {
             // If that fails, too, there is an empty topic, or none, at the next start.
             let _ = platform.remove_directory(&log.directory);
             return Err(error);
@@ -303,6 +327,31 @@ impl DataDir {
     pub fn is_closed(&self) -> bool {
         self.0.disk.queue.is_closed()
     }
+}
+
+/// Has nobody but the owner see what is in a data directory. One that is open to others is not changed: it may be more
+/// than ours. What is in it is.
+fn keep_private(path: &Path, topics: &Path) {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        let is_open = |path: &Path| {
+            fs::metadata(path).is_ok_and(|found| found.permissions().mode() & 0o077 != 0)
+        };
+        if is_open(path) {
+            tracing::warn!(
+                "others on this machine may look into {}: chmod 700 it; the topics in it are closed to them",
+                path.display()
+            );
+        }
+        if is_open(topics)
+            && let Err(error) = fs::set_permissions(topics, fs::Permissions::from_mode(0o700))
+        {
+            tracing::warn!("{} is open to others on this machine: {error}", topics.display());
+        }
+    }
+    #[cfg(not(unix))]
+    let _ = (path, topics);
 }
 
 impl Handle {

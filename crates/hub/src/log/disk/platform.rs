@@ -3,18 +3,52 @@
 
 use std::fmt;
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Seek, SeekFrom, Write};
+use std::io;
 use std::path::Path;
 use std::time::SystemTime;
 
+use serde::{Deserialize, Serialize};
+
 use crate::UnixTime;
 
+/// What tells a file from a copy of it. None of it can be chosen by whoever copies.
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+pub(super) struct Identity {
+    /// Of the file system; may be another after a start of the machine.
+    device: u64,
+    inode: u64,
+    /// When anything of it was changed last, its content or its attributes, in nanoseconds as text.
+    changed: String,
+    /// When it was made, where that is known.
+    born: Option<String>,
+}
+
+impl Identity {
+    /// Whether this is the same file as `other`.
+    pub(super) fn is_same_file(&self, other: &Self, is_same_boot: bool) -> bool {
+        let born = self.born.as_ref().zip(other.born.as_ref());
+        self.inode == other.inode
+            && (self.device == other.device || !is_same_boot)
+            && born.is_none_or(|(one, other)| one == other)
+    }
+
+    /// Whether this is the same file, and nobody has touched it.
+    pub(super) fn is_untouched(&self, other: &Self, is_same_boot: bool) -> bool {
+        self.is_same_file(other, is_same_boot) && self.changed == other.changed
+    }
+
+    #[cfg(test)]
+    pub(super) fn numbered(inode: u64) -> Self {
+        Self { inode, ..Self::default() }
+    }
+}
+
 pub(super) trait Platform: fmt::Debug + Send + Sync {
-    /// Opens a file to write, and makes it when there is none.
+    /// Opens a file to write, and makes it when there is none: its owner's alone.
     fn open(&self, path: &Path) -> io::Result<Box<dyn Output>>;
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
     fn remove_file(&self, path: &Path) -> io::Result<()>;
-    /// Makes a directory, and those above it. One that is there is left as it is.
+    /// Makes a directory that is its owner's alone, and those above it. One that is there is left as it is.
     fn create_directory(&self, path: &Path) -> io::Result<()>;
     /// Removes a directory with all that is in it.
     fn remove_directory(&self, path: &Path) -> io::Result<()>;
@@ -22,6 +56,8 @@ pub(super) trait Platform: fmt::Debug + Send + Sync {
     fn flush_directory(&self, path: &Path) -> io::Result<()>;
     /// What is another after each start of the machine; `None` when it does not say.
     fn boot(&self) -> Option<String>;
+    /// Which file is there.
+    fn identity(&self, path: &Path) -> io::Result<Identity>;
     fn now(&self) -> UnixTime;
 }
 
@@ -33,6 +69,8 @@ pub(super) trait Output: fmt::Debug + Send {
     fn cut(&mut self, len: u64) -> io::Result<()>;
     /// Has what was written survive a crash of the machine.
     fn flush(&mut self) -> io::Result<()>;
+    /// Whether it is still what has this path.
+    fn is_at(&self, path: &Path) -> io::Result<bool>;
 }
 
 /// This machine.
@@ -41,8 +79,7 @@ pub(super) struct System;
 
 impl Platform for System {
     fn open(&self, path: &Path) -> io::Result<Box<dyn Output>> {
-        let file = OpenOptions::new().write(true).create(true).truncate(false).open(path)?;
-        Ok(Box::new(file))
+        Ok(Box::new(private().write(true).create(true).truncate(false).open(path)?))
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
@@ -54,7 +91,10 @@ impl Platform for System {
     }
 
     fn create_directory(&self, path: &Path) -> io::Result<()> {
-        fs::create_dir_all(path)
+        let mut directories = fs::DirBuilder::new();
+        #[cfg(unix)]
+        std::os::unix::fs::DirBuilderExt::mode(&mut directories, 0o700);
+        directories.recursive(true).create(path)
     }
 
     fn remove_directory(&self, path: &Path) -> io::Result<()> {
@@ -71,14 +111,37 @@ impl Platform for System {
         Some(text.trim().to_owned())
     }
 
+    fn identity(&self, path: &Path) -> io::Result<Identity> {
+        let metadata = fs::metadata(path)?;
+        let born = metadata.created().ok().and_then(|born| {
+            Some(born.duration_since(SystemTime::UNIX_EPOCH).ok()?.as_nanos().to_string())
+        });
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::MetadataExt as _;
+            let changed = format!("{}.{:09}", metadata.ctime(), metadata.ctime_nsec());
+            Ok(Identity { device: metadata.dev(), inode: metadata.ino(), changed, born })
+        }
+        // Elsewhere a copy has another time of birth.
+        #[cfg(not(unix))]
+        Ok(Identity { born, ..Identity::default() })
+    }
+
     fn now(&self) -> UnixTime {
         SystemTime::now().into()
     }
 }
 
 impl Output for File {
+    #[cfg(unix)]
     fn write(&mut self, bytes: &[u8], at: u64) -> io::Result<()> {
-        self.seek(SeekFrom::Start(at))?;
+        std::os::unix::fs::FileExt::write_all_at(self, bytes, at)
+    }
+
+    #[cfg(not(unix))]
+    fn write(&mut self, bytes: &[u8], at: u64) -> io::Result<()> {
+        use std::io::{Seek as _, Write as _};
+        self.seek(io::SeekFrom::Start(at))?;
         self.write_all(bytes)
     }
 
@@ -89,6 +152,29 @@ impl Output for File {
     fn flush(&mut self) -> io::Result<()> {
         self.sync_data()
     }
+
+    fn is_at(&self, path: &Path) -> io::Result<bool> {
+        match fs::metadata(path) {
+            #[cfg(unix)]
+            Ok(there) => {
+                use std::os::unix::fs::MetadataExt as _;
+                let own = self.metadata()?;
+                Ok((own.dev(), own.ino()) == (there.dev(), there.ino()))
+            }
+            #[cfg(not(unix))]
+            Ok(_) => Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// Options of files that are their owner's alone, once made.
+pub(super) fn private() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options
 }
 
 /// Puts a whole file in the place of another: a crash leaves the one or the other.

@@ -24,16 +24,16 @@ use super::platform::Platform;
 use super::record::{FORMAT, Origin, SEGMENT_HEADER_BYTES, decode_segment_header};
 use super::scan::{Scan, Span, Tail, scan};
 use super::segments::{Segment, Segments};
-use super::state::{Meta, Past};
+use super::state::{History, Meta, Past};
 use crate::error::Action;
 use crate::keys::Keys;
-use crate::{Epoch, Note, OpenError, StorageError, TopicOptions};
+use crate::{Epoch, Note, OpenError, Position, StorageError, TopicOptions};
 
 /// How a topic is opened.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Recovery<'a> {
     pub(super) platform: &'a dyn Platform,
-    pub(super) past: &'a Past,
+    pub(super) history: &'a History,
     /// For a topic that cannot go on in its own.
     pub(super) new_epoch: Epoch,
 }
@@ -97,16 +97,19 @@ impl Recovery<'_> {
         }
         let options = meta.as_ref().map_or_else(TopicOptions::default, Meta::options);
         let own_note = meta.as_ref().and_then(Meta::own_note);
+        let epoch = meta.as_ref().and_then(Meta::epoch);
+        let expected = epoch.and_then(|epoch| self.history.expected(name, epoch));
         let Reading { list, keys, carried, note, last, head, aside } =
-            self.read(&directory, &files, options)?;
+            self.read(&directory, &files, options, expected)?;
         let is_beyond = files.misplaced.last().is_some_and(|base| *base > head);
         let tail = match &last {
             _ if is_beyond => Tail::Garbage,
             Some(last) => last.tail,
             None => Tail::Whole,
         };
-        let epoch =
-            meta.and_then(|meta| meta.epoch()).filter(|_| self.past.keeps_epoch(name, head, tail));
+        let epoch = epoch.filter(|epoch| {
+            self.history.keeps_epoch(name, Position { epoch: *epoch, offset: head }, tail)
+        });
         if epoch.is_none() {
             let new = self.new_epoch;
             tracing::warn!(
@@ -114,7 +117,7 @@ impl Recovery<'_> {
                 "events that readers have seen may be lost: epoch {new} begins"
             );
         }
-        let is_flushed = matches!(self.past, Past::Closed(_))
+        let is_flushed = matches!(self.history.past, Past::Closed(_))
             || self
                 .flush(&directory, &files.bases)
                 .inspect_err(|error| {
@@ -140,12 +143,13 @@ impl Recovery<'_> {
         Ok(Some(Recovered { contents, is_flushed }))
     }
 
-    /// Reads all segments, one after the other.
+    /// Reads all segments, one after the other, of a log that should have come as far as `expected`.
     fn read(
         self,
         directory: &Path,
         files: &Files,
         options: TopicOptions,
+        expected: Option<u64>,
     ) -> Result<Reading, OpenError> {
         let mut keys = Keys::new(options.keys);
         let (carried, outlived) = Carried::read(directory)?;
@@ -162,7 +166,7 @@ impl Recovery<'_> {
             let (found, is_damaged) = match next {
                 Some(_) => (found, is_damaged),
                 None => {
-                    let settled = settle(found, &bytes, origin, self.past);
+                    let settled = settle(found, &bytes, origin, &self.history.past, expected);
                     report(&path, &settled, bytes.len());
                     let is_damaged = settled.is_left_behind;
                     (last.insert(settled).scan.clone(), is_damaged)
@@ -299,10 +303,27 @@ fn holes(segment: &Segment, below: u64) -> Vec<(u64, u64)> {
     begins.zip(firsts).filter(|(begin, first)| begin < first).map(|(a, b)| (a, b - 1)).collect()
 }
 
-/// How much of the last segment counts.
-fn settle(found: Scan, bytes: &[u8], origin: Origin, past: &Past) -> Settled {
-    let tail = found.tail;
+/// How much of the last segment counts. Where events are missing that were acknowledged, nothing of what is there
+/// was merely unfinished, and so nothing is cut off.
+fn settle(
+    found: Scan,
+    bytes: &[u8],
+    origin: Origin,
+    past: &Past,
+    expected: Option<u64>,
+) -> Settled {
     let crashed = matches!(past, Past::Crashed { .. });
+    let settled = settle_unfinished(found.clone(), bytes, origin, crashed);
+    let head = settled.scan.spans.last().map_or(origin.base - 1, |span| span.last);
+    if expected.is_none_or(|expected| expected <= head) {
+        return settled;
+    }
+    Settled { tail: found.tail, scan: found, is_ragged: false, is_left_behind: true }
+}
+
+/// How much of it counts when all that was acknowledged is there.
+fn settle_unfinished(found: Scan, bytes: &[u8], origin: Origin, crashed: bool) -> Settled {
+    let tail = found.tail;
     let after = |len: u64| scan(&bytes[..usize::try_from(len).unwrap_or(0)], origin, u64::MAX);
     let unproven = found.damage.filter(|(_, missing)| crashed && found.flushed < *missing);
     let scan = match unproven {

@@ -1,20 +1,22 @@
 //! What the topics of a data directory share: its lock, its `state.json` and its trash.
 
 use std::collections::BTreeMap;
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use super::DataOptions;
+use super::Fsync;
 use super::intake::Job;
 use super::log::{DiskLog, lock};
-use super::platform::{Platform, replace};
+use super::marks::Marks;
+use super::platform::{Platform, private, replace};
 use super::queue::Queue;
-use super::state::State;
+use super::state::{State, marks_path, session_of, witness_path};
 use crate::error::Action;
-use crate::{OpenError, StorageError};
+use crate::{OpenError, Position, StorageError};
 
 pub(super) const TOPICS: &str = "topics";
 const DELETED: &str = "deleted";
@@ -27,12 +29,15 @@ pub(super) struct Disk {
     pub(super) path: PathBuf,
     pub(super) options: DataOptions,
     pub(super) platform: Arc<dyn Platform>,
-    pub(super) boot: Option<String>,
+    /// How often the directory is opened, this time included.
+    session: u64,
     pub(super) queue: Queue<Job>,
     /// All that are open, though nobody else may have them: they are flushed when this is closed.
     logs: Mutex<Vec<Arc<DiskLog>>>,
-    /// `state.json` says that the directory is in use; nothing may be written before.
-    begun: Mutex<bool>,
+    /// What `state.json` says, once that is that the directory is in use; nothing may be written before.
+    begun: Mutex<Option<State>>,
+    /// Since then.
+    marks: Mutex<Option<Marks>>,
     /// Something may not have been flushed although it was tried: this cannot be closed as whole.
     tainted: AtomicBool,
     /// Why the directory itself could not be written to.
@@ -44,16 +49,17 @@ impl Disk {
         platform: Arc<dyn Platform>,
         path: PathBuf,
         options: DataOptions,
-        boot: Option<String>,
+        session: u64,
     ) -> Self {
         Self {
             queue: Queue::new(options.queue_bytes_max),
             path,
             options,
             platform,
-            boot,
+            session,
             logs: Mutex::default(),
-            begun: Mutex::new(false),
+            begun: Mutex::default(),
+            marks: Mutex::default(),
             tainted: AtomicBool::new(false),
             fault: Mutex::default(),
         }
@@ -65,27 +71,90 @@ impl Disk {
     /// damage if a mere kill were next.
     pub(super) fn begin(&self) -> Result<(), StorageError> {
         let mut begun = lock(&self.begun);
-        if *begun {
+        if begun.is_some() {
             return Ok(());
         }
         let mut logs = self.logs().into_iter();
         let result = logs.try_for_each(|log| log.save_meta().and_then(|()| log.settle_leftover()));
-        let result = result.and_then(|()| self.write_state(&self.state()));
-        *begun = result.is_ok();
-        *lock(&self.fault) = result.clone().err();
-        result
+        let result = result.and_then(|()| {
+            let state = self.begin_session()?;
+            self.write_state(&state)?;
+            Ok(state)
+        });
+        *lock(&self.fault) = result.as_ref().err().cloned();
+        *begun = Some(result?);
+        self.remove_past_sessions();
+        Ok(())
+    }
+
+    /// Makes the files that a copy of this directory cannot have, or not as they are. Under names that no session
+    /// before this had: until `state.json` speaks of these, those count.
+    fn begin_session(&self) -> Result<State, StorageError> {
+        let platform = &*self.platform;
+        let witness = witness_path(&self.path, self.session);
+        let failure = |error| StorageError::new(Action::Make, &witness, error);
+        match platform.remove_file(&witness) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failure(error)),
+            _ => {}
+        }
+        // Other bytes than those of the witness before it, so that who copies only what has changed copies it, too.
+        let text = format!("{} {}\n", self.session, platform.now().as_micros());
+        let made = platform.open(&witness).and_then(|mut file| {
+            file.write(text.as_bytes(), 0)?;
+            file.flush()
+        });
+        made.map_err(failure)?;
+        let path = marks_path(&self.path, self.session);
+        let failure = |error| StorageError::new(Action::Make, &path, error);
+        let logs = self.logs();
+        let heads = logs.iter().map(|log| (log.directory_name().into_owned(), log.position()));
+        let marks = Marks::create(platform, &path, heads).map_err(failure)?;
+        *lock(&self.marks) = Some(marks);
+        platform.flush_directory(&self.path).map_err(failure)?;
+        State::open(platform, &self.path, self.session, self.options.fsync).map_err(failure)
+    }
+
+    /// Removes the files of sessions before this.
+    fn remove_past_sessions(&self) {
+        let entries = std::fs::read_dir(&self.path).into_iter().flatten().flatten();
+        for entry in entries {
+            let session = entry.file_name().to_str().and_then(session_of);
+            if session.is_some_and(|session| session != self.session)
+                && let Err(error) = self.platform.remove_file(&entry.path())
+            {
+                tracing::warn!("cannot remove {}: {error}", entry.path().display());
+            }
+        }
+    }
+
+    /// Notes down how far a topic has come; with [`Fsync::Always`] that survives a crash of the machine.
+    pub(super) fn mark(&self, name: &str, position: Position) -> Result<(), StorageError> {
+        let mut marks = lock(&self.marks);
+        let Some(marks) = &mut *marks else { return Ok(()) };
+        let failure = |action| {
+            move |error| StorageError::new(action, &marks_path(&self.path, self.session), error)
+        };
+        marks.set(name, position).map_err(failure(Action::Write))?;
+        match self.options.fsync {
+            Fsync::Always => marks.flush().map_err(failure(Action::Flush)),
+            Fsync::Interval(_) | Fsync::Never => Ok(()),
+        }
+    }
+
+    /// Forgets how far a topic had come that is no more.
+    pub(super) fn forget_mark(&self, name: &str) {
+        if let Some(marks) = &mut *lock(&self.marks)
+            && let Err(error) = marks.remove(name)
+        {
+            // The next start drops it: there is no such topic.
+            tracing::warn!("cannot forget the mark of {name}: {error}");
+        }
     }
 
     /// Says in `state.json` that everything is there.
-    pub(super) fn end(&self, heads: BTreeMap<String, u64>) -> Result<(), StorageError> {
-        if !*lock(&self.begun) || self.tainted.load(Ordering::Acquire) {
-            return Ok(());
-        }
-        self.write_state(&self.state().closed(heads))
-    }
-
-    fn state(&self) -> State {
-        State::open(self.boot.clone(), self.options.fsync)
+    pub(super) fn end(&self, heads: &BTreeMap<String, Position>) -> Result<(), StorageError> {
+        let begun = lock(&self.begun).clone().filter(|_| !self.tainted.load(Ordering::Acquire));
+        begun.map_or(Ok(()), |state| self.write_state(&state.closed(heads)))
     }
 
     fn write_state(&self, state: &State) -> Result<(), StorageError> {
@@ -143,7 +212,7 @@ impl Disk {
 /// Has no one else open it. `None` where nothing can be written, by anyone.
 pub(super) fn lock_directory(path: &Path) -> Result<Option<File>, OpenError> {
     let path_of_lock = path.join(LOCK_FILE);
-    let mut options = OpenOptions::new();
+    let mut options = private();
     let file = options.read(true).write(true).create(true).truncate(false).open(&path_of_lock);
     let file = match file.or_else(|error| File::open(&path_of_lock).map_err(|_| error)) {
         Ok(file) => file,

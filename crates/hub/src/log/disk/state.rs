@@ -3,13 +3,16 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
 use super::Fsync;
+use super::marks::Marks;
+use super::platform::{Identity, Platform};
 use super::scan::Tail;
+use super::shared::STATE_FILE;
 use crate::error::Action;
 use crate::{Epoch, KeyWindow, Note, OpenError, Position, Retention, StorageError, TopicOptions};
 
@@ -24,20 +27,56 @@ pub(super) struct State {
     boot: Option<String>,
     /// Whether nothing was acknowledged before it was flushed.
     flushed_always: bool,
-    /// Once all is flushed and closed: the head of each topic, by its directory.
-    closed: Option<BTreeMap<String, u64>>,
+    /// Counts how often it was opened; the names of the next two files end with it.
+    session: u64,
+    /// A file that is made when the directory is opened and never touched again.
+    witness: Identity,
+    /// The file of high marks. It is written to.
+    marks: Identity,
+    /// Once all is flushed and closed: the newest position of each topic, by its directory.
+    closed: Option<BTreeMap<String, String>>,
 }
 
+/// The files of a session beside `state.json`.
+pub(super) fn witness_path(directory: &Path, session: u64) -> PathBuf {
+    directory.join(format!("{WITNESS}{session}"))
+}
+
+pub(super) fn marks_path(directory: &Path, session: u64) -> PathBuf {
+    directory.join(format!("{MARKS}{session}"))
+}
+
+/// The session whose file has this name.
+pub(super) fn session_of(name: &str) -> Option<u64> {
+    name.strip_prefix(WITNESS).or_else(|| name.strip_prefix(MARKS))?.parse().ok()
+}
+
+const WITNESS: &str = "witness.";
+const MARKS: &str = "marks.";
+
 impl State {
-    /// Of a data directory that is in use.
-    pub(super) fn open(boot: Option<String>, fsync: Fsync) -> Self {
-        let flushed_always = fsync == Fsync::Always;
-        Self { format: FORMAT, boot, flushed_always, closed: None }
+    /// Of a data directory that is in use, once the files of this session are there.
+    pub(super) fn open(
+        platform: &dyn Platform,
+        directory: &Path,
+        session: u64,
+        fsync: Fsync,
+    ) -> io::Result<Self> {
+        Ok(Self {
+            format: FORMAT,
+            boot: platform.boot(),
+            flushed_always: fsync == Fsync::Always,
+            session,
+            witness: platform.identity(&witness_path(directory, session))?,
+            marks: platform.identity(&marks_path(directory, session))?,
+            closed: None,
+        })
     }
 
     /// Of the same, closed.
-    pub(super) fn closed(self, heads: BTreeMap<String, u64>) -> Self {
-        Self { closed: Some(heads), ..self }
+    pub(super) fn closed(self, heads: &BTreeMap<String, Position>) -> Self {
+        let text = |(name, head): (&String, &Position)| (name.clone(), head.to_string());
+        Self { closed: Some(heads.iter().map(text).collect()), ..self }
     }
 
     pub(super) fn to_json(&self) -> Vec<u8> {
@@ -49,8 +88,8 @@ impl State {
 /// How a data directory was left.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) enum Past {
-    /// Closed, with these heads.
-    Closed(BTreeMap<String, u64>),
+    /// Closed, with these as the newest positions.
+    Closed(BTreeMap<String, Position>),
     /// The process ended without closing it; the machine went on, and with it all that was written.
     Killed,
     /// The machine was started again since. What was not flushed may be gone.
@@ -62,31 +101,79 @@ pub(super) enum Past {
     Unknown,
 }
 
-impl Past {
-    /// What `state.json` says to a machine that was started as `boot`.
-    pub(super) fn read(path: &Path, boot: Option<&str>) -> Result<Self, OpenError> {
-        let Some(state) = read_json::<State>(path)? else {
-            return Ok(Self::Unknown);
+/// What is known of a data directory when it is opened.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(super) struct History {
+    pub(super) past: Past,
+    /// How often it was opened before.
+    pub(super) session: u64,
+    /// It is a copy, or was restored from one: it may be in the past of its readers.
+    pub(super) is_copy: bool,
+    /// The newest position of each topic that was acknowledged, by its directory.
+    pub(super) marks: BTreeMap<String, Position>,
+}
+
+impl History {
+    /// What the files of a directory say to a machine that was started as `boot`. With `adopt` a copy is taken for
+    /// what it is a copy of.
+    pub(super) fn read(
+        platform: &dyn Platform,
+        directory: &Path,
+        adopt: bool,
+    ) -> Result<Self, OpenError> {
+        let Some(state) = read_json::<State>(&directory.join(STATE_FILE))? else {
+            let marks = BTreeMap::new();
+            return Ok(Self { past: Past::Unknown, session: 0, is_copy: false, marks });
         };
-        let same_boot = boot.is_some() && state.boot.as_deref() == boot;
-        Ok(match state.closed {
-            Some(heads) => Self::Closed(heads),
-            None if same_boot => Self::Killed,
-            None => Self::Crashed { flushed_always: state.flushed_always },
-        })
+        let State { boot, flushed_always, session, witness, marks, closed, .. } = state;
+        let is_same_boot = boot.is_some() && boot == platform.boot();
+        let past = match closed {
+            Some(heads) => {
+                let parsed = |(name, text): (String, String)| Some((name, text.parse().ok()?));
+                Past::Closed(heads.into_iter().filter_map(parsed).collect())
+            }
+            None if is_same_boot => Past::Killed,
+            None => Past::Crashed { flushed_always },
+        };
+        let found = platform.identity(&witness_path(directory, session));
+        let is_copy =
+            !adopt && !found.is_ok_and(|found| witness.is_untouched(&found, is_same_boot));
+        let path = marks_path(directory, session);
+        let are_own = adopt
+            || platform.identity(&path).is_ok_and(|found| marks.is_same_file(&found, is_same_boot));
+        let marks = match are_own {
+            true => {
+                Marks::read(&path).map_err(|error| StorageError::new(Action::Read, &path, error))?
+            }
+            false => BTreeMap::new(),
+        };
+        Ok(Self { past, session, is_copy, marks })
+    }
+
+    /// How far a topic of this epoch must have come: less of it is found when its end was lost. `None` when nobody
+    /// knows, and it may have lost its end.
+    pub(super) fn expected(&self, directory: &str, epoch: Epoch) -> Option<u64> {
+        let positions = match &self.past {
+            Past::Closed(heads) => heads,
+            Past::Killed | Past::Crashed { flushed_always: true } => &self.marks,
+            Past::Crashed { flushed_always: false } | Past::Unknown => return None,
+        };
+        positions.get(directory).filter(|mark| mark.epoch == epoch).map(|mark| mark.offset)
     }
 
     /// Whether a topic that is found so goes on in its epoch: nothing is gone that a reader can have
     /// seen. If not, offsets could be given again that a reader has, and so a new epoch begins.
-    pub(super) fn keeps_epoch(&self, directory: &str, head: u64, tail: Tail) -> bool {
-        match self {
-            Self::Closed(heads) => tail == Tail::Whole && heads.get(directory) == Some(&head),
-            // What a killed process has written is there to the byte, if not damaged since; what it
-            // was writing, nobody has seen.
-            Self::Killed => tail != Tail::Garbage,
-            Self::Crashed { flushed_always } => *flushed_always,
-            Self::Unknown => false,
-        }
+    pub(super) fn keeps_epoch(&self, directory: &str, found: Position, tail: Tail) -> bool {
+        let Some(expected) = self.expected(directory, found.epoch) else { return false };
+        !self.is_copy
+            && match &self.past {
+                Past::Closed(_) => tail == Tail::Whole && found.offset == expected,
+                // What a killed process has written is there to the byte, if not damaged since; what it
+                // was writing, nobody has seen.
+                Past::Killed => tail != Tail::Garbage && found.offset >= expected,
+                Past::Crashed { .. } => found.offset >= expected,
+                Past::Unknown => false,
+            }
     }
 }
 
@@ -207,25 +294,43 @@ mod tests {
     #[test]
     fn an_epoch_goes_on_only_when_no_reader_can_have_seen_what_is_gone() {
         use Tail::{Garbage, Torn, Whole};
-        let closed = Past::Closed(BTreeMap::from([("wind".to_owned(), 7)]));
-        let (always, later) =
-            (Past::Crashed { flushed_always: true }, Past::Crashed { flushed_always: false });
-        for (past, directory, head, tail, expected) in [
+        let at = |offset| Position { epoch: Epoch::from_bits(1), offset };
+        let positions = || BTreeMap::from([("wind".to_owned(), at(7))]);
+        let history = |past, is_copy| History { past, session: 1, is_copy, marks: positions() };
+        let closed = history(Past::Closed(positions()), false);
+        let killed = history(Past::Killed, false);
+        let always = history(Past::Crashed { flushed_always: true }, false);
+        let later = history(Past::Crashed { flushed_always: false }, false);
+        let unknown = history(Past::Unknown, false);
+        let copies = [&closed, &killed, &always].map(|it| History { is_copy: true, ..it.clone() });
+        let unmarked =
+            [&killed, &always].map(|it| History { marks: BTreeMap::new(), ..it.clone() });
+        for (history, directory, head, tail, expected) in [
             (&closed, "wind", 7, Whole, true),
             (&closed, "wind", 6, Whole, false),
             (&closed, "wind", 8, Whole, false),
             (&closed, "wind", 7, Torn, false),
             (&closed, "other", 7, Whole, false),
-            (&Past::Killed, "wind", 3, Whole, true),
-            (&Past::Killed, "wind", 3, Torn, true),
-            (&Past::Killed, "wind", 3, Garbage, false),
-            (&always, "wind", 3, Garbage, true),
-            (&always, "wind", 3, Torn, true),
-            (&later, "wind", 3, Whole, false),
-            (&Past::Unknown, "wind", 3, Whole, false),
+            (&killed, "wind", 7, Whole, true),
+            (&killed, "wind", 8, Torn, true),
+            (&killed, "wind", 7, Garbage, false),
+            (&killed, "wind", 6, Whole, false),
+            (&killed, "other", 7, Whole, false),
+            (&always, "wind", 7, Garbage, true),
+            (&always, "wind", 9, Torn, true),
+            (&always, "wind", 6, Whole, false),
+            (&later, "wind", 7, Whole, false),
+            (&unknown, "wind", 7, Whole, false),
+            (&copies[0], "wind", 7, Whole, false),
+            (&copies[1], "wind", 7, Whole, false),
+            (&copies[2], "wind", 7, Whole, false),
+            (&unmarked[0], "wind", 7, Whole, false),
+            (&unmarked[1], "wind", 7, Whole, false),
         ] {
-            let keeps = past.keeps_epoch(directory, head, tail);
-            assert_eq!(keeps, expected, "{past:?} {directory} {head} {tail:?}");
+            let keeps = history.keeps_epoch(directory, at(head), tail);
+            assert_eq!(keeps, expected, "{history:?} {directory} {head} {tail:?}");
+            let other = Position { epoch: Epoch::from_bits(2), offset: head };
+            assert!(!history.keeps_epoch(directory, other, tail));
         }
     }
 

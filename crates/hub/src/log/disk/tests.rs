@@ -1,3 +1,4 @@
+mod combinations;
 mod damage;
 mod failing;
 mod faulty;
@@ -18,7 +19,13 @@ const ALWAYS: DataOptions = options(Fsync::Always);
 const LATER: DataOptions = options(Fsync::Interval(Duration::from_secs(3600)));
 
 const fn options(fsync: Fsync) -> DataOptions {
-    DataOptions { fsync, segment_bytes_max: 4096, memory_bytes_max: 0, queue_bytes_max: 8 << 20 }
+    DataOptions {
+        fsync,
+        segment_bytes_max: 4096,
+        memory_bytes_max: 0,
+        queue_bytes_max: 8 << 20,
+        adopt: false,
+    }
 }
 
 /// A machine with a data directory that holds one topic.
@@ -59,6 +66,13 @@ impl Machine {
         let mut files = faulty::files_below(&self.topic_directory());
         files.retain(|path| path.extension().is_some_and(|extension| extension == "log"));
         files
+    }
+
+    /// Has the marks say that the topic came no further than this: what is behind was never acknowledged.
+    fn unmark(&self, head: Position) {
+        let mut files = faulty::files_below(self.directory.path());
+        files.retain(|path| path.to_str().unwrap().contains("marks."));
+        fs::write(&files[0], marks::encode("wind", head)).unwrap();
     }
 
     /// The same data as they are on the disk now: what is found after `kill -9`. With the

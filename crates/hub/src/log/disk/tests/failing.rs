@@ -186,6 +186,37 @@ async fn a_flush_that_fails_later_stops_publishing_until_one_succeeds() {
 }
 
 #[tokio::test]
+async fn a_directory_that_goes_under_a_log_is_noticed_by_the_next_write() {
+    for options in [ALWAYS, LATER] {
+        for below in ["topics/wind", "topics"] {
+            let mut machine = Machine::new();
+            let running = machine.start(options);
+            running.publish([1, 2]).await.unwrap();
+            let (path, away) =
+                (machine.directory.path().join(below), machine.directory.path().join("away"));
+            fs::rename(&path, &away).unwrap();
+            for _ in 0..2 {
+                assert!(failed(running.publish([3]).await), "{below}");
+                assert_eq!(
+                    running.fault().map(|fault| fault.kind()),
+                    Some(io::ErrorKind::NotFound)
+                );
+            }
+            // As of a disk that was unmounted and is mounted again.
+            fs::rename(&away, &path).unwrap();
+            assert_eq!(running.publish([3]).await, Ok(3));
+            assert_eq!((running.fault(), running.all()), (None, vec![1, 2, 3]));
+            assert_eq!(machine.killed().start(options).all(), [1, 2, 3]);
+            fs::remove_dir_all(&path).unwrap();
+            assert!(failed(running.publish([4]).await), "{below}");
+            // One of the same name with other files in it is not the one that was.
+            fs::create_dir_all(machine.topic_directory()).unwrap();
+            assert!(failed(running.publish([4]).await), "{below}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn files_that_cannot_be_removed_are_removed_later() {
     let mut machine = Machine::new();
     let hub = machine.open(LATER);
@@ -263,8 +294,9 @@ async fn what_gathers_while_the_disk_is_busy_is_one_write_and_one_flush() {
         receipt.await.unwrap();
     }
     let (writes_after, flushes_after) = writes();
-    assert!(writes_after - writes_before <= 2, "{} writes", writes_after - writes_before);
-    assert!(flushes_after - flushes_before <= 2);
+    // Each is one of the segment and one of the mark.
+    assert!(writes_after - writes_before <= 4, "{} writes", writes_after - writes_before);
+    assert!(flushes_after - flushes_before <= 4);
 }
 
 #[tokio::test]

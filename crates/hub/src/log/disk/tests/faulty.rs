@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex};
 
 use super::super::log::lock;
-use super::super::platform::{Output, Platform, System};
+use super::super::platform::{Identity, Output, Platform, System};
 use crate::UnixTime;
 
 #[derive(Clone, Debug, Default)]
@@ -37,8 +37,10 @@ pub(super) struct Faults {
     /// How often the machine was started.
     pub(super) boots: u32,
     pub(super) now: UnixTime,
-    /// How much of each file is flushed.
-    flushed: HashMap<PathBuf, u64>,
+    /// Which copy of its files this is.
+    pub(super) copy: u64,
+    /// What of each file is flushed.
+    flushed: HashMap<PathBuf, Vec<u8>>,
     pub(super) flushes: u32,
     pub(super) writes: u32,
 }
@@ -65,11 +67,23 @@ impl Faulty {
     pub(super) fn crash(&self, directory: &Path, survives: impl Fn(u64) -> u64) {
         self.set(|faults| faults.boots += 1);
         for path in files_below(directory) {
-            let flushed = self.get(|faults| faults.flushed.get(&path).copied().unwrap_or(0));
+            let flushed = self.get(|faults| faults.flushed.get(&path).map_or(0, Vec::len)) as u64;
             let len = std::fs::metadata(&path).unwrap().len();
             if len > flushed {
                 let file = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
                 file.set_len(flushed + survives(len - flushed)).unwrap();
+            }
+        }
+    }
+
+    /// The machine crashes, and each file is as it was when it was flushed last.
+    pub(super) fn crash_to_what_is_flushed(&self, directory: &Path) {
+        self.set(|faults| faults.boots += 1);
+        for path in files_below(directory) {
+            match self.get(|faults| faults.flushed.get(&path).cloned()) {
+                Some(bytes) => std::fs::write(path, bytes).unwrap(),
+                None if path.ends_with("lock") => {}
+                None => std::fs::remove_file(path).unwrap(),
             }
         }
     }
@@ -145,11 +159,17 @@ impl Platform for Faulty {
     }
 
     fn flush_directory(&self, path: &Path) -> io::Result<()> {
-        System.flush_directory(path)
+        // The machine never really crashes, and a disk takes its time for this.
+        std::fs::metadata(path).map(drop)
     }
 
     fn boot(&self) -> Option<String> {
         Some(self.get(|faults| faults.boots).to_string())
+    }
+
+    fn identity(&self, path: &Path) -> io::Result<Identity> {
+        std::fs::metadata(path)?;
+        Ok(Identity::numbered(self.get(|faults| faults.copy)))
     }
 
     fn now(&self) -> UnixTime {
@@ -195,7 +215,7 @@ impl Output for FaultyFile {
         self.file.cut(len)?;
         self.machine.set(|faults| {
             if let Some(flushed) = faults.flushed.get_mut(&self.path) {
-                *flushed = len.min(*flushed);
+                flushed.truncate(usize::try_from(len).unwrap());
             }
         });
         Ok(())
@@ -205,11 +225,15 @@ impl Output for FaultyFile {
         if self.machine.get(|faults| faults.flush_fails) {
             return Err(io::Error::from_raw_os_error(5));
         }
-        let len = std::fs::metadata(&self.path).map_or(0, |metadata| metadata.len());
+        let bytes = std::fs::read(&self.path).unwrap_or_default();
         self.machine.set(|faults| {
             faults.flushes += 1;
-            faults.flushed.insert(self.path.clone(), len);
+            faults.flushed.insert(self.path.clone(), bytes);
         });
         Ok(())
+    }
+
+    fn is_at(&self, path: &Path) -> io::Result<bool> {
+        self.file.is_at(path)
     }
 }

@@ -204,6 +204,74 @@ async fn a_log_that_lost_its_end_while_it_was_closed_begins_a_new_epoch() {
     assert_eq!(running.all(), [1]);
 }
 
+/// What a data directory on this machine has: its topic's head, after so many events more.
+async fn head_of(path: &Path, adopt: bool, epoch: u64, publish: u64) -> Position {
+    let data = DataDir::open(path, DataOptions { adopt, ..LATER }).unwrap();
+    let hub = Hub::with_data(Epoch::from_bits(epoch), data).unwrap();
+    let running = Running { topic: hub.ensure(wind(), Retention::default()).unwrap(), hub };
+    if publish > 0 {
+        running.publish(0..publish).await.unwrap();
+    }
+    let head = running.head();
+    running.hub.close().unwrap();
+    head
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_copy_begins_new_epochs_unless_it_is_adopted() {
+    let directory = TempDir::new().unwrap();
+    let at = |name: &str| directory.path().join(name);
+    let copied = |from: &str, to: &str| {
+        fs::create_dir_all(at(to)).unwrap();
+        copy(&at(from), &at(to));
+    };
+    let epoch = Epoch::from_bits(1);
+    assert_eq!(head_of(&at("data"), false, 1, 60).await, Position { epoch, offset: 60 });
+    copied("data", "backup");
+    fs::rename(at("data"), at("renamed")).unwrap();
+    assert_eq!(head_of(&at("renamed"), false, 2, 40).await, Position { epoch, offset: 100 });
+    // Put back as another directory, and over the one that was there.
+    copied("backup", "restored");
+    assert_eq!(head_of(&at("restored"), false, 3, 0).await.epoch, Epoch::from_bits(3));
+    copied("renamed", "later");
+    copied("backup", "renamed");
+    assert_eq!(head_of(&at("renamed"), false, 4, 0).await.epoch, Epoch::from_bits(4));
+    // Moved on purpose.
+    assert_eq!(head_of(&at("later"), true, 5, 0).await, Position { epoch, offset: 100 });
+    assert_eq!(head_of(&at("later"), false, 6, 0).await, Position { epoch, offset: 100 });
+    let files = fs::read_dir(at("later")).unwrap().map(|entry| entry.unwrap().file_name());
+    let names: std::collections::BTreeSet<_> =
+        files.map(|name| name.into_string().unwrap()).collect();
+    let expected = ["lock", "marks.4", "state.json", "topics", "witness.4"];
+    assert_eq!(names, expected.map(str::to_owned).into());
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn what_is_kept_is_its_owners_alone() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let directory = TempDir::new().unwrap();
+    let path = directory.path().join("new/data");
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    head_of(&path, false, 1, 300).await;
+    let files = faulty::files_below(&path);
+    assert!(files.len() >= 6, "{files:?}");
+    for file in &files {
+        assert_eq!(mode(file), 0o600, "{}", file.display());
+        for above in file.ancestors().skip(1).take_while(|above| *above != directory.path()) {
+            assert_eq!(mode(above), 0o700, "{}", above.display());
+        }
+    }
+    // One that was made by hand is left as it is, but for what is ours in it.
+    let topics = path.join("topics");
+    for open in [&path, &topics] {
+        fs::set_permissions(open, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    assert_eq!(head_of(&path, false, 2, 0).await.epoch, Epoch::from_bits(1));
+    assert_eq!((mode(&path), mode(&topics)), (0o755, 0o700));
+}
+
 #[tokio::test]
 async fn a_directory_is_open_once() {
     let mut machine = Machine::new();
@@ -295,6 +363,7 @@ async fn a_note_is_kept_with_its_batch_and_outlives_it() {
         let mut after = machine.killed();
         let file = fs::OpenOptions::new().write(true).open(&after.segments()[0]).unwrap();
         file.set_len(lengths[2] - cut).unwrap();
+        after.unmark(Position { offset: 0, ..running.head() });
         assert_eq!(note(&after.start(LATER)).as_deref(), Some(expected), "{cut} bytes");
     }
     // All events too old, and their segments gone, once after the other.
@@ -456,6 +525,7 @@ proptest! {
         file.set_len(cut).unwrap();
         let whole = ends.iter().rev().find(|(file, len, _)| *file < files.len() || *len <= cut);
         let expected = whole.unwrap().2;
+        after.unmark(Position { offset: expected, ..running.head() });
 
         let found = after.start(LATER);
         prop_assert_eq!(found.head(), Position { offset: expected, ..running.head() });
