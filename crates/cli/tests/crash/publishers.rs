@@ -183,7 +183,9 @@ impl Desk for Multiplexed {
         self.0.send(&format!("POST p /topics/{topic}?key={key}\n{}", lines[0]))?;
         let answer = self.0.receive()?;
         match answer.split_once('\n') {
-            Some((head, body)) if head.starts_with("201 p ") || head == "200 p" => placed(body),
+            Some((head, body)) if head.starts_with("201 p ") || head.starts_with("200 p ") => {
+                placed(body)
+            }
             _ => Err(Trouble::Fault(answer)),
         }
     }
