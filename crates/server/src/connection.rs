@@ -29,7 +29,7 @@ use crate::transport::{broadcast, echo, multiplexed, websocket};
 use crate::write_deadline::WriteDeadline;
 
 /// So long a connection answers requests that came together before others have their turn.
-const SLICE: Duration = Duration::from_micros(100);
+const SLICE: Duration = Duration::from_micros(200);
 
 /// What the connections of one thread share.
 #[derive(Debug)]

@@ -291,9 +291,9 @@ impl Handler for Count {
 #[test]
 fn the_runtime_looks_at_its_own_io_beside_floods() {
     // Each byte that one end of a runtime's own connection has from the other takes a look; between two of
-    // them floods have a few slices, of 8192 messages at most.
+    // them floods have a few slices, of 32,768 messages at most.
     const LOOKS: usize = 200;
-    const MESSAGES_MAX: usize = 10 * 8192;
+    const MESSAGES_MAX: usize = 10 * 32_768;
     let runtime = Builder::new_current_thread().enable_all().build_local(Default::default());
     let most = runtime.unwrap().block_on(async {
         let reactor = Reactor::start().unwrap();

@@ -1,25 +1,27 @@
 //! How much one socket may do before others have their turn, in messages and in time.
 //!
-//! A slice is one socket's, a share is that of all sockets that wait for the same. Time is looked at
-//! once for some dozens of messages: a reading of the clock costs as much as a small message.
+//! A slice is one socket's, a share is that of all sockets that wait for the same. A reading of the clock costs
+//! as much as a small message, so it is read once for some dozens of them, or once in ten microseconds.
 
 use std::time::{Duration, Instant};
 
 /// A socket of which something is new has so long at first: short, so that one that is seldom heard of does
 /// not wait long behind many that are busy.
 pub(super) const FIRST_SLICE: Duration = Duration::from_micros(100);
-/// And so long each time that it comes to what was left. Longer, so that it costs little to turn to others.
-pub(super) const SLICE: Duration = Duration::from_micros(250);
-/// Sockets that wait for the same have so long in a turn, all together; the last slice may go beyond. There are
-/// four shares to a turn, which takes a millisecond at most but for what a single message costs.
-const SHARE: Duration = Duration::from_micros(250);
-/// A slice has so many messages and bytes of them, however fast they are handled.
-pub(super) const SLICE_MESSAGES: u32 = 8192;
-pub(super) const SLICE_BYTES: usize = 1 << 20;
-
-/// The clock is read after so many units: a message is one, and so are these many bytes of it.
-const UNITS: u32 = 64;
+/// And so long each time that it comes to what was left. Longer: to turn to others, and to write what was
+/// queued, takes as long as some hundreds of small messages.
+pub(super) const SLICE: Duration = Duration::from_micros(400);
+/// A slice has so many units, however fast they are done: a message is one, and so are these many bytes of it.
+pub(super) const SLICE_UNITS: u32 = 1 << 15;
 const UNIT_BYTES: usize = 256;
+/// Sockets that wait for the same have so long in a turn, all together; the last slice may go beyond.
+const SHARE: Duration = Duration::from_micros(200);
+
+/// The clock is read after so many units at first, and then more or less often, as time passes.
+const UNITS: u32 = 64;
+const UNITS_LEAST: u32 = 8;
+pub(super) const UNITS_MOST: u32 = 512;
+const READ_AFTER: Duration = Duration::from_micros(10);
 /// What it takes to serve a socket at all, which is two calls of the system.
 const SERVED_UNITS: u32 = 16;
 
@@ -27,14 +29,14 @@ const SERVED_UNITS: u32 = 16;
 #[derive(Debug)]
 pub(super) struct Budget {
     clock: fn() -> Instant,
-    /// The last reading, and what was done since.
+    /// The last reading, what was done since, and when the next is due.
     read_at: Instant,
     units: u32,
+    units_max: u32,
     share_from: Instant,
     slice_from: Instant,
     slice: Duration,
-    messages_left: u32,
-    bytes_left: usize,
+    slice_units: u32,
     is_slice_over: bool,
 }
 
@@ -45,11 +47,11 @@ impl Budget {
             clock,
             read_at: now,
             units: 0,
+            units_max: UNITS,
             share_from: now,
             slice_from: now,
             slice: SLICE,
-            messages_left: SLICE_MESSAGES,
-            bytes_left: SLICE_BYTES,
+            slice_units: 0,
             is_slice_over: false,
         }
     }
@@ -66,28 +68,31 @@ impl Budget {
 
     /// Another socket is served from now on.
     pub(super) fn begin_slice(&mut self, slice: Duration) {
+        self.units_max = UNITS;
         self.add(SERVED_UNITS);
         self.slice_from = self.read_at;
         self.slice = slice;
-        self.messages_left = SLICE_MESSAGES;
-        self.bytes_left = SLICE_BYTES;
+        self.slice_units = 0;
         self.is_slice_over = false;
     }
 
     /// A message of so many bytes, or a part of one, was handled.
     #[inline]
     pub(super) fn spend(&mut self, bytes: usize) {
-        self.messages_left = self.messages_left.saturating_sub(1);
-        self.bytes_left = self.bytes_left.saturating_sub(bytes);
-        self.is_slice_over |= self.messages_left == 0 || self.bytes_left == 0;
-        self.add(1 + (bytes / UNIT_BYTES).min(UNITS as usize) as u32);
+        self.add(1 + (bytes / UNIT_BYTES).min(SLICE_UNITS as usize) as u32);
     }
 
     /// Reads the clock.
+    #[inline(never)]
     pub(super) fn look(&mut self) {
-        self.read_at = (self.clock)();
+        let before = std::mem::replace(&mut self.read_at, (self.clock)());
+        self.slice_units += self.units;
         self.units = 0;
-        self.is_slice_over |= self.read_at - self.slice_from >= self.slice;
+        let is_early = self.read_at - before < READ_AFTER;
+        let units_max = if is_early { self.units_max * 2 } else { self.units_max / 2 };
+        self.units_max = units_max.clamp(UNITS_LEAST, UNITS_MOST);
+        let has_no_time = self.read_at - self.slice_from >= self.slice;
+        self.is_slice_over |= has_no_time || self.slice_units >= SLICE_UNITS;
     }
 
     /// Whether the socket has to wait for its next slice.
@@ -109,7 +114,7 @@ impl Budget {
     #[inline]
     fn add(&mut self, units: u32) {
         self.units += units;
-        if self.units >= UNITS {
+        if self.units >= self.units_max {
             self.look();
         }
     }
@@ -150,16 +155,19 @@ mod tests {
 
     #[test]
     fn a_slice_ends_after_so_many_messages_or_bytes_of_them() {
-        assert_eq!(messages(0, Duration::ZERO), SLICE_MESSAGES);
-        assert_eq!(messages(1 << 10, Duration::ZERO), 1 << 10);
-        assert_eq!(messages(2 << 20, Duration::ZERO), 1);
+        let small = messages(0, Duration::ZERO);
+        assert!((SLICE_UNITS - UNITS..=SLICE_UNITS + UNITS_MOST).contains(&small), "{small}");
+        assert!(messages(1 << 20, Duration::ZERO) <= 9);
+        assert_eq!(messages(8 << 20, Duration::ZERO), 1);
     }
 
     #[test]
     fn a_slice_of_slow_messages_ends_in_time() {
-        // Time is looked at after 64 messages at most, so it may pass by as much as they take.
-        let messages = messages(10, Duration::from_micros(1));
-        assert!((250..=250 + UNITS).contains(&messages), "{messages}");
+        // Time is looked at after some dozens of messages, so it may pass by as much as they take.
+        let quick = messages(10, Duration::from_micros(1));
+        assert!((400..=400 + UNITS).contains(&quick), "{quick}");
+        let slow = messages(10, Duration::from_micros(20));
+        assert!((20..=20 + UNITS).contains(&slow), "{slow}");
     }
 
     #[test]
@@ -167,7 +175,7 @@ mod tests {
         READINGS.set(0);
         let messages = messages(125, Duration::ZERO) as usize;
         let readings = READINGS.get();
-        assert!(readings <= messages / 60, "{readings} readings for {messages} messages");
+        assert!(readings <= messages / 400, "{readings} readings for {messages} messages");
     }
 
     #[test]
@@ -184,6 +192,6 @@ mod tests {
             assert!(budget.is_slice_over());
             slices += 1;
         }
-        assert_eq!(slices, 3);
+        assert_eq!(slices, 2);
     }
 }

@@ -102,9 +102,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Task<S> {
                 if read_and_write(&mut self.socket, now, scratch) == Verdict::Drop {
                     return true;
                 }
-                let has_more =
-                    self.socket.is_reading() && !self.socket.stream().has_nothing_to_read;
-                if !has_more || scratch.budget.is_slice_over() {
+                if !self.has_more() || scratch.budget.is_slice_over() {
                     return false;
                 }
             }
@@ -112,12 +110,18 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Task<S> {
         if is_over {
             return Poll::Ready(());
         }
-        if self.socket.is_reading() && !self.socket.stream().has_nothing_to_read {
+        if self.has_more() {
             // The tasks of other connections have their turn first.
             cx.waker().wake_by_ref();
             return Poll::Pending;
         }
         self.poll_due(cx)
+    }
+
+    /// Whether there is something to do that nobody will tell of.
+    fn has_more(&mut self) -> bool {
+        let has_input = self.socket.is_reading() && !self.socket.stream().has_nothing_to_read;
+        has_input || self.socket.is_behind()
     }
 
     fn poll_due(&mut self, cx: &mut Context<'_>) -> Poll<()> {

@@ -7,10 +7,10 @@
 //!
 //! [`drive`] does the same for one stream of any other kind, in a task of its own.
 //!
-//! A turn reads each ready socket once, hands what came to its [`Handler`], and writes all that was queued
+//! A turn reads each ready socket, hands what came to its [`Handler`], and writes all that was queued
 //! meanwhile in one go. A socket whose output is stuck is not read. One that has more to do than fits a slice
-//! of a quarter of a millisecond goes on in a later turn, after everybody who came before; and so a turn takes a
-//! millisecond at most, after which the runtime looks at its own IO and timers.
+//! of less than half a millisecond goes on in a later turn, after everybody who came before; and so a turn takes
+//! about a millisecond at most, after which the runtime looks at its own IO and timers.
 //!
 //! # Example
 //! An echo for any number of connections, and one client:

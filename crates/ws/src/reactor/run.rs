@@ -22,9 +22,9 @@ use crate::clock::Clock;
 const EVENTS_MAX: usize = 1024;
 /// How long to wait when a connection could not be accepted.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-/// So long the loop goes on without the runtime having looked at its own IO and timers. That costs about a
-/// microsecond.
-const RUNTIME_INTERVAL: Duration = Duration::from_micros(500);
+/// So long the loop goes on, and then to the end of a turn, without the runtime having looked at its own IO and
+/// timers. That costs about a microsecond.
+const RUNTIME_INTERVAL: Duration = Duration::from_micros(250);
 
 pub(super) struct Loop {
     shared: Rc<Shared>,

@@ -177,7 +177,8 @@ impl Notes {
 }
 
 /// How much a socket's next read takes: about as much as it can be done with in a slice, for what is left
-/// is kept. Twice as much after each read that it was done with, up to all there is room for.
+/// is kept. Twice as much after a read that it was done with, up to all there is room for, and half as much
+/// after one that it was not.
 #[derive(Clone, Copy, Debug)]
 struct ReadBytes(usize);
 
@@ -185,12 +186,9 @@ impl ReadBytes {
     const FIRST: Self = Self(32 << 10);
     const LEAST: usize = 4 << 10;
 
-    fn of(self, len: usize, consumed: usize) -> Self {
-        if consumed == len {
-            Self((2 * self.0).min(Scratch::INPUT_BYTES))
-        } else {
-            Self(consumed.next_power_of_two().clamp(Self::LEAST, Scratch::INPUT_BYTES))
-        }
+    fn after(self, is_done: bool) -> Self {
+        let next = if is_done { 2 * self.0 } else { self.0 / 2 };
+        Self(next.clamp(Self::LEAST, Scratch::INPUT_BYTES))
     }
 }
 
@@ -325,7 +323,7 @@ impl<S: Stream> Socket<S> {
                 let is_full = len == input.len();
                 let consumed = self.protocol.receive(now, &mut input[..len], output, budget);
                 if is_full || consumed < len {
-                    self.read_bytes = self.read_bytes.of(len, consumed);
+                    self.read_bytes = self.read_bytes.after(consumed == len);
                 }
                 if is_full || self.is_ended { Verdict::ReadAgain } else { Verdict::Keep }
             }

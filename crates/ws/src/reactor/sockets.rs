@@ -202,7 +202,13 @@ impl<S: Stream> Sockets<S> {
     fn serve_noted(&mut self, token: Token, slice: Duration, now: Time) {
         let Some(socket) = self.get_mut(token) else { return };
         let ready = socket.notes.take_told();
-        self.serve(token.key as usize, slice, |socket, scratch| socket.event(ready, now, scratch));
+        self.serve(token.key as usize, slice, |socket, scratch| {
+            let mut verdict = socket.event(ready, now, scratch);
+            while verdict == Verdict::ReadAgain && !scratch.budget.is_slice_over() {
+                verdict = socket.readable(now, scratch);
+            }
+            verdict
+        });
     }
 
     fn serve(

@@ -14,7 +14,6 @@ use tokio::task::LocalSet;
 use tokio::time::Instant;
 
 use super::*;
-use crate::reactor::budget::SLICE_BYTES;
 use crate::{Error, codecs};
 
 /// What a handler was told, in order.
@@ -335,7 +334,7 @@ fn compressed(deflate: &NegotiatedDeflate, zeros: usize) -> Vec<u8> {
 async fn messages_that_inflate_to_much_have_a_turn_each() {
     let test = async {
         let deflate = compression();
-        let first = compressed(&deflate, SLICE_BYTES).repeat(4);
+        let first = compressed(&deflate, 1 << 20).repeat(4);
         let told = Told::default();
         let handler = Echo { told: Rc::clone(&told), waker: Rc::default() };
         let (_client, server) = duplex(1 << 16);
@@ -345,16 +344,14 @@ async fn messages_that_inflate_to_much_have_a_turn_each() {
             let is_message = |told: &&String| told.starts_with("message of 1048576");
             told.borrow().iter().filter(is_message).count()
         };
-        // The first poll has two slices: to open, and to read. A message takes one, or several where that
-        // takes long.
-        let (mut most, mut polls) = (2, 0);
+        // Nothing else is done in a slice once its time is over, in which there may be several messages or
+        // only a part of one.
+        let mut polls = 0;
         while messages() < 4 {
-            let before = messages();
             assert!((&mut driven).now_or_never().is_none());
-            assert!(messages() - before <= most, "{most}");
-            (most, polls) = (1, polls + 1);
+            polls += 1;
         }
-        assert!(polls >= 3, "{polls}");
+        assert!(polls >= 2, "{polls}");
     };
     LocalSet::new().run_until(test).await;
 }

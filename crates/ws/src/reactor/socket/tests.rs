@@ -57,10 +57,12 @@ fn an_end_that_was_told_of_is_found_behind_any_number_of_bytes() {
 fn reads_grow_with_what_is_done_in_a_slice_and_shrink_with_what_is_not() {
     let mut read = ReadBytes::FIRST;
     for _ in 0..8 {
-        read = read.of(read.0, read.0);
+        read = read.after(true);
     }
     assert_eq!(read.0, Scratch::INPUT_BYTES);
-    assert_eq!(read.of(read.0, 9000).0, 16 << 10);
-    assert_eq!(read.of(read.0, 1).0, ReadBytes::LEAST);
-    assert_eq!(read.of(read.0, 0).0, ReadBytes::LEAST);
+    assert_eq!(read.after(false).0, Scratch::INPUT_BYTES / 2);
+    for _ in 0..8 {
+        read = read.after(false);
+    }
+    assert_eq!(read.0, ReadBytes::LEAST);
 }
