@@ -21,7 +21,7 @@ const FEW: usize = 20;
 const PINGS: usize = 1_000_000 / FEW;
 const MIB: usize = 1 << 20;
 /// The longest message that /echo is told to take.
-const MESSAGE_BYTES: usize = 16 << 20;
+const MESSAGE_BYTES: usize = 1 << 20;
 const MASK: MaskKey = MaskKey([0x37, 0xfa, 0x21, 0x3d]);
 const ENDLESS: usize = usize::MAX;
 
@@ -313,11 +313,11 @@ impl fmt::Display for Kind {
             Self::FragmentsDripped => "a fragment of a byte a second",
             Self::RepliesUnread => "requests, never reads",
             Self::EchoUnread => "messages of 60,000 B, never reads",
-            Self::MessageUnread => "messages of 16 MiB, never reads",
+            Self::MessageUnread => "messages of 1 MiB, never reads",
             Self::PingsUnread => "pings, never reads",
             Self::Pings => "1,000,000 pings, reads the pongs",
             Self::Bomb => "a bomb of 1 GiB",
-            Self::BombHeld => "a bomb of 16 MiB, then nothing",
+            Self::BombHeld => "a bomb of 1 MiB, then nothing",
             Self::Fragments => "fragments of 1000 B for ever",
             Self::FragmentsEmpty => "fragments of 0 B for ever",
         })
