@@ -169,6 +169,11 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "N", value_parser = threads)]
     pub(crate) threads: Option<NonZero<usize>>,
 
+    /// Most bytes held for clients, all together, as 256MiB; above it requests are answered with 503
+    /// [default: half of what the machine or its control group has]
+    #[arg(long, value_name = "SIZE", value_parser = memory_max)]
+    pub(crate) memory_max: Option<usize>,
+
     /// Most connections at once, 1 to 1000000 [default: 10000]
     #[arg(long, value_name = "N", value_parser = connections_max)]
     pub(crate) connections_max: Option<usize>,
@@ -418,6 +423,13 @@ fn threads(text: &str) -> Result<NonZero<usize>, String> {
     match text.parse::<NonZero<usize>>() {
         Ok(threads) if threads.get() <= 1024 => Ok(threads),
         _ => Err("1 to 1024 threads are possible".to_owned()),
+    }
+}
+
+fn memory_max(text: &str) -> Result<usize, String> {
+    match crate::config::parse_size(text) {
+        Ok(bytes) if bytes >= 1 << 20 => Ok(usize::try_from(bytes).unwrap_or(usize::MAX)),
+        _ => Err("a size from 1MiB, as 256MiB".to_owned()),
     }
 }
 

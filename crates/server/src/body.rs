@@ -4,16 +4,17 @@ use std::convert::Infallible;
 use std::error::Error;
 use std::pin::pin;
 
+use anemone_ws::Held;
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt};
 use http::{HeaderMap, HeaderName, HeaderValue, Request, header};
 use http_body::Frame;
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full, StreamBody};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
-use crate::routes::Stop;
-use crate::{Kind, Limits, Problem};
+use crate::routes::{Site, Stop};
+use crate::{Kind, Problem};
 
 /// The body of every reply.
 pub(crate) type Body = UnsyncBoxBody<Bytes, Infallible>;
@@ -32,21 +33,25 @@ pub(crate) fn stream(pieces: impl Stream<Item = Bytes> + Send + 'static) -> Body
 pub(crate) async fn receive<B>(
     request: Request<B>,
     bytes_max: usize,
-    limits: &Limits,
+    site: &Site,
     mut stop: Stop,
-) -> Result<Vec<u8>, Problem>
+) -> Result<Received, Problem>
 where
     B: http_body::Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>>,
 {
     let (head, body) = request.into_parts();
     check_content_coding(&head.headers)?;
+    let (limits, begun) = (&site.limits, Instant::now());
     // Reading would tell a client that waits for it to go ahead (RFC 9110 section 10.1.1).
     let is_held_back = head.headers.contains_key(header::EXPECT);
     if is_held_back && body.size_hint().lower() > bytes_max as u64 {
         return Err(BodyError::TooBig.problem(bytes_max));
     }
     let received = tokio::select! {
-        received = timeout(limits.body_timeout, whole(body, bytes_max)) => received,
+        received = timeout(limits.body_timeout, whole(body, bytes_max, site.memory.share())) => {
+            received
+        }
+        () = site.memory.wanted_back(begun) => return Err(Problem::overloaded()),
         () = stop.stopped() => return Err(Problem::new(Kind::Stopping, "the server stops")),
     };
     let late = |_| {
@@ -87,10 +92,33 @@ fn unknown(headers: &HeaderMap, name: HeaderName, known: &str) -> Option<String>
     Some(String::from_utf8_lossy(coding.trim_ascii()).chars().take(40).collect())
 }
 
+/// A body that is there, and counts as long as it is.
+#[derive(Debug)]
+pub(crate) struct Received {
+    bytes: Vec<u8>,
+    /// Given back with it.
+    #[expect(dead_code, reason = "held for as long as the body is there")]
+    held: Held,
+}
+
+impl AsRef<[u8]> for Received {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl From<Received> for Bytes {
+    fn from(received: Received) -> Self {
+        Self::from_owner(received)
+    }
+}
+
 /// Why there is no body.
 #[derive(Debug)]
 enum BodyError {
     TooBig,
+    /// All bodies, and whatever else is held, are too much together.
+    Overloaded,
     Broken(String),
 }
 
@@ -101,6 +129,7 @@ impl BodyError {
                 let detail = format!("the body is larger than {bytes_max} bytes");
                 Problem::new(Kind::BodyTooBig, detail)
             }
+            Self::Overloaded => Problem::overloaded(),
             Self::Broken(detail) => Problem::new(Kind::BadBody, detail),
         }
     }
@@ -114,7 +143,7 @@ const DISCARDED_BYTES_MAX: usize = 8 << 20;
 ///
 /// It is copied as it comes: each piece keeps the buffer that it was read into, and a client can send
 /// pieces of one byte.
-async fn whole<B>(body: B, bytes_max: usize) -> Result<Vec<u8>, BodyError>
+async fn whole<B>(body: B, bytes_max: usize, mut held: Held) -> Result<Received, BodyError>
 where
     B: http_body::Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>>,
 {
@@ -131,14 +160,19 @@ where
         } else {
             whole = Vec::new();
         }
+        held.set(whole.capacity());
+        if held.memory().is_exceeded() {
+            return Err(BodyError::Overloaded);
+        }
     }
-    if bytes > bytes_max { Err(BodyError::TooBig) } else { Ok(whole) }
+    if bytes > bytes_max { Err(BodyError::TooBig) } else { Ok(Received { bytes: whole, held }) }
 }
 
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
 
+    use anemone_ws::Memory;
     use futures_util::{FutureExt, stream};
 
     use super::*;
@@ -167,6 +201,11 @@ mod tests {
             }
         });
         let body = StreamBody::new(stream::iter(pieces));
-        assert_eq!(whole(body, 1000).now_or_never().unwrap().unwrap(), [b'x'; 1000]);
+        let memory = Memory::default();
+        let received = whole(body, 1000, memory.share()).now_or_never().unwrap().unwrap();
+        assert_eq!(received.as_ref(), [b'x'; 1000]);
+        assert!(memory.held_bytes() >= 1000);
+        drop(received);
+        assert_eq!(memory.held_bytes(), 0);
     }
 }

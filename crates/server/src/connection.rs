@@ -9,9 +9,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use anemone_ws::Agreed;
 use anemone_ws::proto::{CloseCode, CloseFrame};
-use anemone_ws::reactor::{Broadcast, Handler, Reactor, drive};
+use anemone_ws::reactor::{Broadcast, Handler, Reactor, drive_within};
+use anemone_ws::{Agreed, Memory};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -62,9 +62,9 @@ impl Local {
         site: Arc<Site>,
         permits: Arc<Semaphore>,
     ) -> io::Result<(Self, mpsc::UnboundedReceiver<Guest>)> {
-        let reactor = Reactor::start()?;
+        let reactor = Reactor::start_within(site.memory.clone())?;
         let (guests, admitted) = mpsc::unbounded_channel();
-        let broadcast = Broadcast::new(site.limits.broadcast_bytes_max);
+        let broadcast = Broadcast::within(&site.memory, site.limits.broadcast_bytes_max);
         if let Some(everyone) = site.broadcast.clone() {
             let members = broadcast.clone();
             tokio::task::spawn_local(async move { everyone.relay(members).await });
@@ -72,6 +72,8 @@ impl Local {
         let (fan, alarms) = (Fan::default(), Alarms::default());
         let ringing = alarms.clone();
         tokio::task::spawn_local(async move { ringing.ring().await });
+        let relief = site.memory.clone();
+        tokio::task::spawn_local(async move { relief.relieve().await });
         Ok((Self { site, reactor, fan, alarms, broadcast, permits, guests }, admitted))
     }
 
@@ -99,7 +101,7 @@ pub(crate) async fn serve(
     }
     let (reader, writer) = stream.into_split();
     let stream = join(Begun::new(first, reader), writer);
-    let stream = WriteDeadline::new(stream, local.site.limits.write_timeout);
+    let stream = WriteDeadline::new(stream, local.site.limits.write_timeout, &local.site.memory);
     let Some((stream, mut rest, handover)) = requests(&local, stream, peer, stop).await else {
         return;
     };
@@ -238,6 +240,7 @@ impl Carrier for InLoop<'_> {
 
 /// A stream whose WebSocket is served by the task that is here, until it is over.
 pub(crate) struct InTask<S> {
+    pub(crate) memory: Memory,
     pub(crate) stream: S,
     pub(crate) stop: Stop,
 }
@@ -246,13 +249,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin + 'static> Carrier for InTask<S> {
     type Carried = Pin<Box<dyn Future<Output = ()>>>;
 
     fn carry<H: Handler + 'static>(self, agreed: Agreed, handler: H) -> Self::Carried {
-        let Self { stream, mut stop } = self;
+        let Self { memory, stream, mut stop } = self;
         Box::pin(async move {
             let farewell = async {
                 stop.stopped().await;
                 going_away()
             };
-            drive(stream, agreed, handler, farewell).await;
+            drive_within(&memory, stream, agreed, handler, farewell).await;
         })
     }
 }

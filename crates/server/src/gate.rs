@@ -24,6 +24,9 @@ pub(crate) fn admit<F: Fields + ?Sized>(
     head: &Head<'_, F>,
 ) -> Result<Admitted, Problem> {
     let (fields, version) = (head.fields, head.version);
+    if site.memory.is_exceeded() && head.path != "/health" {
+        return Err(Problem::overloaded());
+    }
     let host = host::of(fields, version)?;
     let said = if site.proxies.trust(peer) { Some(site.proxies.read(fields)?) } else { None };
     // All that are named: a proxy may pass on a field that its client made up, but names itself, too.

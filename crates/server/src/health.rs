@@ -6,12 +6,16 @@ use std::io;
 use std::time::Duration;
 
 use anemone_hub::{DataDir, Health, Hub, StorageError};
+use anemone_ws::Memory;
 use http::StatusCode;
 use serde::Serialize;
 use serde_json::json;
 
 /// Most problems that are listed; the rest are counted.
 const LISTED_MAX: usize = 20;
+
+/// So long it is told that too much memory was held: those who ask do not ask all the time.
+const MEMORY_TOLD: Duration = Duration::from_secs(10);
 
 /// Something that is wrong.
 #[derive(Debug, PartialEq, Serialize)]
@@ -34,6 +38,15 @@ impl Fault {
         Self { problem: "storage-behind", topic: None, detail }
     }
 
+    fn memory(memory: &Memory) -> Self {
+        let (held, max) = (memory.held_bytes(), memory.bytes_max());
+        let detail = format!(
+            "{held} bytes are held for clients, at most {max} may be: new requests were refused in the last {} s",
+            MEMORY_TOLD.as_secs()
+        );
+        Self { problem: "memory", topic: None, detail }
+    }
+
     fn storage(topic: Option<String>, error: &StorageError) -> Self {
         let (problem, detail) = match error.kind() {
             _ if error.is_full() => ("storage-full", "there is no room".to_owned()),
@@ -51,12 +64,19 @@ impl Fault {
 }
 
 /// How the server is doing, and the status that says so.
-pub(crate) fn report(hub: &Hub, is_stopping: bool) -> (StatusCode, serde_json::Value) {
+pub(crate) fn report(
+    hub: &Hub,
+    memory: &Memory,
+    is_stopping: bool,
+) -> (StatusCode, serde_json::Value) {
     let topics = hub.topics();
     let all = hub.data().map(DataDir::health).unwrap_or_default();
     let mut faults = Vec::new();
     if is_stopping || hub.data().is_some_and(DataDir::is_closed) {
         faults.push(Fault::stopping());
+    }
+    if memory.was_exceeded_within(MEMORY_TOLD) {
+        faults.push(Fault::memory(memory));
     }
     faults.extend(all.behind.map(Fault::behind));
     let of_topics = faults.len();

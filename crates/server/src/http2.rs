@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
+use anemone_ws::Memory;
 use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body::Body as _;
 use hyper::body::Incoming;
@@ -111,7 +112,8 @@ pub(crate) async fn serve<S: AsyncRead + AsyncWrite + Unpin + 'static>(
 ) {
     let limits = &local.site.limits;
     let requests = Requests::default();
-    let tasks = Tasks { write_timeout: limits.write_timeout, next: Rc::default() };
+    let memory = local.site.memory.clone();
+    let tasks = Tasks { memory, write_timeout: limits.write_timeout, next: Rc::default() };
     let service = {
         let (local, tasks) = (Rc::clone(&local), tasks.clone());
         let (stop, requests) = (stop.clone(), Arc::clone(&requests));
@@ -177,6 +179,7 @@ task_local! {
 /// for too long is given up, and its stream reset with it.
 #[derive(Clone)]
 struct Tasks {
+    memory: Memory,
     write_timeout: Duration,
     /// Where the task goes that the task of this id starts next.
     next: Rc<Cell<Option<(task::Id, Slot)>>>,
@@ -198,11 +201,13 @@ impl Tasks {
 impl<F: Future<Output = ()> + 'static> Executor<F> for Tasks {
     fn execute(&self, future: F) {
         let (pace, write_timeout) = (Arc::<Pace>::default(), self.write_timeout);
+        let memory = self.memory.clone();
         let started = task::spawn_local(PACE.scope(Arc::clone(&pace), async move {
             tokio::select! {
                 biased;
                 () = future => {}
                 () = pace.lost(write_timeout) => tracing::debug!("a reply was not taken"),
+                () = pace.wanted_back(&memory) => tracing::debug!("a reply was let go"),
             }
         }));
         match self.next.take() {
@@ -268,7 +273,8 @@ async fn run(
     match upgrade.await {
         Ok(stream) => {
             tracing::debug!("WebSocket over HTTP/2");
-            let carrier = InTask { stream: TokioIo::new(stream), stop };
+            let memory = local.site.memory.clone();
+            let carrier = InTask { memory, stream: TokioIo::new(stream), stop };
             connection::hand_over(&local, Vec::new(), handover, permit, carrier).await;
         }
         Err(error) => tracing::debug!(%error, "connection lost in its handshake"),

@@ -28,6 +28,7 @@ mod http2;
 mod limits;
 mod linger;
 mod listener;
+mod memory;
 mod opening;
 mod origin;
 mod pace;

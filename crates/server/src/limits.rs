@@ -15,6 +15,10 @@ pub struct Limits {
     /// Most connections at once, all threads together. Default 10,000. One more is answered
     /// with 503 and closed.
     pub connections_max: usize,
+    /// Most bytes that are held for peers, all together: bodies and messages as they come, replies and events that are not
+    /// taken, payloads that wait to be kept. Default: half of what the machine or its control group has. Above it what is new
+    /// is answered with 503, and those are let go who have had something held for the longest time.
+    pub memory_max: Option<usize>,
     /// How long a TLS handshake may take. Default 10 s. The connection is closed.
     pub tls_handshake_timeout: Duration,
     /// HTTP/2: most requests and WebSockets at once on one connection. Default 100, the least that
@@ -124,6 +128,7 @@ impl Limits {
     /// Finds the first limit that no server can keep to.
     pub(crate) fn check(&self) -> Result<(), LimitError> {
         for (name, value, least, most) in [
+            ("memory_max", self.memory_max.unwrap_or(usize::MAX), 1, usize::MAX),
             ("connections_max", self.connections_max, 1, Semaphore::MAX_PERMITS),
             ("http2_streams_max", self.http2_streams_max as usize, 1, usize::MAX),
             ("header_bytes_max", self.header_bytes_max, HEADER_BYTES_MIN, usize::MAX),
@@ -176,6 +181,7 @@ impl Default for Limits {
         };
         Self {
             connections_max: 10_000,
+            memory_max: None,
             tls_handshake_timeout: Duration::from_secs(10),
             http2_streams_max: 100,
             header_timeout: Duration::from_secs(30),

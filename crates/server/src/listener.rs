@@ -8,11 +8,13 @@ use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
 
 use anemone_hub::Hub;
+use anemone_ws::Memory;
 use socket2::{Domain, Protocol, Socket, Type};
 use tokio::sync::{Semaphore, watch};
 
 use crate::accept::{self, Listeners};
 use crate::host::Hosts;
+use crate::memory;
 use crate::proxies::Proxies;
 use crate::publishing::Publishing;
 use crate::routes::{Site, Stop};
@@ -134,12 +136,14 @@ impl Server {
         let proxies = Proxies::new(options.trusted_proxies);
         let hosts = Hosts::new(local_addr, options.allowed_hosts);
         let publishing = Arc::new(Publishing::new(hub.clone(), topics)?);
+        let memory = Memory::new(limits.memory_max.unwrap_or_else(memory::bytes_max));
         let broadcast = broadcast.then(|| Arc::new(Everyone::new(limits.broadcast_bytes_max)));
         let readers = Arc::default();
         let site = Site {
             hub,
             publishing,
             limits,
+            memory,
             hosts,
             proxies,
             allowed_origins,

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use anemone_ws::Memory;
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 use http_body_util::BodyExt;
@@ -40,6 +41,19 @@ impl Pace {
                         return;
                     }
                 }
+            }
+        }
+    }
+
+    /// Returns once what the client has not taken is wanted back for others.
+    pub(crate) async fn wanted_back(&self, memory: &Memory) {
+        let mut cutoff = memory.cutoff();
+        while cutoff.changed().await.is_ok() {
+            let cutoff = *cutoff.borrow_and_update();
+            if let (Some(cutoff), Some(since)) = (cutoff, self.waits_since())
+                && since <= cutoff
+            {
+                return;
             }
         }
     }

@@ -80,13 +80,15 @@ pub enum Kind {
     TooManyRequests,
     /// The server has as many connections as it may.
     TooManyConnections,
+    /// The server holds as much for its clients as it may.
+    Overloaded,
     /// Something in the server that should not be.
     Internal,
 }
 
 impl Kind {
     /// All kinds.
-    pub const ALL: [Self; 35] = [
+    pub const ALL: [Self; 36] = [
         Self::UnknownPath,
         Self::UnknownTopic,
         Self::TopicDeleted,
@@ -121,6 +123,7 @@ impl Kind {
         Self::BadMessage,
         Self::TooManyRequests,
         Self::TooManyConnections,
+        Self::Overloaded,
         Self::Internal,
     ];
 
@@ -348,6 +351,13 @@ impl Kind {
                 "Too many connections",
                 "Try again in a moment.",
             ),
+            Self::Overloaded => (
+                "overloaded",
+                StatusCode::SERVICE_UNAVAILABLE,
+                "The server holds too much for its clients",
+                "Try again in a moment: those who have not taken or sent the rest for the longest time are let go. \
+                 If it stays so, raise memory_max.",
+            ),
             Self::Internal => (
                 "internal",
                 StatusCode::INTERNAL_SERVER_ERROR,
@@ -445,6 +455,12 @@ impl Problem {
         let detail = "the server has as many connections as it may";
         Self::new(Kind::TooManyConnections, detail)
             .field("retry-after", HeaderValue::from_static("1"))
+    }
+
+    /// That nothing more can be held for anybody.
+    pub(crate) fn overloaded() -> Self {
+        let detail = "the server holds as much for its clients as it may";
+        Self::new(Kind::Overloaded, detail).field("retry-after", HeaderValue::from_static("1"))
     }
 
     /// Its body, as JSON.

@@ -70,7 +70,7 @@ impl Resource {
         let value = match self {
             Self::Topics => list_topics(site),
             Self::Clock => json!({ "time": now() }),
-            Self::Health => return health::report(&site.hub, is_stopping),
+            Self::Health => return health::report(&site.hub, &site.memory, is_stopping),
             Self::Readers(topic, limit) => site.readers.list(topic, *limit),
         };
         (StatusCode::OK, value)

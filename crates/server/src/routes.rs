@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use anemone_hub::{After, Hub, PageLimit, Topic, TopicName, TopicNameError};
+use anemone_ws::Memory;
 use anemone_ws::proto::NegotiatedDeflate;
 use anemone_ws::proto::handshake::Accepted;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
@@ -15,6 +16,7 @@ use crate::fields::Fields;
 use crate::gate::{self, Admitted};
 use crate::handshake::{self, Head};
 use crate::host::{self, Hosts};
+use crate::memory::counted;
 use crate::origin::{AllowedOrigin, Verdict};
 use crate::protection::protect;
 use crate::proxies::Proxies;
@@ -34,6 +36,8 @@ pub(crate) struct Site {
     pub(crate) hub: Hub,
     pub(crate) publishing: Arc<Publishing>,
     pub(crate) limits: Limits,
+    /// What is held for peers counts there.
+    pub(crate) memory: Memory,
     pub(crate) hosts: Hosts,
     pub(crate) proxies: Proxies,
     pub(crate) allowed_origins: Vec<AllowedOrigin>,
@@ -96,6 +100,8 @@ pub(crate) struct Read {
     query: Query,
     slow: SlowReader,
     client: Client,
+    /// What its pages take counts there.
+    pub(crate) memory: Memory,
     readers: Arc<Readers>,
     stream_bytes_max: u64,
 }
@@ -135,7 +141,8 @@ impl Read {
         let readers = Arc::clone(&site.readers);
         let (path, stream_bytes_max) = (path.to_owned(), site.limits.stream_bytes_max);
         let slow = site.publishing.slow_reader(topic.name());
-        Self { path, topic, query, slow, client, readers, stream_bytes_max }
+        let memory = site.memory.clone();
+        Self { path, topic, query, slow, client, memory, readers, stream_bytes_max }
     }
 
     /// A reader of one page that begins where the request says, or else `default`.
@@ -380,7 +387,7 @@ async fn route(
     let (path, headers) = (request.uri().path(), request.headers());
     if let Some(resource) = Resource::at(site, client, path, request.uri().query())? {
         reading_only(request.method().as_str())?;
-        return Ok(json_response(resource.value(site, stop.is_stopping())).into());
+        return Ok(json_response(&site.memory, resource.value(site, stop.is_stopping())).into());
     }
     if let Some(name) = path.strip_prefix("/topics/") {
         if !is_reading(request.method().as_str()) {
@@ -390,7 +397,7 @@ async fn route(
         return read_topic(site, client, &request, name, stop).await;
     }
     if path == "/echo" && site.echo {
-        return echo::answer(request, &site.limits, stop).await;
+        return echo::answer(request, site, stop).await;
     }
     let response = match (path, &site.broadcast) {
         // Which say what is missing.
@@ -441,7 +448,7 @@ async fn change_topic(
 ) -> Result<Reply, Problem> {
     let method = request.method().as_str();
     let response = match Change::of(site, client, method, name)? {
-        Change::Publish(permit) => post::answer(permit, request, &site.limits, stop).await?,
+        Change::Publish(permit) => post::answer(permit, request, site, stop).await?,
         Change::Delete(permit) => post::delete(permit, &request).await?,
     };
     Ok(response.into())
@@ -510,8 +517,11 @@ pub(crate) fn unknown_path(path: &str) -> Problem {
     Problem::new(Kind::UnknownPath, format!("there is nothing at {path}"))
 }
 
-fn json_response((status, value): (StatusCode, serde_json::Value)) -> Response<Body> {
-    let mut response = Response::new(full(format!("{value}\n")));
+fn json_response(
+    memory: &Memory,
+    (status, value): (StatusCode, serde_json::Value),
+) -> Response<Body> {
+    let mut response = Response::new(full(counted(memory, format!("{value}\n"))));
     *response.status_mut() = status;
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));

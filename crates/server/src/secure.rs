@@ -32,7 +32,7 @@ pub(crate) async fn serve(
     let (limits, peer) = (&local.site.limits, Peer::new(stream.peer_addr()));
     let limit = limits.tls_handshake_timeout;
     // Below TLS, which takes more than it has written, and has a last word to write.
-    let stream = WriteDeadline::new(stream, limits.write_timeout);
+    let stream = WriteDeadline::new(stream, limits.write_timeout, &local.site.memory);
     let stream = match Box::pin(timeout(limit, shake_hands(stream, &tls))).await {
         // Boxed, for it is large and every future that it goes through has room for one.
         Ok(Some(stream)) => Box::new(stream),
@@ -49,7 +49,7 @@ pub(crate) async fn serve(
     if let Some((mut stream, first, handover)) = requests {
         // A WebSocket looks after itself.
         stream.get_mut().0.lift();
-        let carrier = InTask { stream, stop };
+        let carrier = InTask { memory: local.site.memory.clone(), stream, stop };
         connection::hand_over(&local, first, handover, permit, carrier).await;
     }
 }

@@ -10,7 +10,6 @@ pub(crate) mod in_loop;
 use std::time::Duration;
 
 use anemone_hub::Position;
-use bytes::Bytes;
 use futures_util::stream;
 use http::{HeaderValue, Response, header};
 use tokio::time::timeout;
@@ -18,6 +17,7 @@ use tokio::time::timeout;
 use crate::Problem;
 use crate::body::{self, Body};
 use crate::fan::WireForm;
+use crate::memory::counted;
 use crate::readers::Transport;
 use crate::reading::{EndReason, Item, Page, Reader};
 use crate::routes::{Read, Stop};
@@ -44,9 +44,10 @@ pub(crate) fn answer(
 ) -> Result<Response<Body>, Problem> {
     let state =
         Stream { reader: read.open_stream(transport)?, heartbeat, stop, form, phase: Phase::New };
-    let pieces = stream::unfold(state, |mut state| async move {
+    let memory = read.memory.clone();
+    let pieces = stream::unfold((state, memory), |(mut state, memory)| async move {
         let piece = state.next().await?;
-        Some((Bytes::from(piece), state))
+        Some((counted(&memory, piece), (state, memory)))
     });
     Ok(response(content_type, body::stream(pieces)))
 }

@@ -5,21 +5,31 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use anemone_ws::Memory;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::time::Sleep;
+use tokio::time::{Instant, sleep};
 
-/// Fails a write that could not go on for `timeout`. Keeps a timer only while one is stuck.
-#[derive(Debug)]
+/// Fails a write that could not go on for `timeout`, or for so long that what waits is wanted back. Keeps a timer only
+/// while one is stuck.
 pub(crate) struct WriteDeadline<S> {
     stream: S,
     /// `None` once it is lifted.
     timeout: Option<Duration>,
-    stuck: Option<Pin<Box<Sleep>>>,
+    stuck: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
+    /// It was stuck for too long, and still is.
+    is_given_up: bool,
+    memory: Memory,
 }
 
 impl<S> WriteDeadline<S> {
-    pub(crate) fn new(stream: S, timeout: Duration) -> Self {
-        Self { stream, timeout: Some(timeout), stuck: None }
+    pub(crate) fn new(stream: S, timeout: Duration, memory: &Memory) -> Self {
+        Self {
+            stream,
+            timeout: Some(timeout),
+            stuck: None,
+            is_given_up: false,
+            memory: memory.clone(),
+        }
     }
 
     pub(crate) fn get_ref(&self) -> &S {
@@ -41,11 +51,26 @@ impl<S> WriteDeadline<S> {
         written: Poll<io::Result<T>>,
     ) -> Poll<io::Result<T>> {
         let Some(timeout) = self.timeout.filter(|_| written.is_pending()) else {
-            self.stuck = None;
+            (self.stuck, self.is_given_up) = (None, false);
             return written;
         };
-        let timer = self.stuck.get_or_insert_with(|| Box::pin(tokio::time::sleep(timeout)));
-        timer.as_mut().poll(cx).map(|()| Err(io::ErrorKind::TimedOut.into()))
+        let stuck = self.stuck.get_or_insert_with(|| {
+            let memory = self.memory.clone();
+            Box::pin(async move {
+                let since = Instant::now();
+                tokio::select! {
+                    () = sleep(timeout) => {}
+                    () = memory.wanted_back(since) => {}
+                }
+            })
+        });
+        // Who has given up may be asked again: TLS has a last word.
+        self.is_given_up = self.is_given_up || stuck.as_mut().poll(cx).is_ready();
+        if self.is_given_up {
+            Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
+        } else {
+            Poll::Pending
+        }
     }
 }
 
@@ -101,7 +126,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_reader_that_stops_is_given_up_and_a_slow_one_is_not() {
         let (mut client, server) = duplex(10);
-        let mut server = WriteDeadline::new(server, Duration::from_secs(30));
+        let mut server = WriteDeadline::new(server, Duration::from_secs(30), &Memory::default());
         let begun = Instant::now();
         let slow = async {
             for _ in 0..5 {
@@ -121,7 +146,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn once_lifted_it_waits_for_a_reader_that_stops() {
         let (mut client, server) = duplex(10);
-        let mut server = WriteDeadline::new(server, Duration::from_secs(30));
+        let mut server = WriteDeadline::new(server, Duration::from_secs(30), &Memory::default());
         server.lift();
         let late = async {
             tokio::time::sleep(Duration::from_secs(300)).await;

@@ -17,6 +17,12 @@ impl Clock {
         Time::from_millis(u64::try_from(millis).unwrap_or(u64::MAX))
     }
 
+    /// The time of an instant; the beginning if it was before.
+    pub(crate) fn time(self, instant: Instant) -> Time {
+        let millis = instant.saturating_duration_since(self.0).as_millis();
+        Time::from_millis(u64::try_from(millis).unwrap_or(u64::MAX))
+    }
+
     /// The instant of a time; `None` when it never comes.
     pub(crate) fn instant(self, time: Time) -> Option<Instant> {
         if time == Time::MAX { None } else { self.0.checked_add(time.since(Time::ZERO)) }

@@ -44,6 +44,9 @@ pub enum Lost {
         /// `close_timeout`.
         millis: u128,
     },
+    /// This process holds too much for its peers, and for this one as well.
+    #[error("the process holds too much for its peers")]
+    Overloaded,
     /// Reading or writing failed.
     #[error(transparent)]
     Io(#[from] io::Error),

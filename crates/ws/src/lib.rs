@@ -23,6 +23,7 @@ mod clock;
 mod codecs;
 mod connect;
 mod error;
+mod memory;
 #[cfg(unix)]
 pub mod reactor;
 mod task;
@@ -32,6 +33,7 @@ pub use agreed::Agreed;
 pub use anemone_proto as proto;
 pub use connect::{ClientStream, Connect, ConnectError, Refusal, Step, UrlError, connect};
 pub use error::{Error, Lost};
+pub use memory::{Held, Memory};
 pub use task::{AsMessage, Incoming, IncomingPiece, ReceiveHalf, SendHalf, Turn, WebSocket};
 /// The TLS library, for [`Connect::tls`].
 #[cfg(feature = "tls")]

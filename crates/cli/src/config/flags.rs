@@ -46,6 +46,7 @@ pub(super) fn apply(
     if !flags.allowed_hosts.is_empty() {
         listening.allow_hosts.clone_from(&flags.allowed_hosts);
     }
+    config.limits.memory_max = flags.memory_max.or(config.limits.memory_max);
     if let Some(connections_max) = flags.connections_max {
         config.limits.connections_max = connections_max;
     }

@@ -41,7 +41,7 @@ use self::settings::{Data, Listening};
 pub(crate) use self::sources::{Kind, Source, StderrTo};
 use self::table::Table;
 use self::values::{DAY, boolean};
-pub(crate) use self::values::{Size, Time};
+pub(crate) use self::values::{Size, Time, parse_size};
 use crate::args;
 
 /// Statuses change seldom and are all worth keeping for a day.

@@ -148,7 +148,7 @@ where
     }
 }
 
-fn parse_size(text: &str) -> Result<u64, String> {
+pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
     let wrong = |why: &str| format!("{} is not a number of bytes: {why}", shown(text));
     let (number, unit) = split_unit(text);
     let number: u64 = number.parse().map_err(|_| {

@@ -160,6 +160,21 @@ impl Connection {
         self.receiver.is_amid_message()
     }
 
+    /// How many bytes are kept here of a message that has not come whole.
+    #[must_use]
+    #[inline]
+    pub fn held_bytes(&self) -> usize {
+        self.receiver.held_bytes()
+    }
+
+    /// Ends the connection at once, for a reason of this end's own, and forgets what came of a message. Nothing more is
+    /// expected from the peer; it is told with `frame`, unless our close frame is on its way already.
+    pub fn abandon(&mut self, frame: &CloseFrame) {
+        self.phase = Phase::Ended;
+        self.receiver.abandon();
+        let _ = self.sender.close(Some(frame));
+    }
+
     /// Takes bytes from the peer, up to and including the first event among them. Call it again
     /// with the rest until all is consumed. Never fails: a violation becomes [`Event::Failed`].
     ///

@@ -36,6 +36,8 @@ pub(super) const INFLATED_BYTES_MAX: usize = 32 << 10;
 const DEFLATED_BYTES_MAX: usize = 16 << 10;
 /// Room that is made for a frame on its announcement alone.
 const ANNOUNCED_BYTES_MAX: usize = 1 << 20;
+/// About what it takes to inflate a message, with its window.
+const INFLATER_BYTES: usize = 45 << 10;
 /// A shorter rest is not worth a read of its own.
 const REST_BYTES_MIN: usize = 64 << 10;
 
@@ -154,6 +156,19 @@ impl Receiver {
     pub(super) fn message_began_at(&self) -> Option<Time> {
         let message = self.message.as_ref().filter(|_| self.taken != Taken::Message);
         message.map(|message| message.began_at)
+    }
+
+    /// What is kept of a message that has not come whole.
+    pub(super) fn held_bytes(&self) -> usize {
+        self.message.as_ref().map_or(0, |message| {
+            let inflater_bytes = message.inflater.as_ref().map_or(0, |_| INFLATER_BYTES);
+            message.bytes.capacity() + inflater_bytes
+        })
+    }
+
+    /// Forgets it, for nothing more is expected.
+    pub(super) fn abandon(&mut self) {
+        (self.message, self.cut, self.taken) = (None, None, Taken::Nothing);
     }
 
     pub(super) fn take_pieces(&mut self) {

@@ -69,7 +69,7 @@ async fn what_a_session_has_taken_and_not_written_is_given_up_in_time() {
     let connector = TlsConnector::from(client(&tls));
     let (client, server) = tokio::join!(
         connector.connect(ServerName::try_from("localhost").unwrap(), wire),
-        tls.acceptor().accept(WriteDeadline::new(server, timeout))
+        tls.acceptor().accept(WriteDeadline::new(server, timeout, &anemone_ws::Memory::default()))
     );
     let (_client, mut server) = (client.unwrap(), server.unwrap());
     let begun = Instant::now();

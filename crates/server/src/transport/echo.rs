@@ -9,7 +9,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use crate::body::{self, full};
 use crate::fields::Fields;
 use crate::handshake::Head;
-use crate::routes::{Destination, Reply, Stop, Upgrade};
+use crate::routes::{Destination, Reply, Site, Stop, Upgrade};
 use crate::{Limits, Problem};
 
 /// Answers a handshake.
@@ -24,15 +24,15 @@ pub(crate) fn accept<F: Fields + ?Sized>(
 /// Answers a `POST` with its body.
 pub(crate) async fn answer(
     request: Request<Incoming>,
-    limits: &Limits,
+    site: &Site,
     stop: Stop,
 ) -> Result<Reply, Problem> {
     if *request.method() != Method::POST {
-        return accept(&Head::of(&request), limits).map(Reply::from); // which says what is missing
+        return accept(&Head::of(&request), &site.limits).map(Reply::from); // which says what is missing
     }
     // The whole body first: most clients do not read before they have sent everything.
-    let bytes_max = usize::try_from(limits.echo.message_bytes_max).unwrap_or(usize::MAX);
-    let body = body::receive(request, bytes_max, limits, stop).await?;
+    let bytes_max = usize::try_from(site.limits.echo.message_bytes_max).unwrap_or(usize::MAX);
+    let body = body::receive(request, bytes_max, site, stop).await?;
     let mut response = Response::new(full(body));
     let headers = response.headers_mut();
     // Never the sender's own type: a page must not be made to show what somebody else had it send.

@@ -22,7 +22,7 @@ pub(crate) async fn answer(
         _ = timeout(wait.duration, reader.ready()) => {}
         () = stop.over() => {}
     }
-    let mut response = page_response(&read.path, &reader.read()?, "no-store");
+    let mut response = page_response(read, &reader.read()?, "no-store");
     if wait.is_preference {
         let applied = HeaderValue::try_from(format!("wait={}", wait.duration.as_secs_f64()));
         if let Ok(applied) = applied {

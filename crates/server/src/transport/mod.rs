@@ -15,16 +15,20 @@ use http::{HeaderValue, Response, header};
 
 use crate::body::{Body, full};
 use crate::encode;
+use crate::memory::counted;
 use crate::reading::Page;
+use crate::routes::Read;
 
-/// A page as the reply to a poll or long poll of the topic at `path`.
-fn page_response(path: &str, page: &Page, caching: &'static str) -> Response<Body> {
-    let mut response = Response::new(full(encode::page(page)));
+/// A page as the reply to a poll or long poll.
+fn page_response(read: &Read, page: &Page, caching: &'static str) -> Response<Body> {
+    let mut response = Response::new(full(counted(&read.memory, encode::page(page))));
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static(caching));
     // A topic's name and a position need no escaping, so this is always a field's value.
-    if let Ok(link) = HeaderValue::try_from(format!("<{path}?after={}>; rel=\"next\"", page.next)) {
+    if let Ok(link) =
+        HeaderValue::try_from(format!("<{}?after={}>; rel=\"next\"", read.path, page.next))
+    {
         headers.insert(header::LINK, link);
     }
     response

@@ -20,7 +20,7 @@ pub(crate) fn answer(read: &Read, headers: &HeaderMap) -> Result<Response<Body>,
     let mut response = if is_known(headers, &tag) {
         not_modified()
     } else {
-        page_response(&read.path, &page, REVALIDATED)
+        page_response(read, &page, REVALIDATED)
     };
     // Digits, letters and punctuation are always a field's value.
     if let Ok(tag) = HeaderValue::try_from(tag) {

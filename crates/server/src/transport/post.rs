@@ -5,21 +5,21 @@ use hyper::body::Incoming;
 
 use crate::body::{self, Body, full};
 use crate::publishing::{Content, Outcome, Permit, Published, key, no_parameters};
-use crate::routes::Stop;
-use crate::{Limits, Problem, origin};
+use crate::routes::{Site, Stop};
+use crate::{Problem, origin};
 
 /// Publishes all that the body says, or nothing of it.
 pub(crate) async fn answer(
     permit: Permit,
     request: Request<Incoming>,
-    limits: &Limits,
+    site: &Site,
     stop: Stop,
 ) -> Result<Response<Body>, Problem> {
     origin::refuse_unnamed(request.headers())?;
     let key = key(request.uri().query(), request.headers())?;
     let content = Content::of(request.headers())?;
-    let body = body::receive(request, limits.batch_bytes_max, limits, stop).await?;
-    Ok(match permit.submit(limits, content, &body, key).await? {
+    let body = body::receive(request, site.limits.batch_bytes_max, site, stop).await?;
+    Ok(match permit.submit(&site.limits, content, body.as_ref(), key).await? {
         Outcome::Published(published) => reply(StatusCode::CREATED, &published),
         Outcome::Repeated(published) => {
             let mut reply = reply(StatusCode::OK, &published);

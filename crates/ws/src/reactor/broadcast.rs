@@ -12,6 +12,7 @@ use anemone_proto::{MisuseError, Prepared, Sender};
 use slab::Slab;
 
 use super::Waker;
+use crate::{Held, Memory};
 
 /// Messages to many. Clones are handles to the same.
 #[derive(Clone, Debug)]
@@ -31,11 +32,16 @@ struct Log {
     messages: VecDeque<Rc<Prepared>>,
     bytes: usize,
     bytes_max: usize,
+    held: Held,
     /// How many were dropped before them.
     dropped: u64,
 }
 
 impl Log {
+    fn count(&mut self) {
+        self.held.set(self.bytes);
+    }
+
     fn end(&self) -> u64 {
         self.dropped + self.messages.len() as u64
     }
@@ -74,7 +80,14 @@ impl Broadcast {
     /// newest always.
     #[must_use]
     pub fn new(bytes_max: usize) -> Self {
-        let log = Log { messages: VecDeque::new(), bytes: 0, bytes_max, dropped: 0 };
+        Self::within(&Memory::default(), bytes_max)
+    }
+
+    /// The same; what it keeps counts in `memory`.
+    #[must_use]
+    pub fn within(memory: &Memory, bytes_max: usize) -> Self {
+        let held = memory.share();
+        let log = Log { messages: VecDeque::new(), bytes: 0, bytes_max, held, dropped: 0 };
         let (log, members) = (RefCell::new(log), RefCell::default());
         Self(Rc::new(Shared { log, members, is_told: Cell::new(false) }))
     }
@@ -100,6 +113,7 @@ impl Broadcast {
                 log.dropped += 1;
             }
         }
+        log.count();
         if !self.0.is_told.replace(true) {
             self.0.members.borrow().iter().for_each(|(_, waker)| waker.wake());
         }
@@ -111,6 +125,7 @@ impl Broadcast {
         log.dropped = log.end() + missed;
         log.messages.clear();
         log.bytes = 0;
+        log.count();
         self.0.members.borrow().iter().for_each(|(_, waker)| waker.wake());
     }
 }

@@ -21,8 +21,8 @@ use super::protocol::WebSocket;
 use super::socket::{Scratch, Socket, Stream, Verdict};
 use super::waker::{Bell, Token};
 use super::{Handler, Waker};
-use crate::Agreed;
 use crate::clock::Clock;
+use crate::{Agreed, Memory};
 
 /// Most bytes given to the stream at once: HTTP/2 would take a copy of everything it is offered.
 const WRITE_BYTES_MAX: usize = 64 << 10;
@@ -38,6 +38,24 @@ thread_local! {
 /// Dropping the future drops the connection without a word; its handler is not told.
 pub async fn drive<S, H>(
     stream: S,
+    agreed: Agreed,
+    handler: H,
+    farewell: impl Future<Output = CloseFrame>,
+) where
+    S: AsyncRead + AsyncWrite + Unpin,
+    H: Handler + 'static,
+{
+    drive_within(&Memory::default(), stream, agreed, handler, farewell).await;
+}
+
+/// The same; what it holds for its peer counts in `memory`, as that of a
+/// [`Reactor`](super::Reactor::start_within) does.
+///
+/// # Cancel safety
+/// As [`drive`].
+pub async fn drive_within<S, H>(
+    memory: &Memory,
+    stream: S,
     mut agreed: Agreed,
     handler: H,
     farewell: impl Future<Output = CloseFrame>,
@@ -48,7 +66,9 @@ pub async fn drive<S, H>(
     let (clock, bell) = (Clock::start(), Rc::<Bell>::default());
     let mut first = std::mem::take(&mut agreed.first);
     let protocol = WebSocket::boxed(agreed, handler, clock.now());
-    let socket = Socket::new(Polled::new(stream), protocol, Token::default().generation);
+    let generation = Token::default().generation;
+    let socket = Socket::new(Polled::new(stream), protocol, generation, memory.share());
+    let mut cutoff = memory.cutoff();
     let mut task = Task { socket, clock, timer: None };
     let waker = Waker::new(&bell, Token::default());
     let mut verdict =
@@ -63,6 +83,11 @@ pub async fn drive<S, H>(
             () = bell.rung() => {
                 bell.take();
                 task.turn(|socket, now, scratch| socket.ready(now, scratch))
+            }
+            Ok(()) = cutoff.changed() => {
+                let Some(cutoff) = *cutoff.borrow_and_update() else { continue };
+                let cutoff = clock.time(cutoff);
+                task.turn(|socket, now, scratch| socket.let_go(cutoff, now, scratch))
             }
             frame = &mut farewell, if !is_closing => {
                 is_closing = true;

@@ -80,11 +80,11 @@ use tokio::sync::Notify;
 use waker::Bell;
 
 pub use broadcast::{Broadcast, DeliverError, Member};
-pub use drive::drive;
+pub use drive::{drive, drive_within};
 pub use opening::Opening;
 pub use waker::Waker;
 
-use crate::{Agreed, Error};
+use crate::{Agreed, Error, Memory};
 
 /// What an application does with one connection: the four events of a WebSocket, and one more for
 /// those who send on their own account. Messages are borrowed from the read buffer; replies are
@@ -175,6 +175,11 @@ pub trait StreamHandler {
         let _ = output;
     }
 
+    /// How many bytes it keeps of what has not come whole.
+    fn held_bytes(&self) -> usize {
+        0
+    }
+
     /// Once the stream is to be closed: how long the peer may take to read the rest and to end its side.
     fn ending(&self) -> Option<Duration> {
         None
@@ -193,6 +198,8 @@ struct Shared {
     listening: RefCell<Vec<(TcpListener, Accept)>>,
     /// Set once: nobody is accepted any more.
     is_deaf: Cell<bool>,
+    /// What its sockets hold counts there.
+    memory: Memory,
     bell: Rc<Bell>,
     /// Set once: every connection is to be closed with this.
     farewell: RefCell<Option<CloseFrame>>,
@@ -222,9 +229,29 @@ impl Reactor {
     /// # Panics
     /// Outside of a `LocalRuntime` or `LocalSet`.
     pub fn start() -> io::Result<Self> {
-        let shared = Rc::new(Shared::default());
+        Self::start_within(Memory::default())
+    }
+
+    /// The same; what its sockets hold for their peers, output that is not taken and messages that have not come
+    /// whole, counts in `memory`. While that is exceeded, a message that goes on to come ends its connection (1013), and those
+    /// who have held something for the longest time are let go.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start).
+    ///
+    /// # Panics
+    /// As [`start`](Self::start).
+    pub fn start_within(memory: Memory) -> io::Result<Self> {
+        let mut cutoff = memory.cutoff();
+        let shared = Rc::new(Shared { memory, ..Shared::default() });
         let turns = run::Loop::new(Rc::clone(&shared))?;
         tokio::task::spawn_local(turns.run());
+        let bell = Rc::clone(&shared.bell);
+        tokio::task::spawn_local(async move {
+            while cutoff.changed().await.is_ok() {
+                bell.ring();
+            }
+        });
         Ok(Self(shared))
     }
 

@@ -3,7 +3,7 @@
 use std::net::TcpStream;
 use std::time::Duration;
 
-use anemone_proto::{CloseFrame, Connection, Event, Output, Rest, Time};
+use anemone_proto::{CloseCode, CloseFrame, Connection, Event, Output, Rest, Time};
 
 use super::budget::Budget;
 use super::{Handler, StreamHandler, Waker};
@@ -55,6 +55,14 @@ pub(super) trait Protocol {
     /// The peer sends nothing more. Whether there is something to say to it yet; asked again after each turn.
     fn ended(&mut self, _output: &mut Queued) -> bool {
         false
+    }
+    /// How much it holds of what has not come whole.
+    fn held_bytes(&self) -> usize {
+        0
+    }
+    /// Ends and lets go of that, for too much is held in all.
+    fn abandon(&mut self, _output: &mut Queued) {
+        self.lost(Lost::Overloaded);
     }
     fn lost(&mut self, lost: Lost);
     /// How far it is.
@@ -295,6 +303,19 @@ impl<H: Handler> Protocol for WebSocket<H> {
         is_open && self.lend(output, |socket| socket.handler.ended(socket.connection.sender()))
     }
 
+    fn held_bytes(&self) -> usize {
+        self.connection.held_bytes() + self.left.bytes.capacity()
+    }
+
+    fn abandon(&mut self, output: &mut Queued) {
+        self.left = Left::default();
+        self.lend(output, |socket| {
+            let reason = "the server holds too much for its clients: try again in a moment";
+            socket.connection.abandon(&CloseFrame::new(CloseCode::TRY_AGAIN_LATER, reason));
+            socket.over(Some(Lost::Overloaded.into()), None);
+        });
+    }
+
     fn lost(&mut self, lost: Lost) {
         self.over(Some(lost.into()), None);
     }
@@ -420,6 +441,10 @@ impl<H: StreamHandler> Protocol for Stream<H> {
 
     fn ended(&mut self, output: &mut Queued) -> bool {
         self.handler.ended(output.get_or_insert_default())
+    }
+
+    fn held_bytes(&self) -> usize {
+        self.handler.held_bytes()
     }
 
     fn lost(&mut self, _lost: Lost) {

@@ -10,6 +10,7 @@ use anemone_proto::Time;
 use mio::net::TcpStream;
 use mio::{Events, Interest};
 use tokio::io::unix::AsyncFd;
+use tokio::sync::watch;
 
 use super::listeners::Listeners;
 use super::protocol::Next;
@@ -34,6 +35,8 @@ pub(super) struct Loop {
     accept_at: Option<Time>,
     sockets: Sockets<TcpStream>,
     clock: Clock,
+    /// Since when one must have held something to let go of it.
+    cutoff: watch::Receiver<Option<tokio::time::Instant>>,
     runtime: Runtime,
 }
 
@@ -47,13 +50,15 @@ struct Runtime {
 
 impl Loop {
     pub(super) fn new(shared: Rc<Shared>) -> io::Result<Self> {
+        let (memory, cutoff) = (shared.memory.clone(), shared.memory.cutoff());
         Ok(Self {
             shared,
             poll: watch(mio::Poll::new()?)?,
             listeners: Listeners::default(),
             accept_at: None,
-            sockets: Sockets::new(Scratch::new(Instant::now)),
+            sockets: Sockets::new(Scratch::new(Instant::now), memory),
             clock: Clock::start(),
+            cutoff,
             runtime: Runtime { looked_at: Instant::now(), has_looked: true, is_drained: false },
         })
     }
@@ -88,6 +93,7 @@ impl Loop {
             self.accept(now);
             self.adopt(now);
             self.farewell(now);
+            self.relieve(now);
             self.sockets.expire(now);
             self.let_go();
         }
@@ -197,6 +203,15 @@ impl Loop {
                 (Ok(()), _) => {}
                 (Err(error), _) => tracing::warn!(%error, "cannot let go of a connection"),
             }
+        }
+    }
+
+    /// Has those let go who have held something for too long, if too much is held in all.
+    fn relieve(&mut self, now: Time) {
+        if self.cutoff.has_changed().unwrap_or(false)
+            && let Some(cutoff) = *self.cutoff.borrow_and_update()
+        {
+            self.sockets.relieve(self.clock.time(cutoff), now);
         }
     }
 

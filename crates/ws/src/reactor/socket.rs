@@ -13,7 +13,7 @@ use rustix::net::{self, RecvFlags, SendAncillaryBuffer, SendFlags};
 use super::Waker;
 use super::budget::Budget;
 use super::protocol::{Ending, Next, Protocol, Queued, State};
-use crate::Lost;
+use crate::{Held, Lost};
 
 /// Most slices given to the system at once.
 const SLICES_MAX: usize = 32;
@@ -143,6 +143,9 @@ pub(super) struct Socket<S> {
     is_behind: bool,
     /// Most bytes of its next read.
     read_bytes: ReadBytes,
+    /// What it holds for its peer, and since when it has held something.
+    held: Held,
+    held_since: Time,
     /// When it wants to be looked at, as of the end of its last turn.
     due: Time,
     pub(super) notes: Notes,
@@ -214,6 +217,14 @@ enum Phase {
     Lingering(Time),
 }
 
+/// How what a socket holds has changed.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Growth {
+    Fine,
+    /// It is more, and all hold too much.
+    TooMuch,
+}
+
 /// What is to become of a socket after its turn.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Verdict {
@@ -228,7 +239,7 @@ pub(super) enum Verdict {
 }
 
 impl<S: Stream> Socket<S> {
-    pub(super) fn new(stream: S, protocol: Box<dyn Protocol>, generation: u32) -> Self {
+    pub(super) fn new(stream: S, protocol: Box<dyn Protocol>, generation: u32, held: Held) -> Self {
         Self {
             stream,
             protocol,
@@ -239,6 +250,8 @@ impl<S: Stream> Socket<S> {
             is_exhausted: false,
             is_behind: false,
             read_bytes: ReadBytes::FIRST,
+            held,
+            held_since: Time::MAX,
             due: Time::ZERO,
             notes: Notes::default(),
             timer_at: Time::MAX,
@@ -255,7 +268,8 @@ impl<S: Stream> Socket<S> {
 
     /// Whether it takes input: not while output is stuck, as a rule.
     pub(super) fn is_reading(&self) -> bool {
-        self.stuck.is_empty() || self.protocol.reads_on(self.stuck.len())
+        self.stuck.is_empty()
+            || self.protocol.reads_on(self.stuck.len()) && !self.held.memory().is_exceeded()
     }
 
     /// Whether it has something to do that nobody tells of.
@@ -425,6 +439,9 @@ impl<S: Stream> Socket<S> {
             }
             scratch.clear_output();
         }
+        if verdict != Verdict::Drop && self.count(now) == Growth::TooMuch {
+            return self.abandon(now, scratch);
+        }
         match self.phase {
             _ if verdict == Verdict::Drop => verdict,
             Phase::Open if is_done && self.stuck.is_empty() => self.lost(Lost::Ended),
@@ -432,6 +449,41 @@ impl<S: Stream> Socket<S> {
             Phase::Open if self.is_behind() => Verdict::ReadAgain,
             _ => verdict,
         }
+    }
+
+    /// Counts what it holds now.
+    fn count(&mut self, now: Time) -> Growth {
+        let of_protocol = if self.phase == Phase::Open { self.protocol.held_bytes() } else { 0 };
+        let (before, bytes) = (self.held.bytes(), self.stuck.capacity() + of_protocol);
+        if bytes == before {
+            return Growth::Fine;
+        }
+        if before == 0 {
+            self.held_since = now;
+        }
+        self.held.set(bytes);
+        // A message's next bytes could only be kept. What is stuck does not grow: nothing is read meanwhile.
+        let is_too_much = of_protocol > 0 && bytes > before && self.held.memory().is_exceeded();
+        if is_too_much { Growth::TooMuch } else { Growth::Fine }
+    }
+
+    /// Ends it, if it has held something since `cutoff` or for longer.
+    pub(super) fn let_go(&mut self, cutoff: Time, now: Time, scratch: &mut Scratch) -> Verdict {
+        if self.held.bytes() == 0 || self.held_since > cutoff {
+            return Verdict::Keep;
+        }
+        if self.phase != Phase::Open || !self.stuck.is_empty() {
+            return self.lost(Lost::Overloaded); // it reads no last words
+        }
+        self.abandon(now, scratch)
+    }
+
+    fn abandon(&mut self, now: Time, scratch: &mut Scratch) -> Verdict {
+        if !self.stuck.is_empty() {
+            return self.lost(Lost::Overloaded);
+        }
+        self.protocol.abandon(&mut scratch.output);
+        self.finish(now, scratch, Verdict::Keep)
     }
 
     /// Does what is due, and sees how far the protocol is.

@@ -16,11 +16,14 @@ use super::protocol::{Next, Protocol};
 use super::socket::{Readiness, Scratch, Socket, Stream, Verdict};
 use super::timers::Timers;
 use super::waker::{Bell, Token};
+use crate::Memory;
 
 /// All sockets, and the notes of what there is to do for them.
 pub(super) struct Sockets<S> {
     table: Slab<Socket<S>>,
     generation: u32,
+    /// What they hold for their peers counts there.
+    memory: Memory,
     scratch: Scratch,
     timers: Timers,
     /// Of these something is new.
@@ -41,10 +44,11 @@ pub(super) enum Gone<S> {
 }
 
 impl<S: Stream> Sockets<S> {
-    pub(super) fn new(scratch: Scratch) -> Self {
+    pub(super) fn new(scratch: Scratch, memory: Memory) -> Self {
         Self {
             table: Slab::new(),
             generation: 0,
+            memory,
             scratch,
             timers: Timers::default(),
             told: VecDeque::new(),
@@ -83,7 +87,7 @@ impl<S: Stream> Sockets<S> {
     ) {
         self.generation = self.generation.wrapping_add(1);
         let generation = self.generation;
-        let key = self.table.insert(Socket::new(stream, protocol, generation));
+        let key = self.table.insert(Socket::new(stream, protocol, generation, self.memory.share()));
         let token = Token { key: key as u32, generation };
         let waker = waker(token);
         self.serve(key, FIRST_SLICE, |socket, scratch| socket.open(waker, now, first, scratch));
@@ -163,6 +167,14 @@ impl<S: Stream> Sockets<S> {
         let keys: Vec<usize> = self.table.iter().map(|(key, _)| key).collect();
         for key in keys {
             self.serve(key, FIRST_SLICE, |socket, scratch| socket.close(now, frame, scratch));
+        }
+    }
+
+    /// Ends those who have held something since `cutoff`, or for longer.
+    pub(super) fn relieve(&mut self, cutoff: Time, now: Time) {
+        let keys: Vec<usize> = self.table.iter().map(|(key, _)| key).collect();
+        for key in keys {
+            self.serve(key, FIRST_SLICE, |socket, scratch| socket.let_go(cutoff, now, scratch));
         }
     }
 

@@ -49,6 +49,7 @@ fn each_flag_is_its_key() {
         fsync = "always"
         [limits]
         connections_max = 5
+        memory_max = "7MiB"
         [[source]]
         type = "exec"
         topic = "e"
@@ -64,7 +65,7 @@ fn each_flag_is_its_key() {
     let line = "--listen 127.0.0.1:1 --listen unix:s --host --tcp 127.0.0.1:2 --tcp-echo 127.0.0.1:3 --threads 4 --demo \
                 --echo --broadcast \
                 --allow-origin https://a.example --allow-origin https://b.example --tls-cert c \
-                --allow-host a.example --allow-host *.b.example:81 --trusted-proxy 10.0.0.0/8 --tls-key k --data d --fsync always --connections-max 5 --exec e=vmstat --file f=x \
+                --allow-host a.example --allow-host *.b.example:81 --trusted-proxy 10.0.0.0/8 --tls-key k --data d --fsync always --connections-max 5 --memory-max 7MiB --exec e=vmstat --file f=x \
                 --stdin i";
     let (file, flags) = (read(text, &[]).unwrap(), read_with("", &[], &flags(line)).unwrap());
     assert_same(&file, &flags);

@@ -71,6 +71,11 @@ impl Decoder {
         !self.partial.is_empty() && !self.is_taken
     }
 
+    /// What is kept of a message that has not come whole, or was handed out last.
+    pub(crate) fn held_bytes(&self) -> usize {
+        self.partial.capacity()
+    }
+
     fn length(&self, length: [u8; LENGTH_BYTES]) -> Result<usize, TooLong> {
         let (len, limit) = (u32::from_be_bytes(length) as usize, self.message_bytes_max);
         if len > limit { Err(TooLong { len, limit }) } else { Ok(len) }

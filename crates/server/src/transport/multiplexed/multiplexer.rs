@@ -136,6 +136,9 @@ impl Multiplexer {
     ) -> Result<(), Problem> {
         let (path, query) = request.path_and_query();
         let path = &*path::normal(path)?;
+        if self.site.memory.is_exceeded() && path != "/health" {
+            return Err(Problem::overloaded());
+        }
         let is_get = request.method == "GET";
         let resource = Resource::at(&self.site, self.client, path, query)?;
         if let Some(name) = path.strip_prefix("/topics/").filter(|_| resource.is_none()) {
@@ -177,7 +180,10 @@ impl Multiplexer {
                 self.check_payload(request.payload.len())?;
                 let (site, body) = (Arc::clone(&self.site), request.payload.to_vec());
                 let bytes = body.len();
+                let mut held = site.memory.share();
+                held.set(bytes);
                 let submission = async move {
+                    let _held = held;
                     permit.submit(&site.limits, content, &body, key).await.map(Done::Published)
                 };
                 self.submit(id, bytes, submission, outlet);

@@ -86,6 +86,10 @@ impl StreamHandler for Stream {
         2048
     }
 
+    fn held_bytes(&self) -> usize {
+        self.decoder.held_bytes()
+    }
+
     fn ready(&mut self, output: &mut Output) {
         self.multiplexer.ready(&mut Framed(output));
     }

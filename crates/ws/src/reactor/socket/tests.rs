@@ -3,6 +3,7 @@ use std::time::Duration;
 use super::super::StreamHandler;
 use super::super::protocol;
 use super::*;
+use crate::Memory;
 
 /// Has so many bytes for the reader, and then the end.
 struct Script(usize);
@@ -40,7 +41,7 @@ fn an_end_that_was_told_of_is_found_behind_any_number_of_bytes() {
     {
         let mut scratch = Scratch::new(Instant::now);
         let protocol = protocol::Stream::boxed(Silent, Duration::from_secs(60), Time::ZERO);
-        let mut socket = Socket::new(Script(len), protocol, 0);
+        let mut socket = Socket::new(Script(len), protocol, 0, Memory::default().share());
         // epoll tells of it once; then the loop comes back for as long as it is asked to.
         let mut verdict = socket.event(ended, Time::ZERO, &mut scratch);
         let mut left = len.div_ceil(ReadBytes::LEAST) + 1;

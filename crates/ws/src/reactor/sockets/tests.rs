@@ -117,7 +117,7 @@ struct Handle {
 
 impl Fixture {
     fn new() -> Self {
-        let sockets = Sockets::new(Scratch::new(clock));
+        let sockets = Sockets::new(Scratch::new(clock), Memory::default());
         Self { sockets, bell: Rc::default(), log: Log::default() }
     }
 

@@ -1,0 +1,216 @@
+//! What the server holds for all its clients together, when they do everything at once that makes it hold something.
+#![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "the helpers of tests are tests too")]
+
+#[allow(dead_code, reason = "other tests use the rest")]
+mod support;
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use support::{Directory, serve};
+
+const MIB: usize = 1 << 20;
+const MEMORY_MAX: &str = "256MiB";
+const RESIDENT_BYTES_MAX: usize = 400 * MIB;
+/// Longest wait for anything that must come; only a failing test takes this long.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// So long a peer tries to send that means no good: it does not depend on it how much the server takes.
+const STUCK: Duration = Duration::from_millis(100);
+
+const CONFIGURATION: &str = "echo = true
+[[topic]]
+name = \"big\"
+publish = \"anyone\"
+bytes_max = \"8MiB\"
+[[topic]]
+name = \"small\"
+publish = \"anyone\"
+";
+
+const HANDSHAKE: &str = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
+                         Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
+
+/// A connection that gives up soon when the server takes no more.
+fn connect(address: SocketAddr) -> TcpStream {
+    let stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.set_write_timeout(Some(STUCK)).unwrap();
+    stream
+}
+
+/// What a peer sends that means no good. It may be cut off meanwhile.
+fn send(address: SocketAddr, head: &str, rest: &[u8]) -> TcpStream {
+    let mut stream = connect(address);
+    let head = format!("{head}\r\nHost: {address}\r\n\r\n");
+    let _ = stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(rest));
+    stream
+}
+
+/// The header of a client's frame whose mask is nothing.
+fn header(first: u8, len: usize) -> Vec<u8> {
+    let mut bytes = vec![first, 0x80 | 127];
+    bytes.extend_from_slice(&(len as u64).to_be_bytes());
+    bytes.extend_from_slice(&[0; 4]);
+    bytes
+}
+
+/// A MiB of zeros, compressed by hand (RFC 1951 section 3.2.6): a zero, and matches of 258 bytes at a distance of one,
+/// without an end.
+fn bomb() -> Vec<u8> {
+    let mut bits: Vec<bool> = vec![false, true, false]; // not the last block, fixed codes
+    bits.extend([false, false, true, true, false, false, false, false]); // literal 0
+    for _ in 0..MIB / 258 - 1 {
+        bits.extend([true, true, false, false, false, true, false, true]); // length 258
+        bits.extend([false; 5]); // distance 1
+    }
+    let byte = |bits: &[bool]| bits.iter().rev().fold(0, |byte, bit| byte << 1 | u8::from(*bit));
+    bits.chunks(8).map(byte).collect()
+}
+
+/// Everything at once: each kind alone would be more than enough, or nearly.
+fn attack(address: SocketAddr) -> Vec<TcpStream> {
+    let compressed = format!("{HANDSHAKE}Sec-WebSocket-Extensions: permessage-deflate\r\n");
+    let multiplexed = format!("{HANDSHAKE}Sec-WebSocket-Protocol: anemone.v1\r\n");
+    let (zeros, bomb) = (vec![0; MIB - 1], bomb());
+    let (unfinished, whole) = (header(0x82, MIB), header(0x82, MIB - 1));
+    let bomb = [&header(0x42, bomb.len())[..], &bomb].concat();
+    let page = "GET /topics/big?after=earliest HTTP/1.1";
+    let pages = format!("{page}\r\nHost: {address}\r\n\r\n").repeat(40);
+    let mut streams = Vec::new();
+    let mut open = |head: &str, fields: &str, rest: &[u8]| {
+        streams.push(send(address, &format!("{head}\r\n{fields}X: x"), rest));
+    };
+    for number in 0..60 {
+        open("GET /echo HTTP/1.1", &compressed, &bomb);
+        open(
+            "GET /ws HTTP/1.1",
+            &format!("{multiplexed}Sec-WebSocket-Extensions: permessage-deflate\r\n"),
+            &bomb,
+        );
+        if number % 3 == 0 {
+            // Its echo is not read.
+            open("GET /echo HTTP/1.1", HANDSHAKE, &[&whole[..], &zeros].concat().repeat(4));
+        }
+        open("GET /echo HTTP/1.1", HANDSHAKE, &[&unfinished[..], &zeros].concat());
+    }
+    for _ in 0..150 {
+        open("GET /ws HTTP/1.1", &multiplexed, &[&unfinished[..], &zeros].concat());
+        open("POST /echo HTTP/1.1", "Content-Length: 1048576\r\n", &zeros);
+        open("POST /topics/big HTTP/1.1", "Content-Length: 1048576\r\n", &zeros);
+    }
+    for _ in 0..100 {
+        open(page, "", pages.as_bytes());
+        open(page, "Accept: text/event-stream\r\n", b"");
+        open(page, "Accept: application/x-ndjson\r\n", b"");
+        open(page, HANDSHAKE, b"");
+    }
+    streams
+}
+
+/// The status of a request, and the body.
+fn ask(address: SocketAddr, head: &str, body: &str) -> (u16, String) {
+    let len = body.len();
+    let head = format!("{head}\r\nConnection: close\r\nContent-Length: {len}");
+    let mut stream = send(address, &head, body.as_bytes());
+    let mut reply = String::new();
+    let _ = stream.read_to_string(&mut reply);
+    let status = reply.get(9..12).and_then(|status| status.parse().ok()).unwrap_or(0);
+    (status, reply)
+}
+
+/// Asks until it is answered; 503 means to try again.
+fn served(address: SocketAddr, head: &str, body: &str, status: u16) -> usize {
+    let begun = Instant::now();
+    let mut refused = 0;
+    loop {
+        match ask(address, head, body) {
+            (503, reply) => assert!(reply.to_lowercase().contains("retry-after: 1"), "{reply}"),
+            (got, reply) => {
+                assert_eq!(got, status, "{reply}");
+                return refused;
+            }
+        }
+        refused += 1;
+        assert!(begun.elapsed() < PATIENCE, "{head}: still refused");
+        thread::sleep(Duration::from_millis(10));
+    }
+}
+
+fn echoed(address: SocketAddr) {
+    let begun = Instant::now();
+    loop {
+        let mut stream = send(address, &format!("GET /echo HTTP/1.1\r\n{HANDSHAKE}X: x"), b"");
+        let mut head = [0; 12];
+        if stream.read_exact(&mut head).is_ok() && head.ends_with(b"101") {
+            support::read_until(&mut stream, b"\r\n\r\n");
+            stream.write_all(&[&[0x81, 0x85, 0, 0, 0, 0][..], b"hello"].concat()).unwrap();
+            let mut reply = [0; 7];
+            stream.read_exact(&mut reply).unwrap();
+            assert_eq!(reply, *b"\x81\x05hello");
+            return;
+        }
+        assert!(begun.elapsed() < PATIENCE, "the echo is still refused");
+    }
+}
+
+fn status_bytes(pid: u32, name: &str) -> usize {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
+    line.trim_start_matches(':').trim().strip_suffix(" kB").unwrap().parse::<usize>().unwrap() << 10
+}
+
+#[test]
+fn everything_at_once_stays_within_memory_and_a_normal_client_is_served() {
+    let directory = Directory::new("memory");
+    let path = directory.path().join("anemone.toml");
+    fs::write(&path, CONFIGURATION).unwrap();
+    let config = path.to_str().unwrap();
+    let (server, address) =
+        serve(&["--threads", "2", "--config", config, "--memory-max", MEMORY_MAX]);
+    let event = format!("\"{}\"", "x".repeat(60_000));
+    for _ in 0..130 {
+        assert_eq!(ask(address, "POST /topics/big HTTP/1.1", &event).0, 201);
+    }
+    let pid = server.pid();
+    let before = status_bytes(pid, "VmRSS");
+    let is_over = AtomicBool::new(false);
+    let (rounds, refused) = thread::scope(|scope| {
+        let normal = scope.spawn(|| {
+            let (mut rounds, mut refused) = (0, 0);
+            // At least once after all the others have come.
+            loop {
+                let is_last = is_over.load(Ordering::Relaxed);
+                refused += served(address, "GET /clock HTTP/1.1", "", 200);
+                refused += served(address, "POST /topics/small HTTP/1.1", "1", 201);
+                refused += served(address, "GET /topics/small HTTP/1.1", "", 200);
+                echoed(address);
+                rounds += 1;
+                if is_last {
+                    return (rounds, refused);
+                }
+            }
+        });
+        let first = attack(address);
+        let second = attack(address);
+        is_over.store(true, Ordering::Relaxed);
+        let outcome = normal.join().unwrap();
+        drop((first, second));
+        outcome
+    });
+    let peak = status_bytes(pid, "VmHWM");
+    let told = format!(
+        "{} MiB before, {} MiB at most; {rounds} rounds of a normal client, refused {refused} times meanwhile",
+        before / MIB,
+        peak / MIB
+    );
+    assert!(peak < RESIDENT_BYTES_MAX, "{told}");
+    // Said, for as long as somebody may ask.
+    let (status, health) = ask(address, "GET /health HTTP/1.1", "");
+    assert!(status == 200 || health.contains("\"problem\":\"memory\""), "{health}");
+}

@@ -1,0 +1,124 @@
+//! How much this process may hold for its peers, where nothing else is said: half of what there is.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anemone_ws::Memory;
+use bytes::Bytes;
+
+/// Where nothing tells how much there is.
+const UNKNOWN_BYTES_MAX: usize = 512 << 20;
+
+/// Shorter ones are not counted: all connections' together are little.
+const COUNTED_BYTES_MIN: usize = 4096;
+
+/// What a reply has, counted until it is written.
+pub(crate) fn counted(
+    memory: &Memory,
+    bytes: impl AsRef<[u8]> + Into<Bytes> + Send + 'static,
+) -> Bytes {
+    let len = bytes.as_ref().len();
+    if len < COUNTED_BYTES_MIN {
+        return bytes.into();
+    }
+    let mut held = memory.share();
+    held.set(len);
+    Bytes::from_owner(Counted { bytes, _held: held })
+}
+
+struct Counted<B> {
+    bytes: B,
+    _held: anemone_ws::Held,
+}
+
+impl<B: AsRef<[u8]>> AsRef<[u8]> for Counted<B> {
+    fn as_ref(&self) -> &[u8] {
+        self.bytes.as_ref()
+    }
+}
+
+/// Half of what the machine has, or the control group of this process may have, whichever is less.
+pub(crate) fn bytes_max() -> usize {
+    let of_machine = fs::read_to_string("/proc/meminfo").ok().and_then(|text| total_bytes(&text));
+    let of_groups = fs::read_to_string("/proc/self/cgroup").ok();
+    let of_groups = of_groups.iter().flat_map(|text| limits(text)).filter_map(|path| {
+        fs::read_to_string(path).ok()?.trim().parse::<u64>().ok() // or it says "max"
+    });
+    let least = of_machine.into_iter().chain(of_groups).min();
+    least.map_or(UNKNOWN_BYTES_MAX, |bytes| usize::try_from(bytes / 2).unwrap_or(usize::MAX))
+}
+
+/// Of `/proc/meminfo` (proc_meminfo(5)).
+fn total_bytes(text: &str) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
+    line.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok().map(|kib| kib << 10)
+}
+
+/// The files with the limits of a process's control groups, as `/proc/self/cgroup` names those (cgroups(7)): each
+/// group's own, and those of all it is in.
+fn limits(text: &str) -> Vec<PathBuf> {
+    const ROOT: &str = "/sys/fs/cgroup";
+    let mut files = Vec::new();
+    for line in text.lines() {
+        let mut parts = line.splitn(3, ':').skip(1);
+        let (Some(controllers), Some(group)) = (parts.next(), parts.next()) else { continue };
+        let (root, name) = match controllers {
+            "" => (ROOT.into(), "memory.max"),
+            _ if controllers.split(',').any(|one| one == "memory") => {
+                (format!("{ROOT}/memory"), "memory.limit_in_bytes")
+            }
+            _ => continue,
+        };
+        let group = Path::new(group.trim_start_matches('/'));
+        files.extend(group.ancestors().map(|group| Path::new(&root).join(group).join(name)));
+    }
+    files
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_machine_says_what_it_has() {
+        let text = "MemTotal:       16303492 kB\nMemFree:         1094768 kB\n";
+        assert_eq!(total_bytes(text), Some(16_303_492 << 10));
+        assert_eq!(total_bytes("nonsense"), None);
+        assert!(bytes_max() > 1 << 20);
+    }
+
+    #[test]
+    fn a_group_is_bound_by_all_it_is_in() {
+        let of = |text| -> Vec<String> {
+            limits(text).into_iter().map(|path| path.to_str().unwrap().to_owned()).collect()
+        };
+        assert_eq!(
+            of("0::/a/b\n"),
+            [
+                "/sys/fs/cgroup/a/b/memory.max",
+                "/sys/fs/cgroup/a/memory.max",
+                "/sys/fs/cgroup/memory.max"
+            ]
+        );
+        assert_eq!(
+            of("5:cpu,cpuacct:/x\n4:memory:/y\n"),
+            [
+                "/sys/fs/cgroup/memory/y/memory.limit_in_bytes",
+                "/sys/fs/cgroup/memory/memory.limit_in_bytes"
+            ]
+        );
+    }
+
+    #[test]
+    fn a_reply_counts_until_it_is_gone() {
+        let memory = Memory::new(1 << 20);
+        let mut page = counted(&memory, vec![7; 10_000]);
+        let small = counted(&memory, vec![7; 100]);
+        assert_eq!(memory.held_bytes(), 10_000);
+        let piece = page.split_to(9000);
+        drop(page);
+        assert_eq!((memory.held_bytes(), piece.len(), small.len()), (10_000, 9000, 100));
+        drop(piece);
+        assert_eq!(memory.held_bytes(), 0);
+    }
+}
