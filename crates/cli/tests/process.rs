@@ -9,6 +9,7 @@ use std::collections::VecDeque;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
@@ -188,6 +189,70 @@ fn what_was_published_is_there_after_a_kill_at_the_same_positions() {
     assert_eq!(events.collect::<Vec<_>>(), [1; 3], "{page}");
     let (epoch, _) = positions[0].split_once('-').unwrap();
     assert_eq!(positions, [1, 2, 3].map(|offset| format!("{epoch}-{offset}")));
+}
+
+/// The position of the last of so many events that are published.
+fn publish(address: SocketAddr, events: u64) -> String {
+    let lines: String = (1..=events).map(|number| format!("{number}\n")).collect();
+    let reply = post(address, &lines);
+    assert!(reply.starts_with("HTTP/1.1 201 "), "{reply}");
+    values(&reply, "position").pop().unwrap()
+}
+
+/// Has `cp -a` copy a directory.
+fn copy(from: &Path, to: &Path) {
+    let copied = std::process::Command::new("cp").arg("-a").args([from, to]).status().unwrap();
+    assert!(copied.success());
+}
+
+#[test]
+fn a_directory_that_was_put_back_tells_its_readers_so_and_one_that_was_moved_goes_on() {
+    let directory = Directory::new("copies");
+    let at = |name: &str| directory.path().join(name);
+    let (data, backup, moved) = (at("data"), at("backup"), at("moved"));
+    let started = |data: &Path, more: &[&str]| {
+        serve(&[&["--demo", "--data", data.to_str().unwrap()], more].concat())
+    };
+    let stop = |server: Process| {
+        server.signal(Signal::TERM);
+        assert_eq!(server.wait().code(), Some(0));
+    };
+    let (server, address) = started(&data, &[]);
+    publish(address, 60);
+    stop(server);
+    copy(&data, &backup);
+    let (server, address) = started(&data, &[]);
+    let seen = publish(address, 40);
+    stop(server);
+    copy(&data, &moved);
+    std::fs::remove_dir_all(&data).unwrap();
+    copy(&backup, &data);
+
+    let (server, address) = started(&data, &[]);
+    publish(address, 50);
+    let page = get(address, &format!("/topics/scratch-a?after={seen}"));
+    assert!(page.contains(r#""gap":{"reason":"epoch""#), "{page}");
+    stop(server);
+    let (server, address) = started(&moved, &["--adopt-data"]);
+    let next = publish(address, 1);
+    assert_eq!(next.split_once('-').unwrap().0, seen.split_once('-').unwrap().0);
+    assert!(next.ends_with("-101"), "{next}");
+    stop(server);
+}
+
+#[test]
+fn a_data_directory_that_goes_under_the_server_is_told_at_the_next_event() {
+    let directory = Directory::new("gone");
+    let data = directory.path().join("data");
+    let (_server, address) = serve(&["--demo", "--data", data.to_str().unwrap()]);
+    publish(address, 3);
+    std::fs::remove_dir_all(&data).unwrap();
+    let reply = post(address, "4\n");
+    assert!(reply.starts_with("HTTP/1.1 503 ") && reply.contains("storage-failed"), "{reply}");
+    let mut health = String::new();
+    let mut client = request(address, "GET /health HTTP/1.1\r\nConnection: close");
+    client.read_to_string(&mut health).unwrap();
+    assert!(health.starts_with("HTTP/1.1 503 ") && health.contains("storage-failed"), "{health}");
 }
 
 #[test]
