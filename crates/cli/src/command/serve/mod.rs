@@ -69,7 +69,8 @@ fn stop(
 }
 
 /// Asked a second time: connections that are still closing are cut off, and programs that do not heed
-/// SIGTERM are left behind. The status is the one a shell gives for this signal.
+/// SIGTERM are left behind with what ends them after their grace. The status is the one a shell gives for
+/// this signal.
 fn end_at_once(signal: SignalKind) -> ! {
     tracing::info!("ending at once");
     std::process::exit(128 + signal.as_raw_value())
