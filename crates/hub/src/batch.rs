@@ -31,6 +31,9 @@ pub struct Batch {
     pub key: Option<IdempotencyKey>,
     /// What its publisher wants to find again: see [`Topic::note`](crate::Topic::note).
     pub note: Option<Note>,
+    /// Where the topic's newest event must be when this is appended, one of these; otherwise it is refused. A batch
+    /// whose key was seen before is not asked.
+    pub heads: Option<Vec<Position>>,
 }
 
 impl Batch {
@@ -40,13 +43,27 @@ impl Batch {
     /// A batch of these events, without a key.
     #[must_use]
     pub fn new(events: Vec<NewEvent>) -> Self {
-        Self { events, key: None, note: None }
+        Self { events, key: None, note: None, heads: None }
     }
 
     /// The same batch with a key.
     #[must_use]
     pub fn with_key(self, key: IdempotencyKey) -> Self {
         Self { key: Some(key), ..self }
+    }
+
+    /// The same batch, for a topic whose newest event is at one of these positions.
+    #[must_use]
+    pub fn with_heads(self, heads: Vec<Position>) -> Self {
+        Self { heads: Some(heads), ..self }
+    }
+
+    /// Sees that the topic is where it must be.
+    pub(crate) fn check_head(&self, head: Position) -> Result<(), PublishError> {
+        match &self.heads {
+            Some(heads) if !heads.contains(&head) => Err(PublishError::HeadMoved { head }),
+            _ => Ok(()),
+        }
     }
 
     /// Its key, with what comes with it.

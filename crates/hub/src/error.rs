@@ -67,6 +67,12 @@ pub enum PublishError {
     /// The batch has no events.
     #[error("there is no event to publish")]
     Empty,
+    /// The topic's newest event is not where the batch says it must be (HTTP 412).
+    #[error("the topic is at {head}, which is not where it has to be for this")]
+    HeadMoved {
+        /// Where it is.
+        head: Position,
+    },
     /// Its key came a short while ago with other events (HTTP 422).
     #[error("this idempotency key was used for other events a short while ago")]
     KeyReused,

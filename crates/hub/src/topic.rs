@@ -208,7 +208,7 @@ impl Topic {
     ///
     /// # Errors
     /// At once [`PublishError::Empty`], [`PublishError::TooBig`], [`PublishError::KeyReused`],
-    /// [`PublishError::Busy`] and [`PublishError::Closed`]; from the receipt [`PublishError::StorageFull`] and
+    /// [`PublishError::HeadMoved`], [`PublishError::Busy`] and [`PublishError::Closed`]; from the receipt [`PublishError::StorageFull`] and
     /// [`PublishError::StorageFailed`]; [`PublishError::Deleted`] from both.
     pub fn append(&self, now: UnixTime, batch: &Batch) -> Result<Receipt, PublishError> {
         self.takes_events()?;

@@ -60,6 +60,8 @@ pub enum Kind {
     EventTooBig,
     /// The idempotency key was used for something else.
     KeyReused,
+    /// The topic is not where it must be for this.
+    PreconditionFailed,
     /// No more topics may be created.
     TooManyTopics,
     /// There is no room to keep an event.
@@ -88,7 +90,7 @@ pub enum Kind {
 
 impl Kind {
     /// All kinds.
-    pub const ALL: [Self; 36] = [
+    pub const ALL: [Self; 37] = [
         Self::UnknownPath,
         Self::UnknownTopic,
         Self::TopicDeleted,
@@ -113,6 +115,7 @@ impl Kind {
         Self::BadEvent,
         Self::EventTooBig,
         Self::KeyReused,
+        Self::PreconditionFailed,
         Self::TooManyTopics,
         Self::StorageFull,
         Self::StorageFailed,
@@ -281,6 +284,13 @@ impl Kind {
                 "An event is too big",
                 "The detail names the limit, which counts the event as JSON: a string with its quotes and \
                  escapes, bytes as Base64. Nothing was published.",
+            ),
+            Self::PreconditionFailed => (
+                "precondition-failed",
+                StatusCode::PRECONDITION_FAILED,
+                "The topic is not where If-Match says",
+                "Something was published since, or the topic began anew. Nothing was published. Read what there is, \
+                 and try again with its ETag.",
             ),
             Self::KeyReused => (
                 "key-reused",

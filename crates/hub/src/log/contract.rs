@@ -215,6 +215,30 @@ async fn a_key_that_was_seen_is_refused_with_other_events(make: Make) {
     assert_eq!(subject.all(1, 100), [1, 2]);
 }
 
+async fn a_batch_is_appended_where_it_is_expected_or_not_at_all(make: Make) {
+    let subject = make(TopicOptions::default());
+    let append = |number: u64, heads: &[u64]| {
+        let heads = heads.iter().map(|offset| position(*offset)).collect();
+        subject.topic.append(at(1), &batch(at(1), [number]).with_heads(heads))
+    };
+    let first = append(1, &[0]).unwrap();
+    // Also while the first is on its way.
+    let moved = PublishError::HeadMoved { head: position(1) };
+    for heads in [&[0][..], &[2], &[], &[0, 7]] {
+        assert_eq!(append(9, heads).unwrap_err(), moved);
+    }
+    let second = append(2, &[7, 1]).unwrap();
+    first.await.unwrap();
+    second.await.unwrap();
+    let stranger = Position { epoch: Epoch::from_bits(8), offset: 2 };
+    let other = batch(at(1), [9]).with_heads(vec![stranger]);
+    assert!(subject.topic.append(at(1), &other).is_err());
+    let third = batch(at(1), [3]).with_key(key("a")).with_heads(vec![position(2)]);
+    assert!(!subject.topic.publish_kept(at(1), &third).await.unwrap().repeated);
+    assert!(subject.topic.publish_kept(at(1), &third).await.unwrap().repeated, "a retry");
+    assert_eq!(subject.all(1, 100), [1, 2, 3]);
+}
+
 async fn a_key_outlives_its_events(make: Make) {
     let retention = Retention { events_max: 20, ..Retention::default() };
     let subject = make(retention.into());
@@ -542,6 +566,7 @@ for_each_log! {
     the_lag_of_a_reader_is_what_it_has_to_read
     a_key_that_was_seen_appends_nothing_and_gives_the_first_positions
     a_key_that_was_seen_is_refused_with_other_events
+    a_batch_is_appended_where_it_is_expected_or_not_at_all
     a_key_outlives_its_events
     keys_count_in_the_bytes_and_leave_room_for_events
     keys_are_forgotten_at_the_bounds_of_their_window

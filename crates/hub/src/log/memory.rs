@@ -11,8 +11,8 @@ use crate::event::EVENT_OVERHEAD_BYTES;
 use crate::keys::{Keyed, Keys, Place, Seen, room_beside};
 use crate::retention::Held;
 use crate::{
-    Batch, Epoch, Event, Health, IdempotencyKey, Note, PageLimit, PublishError, Receipt, Retention,
-    StorageError, TopicOptions, UnixTime,
+    Batch, Epoch, Event, Health, IdempotencyKey, Note, PageLimit, Position, PublishError, Receipt,
+    Retention, StorageError, TopicOptions, UnixTime,
 };
 
 #[derive(Debug)]
@@ -62,6 +62,7 @@ impl Log for MemoryLog {
         if let Some(place) = keyed.map_or(Ok(None), |keyed| kept.keys.repeats(now, keyed))? {
             return Ok(receipt(self.epoch, place, true, Outcome::Kept));
         }
+        batch.check_head(Position { epoch: self.epoch, offset: kept.head })?;
         let place = kept.append(batch, keyed)?;
         kept.expire(now);
         drop(kept);

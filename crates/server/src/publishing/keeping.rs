@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anemone_hub::{
-    Batch, CreateError, Data, DeleteError, IdempotencyKey, NewEvent, PublishError, Receipt,
-    StorageError, Topic,
+    Batch, CreateError, Data, DeleteError, IdempotencyKey, NewEvent, Position, PublishError,
+    Receipt, StorageError, Topic,
 };
 use futures_util::FutureExt;
 use http::HeaderValue;
@@ -20,12 +20,12 @@ use crate::{Kind, Problem};
 pub(super) async fn append(
     topic: &Topic,
     events: Vec<Data>,
-    key: Option<IdempotencyKey>,
+    (key, heads): (Option<IdempotencyKey>, Option<Vec<Position>>),
     limit: Duration,
 ) -> Result<Outcome, Problem> {
     let (time, count) = (now(), events.len());
     let events = events.into_iter().map(|data| NewEvent { time, data }).collect();
-    let batch = Batch { key, ..Batch::new(events) };
+    let batch = Batch { key, heads, ..Batch::new(events) };
     match in_time(limit, topic.publish_kept(time, &batch)).await? {
         Ok(anemone_hub::Published { first, last, repeated }) => {
             let published = Published { first, last };
@@ -102,6 +102,7 @@ impl From<PublishError> for Problem {
             PublishError::TooBig { .. } => Kind::EventTooBig,
             PublishError::Empty => Kind::BadBody,
             PublishError::KeyReused => Kind::KeyReused,
+            PublishError::HeadMoved { .. } => Kind::PreconditionFailed,
             PublishError::StorageFull(_) => Kind::StorageFull,
             PublishError::Deleted => Kind::TopicDeleted,
             PublishError::Closed => Kind::Stopping,

@@ -4,6 +4,7 @@
 //! the hub's part; what the events are made of is in `content`.
 
 mod content;
+mod expected;
 mod idempotency;
 mod keeping;
 mod total;
@@ -18,6 +19,7 @@ use tokio::sync::{Mutex, MutexGuard};
 use tokio::task::spawn_blocking;
 
 pub(crate) use content::{Bounds, Content, of_message};
+pub(crate) use expected::Expected;
 pub(crate) use idempotency::{key, no_parameters, of_multiplexed};
 pub(crate) use keeping::Writer;
 use keeping::append;
@@ -223,6 +225,15 @@ impl Publishing {
     }
 }
 
+/// What a client sends to be published.
+#[derive(Debug)]
+pub(crate) struct Sent<'a> {
+    pub(crate) content: Content,
+    pub(crate) body: &'a [u8],
+    pub(crate) key: Option<IdempotencyKey>,
+    pub(crate) expected: Expected,
+}
+
 /// That a client may publish to a topic, which may have to be created yet.
 #[derive(Clone, Debug)]
 pub(crate) struct Permit {
@@ -236,13 +247,8 @@ impl Permit {
     ///
     /// # Cancel safety
     /// When the future is dropped, the events may be kept or not.
-    pub(crate) async fn submit(
-        &self,
-        limits: &Limits,
-        content: Content,
-        body: &[u8],
-        key: Option<IdempotencyKey>,
-    ) -> Result<Outcome, Problem> {
+    pub(crate) async fn submit(&self, limits: &Limits, sent: Sent<'_>) -> Result<Outcome, Problem> {
+        let Sent { content, body, key, expected } = sent;
         let (rule, publishing) = (self.rule()?, &self.publishing);
         let bounds =
             Bounds { event_bytes_max: rule.event_bytes_max, events_max: limits.batch_events_max };
@@ -253,9 +259,17 @@ impl Permit {
         let _admission = if is_retry { None } else { self.admit(topic.as_deref(), &events)? };
         let topic = match topic {
             Some(topic) => topic,
+            None if expected != Expected::Anything => {
+                let detail = "there is no topic of this name yet: publish to it without If-Match";
+                return Err(Problem::new(Kind::PreconditionFailed, detail));
+            }
             None => publishing.create(&self.name, self.rule, rule).await?,
         };
-        append(&topic, events, key, limits.publish_timeout).await
+        let heads = match expected {
+            Expected::Heads(heads) => Some(heads),
+            Expected::Anything | Expected::Topic => None,
+        };
+        append(&topic, events, (key, heads), limits.publish_timeout).await
     }
 
     /// For a connection that publishes again and again; `topic` is the one that the permit is for.

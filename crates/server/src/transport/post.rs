@@ -4,9 +4,9 @@ use http::{HeaderValue, Request, Response, StatusCode, header};
 use hyper::body::Incoming;
 
 use crate::body::{self, Body, full};
-use crate::publishing::{Content, Outcome, Permit, Published, key, no_parameters};
+use crate::publishing::{Content, Expected, Outcome, Permit, Published, Sent, key, no_parameters};
 use crate::routes::{Site, Stop};
-use crate::{Problem, origin};
+use crate::{Kind, Problem, origin};
 
 /// Publishes all that the body says, or nothing of it.
 pub(crate) async fn answer(
@@ -18,8 +18,10 @@ pub(crate) async fn answer(
     origin::refuse_unnamed(request.headers())?;
     let key = key(request.uri().query(), request.headers())?;
     let content = Content::of(request.headers())?;
+    let expected = Expected::of(request.headers());
     let body = body::receive(request, site.limits.batch_bytes_max, site, stop).await?;
-    Ok(match permit.submit(&site.limits, content, body.as_ref(), key).await? {
+    let sent = Sent { content, body: body.as_ref(), key, expected };
+    Ok(match permit.submit(&site.limits, sent).await? {
         Outcome::Published(published) => reply(StatusCode::CREATED, &published),
         Outcome::Repeated(published) => {
             let mut reply = reply(StatusCode::OK, &published);
@@ -47,6 +49,11 @@ pub(crate) async fn delete(
 ) -> Result<Response<Body>, Problem> {
     origin::refuse_unnamed(request.headers())?;
     no_parameters(request.uri().query())?;
+    if request.headers().contains_key(header::IF_MATCH) {
+        // To be honoured, a topic would have to stand still while it is removed from a disk.
+        let detail = "If-Match is for POST: a topic is deleted whatever is in it, or not at all";
+        return Err(Problem::new(Kind::BadParameter, detail));
+    }
     permit.delete().await?;
     let mut response = Response::new(full(""));
     *response.status_mut() = StatusCode::NO_CONTENT;

@@ -61,6 +61,45 @@ fn a_key_outlives_its_event() {
 }
 
 #[test]
+fn what_is_published_if_nothing_came_since_is_published_once() {
+    let fixture = start();
+    fixture
+        .post("/topics/scratch-m", &[("If-Match", "*")], b"0")
+        .problem(412, "precondition-failed");
+    fixture.get("/topics/scratch-m", &[]).problem(404, "unknown-topic");
+    let tag = |reply: &super::common::Reply| reply.field("etag").unwrap().to_owned();
+    let empty = tag(&fixture.get("/topics/chat", &[]));
+    assert_eq!(fixture.post("/topics/chat", &[("If-Match", &empty)], b"1").status, 201);
+    let detail = fixture
+        .post("/topics/chat", &[("If-Match", &empty)], b"2")
+        .problem(412, "precondition-failed");
+    assert!(detail.starts_with("the topic is at ya-1"), "{detail}");
+    assert_eq!(fixture.post("/topics/chat", &[("If-Match", "\"x\", \"ya-1\"")], b"2").status, 201);
+    assert_eq!(fixture.post("/topics/chat", &[("If-Match", "*")], b"3").status, 201);
+    let tag = tag(&fixture.get("/topics/chat?after=earliest", &[]));
+    for unmet in [&format!("W/{tag}"), "\"ya-2\"", "\"3.yb-3\"", ""] {
+        let reply = fixture.post("/topics/chat", &[("If-Match", unmet)], b"9");
+        reply.problem(412, "precondition-failed");
+    }
+    for again in [201, 200] {
+        let reply = fixture.post("/topics/chat", &[KEY, ("If-Match", &tag)], b"4");
+        assert_eq!(reply.status, again, "a retry is told of the first time");
+    }
+    assert_eq!(fixture.data("/topics/chat"), [1, 2, 3, 4]);
+    // Of many who saw the same, one goes on from there.
+    let mut statuses: Vec<u16> = std::thread::scope(|scope| {
+        let post = || fixture.post("/topics/chat", &[("If-Match", "\"ya-4\"")], b"5").status;
+        let threads: Vec<_> = (0..8).map(|_| scope.spawn(post)).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    });
+    statuses.sort_unstable();
+    assert_eq!(statuses, [201, 412, 412, 412, 412, 412, 412, 412]);
+    fixture.post("/topics/scratch-m", &[], b"1");
+    let delete = fixture.request("DELETE", "/topics/scratch-m", &[("If-Match", "*")]);
+    delete.problem(400, "bad-parameter");
+}
+
+#[test]
 fn a_key_of_what_was_refused_is_not_used_up() {
     let fixture = start();
     fixture.post("/topics/chat", &[KEY], b"{").problem(400, "bad-event");

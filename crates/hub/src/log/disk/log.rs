@@ -174,6 +174,8 @@ impl DiskLog {
             let outcome = if is_kept { Outcome::Kept } else { Outcome::Pending(outcome) };
             return Ok(receipt(self.epoch, place, true, outcome));
         }
+        // Also what is on its way is before it.
+        batch.check_head(Position { epoch: self.epoch, offset: intake.next - 1 })?;
         let bytes = intake.bytes_of(batch, key)?;
         let place = |(offset, event): (u64, &NewEvent)| {
             Arc::new(Event { offset, time: event.time, data: event.data.clone() })

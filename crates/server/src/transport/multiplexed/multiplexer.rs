@@ -19,7 +19,7 @@ use crate::alarms::{Alarm, Alarms};
 use crate::client::Client;
 use crate::connection::Local;
 use crate::fan::{Fan, Subscription};
-use crate::publishing::{self, Methods, Outcome};
+use crate::publishing::{self, Expected, Methods, Outcome, Sent};
 use crate::readers::Transport;
 use crate::reading::{self, EndReason, Item, Page, Reader};
 use crate::resource::Resource;
@@ -184,7 +184,8 @@ impl Multiplexer {
                 held.set(bytes);
                 let submission = async move {
                     let _held = held;
-                    permit.submit(&site.limits, content, &body, key).await.map(Done::Published)
+                    let sent = Sent { content, body: &body, key, expected: Expected::Anything };
+                    permit.submit(&site.limits, sent).await.map(Done::Published)
                 };
                 self.submit(id, bytes, submission, outlet);
             }
