@@ -23,7 +23,7 @@ const UNITS_LEAST: u32 = 8;
 pub(super) const UNITS_MOST: u32 = 512;
 const READ_AFTER: Duration = Duration::from_micros(10);
 /// What it takes to serve a socket at all, which is two calls of the system.
-const SERVED_UNITS: u32 = 16;
+const SERVED_UNITS: u32 = 4;
 
 /// What is left of a slice and of a share.
 #[derive(Debug)]

@@ -104,7 +104,6 @@ impl Protocol for Awaited {
         let (Some(decide), Some(waker)) = (self.decide.take(), self.waker.take()) else {
             return input.len();
         };
-        budget.spend(input.len());
         self.next = Some(match decide(input).0 {
             Becomes::Protocol { response, first, make } => {
                 output.get_or_insert_default().extend_from_slice(&response);
@@ -112,6 +111,8 @@ impl Protocol for Awaited {
             }
             Becomes::Elsewhere(take) => Next::Elsewhere(take),
         });
+        // It takes as long as some dozens of messages.
+        budget.look();
         input.len()
     }
 
