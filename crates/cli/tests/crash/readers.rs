@@ -174,10 +174,6 @@ fn forever_frame(addresses: Addresses, witness: &mut Witness<'_>) -> Result<(), 
 
 /// Without positions: the first is asked for by a poll, and from there on it counts.
 fn plain_web_socket(addresses: Addresses, witness: &mut Witness<'_>) -> Result<(), Trouble> {
-    #[derive(Deserialize)]
-    struct Notice {
-        gap: Gap,
-    }
     if witness.place.is_none() {
         let path = format!("GET /topics/{}?after=earliest&limit=1 HTTP/1.1", witness.head.topic);
         let mut stream = connect(addresses.http)?;
@@ -188,13 +184,29 @@ fn plain_web_socket(addresses: Addresses, witness: &mut Witness<'_>) -> Result<(
     let path = witness.target();
     let mut socket = WebSocket::open(addresses.http, &path, None)?;
     loop {
-        let message = socket.receive()?;
-        match (serde_json::from_str::<Data>(&message), serde_json::from_str::<Notice>(&message)) {
-            (Ok(data), _) => witness.event(None, data.id()),
-            (_, Ok(notice)) => witness.record(notice.gap.record()),
-            _ => witness.record(Record::Fault(message)),
+        let message = match socket.receive() {
+            Err(error) => match gap_in_words(&error.to_string(), witness.place.as_ref()) {
+                Some(gap) => {
+                    witness.record(gap);
+                    return Ok(());
+                }
+                None => return Err(error.into()),
+            },
+            Ok(message) => message,
+        };
+        match serde_json::from_str::<Data>(&message) {
+            Ok(data) => witness.event(None, data.id()),
+            Err(_) => witness.record(Record::Fault(message)),
         }
     }
+}
+
+/// What `gap: REASON, missed N, resume P` says to one who has come so far.
+fn gap_in_words(words: &str, after: Option<&Place>) -> Option<Record> {
+    let (reason, rest) = words.strip_prefix("gap: ")?.split_once(", missed ")?;
+    let (missed, resume) = rest.split_once(", resume ")?;
+    let (missed, resume) = (missed.parse().ok(), resume.parse().ok()?);
+    Some(Record::Gap { reason: reason.to_owned(), after: after?.clone(), missed, resume })
 }
 
 fn web_socket_events(addresses: Addresses, witness: &mut Witness<'_>) -> Result<(), Trouble> {

@@ -129,6 +129,9 @@ impl Read for Chunks<'_> {
     }
 }
 
+/// The close code of a reader of data alone who misses events; the reason says which.
+const GAP: u16 = 4000;
+
 /// A WebSocket that sends and receives text in single frames.
 pub(crate) struct WebSocket(Stream);
 
@@ -184,6 +187,10 @@ impl WebSocket {
                 0x81 | 0x82 => return String::from_utf8(payload).map_err(|_| invalid("no UTF-8")),
                 0x89 => self.frame(0x8A, &payload)?,
                 0x8A => {}
+                0x88 if payload.starts_with(&GAP.to_be_bytes()) => {
+                    let words = String::from_utf8_lossy(&payload[2..]).into_owned();
+                    return Err(io::Error::new(io::ErrorKind::ConnectionAborted, words));
+                }
                 other => return Err(invalid(format!("frame {other:#x}: {payload:?}"))),
             }
         }
