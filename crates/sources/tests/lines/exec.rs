@@ -438,7 +438,7 @@ async fn standard_error_goes_to_the_log_in_moderation() {
     to_its_end(options).await;
     let long = format!("INFO standard error: {}…… topic=lines", "x".repeat(1000));
     let expected = [
-        "INFO standard error: a\\u{1b}[31m topic=lines",
+        "INFO standard error: a\\u001b[31m topic=lines",
         "INFO standard error: b topic=lines",
         &long,
     ];
