@@ -8,11 +8,12 @@ use std::sync::Arc;
 use std::sync::mpsc::Sender;
 use std::time::Duration;
 
+use crate::permits::{ConnectionPermit, Permits};
 use anemone_ws::proto::Output;
 use anemone_ws::reactor::{Opening, StreamHandler};
 use tokio::net::TcpStream;
 use tokio::runtime::Builder;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use crate::client::{Client, Peer};
@@ -41,7 +42,7 @@ pub(crate) struct Listeners {
 pub(crate) fn serve(
     listeners: Listeners,
     site: Arc<Site>,
-    permits: Arc<Semaphore>,
+    permits: Arc<Permits>,
     stop: Stop,
     begun: Sender<io::Result<()>>,
 ) {
@@ -116,6 +117,8 @@ async fn accept(
             },
             Some(_) = requests.join_next() => {}
             () = stop.stopped() => break,
+            // Whoever joins this thread, or watches over all, is told.
+            () = local.reactor.failed() => std::panic::resume_unwind(Box::new("the loop panicked")),
         }
     }
     local.reactor.stop_listening();
@@ -148,7 +151,7 @@ fn site(local: Rc<Local>) -> impl FnMut(StdTcpStream) {
 /// Takes over one who comes to the site.
 fn adopt(local: &Rc<Local>, stream: StdTcpStream, peer: Peer) {
     let has_tls = peer != Peer::Unix && local.site.tls.is_some();
-    let Some(permit) = permit(local, &stream, has_tls) else { return };
+    let Some(permit) = permit(local, peer, &stream, has_tls) else { return };
     if has_tls {
         return local.admit(Guest { stream, peer, first: Vec::new(), permit });
     }
@@ -160,10 +163,11 @@ fn adopt(local: &Rc<Local>, stream: StdTcpStream, peer: Peer) {
 /// What becomes of those who come to speak `anemone.v1` over TCP.
 fn requests_by_tcp(local: Rc<Local>) -> impl FnMut(StdTcpStream) {
     move |stream| {
-        let Ok(permit) = Arc::clone(&local.permits).try_acquire_owned() else {
+        let peer = Peer::new(stream.peer_addr());
+        let Some(permit) = local.permit(peer) else {
             return refuse(&stream, &multiplexed::refusal());
         };
-        let client = Client::of_connection(Peer::new(stream.peer_addr()), &local.site.proxies);
+        let client = Client::of_connection(peer, &local.site.proxies);
         let (timeout, guest) = (local.site.limits.header_timeout, Rc::clone(&local));
         let decide = move |first: &[u8]| {
             let idle_timeout = guest.site.limits.multiplexed.idle_timeout;
@@ -178,15 +182,20 @@ fn requests_by_tcp(local: Rc<Local>) -> impl FnMut(StdTcpStream) {
 fn echo(local: Rc<Local>) -> impl FnMut(StdTcpStream) {
     move |stream| {
         // Who speaks no language has no words for it either.
-        let Ok(permit) = Arc::clone(&local.permits).try_acquire_owned() else { return };
+        let Some(permit) = local.permit(Peer::new(stream.peer_addr())) else { return };
         let idle_timeout = local.site.limits.echo.idle_timeout;
         local.reactor.adopt_stream(stream, idle_timeout, ByteEcho { _permit: permit });
     }
 }
 
 /// Room for one more, or the words that there is none.
-fn permit(local: &Local, stream: &StdTcpStream, has_tls: bool) -> Option<OwnedSemaphorePermit> {
-    let permit = Arc::clone(&local.permits).try_acquire_owned().ok();
+fn permit(
+    local: &Local,
+    peer: Peer,
+    stream: &StdTcpStream,
+    has_tls: bool,
+) -> Option<ConnectionPermit> {
+    let permit = local.permit(peer);
     // Without a handshake TLS has no words.
     if permit.is_none() && !has_tls {
         refuse(stream, Problem::too_many_connections().to_http1().as_bytes());
@@ -196,7 +205,7 @@ fn permit(local: &Local, stream: &StdTcpStream, has_tls: bool) -> Option<OwnedSe
 
 /// Sends bytes back as they come.
 struct ByteEcho {
-    _permit: OwnedSemaphorePermit,
+    _permit: ConnectionPermit,
 }
 
 impl StreamHandler for ByteEcho {

@@ -29,7 +29,7 @@ impl Peer {
         peer.map_or(Self::Unknown, |address| Self::Address(canonical(address)))
     }
 
-    fn is_local(self) -> bool {
+    pub(crate) fn is_local(self) -> bool {
         match self {
             Self::Address(address) => address.ip().is_loopback(),
             Self::Unix => true,

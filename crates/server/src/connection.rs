@@ -9,6 +9,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use crate::permits::{ConnectionPermit, Permits};
 use anemone_ws::proto::{CloseCode, CloseFrame};
 use anemone_ws::reactor::{Broadcast, Handler, Reactor, drive_within};
 use anemone_ws::{Agreed, Memory};
@@ -17,7 +18,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, join};
 use tokio::net::TcpStream;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
+use tokio::sync::{mpsc, watch};
 
 use crate::ahead::Ahead;
 use crate::alarms::Alarms;
@@ -40,8 +41,8 @@ pub(crate) struct Local {
     pub(crate) alarms: Alarms,
     /// The thread's members of `/broadcast`.
     pub(crate) broadcast: Broadcast,
-    /// One for each connection there is room for; all threads share them.
-    pub(crate) permits: Arc<Semaphore>,
+    /// Of all threads.
+    permits: Arc<Permits>,
     guests: mpsc::UnboundedSender<Guest>,
 }
 
@@ -53,14 +54,14 @@ pub(crate) struct Guest {
     pub(crate) peer: Peer,
     /// What was read of it already.
     pub(crate) first: Vec<u8>,
-    pub(crate) permit: OwnedSemaphorePermit,
+    pub(crate) permit: ConnectionPermit,
 }
 
 impl Local {
     /// Starts the thread's loop. Those who come out of it are to be served by tasks.
     pub(crate) fn start(
         site: Arc<Site>,
-        permits: Arc<Semaphore>,
+        permits: Arc<Permits>,
     ) -> io::Result<(Self, mpsc::UnboundedReceiver<Guest>)> {
         let reactor = Reactor::start_within(site.memory.clone())?;
         let (guests, admitted) = mpsc::unbounded_channel();
@@ -77,6 +78,11 @@ impl Local {
         Ok((Self { site, reactor, fan, alarms, broadcast, permits, guests }, admitted))
     }
 
+    /// A place for one more connection of this peer, if there is one.
+    pub(crate) fn permit(&self, peer: Peer) -> Option<ConnectionPermit> {
+        self.permits.take(peer, &self.site.proxies)
+    }
+
     /// Has a connection served by a task of its own.
     pub(crate) fn admit(&self, guest: Guest) {
         // Nobody is served any more when the server has stopped.
@@ -91,7 +97,7 @@ pub(crate) async fn serve(
     peer: Peer,
     first: Vec<u8>,
     stop: Stop,
-    permit: OwnedSemaphorePermit,
+    permit: ConnectionPermit,
 ) {
     // The runtime finds out only now that it can be written. To hyper, which has its input already, a
     // refusal that cannot be written at once is one that is not written at all.
@@ -193,7 +199,7 @@ pub(crate) fn hand_over<C: Carrier>(
     local: &Local,
     first: Vec<u8>,
     handover: Handover,
-    permit: OwnedSemaphorePermit,
+    permit: ConnectionPermit,
     carrier: C,
 ) -> C::Carried {
     let (limits, deflate) = (&local.site.limits, handover.deflate);

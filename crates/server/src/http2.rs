@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
+use crate::permits::ConnectionPermit;
 use anemone_ws::Memory;
 use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body::Body as _;
@@ -23,7 +24,7 @@ use hyper::service::service_fn;
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::sync::{Notify, OwnedSemaphorePermit};
+use tokio::sync::Notify;
 use tokio::task::{self, JoinHandle};
 use tokio::task_local;
 use tokio::time::{MissedTickBehavior, interval, timeout};
@@ -108,7 +109,7 @@ pub(crate) async fn serve<S: AsyncRead + AsyncWrite + Unpin + 'static>(
     stream: S,
     peer: Peer,
     mut stop: Stop,
-    _permit: OwnedSemaphorePermit,
+    _permit: ConnectionPermit,
 ) {
     let limits = &local.site.limits;
     let requests = Requests::default();
@@ -237,7 +238,7 @@ async fn answer(
     let Reply { mut response, handover } =
         routes::answer(&local.site, peer, request, stop.clone()).await;
     if let (Some(upgrade), Some(handover)) = (upgrade, handover) {
-        let Ok(permit) = Arc::clone(&local.permits).try_acquire_owned() else {
+        let Some(permit) = local.permit(peer) else {
             return Problem::too_many_connections().into_response();
         };
         let writer = tasks.writer();
@@ -268,7 +269,7 @@ async fn run(
     upgrade: OnUpgrade,
     handover: Handover,
     stop: Stop,
-    permit: OwnedSemaphorePermit,
+    permit: ConnectionPermit,
 ) {
     match upgrade.await {
         Ok(stream) => {

@@ -33,6 +33,7 @@ mod opening;
 mod origin;
 mod pace;
 mod path;
+mod permits;
 mod problem;
 mod protection;
 mod proxies;

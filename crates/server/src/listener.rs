@@ -10,11 +10,12 @@ use std::thread::{self, JoinHandle};
 use anemone_hub::Hub;
 use anemone_ws::Memory;
 use socket2::{Domain, Protocol, Socket, Type};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{Notify, watch};
 
 use crate::accept::{self, Listeners};
 use crate::host::Hosts;
 use crate::memory;
+use crate::permits::Permits;
 use crate::proxies::Proxies;
 use crate::publishing::Publishing;
 use crate::routes::{Site, Stop};
@@ -97,6 +98,7 @@ pub struct Server {
 pub struct Running {
     stop: watch::Sender<bool>,
     threads: Vec<JoinHandle<()>>,
+    failed: Arc<Notify>,
     local_addr: Option<SocketAddr>,
     tcp_addr: Option<SocketAddr>,
     tcp_echo_addr: Option<SocketAddr>,
@@ -163,13 +165,14 @@ impl Server {
     /// that could are stopped then.
     pub fn start(self) -> io::Result<Running> {
         let (stop, stopped) = watch::channel(false);
-        let permits = Arc::new(Semaphore::new(self.site.limits.connections_max));
+        let permits = Arc::new(Permits::new(&self.site.limits));
         let watch = Watch::start(self.site.tls.as_ref())?;
         let Self { local_addr, tcp_addr, tcp_echo_addr, socket_file: _socket_file, .. } = self;
-        let threads = Vec::new();
+        let (threads, failed) = (Vec::new(), Arc::<Notify>::default());
         let mut running = Running {
             stop,
             threads,
+            failed: Arc::clone(&failed),
             local_addr,
             tcp_addr,
             tcp_echo_addr,
@@ -184,7 +187,11 @@ impl Server {
                 Stop::new(stopped.clone()),
                 begun.clone(),
             );
-            let serve = move || accept::serve(listeners, site, permits, stop, begun);
+            let watched = Watched(Arc::clone(&failed));
+            let serve = move || {
+                let _watched = watched;
+                accept::serve(listeners, site, permits, stop, begun);
+            };
             match thread::Builder::new().name(format!("server-{index}")).spawn(serve) {
                 Ok(thread) => running.threads.push(thread),
                 Err(error) => {
@@ -202,6 +209,17 @@ impl Server {
             }
         }
         Ok(running)
+    }
+}
+
+/// Tells of a thread that panics.
+struct Watched(Arc<Notify>);
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.0.notify_one();
+        }
     }
 }
 
@@ -227,6 +245,13 @@ impl Running {
     #[must_use]
     pub fn tcp_echo_addr(&self) -> Option<SocketAddr> {
         self.tcp_echo_addr
+    }
+
+    /// Returns if a thread of the server panics: then a part of its connections is served by nobody, and it had better be
+    /// started anew. The panic has told where it was.
+    pub fn failed(&self) -> impl Future<Output = ()> + Send + 'static {
+        let failed = Arc::clone(&self.failed);
+        async move { failed.notified().await }
     }
 
     /// Stops: no new connections, a close frame (1001) to every WebSocket, the end of every stream,
@@ -290,4 +315,28 @@ fn listen(address: SocketAddr, sharing: Sharing) -> io::Result<StdListener> {
     socket.bind(&address.into())?;
     socket.listen(BACKLOG)?;
     Ok(socket.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_thread_that_panics_is_told_of_and_one_that_ends_is_not() {
+        let failed = Arc::<Notify>::default();
+        let run = |work: fn()| {
+            let watched = Watched(Arc::clone(&failed));
+            let work = move || {
+                let _watched = watched;
+                work();
+            };
+            thread::spawn(work).join()
+        };
+        run(|| {}).unwrap();
+        let told =
+            async { tokio::time::timeout(std::time::Duration::ZERO, failed.notified()).await };
+        assert!(told.await.is_err());
+        assert!(run(|| std::panic::resume_unwind(Box::new("on purpose"))).is_err());
+        failed.notified().await;
+    }
 }

@@ -8,11 +8,11 @@
 use std::mem::MaybeUninit;
 use std::rc::Rc;
 
+use crate::permits::ConnectionPermit;
 use anemone_ws::Agreed;
 use anemone_ws::reactor::{Handler, Opening};
 use http::{Response, Version};
 use httparse::Header;
-use tokio::sync::OwnedSemaphorePermit;
 
 use crate::Limits;
 use crate::client::Peer;
@@ -32,7 +32,7 @@ const LONG_WAY: [&str; 3] = ["content-length", "transfer-encoding", "expect"];
 pub(crate) fn decide(
     local: Rc<Local>,
     peer: Peer,
-    permit: OwnedSemaphorePermit,
+    permit: ConnectionPermit,
     first: &[u8],
 ) -> Opening {
     let mut fields = [MaybeUninit::uninit(); FIELDS_MAX];

@@ -2,9 +2,9 @@
 
 use std::rc::Rc;
 
+use crate::permits::ConnectionPermit;
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
-use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::timeout;
 use tokio_rustls::server::TlsStream;
 
@@ -27,7 +27,7 @@ pub(crate) async fn serve(
     stream: TcpStream,
     tls: Tls,
     stop: Stop,
-    permit: OwnedSemaphorePermit,
+    permit: ConnectionPermit,
 ) {
     let (limits, peer) = (&local.site.limits, Peer::new(stream.peer_addr()));
     let limit = limits.tls_handshake_timeout;

@@ -373,3 +373,26 @@ fn one_who_has_ended_is_told_what_there_is_to_say_yet() {
     );
     assert_eq!(told, "what was asked");
 }
+
+#[test]
+fn a_panic_in_a_handler_is_told() {
+    struct Panicking;
+    impl StreamHandler for Panicking {
+        fn receive(&mut self, _bytes: &[u8], _output: &mut Output) {
+            std::panic::resume_unwind(Box::new("on purpose"));
+        }
+    }
+    let mut builder = tokio::runtime::Builder::new_current_thread();
+    builder.enable_all().build_local(Default::default()).unwrap().block_on(async {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        listener.set_nonblocking(true).unwrap();
+        let address = listener.local_addr().unwrap();
+        let reactor = Reactor::start().unwrap();
+        let adopting = reactor.clone();
+        let timeout = std::time::Duration::from_secs(10);
+        reactor.listen(listener, move |stream| adopting.adopt_stream(stream, timeout, Panicking));
+        let mut client = std::net::TcpStream::connect(address).unwrap();
+        std::io::Write::write_all(&mut client, b"x").unwrap();
+        reactor.failed().await;
+    });
+}

@@ -6,11 +6,11 @@
 use std::rc::Rc;
 use std::time::{Duration, SystemTime};
 
+use crate::permits::ConnectionPermit;
 use anemone_hub::Position;
 use anemone_ws::proto::Output;
 use anemone_ws::reactor::{StreamHandler, Waker};
 use http::{HeaderValue, Response, header};
-use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 
 use super::{Form, response, text};
@@ -50,7 +50,7 @@ pub(crate) struct InLoop {
     /// Since the client has ended its side: what there was then is the last.
     end: Option<Position>,
     is_over: bool,
-    _permit: OwnedSemaphorePermit,
+    _permit: ConnectionPermit,
 }
 
 impl InLoop {
@@ -59,7 +59,7 @@ impl InLoop {
         local: &Rc<Local>,
         reader: Reader,
         form: &'static Form,
-        permit: OwnedSemaphorePermit,
+        permit: ConnectionPermit,
         head: &mut Vec<u8>,
     ) -> Self {
         head.extend_from_slice(&chunk(&one(form, &Item::Begin(reader.position()))));

@@ -8,10 +8,11 @@ use std::mem;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use crate::permits::ConnectionPermit;
 use anemone_ws::Error;
 use anemone_ws::proto::{CloseCode, CloseFrame, Message, Prepared, Sender};
 use anemone_ws::reactor::{Broadcast, DeliverError, Handler, Member, Waker};
-use tokio::sync::{Notify, OwnedSemaphorePermit};
+use tokio::sync::Notify;
 
 use crate::connection::Local;
 use crate::fields::Fields;
@@ -149,15 +150,11 @@ pub(crate) struct Participant {
     everyone: Arc<Everyone>,
     members: Broadcast,
     member: Option<Member>,
-    _permit: OwnedSemaphorePermit,
+    _permit: ConnectionPermit,
 }
 
 impl Participant {
-    pub(crate) fn new(
-        everyone: Arc<Everyone>,
-        local: &Local,
-        permit: OwnedSemaphorePermit,
-    ) -> Self {
+    pub(crate) fn new(everyone: Arc<Everyone>, local: &Local, permit: ConnectionPermit) -> Self {
         Self { everyone, members: local.broadcast.clone(), member: None, _permit: permit }
     }
 }

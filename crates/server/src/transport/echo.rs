@@ -1,10 +1,10 @@
 //! `/echo`: what is sent comes back. By `POST` a body, by WebSocket each message.
 
+use crate::permits::ConnectionPermit;
 use anemone_ws::proto::{Message, Piece, Sender};
 use anemone_ws::reactor::Handler;
 use http::{HeaderValue, Method, Request, Response, header};
 use hyper::body::Incoming;
-use tokio::sync::OwnedSemaphorePermit;
 
 use crate::body::{self, full};
 use crate::fields::Fields;
@@ -44,11 +44,11 @@ pub(crate) async fn answer(
 /// Sends each message back.
 #[derive(Debug)]
 pub(crate) struct Echo {
-    _permit: OwnedSemaphorePermit,
+    _permit: ConnectionPermit,
 }
 
 impl Echo {
-    pub(crate) fn new(permit: OwnedSemaphorePermit) -> Self {
+    pub(crate) fn new(permit: ConnectionPermit) -> Self {
         Self { _permit: permit }
     }
 }

@@ -11,13 +11,13 @@ use std::borrow::Cow;
 use std::cell::RefCell;
 use std::rc::Rc;
 
+use crate::permits::ConnectionPermit;
 use anemone_hub::{Gap, TopicName};
 use anemone_ws::Error;
 use anemone_ws::proto::{
     CloseCode, CloseFrame, DeflateConfig, Message, MisuseError, Prepared, Sender,
 };
 use anemone_ws::reactor::{Handler, Waker};
-use tokio::sync::OwnedSemaphorePermit;
 
 use crate::connection::Local;
 use crate::fan::{Fan, Subscription, WireForm};
@@ -74,11 +74,11 @@ pub(crate) struct Events {
     fan: Fan,
     place: Option<Subscription>,
     inbox: Inbox,
-    _permit: OwnedSemaphorePermit,
+    _permit: ConnectionPermit,
 }
 
 impl Events {
-    pub(crate) fn new(subscriber: Subscriber, local: &Local, permit: OwnedSemaphorePermit) -> Self {
+    pub(crate) fn new(subscriber: Subscriber, local: &Local, permit: ConnectionPermit) -> Self {
         let Subscriber { reader, form, writing } = subscriber;
         let inbox = Inbox { writing, waker: None, failed: Rc::default() };
         Self { reader, form, fan: local.fan.clone(), place: None, inbox, _permit: permit }

@@ -206,6 +206,8 @@ struct Shared {
     /// Connections adopted and not over.
     connections: Cell<usize>,
     ended: Notify,
+    /// The loop has panicked.
+    failed: Notify,
 }
 
 /// What is done with who comes.
@@ -301,6 +303,14 @@ impl Reactor {
         H: StreamHandler + 'static,
     {
         self.push(stream, Vec::new(), move |now| Stream::boxed(handler, idle_timeout, now));
+    }
+
+    /// Returns if the loop panics, in a handler for instance: none of its connections is served any more then.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost when the future is dropped.
+    pub async fn failed(&self) {
+        self.0.failed.notified().await;
     }
 
     fn push(

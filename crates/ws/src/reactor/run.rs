@@ -65,6 +65,7 @@ impl Loop {
 
     /// Serves until the runtime ends.
     pub(super) async fn run(mut self) {
+        let _watched = Watched(Rc::clone(&self.shared));
         let mut events = Events::with_capacity(EVENTS_MAX);
         loop {
             events.clear();
@@ -225,6 +226,17 @@ impl Loop {
     fn ended(&self) {
         self.shared.connections.set(self.shared.connections.get() - 1);
         self.shared.ended.notify_one();
+    }
+}
+
+/// Tells of a panic, which the runtime catches.
+struct Watched(Rc<Shared>);
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.failed.notify_one();
+        }
     }
 }
 

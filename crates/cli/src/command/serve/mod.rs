@@ -3,12 +3,14 @@
 mod listen;
 mod sources;
 
+use std::num::NonZero;
+
 use anemone_hub::{DataDir, Epoch, Hub};
 use anemone_server::Running;
-use anyhow::Context;
-use rustix::process::{Resource, getrlimit, setrlimit};
+use anyhow::{Context, anyhow, ensure};
+use rustix::process::{Resource, Signal, getrlimit, setrlimit};
 use tokio::runtime::Runtime;
-use tokio::signal::unix::SignalKind;
+use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::spawn_blocking;
 
 pub(crate) use self::listen::tls;
@@ -17,9 +19,10 @@ use super::{EndSignals, runtime};
 use crate::config::{Config, Kind};
 
 pub(crate) fn run(config: &Config) -> anyhow::Result<()> {
-    raise_descriptor_limit();
+    let config = &within_descriptors(config)?;
     let runtime = runtime()?;
     let mut signals = EndSignals::listen(&runtime)?;
+    survive_file_size_limit(&runtime)?;
     let hub = open_hub(config)?;
     create_topics(&hub, config)?;
     let running = listen::start(config, &hub)?;
@@ -30,6 +33,7 @@ pub(crate) fn run(config: &Config) -> anyhow::Result<()> {
     let ended = runtime.block_on(async {
         tokio::select! {
             failed = sources.failed() => Err(failed),
+            () = running.failed() => Err(anyhow!("a thread of the server panicked; the lines above say where")),
             _ = signals.next() => Ok(()),
         }
     });
@@ -101,11 +105,52 @@ fn create_topics(hub: &Hub, config: &Config) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Every connection takes a descriptor, and the default limit is often 1,024.
-fn raise_descriptor_limit() {
+/// Descriptors for what is no connection: listeners and epoll sets of a thread; the log, sources and the rest; files
+/// of topics on the disk, a few of which are open at a time.
+const DESCRIPTORS_OF_THREAD: u64 = 8;
+const DESCRIPTORS_OF_REST: u64 = 64;
+const DESCRIPTORS_OF_DATA: u64 = 128;
+/// With fewer left for connections it is not worth while to start.
+const CONNECTIONS_MIN: u64 = 16;
+
+/// Every connection takes a descriptor, and the default limit is often 1,024. Raises it as far as may be, and has the
+/// server take no more connections than there are descriptors for, so that none is missing for the disk.
+fn within_descriptors(config: &Config) -> anyhow::Result<Config> {
     let limit = getrlimit(Resource::Nofile);
     let raised = rustix::process::Rlimit { current: limit.maximum, ..limit };
     if let Err(error) = setrlimit(Resource::Nofile, raised) {
         tracing::warn!(%error, "cannot raise the limit on open files");
     }
+    let mut config = config.clone();
+    let Some(descriptors) = getrlimit(Resource::Nofile).current else { return Ok(config) };
+    let threads = match config.listening.threads {
+        Some(threads) => threads.get(),
+        None => std::thread::available_parallelism().map_or(1, NonZero::get),
+    };
+    let of_data = if config.data.dir.is_some() { DESCRIPTORS_OF_DATA } else { 0 };
+    let spared = DESCRIPTORS_OF_REST + DESCRIPTORS_OF_THREAD * threads as u64 + of_data;
+    let possible = descriptors.saturating_sub(spared);
+    ensure!(
+        possible >= CONNECTIONS_MIN,
+        "the limit on open files is {descriptors}, of which {spared} are needed for other things than connections: \
+         raise it (ulimit -n; LimitNOFILE= of systemd)"
+    );
+    let wanted = config.limits.connections_max;
+    let possible = usize::try_from(possible).unwrap_or(usize::MAX);
+    if wanted > possible {
+        tracing::warn!(
+            "connections_max is {possible} instead of {wanted}: the limit on open files is {descriptors}, and {spared} are \
+             spared for other things; raise it (ulimit -n; LimitNOFILE= of systemd) for more"
+        );
+        config.limits.connections_max = possible;
+    }
+    Ok(config)
+}
+
+/// Has a write beyond the limit on the size of files (RLIMIT_FSIZE) fail like any other that finds no room. By default its
+/// signal ends the process; once somebody listens to it, as here for as long as there is a process, it does not.
+fn survive_file_size_limit(runtime: &Runtime) -> anyhow::Result<()> {
+    let _entered = runtime.enter();
+    let _heard = signal(SignalKind::from_raw(Signal::XFSZ.as_raw()))?;
+    Ok(())
 }

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::permits::ConnectionPermit;
 use anemone_ws::proto::{Config, Output};
 use anemone_ws::reactor::{StreamHandler, Waker};
-use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 
 use super::Outlet;
@@ -25,11 +25,11 @@ pub(crate) struct Stream {
     amid_since: Option<Instant>,
     multiplexer: Multiplexer,
     is_over: bool,
-    _permit: OwnedSemaphorePermit,
+    _permit: ConnectionPermit,
 }
 
 impl Stream {
-    pub(crate) fn new(local: &Local, client: Client, permit: OwnedSemaphorePermit) -> Self {
+    pub(crate) fn new(local: &Local, client: Client, permit: ConnectionPermit) -> Self {
         let config = Arc::clone(&local.site.limits.multiplexed);
         Self {
             decoder: Decoder::new(config.message_bytes_max),

@@ -1,9 +1,9 @@
 //! `/ws`: each message of the WebSocket is one of `anemone.v1`.
 
+use crate::permits::ConnectionPermit;
 use anemone_ws::Error;
 use anemone_ws::proto::{Message, Sender};
 use anemone_ws::reactor::{Handler, Waker};
-use tokio::sync::OwnedSemaphorePermit;
 
 use super::Outlet;
 use super::multiplexer::Multiplexer;
@@ -37,11 +37,11 @@ pub(crate) fn accept<F: Fields + ?Sized>(
 #[derive(Debug)]
 pub(crate) struct Socket {
     multiplexer: Multiplexer,
-    _permit: OwnedSemaphorePermit,
+    _permit: ConnectionPermit,
 }
 
 impl Socket {
-    pub(crate) fn new(local: &Local, client: Client, permit: OwnedSemaphorePermit) -> Self {
+    pub(crate) fn new(local: &Local, client: Client, permit: ConnectionPermit) -> Self {
         Self {
             multiplexer: Multiplexer::new(local, client, Transport::Multiplexed),
             _permit: permit,

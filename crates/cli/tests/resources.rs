@@ -1,0 +1,89 @@
+//! What the system lets the server have: descriptors, and files of so many bytes.
+#![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "the helpers of tests are tests too")]
+
+#[allow(dead_code, reason = "other tests use the rest")]
+mod support;
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::process::Command;
+
+use support::{Directory, Process, SERVE, command, get, listening, output};
+
+/// `anemone serve` under limits that a shell sets.
+fn limited(limit: &str, args: &[&str]) -> Command {
+    let own = command(args);
+    let mut shell = Command::new("sh");
+    shell.args(["-c", &format!("ulimit {limit}; exec \"$0\" \"$@\"")]);
+    shell.arg(own.get_program()).args(own.get_args());
+    for (name, _) in own.get_envs() {
+        shell.env_remove(name);
+    }
+    shell
+}
+
+fn serve(limit: &str, args: &[&str]) -> (Process, SocketAddr) {
+    listening(limited(limit, &[SERVE, args].concat()))
+}
+
+fn publish(address: SocketAddr, event: &str) -> String {
+    let len = event.len();
+    let head = "POST /topics/scratch-a HTTP/1.1\r\nConnection: close";
+    let mut stream = TcpStream::connect(address).unwrap();
+    write!(stream, "{head}\r\nHost: {address}\r\nContent-Length: {len}\r\n\r\n{event}").unwrap();
+    let mut reply = String::new();
+    stream.read_to_string(&mut reply).unwrap();
+    reply[9..12].to_owned()
+}
+
+#[test]
+fn connections_leave_descriptors_for_the_disk() {
+    let directory = Directory::new("descriptors");
+    let data = directory.path().to_str().unwrap();
+    let (_server, address) = serve("-n 400", &["--demo", "--threads", "1", "--data", data]);
+    // 200 of the 400 are for other things.
+    let (mut taken, mut refused) = (Vec::new(), 0);
+    for _ in 0..300 {
+        let mut stream = TcpStream::connect(address).unwrap();
+        // One that is refused may be closed before it has asked.
+        let _ = write!(stream, "GET /clock HTTP/1.1\r\nHost: {address}\r\n\r\n");
+        let mut head = [0; 12];
+        match stream.read_exact(&mut head).map(|()| &head[9..]) {
+            Ok(b"200") => taken.push(stream),
+            Ok(b"503") | Err(_) => refused += 1,
+            Ok(other) => panic!("{other:?}"),
+        }
+    }
+    assert_eq!((taken.len(), refused), (200, 100));
+    // A new topic and its files are made, once there is a connection for it.
+    drop(taken.pop());
+    let begun = std::time::Instant::now();
+    while publish(address, "1") != "201" {
+        assert!(begun.elapsed() < std::time::Duration::from_secs(30), "nothing is published");
+    }
+}
+
+#[test]
+fn too_few_descriptors_are_told_with_their_number() {
+    let ended = output(limited("-n 60", &[SERVE, &["--threads", "1"]].concat()), "");
+    let said = String::from_utf8(ended.stderr).unwrap();
+    assert!(!ended.status.success());
+    assert!(said.contains("the limit on open files is 60, of which 72 are needed"), "{said}");
+}
+
+#[test]
+fn a_file_that_may_not_grow_is_no_death() {
+    let directory = Directory::new("file-size");
+    let data = directory.path().to_str().unwrap();
+    // In blocks of 512 or 1024 bytes.
+    let (_server, address) = serve("-f 200", &["--demo", "--data", data]);
+    let event = format!("\"{}\"", "x".repeat(60_000));
+    let mut statuses = Vec::new();
+    for _ in 0..10 {
+        statuses.push(publish(address, &event));
+    }
+    assert_eq!(statuses[0], "201");
+    assert!(statuses.iter().any(|status| status == "507" || status == "503"), "{statuses:?}");
+    get(address, "/clock");
+}

@@ -1,0 +1,218 @@
+//! Who may have a connection: so many in all, and so many of one address.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::net::{IpAddr, Ipv6Addr};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::Limits;
+use crate::client::Peer;
+use crate::proxies::Proxies;
+
+/// One in so many connections, at most [`KEPT_MAX`], is kept for clients of this machine: whoever looks into what is
+/// wrong while all others are taken.
+const KEPT_ONE_IN: usize = 100;
+const KEPT_MAX: usize = 8;
+
+/// The log tells of an address that is refused once in so long; how many there were it says then.
+const TELL_INTERVAL: Duration = Duration::from_secs(10);
+
+/// All that there are, on every thread.
+#[derive(Debug)]
+pub(crate) struct Permits {
+    all: Arc<Semaphore>,
+    /// Kept for this machine.
+    kept: Arc<Semaphore>,
+    per_address_max: usize,
+    /// Of each address that has any.
+    taken: Mutex<Taken>,
+}
+
+#[derive(Debug, Default)]
+struct Taken {
+    by_source: HashMap<Source, usize>,
+    /// Refused since the log was told.
+    refused: usize,
+    told_at: Option<Instant>,
+}
+
+/// Where a client comes from: an IPv4 address, or the network of an IPv6 address (/64), which is as little as one client
+/// is given.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+struct Source(IpAddr);
+
+impl Source {
+    fn of(address: IpAddr) -> Self {
+        match address.to_canonical() {
+            IpAddr::V6(address) => {
+                let [a, b, c, d, ..] = address.segments();
+                Self(Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0).into())
+            }
+            address => Self(address),
+        }
+    }
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{}", self.0, if self.0.is_ipv6() { "/64" } else { "" })
+    }
+}
+
+/// A connection's place; dropping it gives it back.
+#[derive(Debug)]
+pub(crate) struct ConnectionPermit {
+    _one: OwnedSemaphorePermit,
+    /// Where it counts, too.
+    counted: Option<(Arc<Permits>, Source)>,
+}
+
+impl Permits {
+    pub(crate) fn new(limits: &Limits) -> Self {
+        let kept = (limits.connections_max / KEPT_ONE_IN).min(KEPT_MAX);
+        Self {
+            all: Arc::new(Semaphore::new(limits.connections_max - kept)),
+            kept: Arc::new(Semaphore::new(kept)),
+            per_address_max: limits.connections_per_address_max,
+            taken: Mutex::default(),
+        }
+    }
+
+    /// A place for one more connection of this peer, if there is one.
+    pub(crate) fn take(
+        self: &Arc<Self>,
+        peer: Peer,
+        proxies: &Proxies,
+    ) -> Option<ConnectionPermit> {
+        let address = peer.address().map(|address| address.ip());
+        let is_own = peer.is_local();
+        // A proxy's clients are many, and all have its address.
+        let is_proxy = proxies.trust(peer);
+        let source = address.filter(|_| !is_own && !is_proxy).map(Source::of);
+        let counted = match source {
+            Some(source) if !self.count(source) => return None,
+            Some(source) => Some((Arc::clone(self), source)),
+            None => None,
+        };
+        let one = Arc::clone(&self.all).try_acquire_owned().ok().or_else(|| {
+            let kept = Arc::clone(&self.kept).try_acquire_owned();
+            kept.ok().filter(|_| is_own && !is_proxy)
+        });
+        match one {
+            Some(one) => Some(ConnectionPermit { _one: one, counted }),
+            None => {
+                if let Some((permits, source)) = counted {
+                    permits.taken().leave(source);
+                }
+                None
+            }
+        }
+    }
+
+    /// Whether this one may have one more; then it has.
+    fn count(&self, source: Source) -> bool {
+        let mut taken = self.taken();
+        let count = taken.by_source.entry(source).or_default();
+        if *count < self.per_address_max {
+            *count += 1;
+            return true;
+        }
+        taken.refused += 1;
+        let now = Instant::now();
+        if taken.told_at.is_none_or(|told_at| now - told_at >= TELL_INTERVAL) {
+            let refused = std::mem::take(&mut taken.refused);
+            taken.told_at = Some(now);
+            drop(taken);
+            let limit = self.per_address_max;
+            tracing::warn!(
+                "{source} has {limit} connections, as many as limits.connections_per_address_max allows: one more was \
+                 refused ({refused} refusals since this was last told)"
+            );
+        }
+        false
+    }
+
+    fn taken(&self) -> MutexGuard<'_, Taken> {
+        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Taken {
+    fn leave(&mut self, source: Source) {
+        if let Some(count) = self.by_source.get_mut(&source) {
+            *count -= 1;
+            if *count == 0 {
+                self.by_source.remove(&source);
+            }
+        }
+    }
+}
+
+impl Drop for ConnectionPermit {
+    fn drop(&mut self) {
+        if let Some((permits, source)) = self.counted.take() {
+            permits.taken().leave(source);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::SocketAddr;
+
+    use super::*;
+
+    fn permits(connections_max: usize, connections_per_address_max: usize) -> Arc<Permits> {
+        let limits = Limits { connections_max, connections_per_address_max, ..Limits::default() };
+        Arc::new(Permits::new(&limits))
+    }
+
+    fn take(permits: &Arc<Permits>, address: &str) -> Option<ConnectionPermit> {
+        let peer = Peer::new(Ok(SocketAddr::new(address.parse().unwrap(), 1)));
+        permits.take(peer, &Proxies::new(vec!["10.9.0.0/16".parse().unwrap()]))
+    }
+
+    fn count(permits: &Arc<Permits>, addresses: &[&str]) -> Vec<ConnectionPermit> {
+        let all = (0..100).flat_map(|_| addresses.iter().map(|address| take(permits, address)));
+        all.flatten().collect()
+    }
+
+    #[test]
+    fn an_address_has_so_many_connections_and_others_have_theirs() {
+        let permits = permits(1000, 3);
+        for addresses in [
+            &["192.0.2.1"][..],
+            &["192.0.2.2", "::ffff:192.0.2.2"],
+            &["2001:db8::1", "2001:db8::ffff:0:0:1"],
+            &["2001:db8:0:1::1"],
+        ] {
+            let taken = count(&permits, addresses);
+            assert_eq!(taken.len(), 3, "{addresses:?}");
+            assert_eq!(permits.taken().by_source.len(), 1);
+            drop(taken);
+            assert!(permits.taken().by_source.is_empty(), "nothing is kept of who is gone");
+        }
+    }
+
+    #[test]
+    fn this_machine_and_trusted_proxies_have_as_many_as_there_are() {
+        for address in ["127.0.0.1", "::1", "10.9.8.7"] {
+            assert_eq!(count(&permits(50, 3), &[address]).len(), 50, "{address}");
+        }
+    }
+
+    #[test]
+    fn a_few_are_kept_for_this_machine_when_all_others_are_taken() {
+        let permits = permits(200, 150);
+        let proxy = count(&permits, &["10.9.8.7"]);
+        let others = count(&permits, &["192.0.2.1"]);
+        assert_eq!((proxy.len(), others.len()), (100, 98));
+        assert!(take(&permits, "192.0.2.2").is_none());
+        assert!(permits.taken().by_source.len() == 1, "one that was refused counts nowhere");
+        let own = count(&permits, &["127.0.0.1"]);
+        assert_eq!(own.len(), 2);
+    }
+}
