@@ -8,16 +8,17 @@ use std::sync::Arc;
 use std::sync::mpsc::Sender;
 use std::time::Duration;
 
-use crate::permits::{ConnectionPermit, Permits};
 use anemone_ws::proto::Output;
 use anemone_ws::reactor::{Opening, StreamHandler};
 use tokio::net::TcpStream;
 use tokio::runtime::Builder;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep_until};
 
 use crate::client::{Client, Peer};
 use crate::connection::{Guest, Local};
+use crate::permits::{ConnectionPermit, Permits};
 use crate::routes::{Site, Stop};
 use crate::transport::multiplexed;
 use crate::{Problem, connection, opening, secure, unix_socket};
@@ -82,6 +83,7 @@ async fn accept(
         tracing::error!(%error, "a thread cannot watch the Unix socket");
         None
     });
+    let mut unix = UnixGuests { listener: unix, retry_at: None };
     if let Some(tcp) = listeners.tcp {
         local.reactor.listen(tcp, requests_by_tcp(Rc::clone(&local)));
     }
@@ -108,12 +110,8 @@ async fn accept(
                 }
                 Err(error) => tracing::warn!(%error, "cannot watch a connection"),
             },
-            accepted = accept_unix(unix.as_ref()) => match accepted {
-                Ok(stream) => adopt(&local, unix_socket::as_stream(stream), Peer::Unix),
-                Err(error) => {
-                    tracing::warn!(%error, "cannot accept a connection of the Unix socket");
-                    tokio::time::sleep(ACCEPT_AGAIN).await;
-                }
+            accepted = unix.accept() => if let Some(stream) = unix.heed(accepted) {
+                adopt(&local, unix_socket::as_stream(stream), Peer::Unix);
             },
             Some(_) = requests.join_next() => {}
             () = stop.stopped() => break,
@@ -129,14 +127,40 @@ async fn accept(
     }
 }
 
-/// The next who comes to the Unix socket, if there is one.
-///
-/// # Cancel safety
-/// Nobody is lost.
-async fn accept_unix(listener: Option<&tokio::net::UnixListener>) -> io::Result<UnixStream> {
-    match listener {
-        Some(listener) => listener.accept().await?.0.into_std(),
-        None => std::future::pending().await,
+/// Those who come to the Unix socket, if there is one.
+struct UnixGuests {
+    listener: Option<tokio::net::UnixListener>,
+    /// Since the last one could not be accepted.
+    retry_at: Option<Instant>,
+}
+
+impl UnixGuests {
+    /// Accepts the next one, not before it is time to try again.
+    ///
+    /// # Cancel safety
+    /// Nobody is lost.
+    async fn accept(&self) -> io::Result<UnixStream> {
+        let Some(listener) = &self.listener else { return std::future::pending().await };
+        if let Some(retry_at) = self.retry_at {
+            sleep_until(retry_at).await;
+        }
+        listener.accept().await?.0.into_std()
+    }
+
+    /// Notes how that went. The log is told of the first failure of several.
+    fn heed(&mut self, accepted: io::Result<UnixStream>) -> Option<UnixStream> {
+        match accepted {
+            Ok(stream) => {
+                self.retry_at = None;
+                Some(stream)
+            }
+            Err(error) => {
+                if self.retry_at.replace(Instant::now() + ACCEPT_AGAIN).is_none() {
+                    tracing::warn!(%error, "cannot accept a connection of the Unix socket");
+                }
+                None
+            }
+        }
     }
 }
 
@@ -181,7 +205,7 @@ fn requests_by_tcp(local: Rc<Local>) -> impl FnMut(StdTcpStream) {
 /// What becomes of those who come to the bare echo.
 fn echo(local: Rc<Local>) -> impl FnMut(StdTcpStream) {
     move |stream| {
-        // Who speaks no language has no words for it either.
+        // Closed without a word: a bare echo has no message for it.
         let Some(permit) = local.permit(Peer::new(stream.peer_addr())) else { return };
         let idle_timeout = local.site.limits.echo.idle_timeout;
         local.reactor.adopt_stream(stream, idle_timeout, ByteEcho { _permit: permit });
@@ -218,4 +242,31 @@ impl StreamHandler for ByteEcho {
 fn refuse(mut stream: &StdTcpStream, words: &[u8]) {
     // A fresh socket takes this much without waiting. Should it not, the client sees the close.
     let _ = stream.write(words);
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::time::timeout;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn one_who_cannot_be_accepted_is_tried_again_later_and_holds_nobody_up() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("socket");
+        let listener = tokio::net::UnixListener::bind(&path).unwrap();
+        let _client = UnixStream::connect(&path).unwrap();
+        let mut unix = UnixGuests { listener: Some(listener), retry_at: None };
+        let no_descriptor = io::Error::from_raw_os_error(rustix::io::Errno::MFILE.raw_os_error());
+        assert!(unix.heed(Err(no_descriptor)).is_none(), "at once, with no wait");
+        let failed_at = Instant::now();
+        // The loop has other things to do meanwhile, and asks anew each time.
+        for _ in 0..9 {
+            assert!(timeout(ACCEPT_AGAIN / 10, unix.accept()).await.is_err());
+        }
+        let accepted = unix.accept().await;
+        assert!(failed_at.elapsed() >= ACCEPT_AGAIN);
+        assert!(unix.heed(accepted).is_some());
+        assert_eq!(unix.retry_at, None);
+    }
 }

@@ -9,7 +9,6 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::permits::{ConnectionPermit, Permits};
 use anemone_ws::proto::{CloseCode, CloseFrame};
 use anemone_ws::reactor::{Broadcast, Handler, Reactor, drive_within};
 use anemone_ws::{Agreed, Memory};
@@ -25,6 +24,7 @@ use crate::alarms::Alarms;
 use crate::begun::Begun;
 use crate::client::Peer;
 use crate::fan::Fan;
+use crate::permits::{ConnectionPermit, Permits};
 use crate::routes::{self, Destination, Handover, Site, Stop};
 use crate::transport::{broadcast, echo, multiplexed, websocket};
 use crate::write_deadline::WriteDeadline;

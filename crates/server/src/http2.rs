@@ -12,7 +12,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use crate::permits::ConnectionPermit;
 use anemone_ws::Memory;
 use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body::Body as _;
@@ -34,6 +33,7 @@ use crate::client::Peer;
 use crate::connection::{self, InTask, Local};
 use crate::linger::Linger;
 use crate::pace::{Pace, paced};
+use crate::permits::ConnectionPermit;
 use crate::routes::{self, Handover, Reply, Stop};
 use crate::{Kind, Problem, host};
 

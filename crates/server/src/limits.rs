@@ -15,10 +15,12 @@ pub struct Limits {
     /// Most connections at once, all threads together. Default 10,000. One more is answered
     /// with 503 and closed.
     pub connections_max: usize,
-    /// Most connections at once from one address, of IPv6 from one /64. Default 1,000, a tenth of all: enough for an office
-    /// behind one address, and it takes ten to have all. One more is answered with 503 and closed. Clients of this machine
-    /// and proxies that are trusted have as many as there are; and one in a hundred of all, at most 8, is kept for the former.
-    pub connections_per_address_max: usize,
+    /// Most connections at once from one address, of IPv6 from one /64. Default `None`, a tenth of `connections_max`, at
+    /// least 1: enough for an office behind one address, and it takes ten to have all. One more is answered with 503 and
+    /// closed. Clients of this machine and proxies that are trusted have as many as there are; and one in a hundred of all,
+    /// from 1 to 8, is kept for the former. Behind a trusted proxy the requests, streams and WebSockets of each client's own
+    /// address count in the same way.
+    pub connections_per_address_max: Option<usize>,
     /// Most bytes that are held for peers, all together: bodies and messages as they come, replies and events that are not
     /// taken, payloads that wait to be kept. Default: half of what the machine or its control group has. Above it what is new
     /// is answered with 503, and those are let go who have had something held for the longest time.
@@ -133,7 +135,12 @@ impl Limits {
     pub(crate) fn check(&self) -> Result<(), LimitError> {
         for (name, value, least, most) in [
             ("memory_max", self.memory_max.unwrap_or(usize::MAX), 1, usize::MAX),
-            ("connections_per_address_max", self.connections_per_address_max, 1, usize::MAX),
+            (
+                "connections_per_address_max",
+                self.connections_per_address_max.unwrap_or(1),
+                1,
+                usize::MAX,
+            ),
             ("connections_max", self.connections_max, 1, Semaphore::MAX_PERMITS),
             ("http2_streams_max", self.http2_streams_max as usize, 1, usize::MAX),
             ("header_bytes_max", self.header_bytes_max, HEADER_BYTES_MIN, usize::MAX),
@@ -186,7 +193,7 @@ impl Default for Limits {
         };
         Self {
             connections_max: 10_000,
-            connections_per_address_max: 1_000,
+            connections_per_address_max: None,
             memory_max: None,
             tls_handshake_timeout: Duration::from_secs(10),
             http2_streams_max: 100,

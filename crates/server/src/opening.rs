@@ -8,7 +8,6 @@
 use std::mem::MaybeUninit;
 use std::rc::Rc;
 
-use crate::permits::ConnectionPermit;
 use anemone_ws::Agreed;
 use anemone_ws::reactor::{Handler, Opening};
 use http::{Response, Version};
@@ -19,6 +18,7 @@ use crate::client::Peer;
 use crate::connection::{Carrier, Guest, Local, hand_over};
 use crate::fields::Fields;
 use crate::handshake::Head;
+use crate::permits::ConnectionPermit;
 use crate::routes::{self, Begun};
 use crate::stream::in_loop::InLoop;
 

@@ -12,8 +12,11 @@ use crate::Limits;
 use crate::client::Peer;
 use crate::proxies::Proxies;
 
-/// One in so many connections, at most [`KEPT_MAX`], is kept for clients of this machine: whoever looks into what is
-/// wrong while all others are taken.
+/// One address may have one in so many connections where nothing else is said: it takes ten to have all.
+const PER_ADDRESS_ONE_IN: usize = 10;
+
+/// One in so many connections, at least one and at most [`KEPT_MAX`], is kept for clients of this machine: whoever
+/// looks into what is wrong while all others are taken.
 const KEPT_ONE_IN: usize = 100;
 const KEPT_MAX: usize = 8;
 
@@ -72,11 +75,13 @@ pub(crate) struct ConnectionPermit {
 
 impl Permits {
     pub(crate) fn new(limits: &Limits) -> Self {
-        let kept = (limits.connections_max / KEPT_ONE_IN).min(KEPT_MAX);
+        let max = limits.connections_max;
+        let kept = if max > 1 { (max / KEPT_ONE_IN).clamp(1, KEPT_MAX) } else { 0 };
+        let a_part = (max / PER_ADDRESS_ONE_IN).max(1);
         Self {
-            all: Arc::new(Semaphore::new(limits.connections_max - kept)),
+            all: Arc::new(Semaphore::new(max - kept)),
             kept: Arc::new(Semaphore::new(kept)),
-            per_address_max: limits.connections_per_address_max,
+            per_address_max: limits.connections_per_address_max.unwrap_or(a_part),
             taken: Mutex::default(),
         }
     }
@@ -165,7 +170,11 @@ mod tests {
 
     use super::*;
 
-    fn permits(connections_max: usize, connections_per_address_max: usize) -> Arc<Permits> {
+    fn permits(
+        connections_max: usize,
+        connections_per_address_max: impl Into<Option<usize>>,
+    ) -> Arc<Permits> {
+        let connections_per_address_max = connections_per_address_max.into();
         let limits = Limits { connections_max, connections_per_address_max, ..Limits::default() };
         Arc::new(Permits::new(&limits))
     }
@@ -199,9 +208,23 @@ mod tests {
 
     #[test]
     fn this_machine_and_trusted_proxies_have_as_many_as_there_are() {
-        for address in ["127.0.0.1", "::1", "10.9.8.7"] {
-            assert_eq!(count(&permits(50, 3), &[address]).len(), 50, "{address}");
+        for (address, most) in [("127.0.0.1", 50), ("::1", 50), ("10.9.8.7", 49)] {
+            assert_eq!(count(&permits(50, 3), &[address]).len(), most, "{address}");
         }
+    }
+
+    #[test]
+    fn an_address_has_a_tenth_of_all_and_one_place_is_kept_where_there_are_few() {
+        for (all, of_address, of_others) in [(500, 50, 495), (20, 2, 19), (9, 1, 8), (2, 1, 1)] {
+            let permits = permits(all, None);
+            let one = count(&permits, &["192.0.2.1"]);
+            assert_eq!(one.len(), of_address, "of {all}");
+            let proxy: Vec<_> = (0..all).filter_map(|_| take(&permits, "10.9.8.7")).collect();
+            assert_eq!(one.len() + proxy.len(), of_others, "of {all}");
+            assert!(take(&permits, "127.0.0.1").is_some(), "one of {all} is kept");
+        }
+        let only = permits(1, None);
+        assert!(take(&only, "192.0.2.1").is_some());
     }
 
     #[test]

@@ -2,7 +2,6 @@
 
 use std::rc::Rc;
 
-use crate::permits::ConnectionPermit;
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
@@ -11,6 +10,7 @@ use tokio_rustls::server::TlsStream;
 use crate::client::Peer;
 use crate::connection::{self, InTask, Local};
 use crate::linger::Linger;
+use crate::permits::ConnectionPermit;
 use crate::routes::Stop;
 use crate::tls::{ALPN_HTTP2, Tls};
 use crate::write_deadline::WriteDeadline;

@@ -27,11 +27,9 @@ pub(super) fn read(mut table: Table<'_>, deflate: Option<DeflateConfig>) -> Limi
     let t = &mut table;
     let limits = Limits {
         connections_max: t.value("connections_max", default.connections_max, number(COUNTS)),
-        connections_per_address_max: t.value(
-            "connections_per_address_max",
-            default.connections_per_address_max,
-            number(COUNTS),
-        ),
+        connections_per_address_max: t
+            .optional("connections_per_address_max", number(COUNTS))
+            .map(|count| count.value),
         memory_max: t.optional("memory_max", size(MIB..=1 << 50)).map(|bytes| bytes.value),
         tls_handshake_timeout: time(t, "tls_handshake_timeout", default.tls_handshake_timeout),
         http2_streams_max: t.value(

@@ -6,7 +6,6 @@
 use std::rc::Rc;
 use std::time::{Duration, SystemTime};
 
-use crate::permits::ConnectionPermit;
 use anemone_hub::Position;
 use anemone_ws::proto::Output;
 use anemone_ws::reactor::{StreamHandler, Waker};
@@ -18,6 +17,7 @@ use crate::alarms::Alarm;
 use crate::body::{Body, full};
 use crate::connection::Local;
 use crate::fan::Subscription;
+use crate::permits::ConnectionPermit;
 use crate::reading::{EndReason, Item, Reader};
 
 /// A chunk of nothing (RFC 9112 section 7.1).

@@ -8,7 +8,6 @@ use std::mem;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::permits::ConnectionPermit;
 use anemone_ws::Error;
 use anemone_ws::proto::{CloseCode, CloseFrame, Message, Prepared, Sender};
 use anemone_ws::reactor::{Broadcast, DeliverError, Handler, Member, Waker};
@@ -17,6 +16,7 @@ use tokio::sync::Notify;
 use crate::connection::Local;
 use crate::fields::Fields;
 use crate::handshake::Head;
+use crate::permits::ConnectionPermit;
 use crate::routes::{Destination, Upgrade};
 use crate::{Limits, Problem};
 

@@ -1,6 +1,5 @@
 //! `/echo`: what is sent comes back. By `POST` a body, by WebSocket each message.
 
-use crate::permits::ConnectionPermit;
 use anemone_ws::proto::{Message, Piece, Sender};
 use anemone_ws::reactor::Handler;
 use http::{HeaderValue, Method, Request, Response, header};
@@ -9,6 +8,7 @@ use hyper::body::Incoming;
 use crate::body::{self, full};
 use crate::fields::Fields;
 use crate::handshake::Head;
+use crate::permits::ConnectionPermit;
 use crate::routes::{Destination, Reply, Site, Stop, Upgrade};
 use crate::{Limits, Problem};
 

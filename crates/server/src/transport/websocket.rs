@@ -11,7 +11,6 @@ use std::borrow::Cow;
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use crate::permits::ConnectionPermit;
 use anemone_hub::{Gap, TopicName};
 use anemone_ws::Error;
 use anemone_ws::proto::{
@@ -23,6 +22,7 @@ use crate::connection::Local;
 use crate::fan::{Fan, Subscription, WireForm};
 use crate::fields::Fields;
 use crate::handshake::Head;
+use crate::permits::ConnectionPermit;
 use crate::publishing::{Refusal, Writer, of_message};
 use crate::readers::Transport;
 use crate::reading::{EndReason, Item, Mode, Page, Reader};

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::permits::ConnectionPermit;
 use anemone_ws::proto::{Config, Output};
 use anemone_ws::reactor::{StreamHandler, Waker};
 use tokio::time::Instant;
@@ -13,6 +12,7 @@ use super::framing::{self, Decoder};
 use super::multiplexer::{Multiplexer, tell_problem};
 use crate::client::Client;
 use crate::connection::Local;
+use crate::permits::ConnectionPermit;
 use crate::readers::Transport;
 use crate::{Kind, Problem};
 

@@ -1,6 +1,5 @@
 //! `/ws`: each message of the WebSocket is one of `anemone.v1`.
 
-use crate::permits::ConnectionPermit;
 use anemone_ws::Error;
 use anemone_ws::proto::{Message, Sender};
 use anemone_ws::reactor::{Handler, Waker};
@@ -11,6 +10,7 @@ use crate::client::Client;
 use crate::connection::Local;
 use crate::fields::Fields;
 use crate::handshake::Head;
+use crate::permits::ConnectionPermit;
 use crate::readers::Transport;
 use crate::routes::{Destination, Upgrade};
 use crate::{Kind, Limits, Problem};
