@@ -18,7 +18,7 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::client::{Client, Peer};
 use crate::connection::{Guest, Local};
-use crate::permits::{ConnectionPermit, Permits};
+use crate::permits::ConnectionPermit;
 use crate::routes::{Site, Stop};
 use crate::transport::multiplexed;
 use crate::{Problem, connection, opening, secure, unix_socket};
@@ -43,14 +43,13 @@ pub(crate) struct Listeners {
 pub(crate) fn serve(
     listeners: Listeners,
     site: Arc<Site>,
-    permits: Arc<Permits>,
     stop: Stop,
     begun: Sender<io::Result<()>>,
 ) {
     let mut builder = Builder::new_current_thread();
     match builder.enable_all().event_interval(POLLS).build_local(Default::default()) {
         Ok(runtime) => runtime.block_on(async {
-            match Local::start(site, permits) {
+            match Local::start(site) {
                 Ok((local, guests)) => {
                     tell(begun, Ok(()));
                     accept(Rc::new(local), listeners, guests, stop).await;
@@ -103,7 +102,7 @@ async fn accept(
                         Some(tls) => {
                             let tls = tls.clone();
                             requests.spawn_local(
-                                secure::serve(local, stream, tls, stop, guest.permit)
+                                secure::serve(local, stream, guest.peer, tls, stop, guest.permit)
                             )
                         }
                     };

@@ -39,7 +39,11 @@ impl<S> Ahead<S> {
     /// What was read and not given, and the stream.
     pub(crate) fn into_parts(self, end: End<S>) -> Option<(Vec<u8>, S)> {
         drop(end);
-        let Shared { stream, ahead, .. } = Rc::into_inner(self.0)?.into_inner();
+        let Some(shared) = Rc::into_inner(self.0) else {
+            tracing::error!("a stream that is read ahead still has another user: it is lost");
+            return None;
+        };
+        let Shared { stream, ahead, .. } = shared.into_inner();
         Some((ahead, stream))
     }
 }

@@ -29,6 +29,16 @@ pub(crate) fn stream(pieces: impl Stream<Item = Bytes> + Send + 'static) -> Body
     StreamBody::new(pieces.map(|piece| Ok(Frame::data(piece)))).boxed_unsync()
 }
 
+/// A body that keeps something until it is written, or given up.
+pub(crate) fn kept(body: Body, what: impl Send + 'static) -> Body {
+    // There are no errors: this is what carries `what`, and leaves the length as it is known.
+    body.map_err(move |error| {
+        let _ = &what;
+        error
+    })
+    .boxed_unsync()
+}
+
 /// The whole of a request's body, which may have so many bytes, and take so long.
 pub(crate) async fn receive<B>(
     request: Request<B>,

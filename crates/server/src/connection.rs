@@ -24,7 +24,7 @@ use crate::alarms::Alarms;
 use crate::begun::Begun;
 use crate::client::Peer;
 use crate::fan::Fan;
-use crate::permits::{ConnectionPermit, Permits};
+use crate::permits::ConnectionPermit;
 use crate::routes::{self, Destination, Handover, Site, Stop};
 use crate::transport::{broadcast, echo, multiplexed, websocket};
 use crate::write_deadline::WriteDeadline;
@@ -41,8 +41,6 @@ pub(crate) struct Local {
     pub(crate) alarms: Alarms,
     /// The thread's members of `/broadcast`.
     pub(crate) broadcast: Broadcast,
-    /// Of all threads.
-    permits: Arc<Permits>,
     guests: mpsc::UnboundedSender<Guest>,
 }
 
@@ -59,10 +57,7 @@ pub(crate) struct Guest {
 
 impl Local {
     /// Starts the thread's loop. Those who come out of it are to be served by tasks.
-    pub(crate) fn start(
-        site: Arc<Site>,
-        permits: Arc<Permits>,
-    ) -> io::Result<(Self, mpsc::UnboundedReceiver<Guest>)> {
+    pub(crate) fn start(site: Arc<Site>) -> io::Result<(Self, mpsc::UnboundedReceiver<Guest>)> {
         let reactor = Reactor::start_within(site.memory.clone())?;
         let (guests, admitted) = mpsc::unbounded_channel();
         let broadcast = Broadcast::within(&site.memory, site.limits.broadcast_bytes_max);
@@ -75,12 +70,12 @@ impl Local {
         tokio::task::spawn_local(async move { ringing.ring().await });
         let relief = site.memory.clone();
         tokio::task::spawn_local(async move { relief.relieve().await });
-        Ok((Self { site, reactor, fan, alarms, broadcast, permits, guests }, admitted))
+        Ok((Self { site, reactor, fan, alarms, broadcast, guests }, admitted))
     }
 
     /// A place for one more connection of this peer, if there is one.
     pub(crate) fn permit(&self, peer: Peer) -> Option<ConnectionPermit> {
-        self.permits.take(peer, &self.site.proxies)
+        self.site.permits.take(peer, &self.site.proxies)
     }
 
     /// Has a connection served by a task of its own.
@@ -203,6 +198,7 @@ pub(crate) fn hand_over<C: Carrier>(
     carrier: C,
 ) -> C::Carried {
     let (limits, deflate) = (&local.site.limits, handover.deflate);
+    let permit = permit.beside(handover.place);
     match handover.to {
         Destination::Events(subscriber) => {
             let agreed = Agreed { config: Arc::clone(&limits.websocket), deflate, first };

@@ -1,5 +1,7 @@
 //! What every request goes through, whatever it came by: is it for this server (421), may its page talk to it (403),
-//! and whose is it. What that one may do is decided where it is done.
+//! whose is it, and is there room for it (503). What that one may do is decided where it is done.
+
+use anemone_ws::Memory;
 
 use crate::Problem;
 use crate::client::{Asked, Client, Peer};
@@ -8,6 +10,7 @@ use crate::handshake::Head;
 use crate::host;
 use crate::host::Host;
 use crate::origin::{self, Target, Verdict};
+use crate::permits::Place;
 use crate::routes::Site;
 
 /// A request that is let in.
@@ -24,9 +27,6 @@ pub(crate) fn admit<F: Fields + ?Sized>(
     head: &Head<'_, F>,
 ) -> Result<Admitted, Problem> {
     let (fields, version) = (head.fields, head.version);
-    if site.memory.is_exceeded() && head.path != "/health" {
-        return Err(Problem::overloaded());
-    }
     let host = host::of(fields, version)?;
     let said = if site.proxies.trust(peer) { Some(site.proxies.read(fields)?) } else { None };
     // All that are named: a proxy may pass on a field that its client made up, but names itself, too.
@@ -42,4 +42,40 @@ pub(crate) fn admit<F: Fields + ?Sized>(
         None => Client::of_request(peer, &Asked { version, host, fields }),
     };
     Ok(Admitted { client, verdict })
+}
+
+/// Makes room for a request that is let in, as long as it, its reply or its WebSocket lasts. `path` is normal.
+pub(crate) fn room(
+    site: &Site,
+    peer: Peer,
+    client: Client,
+    path: &str,
+) -> Result<Option<Place>, Problem> {
+    check_memory(&site.memory, path)?;
+    site.permits.take_for(client, peer)
+}
+
+/// Sees that not too much is held already. Who asks for the server's health is told of that.
+pub(crate) fn check_memory(memory: &Memory, path: &str) -> Result<(), Problem> {
+    if memory.is_exceeded() && path != "/health" {
+        return Err(Problem::overloaded());
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn health_alone_is_told_when_too_much_is_held() {
+        let memory = Memory::new(1);
+        let mut held = memory.share();
+        held.set(1);
+        assert!(check_memory(&memory, "/clock").is_ok());
+        held.set(2);
+        assert!(check_memory(&memory, "/clock").is_err());
+        let path = crate::path::normal("/%68ealth").ok();
+        assert_eq!(path.map(|path| check_memory(&memory, &path).is_ok()), Some(true));
+    }
 }

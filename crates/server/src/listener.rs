@@ -141,10 +141,12 @@ impl Server {
         let memory = Memory::new(limits.memory_max.unwrap_or_else(memory::bytes_max));
         let broadcast = broadcast.then(|| Arc::new(Everyone::new(limits.broadcast_bytes_max)));
         let readers = Arc::default();
+        let permits = Arc::new(Permits::new(&limits));
         let site = Site {
             hub,
             publishing,
             limits,
+            permits,
             memory,
             hosts,
             proxies,
@@ -165,7 +167,6 @@ impl Server {
     /// that could are stopped then.
     pub fn start(self) -> io::Result<Running> {
         let (stop, stopped) = watch::channel(false);
-        let permits = Arc::new(Permits::new(&self.site.limits));
         let watch = Watch::start(self.site.tls.as_ref())?;
         let Self { local_addr, tcp_addr, tcp_echo_addr, socket_file: _socket_file, .. } = self;
         let (threads, failed) = (Vec::new(), Arc::<Notify>::default());
@@ -181,16 +182,12 @@ impl Server {
         };
         let (begun, outcomes) = mpsc::channel();
         for (index, listeners) in self.listeners.into_iter().enumerate() {
-            let (site, permits, stop, begun) = (
-                Arc::clone(&self.site),
-                Arc::clone(&permits),
-                Stop::new(stopped.clone()),
-                begun.clone(),
-            );
+            let (site, stop, begun) =
+                (Arc::clone(&self.site), Stop::new(stopped.clone()), begun.clone());
             let watched = Watched(Arc::clone(&failed));
             let serve = move || {
                 let _watched = watched;
-                accept::serve(listeners, site, permits, stop, begun);
+                accept::serve(listeners, site, stop, begun);
             };
             match thread::Builder::new().name(format!("server-{index}")).spawn(serve) {
                 Ok(thread) => running.threads.push(thread),

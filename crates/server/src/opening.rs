@@ -37,16 +37,22 @@ pub(crate) fn decide(
 ) -> Opening {
     let mut fields = [MaybeUninit::uninit(); FIELDS_MAX];
     if let Some((head, len)) = parse(&local.site.limits, first, &mut fields) {
-        if let Some(upgrade) = routes::shake_hands(&local.site, peer, &head) {
+        if let Some((upgrade, place)) = routes::shake_hands(&local.site, peer, &head) {
             let answer = Answer(upgrade.accepted.response().into_bytes());
-            return hand_over(&local, first[len..].to_vec(), upgrade.handover(), permit, answer);
+            return hand_over(
+                &local,
+                first[len..].to_vec(),
+                upgrade.handover(place),
+                permit,
+                answer,
+            );
         }
         // Another request behind it would not be answered.
         if len == first.len()
-            && let Some(Begun { reader, form, head }) =
+            && let Some(Begun { reader, form, head, place }) =
                 routes::begin_stream(&local.site, peer, &head)
         {
-            let mut response = encode(&head);
+            let (mut response, permit) = (encode(&head), permit.beside(place));
             let stream = InLoop::new(&local, reader, form, permit, &mut response);
             return Opening::reply(response, local.site.limits.write_timeout, stream);
         }

@@ -2,15 +2,15 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::Limits;
-use crate::client::Peer;
+use crate::client::{Client, Peer};
 use crate::proxies::Proxies;
+use crate::{Limits, Problem};
 
 /// One address may have one in so many connections where nothing else is said: it takes ten to have all.
 const PER_ADDRESS_ONE_IN: usize = 10;
@@ -70,7 +70,28 @@ impl fmt::Display for Source {
 pub(crate) struct ConnectionPermit {
     _one: OwnedSemaphorePermit,
     /// Where it counts, too.
-    counted: Option<(Arc<Permits>, Source)>,
+    _places: [Option<Place>; 2],
+}
+
+impl ConnectionPermit {
+    /// Has the connection count for the client of a trusted proxy, too.
+    pub(crate) fn beside(mut self, client: Option<Place>) -> Self {
+        self._places[1] = client;
+        self
+    }
+}
+
+/// One of the places that an address may have; dropping it gives it back.
+#[derive(Debug)]
+pub(crate) struct Place {
+    permits: Arc<Permits>,
+    source: Source,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.permits.taken().leave(self.source);
+    }
 }
 
 impl Permits {
@@ -97,24 +118,36 @@ impl Permits {
         // A proxy's clients are many, and all have its address.
         let is_proxy = proxies.trust(peer);
         let source = address.filter(|_| !is_own && !is_proxy).map(Source::of);
-        let counted = match source {
-            Some(source) if !self.count(source) => return None,
-            Some(source) => Some((Arc::clone(self), source)),
+        let place = match source {
+            Some(source) => Some(self.place(source)?),
             None => None,
         };
         let one = Arc::clone(&self.all).try_acquire_owned().ok().or_else(|| {
             let kept = Arc::clone(&self.kept).try_acquire_owned();
             kept.ok().filter(|_| is_own && !is_proxy)
         });
-        match one {
-            Some(one) => Some(ConnectionPermit { _one: one, counted }),
-            None => {
-                if let Some((permits, source)) = counted {
-                    permits.taken().leave(source);
-                }
-                None
+        Some(ConnectionPermit { _one: one?, _places: [place, None] })
+    }
+
+    /// A place for a request that a trusted proxy passes on, or for what becomes of it, among those of the client it is
+    /// for; nothing for any other request, which has its connection's.
+    pub(crate) fn take_for(
+        self: &Arc<Self>,
+        client: Client,
+        peer: Peer,
+    ) -> Result<Option<Place>, Problem> {
+        let ip = |address: SocketAddr| address.ip().to_canonical();
+        let (own, of_peer) = (client.address().map(ip), peer.address().map(ip));
+        match own.filter(|own| Some(*own) != of_peer && !own.is_loopback()) {
+            Some(own) => {
+                self.place(Source::of(own)).map(Some).ok_or_else(Problem::too_many_connections)
             }
+            None => Ok(None),
         }
+    }
+
+    fn place(self: &Arc<Self>, source: Source) -> Option<Place> {
+        self.count(source).then(|| Place { permits: Arc::clone(self), source })
     }
 
     /// Whether this one may have one more; then it has.
@@ -156,18 +189,8 @@ impl Taken {
     }
 }
 
-impl Drop for ConnectionPermit {
-    fn drop(&mut self) {
-        if let Some((permits, source)) = self.counted.take() {
-            permits.taken().leave(source);
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use std::net::SocketAddr;
-
     use super::*;
 
     fn permits(

@@ -10,7 +10,7 @@ use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header
 use hyper::body::Incoming;
 use tokio::sync::watch;
 
-use crate::body::{self, Body, full};
+use crate::body::{self, Body, full, kept};
 use crate::client::{Client, Peer};
 use crate::fields::Fields;
 use crate::gate::{self, Admitted};
@@ -18,6 +18,7 @@ use crate::handshake::{self, Head};
 use crate::host::{self, Hosts};
 use crate::memory::counted;
 use crate::origin::{AllowedOrigin, Verdict};
+use crate::permits::{Permits, Place};
 use crate::protection::protect;
 use crate::proxies::Proxies;
 use crate::publishing::{Methods, Permit, Publishing};
@@ -36,6 +37,8 @@ pub(crate) struct Site {
     pub(crate) hub: Hub,
     pub(crate) publishing: Arc<Publishing>,
     pub(crate) limits: Limits,
+    /// Of all threads' connections.
+    pub(crate) permits: Arc<Permits>,
     /// What is held for peers counts there.
     pub(crate) memory: Memory,
     pub(crate) hosts: Hosts,
@@ -215,6 +218,8 @@ pub(crate) struct Handover {
     pub(crate) to: Destination,
     /// Compression, if it was negotiated.
     pub(crate) deflate: Option<NegotiatedDeflate>,
+    /// Its place among those of a trusted proxy's client.
+    pub(crate) place: Option<Place>,
 }
 
 /// Who takes a connection over.
@@ -238,15 +243,27 @@ pub(crate) struct Upgrade {
 }
 
 impl Upgrade {
-    pub(crate) fn handover(self) -> Handover {
-        Handover { to: self.to, deflate: self.accepted.deflate }
+    pub(crate) fn handover(self, place: Option<Place>) -> Handover {
+        Handover { to: self.to, deflate: self.accepted.deflate, place }
+    }
+}
+
+impl Reply {
+    /// Keeps the place of a trusted proxy's client until the reply, or the WebSocket, is over.
+    fn with(mut self, place: Option<Place>) -> Self {
+        match (&mut self.handover, place) {
+            (Some(handover), place) => handover.place = place,
+            (None, Some(place)) => self.response = self.response.map(|body| kept(body, place)),
+            (None, None) => {}
+        }
+        self
     }
 }
 
 impl From<Upgrade> for Reply {
     fn from(upgrade: Upgrade) -> Self {
         let response = handshake::switching_protocols(&upgrade.accepted);
-        Self { response, handover: Some(upgrade.handover()) }
+        Self { response, handover: Some(upgrade.handover(None)) }
     }
 }
 
@@ -269,12 +286,13 @@ pub(crate) async fn answer(
         Ok(admitted) => admitted,
         Err(problem) => return problem.into_response().into(),
     };
-    if let Err(problem) = path::normalize(request.uri_mut()) {
-        return finish(problem.into_response().into(), verdict);
-    }
-    if let Err(problem) = body::check_transfer_coding(request.headers()) {
-        return finish(problem.into_response().into(), verdict);
-    }
+    let room = path::normalize(request.uri_mut())
+        .and_then(|()| body::check_transfer_coding(request.headers()))
+        .and_then(|()| gate::room(site, peer, client, request.uri().path()));
+    let place = match room {
+        Ok(place) => place,
+        Err(problem) => return finish(problem.into_response().into(), verdict),
+    };
     tracing::debug!(
         client = client.address().map(tracing::field::display),
         method = request.method().as_str(),
@@ -288,19 +306,23 @@ pub(crate) async fn answer(
             .await
             .unwrap_or_else(|problem| problem.into_response().into())
     };
-    finish(reply, verdict)
+    finish(reply.with(place), verdict)
 }
 
 /// Answers a WebSocket handshake of HTTP/1.1; `None` when the request is no such thing, is refused, or comes from
-/// a page that must be told that it is allowed.
+/// a page that must be told that it is allowed. With its place, if it has one.
 pub(crate) fn shake_hands<F: Fields + ?Sized>(
     site: &Site,
     peer: Peer,
     head: &Head<'_, F>,
-) -> Option<Upgrade> {
+) -> Option<(Upgrade, Option<Place>)> {
+    if !head.asks_for_web_socket() {
+        return None;
+    }
     let Admitted { client, verdict } = gate::admit(site, peer, head).ok()?;
+    let place = gate::room(site, peer, client, head.path).ok()?;
     match verdict {
-        Verdict::Same => upgrade(site, client, head).ok()?,
+        Verdict::Same => upgrade(site, client, head).ok()?.map(|upgrade| (upgrade, place)),
         Verdict::Allowed(_) => None,
     }
 }
@@ -324,13 +346,14 @@ pub(crate) fn begin_stream<F: Fields + ?Sized>(
     }
     let name = head.path.strip_prefix("/topics/")?;
     let Admitted { client, verdict } = gate::admit(site, peer, head).ok()?;
+    let place = gate::room(site, peer, client, head.path).ok()?;
     let read = Read::of(site, client, head, name).ok()?;
     if read.query.frame.is_some() {
         return None;
     }
     let reader = read.open_stream(form.transport).ok()?;
     let head = vary(stream::in_loop::head(form), header::ACCEPT.as_str());
-    Some(Begun { reader, form, head: finish(head.into(), verdict).response })
+    Some(Begun { reader, form, head: finish(head.into(), verdict).response, place })
 }
 
 /// A stream to be, and how it is announced.
@@ -339,6 +362,8 @@ pub(crate) struct Begun {
     pub(crate) reader: Reader,
     pub(crate) form: &'static stream::Form,
     pub(crate) head: Response<Body>,
+    /// Its place among those of a trusted proxy's client.
+    pub(crate) place: Option<Place>,
 }
 
 /// Where WebSockets are. `None` when none is asked for, or there is none.
@@ -546,7 +571,7 @@ fn preflight(methods: Methods) -> Response<Body> {
     let fields = HeaderValue::from_static(match methods {
         Methods::Read => "If-None-Match, Last-Event-ID, Prefer",
         Methods::Publish | Methods::Delete => {
-            "Content-Type, Idempotency-Key, If-None-Match, Last-Event-ID, Prefer"
+            "Content-Type, Idempotency-Key, If-Match, If-None-Match, Last-Event-ID, Prefer"
         }
     });
     headers.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, fields);
@@ -562,8 +587,9 @@ fn finish(mut reply: Reply, verdict: Verdict) -> Reply {
     if let Verdict::Allowed(origin) = verdict {
         let headers: &mut HeaderMap = reply.response.headers_mut();
         headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
-        let exposed =
-            HeaderValue::from_static("ETag, Idempotent-Replayed, Link, Preference-Applied");
+        let exposed = HeaderValue::from_static(
+            "ETag, Idempotent-Replayed, Link, Preference-Applied, Retry-After",
+        );
         headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, exposed);
         reply.response = vary(reply.response, header::ORIGIN.as_str());
     }

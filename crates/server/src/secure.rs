@@ -25,11 +25,12 @@ type Guarded = WriteDeadline<TcpStream>;
 pub(crate) async fn serve(
     local: Rc<Local>,
     stream: TcpStream,
+    peer: Peer,
     tls: Tls,
     stop: Stop,
     permit: ConnectionPermit,
 ) {
-    let (limits, peer) = (&local.site.limits, Peer::new(stream.peer_addr()));
+    let limits = &local.site.limits;
     let limit = limits.tls_handshake_timeout;
     // Below TLS, which takes more than it has written, and has a last word to write.
     let stream = WriteDeadline::new(stream, limits.write_timeout, &local.site.memory);

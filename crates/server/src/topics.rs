@@ -161,8 +161,8 @@ pub struct TopicRule {
     pub topics_max: usize,
     /// Most bytes that the topics with the prefix keep together, data and bookkeeping; on disk an eighth more.
     /// Default 1 GiB; at least what one of them may keep. What would pass it is answered with 507, but for a
-    /// topic that keeps as much as it may: there as much goes as comes. A topic that is named is bounded by its
-    /// retention alone.
+    /// full topic, which drops as much as it takes in, so its total does not grow. A topic that is named is bounded by
+    /// its retention alone.
     pub bytes_total_max: u64,
     /// Which idempotency keys each topic remembers. Default: 10,000, for 10 min.
     pub keys: KeyWindow,

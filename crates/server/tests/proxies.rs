@@ -3,8 +3,9 @@
 
 mod common;
 
-use std::io::{BufReader, Write};
+use std::io::{BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::time::Instant;
 
 use anemone_hub::Retention;
 use anemone_server::{Options, PublishRight, TopicRule, TopicRules};
@@ -18,7 +19,12 @@ const PROXY: &str = "127.0.0.9:0";
 const NOBODY_SAYS: &str = "127.0.0.1:0";
 
 fn start() -> Fixture {
+    start_with(|_| {})
+}
+
+fn start_with(more: impl FnOnce(&mut Options)) -> Fixture {
     let change = |options: &mut Options| {
+        more(options);
         let publish = PublishRight::Loopback;
         let rule = TopicRule { publish, ..TopicRule::new("scratch-*".parse().unwrap()) };
         options.topics = TopicRules::new([rule]).unwrap();
@@ -161,4 +167,53 @@ fn readers_are_listed_with_the_address_that_a_trusted_proxy_says() {
         "[2001:db8::7]:99"
     );
     assert!(listed(("Forwarded", "for=_hidden"), &[], "/topics/wind").is_null());
+}
+
+#[test]
+fn each_client_behind_a_trusted_proxy_has_so_many_requests_streams_and_websockets() {
+    let fixture = start_with(|options| options.limits.connections_per_address_max = Some(1));
+    let clock = |fields: &[(&str, &str)]| ask(&fixture, PROXY, "GET /clock HTTP/1.1", fields);
+    let (one, same, other) = (
+        [("X-Forwarded-For", "192.0.2.7")],
+        [("X-Forwarded-For", "::ffff:192.0.2.7")],
+        [("X-Forwarded-For", "192.0.2.8")],
+    );
+    let stream = |fields: &str| {
+        let mut stream = connect(&fixture, PROXY);
+        let head = format!(
+            "GET /topics/wind HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\n\
+             X-Forwarded-For: 192.0.2.7\r\n{fields}\r\n"
+        );
+        stream.write_all(head.as_bytes()).unwrap();
+        let mut first = [0; 12];
+        stream.read_exact(&mut first).unwrap();
+        assert_eq!(&first, b"HTTP/1.1 200");
+        stream
+    };
+    let web_socket = |target: &str, subprotocols: &[&str], fields: &[(&str, &str)]| {
+        let handshake = ClientHandshake::new(Nonce([7; 16]), subprotocols);
+        let fields = [&one[..], fields].concat();
+        Socket::open(connect(&fixture, PROXY), "localhost", target, handshake, &fields).unwrap()
+    };
+    // By the loop, and by way of the HTTP server.
+    let ways: [&dyn Fn() -> Box<dyn std::any::Any>; 5] = [
+        &|| Box::new(stream("")),
+        &|| Box::new(stream("Content-Length: 0\r\n")),
+        &|| Box::new(web_socket("/topics/wind", &[], &[])),
+        &|| Box::new(web_socket("/ws", &["anemone.v1"], &[])),
+        &|| Box::new(web_socket("/topics/wind", &[], &[("Content-Length", "0")])),
+    ];
+    for (index, way) in ways.iter().enumerate() {
+        let open = way();
+        clock(&one).problem(503, "too-many-connections");
+        clock(&same).problem(503, "too-many-connections");
+        for others in [&other[..], &[("Forwarded", "for=_hidden")], &[]] {
+            assert_eq!(clock(others).status, 200, "way {index}");
+        }
+        drop(open);
+        let begun = Instant::now();
+        while clock(&one).status != 200 {
+            assert!(begun.elapsed() < PATIENCE, "way {index} never ends");
+        }
+    }
 }

@@ -298,7 +298,7 @@ impl Permit {
         let cost = |data: &Data| data.bytes().len() as u64 + TopicRule::OVERHEAD_BYTES_MAX;
         let bytes = events.iter().map(cost).sum();
         let admission = total.admit(Instant::now(), bytes, || publishing.kept_bytes(index));
-        // Of a topic that keeps as much as it may, as much goes as comes.
+        // A full topic drops as much as it takes in, so its total does not grow.
         let is_full = |topic: &Topic| topic.info(now()).bytes + bytes > rule.retention.bytes_max;
         if admission.is_some() || topic.is_some_and(is_full) {
             return Ok(admission);

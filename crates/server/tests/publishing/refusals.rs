@@ -228,7 +228,9 @@ fn pages_of_other_origins_publish_only_when_they_are_allowed() {
     let reply = fixture.post("/topics/chat", &[app], b"1");
     assert_eq!(reply.field("access-control-allow-origin"), Some(app.1));
     let exposed = reply.field("access-control-expose-headers").unwrap();
-    assert!(exposed.contains("Idempotent-Replayed"), "{exposed}");
+    for name in ["Idempotent-Replayed", "Retry-After"] {
+        assert!(exposed.contains(name), "{exposed}");
+    }
 }
 
 #[test]
@@ -275,7 +277,7 @@ fn a_preflight_names_what_can_be_done() {
             (204, Some(methods))
         );
         let fields = reply.field("access-control-allow-headers").unwrap();
-        for name in ["Content-Type", "Idempotency-Key"] {
+        for name in ["Content-Type", "Idempotency-Key", "If-Match"] {
             assert_eq!(fields.contains(name), publishes, "{target}: {fields}");
         }
     }

@@ -105,9 +105,10 @@ fn create_topics(hub: &Hub, config: &Config) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Descriptors for what is no connection: listeners and epoll sets of a thread; the log, sources and the rest; files
-/// of topics on the disk, a few of which are open at a time.
+/// Descriptors for what is no connection: listeners and epoll sets of a thread; pipes, files and watches of a source; the
+/// log and the rest; files of topics on the disk, a few of which are open at a time.
 const DESCRIPTORS_OF_THREAD: u64 = 8;
+const DESCRIPTORS_OF_SOURCE: u64 = 4;
 const DESCRIPTORS_OF_REST: u64 = 64;
 const DESCRIPTORS_OF_DATA: u64 = 128;
 /// With fewer left for connections it is not worth while to start.
@@ -128,7 +129,10 @@ fn within_descriptors(config: &Config) -> anyhow::Result<Config> {
         None => std::thread::available_parallelism().map_or(1, NonZero::get),
     };
     let of_data = if config.data.dir.is_some() { DESCRIPTORS_OF_DATA } else { 0 };
-    let spared = DESCRIPTORS_OF_REST + DESCRIPTORS_OF_THREAD * threads as u64 + of_data;
+    let spared = DESCRIPTORS_OF_REST
+        + DESCRIPTORS_OF_SOURCE * config.sources.len() as u64
+        + DESCRIPTORS_OF_THREAD * threads as u64
+        + of_data;
     let possible = descriptors.saturating_sub(spared);
     ensure!(
         possible >= CONNECTIONS_MIN,

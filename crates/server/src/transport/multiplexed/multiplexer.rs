@@ -24,7 +24,7 @@ use crate::readers::Transport;
 use crate::reading::{self, EndReason, Item, Page, Reader};
 use crate::resource::Resource;
 use crate::routes::{self, Change, Read, Site};
-use crate::{Kind, Problem, encode, path};
+use crate::{Kind, Problem, encode, gate, path};
 
 /// Most requests served at once. Other connections have their turn before the rest.
 const TURNS_MAX: usize = 64;
@@ -136,9 +136,7 @@ impl Multiplexer {
     ) -> Result<(), Problem> {
         let (path, query) = request.path_and_query();
         let path = &*path::normal(path)?;
-        if self.site.memory.is_exceeded() && path != "/health" {
-            return Err(Problem::overloaded());
-        }
+        gate::check_memory(&self.site.memory, path)?;
         let is_get = request.method == "GET";
         let resource = Resource::at(&self.site, self.client, path, query)?;
         if let Some(name) = path.strip_prefix("/topics/").filter(|_| resource.is_none()) {
