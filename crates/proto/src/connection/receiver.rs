@@ -198,6 +198,7 @@ impl Receiver {
 
     /// Goes through `input` up to and including the next message or control frame. Returns how
     /// much of it that took: all of it when there is no step to report.
+    #[inline]
     pub(super) fn step(
         &mut self,
         config: &Config,
@@ -205,6 +206,20 @@ impl Receiver {
         input: &mut [u8],
     ) -> (usize, Result<Option<Step>, ProtocolError>) {
         self.forget_message();
+        match self.whole_control(input) {
+            Some((consumed, step)) => (consumed, Ok(Some(step))),
+            None => self.step_through(config, now, input),
+        }
+    }
+
+    /// Does the same for what may be cut, compressed, part of a message, or wrong.
+    #[inline(never)]
+    fn step_through(
+        &mut self,
+        config: &Config,
+        now: Time,
+        input: &mut [u8],
+    ) -> (usize, Result<Option<Step>, ProtocolError>) {
         let mut at = 0;
         loop {
             let frame = match self.cut.as_mut().and_then(|cut| cut.frame.take()) {
@@ -304,6 +319,30 @@ impl Receiver {
             MaskKey(*header.last_chunk()?).apply(payload);
         }
         Some(Whole { kind, consumed, payload: begin..consumed })
+    }
+
+    /// The way that most pings and pongs take: all there, maybe between the frames of a message. `None` leaves
+    /// everything to [`step_through`](Self::step_through), which also finds what is wrong.
+    #[inline]
+    fn whole_control(&self, input: &mut [u8]) -> Option<(usize, Step)> {
+        let [first, second, ..] = input else { return None };
+        let opcode = match first {
+            0x89 => Opcode::Ping,
+            0x8a => Opcode::Pong,
+            _ => return None,
+        };
+        let is_masked = *second & 0x80 != 0;
+        let len = usize::from(*second & 0x7f);
+        if self.cut.is_some() || is_masked != self.role.receives_masked() || len > 125 {
+            return None;
+        }
+        let begin = if is_masked { 2 + 4 } else { 2 };
+        let consumed = begin + len;
+        let (header, payload) = input.get_mut(..consumed)?.split_at_mut(begin);
+        if is_masked && !payload.is_empty() {
+            MaskKey(*header.last_chunk()?).apply(payload);
+        }
+        Some((consumed, Step::Control(opcode, Place::Input(begin..consumed))))
     }
 
     /// Where the rest of a large frame is to go, and how many bytes that is.
