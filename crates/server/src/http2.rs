@@ -26,7 +26,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::Notify;
 use tokio::task::{self, JoinHandle};
 use tokio::task_local;
-use tokio::time::{MissedTickBehavior, interval, timeout};
+use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 
 use crate::body::Body;
 use crate::client::Peer;
@@ -35,6 +35,7 @@ use crate::linger::Linger;
 use crate::pace::{Pace, paced};
 use crate::permits::ConnectionPermit;
 use crate::routes::{self, Handover, Reply, Stop};
+use crate::unread::{Carried, Unread};
 use crate::{Kind, Problem, host};
 
 /// What a client may send on one stream before it is read; and on all streams of a connection, so
@@ -114,7 +115,8 @@ pub(crate) async fn serve<S: AsyncRead + AsyncWrite + Unpin + 'static>(
     let limits = &local.site.limits;
     let requests = Requests::default();
     let memory = local.site.memory.clone();
-    let tasks = Tasks { memory, write_timeout: limits.write_timeout, next: Rc::default() };
+    let unread = Unread::new(&memory, CONNECTION_WINDOW_BYTES as usize);
+    let tasks = Tasks { memory, unread, write_timeout: limits.write_timeout, next: Rc::default() };
     let service = {
         let (local, tasks) = (Rc::clone(&local), tasks.clone());
         let (stop, requests) = (stop.clone(), Arc::clone(&requests));
@@ -181,6 +183,7 @@ task_local! {
 #[derive(Clone)]
 struct Tasks {
     memory: Memory,
+    unread: Unread,
     write_timeout: Duration,
     /// Where the task goes that the task of this id starts next.
     next: Rc<Cell<Option<(task::Id, Slot)>>>,
@@ -232,8 +235,8 @@ async fn answer(
         Err(problem) => return problem.into_response(),
     };
     let is_upgrade = upgrade.is_some();
-    if !is_upgrade {
-        open.requests.room().await;
+    if !is_upgrade && !has_room(&tasks, &request, &open.requests).await {
+        return Problem::overloaded().into_response();
     }
     let Reply { mut response, handover } =
         routes::answer(&local.site, peer, request, stop.clone()).await;
@@ -244,7 +247,8 @@ async fn answer(
         let writer = tasks.writer();
         task::spawn_local(async move {
             let write_timeout = local.site.limits.write_timeout;
-            run(local, upgrade, handover, stop, permit).await;
+            let unread = tasks.unread;
+            run(local, upgrade, unread, handover, stop, permit).await;
             finish(writer, write_timeout).await;
             drop(open);
         });
@@ -263,10 +267,25 @@ async fn answer(
     }))
 }
 
+/// Waits until there is room for another reply; false once what came of this request's body is wanted back for others.
+async fn has_room(tasks: &Tasks, request: &Request<Incoming>, requests: &Replies) -> bool {
+    let body_bytes = request.body().size_hint().upper().unwrap_or(u64::MAX);
+    let bytes = usize::try_from(body_bytes.min(STREAM_WINDOW_BYTES.into())).unwrap_or(usize::MAX);
+    let (waiting, begun) = (tasks.unread.wait(bytes), Instant::now());
+    let is_there = tokio::select! {
+        biased;
+        () = requests.room() => true,
+        () = tasks.memory.wanted_back(begun), if bytes > 0 => false,
+    };
+    drop(waiting);
+    is_there
+}
+
 /// Serves the WebSocket on a stream, once the reply to its handshake is out.
 async fn run(
     local: Rc<Local>,
     upgrade: OnUpgrade,
+    unread: Unread,
     handover: Handover,
     stop: Stop,
     permit: ConnectionPermit,
@@ -275,7 +294,8 @@ async fn run(
         Ok(stream) => {
             tracing::debug!("WebSocket over HTTP/2");
             let memory = local.site.memory.clone();
-            let carrier = InTask { memory, stream: TokioIo::new(stream), stop };
+            let stream = Carried::new(TokioIo::new(stream), unread, STREAM_WINDOW_BYTES as usize);
+            let carrier = InTask { memory, stream, stop };
             connection::hand_over(&local, Vec::new(), handover, permit, carrier).await;
         }
         Err(error) => tracing::debug!(%error, "connection lost in its handshake"),

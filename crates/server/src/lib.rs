@@ -49,6 +49,7 @@ mod tls;
 mod topics;
 mod transport;
 mod unix_socket;
+mod unread;
 mod write_deadline;
 
 pub use host::{AllowedHost, HostError};

@@ -444,7 +444,7 @@ impl<H: StreamHandler> Protocol for Stream<H> {
     }
 
     fn held_bytes(&self) -> usize {
-        self.handler.held_bytes()
+        self.handler.held_bytes() + self.left.bytes.capacity()
     }
 
     fn lost(&mut self, _lost: Lost) {

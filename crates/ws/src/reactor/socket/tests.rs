@@ -1,6 +1,8 @@
+use std::cell::Cell;
 use std::time::Duration;
 
 use super::super::StreamHandler;
+use super::super::budget::SLICE;
 use super::super::protocol;
 use super::*;
 use crate::Memory;
@@ -52,6 +54,40 @@ fn an_end_that_was_told_of_is_found_behind_any_number_of_bytes() {
         }
         assert_eq!((verdict, socket.stream.0), (Verdict::Drop, 0), "{len} bytes");
     }
+}
+
+#[test]
+fn what_a_slice_leaves_counts_until_it_is_done_with() {
+    thread_local! {
+        static NOW: Cell<Instant> = Cell::new(Instant::now());
+    }
+    /// Takes a byte at a time, each for longer than a slice.
+    struct Slow;
+
+    impl StreamHandler for Slow {
+        fn receive(&mut self, _bytes: &[u8], _output: &mut Output) {
+            NOW.set(NOW.get() + SLICE);
+        }
+
+        fn receive_bytes_max(&self) -> usize {
+            1
+        }
+    }
+
+    const LEN: usize = 1000;
+    let memory = Memory::new(1 << 20);
+    let mut scratch = Scratch::new(|| NOW.get());
+    let protocol = protocol::Stream::boxed(Slow, Duration::from_secs(60), Time::ZERO);
+    let mut socket = Socket::new(Script(LEN), protocol, 0, memory.share());
+    scratch.budget.begin_slice(SLICE);
+    assert_eq!(socket.readable(Time::ZERO, &mut scratch), Verdict::ReadAgain);
+    assert_eq!(memory.held_bytes(), LEN - 1);
+    for _ in 0..LEN - 1 {
+        assert!(memory.held_bytes() > 0);
+        scratch.budget.begin_slice(SLICE);
+        socket.readable(Time::ZERO, &mut scratch);
+    }
+    assert_eq!(memory.held_bytes(), 0);
 }
 
 #[test]
