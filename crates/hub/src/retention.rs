@@ -24,7 +24,7 @@ impl Default for Retention {
 
 /// What a log holds, as the rule sees it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Held {
+pub(crate) struct Holding {
     pub(crate) events: u64,
     pub(crate) bytes: u64,
     pub(crate) oldest: UnixTime,
@@ -47,7 +47,7 @@ impl Retention {
     }
 
     /// Whether the oldest event has to go.
-    pub(crate) fn is_passed(&self, held: Held, now: UnixTime) -> bool {
+    pub(crate) fn is_passed(&self, held: Holding, now: UnixTime) -> bool {
         held.events > self.events_max.max(1)
             || held.bytes > self.bytes_max
             || now.since(held.oldest) > self.age_max

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde::Serialize;
 use tokio::sync::watch;
 
-use crate::log::{DataDir, Log, MemoryLog, Progress, WhenFull};
+use crate::log::{DataDir, Extent, Log, MemoryLog, Progress, WhenFull};
 use crate::{
     After, Batch, Data, Epoch, Event, Health, IdempotencyKey, NewEvent, Note, Position,
     PublishError, Published, ReadError, Receipt, Retention, StorageError, TopicOptions, UnixTime,
@@ -243,20 +243,23 @@ impl Topic {
     }
 
     /// The position that `after` stands for. One of another epoch stays as it is: the read that
-    /// begins there tells of the gap.
+    /// begins there tells of the gap. [`After::Earliest`] may read a piece of the disk, to be where reading begins
+    /// without a gap; the others do not.
     ///
     /// # Errors
     /// [`ReadError::Ahead`] when it is a position of this log that was not reached yet,
     /// [`ReadError::Deleted`].
     pub fn start(&self, now: UnixTime, after: After) -> Result<Position, ReadError> {
         self.gives_events()?;
-        let extent = self.log.extent(now);
-        let before_first = extent.first - 1;
+        let extent = || self.log.extent(now);
         match after {
-            After::Position(position) => self.reached(position, extent.head).map(|()| position),
-            After::Earliest => Ok(self.position(before_first)),
-            After::Latest => Ok(self.position(extent.head)),
-            After::Newest => Ok(self.position(extent.head.saturating_sub(1).max(before_first))),
+            After::Position(position) => self.reached(position, extent().head).map(|()| position),
+            After::Earliest => Ok(self.position(self.log.first(now) - 1)),
+            After::Latest => Ok(self.position(extent().head)),
+            After::Newest => {
+                let Extent { first, head, .. } = extent();
+                Ok(self.position(head.saturating_sub(1).max(first - 1)))
+            }
         }
     }
 
@@ -298,7 +301,8 @@ impl Topic {
         Head { epoch: self.epoch, progress: self.progress.subscribe() }
     }
 
-    /// What it holds now.
+    /// What it holds now. Never waits for the disk, so events that have just become too old may still count; the next
+    /// read says to the event what is kept.
     #[must_use]
     pub fn info(&self, now: UnixTime) -> TopicInfo {
         let extent = self.log.extent(now);
@@ -310,7 +314,7 @@ impl Topic {
         }
     }
 
-    /// How far a reader at this position is behind. Takes no longer for more events.
+    /// How far a reader at this position is behind. Takes no longer for more events, and never waits for the disk.
     #[must_use]
     pub fn lag(&self, now: UnixTime, position: Position) -> Lag {
         let extent = self.log.extent(now);

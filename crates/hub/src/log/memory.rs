@@ -9,7 +9,7 @@ use super::{Extent, Filling, Log, Progress, Slice, WhenFull, advance, receipt};
 use crate::batch::Outcome;
 use crate::event::EVENT_OVERHEAD_BYTES;
 use crate::keys::{Keyed, Keys, Place, Seen, room_beside};
-use crate::retention::Held;
+use crate::retention::Holding;
 use crate::{
     Batch, Epoch, Event, Health, IdempotencyKey, Note, PageLimit, Position, PublishError, Receipt,
     Retention, StorageError, TopicOptions, UnixTime,
@@ -89,6 +89,10 @@ impl Log for MemoryLog {
         self.kept().ring.data_bytes_after(after)
     }
 
+    fn first(&self, now: UnixTime) -> u64 {
+        self.extent(now).first
+    }
+
     fn extent(&self, now: UnixTime) -> Extent {
         let mut kept = self.kept();
         kept.expire(now);
@@ -160,7 +164,8 @@ impl Kept {
     fn expire(&mut self, now: UnixTime) {
         self.keys.expire(now);
         while let Some(oldest) = self.ring.oldest() {
-            let held = Held { events: self.ring.len(), bytes: self.bytes(), oldest: oldest.time };
+            let held =
+                Holding { events: self.ring.len(), bytes: self.bytes(), oldest: oldest.time };
             if !self.retention.is_passed(held, now) {
                 return;
             }

@@ -62,7 +62,11 @@ pub(crate) trait Log: fmt::Debug + Send + Sync {
     /// off by what the index is coarse. Takes no longer for more events.
     fn data_bytes_after(&self, after: u64) -> u64;
 
-    /// What it holds.
+    /// Offset of the oldest event kept, exactly, as a read says it. May read a piece of the disk, as a read does.
+    fn first(&self, now: UnixTime) -> u64;
+
+    /// What it holds, without the disk. What is too old by `now` alone may still count, up to a file of it, until the
+    /// next `read`, `append` or `first`; by other bounds it is exact.
     fn extent(&self, now: UnixTime) -> Extent;
 
     /// The newest note of a batch that is kept, or was.

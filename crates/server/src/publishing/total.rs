@@ -27,6 +27,10 @@ struct Counted {
     little_at: Option<Instant>,
     /// Admitted and maybe not in its topic yet.
     on_the_way: u64,
+    /// Admitted ever.
+    admitted: u64,
+    /// How often something was deleted.
+    deletions: u64,
 }
 
 /// That so many bytes may be published. They are on their way until this is dropped.
@@ -44,11 +48,12 @@ impl Drop for Admission {
 
 impl Total {
     pub(super) fn new(bytes_max: u64) -> Self {
-        let counted = Counted { bytes: None, little_at: None, on_the_way: 0 };
+        let counted =
+            Counted { bytes: None, little_at: None, on_the_way: 0, admitted: 0, deletions: 0 };
         Self { bytes_max, counted: Mutex::new(counted) }
     }
 
-    /// Admits so many bytes if there is room for them. `sum` says what all topics keep.
+    /// Admits so many bytes if there is room for them. `sum` says what all topics keep; nobody else waits for it.
     pub(super) fn admit(
         self: &Arc<Self>,
         now: Instant,
@@ -62,14 +67,22 @@ impl Total {
             if counted.little_at.is_some_and(is_fresh) {
                 return None;
             }
-            // What is on its way may be there already; then it counts twice until the next sum.
-            let kept = sum().saturating_add(counted.on_the_way);
+            // What is on its way may be there already, and so may what is admitted meanwhile; then it counts twice until
+            // the next sum.
+            let Counted { on_the_way, admitted, deletions, .. } = *counted;
+            drop(counted);
+            let kept = sum().saturating_add(on_the_way);
+            counted = self.counted();
+            let kept = kept.saturating_add(counted.admitted.wrapping_sub(admitted));
             let is_little = self.bytes_max.saturating_sub(kept) < self.bytes_max / LITTLE;
-            (counted.bytes, counted.little_at) = (Some(kept), is_little.then_some(now));
+            let is_current = counted.deletions == deletions;
+            (counted.bytes, counted.little_at) =
+                (Some(kept), (is_little && is_current).then_some(now));
         }
         let kept = counted.bytes.filter(|kept| fits(*kept))?;
         counted.bytes = Some(kept + bytes);
         counted.on_the_way += bytes;
+        counted.admitted = counted.admitted.wrapping_add(bytes);
         Some(Admission { total: Arc::clone(self), bytes })
     }
 
@@ -77,6 +90,7 @@ impl Total {
     pub(super) fn forget(&self) {
         let mut counted = self.counted();
         (counted.bytes, counted.little_at) = (None, None);
+        counted.deletions += 1;
     }
 
     fn counted(&self) -> MutexGuard<'_, Counted> {
@@ -119,6 +133,32 @@ mod tests {
         assert!(total.admit(later - Duration::from_nanos(1), 20, NEVER).is_none());
         assert!(total.admit(later, 20, || 150).is_none(), "10 are not little, and not enough");
         assert!(total.admit(later, 20, || 140).is_some());
+    }
+
+    #[test]
+    fn nobody_waits_while_it_is_summed_up_and_what_comes_meanwhile_counts() {
+        let (total, now) = (Arc::new(Total::new(100)), Instant::now());
+        assert!(total.admit(now, 10, || 0).is_some());
+        let admission = total.admit(now, 95, || {
+            assert!(total.counted.try_lock().is_ok(), "held while it is summed up");
+            // Another publisher is done before the sum is, which has not seen its topic.
+            assert!(total.admit(now, 30, NEVER).is_some());
+            0
+        });
+        assert!(admission.is_none(), "30 came meanwhile");
+        assert!(total.admit(now + SUM_INTERVAL_MIN, 95, || 30).is_none());
+        assert!(total.admit(now + 2 * SUM_INTERVAL_MIN, 70, || 30).is_some());
+    }
+
+    #[test]
+    fn a_deletion_while_it_is_summed_up_has_it_summed_up_again_at_once() {
+        let (total, now) = (Arc::new(Total::new(10)), Instant::now());
+        let admission = total.admit(now, 1, || {
+            total.forget();
+            10
+        });
+        assert!(admission.is_none());
+        assert!(total.admit(now, 1, || 9).is_some());
     }
 
     #[test]

@@ -3,16 +3,20 @@
 //! Publishers hand batches over under the `intake` lock, where each gets its offsets; the writer
 //! ([`DiskLog::commit`]) makes them good, under the `file` lock; readers see what is under the `kept`
 //! lock. Nothing waits for a disk while it holds `intake` or `kept`, but for the search after damage
-//! was read. Locks are taken in the order `file`, `intake`, `kept`.
+//! was read.
+//!
+//! Locks are taken in this order: `file`, `begun` of [`Disk`], `meta`, `leftover`, `intake`, `kept`, `carried`, and of
+//! [`Disk`] `marks`. While one of the others is held nothing more is locked: `logs` of [`Disk`], both `fault`, those of
+//! the queue. Of two topics nobody locks the same but `begin` of [`Disk`], which locks `meta`, `leftover` and `kept` of
+//! one after the other. `file`, `begun`, `meta`, `leftover`, `carried` and `marks` are held while the disk is waited for.
 
 use std::borrow::Cow;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
 
-use tokio::sync::{Notify, oneshot, watch};
+use tokio::sync::{oneshot, watch};
 
 use super::Fsync;
 use super::active::{Active, Limits, aside_path, free_path, segment_path};
@@ -26,21 +30,14 @@ use crate::batch::Outcome;
 use crate::error::Action;
 use crate::keys::{Keys, Place, Seen, room_beside};
 use crate::log::ring::Ring;
-use crate::log::{Extent, Log, Progress, Slice, WhenFull, advance, receipt};
+use crate::log::{Progress, advance, receipt};
 use crate::{
-    Batch, Epoch, Event, Health, IdempotencyKey, NewEvent, Note, PageLimit, Position, PublishError,
-    Receipt, Retention, StorageError, TopicOptions, UnixTime,
+    Batch, Epoch, Event, Health, NewEvent, Note, Position, PublishError, Receipt, Retention,
+    StorageError, TopicOptions, UnixTime,
 };
-
-/// Longest time that [`Topic::publish`](crate::Topic::publish) blocks its thread while the disk is behind.
-const HAND_OVER_WAIT_MAX: Duration = Duration::from_secs(1);
 
 /// The name of a topic's file of what is known beside its events.
 pub(super) const META_FILE: &str = "topic.json";
-
-/// A topic's log, as the topic has it.
-#[derive(Debug)]
-pub(crate) struct DiskTopic(pub(super) Arc<DiskLog>);
 
 #[derive(Debug)]
 pub(super) struct DiskLog {
@@ -48,15 +45,15 @@ pub(super) struct DiskLog {
     pub(super) directory: PathBuf,
     epoch: Epoch,
     progress: watch::Sender<Progress>,
-    intake: Mutex<Intake>,
+    pub(super) intake: Mutex<Intake>,
     pub(super) kept: Mutex<Kept>,
-    file: Mutex<Active>,
+    pub(super) file: Mutex<Active>,
     carried: Mutex<Carried>,
-    meta: Mutex<SavedMeta>,
+    pub(super) meta: Mutex<SavedMeta>,
     leftover: Mutex<Leftover>,
     /// Why the last attempt to keep something failed.
     fault: Mutex<Option<StorageError>>,
-    deleted: AtomicBool,
+    pub(super) deleted: AtomicBool,
 }
 
 /// What readers see.
@@ -67,9 +64,9 @@ pub(super) struct Kept {
     pub(super) newest: Ring,
     pub(super) retention: Retention,
     /// What keys count for.
-    keys_bytes: u64,
+    pub(super) keys_bytes: u64,
     /// The newest note.
-    note: Option<Note>,
+    pub(super) note: Option<Note>,
     /// Files that can go.
     gone: Vec<Gone>,
 }
@@ -84,10 +81,10 @@ struct Leftover {
 }
 
 #[derive(Debug)]
-struct SavedMeta {
-    options: TopicOptions,
-    own_note: Option<OwnNote>,
-    is_saved: bool,
+pub(super) struct SavedMeta {
+    pub(super) options: TopicOptions,
+    pub(super) own_note: Option<OwnNote>,
+    pub(super) is_saved: bool,
 }
 
 /// What a log begins with.
@@ -157,7 +154,11 @@ impl DiskLog {
     }
 
     /// Gives a batch its offsets and hands it over.
-    fn hand_over(self: &Arc<Self>, now: UnixTime, batch: &Batch) -> Result<Receipt, PublishError> {
+    pub(super) fn hand_over(
+        self: &Arc<Self>,
+        now: UnixTime,
+        batch: &Batch,
+    ) -> Result<Receipt, PublishError> {
         let key = batch.keyed();
         let mut intake = lock(&self.intake);
         let round = intake.round;
@@ -462,7 +463,7 @@ impl DiskLog {
         Position { epoch: self.epoch, offset: self.head() }
     }
 
-    fn failed(&self, error: &StorageError) {
+    pub(super) fn failed(&self, error: &StorageError) {
         if error.action() == Action::Flush {
             self.disk.taint();
         }
@@ -492,118 +493,6 @@ impl Kept {
             self.newest.pop_oldest();
         }
         unknown
-    }
-}
-
-impl Log for DiskTopic {
-    fn append(
-        &self,
-        now: UnixTime,
-        batch: &Batch,
-        when_full: WhenFull,
-    ) -> Result<Receipt, PublishError> {
-        let mut until = None;
-        loop {
-            match self.0.hand_over(now, batch) {
-                Err(busy @ PublishError::Busy { .. }) if when_full == WhenFull::Wait => {
-                    let until = *until.get_or_insert_with(|| Instant::now() + HAND_OVER_WAIT_MAX);
-                    if !self.0.disk.queue.wait_for_room(until) {
-                        return Err(busy);
-                    }
-                }
-                taken => return taken,
-            }
-        }
-    }
-
-    fn room(&self) -> Option<&Notify> {
-        Some(self.0.disk.queue.room())
-    }
-
-    fn read(&self, now: UnixTime, after: u64, limit: PageLimit) -> Result<Slice, StorageError> {
-        self.0.read(now, after, limit)
-    }
-
-    fn extent(&self, now: UnixTime) -> Extent {
-        {
-            let mut intake = lock(&self.0.intake);
-            intake.keys.expire(now);
-            lock(&self.0.kept).keys_bytes = intake.keys.bytes();
-        }
-        let kept = self.0.settled(now);
-        let segments = &kept.segments;
-        let bytes = segments.bytes() + kept.keys_bytes;
-        Extent { first: segments.first(), head: segments.head(), bytes }
-    }
-
-    fn data_bytes_after(&self, after: u64) -> u64 {
-        let kept = lock(&self.0.kept);
-        let after = after.max(kept.segments.first() - 1);
-        if kept.is_in_memory(after) {
-            return kept.newest.data_bytes_after(after);
-        }
-        kept.segments.data_bytes_after(after)
-    }
-
-    fn note(&self) -> Option<Note> {
-        lock(&self.0.kept).note.clone()
-    }
-
-    fn set_note(&self, note: Note) -> Result<(), StorageError> {
-        // While the file is locked, no batch comes between.
-        let file = lock(&self.0.file);
-        lock(&self.0.kept).note = Some(note.clone());
-        {
-            let mut meta = lock(&self.0.meta);
-            meta.own_note = Some(OwnNote { note, replaces: file.note.clone() });
-            meta.is_saved = false;
-        }
-        self.0.save_meta().inspect_err(|error| self.0.failed(error))
-    }
-
-    fn knows(&self, now: UnixTime, key: IdempotencyKey) -> bool {
-        lock(&self.0.intake).keys.find(now, key).is_some()
-    }
-
-    fn health(&self) -> Health {
-        self.0.health()
-    }
-
-    fn configure(&self, options: TopicOptions) {
-        {
-            let mut meta = lock(&self.0.meta);
-            meta.is_saved &= meta.options == options;
-            meta.options = options;
-        }
-        {
-            let mut intake = lock(&self.0.intake);
-            intake.keys.set_window(options.keys);
-            intake.bytes_max = options.retention.bytes_max.min(Batch::BYTES_MAX);
-            let room = room_beside(0, intake.bytes_max);
-            intake.keys.forget_beyond(room);
-        }
-        lock(&self.0.kept).retention = options.retention;
-        if let Err(error) = self.0.save_meta() {
-            self.0.failed(&error);
-        }
-    }
-
-    fn delete(&self) -> Result<(), StorageError> {
-        let log = &self.0;
-        // While the file is locked, the writer makes nothing in the directory.
-        let mut file = lock(&log.file);
-        let meta = lock(&log.meta);
-        file.release();
-        let trash = log.disk.discard(&log.directory)?;
-        log.deleted.store(true, Ordering::Release);
-        drop((meta, file));
-        log.disk.remove(log);
-        log.disk.forget_mark(&log.directory_name());
-        if let Err(error) = log.disk.platform.remove_directory(&trash) {
-            // It is tried again when the data directory is opened.
-            tracing::warn!("cannot remove {}: {error}", trash.display());
-        }
-        Ok(())
     }
 }
 

@@ -35,7 +35,8 @@
 //! file `witness.N` was, by its device, inode and the times of its making and its last change; it is made anew at each
 //! start and never touched again. A copy of it is another file, or a changed one, and then all topics begin new epochs.
 //! Renaming the directory, reading it and backing it up change nothing; `chmod`, `chown`, hard links and `touch` of that
-//! file do. [`DataOptions::adopt`] is for a move on purpose. What cannot be told from the original: a whole file system
+//! file do: they change nothing else than a copy does that is written over the original and set back to its times, so
+//! nothing tells them from it; and what might is put back with it. [`DataOptions::adopt`] is for a move on purpose. What cannot be told from the original: a whole file system
 //! that is put back, as a snapshot or an image of its disk. Delete `state.json` then before the next start, and all
 //! topics begin new epochs.
 //!
@@ -43,7 +44,7 @@
 //! that has less than that begins a new epoch.
 //!
 //! Modules: `record` and `scan` are the format, `segments` what is where, `active` the file that is
-//! written, `log` puts them together, `reading` and `recovery` read, `carried` is the file of keys, `intake`, `queue`
+//! written, `log` puts them together, `topic` is how a topic has it, `reading` and `recovery` read, `carried` is the file of keys, `intake`, `queue`
 //! and `writer` are the way to the disk, `shared`, `state`, `marks` and `name` what else is in the directory, `platform` what the machine
 //! is asked for.
 
@@ -64,6 +65,7 @@ mod scan;
 mod segments;
 mod shared;
 mod state;
+mod topic;
 mod writer;
 
 #[cfg(test)]
@@ -83,17 +85,17 @@ use self::active::{Active, Found};
 use self::carried::Carried;
 #[cfg(feature = "testing")]
 pub use self::failing::{DiskFault, FailingDisk};
-pub(crate) use self::log::DiskTopic;
 use self::log::{Contents, DiskLog, lock};
 use self::platform::{Platform, System};
 use self::recovery::Recovery;
 use self::segments::Segments;
 use self::shared::{Disk, TOPICS, lock_directory};
 use self::state::History;
+pub(crate) use self::topic::DiskTopic;
 use super::Progress;
 use crate::error::Action;
 use crate::keys::Keys;
-use crate::{Epoch, Health, OpenError, StorageError, TopicName, TopicOptions};
+use crate::{Epoch, Health, OpenError, StorageError, TopicName, TopicOptions, UnixTime};
 
 /// When an event is flushed, so that it survives a crash of the machine. Every event that is acknowledged
 /// survives the end of the process, whatever is chosen here.
@@ -198,8 +200,10 @@ impl DataDir {
         let history = History::read(&*platform, &path, options.adopt)?;
         if history.is_copy {
             tracing::warn!(
-                "{} is a copy, or was restored from one, and may be in the past of its readers: all its topics begin \
-                 new epochs. Of one that was moved on purpose, with all it had, a start with --adopt-data keeps them",
+                "{} looks like a copy, or like one that a backup was put back over, and may be in the past of its readers: \
+                 all its topics begin new epochs. chmod, chown, hard links and touch of the files in it look the same, \
+                 also a chown -R at each start of a container: leave the files as they are while the server is down. Of \
+                 one that has all it had, changed so or moved on purpose, a start with --adopt-data keeps the epochs",
                 path.display()
             );
         }
@@ -268,6 +272,8 @@ impl DataDir {
                 let progress = watch::Sender::new(Progress::default());
                 let (disk, told) = (Arc::clone(disk), progress.clone());
                 let log = DiskLog::new(disk, entry.path(), recovered.contents, told);
+                // The disk is read here once, so that nobody has to who only asks what the topic holds.
+                drop(log.settled(UnixTime::default()));
                 self.0.disk.add(&log);
                 found.push(FoundTopic { name, epoch, log: DiskTopic(log), progress });
             }

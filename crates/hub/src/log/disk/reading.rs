@@ -100,6 +100,9 @@ impl DiskLog {
 
     /// What readers see at `now`, once retention was applied to the event. For that a piece of the oldest file is
     /// read now and then, with no lock held. When that cannot be read, more is kept until it can.
+    ///
+    /// For those who read or write events anyway. Who only asks what is kept has [`Kept::expire`] alone, which goes as
+    /// far as is known without the disk.
     pub(super) fn settled(&self, now: UnixTime) -> MutexGuard<'_, Kept> {
         let mut failures = 0;
         let mut kept = lock(&self.kept);
@@ -107,13 +110,14 @@ impl DiskLog {
             drop(kept);
             let path = segment_path(&self.directory, stretch.base);
             let found = read_known(&path, Origin::new(&self.directory, stretch.base), &stretch);
-            if let Err(Trouble::Damage) = found {
-                // What it says is said by the read that comes there.
-                let _ = self.search_again(stretch.base, &path);
-            }
+            // What it says is said by the read that comes there.
+            let is_found_out = matches!(found, Err(Trouble::Damage))
+                && self.search_again(stretch.base, &path).is_ok();
             kept = lock(&self.kept);
             match found {
                 Ok((at, known)) => kept.segments.learn(stretch.base, stretch.first, at, known),
+                // It fails again at once, unless it was damage that is known now, or retention has removed it.
+                Err(_) if !is_found_out && kept.segments.has(stretch.base) => break,
                 Err(_) if failures == ATTEMPTS_MAX => break,
                 Err(_) => failures += 1,
             }

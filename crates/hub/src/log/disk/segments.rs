@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use super::record::record_bytes;
 use super::scan::Span;
-use crate::retention::{Held, Without};
+use crate::retention::{Holding, Without};
 use crate::{Retention, UnixTime};
 
 /// One file.
@@ -272,7 +272,7 @@ impl Segments {
         self.expire_whole(retention, now, &mut gone);
         let unknown = loop {
             let Some(oldest) = self.edge.known.front().copied() else { break self.unknown() };
-            let Held { events, bytes, .. } = self.held(oldest.time);
+            let Holding { events, bytes, .. } = self.held(oldest.time);
             if !retention.is_passed(self.held(oldest.time), now) {
                 break None;
             }
@@ -333,8 +333,8 @@ impl Segments {
     }
 
     /// What is kept, and when the oldest of it is of.
-    fn held(&self, oldest: UnixTime) -> Held {
-        Held { events: self.events, bytes: self.bytes, oldest }
+    fn held(&self, oldest: UnixTime) -> Holding {
+        Holding { events: self.events, bytes: self.bytes, oldest }
     }
 
     /// What the records of this segment take that are no longer kept, its header included.

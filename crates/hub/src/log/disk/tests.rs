@@ -1,5 +1,6 @@
 mod combinations;
 mod damage;
+mod extent;
 mod failing;
 mod faulty;
 mod keys;
