@@ -17,7 +17,7 @@ use rustix::fs::{Mode, OFlags};
 
 use super::Origin;
 use super::place::{Id, Place, WINDOW_BYTES, Window};
-use super::siblings::{Sibling, modified, next_after, siblings};
+use super::siblings::{COUNT_MAX, Sibling, modified, next_after, siblings};
 use super::watch::Watches;
 
 /// Most files that are compared with one which was truncated, to find its copy: the newest.
@@ -37,11 +37,11 @@ pub(super) enum Turn {
     Idle,
     /// It is not the same any more, and is read from its beginning from now on. What was read of it has
     /// ended.
-    Restarted(Option<Gap>),
+    Restarted(Option<Missing>),
     /// It was copied and truncated: its copy is read on.
-    Copied(Gap),
+    Copied(Missing),
     /// Another file is read from its beginning from now on. The old one has ended.
-    Rotated(Option<Gap>),
+    Rotated(Option<Missing>),
     /// There is no such file, or none that can be read; the one that was open, if one was, has
     /// nothing more at present.
     Lost(io::Error),
@@ -53,23 +53,24 @@ pub(super) enum Opened {
     /// Where the origin says: nothing was known of it.
     Anew,
     /// After the place that was kept, in a copy maybe.
-    After(Place, Option<Gap>),
+    After(Place, Option<Missing>),
     /// The file of the place is not there any more, or another under its name.
-    Elsewhere(Gap),
+    Elsewhere(Missing),
 }
 
 /// Something may be missing before what is read next.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub(super) enum Gap {
+pub(super) enum Missing {
     /// What was written after this many bytes, before it was truncated, replaced or rotated away.
     Rest(u64),
     /// What was written between the copying to this file and the truncation.
     BetweenCopies(PathBuf),
-    /// Files between that was read and this one: the old one is not among them any more.
+    /// Files between that was read and this one: the old one is not among them any more, or there are more of them than
+    /// are looked at.
     Between(PathBuf),
 }
 
-impl fmt::Display for Gap {
+impl fmt::Display for Missing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Rest(offset) => write!(f, "what was written to it after byte {offset}"),
@@ -166,7 +167,7 @@ impl Follower {
             Ok(Look::Changed) => return self.changed(),
             // There may be another file that can be read.
             Err(error) => {
-                let gap = Gap::Rest(open.position);
+                let gap = Missing::Rest(open.position);
                 return match self.other_file() {
                     Some(other) => self.replace(other, Some(gap)),
                     None => Turn::Lost(error),
@@ -216,15 +217,18 @@ impl Follower {
 
     /// The oldest file that is newer than the open one and has something in it: an older one of that under the
     /// path, when there were several rotations, or that itself.
-    fn next_file(&self) -> io::Result<Option<(OpenFile, Option<Gap>)>> {
+    fn next_file(&self) -> io::Result<Option<(OpenFile, Option<Missing>)>> {
         let Some(open) = &self.open else { return Ok(None) };
         let last_write = modified(&open.file.metadata()?);
         let (current, older) = self.names()?;
+        // With more names than are looked at, one may be missing that comes between.
+        let are_all = older.len() < COUNT_MAX;
         let Some(next) = next_after(&older, open.id, last_write) else {
-            return Ok(current.map(|current| (current, None)));
+            let gap = (!are_all).then(|| Missing::Between(self.path.clone()));
+            return Ok(current.map(|current| (current, gap)));
         };
         let is_known = older.iter().any(|sibling| sibling.id == open.id);
-        let gap = (!is_known).then(|| Gap::Between(next.path.clone()));
+        let gap = (!is_known || !are_all).then(|| Missing::Between(next.path.clone()));
         Ok(Some((OpenFile::open(&next.path)?, gap)))
     }
 
@@ -253,7 +257,7 @@ impl Follower {
     }
 
     /// What was written to the old file before the other one appeared is there by now.
-    fn replace_at_end(&mut self, other: OpenFile, gap: Option<Gap>, buffer: &mut [u8]) -> Turn {
+    fn replace_at_end(&mut self, other: OpenFile, gap: Option<Missing>, buffer: &mut [u8]) -> Turn {
         match self.open.as_mut().map(|open| open.look(buffer)) {
             Some(Ok(Look::More(chunk))) => Turn::Read(chunk),
             Some(Ok(Look::Changed)) => self.changed(),
@@ -275,12 +279,12 @@ impl Follower {
         let copy = place.and_then(|place| self.find_copy(&place, id));
         if let Some((path, copy)) = copy {
             self.watch(copy);
-            return Turn::Copied(Gap::BetweenCopies(path));
+            return Turn::Copied(Missing::BetweenCopies(path));
         }
         if let Some(open) = &mut self.open {
             open.restart();
         }
-        Turn::Restarted(Some(Gap::Rest(position)))
+        Turn::Restarted(Some(Missing::Rest(position)))
     }
 
     /// A file beside it that has what was read and was written to since then.
@@ -347,7 +351,7 @@ impl Follower {
         let has_content = place.offset > 0;
         let found = found.or_else(|| at(&self.path).filter(|_| has_content)).or_else(|| {
             let (path, copy) = self.find_copy(&place, (0, 0)).filter(|_| has_content)?;
-            Some((copy, Some(Gap::BetweenCopies(path))))
+            Some((copy, Some(Missing::BetweenCopies(path))))
         });
         if let Some((open, gap)) = found {
             self.watch(open);
@@ -363,7 +367,7 @@ impl Follower {
         };
         self.watch(next);
         self.place = None;
-        Turn::Opened(Opened::Elsewhere(Gap::Rest(place.offset)))
+        Turn::Opened(Opened::Elsewhere(Missing::Rest(place.offset)))
     }
 
     fn other_file(&self) -> Option<OpenFile> {
@@ -371,7 +375,7 @@ impl Follower {
         self.open.as_ref().is_none_or(|open| open.id != other.id).then_some(other)
     }
 
-    fn replace(&mut self, other: OpenFile, gap: Option<Gap>) -> Turn {
+    fn replace(&mut self, other: OpenFile, gap: Option<Missing>) -> Turn {
         self.watch(other);
         Turn::Rotated(gap)
     }
@@ -501,125 +505,4 @@ fn read_at(file: &File, buffer: &mut [u8], at: u64) -> io::Result<usize> {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::fs::OpenOptions;
-    use std::io::Write as _;
-
-    use super::*;
-    use tempfile::TempDir;
-
-    /// A file to follow, in a directory of its own, removed at the end.
-    struct Log(TempDir);
-
-    impl Log {
-        fn new(text: &str) -> Self {
-            let log = Self(TempDir::new().unwrap());
-            log.append("log", text);
-            log
-        }
-
-        fn path(&self, name: &str) -> PathBuf {
-            self.0.path().join(name)
-        }
-
-        fn append(&self, name: &str, text: &str) {
-            let file = OpenOptions::new().append(true).create(true).open(self.path(name));
-            file.unwrap().write_all(text.as_bytes()).unwrap();
-        }
-
-        fn follow(&self, origin: Origin, line_bytes_max: usize) -> Follower {
-            let (path, watches) = (self.path("log"), Watches::none());
-            let mut follower = Follower::new(path, origin, line_bytes_max, None, watches);
-            assert_eq!(follow(&mut follower), "opened");
-            follower
-        }
-    }
-
-    /// What a turn gave: what was read, or a word.
-    fn follow(follower: &mut Follower) -> String {
-        let mut buffer = [0; Follower::buffer_bytes(4)];
-        match follower.turn(&mut buffer) {
-            Turn::Read(chunk) => String::from_utf8_lossy(&buffer[chunk.range]).into_owned(),
-            Turn::Opened(Opened::Anew) => "opened".to_owned(),
-            Turn::Rotated(None) => "rotated".to_owned(),
-            Turn::Lost(error) => format!("lost: {:?}", error.kind()),
-            turn => format!("{turn:?}").to_lowercase(),
-        }
-    }
-
-    fn turns<const COUNT: usize>(follower: &mut Follower) -> [String; COUNT] {
-        std::array::from_fn(|_| follow(follower))
-    }
-
-    #[test]
-    fn a_turn_reads_no_more_than_the_buffer_holds() {
-        let log = Log::new("123456");
-        let mut follower = log.follow(Origin::Start, 80);
-        assert_eq!(turns(&mut follower), ["1234", "56", "idle", "idle"]);
-    }
-
-    #[test]
-    fn the_end_begins_with_a_line_that_was_begun_unless_that_is_too_long() {
-        for (text, more) in [
-            ("", ""),
-            ("a\nb\n", ""),
-            ("a\nb", "b"),
-            ("ab", "ab"),
-            ("a\n1234\r", "1234\r"),
-            // Of the limit and more: enough is given for it to be too long.
-            ("a\n123456789", "3456789"),
-        ] {
-            let log = Log::new(text);
-            let mut follower = log.follow(Origin::End, 4);
-            let read = turns::<2>(&mut follower).concat().replace("idle", "");
-            assert_eq!(read, more, "{text:?}");
-        }
-    }
-
-    #[test]
-    fn the_old_file_is_read_to_its_end_before_the_new_one() {
-        let log = Log::new("1");
-        let mut follower = log.follow(Origin::Start, 80);
-        assert_eq!(turns(&mut follower), ["1", "idle"]);
-        std::fs::rename(log.path("log"), log.path("old")).unwrap();
-        assert_eq!(follow(&mut follower), "lost: NotFound");
-        log.append("log", "");
-        assert_eq!(follow(&mut follower), "idle");
-        log.append("old", "22222");
-        log.append("log", "3");
-        assert_eq!(turns(&mut follower), ["2222", "2", "rotated", "3", "idle"]);
-    }
-
-    #[test]
-    fn what_comes_while_the_new_file_is_opened_is_read_first() {
-        let log = Log::new("1");
-        let mut follower = log.follow(Origin::Start, 80);
-        assert_eq!(follow(&mut follower), "1");
-        std::fs::rename(log.path("log"), log.path("old")).unwrap();
-        log.append("log", "3");
-        // As if these had come after the first read of the turn found nothing.
-        let other = follower.other_file().unwrap();
-        log.append("old", "2");
-        let mut buffer = [0; Follower::buffer_bytes(4)];
-        assert_eq!(follower.replace_at_end(other, None, &mut buffer).read(), 1);
-        assert_eq!(turns(&mut follower), ["rotated", "3"]);
-    }
-
-    impl Turn {
-        fn read(&self) -> usize {
-            if let Self::Read(chunk) = self { chunk.range.len() } else { 0 }
-        }
-    }
-
-    #[test]
-    fn a_shorter_file_is_read_again_and_a_deleted_one_to_its_end() {
-        let log = Log::new("111");
-        let mut follower = log.follow(Origin::Start, 80);
-        assert_eq!(follow(&mut follower), "111");
-        std::fs::write(log.path("log"), "2").unwrap();
-        assert_eq!(turns(&mut follower), ["restarted(some(rest(3)))", "2", "idle"]);
-        log.append("log", "3");
-        std::fs::remove_file(log.path("log")).unwrap();
-        assert_eq!(turns(&mut follower), ["3", "lost: NotFound"]);
-    }
-}
+mod tests;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use anemone_hub::Topic;
 
 use super::Options;
-use super::follow::{Follower, Gap, Opened, Turn};
+use super::follow::{Follower, Missing, Opened, Turn};
 use super::place::Place;
 use super::watch::{Changes, Watches};
 use crate::feed::Feed;
@@ -192,7 +192,7 @@ impl Source {
         self.heard(events);
     }
 
-    fn missing(&mut self, gap: Option<&Gap>) {
+    fn missing(&mut self, gap: Option<&Missing>) {
         if let Some(gap) = gap {
             self.status.gap(format!("{}: {gap} may be missing", self.path));
         }

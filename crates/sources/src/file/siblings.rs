@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 
 use super::place::Id;
 
-/// Most of them that are looked at, whichever are listed first.
+/// Most of them that are looked at, whichever are listed first. That something may be missing is told when there are
+/// as many.
 pub(super) const COUNT_MAX: usize = 10_000;
 
 #[derive(Clone, Debug, Eq, PartialEq)]
