@@ -125,6 +125,16 @@ test("a link to a frame empties no storage", { timeout: STEP_MS_MAX }, async () 
   await page.close();
 });
 
+// A proxy need not say that it is one, but it has a user of its own. To be somebody else one must be root.
+const nobody = process.getuid?.() === 0 ? "65534" : undefined;
+test("another user of this machine is none of its own clients", { timeout: STEP_MS_MAX, skip: !nobody }, async () => {
+  const publish = ["--json", "1", `${server.origin}/topics/scratch-o`];
+  const curl = ["--silent", "--show-error", "--noproxy", "*", "--max-time", "30", ...publish];
+  assert.match((await output("curl", curl)).text, /"count":1/);
+  const refused = await output("setpriv", [`--reuid=${nobody}`, "--clear-groups", "curl", ...curl]);
+  assert.match(refused.text, /publish-refused.*another user of this machine, 65534/s);
+});
+
 test("curl speaks over a Unix socket, whose file goes with the server", { timeout: STEP_MS_MAX }, async () => {
   const directory = await folder("anemone-unix-");
   const socket = join(directory, "socket");

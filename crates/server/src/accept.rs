@@ -166,7 +166,7 @@ impl UnixGuests {
 /// What becomes of those who come to the site.
 fn site(local: Rc<Local>) -> impl FnMut(StdTcpStream) {
     move |stream| {
-        let peer = Peer::new(stream.peer_addr());
+        let peer = Peer::of(&stream);
         adopt(&local, stream, peer);
     }
 }
@@ -186,11 +186,11 @@ fn adopt(local: &Rc<Local>, stream: StdTcpStream, peer: Peer) {
 /// What becomes of those who come to speak `anemone.v1` over TCP.
 fn requests_by_tcp(local: Rc<Local>) -> impl FnMut(StdTcpStream) {
     move |stream| {
-        let peer = Peer::new(stream.peer_addr());
+        let peer = Peer::of(&stream);
         let Some(permit) = local.permit(peer) else {
             return refuse(&stream, &multiplexed::refusal());
         };
-        let client = Client::of_connection(peer, &local.site.proxies);
+        let client = Client::of_connection(peer, &local.site.proxies).settled();
         let (timeout, guest) = (local.site.limits.header_timeout, Rc::clone(&local));
         let decide = move |first: &[u8]| {
             let idle_timeout = guest.site.limits.multiplexed.idle_timeout;
@@ -205,7 +205,7 @@ fn requests_by_tcp(local: Rc<Local>) -> impl FnMut(StdTcpStream) {
 fn echo(local: Rc<Local>) -> impl FnMut(StdTcpStream) {
     move |stream| {
         // Closed without a word: a bare echo has no message for it.
-        let Some(permit) = local.permit(Peer::new(stream.peer_addr())) else { return };
+        let Some(permit) = local.permit(Peer::of(&stream)) else { return };
         let idle_timeout = local.site.limits.echo.idle_timeout;
         local.reactor.adopt_stream(stream, idle_timeout, ByteEcho { _permit: permit });
     }

@@ -2,18 +2,22 @@
 
 use std::fmt;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpStream};
 
 use http::Version;
+use rustix::process::geteuid;
 
 use crate::fields::Fields;
 use crate::host::Host;
+use crate::owner::{self, Owner};
 use crate::proxies::{Forwarded, Node, Proxies};
 
 /// The other end of a connection, as the socket says.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Peer {
     Address(SocketAddr),
+    /// A loopback address, and the one that it is connected to.
+    Loopback(SocketAddr, SocketAddr),
     /// Whoever may connect to the Unix socket, which is on this machine.
     Unix,
     /// It is gone already.
@@ -22,16 +26,23 @@ pub(crate) enum Peer {
 
 impl Peer {
     /// As a socket says of its peer. That it cannot any more, for the peer is gone, is no error.
+    pub(crate) fn of(stream: &TcpStream) -> Self {
+        match (Self::new(stream.peer_addr()), stream.local_addr()) {
+            (Self::Address(address), Ok(own)) if address.ip().is_loopback() => {
+                Self::Loopback(address, canonical(own))
+            }
+            (peer, _) => peer,
+        }
+    }
+
+    /// As its address says, alone.
     pub(crate) fn new(peer: io::Result<SocketAddr>) -> Self {
-        // An IPv4 client comes to an IPv6 socket with a mapped address.
-        let canonical =
-            |address: SocketAddr| SocketAddr::new(address.ip().to_canonical(), address.port());
         peer.map_or(Self::Unknown, |address| Self::Address(canonical(address)))
     }
 
     pub(crate) fn is_local(self) -> bool {
         match self {
-            Self::Address(address) => address.ip().is_loopback(),
+            Self::Address(address) | Self::Loopback(address, _) => address.ip().is_loopback(),
             Self::Unix => true,
             Self::Unknown => false,
         }
@@ -40,10 +51,20 @@ impl Peer {
     /// Its address, if it has one.
     pub(crate) fn address(self) -> Option<SocketAddr> {
         match self {
-            Self::Address(address) => Some(address),
+            Self::Address(address) | Self::Loopback(address, _) => Some(address),
             Self::Unix | Self::Unknown => None,
         }
     }
+
+    /// The end of the connection here, if the other is on this machine.
+    fn own_end(self) -> Option<SocketAddr> {
+        if let Self::Loopback(_, own) = self { Some(own) } else { None }
+    }
+}
+
+/// An IPv4 client comes to an IPv6 socket with a mapped address.
+fn canonical(address: SocketAddr) -> SocketAddr {
+    SocketAddr::new(address.ip().to_canonical(), address.port())
 }
 
 /// Why a client is not taken for one of this machine.
@@ -62,11 +83,19 @@ pub(crate) enum Foreign {
     Upgrade,
     /// It comes from the page of another host.
     Referer,
+    /// It is of a process of this user, who is neither the server's nor root.
+    User(u32),
+    /// It has closed its end, and is nobody's any more.
+    Gone,
 }
 
 impl fmt::Display for Foreign {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
+            Self::User(user) => {
+                return write!(f, "this one is of another user of this machine, {user}");
+            }
+            Self::Gone => "this one has closed its end, so that nothing tells whose it was",
             Self::Elsewhere => "this one comes from elsewhere",
             Self::Proxy => "this one comes by a trusted proxy",
             Self::Host => "this one asks for another host than localhost",
@@ -84,6 +113,8 @@ pub(crate) struct Client {
     /// `None` when that could not be told.
     address: Option<SocketAddr>,
     foreign: Option<Foreign>,
+    /// The end of its connection here, if whose the other is has yet to be asked.
+    own_end: Option<SocketAddr>,
 }
 
 /// A request, as far as it tells whose it is.
@@ -101,7 +132,7 @@ impl Client {
             _ if peer.is_local() => None,
             _ => Some(Foreign::Elsewhere),
         };
-        Self { address: peer.address(), foreign }
+        Self { address: peer.address(), foreign, own_end: peer.own_end() }
     }
 
     /// For whom a trusted proxy speaks, as far as it says.
@@ -111,13 +142,13 @@ impl Client {
             Some(Node::Hidden) => None,
             None => peer.address(),
         };
-        Self { address, foreign: Some(Foreign::Proxy) }
+        Self { address, foreign: Some(Foreign::Proxy), own_end: None }
     }
 
     /// Of a request.
     pub(crate) fn of_request<F: Fields + ?Sized>(peer: Peer, asked: &Asked<'_, F>) -> Self {
         let foreign = if peer.is_local() { foreign(asked) } else { Some(Foreign::Elsewhere) };
-        Self { address: peer.address(), foreign }
+        Self { address: peer.address(), foreign, own_end: peer.own_end() }
     }
 
     /// Its address, which may be that of a proxy that does not say for whom it speaks, or that is not trusted; port 0
@@ -126,17 +157,38 @@ impl Client {
         self.address
     }
 
-    /// Whether it is on this very machine and speaks for nobody else; or why not.
+    /// Whether it is on this very machine, of the server's user or of root, and speaks for nobody else; or why not.
+    ///
+    /// Asks the kernel, unless that was done before: [`settled`](Self::settled) clients are for those who ask often.
     pub(crate) fn check_local(self) -> Result<(), Foreign> {
-        self.foreign.map_or(Ok(()), Err)
+        let Self { address, foreign, own_end } = self;
+        if let Some(foreign) = foreign {
+            return Err(foreign);
+        }
+        let (Some(address), Some(own_end)) = (address, own_end) else { return Ok(()) };
+        match owner::of(address, own_end) {
+            Owner::User(user) if user != ROOT && user != geteuid().as_raw() => {
+                Err(Foreign::User(user))
+            }
+            Owner::Nobody => Err(Foreign::Gone),
+            Owner::User(_) | Owner::Unknown => Ok(()),
+        }
+    }
+
+    /// The same, of whom all is known.
+    pub(crate) fn settled(self) -> Self {
+        Self { foreign: self.check_local().err(), own_end: None, ..self }
     }
 }
+
+const ROOT: u32 = 0;
 
 /// Why a request from this machine may be somebody else's.
 ///
 /// The address alone does not tell. A proxy on this machine has a loopback address, too. Many say that they are
-/// one. nginx does not unless it is told to: it speaks HTTP/1.0, or where it is told to pass WebSockets on, says
-/// `Connection: upgrade` in every request. And what a page sends has the page's address in it.
+/// one. nginx does not unless it is told to: before 1.29.7 it speaks HTTP/1.0, or where it is told to pass WebSockets
+/// on, says `Connection: upgrade` in every request. And what a page sends has the page's address in it. A proxy that
+/// shows none of that gives itself away by its user, if that is one of its own.
 fn foreign<F: Fields + ?Sized>(asked: &Asked<'_, F>) -> Option<Foreign> {
     let fields = asked.fields;
     let is_upgrade = |field: &[u8]| {
@@ -144,10 +196,14 @@ fn foreign<F: Fields + ?Sized>(asked: &Asked<'_, F>) -> Option<Foreign> {
             .split(|byte| *byte == b',')
             .any(|token| token.trim_ascii().eq_ignore_ascii_case(b"upgrade"))
     };
-    let referer = || {
-        let page = fields.first_str("referer")?.split_once("://")?.1;
-        let end = page.find(['/', '?', '#']).unwrap_or(page.len());
-        Some(Host::parse(&page[..end]).is_some_and(|host| host.is_loopback()))
+    // What is no URL of a page is refused, too: no browser sends it.
+    let is_of_this_machine = |referer: &[u8]| {
+        let page =
+            std::str::from_utf8(referer).ok().and_then(|page| Some(page.split_once("://")?.1));
+        page.is_some_and(|page| {
+            let end = page.find(['/', '?', '#']).unwrap_or(page.len());
+            Host::parse(&page[..end]).is_some_and(|host| host.is_loopback())
+        })
     };
     if !asked.host.is_some_and(|host| host.is_loopback()) {
         Some(Foreign::Host)
@@ -157,7 +213,7 @@ fn foreign<F: Fields + ?Sized>(asked: &Asked<'_, F>) -> Option<Foreign> {
         Some(Foreign::Version)
     } else if fields.all("connection").any(is_upgrade) && !fields.has("upgrade") {
         Some(Foreign::Upgrade)
-    } else if referer() == Some(false) {
+    } else if !fields.all("referer").all(is_of_this_machine) {
         Some(Foreign::Referer)
     } else {
         None
@@ -293,6 +349,8 @@ mod tests {
             ("http://127.0.0.1:8080", None),
             ("https://wind.example/topics", Some(Foreign::Referer)),
             ("http://localhost@wind.example/", Some(Foreign::Referer)),
+            ("//wind.example/", Some(Foreign::Referer)),
+            ("", Some(Foreign::Referer)),
         ] {
             assert_eq!(of_this_machine(&[("referer", page)]), foreign, "{page}");
         }

@@ -18,11 +18,6 @@ pub(crate) trait Fields {
         self.all(name).next()
     }
 
-    /// The first of them, if it is text.
-    fn first_str(&self, name: &'static str) -> Option<&str> {
-        self.first(name).and_then(|value| str::from_utf8(value).ok())
-    }
-
     /// Whether there is one.
     fn has(&self, name: &'static str) -> bool {
         self.first(name).is_some()

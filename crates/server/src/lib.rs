@@ -31,6 +31,7 @@ mod listener;
 mod memory;
 mod opening;
 mod origin;
+mod owner;
 mod pace;
 mod path;
 mod permits;

@@ -98,7 +98,7 @@ impl Proxies {
     /// Whether the other end of a connection is one of them.
     pub(crate) fn trust(&self, peer: Peer) -> bool {
         match peer {
-            Peer::Address(address) => self.has(address.ip()),
+            Peer::Address(address) | Peer::Loopback(address, _) => self.has(address.ip()),
             Peer::Unix => self.0.contains(&TrustedProxy(Range::Unix)),
             Peer::Unknown => false,
         }

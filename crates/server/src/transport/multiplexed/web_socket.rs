@@ -30,7 +30,7 @@ pub(crate) fn accept<F: Fields + ?Sized>(
             format!("Sec-WebSocket-Protocol must offer {SUBPROTOCOL}, which is spoken here");
         return Err(Problem::new(Kind::BadHandshake, detail));
     }
-    Ok(Upgrade { accepted, to: Destination::Multiplexed(client) })
+    Ok(Upgrade { accepted, to: Destination::Multiplexed(client.settled()) })
 }
 
 /// A connection by WebSocket.

@@ -1,0 +1,184 @@
+//! Whose the other end of a TCP connection within this machine is.
+//!
+//! Asks the kernel for that very socket (sock_diag(7)), with one message there and one back, however many sockets
+//! there are. Where the system does not tell, as outside of Linux, nothing is known.
+
+use std::net::SocketAddr;
+
+/// Who has a socket.
+#[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "only Linux is asked"))]
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Owner {
+    /// A process of the user with this number.
+    User(u32),
+    /// Nobody any more: it was closed.
+    Nobody,
+    /// The system does not tell.
+    Unknown,
+}
+
+/// Finds out whose `peer` is, which is connected to `own`, a socket of this process.
+#[cfg(target_os = "linux")]
+pub(crate) fn of(peer: SocketAddr, own: SocketAddr) -> Owner {
+    match diag::ask(peer, own) {
+        Some(diag::Answer::Socket { user, is_open: true }) => Owner::User(user),
+        // Of a socket that was closed the kernel says that it is root's.
+        Some(diag::Answer::Socket { is_open: false, .. }) => Owner::Nobody,
+        // That a kernel which cannot tell says, too. It knows our own end, if it knows any.
+        Some(diag::Answer::None) if diag::ask(own, peer).is_some_and(diag::Answer::is_socket) => {
+            Owner::Nobody
+        }
+        Some(diag::Answer::None) | None => Owner::Unknown,
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn of(_peer: SocketAddr, _own: SocketAddr) -> Owner {
+    Owner::Unknown
+}
+
+#[cfg(target_os = "linux")]
+mod diag {
+    use std::net::{IpAddr, SocketAddr};
+
+    use rustix::net::{
+        AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, netlink, recv, send,
+        socket_with,
+    };
+
+    /// What the kernel says.
+    #[derive(Clone, Copy, Debug)]
+    pub(super) enum Answer {
+        Socket {
+            user: u32,
+            is_open: bool,
+        },
+        /// There is none, or it has no way to look.
+        None,
+    }
+
+    impl Answer {
+        pub(super) fn is_socket(self) -> bool {
+            matches!(self, Self::Socket { .. })
+        }
+    }
+
+    const HEADER_BYTES: usize = 16;
+    /// Of `struct nlmsghdr` and `struct inet_diag_req_v2`.
+    const REQUEST_BYTES: usize = HEADER_BYTES + 56;
+    const SOCK_DIAG_BY_FAMILY: u16 = 20;
+    const NLMSG_ERROR: u16 = 2;
+    const NLM_F_REQUEST: u16 = 1;
+    const IPPROTO_TCP: u8 = 6;
+    const NO_COOKIE: [u8; 8] = [0xFF; 8];
+    /// Where they are in `struct inet_diag_msg`.
+    const USER_AT: usize = HEADER_BYTES + 64;
+    const INODE_AT: usize = HEADER_BYTES + 68;
+
+    /// Asks for the TCP socket at `local` that is connected to `remote`. `None` when nobody can be asked.
+    pub(super) fn ask(local: SocketAddr, remote: SocketAddr) -> Option<Answer> {
+        let (family, flags) = (AddressFamily::NETLINK, SocketFlags::CLOEXEC);
+        let kernel =
+            socket_with(family, SocketType::DGRAM, flags, Some(netlink::SOCK_DIAG)).ok()?;
+        send(&kernel, &request(local, remote), SendFlags::empty()).ok()?;
+        // The answer is there when the request was sent.
+        let mut answer = [0; 512];
+        let (len, _) = recv(&kernel, &mut answer, RecvFlags::DONTWAIT).ok()?;
+        understand(&answer[..len])
+    }
+
+    fn request(local: SocketAddr, remote: SocketAddr) -> [u8; REQUEST_BYTES] {
+        let family = match (local, remote) {
+            (SocketAddr::V4(_), SocketAddr::V4(_)) => AddressFamily::INET,
+            _ => AddressFamily::INET6,
+        };
+        let mut request = [0; REQUEST_BYTES];
+        let mut put =
+            |at: usize, bytes: &[u8]| request[at..at + bytes.len()].copy_from_slice(bytes);
+        put(0, &(REQUEST_BYTES as u32).to_ne_bytes());
+        put(4, &SOCK_DIAG_BY_FAMILY.to_ne_bytes());
+        put(6, &NLM_F_REQUEST.to_ne_bytes());
+        put(16, &[family.as_raw() as u8, IPPROTO_TCP]);
+        put(20, &u32::MAX.to_ne_bytes()); // in any state
+        put(24, &local.port().to_be_bytes());
+        put(26, &remote.port().to_be_bytes());
+        for (at, address) in [(28, local), (44, remote)] {
+            match address.ip() {
+                IpAddr::V4(ip) => put(at, &ip.octets()),
+                IpAddr::V6(ip) => put(at, &ip.octets()),
+            }
+        }
+        put(64, &NO_COOKIE);
+        request
+    }
+
+    fn understand(answer: &[u8]) -> Option<Answer> {
+        let u32_at = |at: usize| {
+            let bytes = answer.get(at..at + 4)?;
+            Some(u32::from_ne_bytes(bytes.try_into().ok()?))
+        };
+        match u16::from_ne_bytes(answer.get(4..6)?.try_into().ok()?) {
+            SOCK_DIAG_BY_FAMILY => {
+                Some(Answer::Socket { user: u32_at(USER_AT)?, is_open: u32_at(INODE_AT)? != 0 })
+            }
+            NLMSG_ERROR => Some(Answer::None),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+#[cfg(target_os = "linux")]
+mod tests {
+    use std::io::Read;
+    use std::net::{Shutdown, TcpListener, TcpStream};
+
+    use super::*;
+
+    /// Two ends of a connection, each as this process sees it.
+    fn pair(address: &str) -> Option<(TcpStream, TcpStream)> {
+        let listener = TcpListener::bind(address).ok()?; // not every machine has IPv6
+        let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        Some((client, listener.accept().unwrap().0))
+    }
+
+    fn owner(server: &TcpStream, peer: SocketAddr) -> Owner {
+        of(peer, server.local_addr().unwrap())
+    }
+
+    #[test]
+    fn the_other_end_is_of_the_user_who_made_it() {
+        let own = Owner::User(rustix::process::geteuid().as_raw());
+        for address in ["127.0.0.1:0", "[::1]:0"] {
+            let Some((client, server)) = pair(address) else { continue };
+            let peer = server.peer_addr().unwrap();
+            assert_eq!(owner(&server, peer), own, "{address}");
+            client.shutdown(Shutdown::Write).unwrap();
+            assert_eq!(owner(&server, peer), own, "half-closed, {address}");
+        }
+    }
+
+    #[test]
+    fn an_end_that_was_closed_is_nobodys() {
+        for address in ["127.0.0.1:0", "[::1]:0"] {
+            let Some((client, mut server)) = pair(address) else { continue };
+            let peer = server.peer_addr().unwrap();
+            drop(client);
+            assert_eq!(server.read(&mut [0]).unwrap(), 0);
+            assert_eq!(owner(&server, peer), Owner::Nobody, "{address}");
+        }
+    }
+
+    #[test]
+    fn of_an_end_that_was_reset_nothing_is_left() {
+        use std::io::Write;
+        let (client, mut server) = pair("127.0.0.1:0").unwrap();
+        let peer = server.peer_addr().unwrap();
+        server.write_all(b"unread").unwrap();
+        while client.peek(&mut [0]).unwrap() == 0 {}
+        drop(client); // with unread input: a reset
+        assert!(server.read(&mut [0]).is_err());
+        assert_ne!(owner(&server, peer), Owner::User(0));
+        assert_ne!(owner(&server, peer), Owner::User(rustix::process::geteuid().as_raw()));
+    }
+}
