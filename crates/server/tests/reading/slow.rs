@@ -1,9 +1,11 @@
 //! Slow readers among fast ones: nobody waits for them, and they lose nothing that is kept.
 
+use std::num::NonZero;
 use std::ops::RangeInclusive;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use anemone_hub::{Data, Retention};
+use anemone_server::Options;
 use serde_json::json;
 
 use crate::common::Fixture;
@@ -30,8 +32,12 @@ fn follow(reader: &mut dyn Reading, to: u64) -> Follower {
 fn fast_readers_do_not_wait_and_slow_ones_lose_nothing() {
     each_of(&STREAMS, |way| {
         let retention = Retention { bytes_max: 64 << 20, ..Retention::default() };
-        let fixture =
-            Fixture::with(|options| options.threads = std::num::NonZero::new(1), retention);
+        let options = |options: &mut Options| {
+            options.threads = NonZero::new(1);
+            // The slow ones do not read for as long as it takes, which on a busy machine is long.
+            options.limits.write_timeout = Duration::from_secs(3600);
+        };
+        let fixture = Fixture::with(options, retention);
         let mut slow: Vec<_> = (0..2).map(|_| way.open(&fixture, "after=ya-0")).collect();
         let mut fast = way.open(&fixture, "after=ya-0");
         let mut follower = Follower::new(0);
