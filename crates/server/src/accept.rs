@@ -116,6 +116,9 @@ async fn accept(
             () = stop.stopped() => break,
             // Whoever joins this thread, or watches over all, is told.
             () = local.reactor.failed() => std::panic::resume_unwind(Box::new("the loop panicked")),
+            () = local.essentials.failed() => {
+                std::panic::resume_unwind(Box::new("a task of the thread panicked"))
+            }
         }
     }
     local.reactor.stop_listening();

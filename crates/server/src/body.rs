@@ -14,7 +14,7 @@ use http_body_util::{BodyExt, Full, StreamBody};
 use tokio::time::{Instant, timeout};
 
 use crate::routes::{Site, Stop};
-use crate::{Kind, Problem};
+use crate::{Kind, Problem, fields};
 
 /// The body of every reply.
 pub(crate) type Body = UnsyncBoxBody<Bytes, Infallible>;
@@ -94,12 +94,12 @@ pub(crate) fn check_transfer_coding(headers: &HeaderMap) -> Result<(), Problem> 
 
 /// The first coding in a list that is not the one that is known.
 fn unknown(headers: &HeaderMap, name: HeaderName, known: &str) -> Option<String> {
-    let fields = headers.get_all(name);
-    let mut codings = fields.iter().flat_map(|field| field.as_bytes().split(|byte| *byte == b','));
-    let is_known =
-        |coding: &[u8]| coding.is_empty() || coding.eq_ignore_ascii_case(known.as_bytes());
-    let coding = codings.find(|coding| !is_known(coding.trim_ascii()))?;
-    Some(String::from_utf8_lossy(coding.trim_ascii()).chars().take(40).collect())
+    let is_known = |coding: &str| coding.is_empty() || coding.eq_ignore_ascii_case(known);
+    headers.get_all(name).iter().find_map(|field| {
+        let codings = String::from_utf8_lossy(field.as_bytes());
+        let coding = fields::split(&codings, ',').find(|coding| !is_known(coding))?;
+        Some(coding.chars().take(40).collect())
+    })
 }
 
 /// A body that is there, and counts as long as it is.

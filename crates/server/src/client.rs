@@ -7,7 +7,7 @@ use std::net::{SocketAddr, TcpStream};
 use http::Version;
 use rustix::process::geteuid;
 
-use crate::fields::Fields;
+use crate::fields::{self, Fields};
 use crate::host::Host;
 use crate::owner::{self, Owner};
 use crate::proxies::{Forwarded, Node, Proxies};
@@ -192,9 +192,8 @@ const ROOT: u32 = 0;
 fn foreign<F: Fields + ?Sized>(asked: &Asked<'_, F>) -> Option<Foreign> {
     let fields = asked.fields;
     let is_upgrade = |field: &[u8]| {
-        field
-            .split(|byte| *byte == b',')
-            .any(|token| token.trim_ascii().eq_ignore_ascii_case(b"upgrade"))
+        fields::split(&String::from_utf8_lossy(field), ',')
+            .any(|token| token.eq_ignore_ascii_case("upgrade"))
     };
     // What is no URL of a page is refused, too: no browser sends it.
     let is_of_this_machine = |referer: &[u8]| {

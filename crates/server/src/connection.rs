@@ -7,6 +7,7 @@ use std::net::TcpStream as StdTcpStream;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use anemone_ws::proto::{CloseCode, CloseFrame};
@@ -23,6 +24,7 @@ use crate::ahead::Ahead;
 use crate::alarms::Alarms;
 use crate::begun::Begun;
 use crate::client::Peer;
+use crate::essential::Essentials;
 use crate::fan::Fan;
 use crate::permits::ConnectionPermit;
 use crate::routes::{self, Destination, Handover, Site, Stop};
@@ -37,6 +39,7 @@ const SLICE: Duration = Duration::from_micros(200);
 pub(crate) struct Local {
     pub(crate) site: Arc<Site>,
     pub(crate) reactor: Reactor,
+    pub(crate) essentials: Essentials,
     pub(crate) fan: Fan,
     pub(crate) alarms: Alarms,
     /// The thread's members of `/broadcast`.
@@ -60,17 +63,21 @@ impl Local {
     pub(crate) fn start(site: Arc<Site>) -> io::Result<(Self, mpsc::UnboundedReceiver<Guest>)> {
         let reactor = Reactor::start_within(site.memory.clone())?;
         let (guests, admitted) = mpsc::unbounded_channel();
+        let essentials = Essentials::default();
         let broadcast = Broadcast::within(&site.memory, site.limits.broadcast_bytes_max);
         if let Some(everyone) = site.broadcast.clone() {
             let members = broadcast.clone();
-            tokio::task::spawn_local(async move { everyone.relay(members).await });
+            essentials.spawn(async move { everyone.relay(members).await });
         }
-        let (fan, alarms) = (Fan::default(), Alarms::default());
+        let (fan, alarms) = (Fan::new(essentials.clone()), Alarms::default());
         let ringing = alarms.clone();
-        tokio::task::spawn_local(async move { ringing.ring().await });
-        let relief = site.memory.clone();
-        tokio::task::spawn_local(async move { relief.relieve().await });
-        Ok((Self { site, reactor, fan, alarms, broadcast, guests }, admitted))
+        essentials.spawn(async move { ringing.ring().await });
+        // One schedule for all threads: several would go through the ages at the same time.
+        if !site.has_relief.swap(true, Ordering::Relaxed) {
+            let relief = site.memory.clone();
+            essentials.spawn(async move { relief.relieve().await });
+        }
+        Ok((Self { site, reactor, essentials, fan, alarms, broadcast, guests }, admitted))
     }
 
     /// A place for one more connection of this peer, if there is one.

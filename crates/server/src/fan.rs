@@ -15,6 +15,7 @@ use anemone_ws::reactor::Waker;
 use tokio::task::AbortHandle;
 
 use crate::Problem;
+use crate::essential::Essentials;
 use crate::reading::{self, Mode, Page, Place, Reader};
 
 /// A thread's readers of one topic.
@@ -67,6 +68,7 @@ impl Drop for Readers {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Fan {
     topics: Rc<RefCell<HashMap<usize, Weak<Readers>>>>,
+    essentials: Essentials,
 }
 
 /// A reader's place in the fan; dropping it leaves.
@@ -78,12 +80,17 @@ pub(crate) struct Subscription {
 }
 
 impl Fan {
+    /// Its tasks are among these.
+    pub(crate) fn new(essentials: Essentials) -> Self {
+        Self { essentials, ..Self::default() }
+    }
+
     /// Has this connection woken whenever the topic has grown.
     pub(crate) fn subscribe(&self, topic: &Arc<Topic>, waker: Waker) -> Subscription {
         let mut topics = self.topics.borrow_mut();
         let address = Arc::as_ptr(topic).addr();
         let readers = topics.get(&address).and_then(Weak::upgrade).unwrap_or_else(|| {
-            let readers = Readers::start(topic);
+            let readers = Readers::start(topic, &self.essentials);
             topics.retain(|_, readers| readers.strong_count() > 0);
             topics.insert(address, Rc::downgrade(&readers));
             readers
@@ -146,11 +153,11 @@ impl Subscription {
 }
 
 impl Readers {
-    fn start(topic: &Arc<Topic>) -> Rc<Self> {
+    fn start(topic: &Arc<Topic>, essentials: &Essentials) -> Rc<Self> {
         let mut head = topic.head();
         Rc::new_cyclic(|readers: &Weak<Self>| {
             let (readers, own_head) = (Weak::clone(readers), RefCell::new(head.clone()));
-            let task = tokio::task::spawn_local(async move {
+            let task = essentials.spawn(async move {
                 loop {
                     head.grown().await;
                     let Some(readers) = readers.upgrade() else { return };
@@ -158,7 +165,7 @@ impl Readers {
                 }
             });
             let (wakers, next_key, pages) = Default::default();
-            let (_topic, task) = (Arc::clone(topic), task.abort_handle());
+            let _topic = Arc::clone(topic);
             Self { _topic, wakers, next_key, head: own_head, pages, task }
         })
     }

@@ -18,6 +18,8 @@ mod body;
 mod client;
 mod connection;
 mod encode;
+mod entity_tag;
+mod essential;
 mod fan;
 mod fields;
 mod gate;

@@ -4,6 +4,7 @@ use std::io;
 use std::net::{SocketAddr, TcpListener as StdListener};
 use std::num::NonZero;
 use std::os::unix::net::UnixListener;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
 
@@ -148,6 +149,7 @@ impl Server {
             limits,
             permits,
             memory,
+            has_relief: AtomicBool::new(false),
             hosts,
             proxies,
             allowed_origins,

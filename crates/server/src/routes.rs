@@ -1,6 +1,7 @@
 //! From a request to its reply. The decisions are here, the work is in the transports.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use anemone_hub::{After, Hub, PageLimit, Topic, TopicName, TopicNameError};
 use anemone_ws::Memory;
@@ -41,6 +42,8 @@ pub(crate) struct Site {
     pub(crate) permits: Arc<Permits>,
     /// What is held for peers counts there.
     pub(crate) memory: Memory,
+    /// Whether a thread sees to its relief.
+    pub(crate) has_relief: AtomicBool,
     pub(crate) hosts: Hosts,
     pub(crate) proxies: Proxies,
     pub(crate) allowed_origins: Vec<AllowedOrigin>,

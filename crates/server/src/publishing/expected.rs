@@ -3,6 +3,8 @@
 use anemone_hub::Position;
 use http::{HeaderMap, header};
 
+use crate::entity_tag;
+
 /// What is asked of the topic.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum Expected {
@@ -17,31 +19,17 @@ pub(crate) enum Expected {
 impl Expected {
     /// What the fields of a request say.
     pub(crate) fn of(headers: &HeaderMap) -> Self {
-        let mut fields = headers.get_all(header::IF_MATCH).iter().peekable();
-        if fields.peek().is_none() {
+        if !headers.contains_key(header::IF_MATCH) {
             return Self::Anything;
         }
-        let tags =
-            fields.filter_map(|field| field.to_str().ok()).flat_map(|field| field.split(','));
         let mut heads = Vec::new();
-        for tag in tags.map(str::trim) {
+        for tag in entity_tag::list(headers, header::IF_MATCH) {
             if tag == "*" {
                 return Self::Topic;
             }
-            heads.extend(head(tag));
+            heads.extend(entity_tag::position(tag));
         }
         Self::Heads(heads)
-    }
-}
-
-/// The position that an entity tag stands for: that of a poll, `"FIRST.NEXT"`, or `"POSITION"`. How much is still kept
-/// makes no difference to what is appended. A weak tag is none (section 8.8.3.2), nor is anybody else's.
-fn head(tag: &str) -> Option<Position> {
-    let text = tag.strip_prefix('"')?.strip_suffix('"')?;
-    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    match text.split_once('.') {
-        Some((first, next)) => next.parse().ok().filter(|_| is_number(first)),
-        None => text.parse().ok(),
     }
 }
 

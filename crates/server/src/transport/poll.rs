@@ -6,7 +6,7 @@ use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use super::page_response;
 use crate::Problem;
 use crate::body::{Body, full};
-use crate::reading::Page;
+use crate::entity_tag;
 use crate::routes::Read;
 
 /// A cache may keep a page and has to ask each time whether it is still the one: then its tag saves a browser the
@@ -16,7 +16,7 @@ const REVALIDATED: &str = "no-cache";
 /// Without `after`, the newest event: what a bare `curl` is after.
 pub(crate) fn answer(read: &Read, headers: &HeaderMap) -> Result<Response<Body>, Problem> {
     let page = read.open(After::Newest)?.read()?;
-    let tag = entity_tag(&page);
+    let tag = entity_tag::of_page(&page);
     let mut response = if is_known(headers, &tag) {
         not_modified()
     } else {
@@ -29,19 +29,10 @@ pub(crate) fn answer(read: &Read, headers: &HeaderMap) -> Result<Response<Body>,
     Ok(response)
 }
 
-/// What a page's URL does not say of it: what is kept, and where the page ends. In an epoch an event never changes.
-fn entity_tag(page: &Page) -> String {
-    format!("\"{}.{}\"", page.first, page.next)
-}
-
 /// Whether the client has the page (RFC 9110 section 13.1.2). What is not an entity tag is no page of ours.
 fn is_known(headers: &HeaderMap, tag: &str) -> bool {
-    let fields = headers.get_all(header::IF_NONE_MATCH).iter();
-    let mut tags = fields.filter_map(|field| field.to_str().ok()).flat_map(|tags| tags.split(','));
-    tags.any(|known| {
-        let known = known.trim();
-        known == "*" || known.strip_prefix("W/").unwrap_or(known) == tag
-    })
+    entity_tag::list(headers, header::IF_NONE_MATCH)
+        .any(|known| known == "*" || known.strip_prefix("W/").unwrap_or(known) == tag)
 }
 
 fn not_modified() -> Response<Body> {

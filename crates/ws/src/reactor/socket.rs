@@ -467,9 +467,14 @@ impl<S: Stream> Socket<S> {
         if is_too_much { Growth::TooMuch } else { Growth::Fine }
     }
 
+    /// Whether it has held something since `cutoff` or for longer.
+    pub(super) fn has_held_since(&self, cutoff: Time) -> bool {
+        self.held.bytes() > 0 && self.held_since <= cutoff
+    }
+
     /// Ends it, if it has held something since `cutoff` or for longer.
     pub(super) fn let_go(&mut self, cutoff: Time, now: Time, scratch: &mut Scratch) -> Verdict {
-        if self.held.bytes() == 0 || self.held_since > cutoff {
+        if !self.has_held_since(cutoff) {
             return Verdict::Keep;
         }
         if self.phase != Phase::Open || !self.stuck.is_empty() {

@@ -172,7 +172,8 @@ impl<S: Stream> Sockets<S> {
 
     /// Ends those who have held something since `cutoff`, or for longer.
     pub(super) fn relieve(&mut self, cutoff: Time, now: Time) {
-        let keys: Vec<usize> = self.table.iter().map(|(key, _)| key).collect();
+        let concerned = self.table.iter().filter(|(_, socket)| socket.has_held_since(cutoff));
+        let keys: Vec<usize> = concerned.map(|(key, _)| key).collect();
         for key in keys {
             self.serve(key, FIRST_SLICE, |socket, scratch| socket.let_go(cutoff, now, scratch));
         }
