@@ -201,8 +201,6 @@ impl Refused {
         match self.status {
             408 | 425 | 429 => false,
             501 | 505 => true,
-            // The network cut it short, and none of it was published: the same body may arrive whole.
-            400 if self.problem() == Some("bad-body") => false,
             // It was cut short by the network, so the same body may arrive whole. It never was published.
             400 if self.problem() == Some("bad-body") => false,
             // Storage may have room again.

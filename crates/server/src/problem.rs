@@ -275,7 +275,7 @@ impl Kind {
             Self::BadEvent => (
                 "bad-event",
                 StatusCode::BAD_REQUEST,
-                "An event is not what it was said to be",
+                "There is no event, or one is not what it was said to be",
                 "The detail says where. Nothing was published.",
             ),
             Self::EventTooBig => (

@@ -69,7 +69,7 @@ impl Content {
     /// The events of a body, at least one: no text and no bytes are an event like any other.
     pub(crate) fn events(self, body: &[u8], bounds: Bounds) -> Result<Vec<Data>, Problem> {
         if body.is_empty() && matches!(self, Self::Json | Self::Lines) {
-            return Err(Problem::new(Kind::BadBody, "the body is empty"));
+            return Err(Problem::new(Kind::BadEvent, "the body is empty"));
         }
         if self == Self::Lines {
             return lines(body, bounds);
@@ -110,7 +110,7 @@ fn lines(body: &[u8], bounds: Bounds) -> Result<Vec<Data>, Problem> {
         events.push(data);
     }
     if events.is_empty() {
-        return Err(Problem::new(Kind::BadBody, "there is no event in it"));
+        return Err(Problem::new(Kind::BadEvent, "there is no event in it"));
     }
     Ok(events)
 }
@@ -291,11 +291,11 @@ mod tests {
         let big = [b"1\n\n", &*string(21)].concat();
         assert!(events(Content::Lines, &big).unwrap_err().contains("line 3: the event has 21"));
         for content in [Content::Json, Content::Lines] {
-            assert!(events(content, b"").unwrap_err().contains("bad-body"));
+            assert!(events(content, b"").unwrap_err().contains("bad-event"));
         }
         assert_eq!(events(Content::Text, b"").unwrap(), ["\"\""]);
         assert_eq!(events(Content::Binary, b"").unwrap(), ["{\"base64\":\"\"}"]);
-        assert!(events(Content::Lines, b"\n \r\n").unwrap_err().contains("bad-body"));
+        assert!(events(Content::Lines, b"\n \r\n").unwrap_err().contains("bad-event"));
     }
 
     #[test]

@@ -100,7 +100,7 @@ impl From<PublishError> for Problem {
     fn from(error: PublishError) -> Self {
         let kind = match &error {
             PublishError::TooBig { .. } => Kind::EventTooBig,
-            PublishError::Empty => Kind::BadBody,
+            PublishError::Empty => Kind::BadEvent,
             PublishError::KeyReused => Kind::KeyReused,
             PublishError::HeadMoved { .. } => Kind::PreconditionFailed,
             PublishError::StorageFull(_) => Kind::StorageFull,

@@ -90,12 +90,12 @@ fn what_is_not_json_is_told_line_and_column() {
 fn an_empty_body_is_no_json_but_it_is_text_and_bytes() {
     let fixture = start();
     for fields in [&[][..], &[LINES]] {
-        let detail = fixture.post("/topics/chat", fields, b"").problem(400, "bad-body");
+        let detail = fixture.post("/topics/chat", fields, b"").problem(400, "bad-event");
         assert_eq!(detail, "the body is empty");
     }
-    fixture.post("/topics/chat", &[LINES], b"\n \n").problem(400, "bad-body");
+    fixture.post("/topics/chat", &[LINES], b"\n \n").problem(400, "bad-event");
     // Not even a length.
-    fixture.request("POST", "/topics/chat", &[]).problem(400, "bad-body");
+    fixture.request("POST", "/topics/chat", &[]).problem(400, "bad-event");
     for fields in [TEXT, BINARY] {
         assert_eq!(fixture.post("/topics/chat", &[fields], b"").status, 201);
     }
