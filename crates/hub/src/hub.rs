@@ -1,6 +1,7 @@
 //! The hub: the topics of one server, by name.
 
 use std::collections::BTreeMap;
+use std::ops::Bound;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
@@ -142,6 +143,16 @@ impl Hub {
         self.0.read().values().cloned().collect()
     }
 
+    /// Topics in the order of their names, at most so many: the first of all, or those after a name, which
+    /// need not be a topic's. The others are not looked at.
+    #[must_use]
+    pub fn topics_after(&self, after: Option<&TopicName>, topics_max: usize) -> Vec<Arc<Topic>> {
+        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let topics = self.0.read();
+        let page = topics.range::<TopicName, _>((from, Bound::Unbounded)).take(topics_max);
+        page.map(|(_, topic)| Arc::clone(topic)).collect()
+    }
+
     /// Closes the data directory, if there is one: see [`DataDir::close`].
     ///
     /// # Errors
@@ -204,6 +215,24 @@ mod tests {
         assert_eq!(again, CreateError::Exists(wind()));
         assert_eq!(hub.topic(&wind()).map(|topic| topic.name().clone()), Some(wind()));
         assert!(hub.topic(&"other".parse().unwrap()).is_none());
+    }
+
+    #[test]
+    fn topics_come_in_pages_after_any_name() {
+        let hub = hub();
+        for name in ["c", "a", "e", "B"] {
+            hub.create(name.parse().unwrap(), Retention::default()).unwrap();
+        }
+        let page = |after: Option<&str>, topics_max| {
+            let after: Option<TopicName> = after.map(|name| name.parse().unwrap());
+            let page = hub.topics_after(after.as_ref(), topics_max);
+            page.iter().map(|topic| topic.name().to_string()).collect::<Vec<_>>()
+        };
+        assert_eq!(page(None, 9), ["B", "a", "c", "e"]);
+        assert_eq!(page(None, 2), ["B", "a"]);
+        assert_eq!(page(Some("a"), 2), ["c", "e"]);
+        assert_eq!(page(Some("b"), 1), ["c"], "no topic has this name");
+        assert_eq!(page(Some("e"), 9), [""; 0]);
     }
 
     #[test]

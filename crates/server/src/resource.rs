@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use anemone_hub::Topic;
+use anemone_hub::{Topic, TopicName};
 use http::StatusCode;
 use serde_json::{Value, json};
 
@@ -15,11 +15,15 @@ use crate::{Kind, Problem, health, query};
 const READERS_LISTED: usize = 100;
 const READERS_LISTED_MAX: usize = 1_000;
 
+/// How many topics a page has unless `limit` says otherwise, and at most: to list as many as there may be would keep
+/// a thread from everyone else on it.
+const TOPICS_LISTED_MAX: usize = 1_000;
+
 /// What can be asked for.
 #[derive(Clone, Debug)]
 pub(crate) enum Resource {
-    /// Which topics there are.
-    Topics,
+    /// Which topics there are: after this name, at most so many.
+    Topics(Option<TopicName>, usize),
     /// What time it is.
     Clock,
     /// How the server is doing.
@@ -37,7 +41,10 @@ impl Resource {
         query: Option<&str>,
     ) -> Result<Option<Self>, Problem> {
         Ok(Some(match path {
-            "/topics" => Self::Topics,
+            "/topics" => {
+                let (after, limit) = query::topics(query, TOPICS_LISTED_MAX)?;
+                Self::Topics(after, limit)
+            }
             "/clock" => Self::Clock,
             "/health" => Self::Health,
             _ => match path.strip_prefix("/topics/").and_then(|rest| rest.strip_suffix("/readers"))
@@ -68,20 +75,29 @@ impl Resource {
     /// What it is now, and the status that goes with that.
     pub(crate) fn value(&self, site: &Site, is_stopping: bool) -> (StatusCode, Value) {
         let value = match self {
-            Self::Topics => list_topics(site),
+            Self::Topics(after, limit) => list_topics(site, after.as_ref(), *limit),
             Self::Clock => json!({ "time": now() }),
             Self::Health => return health::report(&site.hub, &site.memory, is_stopping),
             Self::Readers(topic, limit) => site.readers.list(topic, *limit),
         };
         (StatusCode::OK, value)
     }
+
+    /// What to ask for next, where `value` is a page and more come after it.
+    pub(crate) fn next_page(&self, value: &Value) -> Option<String> {
+        let Self::Topics(_, limit) = self else { return None };
+        value["next"].as_str().map(|next| format!("/topics?after={next}&limit={limit}"))
+    }
 }
 
-/// Every topic with its positions, in the order of names.
-fn list_topics(site: &Site) -> Value {
-    let topics = site.hub.topics();
-    let topics = topics.iter().map(|topic| {
-        let info = topic.info(now());
+/// Topics with their positions, in the order of names, and the last of these names while there are more.
+fn list_topics(site: &Site, after: Option<&TopicName>, limit: usize) -> Value {
+    let mut topics = site.hub.topics_after(after, limit + 1);
+    let has_more = topics.len() > limit;
+    topics.truncate(limit);
+    let now = now();
+    let listed = topics.iter().map(|topic| {
+        let info = topic.info(now);
         json!({
             "name": info.name.as_str(),
             "url": format!("/topics/{}", info.name),
@@ -90,5 +106,9 @@ fn list_topics(site: &Site) -> Value {
             "bytes": info.bytes,
         })
     });
-    json!({ "topics": topics.collect::<Vec<_>>() })
+    let mut list = json!({ "topics": listed.collect::<Vec<_>>() });
+    if let Some(last) = topics.last().filter(|_| has_more) {
+        list["next"] = last.name().as_str().into();
+    }
+    list
 }

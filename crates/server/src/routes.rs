@@ -415,7 +415,16 @@ async fn route(
     let (path, headers) = (request.uri().path(), request.headers());
     if let Some(resource) = Resource::at(site, client, path, request.uri().query())? {
         reading_only(request.method().as_str())?;
-        return Ok(json_response(&site.memory, resource.value(site, stop.is_stopping())).into());
+        let (status, value) = resource.value(site, stop.is_stopping());
+        let next = resource.next_page(&value);
+        let mut response = json_response(&site.memory, (status, value));
+        // A topic's name needs no escaping, so this is always a field's value.
+        if let Some(Ok(link)) =
+            next.map(|next| HeaderValue::try_from(format!("<{next}>; rel=\"next\"")))
+        {
+            response.headers_mut().insert(header::LINK, link);
+        }
+        return Ok(response.into());
     }
     if let Some(name) = path.strip_prefix("/topics/") {
         if !is_reading(request.method().as_str()) {

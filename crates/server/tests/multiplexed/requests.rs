@@ -48,6 +48,9 @@ fn what_http_answers_is_answered_here_too() {
         let topics = client.ask("GET 7 /topics");
         assert_eq!((topics.status, &*topics.id, &topics.position), (200, "7", &None));
         assert_eq!(topics.json(), fixture.get("/topics", &[]).json());
+        let page = client.ask("GET 7 /topics?limit=1&after=a");
+        assert_eq!(page.json(), fixture.get("/topics?limit=1&after=a", &[]).json());
+        client.ask("GET 7 /topics?limit=0").problem(400, "7", "bad-parameter");
         let clock = client.ask("GET 7 /clock");
         assert!(clock.json()["time"].as_f64().unwrap() > 1.7e12, "{clock:?}");
     }

@@ -107,6 +107,38 @@ fn topics_are_listed() {
 }
 
 #[test]
+fn topics_are_listed_in_pages_and_each_says_where_the_next_begins() {
+    let fixture = Fixture::start();
+    for name in ["c", "a", "b", "d"] {
+        fixture.hub.create(name.parse().unwrap(), Retention::default()).unwrap();
+    }
+    let page = |target: &str| {
+        let reply = fixture.get(target, &[]);
+        let list = reply.json();
+        let topics = list["topics"].as_array().unwrap().iter();
+        let names = topics.map(|topic| topic["name"].as_str().unwrap().to_owned());
+        let link = reply.field("link").map(str::to_owned);
+        (names.collect::<Vec<_>>(), list["next"].as_str().map(str::to_owned), link)
+    };
+    for (target, names, next) in [
+        ("/topics", &["a", "b", "c", "d", "wind"][..], None),
+        ("/topics?limit=5", &["a", "b", "c", "d", "wind"], None),
+        ("/topics?limit=2", &["a", "b"], Some("b")),
+        ("/topics?limit=2&after=b", &["c", "d"], Some("d")),
+        ("/topics?limit=2&after=d", &["wind"], None),
+        ("/topics?limit=2&after=nothing", &["wind"], None),
+        ("/topics?after=wind", &[], None),
+    ] {
+        let link = next.map(|next| format!("</topics?after={next}&limit=2>; rel=\"next\""));
+        let names = names.iter().copied().map(str::to_owned).collect();
+        assert_eq!(page(target), (names, next.map(str::to_owned), link), "{target}");
+    }
+    for query in ["limit=0", "limit=1001", "after=", "after=%00", "wait=1"] {
+        fixture.get(&format!("/topics?{query}"), &[]).problem(400, "bad-parameter");
+    }
+}
+
+#[test]
 fn a_gap_is_told_at_once_by_a_long_poll() {
     let fixture = Fixture::start();
     let reply = fixture.get("/topics/wind?after=zz-7&wait=100", &[]);
