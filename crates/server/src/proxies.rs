@@ -212,13 +212,16 @@ impl<'a> Element<'a> {
         for pair in split(text, ';')?.into_iter().filter(|pair| !pair.is_empty()) {
             let (name, value) =
                 pair.split_once('=').ok_or_else(|| bad("Forwarded has a pair without ="))?;
-            let place = match &*name.trim().to_ascii_lowercase() {
+            // Section 4: a token, `=` and a value, with nothing between them.
+            if name.ends_with(char::is_whitespace) || value.starts_with(char::is_whitespace) {
+                return Err(bad("Forwarded has space around ="));
+            }
+            let place = match &*name.to_ascii_lowercase() {
                 "for" => &mut element.node,
                 "host" => &mut element.host,
                 "proto" => &mut element.scheme,
                 _ => continue,
             };
-            let value = value.trim();
             let bare = value.strip_prefix('"').and_then(|value| value.strip_suffix('"'));
             if place.replace(bare.unwrap_or(value)).is_some() {
                 return Err(bad("Forwarded says something twice"));
@@ -349,6 +352,7 @@ mod tests {
             ("For=\"[2001:db9::7]:_x\";proto=https;by=_me", "[2001:db9::7]:0"),
             ("for=127.0.0.1, for=192.0.2.1;ext=\"a,b;c\", for=10.0.0.1", "192.0.2.1:0"),
             ("for=127.0.0.1, for=_secret", "hidden"),
+            ("proto=https ; for=192.0.2.1 , for=10.0.0.1", "192.0.2.1:0"),
             ("for=127.0.0.1, proto=https", "hidden"),
         ] {
             assert_eq!(client("forwarded", value), expected, "{value}");
@@ -395,6 +399,9 @@ mod tests {
             ("x-forwarded-proto", "ftp"),
             ("forwarded", "for"),
             ("forwarded", "for=\"1.2.3.4"),
+            ("forwarded", "for = 1.2.3.4"),
+            ("forwarded", "for= 1.2.3.4"),
+            ("forwarded", "ext =a;for=1.2.3.4"),
             ("forwarded", "for=1.2.3.4;for=127.0.0.1"),
             ("forwarded", "for=\"1.2\\.3.4\""),
         ] {

@@ -263,7 +263,11 @@ pub(crate) fn form(
 ) -> Result<Form, Problem> {
     let accepted: Vec<&str> =
         given.all("accept").filter_map(|value| str::from_utf8(value).ok()).collect();
-    let accept = if accepted.is_empty() { "*/*".to_owned() } else { accepted.join(",") };
+    let mut accept = accepted.join(",");
+    // One with nothing in it asks for nothing in particular, as none does.
+    if fields::split(&accept, ',').all(str::is_empty) {
+        accept = "*/*".to_owned();
+    }
     let not_acceptable = |what: &str| {
         let accept: String = accept.chars().take(80).collect();
         Problem::new(Kind::NotAcceptable, format!("Accept is {accept:?}, {what}"))
@@ -523,6 +527,8 @@ mod tests {
     fn accept_chooses_the_form() {
         for (value, form) in [
             ("*/*", Ok(Form::Json)),
+            ("", Ok(Form::Json)),
+            (" , ", Ok(Form::Json)),
             ("text/event-stream", Ok(Form::EventStream)),
             ("text/event-stream, */*", Ok(Form::Json)),
             ("text/event-stream, application/json;q=0.5", Ok(Form::EventStream)),
