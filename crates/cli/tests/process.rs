@@ -13,7 +13,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
-use support::{Directory, Process, get, read_until, request, serve};
+use support::{Directory, Process, SERVE, command, get, listening, read_until, request, serve};
 
 #[test]
 fn a_request_to_end_is_heard_as_soon_as_the_address_is_known() {
@@ -233,11 +233,26 @@ fn a_directory_that_was_put_back_tells_its_readers_so_and_one_that_was_moved_goe
     let page = get(address, &format!("/topics/scratch-a?after={seen}"));
     assert!(page.contains(r#""gap":{"reason":"epoch""#), "{page}");
     stop(server);
-    let (server, address) = started(&moved, &["--adopt-data"]);
+    let said = |name: &str| std::fs::read_to_string(at(name)).unwrap();
+    let adopted = |log: &str| {
+        let args = ["--demo", "--adopt-data", "--data", moved.to_str().unwrap()];
+        let mut command = command(&[SERVE, &args].concat());
+        command.stderr(std::fs::File::create(at(log)).unwrap());
+        listening(command)
+    };
+    let (server, address) = adopted("first.log");
     let next = publish(address, 1);
     assert_eq!(next.split_once('-').unwrap().0, seen.split_once('-').unwrap().0);
     assert!(next.ends_with("-101"), "{next}");
     stop(server);
+    assert!(
+        said("first.log").contains("may skip as many new ones silently"),
+        "{}",
+        said("first.log")
+    );
+    let (server, _) = adopted("second.log");
+    stop(server);
+    assert!(!said("second.log").contains("may skip"), "it is no copy any more");
 }
 
 #[test]

@@ -207,6 +207,13 @@ impl DataDir {
                 path.display()
             );
         }
+        if history.is_adopted {
+            tracing::warn!(
+                "{} is a copy, and its topics go on in their epochs (--adopt-data): where events were published to the \
+                 original after the copy was made, their readers are not told, and may skip as many new ones silently",
+                path.display()
+            );
+        }
         let disk = Arc::new(Disk::new(platform, path, options, history.session + 1));
         let writing = Arc::clone(&disk);
         let writer = std::thread::Builder::new()

@@ -109,6 +109,8 @@ pub(super) struct History {
     pub(super) session: u64,
     /// It is a copy, or was restored from one: it may be in the past of its readers.
     pub(super) is_copy: bool,
+    /// It is one, and is taken for what it is a copy of.
+    pub(super) is_adopted: bool,
     /// The newest position of each topic that was acknowledged, by its directory.
     pub(super) marks: BTreeMap<String, Position>,
 }
@@ -123,7 +125,13 @@ impl History {
     ) -> Result<Self, OpenError> {
         let Some(state) = read_json::<State>(&directory.join(STATE_FILE))? else {
             let marks = BTreeMap::new();
-            return Ok(Self { past: Past::Unknown, session: 0, is_copy: false, marks });
+            return Ok(Self {
+                past: Past::Unknown,
+                session: 0,
+                is_copy: false,
+                is_adopted: false,
+                marks,
+            });
         };
         let State { boot, flushed_always, session, witness, marks, closed, .. } = state;
         let is_same_boot = boot.is_some() && boot == platform.boot();
@@ -136,8 +144,8 @@ impl History {
             None => Past::Crashed { flushed_always },
         };
         let found = platform.identity(&witness_path(directory, session));
-        let is_copy =
-            !adopt && !found.is_ok_and(|found| witness.is_untouched(&found, is_same_boot));
+        let is_own = found.is_ok_and(|found| witness.is_untouched(&found, is_same_boot));
+        let (is_copy, is_adopted) = (!is_own && !adopt, !is_own && adopt);
         let path = marks_path(directory, session);
         let are_own = adopt
             || platform.identity(&path).is_ok_and(|found| marks.is_same_file(&found, is_same_boot));
@@ -147,7 +155,7 @@ impl History {
             }
             false => BTreeMap::new(),
         };
-        Ok(Self { past, session, is_copy, marks })
+        Ok(Self { past, session, is_copy, is_adopted, marks })
     }
 
     /// How far a topic of this epoch must have come: less of it is found when its end was lost. `None` when nobody
@@ -296,7 +304,13 @@ mod tests {
         use Tail::{Garbage, Torn, Whole};
         let at = |offset| Position { epoch: Epoch::from_bits(1), offset };
         let positions = || BTreeMap::from([("wind".to_owned(), at(7))]);
-        let history = |past, is_copy| History { past, session: 1, is_copy, marks: positions() };
+        let history = |past, is_copy| History {
+            past,
+            session: 1,
+            is_copy,
+            is_adopted: false,
+            marks: positions(),
+        };
         let closed = history(Past::Closed(positions()), false);
         let killed = history(Past::Killed, false);
         let always = history(Past::Crashed { flushed_always: true }, false);
