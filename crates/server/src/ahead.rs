@@ -49,6 +49,11 @@ impl<S> Ahead<S> {
 }
 
 impl<S: AsyncRead + Unpin> End<S> {
+    /// Does something else with the stream.
+    pub(crate) fn with_stream<T>(&self, work: impl FnOnce(&mut S) -> T) -> T {
+        work(&mut self.0.borrow_mut().stream)
+    }
+
     /// Returns once the peer has ended its side. Cancel safe.
     pub(crate) async fn reached(&self) {
         std::future::poll_fn(|cx| self.0.borrow_mut().poll_end(cx)).await;

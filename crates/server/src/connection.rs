@@ -2,12 +2,14 @@
 
 use std::cell::Cell;
 use std::convert::Infallible;
+use std::future::poll_fn;
 use std::io;
 use std::net::TcpStream as StdTcpStream;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use anemone_ws::proto::{CloseCode, CloseFrame};
@@ -26,13 +28,14 @@ use crate::begun::Begun;
 use crate::client::Peer;
 use crate::essential::Essentials;
 use crate::fan::Fan;
+use crate::gathered::Gathered;
 use crate::permits::ConnectionPermit;
 use crate::routes::{self, Destination, Handover, Site, Stop};
 use crate::transport::{broadcast, echo, multiplexed, websocket};
 use crate::write_deadline::WriteDeadline;
 
 /// So long a connection answers requests that came together before others have their turn.
-const SLICE: Duration = Duration::from_micros(200);
+const SLICE: Duration = Duration::from_micros(100);
 
 /// What the connections of one thread share.
 #[derive(Debug)]
@@ -137,7 +140,8 @@ pub(crate) async fn requests<S: AsyncRead + AsyncWrite + Unpin>(
     let limits = &local.site.limits;
     let handover = Rc::new(Cell::new(None));
     let polled_at = Rc::new(Cell::new(Instant::now()));
-    let (stream, end) = Ahead::new(stream);
+    let (stream, end) = Ahead::new(Gathered::new(stream));
+    let poll_out = |cx: &mut Context<'_>| end.with_stream(|stream| stream.poll_out(cx));
     let (end_told, has_ended) = watch::channel(false);
     let service = {
         let (site, stop) = (Arc::clone(&local.site), stop.or_end(has_ended));
@@ -170,9 +174,14 @@ pub(crate) async fn requests<S: AsyncRead + AsyncWrite + Unpin>(
     let ended = loop {
         tokio::select! {
             biased; // what it does not read is read ahead
-            ended = std::future::poll_fn(|cx| {
+            ended = poll_fn(|cx| {
                 polled_at.set(Instant::now());
-                http.poll_without_shutdown(cx)
+                let ended = http.poll_without_shutdown(cx).map_err(HttpEnd::from);
+                // All replies that were made meanwhile leave in one write.
+                match poll_out(cx) {
+                    Poll::Ready(Err(error)) if ended.is_pending() => Poll::Ready(Err(error.into())),
+                    _ => ended,
+                }
             }) => break ended,
             () = end.reached(), if !*end_told.borrow() => {
                 end_told.send_replace(true);
@@ -183,17 +192,28 @@ pub(crate) async fn requests<S: AsyncRead + AsyncWrite + Unpin>(
             }
         }
     };
-    if let Err(error) = ended {
+    let written = poll_fn(poll_out).await.map_err(HttpEnd::from);
+    if let Err(error) = ended.and(written) {
         tracing::debug!(%error, "HTTP connection ended");
         return None;
     }
     let parts = http.into_parts();
     let (ahead, stream) = parts.io.into_inner().into_parts(end)?;
+    let stream = stream.into_inner();
     let Some(handover) = handover.take() else {
         shut_down(stream).await;
         return None;
     };
     Some((stream, [&parts.read_buf[..], &ahead].concat(), handover))
+}
+
+/// An end of an HTTP connection that was not meant.
+#[derive(Debug, thiserror::Error)]
+enum HttpEnd {
+    #[error(transparent)]
+    Http(#[from] hyper::Error),
+    #[error(transparent)]
+    Write(#[from] io::Error),
 }
 
 /// Has a WebSocket served whose handshake is done; `first` came after it.

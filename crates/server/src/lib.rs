@@ -23,6 +23,7 @@ mod essential;
 mod fan;
 mod fields;
 mod gate;
+mod gathered;
 mod handshake;
 mod health;
 mod host;

@@ -1,0 +1,164 @@
+//! A stream that gathers what is written to it, so that replies to requests that came together leave together.
+//!
+//! The HTTP server writes each reply by itself, and that takes twice as long as making a small one. Whoever drives
+//! it sees to what was gathered each time that it has nothing more to do.
+
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+/// Most that is gathered: about a hundred small replies. What is larger by itself is not copied.
+const BYTES_MAX: usize = 16 << 10;
+
+/// A stream, and what waits to be written to it. Flushing it does nothing while something waits.
+pub(crate) struct Gathered<S> {
+    stream: S,
+    bytes: Vec<u8>,
+    /// So much of it is written.
+    written: usize,
+    /// All of it is, but the stream may keep it to itself.
+    is_unflushed: bool,
+}
+
+impl<S> Gathered<S> {
+    pub(crate) fn new(stream: S) -> Self {
+        Self { stream, bytes: Vec::new(), written: 0, is_unflushed: false }
+    }
+
+    /// The stream; what was gathered and not written is lost.
+    pub(crate) fn into_inner(self) -> S {
+        self.stream
+    }
+}
+
+impl<S: AsyncWrite + Unpin> Gathered<S> {
+    /// Writes and flushes what was gathered.
+    pub(crate) fn poll_out(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        while self.written < self.bytes.len() {
+            let rest = &self.bytes[self.written..];
+            match ready!(Pin::new(&mut self.stream).poll_write(cx, rest))? {
+                0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+                len => self.written += len,
+            }
+        }
+        if !self.bytes.is_empty() {
+            // The connection may live long.
+            (self.bytes, self.written) = (Vec::new(), 0);
+        }
+        if self.is_unflushed {
+            ready!(Pin::new(&mut self.stream).poll_flush(cx))?;
+            self.is_unflushed = false;
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// Makes room for so many bytes. Whether they are to be gathered.
+    fn poll_room(&mut self, cx: &mut Context<'_>, len: usize) -> Poll<io::Result<bool>> {
+        if self.bytes.len() + len > BYTES_MAX {
+            ready!(self.poll_out(cx))?;
+        }
+        self.is_unflushed = true;
+        Poll::Ready(Ok(len <= BYTES_MAX))
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Gathered<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(cx, buffer)
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Gathered<S> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        if !ready!(self.poll_room(cx, bytes.len()))? {
+            return Pin::new(&mut self.stream).poll_write(cx, bytes);
+        }
+        self.bytes.extend_from_slice(bytes);
+        Poll::Ready(Ok(bytes.len()))
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let len = slices.iter().map(|slice| slice.len()).sum();
+        if !ready!(self.poll_room(cx, len))? {
+            return Pin::new(&mut self.stream).poll_write_vectored(cx, slices);
+        }
+        slices.iter().for_each(|slice| self.bytes.extend_from_slice(slice));
+        Poll::Ready(Ok(len))
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.bytes.is_empty() { self.poll_out(cx) } else { Poll::Ready(Ok(())) }
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        ready!(self.poll_out(cx))?;
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+
+    use futures_util::FutureExt;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn small_writes_leave_together() {
+        let (mut client, server) = duplex(1 << 20);
+        let mut gathered = Gathered::new(server);
+        for reply in ["one", "two", "three"] {
+            gathered.write_all(reply.as_bytes()).await.unwrap();
+            gathered.flush().await.unwrap();
+        }
+        let mut bytes = [0; 100];
+        assert!(client.read(&mut bytes).now_or_never().is_none());
+        poll_fn(|cx| gathered.poll_out(cx)).await.unwrap();
+        let len = client.read(&mut bytes).await.unwrap();
+        assert_eq!(&bytes[..len], b"onetwothree");
+        assert_eq!(gathered.bytes.capacity(), 0);
+    }
+
+    #[tokio::test]
+    async fn all_comes_in_order_whatever_its_size_and_whatever_fits() {
+        let (mut client, server) = duplex(1000);
+        let mut gathered = Gathered::new(server);
+        let writes = [10, BYTES_MAX - 10, 1, BYTES_MAX, BYTES_MAX + 1, 70_000, 5, 0, 7];
+        let total: usize = writes.iter().sum();
+        let all: Vec<u8> = (0..total).map(|at| (at % 251) as u8).collect();
+        let write = async {
+            let mut rest = &all[..];
+            for len in writes {
+                let (bytes, others) = rest.split_at(len);
+                gathered.write_all(bytes).await.unwrap();
+                assert!(gathered.bytes.len() <= BYTES_MAX);
+                rest = others;
+            }
+            gathered.shutdown().await.unwrap();
+        };
+        let mut came = Vec::new();
+        let (_, read) = tokio::join!(write, client.read_to_end(&mut came));
+        read.unwrap();
+        assert!(came == all);
+    }
+}
