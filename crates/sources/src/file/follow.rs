@@ -17,10 +17,11 @@ use rustix::fs::{Mode, OFlags};
 
 use super::Origin;
 use super::place::{Id, Place, WINDOW_BYTES, Window};
-use super::siblings::{COUNT_MAX, Sibling, modified, next_after, siblings};
+use super::siblings::{COUNT_MAX, Next, Sibling, modified, next_after, siblings};
 use super::watch::Watches;
 
-/// Most files that are compared with one which was truncated, to find its copy: the newest.
+/// Most files that are compared with one which was truncated, to find its copy: the oldest
+/// that were written to since.
 const COPIES_MAX: usize = 16;
 
 /// How often the names are read again because the file was rotated meanwhile.
@@ -68,6 +69,8 @@ pub(super) enum Missing {
     /// Files between that was read and this one: the old one is not among them any more, or there are more of them than
     /// are looked at.
     Between(PathBuf),
+    /// This file, which was last written to when the one that was read was: nothing tells which is the newer.
+    Doubtful(PathBuf),
 }
 
 impl fmt::Display for Missing {
@@ -78,6 +81,9 @@ impl fmt::Display for Missing {
                 write!(f, "what was written while it was copied to {} and truncated", to.display())
             }
             Self::Between(to) => write!(f, "whole files older than {}", to.display()),
+            Self::Doubtful(path) => {
+                write!(f, "all of {}, of the same time as the file read before it,", path.display())
+            }
         }
     }
 }
@@ -223,13 +229,14 @@ impl Follower {
         let (current, older) = self.names()?;
         // With more names than are looked at, one may be missing that comes between.
         let are_all = older.len() < COUNT_MAX;
-        let Some(next) = next_after(&older, open.id, last_write) else {
-            let gap = (!are_all).then(|| Missing::Between(self.path.clone()));
-            return Ok(current.map(|current| (current, gap)));
-        };
+        let Next { file, doubtful } = next_after(&older, open.id, last_write);
         let is_known = older.iter().any(|sibling| sibling.id == open.id);
-        let gap = (!is_known || !are_all).then(|| Missing::Between(next.path.clone()));
-        Ok(Some((OpenFile::open(&next.path)?, gap)))
+        let are_between = !are_all || (file.is_some() && !is_known);
+        let before = file.map_or(&self.path, |next| &next.path);
+        let between = are_between.then(|| Missing::Between(before.clone()));
+        let gap = between.or_else(|| Some(Missing::Doubtful(doubtful?.path.clone())));
+        let next = file.map(|next| OpenFile::open(&next.path)).transpose()?.or(current);
+        Ok(next.map(|next| (next, gap)))
     }
 
     /// The file under the path, if it has something in it, and the older ones of it.
@@ -293,7 +300,7 @@ impl Follower {
         found.retain(|file| {
             file.id != but && file.len >= place.offset && file.modified >= place.modified
         });
-        found.sort_by_key(|file| std::cmp::Reverse(file.modified));
+        found.sort_by_key(|file| file.modified);
         let copy = |file: Sibling| Some((OpenFile::at(&file.path, place).ok()??, file.path));
         found.into_iter().take(COPIES_MAX).find_map(copy).map(|(file, path)| (path, file))
     }
@@ -328,7 +335,7 @@ impl Follower {
     /// The oldest of what was written since there was nothing: it may have been rotated before it was seen.
     fn open_written_after(&self, at: i64) -> io::Result<OpenFile> {
         let (current, older) = self.names()?;
-        if let Some(next) = next_after(&older, (0, 0), at) {
+        if let Some(next) = next_after(&older, (0, 0), at).file {
             return OpenFile::open(&next.path);
         }
         current.map_or_else(|| OpenFile::open(&self.path), Ok)
@@ -358,7 +365,7 @@ impl Follower {
             self.place = None;
             return Turn::Opened(Opened::After(place, gap));
         }
-        let next = next_after(&older, place.id, place.modified);
+        let next = next_after(&older, place.id, place.modified).file;
         let next = next.and_then(|next| OpenFile::open(&next.path).ok()).or(current);
         let Some(next) = next.map_or_else(|| OpenFile::open(&self.path), Ok).ok() else {
             // It may come back.

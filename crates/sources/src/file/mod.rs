@@ -12,8 +12,8 @@
 //!   file with something in it stands under the path; then once more to its end, and only then the
 //!   new one from its beginning. So nothing is lost of a writer that goes on with the old file until
 //!   it has opened the new one. A last line without LF in the old file is finished then. When there were several
-//!   rotations, the files between are found by their names (`log.1`, `log-20261122`, `app.1.log`) and times, and read in
-//!   their order.
+//!   rotations, the files between are found by their names (`log.1`, `log-20261122`, `app.1.log`) and read in the order
+//!   in which they were last written to; of those of the same time the names decide.
 //! - **Rotation by copying and truncating**: at each look a little of what stands before the place is read again; a
 //!   file that is shorter, or has something else there, is not what it was. What was not read of it yet is read from
 //!   its copy, which is found by what it has before the place, and then the file from its beginning.
@@ -22,9 +22,11 @@
 //!
 //! **What may be missing** is told, and counted as `gaps` in the status: what was written between copying and
 //! truncating; the rest of a file that was truncated and has no copy, or was rotated away and deleted or compressed
-//! while this was not running, or before it was read. What cannot be noticed: that a file was rewritten which has the same
-//! 512 bytes at its beginning and before the place; that a writer goes on with an old file after another has taken its
-//! place and has something in it.
+//! while this was not running, or before it was read; a file of the same time as the one that was read before it, if
+//! nothing tells which is the newer; and files beyond the 10,000 names that are looked at. What cannot be noticed: that a
+//! file was rewritten which has the same 512 bytes at its beginning and before the place; that a writer goes on with an
+//! old file after another has taken its place and has something in it; that a file with the name of a rotated one never
+//! was this one, or was touched since it was read: it is read as if it were new.
 //!
 //! Changes are told by the system where it does (inotify); besides, it is looked at in an interval: network file
 //! systems do not tell of what other machines write.

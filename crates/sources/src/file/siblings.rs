@@ -1,6 +1,8 @@
-//! The files beside the one that is followed which were it before a rotation, by their names.
+//! The files beside the one that is followed which were it before a rotation: found by their names, in the order in
+//! which they were last written to. Names alone do not tell it: numbers fall with time (`log.1` is the newest) or
+//! rise (`log.1` is the oldest), as who rotates likes.
 
-use std::cmp::Reverse;
+use std::cmp::Ordering;
 use std::ffi::OsStr;
 use std::fs;
 use std::io;
@@ -18,16 +20,18 @@ pub(super) struct Sibling {
     pub(super) path: PathBuf,
     pub(super) id: Id,
     pub(super) len: u64,
-    /// In nanoseconds since the Unix epoch.
+    /// When it was last written to, in nanoseconds since the Unix epoch.
     pub(super) modified: i64,
+    /// When it, or its name, last changed, likewise.
+    changed: i64,
     mark: Mark,
 }
 
 /// What a rotation puts into a name.
-#[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
+#[derive(Clone, Debug, Eq, PartialEq)]
 enum Mark {
-    /// `log.1`, `app.1.log`: the higher, the older.
-    Number(Reverse<u64>),
+    /// `log.1`, `app.1.log`.
+    Number(u64),
     /// `log-20261122`, `log.2026-11-22_17`, `app-2026-11-22.log`: sorts as time does.
     Date(String),
 }
@@ -45,12 +49,12 @@ pub(super) fn siblings(path: &Path) -> io::Result<Vec<Sibling>> {
         // One that went meanwhile is none.
         let Ok(metadata) = entry.metadata() else { continue };
         if metadata.is_file() && found.len() < COUNT_MAX {
-            let (id, len) = ((metadata.dev(), metadata.ino()), metadata.len());
             found.push(Sibling {
                 path: entry.path(),
-                id,
-                len,
+                id: (metadata.dev(), metadata.ino()),
+                len: metadata.len(),
                 modified: modified(&metadata),
+                changed: nanoseconds(metadata.ctime(), metadata.ctime_nsec()),
                 mark,
             });
         }
@@ -60,26 +64,70 @@ pub(super) fn siblings(path: &Path) -> io::Result<Vec<Sibling>> {
 
 /// When it was last written to, in nanoseconds since the Unix epoch.
 pub(super) fn modified(metadata: &fs::Metadata) -> i64 {
-    metadata.mtime().saturating_mul(1_000_000_000).saturating_add(metadata.mtime_nsec())
+    nanoseconds(metadata.mtime(), metadata.mtime_nsec())
 }
 
-/// The oldest that is newer than a file which was last written to at `modified` and may be one of them: what was
-/// written after it.
-pub(super) fn next_after(siblings: &[Sibling], id: Id, modified: i64) -> Option<&Sibling> {
-    let own = siblings.iter().find(|sibling| sibling.id == id).map(|own| &own.mark);
-    let is_newer = |sibling: &&Sibling| {
-        let by_name = match (own, &sibling.mark) {
-            (Some(own @ Mark::Number(_)), other @ Mark::Number(_))
-            | (Some(own @ Mark::Date(_)), other @ Mark::Date(_)) => Some(other > own),
-            _ => None,
-        };
-        sibling.id != id
-            && sibling.len > 0
-            && by_name.map_or(sibling.modified > modified, |is_newer| {
-                is_newer && sibling.modified >= modified
-            })
+fn nanoseconds(seconds: i64, nanoseconds: i64) -> i64 {
+    seconds.saturating_mul(1_000_000_000).saturating_add(nanoseconds)
+}
+
+/// What comes after a file.
+#[derive(Debug)]
+pub(super) struct Next<'a> {
+    /// The oldest that is newer.
+    pub(super) file: Option<&'a Sibling>,
+    /// One that may be newer and is taken for older: nothing tells.
+    pub(super) doubtful: Option<&'a Sibling>,
+}
+
+/// What was written after a file which was last written to at `modified` and may be one of them.
+pub(super) fn next_after(siblings: &[Sibling], id: Id, modified: i64) -> Next<'_> {
+    let own = siblings.iter().find(|sibling| sibling.id == id);
+    let numbers = numbers(siblings);
+    let others = || siblings.iter().filter(|sibling| sibling.id != id && sibling.len > 0);
+    let order = |sibling: &Sibling| {
+        sibling.modified.cmp(&modified).then(own.map_or(Ordering::Equal, |own| {
+            by_mark(sibling, own, numbers.unwrap_or(Ordering::Less))
+        }))
     };
-    siblings.iter().filter(is_newer).min_by_key(|sibling| (sibling.modified, &sibling.mark))
+    let is_doubtful = |sibling: &&Sibling| {
+        let is_told = |own: &Sibling| match (&sibling.mark, &own.mark) {
+            (Mark::Number(_), Mark::Number(_)) => numbers.is_some(),
+            _ => by_mark(sibling, own, Ordering::Less).is_ne(),
+        };
+        sibling.modified == modified && order(sibling).is_le() && !own.is_some_and(is_told)
+    };
+    let newer = others().filter(|sibling| order(sibling).is_gt());
+    let file = newer.min_by(|a, b| {
+        let by_mark = by_mark(a, b, numbers.unwrap_or(Ordering::Less));
+        a.modified.cmp(&b.modified).then(by_mark)
+    });
+    Next { file, doubtful: others().find(is_doubtful) }
+}
+
+/// Which of two that were last written to at the same time is the newer.
+fn by_mark(a: &Sibling, b: &Sibling, numbers: Ordering) -> Ordering {
+    match (&a.mark, &b.mark) {
+        (Mark::Number(a), Mark::Number(b)) if numbers.is_gt() => a.cmp(b),
+        (Mark::Number(a), Mark::Number(b)) => b.cmp(a),
+        (Mark::Date(a), Mark::Date(b)) => a.cmp(b),
+        _ => a.changed.cmp(&b.changed),
+    }
+}
+
+/// Whether numbers rise (`Greater`) or fall with time, by most pairs of neighbours; `None` if nothing tells.
+fn numbers(siblings: &[Sibling]) -> Option<Ordering> {
+    let number = |sibling: &Sibling| match sibling.mark {
+        Mark::Number(number) => Some((number, sibling.modified, sibling.changed)),
+        Mark::Date(_) => None,
+    };
+    let mut numbered: Vec<_> = siblings.iter().filter_map(number).collect();
+    numbered.sort_unstable();
+    let pairs =
+        || numbered.windows(2).map(|pair| (pair[1].1, pair[1].2).cmp(&(pair[0].1, pair[0].2)));
+    let rising = pairs().filter(|order| order.is_gt()).count();
+    let falling = pairs().filter(|order| order.is_lt()).count();
+    Some(rising.cmp(&falling)).filter(|order| order.is_ne())
 }
 
 /// What rotation has put into this name, if it is `name` otherwise.
@@ -93,7 +141,7 @@ fn mark(other: &str, name: &str) -> Option<Mark> {
     let (separator, text) = text.split_at_checked(1)?;
     let digits = text.bytes().filter(u8::is_ascii_digit).count();
     if separator == "." && digits == text.len() && (1..=6).contains(&digits) {
-        return Some(Mark::Number(Reverse(text.parse().ok()?)));
+        return Some(Mark::Number(text.parse().ok()?));
     }
     let is_date = digits >= 8
         && text.starts_with(|c: char| c.is_ascii_digit())
@@ -134,26 +182,69 @@ mod tests {
 
     fn sibling(name: &str, inode: u64, modified: i64) -> Sibling {
         let mark = mark(name, "log").unwrap();
-        Sibling { path: name.into(), id: (1, inode), len: 1, modified, mark }
+        Sibling { path: name.into(), id: (1, inode), len: 1, modified, changed: 0, mark }
+    }
+
+    /// The name of the next one, and of a doubtful one.
+    fn next(siblings: &[Sibling], inode: u64, modified: i64) -> (String, String) {
+        let Next { file, doubtful } = next_after(siblings, (1, inode), modified);
+        let name = |file: Option<&Sibling>| {
+            file.map_or_else(String::new, |file| file.path.display().to_string())
+        };
+        (name(file), name(doubtful))
+    }
+
+    fn names(next: &str, doubtful: &str) -> (String, String) {
+        (next.to_owned(), doubtful.to_owned())
     }
 
     #[test]
-    fn what_was_written_next_is_found_by_name_and_time() {
-        let next = |siblings: &[Sibling], inode, modified| {
-            next_after(siblings, (1, inode), modified).map(|next| next.path.display().to_string())
-        };
-        let numbered = [sibling("log.1", 4, 30), sibling("log.3", 2, 10), sibling("log.2", 3, 10)];
-        assert_eq!(next(&numbered, 2, 10).as_deref(), Some("log.2"));
-        assert_eq!(next(&numbered, 3, 10).as_deref(), Some("log.1"));
-        assert_eq!(next(&numbered, 4, 30), None);
-        // Gone from among them: by time alone.
-        assert_eq!(next(&numbered, 9, 9).as_deref(), Some("log.3"));
-        assert_eq!(next(&numbered, 9, 10).as_deref(), Some("log.1"));
+    fn what_was_written_next_is_found_by_time() {
+        let falling = [sibling("log.1", 4, 30), sibling("log.3", 2, 10), sibling("log.2", 3, 20)];
+        assert_eq!(next(&falling, 2, 10), names("log.2", ""));
+        assert_eq!(next(&falling, 3, 20), names("log.1", ""));
+        assert_eq!(next(&falling, 4, 30), names("", ""));
+        let rising = [sibling("log.1", 4, 10), sibling("log.3", 2, 30), sibling("log.2", 3, 20)];
+        assert_eq!(next(&rising, 4, 10), names("log.2", ""));
+        assert_eq!(next(&rising, 3, 20), names("log.3", ""));
+        assert_eq!(next(&rising, 2, 30), names("", ""));
+        // Numbers that begin again.
+        let ring = [sibling("log.1", 4, 30), sibling("log.2", 3, 10), sibling("log.3", 2, 20)];
+        assert_eq!(next(&ring, 2, 20), names("log.1", ""));
         let dated = [sibling("log-20261122", 4, 30), sibling("log-20261121", 2, 10)];
-        assert_eq!(next(&dated, 2, 10).as_deref(), Some("log-20261122"));
-        assert_eq!(next(&dated, 4, 30), None);
-        // Another of the same program, which is written to all the time, was never this file.
-        let other = [sibling("log.1", 4, 30), sibling("log.2", 3, 99)];
-        assert_eq!(next(&other, 4, 30), None);
+        assert_eq!(next(&dated, 2, 10), names("log-20261122", ""));
+        assert_eq!(next(&dated, 4, 30), names("", ""));
+        // Gone from among them.
+        assert_eq!(next(&falling, 9, 9), names("log.3", ""));
+        assert_eq!(next(&falling, 9, 11), names("log.2", ""));
+        assert_eq!(next(&falling, 9, 10), names("log.2", "log.3"));
+    }
+
+    #[test]
+    fn of_the_same_time_the_next_is_found_by_name_as_the_others_are_named() {
+        let falling = [sibling("log.1", 4, 30), sibling("log.3", 2, 10), sibling("log.2", 3, 10)];
+        assert_eq!(next(&falling, 2, 10), names("log.2", ""));
+        assert_eq!(next(&falling, 3, 10), names("log.1", ""));
+        let rising = [sibling("log.1", 4, 10), sibling("log.2", 2, 30), sibling("log.3", 3, 30)];
+        assert_eq!(next(&rising, 4, 10), names("log.2", ""));
+        assert_eq!(next(&rising, 2, 30), names("log.3", ""));
+        assert_eq!(next(&rising, 3, 30), names("", ""));
+        let dated = [sibling("log-20261122", 4, 10), sibling("log-20261121", 2, 10)];
+        assert_eq!(next(&dated, 2, 10), names("log-20261122", ""));
+        assert_eq!(next(&dated, 4, 10), names("", ""));
+        // Renamed or copied one after the other.
+        let mut changed = [sibling("log.1", 4, 10), sibling("log.2", 3, 10)];
+        changed[1].changed = 1;
+        assert_eq!(next(&changed, 4, 10), names("log.2", ""));
+        assert_eq!(next(&changed, 3, 10), names("", ""));
+    }
+
+    #[test]
+    fn what_nothing_tells_is_doubtful() {
+        let same = [sibling("log.1", 4, 10), sibling("log.2", 3, 10)];
+        assert_eq!(next(&same, 3, 10), names("log.1", ""));
+        assert_eq!(next(&same, 4, 10), names("", "log.2"));
+        let kinds = [sibling("log.1", 4, 10), sibling("log-20261122", 3, 10)];
+        assert_eq!(next(&kinds, 4, 10), names("", "log-20261122"));
     }
 }

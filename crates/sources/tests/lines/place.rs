@@ -4,7 +4,7 @@ use std::fs::{self, OpenOptions};
 use std::io::Write as _;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use anemone_hub::{DataDir, DataOptions, Epoch, Hub, Retention, Storage, TopicOptions};
 use anemone_sources::file::{Options, Origin, run};
@@ -90,6 +90,22 @@ impl Followed {
         self.topics().status(|status| status["detail"].as_str().unwrap().contains(part)).await
     }
 
+    /// How many were told so far.
+    fn gaps(&self) -> u64 {
+        let status = Arc::clone(&self.topics().status);
+        let told = Topics { events: Arc::clone(&status), status }.all();
+        told.iter().filter_map(|status| status["gaps"].as_u64()).max().unwrap_or(0)
+    }
+
+    /// All events, once this is the last.
+    async fn until(&self, last: &Value) -> Vec<Value> {
+        let mut events = Vec::new();
+        while events.last() != Some(last) {
+            events = self.topics().events(events.len() + 1).await;
+        }
+        events
+    }
+
     /// All events, once there are as many as these.
     async fn expect(&self, expected: &[Value]) {
         assert_eq!(self.topics().events(expected.len()).await, expected);
@@ -169,6 +185,72 @@ async fn each_line_comes_once_whatever_was_done_while_nobody_followed() {
             assert_eq!(file.topics().all(), numbers(1..=9).1, "{name}, {from:?}");
         }
     }
+}
+
+/// What the rotated file of this rotation is called, of so many, from 1 on.
+type RotatedName = fn(u64) -> String;
+
+const ROTATED_NAMES: [(&str, RotatedName); 3] = [
+    // Those that are there are renamed first.
+    ("falling numbers", |_| "log.1".to_owned()),
+    ("rising numbers", |rotation| format!("log.{rotation}")),
+    ("dates", |rotation| format!("log-202611{rotation:02}")),
+];
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Rotation {
+    Rename,
+    Copy,
+}
+
+impl Followed {
+    fn rotate(&self, rotation: Rotation, to: &str, modified: SystemTime) {
+        for number in (1..30).rev().filter(|_| self.path(to).exists()) {
+            let (from, to) = (format!("log.{number}"), format!("log.{}", number + 1));
+            if self.path(&from).exists() {
+                self.rename(&from, &to);
+            }
+        }
+        match rotation {
+            Rotation::Rename => self.rename("log", to),
+            Rotation::Copy => self.copy_and_truncate(to),
+        }
+        let file = OpenOptions::new().append(true).open(self.path(to)).unwrap();
+        file.set_modified(modified).unwrap();
+    }
+}
+
+#[tokio::test]
+async fn each_line_comes_once_however_rotated_files_are_named() {
+    let mut wrong = Vec::new();
+    for (names, name) in ROTATED_NAMES {
+        for (rotation, rotations) in [Rotation::Rename, Rotation::Copy]
+            .into_iter()
+            .flat_map(|how| [1, 2, 3, 20].map(|n| (how, n)))
+        {
+            let mut file = Followed::new("place-names", Origin::Start);
+            file.append("log", "1\n2\n3\n");
+            file.start();
+            file.expect(&numbers(1..=3).1).await;
+            file.stop().await;
+            let start = SystemTime::now();
+            for number in 1..=rotations {
+                // No shorter than what was read, as copies of it are not.
+                file.append("log", &format!("{:<9}\n", number + 3));
+                file.rotate(rotation, &name(number), start + Duration::from_secs(number));
+            }
+            file.append("log", "\"last\"\n");
+            file.start();
+            let read = file.until(&json!("last")).await;
+            let mut expected = numbers(1..=rotations + 3).1;
+            expected.push(json!("last"));
+            let gaps = file.gaps();
+            if read != expected || (rotation == Rotation::Rename && gaps > 0) {
+                wrong.push(format!("{rotations} of {rotation:?}, {names}: {gaps} gaps, {read:?}"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
 #[tokio::test]
