@@ -22,6 +22,13 @@ pub(crate) fn position(tag: &str) -> Option<Position> {
     }
 }
 
+/// Whether the text is a tag, weak or not, whoever made it.
+pub(crate) fn is_one(text: &str) -> bool {
+    let opaque = text.strip_prefix("W/").unwrap_or(text);
+    let inner = opaque.strip_prefix('"').and_then(|inner| inner.strip_suffix('"'));
+    inner.is_some_and(|inner| inner.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'"'))
+}
+
 /// The tags in the fields of this name. A backslash in one is no escape, so this is no list of quoted strings.
 pub(crate) fn list(headers: &HeaderMap, name: HeaderName) -> impl Iterator<Item = &str> {
     let fields = headers.get_all(name).into_iter().filter_map(|field| field.to_str().ok());
@@ -40,6 +47,16 @@ mod tests {
     use http::{HeaderValue, header};
 
     use super::*;
+
+    #[test]
+    fn a_tag_is_quoted_and_has_no_space() {
+        for text in ["\"\"", "\"a\"", "W/\"a\"", "\"1.ya-3\"", "\"a,\\\""] {
+            assert!(is_one(text), "{text}");
+        }
+        for text in ["", "a", "\"", "\"a", "a\"", "w/\"a\"", "\"a b\"", "\"a\"b\"", "W/a"] {
+            assert!(!is_one(text), "{text}");
+        }
+    }
 
     #[test]
     fn a_comma_in_a_tag_parts_nothing_and_a_backslash_is_no_escape() {

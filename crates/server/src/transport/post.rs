@@ -18,7 +18,7 @@ pub(crate) async fn answer(
     origin::refuse_unnamed(request.headers())?;
     let key = key(request.uri().query(), request.headers())?;
     let content = Content::of(request.headers())?;
-    let expected = Expected::of(request.headers());
+    let expected = Expected::of(request.headers())?;
     let body = body::receive(request, site.limits.batch_bytes_max, site, stop).await?;
     let sent = Sent { content, body: body.as_ref(), key, expected };
     Ok(match permit.submit(&site.limits, sent).await? {

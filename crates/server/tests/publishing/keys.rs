@@ -77,9 +77,13 @@ fn what_is_published_if_nothing_came_since_is_published_once() {
     assert_eq!(fixture.post("/topics/chat", &[("If-Match", "\"x\", \"ya-1\"")], b"2").status, 201);
     assert_eq!(fixture.post("/topics/chat", &[("If-Match", "*")], b"3").status, 201);
     let tag = tag(&fixture.get("/topics/chat?after=earliest", &[]));
-    for unmet in [&format!("W/{tag}"), "\"ya-2\"", "\"3.yb-3\"", ""] {
+    for unmet in [&format!("W/{tag}"), "\"ya-2\"", "\"3.yb-3\"", "\"\""] {
         let reply = fixture.post("/topics/chat", &[("If-Match", unmet)], b"9");
         reply.problem(412, "precondition-failed");
+    }
+    for malformed in ["", "ya-3", "\"ya-3"] {
+        let reply = fixture.post("/topics/chat", &[("If-Match", malformed)], b"9");
+        reply.problem(400, "bad-parameter");
     }
     for again in [201, 200] {
         let reply = fixture.post("/topics/chat", &[KEY, ("If-Match", &tag)], b"4");
