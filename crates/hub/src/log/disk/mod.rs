@@ -209,8 +209,9 @@ impl DataDir {
         }
         if history.is_adopted {
             tracing::warn!(
-                "{} is a copy, and its topics go on in their epochs (--adopt-data): where events were published to the \
-                 original after the copy was made, their readers are not told, and may skip as many new ones silently",
+                "{} looks like a copy, and its topics go on in their epochs (--adopt-data): if it is one, and events were \
+                 published to the original after it was made, their readers are not told, and may skip as many new ones \
+                 silently",
                 path.display()
             );
         }
