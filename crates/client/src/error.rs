@@ -84,7 +84,7 @@ pub enum Error {
 
 fn close(code: Option<u16>, reason: &str) -> String {
     let code = code.map_or_else(|| "no code".to_owned(), |code| code.to_string());
-    if reason.is_empty() { code } else { format!("{code}: {}", reason.escape_debug()) }
+    if reason.is_empty() { code } else { format!("{code}: {}", shown(reason)) }
 }
 
 /// What shows that the other end is no Anemone server.
@@ -218,14 +218,18 @@ impl Refused {
     }
 }
 
+/// What a peer said, with its control characters escaped; quotes stay as they are.
+pub(crate) fn shown(text: &str) -> String {
+    text.escape_debug().to_string().replace("\\\"", "\"").replace("\\'", "'")
+}
+
 impl fmt::Display for Refused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.status)?;
         if let Some(location) = &self.location {
-            write!(f, " and redirects to {}", location.escape_debug())?;
+            write!(f, " and redirects to {}", shown(location))?;
         }
         if let Some(Problem { name, title, detail, .. }) = &self.problem {
-            let shown = |text: &str| text.escape_debug().to_string().replace("\\\"", "\"");
             write!(f, " {}", shown(if title.is_empty() { name } else { title }))?;
             if !detail.is_empty() {
                 write!(f, ": {}", shown(detail))?;
@@ -374,6 +378,12 @@ mod tests {
             .into_iter()
             .collect();
         Refused::new(status, &headers, body, SystemTime::UNIX_EPOCH)
+    }
+
+    #[test]
+    fn what_a_peer_said_is_shown_with_its_quotes_and_without_its_escapes() {
+        assert_eq!(shown("this server's \"names\""), "this server's \"names\"");
+        assert_eq!(shown("a\u{1b}[31mb\nc"), "a\\u{1b}[31mb\\nc");
     }
 
     #[test]

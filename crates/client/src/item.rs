@@ -4,6 +4,7 @@ use std::fmt::{self, Write as _};
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::error::shown;
 use crate::{Error, Position, Via};
 
 /// What a subscription has to tell, in order.
@@ -172,7 +173,7 @@ impl fmt::Display for GapReason {
             Self::Damaged => f.write_str("damaged on the server's disk"),
             Self::Epoch => f.write_str("the topic was begun anew"),
             Self::Unannounced => f.write_str("the server did not say why"),
-            Self::Other(word) => write!(f, "{}", word.escape_debug()),
+            Self::Other(word) => write!(f, "{}", shown(word)),
         }
     }
 }
@@ -233,7 +234,7 @@ impl fmt::Display for EndReason {
                 gap.fmt_missed(f)?;
                 write!(f, "; one can go on after {}", gap.resume)
             }
-            Self::Other(word) => write!(f, "the topic has ended: {}", word.escape_debug()),
+            Self::Other(word) => write!(f, "the topic has ended: {}", shown(word)),
         }
     }
 }
