@@ -97,9 +97,11 @@ fn create_topics(hub: &Hub, config: &Config) -> anyhow::Result<()> {
         }
     }
     let is_wanted = |kind: &Kind| !matches!(kind, Kind::Host(_));
-    if !config.sources.iter().any(|source| is_wanted(&source.kind)) && config.topics.is_empty() {
+    let has_source = config.sources.iter().any(|source| is_wanted(&source.kind));
+    let found = hub.topics_after(None, 1);
+    if !has_source && config.topics.is_empty() && found.is_empty() {
         tracing::warn!(
-            "no sources, and so no topics: start with --demo, with --host, or with --config and a file"
+            "no topics, and nothing that makes any: start with --demo, --serial, --exec, --file or --stdin, or with --config and a file"
         );
     }
     Ok(())
