@@ -14,7 +14,7 @@ const STEP_MS_MAX = 90_000;
 /** @type {import("./support.js").Server} */ let server;
 
 before(async () => {
-  server = await serve("--verbose", "--tls-dev", "--echo", "--listen", "127.0.0.1:0");
+  server = await serve("--verbose", "--tls-dev", "--echo", "--host", "--listen", "127.0.0.1:0");
 });
 
 after(() => kill(server));

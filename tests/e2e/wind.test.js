@@ -37,7 +37,7 @@ async function startEmulator() {
 
 /** @param {string} listen */
 async function startServer(listen) {
-  server = await serve("--listen", listen, "--serial", join(folder, "wind"), "--configure");
+  server = await serve("--listen", listen, "--serial", join(folder, "wind"), "--configure", "--host");
 }
 
 // --- the page ---

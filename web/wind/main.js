@@ -212,6 +212,15 @@ const hostReading = new Reading(websocket.read, "/topics/host", {
   },
 });
 
+// A server publishes its machine's load only where it is asked to. One that does not answer now may have it yet.
+async function addHost() {
+  const { status } = await fetch("/topics/host", { method: "HEAD" }).catch(() => ({ status: 0 }));
+  if (status === 404) return;
+  element("#host").hidden = false;
+  readings.push(hostReading);
+  followVisibility();
+}
+
 // --- drawing ---
 
 let summaryAt = -Infinity;
@@ -239,11 +248,14 @@ function redraw() {
 setInterval(redraw, REDRAW_EVERY_MS);
 element("#reset").addEventListener("click", () => tell({ type: "reset" }));
 
+const readings = [statusReading];
+
 // A hidden page's timers are slowed down by the browser, which would be measured as slow polling.
 function followVisibility() {
   const hidden = document.visibilityState === "hidden";
   tell({ type: hidden ? "pause" : "resume" });
-  for (const reading of [statusReading, hostReading]) hidden ? reading.pause() : reading.resume();
+  for (const reading of readings) hidden ? reading.pause() : reading.resume();
 }
 document.addEventListener("visibilitychange", followVisibility);
 followVisibility();
+void addHost();
