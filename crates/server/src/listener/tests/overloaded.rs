@@ -1,0 +1,225 @@
+//! A server that holds more for its clients than it may: what each kind of new work is told.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use anemone_hub::{Epoch, Retention};
+use anemone_ws::Held;
+use serde_json::Value;
+
+use super::*;
+use crate::{PublishRight, TopicRule};
+
+/// Longest wait for anything that must come; only a failing test takes this long.
+const PATIENCE: Duration = Duration::from_secs(60);
+const MEMORY_MAX: usize = 1 << 20;
+const REASON: &str = "the server holds too much for its clients: try again in a moment";
+
+/// A server of which a test may hold the memory, for as long as it likes.
+struct Overloaded {
+    held: Held,
+    running: Running,
+}
+
+impl Overloaded {
+    fn start() -> Self {
+        let mut options = Options::new(([127, 0, 0, 1], 0).into());
+        options.tcp = options.listen;
+        options.threads = NonZero::new(1);
+        options.echo = true;
+        options.limits.memory_max = Some(MEMORY_MAX);
+        let chat =
+            TopicRule { publish: PublishRight::Anyone, ..TopicRule::new("chat".parse().unwrap()) };
+        options.topics = TopicRules::new([chat]).unwrap();
+        let hub = Hub::new(Epoch::from_bits(7));
+        hub.ensure("chat".parse().unwrap(), Retention::default()).unwrap();
+        let server = Server::bind(options, hub).unwrap();
+        // Nobody is let go for having held something for long: what the tests see has one cause.
+        server.site.has_relief.store(true, Ordering::Relaxed);
+        let held = server.site.memory.share();
+        Self { held, running: server.start().unwrap() }
+    }
+
+    /// Holds a byte more than may be held.
+    fn exceed(&mut self) {
+        self.held.set(MEMORY_MAX + 1);
+    }
+
+    fn connect(&self) -> TcpStream {
+        connect(self.running.local_addr().unwrap())
+    }
+
+    /// A WebSocket that is open.
+    fn websocket(&self, path: &str, subprotocol: &str) -> TcpStream {
+        let mut stream = self.connect();
+        let host = self.running.local_addr().unwrap();
+        write!(
+            stream,
+            "GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
+             Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n{subprotocol}\r\n"
+        )
+        .unwrap();
+        let head = head(&mut stream);
+        assert!(head.starts_with("HTTP/1.1 101 "), "{head}");
+        stream
+    }
+
+    fn multiplexed(&self) -> TcpStream {
+        self.websocket("/ws", "Sec-WebSocket-Protocol: anemone.v1\r\n")
+    }
+
+    fn tcp(&self) -> TcpStream {
+        connect(self.running.tcp_addr().unwrap())
+    }
+
+    /// The status, the head and the body of a reply.
+    fn get(&self, path: &str) -> (u16, String, Value) {
+        let mut stream = self.connect();
+        let host = self.running.local_addr().unwrap();
+        write!(stream, "GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n").unwrap();
+        let head = head(&mut stream);
+        let mut body = String::new();
+        stream.read_to_string(&mut body).unwrap();
+        (head[9..12].parse().unwrap(), head, serde_json::from_str(&body).unwrap())
+    }
+}
+
+fn connect(address: SocketAddr) -> TcpStream {
+    let stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream
+}
+
+fn head(stream: &mut TcpStream) -> String {
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        let mut byte = [0];
+        stream.read_exact(&mut byte).unwrap();
+        head.push(byte[0]);
+    }
+    String::from_utf8(head).unwrap()
+}
+
+/// A frame of a client, whose mask is nothing.
+fn send_frame(stream: &mut TcpStream, first: u8, payload: &[u8]) {
+    let mut header = vec![first];
+    match u8::try_from(payload.len()) {
+        Ok(len @ ..=125) => header.push(0x80 | len),
+        _ => {
+            header.push(0x80 | 126);
+            header.extend(u16::try_from(payload.len()).unwrap().to_be_bytes());
+        }
+    }
+    header.extend([0; 4]);
+    stream.write_all(&[&header[..], payload].concat()).unwrap();
+}
+
+/// The first byte of the next frame, and its payload.
+fn frame(stream: &mut TcpStream) -> (u8, Vec<u8>) {
+    let mut header = [0; 2];
+    stream.read_exact(&mut header).unwrap();
+    let len = match header[1] {
+        126 => {
+            let mut len = [0; 2];
+            stream.read_exact(&mut len).unwrap();
+            u16::from_be_bytes(len).into()
+        }
+        len => usize::from(len),
+    };
+    let mut payload = vec![0; len];
+    stream.read_exact(&mut payload).unwrap();
+    (header[0], payload)
+}
+
+/// A message by TCP, after its length.
+fn message(stream: &mut TcpStream) -> Vec<u8> {
+    let mut len = [0; 4];
+    stream.read_exact(&mut len).unwrap();
+    let mut message = vec![0; u32::from_be_bytes(len) as usize];
+    stream.read_exact(&mut message).unwrap();
+    message
+}
+
+fn send_message(stream: &mut TcpStream, text: &str) {
+    let len = u32::try_from(text.len()).unwrap().to_be_bytes();
+    stream.write_all(&[&len, text.as_bytes()].concat()).unwrap();
+}
+
+/// The multiplexed refusal of request `id`.
+fn is_refusal(message: &[u8], id: &str) {
+    let text = str::from_utf8(message).unwrap();
+    let (line, payload) = text.split_once('\n').unwrap();
+    assert_eq!(line, format!("503 {id}"));
+    let problem: Value = serde_json::from_str(payload).unwrap();
+    assert_eq!(
+        (&problem["type"], &problem["status"]),
+        (&"/problems/overloaded".into(), &503.into())
+    );
+}
+
+#[test]
+fn a_message_that_goes_on_to_come_closes_its_websocket_with_1013() {
+    let mut server = Overloaded::start();
+    // `/echo` sends back what comes of a message, and holds nothing of it.
+    for (path, subprotocol) in
+        [("/topics/chat", ""), ("/ws", "Sec-WebSocket-Protocol: anemone.v1\r\n")]
+    {
+        server.held.set(0);
+        // The first fragment of a text is taken, as the empty ping behind it shows.
+        let mut stream = server.websocket(path, subprotocol);
+        send_frame(&mut stream, 0x01, &[b'x'; 1000]);
+        send_frame(&mut stream, 0x89, b"");
+        assert_eq!(frame(&mut stream), (0x8a, vec![]), "{path}");
+        server.exceed();
+        send_frame(&mut stream, 0x00, &[b'x'; 40_000]);
+        let (first, payload) = frame(&mut stream);
+        assert_eq!((first, &payload[..2]), (0x88, &1013_u16.to_be_bytes()[..]), "{path}");
+        assert_eq!(str::from_utf8(&payload[2..]).unwrap(), REASON, "{path}");
+    }
+}
+
+#[test]
+fn a_multiplexed_request_is_refused_and_its_connection_goes_on() {
+    let mut server = Overloaded::start();
+    let (mut websocket, mut tcp) = (server.multiplexed(), server.tcp());
+    server.exceed();
+    for request in ["GET a /clock", "POST a /topics/chat\n1", "GET a /topics/chat"] {
+        send_frame(&mut websocket, 0x81, request.as_bytes());
+        let (first, payload) = frame(&mut websocket);
+        assert_eq!(first, 0x81, "{request}");
+        is_refusal(&payload, "a");
+        send_message(&mut tcp, request);
+        is_refusal(&message(&mut tcp), "a");
+    }
+    server.held.set(0);
+    send_frame(&mut websocket, 0x81, b"GET b /clock");
+    assert!(frame(&mut websocket).1.starts_with(b"200 b\n"));
+    send_message(&mut tcp, "GET b /clock");
+    assert!(message(&mut tcp).starts_with(b"200 b\n"));
+}
+
+#[test]
+fn health_alone_is_answered_and_lists_it_until_a_while_after() {
+    let mut server = Overloaded::start();
+    assert_eq!(server.get("/health").2["status"], "ok");
+    server.exceed();
+    let (status, head, problem) = server.get("/clock");
+    assert_eq!((status, &problem["type"]), (503, &"/problems/overloaded".into()));
+    assert!(head.to_lowercase().contains("\r\nretry-after: 1\r\n"), "{head}");
+    let (status, _, health) = server.get("/health");
+    assert_eq!((status, &health["status"], &health["count"]), (503, &"failing".into(), &1.into()));
+    let detail = "1048577 bytes are held for clients, at most 1048576 may be: new requests were refused in the \
+                  last 10 s";
+    let expected = serde_json::json!({ "problem": "memory", "detail": detail });
+    assert_eq!(health["problems"], Value::Array(vec![expected]));
+    server.held.set(0);
+    assert_eq!(server.get("/clock").0, 200, "at once");
+    let begun = Instant::now();
+    while server.get("/health").0 != 200 {
+        assert!(begun.elapsed() < PATIENCE, "it is told for ever");
+        thread::sleep(Duration::from_millis(50));
+    }
+    assert_eq!(server.get("/health").2["status"], "ok");
+}
