@@ -270,6 +270,49 @@ fn a_data_directory_that_goes_under_the_server_is_told_at_the_next_event() {
     assert!(health.starts_with("HTTP/1.1 503 ") && health.contains("storage-failed"), "{health}");
 }
 
+/// What a log has after its time.
+fn logged(path: &Path) -> Vec<String> {
+    let text = std::fs::read_to_string(path).unwrap();
+    let after = |line: &str| line.split_once(' ').unwrap_or_default().1.trim_start().to_owned();
+    text.lines().map(after).collect()
+}
+
+#[test]
+fn an_address_with_too_many_connections_is_named_in_the_log_and_not_each_time() {
+    for (client, source) in [("192.0.2.7", "192.0.2.7"), ("2001:db8::7", "2001:db8::/64")] {
+        let directory = Directory::new("addresses");
+        let at = |name: &str| directory.path().join(name);
+        std::fs::write(at("anemone.toml"), "limits.connections_per_address_max = 1\n").unwrap();
+        let config = at("anemone.toml");
+        let args = ["--host", "--trusted-proxy", "127.0.0.1", "--config", config.to_str().unwrap()];
+        let mut command = command(&[SERVE, &args].concat());
+        command.stderr(std::fs::File::create(at("log")).unwrap());
+        let (_server, address) = listening(command);
+        let ask = |path: &str| {
+            let field = format!("X-Forwarded-For: {client}\r\nAccept: text/event-stream");
+            request(address, &format!("GET {path} HTTP/1.1\r\n{field}\r\nConnection: close"))
+        };
+        let mut stream = ask("/topics/host");
+        read_until(&mut stream, b"\r\n\r\n");
+        let begun = Instant::now();
+        for _ in 0..5 {
+            let mut reply = String::new();
+            ask("/clock").read_to_string(&mut reply).unwrap();
+            assert!(reply.starts_with("HTTP/1.1 503 "), "{reply}");
+            assert!(reply.contains("/problems/too-many-connections"), "{reply}");
+        }
+        let log = logged(&at("log"));
+        let warnings: Vec<_> = log.iter().filter(|line| line.starts_with("WARN ")).collect();
+        let expected = format!(
+            "WARN {source} has 1 connections, as many as limits.connections_per_address_max allows: one more was \
+             refused (1 refusals since this was last told)"
+        );
+        assert_eq!(warnings[0], &expected);
+        // It is told at most once in 10 s.
+        assert!(warnings.len() as u64 <= 1 + begun.elapsed().as_secs() / 10, "{warnings:?}");
+    }
+}
+
 #[test]
 fn lines_of_standard_input_are_a_topic() {
     let (mut server, address) = serve(&["--stdin", "cpu"]);

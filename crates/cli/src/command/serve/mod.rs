@@ -7,7 +7,7 @@ use std::num::NonZero;
 
 use anemone_hub::{DataDir, Epoch, Hub};
 use anemone_server::Running;
-use anyhow::{Context, anyhow, ensure};
+use anyhow::{Context, ensure};
 use rustix::process::{Resource, Signal, getrlimit, setrlimit};
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
@@ -30,19 +30,31 @@ pub(crate) fn run(config: &Config) -> anyhow::Result<()> {
         let _entered = runtime.enter();
         Sources::start(&config.sources, &hub)?
     };
-    let ended = runtime.block_on(async {
-        tokio::select! {
-            failed = sources.failed() => Err(failed),
-            () = running.failed() => Err(anyhow!("a thread of the server panicked; the lines above say where")),
-            _ = signals.next() => Ok(()),
-        }
-    });
+    let ended = runtime.block_on(end(sources.failed(), running.failed(), signals.next()));
     let stopped = stop(&runtime, &mut signals, sources, running, hub);
     if let (Err(_), Err(error)) = (&ended, &stopped) {
         // Why it had to end is told last; this is another thing.
         tracing::error!("{error:#}");
     }
     ended.and(stopped)
+}
+
+/// A thread of the server, or a task that one cannot do without, panicked.
+#[derive(Debug, thiserror::Error)]
+#[error("a thread of the server panicked; the lines above say where")]
+struct Panicked;
+
+/// Waits until there is a reason to end: a failure, or that somebody asks for it.
+async fn end<S>(
+    source_failed: impl Future<Output = anyhow::Error>,
+    panicked: impl Future<Output = ()>,
+    asked: impl Future<Output = S>,
+) -> anyhow::Result<()> {
+    tokio::select! {
+        failed = source_failed => Err(failed),
+        () = panicked => Err(Panicked.into()),
+        _ = asked => Ok(()),
+    }
 }
 
 /// Ends the sources and the server, which takes as long as programs and clients have grace, and then the
@@ -159,4 +171,20 @@ fn survive_file_size_limit(runtime: &Runtime) -> anyhow::Result<()> {
     let _entered = runtime.enter();
     let _heard = signal(SignalKind::from_raw(Signal::XFSZ.as_raw()))?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::{pending, ready};
+
+    use super::*;
+    use crate::exit::Exit;
+
+    #[tokio::test]
+    async fn a_thread_that_panics_is_why_it_ends_and_its_exit_status() {
+        let error = end(pending(), ready(()), pending::<()>()).await.unwrap_err();
+        let said = "a thread of the server panicked; the lines above say where";
+        assert_eq!((error.to_string().as_str(), Exit::of(&error)), (said, Exit::Failed));
+        assert!(end(pending(), pending(), ready(())).await.is_ok(), "somebody asked");
+    }
 }
