@@ -54,6 +54,17 @@ impl FromStr for AllowedHost {
     }
 }
 
+impl Display for AllowedHost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let begin = if self.is_ending { "*." } else { "" };
+        match self.name.contains(':') {
+            true => write!(f, "[{}]", self.name)?, // an address of IPv6
+            false => write!(f, "{begin}{}", self.name)?,
+        }
+        self.port.map_or(Ok(()), |port| write!(f, ":{port}"))
+    }
+}
+
 impl AllowedHost {
     fn is(&self, host: &Host<'_>) -> bool {
         let is_port = self.port.is_none() || self.port == host.port;
@@ -238,6 +249,14 @@ mod tests {
     use http::HeaderMap;
 
     use super::*;
+
+    #[test]
+    fn an_allowed_host_is_shown_as_it_is_said() {
+        for text in ["a.example", "*.a.example", "a.example:81", "192.0.2.1:81", "[2001:db8::1]:81"]
+        {
+            assert_eq!(text.parse::<AllowedHost>().unwrap().to_string(), text);
+        }
+    }
 
     #[test]
     fn a_host_is_there_once_and_can_be_one() {

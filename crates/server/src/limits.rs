@@ -7,6 +7,8 @@ use anemone_hub::PageLimit;
 use anemone_ws::proto;
 use tokio::sync::Semaphore;
 
+use crate::memory;
+
 /// Bounds of a server. Each is checked where its peer can reach it. Numbers are at least 1, and times
 /// at least a millisecond and at most [`TIME_MAX`](Self::TIME_MAX), where nothing else is said; a server
 /// with others is not [bound](crate::Server::bind).
@@ -130,6 +132,13 @@ pub enum LimitError {
 impl Limits {
     /// The longest of all times: a year. A clock has no room for some longer ones.
     pub const TIME_MAX: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+
+    /// The bytes that `memory_max` comes to on this machine, now: what it says, or half of what the machine or its control
+    /// group has.
+    #[must_use]
+    pub fn memory_bytes_max(&self) -> usize {
+        self.memory_max.unwrap_or_else(memory::bytes_max)
+    }
 
     /// Finds the first limit that no server can keep to.
     pub(crate) fn check(&self) -> Result<(), LimitError> {

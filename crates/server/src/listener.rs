@@ -15,7 +15,6 @@ use tokio::sync::{Notify, watch};
 
 use crate::accept::{self, Listeners};
 use crate::host::Hosts;
-use crate::memory;
 use crate::permits::Permits;
 use crate::proxies::Proxies;
 use crate::publishing::Publishing;
@@ -139,7 +138,7 @@ impl Server {
         let proxies = Proxies::new(options.trusted_proxies);
         let hosts = Hosts::new(local_addr, options.allowed_hosts);
         let publishing = Arc::new(Publishing::new(hub.clone(), topics)?);
-        let memory = Memory::new(limits.memory_max.unwrap_or_else(memory::bytes_max));
+        let memory = Memory::new(limits.memory_bytes_max());
         let broadcast = broadcast.then(|| Arc::new(Everyone::new(limits.broadcast_bytes_max)));
         let readers = Arc::default();
         let permits = Arc::new(Permits::new(&limits));

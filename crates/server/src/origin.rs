@@ -5,6 +5,7 @@
 //! all the same that the page is another's. Programs that are not browsers send neither and are let in. Same
 //! origin is always allowed; loopback is no exception, since any page on the web can send requests to it.
 
+use std::fmt;
 use std::str::FromStr;
 
 use http::{HeaderValue, Uri};
@@ -29,6 +30,12 @@ impl FromStr for AllowedOrigin {
             return Ok(Self(text.to_owned()));
         }
         normalise(text).map(Self).ok_or_else(|| OriginError(text.to_owned()))
+    }
+}
+
+impl fmt::Display for AllowedOrigin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
     }
 }
 
@@ -84,7 +91,11 @@ pub(crate) fn judge(
     }
     let refused = || {
         let origin = String::from_utf8_lossy(origin);
-        let detail = format!("pages of origin {origin} may not use this server");
+        let asked = target.host.map(|host| format!(", asked for as {host}"));
+        let detail = format!(
+            "pages of origin {origin} may not use this server{}: allow them with --allow-origin, or allow_origins",
+            asked.unwrap_or_default()
+        );
         Problem::new(Kind::OriginRefused, detail)
     };
     // `null`, the origin of sandboxed pages and files, is only covered by `*`.
@@ -124,7 +135,8 @@ fn judge_site(
     if !is_of_another_site(fields) || is_navigation || !allowed.is_empty() {
         return Ok(Verdict::Same);
     }
-    Err(Problem::new(Kind::OriginRefused, "pages of other origins may not use this server"))
+    let detail = "pages of other origins may not use this server: allow theirs with --allow-origin, or allow_origins";
+    Err(Problem::new(Kind::OriginRefused, detail))
 }
 
 /// Whether a browser says that another's page sends this.
@@ -164,6 +176,30 @@ mod tests {
         ] {
             assert_eq!(judge_with(Some(origin), host, &[]), Some(Verdict::Same), "{origin} {host}");
         }
+    }
+
+    #[test]
+    fn a_refusal_names_the_host_it_was_compared_with_and_what_allows_the_origin() {
+        let mut fields = HeaderMap::new();
+        fields.insert(header::ORIGIN, "http://evil.example".parse().unwrap());
+        let detail = |fields: &HeaderMap, target| {
+            judge(fields, &target, &[]).unwrap_err().detail().to_owned()
+        };
+        assert_eq!(
+            detail(&fields, target("127.0.0.1:8080")),
+            "pages of origin http://evil.example may not use this server, asked for as 127.0.0.1:8080: allow them with \
+             --allow-origin, or allow_origins"
+        );
+        assert_eq!(
+            detail(&fields, Target { host: None, scheme: None }),
+            "pages of origin http://evil.example may not use this server: allow them with --allow-origin, or allow_origins"
+        );
+        let mut fields = HeaderMap::new();
+        fields.insert("sec-fetch-site", "cross-site".parse().unwrap());
+        assert_eq!(
+            detail(&fields, target("127.0.0.1:8080")),
+            "pages of other origins may not use this server: allow theirs with --allow-origin, or allow_origins"
+        );
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! Each proxy appends to what came, so the last word is that of the proxy at the other end, and what stands left of the
 //! first address that is no trusted proxy's may be anybody's invention. Nothing is taken from there.
 
+use std::fmt;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::str::FromStr;
 
@@ -49,6 +50,21 @@ impl FromStr for TrustedProxy {
             (bits <= bits_max).then_some(Self(Range::Addresses(address, bits)))
         };
         parse().ok_or_else(|| TrustedProxyError(text.chars().take(80).collect()))
+    }
+}
+
+impl fmt::Display for TrustedProxy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Range::Unix => f.write_str("unix"),
+            Range::Addresses(address, bits) => {
+                let bits_max = if address.is_ipv4() { 32 } else { 128 };
+                match bits == bits_max {
+                    true => write!(f, "{address}"),
+                    false => write!(f, "{address}/{bits}"),
+                }
+            }
+        }
     }
 }
 
@@ -305,6 +321,13 @@ mod tests {
     use http::HeaderMap;
 
     use super::*;
+
+    #[test]
+    fn a_trusted_proxy_is_shown_as_it_is_said() {
+        for text in ["unix", "127.0.0.1", "10.0.0.0/8", "::1", "2001:db8::/32"] {
+            assert_eq!(text.parse::<TrustedProxy>().unwrap().to_string(), text);
+        }
+    }
 
     /// Client, first host and scheme, with 10.0.0.0/8 and 2001:db8::/32 trusted.
     fn read(fields: &[(&str, &str)]) -> Result<(String, String, String), String> {
