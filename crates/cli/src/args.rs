@@ -12,6 +12,7 @@ use anemone_sources::windsonic::UnitId;
 use anemone_sources::windsonic::emulate::{Format, Rate};
 use clap::{Parser, Subcommand, ValueEnum};
 
+use crate::config::parse_mode;
 use crate::exit;
 
 /// Puts any data stream on the web over every web transport, from one handler, at one URL.
@@ -64,8 +65,12 @@ pub(crate) struct Serve {
 
     /// Address to listen on, port 0 takes a free one; or unix:PATH, a Unix socket; may be given once for each
     /// [default: 127.0.0.1:8080]
-    #[arg(long, value_name = "ADDR:PORT")]
+    #[arg(long, value_name = "ADDR:PORT|unix:PATH")]
     pub(crate) listen: Vec<Listen>,
+
+    /// Who may connect to the Unix socket: its permissions, in octal digits [default: 660]
+    #[arg(long, value_name = "MODE", value_parser = parse_mode)]
+    pub(crate) unix_mode: Option<u32>,
 
     /// Speak TLS with the certificate in this PEM file, its chain after it; read anew when it changes
     #[arg(long, value_name = "FILE", requires = "tls_key")]
@@ -113,8 +118,8 @@ pub(crate) struct Serve {
     #[arg(long = "allow-host", value_name = "HOST")]
     pub(crate) allowed_hosts: Vec<AllowedHost>,
 
-    /// Believe this proxy, IP or IP/BITS, when it says for whom it speaks: Forwarded, X-Forwarded-For, -Host and
-    /// -Proto; may be repeated
+    /// Believe this proxy, IP or IP/BITS, or unix for all that come by the Unix socket, when it says for whom it
+    /// speaks: Forwarded, X-Forwarded-For, -Host and -Proto; may be repeated
     #[arg(long = "trusted-proxy", value_name = "ADDR")]
     pub(crate) trusted_proxies: Vec<TrustedProxy>,
 
@@ -186,6 +191,11 @@ pub(crate) enum Listen {
     Unix(PathBuf),
 }
 
+impl Listen {
+    pub(crate) const EXPECTED: &str =
+        "expected IP:PORT, as 127.0.0.1:8080, 0.0.0.0:80 or [::1]:8080, or unix:PATH";
+}
+
 impl FromStr for Listen {
     type Err = &'static str;
 
@@ -193,9 +203,7 @@ impl FromStr for Listen {
         match text.strip_prefix("unix:") {
             Some("") => Err("unix: has the path of a socket after it"),
             Some(path) => Ok(Self::Unix(path.into())),
-            None => text.parse().map(Self::Address).map_err(
-                |_| "expected IP:PORT, as 127.0.0.1:8080, 0.0.0.0:80 or [::1]:8080, or unix:PATH",
-            ),
+            None => text.parse().map(Self::Address).map_err(|_| Self::EXPECTED),
         }
     }
 }
@@ -281,8 +289,8 @@ pub(crate) struct Sub {
     #[arg(long, value_enum)]
     pub(crate) mode: Option<Behind>,
 
-    /// End after so many events
-    #[arg(long, value_name = "N")]
+    /// End after so many events, at least 1
+    #[arg(long, value_name = "N", value_parser = count)]
     pub(crate) count: Option<NonZero<u64>>,
 
     /// Give up after so many attempts in a row that failed, and were tried again; 0 after the first [default:
@@ -343,7 +351,8 @@ pub(crate) enum Behind {
 /// What is printed.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
 pub(crate) enum Output {
-    /// An object for each event and each notice: {"position":…,"time":…,"data":…}
+    /// An object for each event and each notice: {"position":…,"time":…,"data":…}; where reading begins goes to
+    /// standard error
     Json,
     /// The data of each event and nothing else; notices go to standard error
     Data,
@@ -410,6 +419,10 @@ impl From<Mode> for Format {
             Mode::Nmea => Self::Nmea,
         }
     }
+}
+
+fn count(text: &str) -> Result<NonZero<u64>, String> {
+    text.parse().map_err(|_| "expected how many events to wait for, at least 1".to_owned())
 }
 
 fn baud(text: &str) -> Result<u32, String> {
@@ -479,10 +492,12 @@ mod tests {
             ("sub", "<URL>"),
             ("sub http://a/ --after now", "4zq81x-42"),
             ("sub http://a/ --via smoke", "long-poll"),
-            ("sub http://a/ --count 0", "zero"),
+            ("sub http://a/ --count 0", "at least 1"),
             ("pub http://a/ 1 --type xml", "ndjson"),
             ("serve --listen localhost:80", "unix:PATH"),
             ("serve --listen unix:", "the path"),
+            ("serve --unix-mode 8", "three octal digits, as \"660\""),
+            ("serve --unix-mode 1777", "three octal digits, as \"660\""),
             ("serve --threads 0", "1 to 1024"),
             ("serve --threads 1025", "1 to 1024"),
             ("serve --tls-cert a.pem", "--tls-key"),

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use anemone_client::{EndReason, Error};
 
 use crate::command::{Ended, InputError, is_about_events};
+use crate::config::ConfigError;
 
 /// How a command ended. The numbers are what scripts rely on: one is never used for another thing.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -58,7 +59,15 @@ impl Exit {
         if error.is::<InputError>() {
             return Self::BadInput;
         }
+        if let Some(error) = error.downcast_ref::<ConfigError>() {
+            return Self::of_config(error);
+        }
         error.downcast_ref().map_or(Self::Failed, Self::of_client)
+    }
+
+    /// What it is that a configuration cannot be.
+    pub(crate) fn of_config(error: &ConfigError) -> Self {
+        if error.is_wrong_use() { Self::Usage } else { Self::Failed }
     }
 
     fn of_client(error: &Error) -> Self {

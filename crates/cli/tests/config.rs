@@ -286,17 +286,136 @@ fn check_tells_what_would_be_done() {
     let (directory, path) = configured(text);
     let output = output(command(&["check", "--listen", "127.0.0.1:0", "--config", &path]), "");
     assert_eq!(output.status.code(), Some(0));
-    let said = String::from_utf8(output.stdout).unwrap();
+    let said = with_memory(&String::from_utf8(output.stdout).unwrap());
     let expected = format!(
         "listen   http://127.0.0.1:0\n\
+         offered  no /echo and no /broadcast\n\
+         hosts    localhost, loopback addresses and those listened on; allow_hosts: no other names\n\
+         origins  the server's own; allow_origins: no others\n\
+         proxies  trusted_proxies: none\n\
+         limits   connections_max: 10000; connections_per_address_max: a tenth of that (default)\n\
+         limits   memory_max: {MEMORY} MiB (default: half of what this machine or its control group has)\n\
          data     in memory\n\
          source   file: {log} -> /topics/log /topics/log.status\n\
          topic    chat-*: every client publishes; kept are 10000 events, 16MiB, 1h\n\
          warning: {path}:3:9: there is no file {log} now: No such file or directory (os error 2)\n\
          {path} is fine\n",
-        log = directory.path().join("no.log").display()
+        log = directory.path().join("no.log").display(),
+        MEMORY = "{MEMORY}"
     );
     assert_eq!(said, expected);
+}
+
+/// What is said, with a word in the place of how much memory this machine has, which is some.
+fn with_memory(said: &str) -> String {
+    let found = between(said, "memory_max: ", " MiB");
+    assert!(found.parse::<u64>().unwrap() > 0, "{said}");
+    said.replacen(&format!("memory_max: {found} "), "memory_max: {MEMORY} ", 1)
+}
+
+#[test]
+fn check_tells_who_is_let_in_and_how_much_they_may_have() {
+    let args = "check --listen 127.0.0.1:0 --listen unix:s.sock --unix-mode 600 --echo --broadcast \
+                --allow-host a.example --allow-host *.b.example:81 --allow-origin https://c.example \
+                --trusted-proxy 10.0.0.0/8 --trusted-proxy unix --connections-max 500 --memory-max 64MiB";
+    let mut check = command(&args.split_ascii_whitespace().collect::<Vec<_>>());
+    check.env("ANEMONE_LIMITS__CONNECTIONS_PER_ADDRESS_MAX", "7");
+    let said = output(check, "");
+    assert_eq!(said.status.code(), Some(0));
+    assert_eq!(
+        String::from_utf8(said.stdout).unwrap(),
+        "listen   http://127.0.0.1:0\n\
+         listen   unix:s.sock, permissions 600\n\
+         offered  /echo, /broadcast\n\
+         hosts    localhost, loopback addresses and those listened on; allow_hosts: a.example, *.b.example:81\n\
+         origins  the server's own; allow_origins: https://c.example\n\
+         proxies  trusted_proxies: 10.0.0.0/8, unix\n\
+         limits   connections_max: 500; connections_per_address_max: 7\n\
+         limits   memory_max: 64MiB\n\
+         data     in memory\n\
+         fine, without a configuration file\n"
+    );
+}
+
+#[test]
+fn what_cannot_be_together_on_the_command_line_is_wrong_use() {
+    let two = "there can be one address and one Unix socket";
+    let of_stdin = "source.topic: a has a source already, \"exec\" at --exec";
+    for (args, place, words) in [
+        (
+            "--fsync always",
+            "--fsync",
+            "data.fsync: nothing is on the disk without a directory: data.dir, or --data",
+        ),
+        (
+            "--adopt-data",
+            "--adopt-data",
+            "there is nothing to adopt without a directory: data.dir, or --data",
+        ),
+        ("--listen 127.0.0.1:1 --listen 127.0.0.1:2", "--listen", two),
+        ("--listen unix:a --listen unix:b", "--listen", two),
+        (
+            "--listen 127.0.0.1:1 --tcp 127.0.0.1:1",
+            "--tcp",
+            "tcp: 127.0.0.1:1 is taken by listen, 127.0.0.1:1",
+        ),
+        (
+            "--tcp 127.0.0.1:1 --tcp-echo 0.0.0.0:1",
+            "--tcp-echo",
+            "tcp_echo: 0.0.0.0:1 is taken by tcp, 127.0.0.1:1",
+        ),
+        (
+            "--unix-mode 600",
+            "--unix-mode",
+            "there is no Unix socket whose permissions these could be: --listen unix:PATH",
+        ),
+        (
+            "--listen unix:a --tls-dev",
+            "--tls-dev",
+            "a Unix socket never speaks TLS, and there is no address",
+        ),
+        (
+            "--unit B",
+            "--unit",
+            "there is no instrument that has this letter: --serial DEVICE, or --demo",
+        ),
+        ("--exec a=true --stdin a", "--stdin", of_stdin),
+        ("--exec a=true --exec a=true", "--exec", of_stdin),
+        (
+            "--demo --file wind=x",
+            "--demo",
+            "source.topic: wind has a source already, \"file\" at --file",
+        ),
+    ] {
+        for (program, before) in [("check", ""), ("serve", "ERROR ")] {
+            let all: Vec<_> = [program].into_iter().chain(args.split(' ')).collect();
+            let ended = output(command(&all), "");
+            let said = String::from_utf8(ended.stderr).unwrap();
+            let first = said.lines().next().unwrap_or_default();
+            assert!(first.ends_with(&format!("{before}{place}: {words}")), "{all:?}: {said}");
+            assert_eq!(ended.status.code(), Some(2), "{all:?}: {said}");
+        }
+    }
+    // What clap finds out.
+    for args in [
+        "--tls-cert a",
+        "--tls-key a",
+        "--tls-dev --tls-cert a --tls-key b",
+        "--demo --serial a",
+        "--demo --baud 9600",
+        "--baud 9600",
+        "--polled",
+        "--configure",
+        "--serial a --configure --polled",
+        "--stdin a --stdin b",
+        "--tcp 127.0.0.1:1 --tcp 127.0.0.1:2",
+    ] {
+        let all: Vec<_> = ["serve"].into_iter().chain(args.split(' ')).collect();
+        assert_eq!(output(command(&all), "").status.code(), Some(2), "{args}");
+    }
+    // A file that is not there is no wrong use.
+    let ended = output(command(&["serve", "--config", "/no/such.toml"]), "");
+    assert_eq!(ended.status.code(), Some(1));
 }
 
 #[test]

@@ -5,7 +5,7 @@
 //! to be had now is worth a warning and no more.
 
 use std::ffi::OsStr;
-use std::fmt::Write as _;
+use std::fmt::{Display, Write as _};
 use std::fs::FileType;
 use std::net::TcpListener;
 use std::os::unix::fs::FileTypeExt as _;
@@ -17,7 +17,10 @@ use anemone_sources::exec::{self, Command};
 
 use super::serve::tls;
 use crate::args;
-use crate::config::{Config, ConfigError, Kind, Located, Place, Size, Source, Time, TlsFiles};
+use crate::config::{
+    Config, ConfigError, Kind, Listening, Located, Place, Size, Source, Time, TlsFiles,
+};
+use crate::exit::Exit;
 use crate::output::{print, report};
 
 pub(crate) fn run(flags: &args::Serve) -> ExitCode {
@@ -27,7 +30,7 @@ pub(crate) fn run(flags: &args::Serve) -> ExitCode {
         Err(error) => {
             let (count, s) = (error.count(), if error.count() == 1 { "" } else { "s" });
             report(&format!("{error}\n{count} error{s}"));
-            ExitCode::FAILURE
+            Exit::of_config(&error).into()
         }
     }
 }
@@ -51,9 +54,12 @@ fn judged(config: &Config) -> Result<Vec<String>, ConfigError> {
             warnings.push(format!("{place}: {key}: cannot listen on {} now: {error}", **address));
         }
     }
-    lines.extend(
-        config.listening.unix.iter().map(|path| format!("listen   unix:{}", path.display())),
-    );
+    let listening = &config.listening;
+    lines.extend(listening.unix.iter().map(|path| {
+        format!("listen   unix:{}, permissions {:o}", path.display(), listening.unix_mode)
+    }));
+    lines.extend(let_in(listening));
+    lines.extend(limits(&config.limits));
     lines.push(data);
     lines.extend(config.sources.iter().map(|source| told(source, &mut warnings)));
     lines.extend(config.topics.iter().map(rule_told));
@@ -65,6 +71,52 @@ fn judged(config: &Config) -> Result<Vec<String>, ConfigError> {
     };
     lines.push(from);
     Ok(lines)
+}
+
+/// Who may ask, and for what that is no topic.
+fn let_in(listening: &Listening) -> [String; 4] {
+    let offered = [("/echo", listening.echo), ("/broadcast", listening.broadcast)];
+    let offered: Vec<_> = offered.iter().filter(|(_, is_there)| *is_there).collect();
+    let offered = joined("no /echo and no /broadcast", offered.iter().map(|(path, _)| path));
+    let hosts = joined("no other names", &listening.allow_hosts);
+    let origins = joined("no others", &listening.allow_origins);
+    let proxies = joined("none", &listening.trusted_proxies);
+    [
+        format!("offered  {offered}"),
+        format!(
+            "hosts    localhost, loopback addresses and those listened on; allow_hosts: {hosts}"
+        ),
+        format!("origins  the server's own; allow_origins: {origins}"),
+        format!("proxies  trusted_proxies: {proxies}"),
+    ]
+}
+
+/// `none` where there is none.
+fn joined(none: &str, all: impl IntoIterator<Item = impl Display>) -> String {
+    let all: Vec<_> = all.into_iter().map(|one| one.to_string()).collect();
+    if all.is_empty() { none.to_owned() } else { all.join(", ") }
+}
+
+/// What all clients together may have.
+fn limits(limits: &Limits) -> [String; 2] {
+    let of_address = match limits.connections_per_address_max {
+        Some(max) => max.to_string(),
+        None => "a tenth of that (default)".to_owned(),
+    };
+    let memory = match limits.memory_max {
+        Some(bytes) => Size(bytes as u64).to_string(),
+        None => format!(
+            "{} MiB (default: half of what this machine or its control group has)",
+            limits.memory_bytes_max() >> 20
+        ),
+    };
+    [
+        format!(
+            "limits   connections_max: {}; connections_per_address_max: {of_address}",
+            limits.connections_max
+        ),
+        format!("limits   memory_max: {memory}"),
+    ]
 }
 
 /// Which key an error is about, and where that was said.

@@ -21,23 +21,32 @@ impl fmt::Display for Fault {
 
 /// A configuration that cannot be: each fault on a line of its own.
 #[derive(Debug, thiserror::Error)]
-pub(crate) struct ConfigError(Vec<Fault>);
+pub(crate) struct ConfigError {
+    faults: Vec<Fault>,
+    /// A flag says something that cannot be, alone or with what else is said.
+    is_wrong_use: bool,
+}
 
 impl ConfigError {
-    /// With this alone.
+    /// About this machine, where something that is named is not to be had.
     pub(crate) fn new(place: Place, message: impl Into<String>) -> Self {
-        Self(vec![Fault { place, message: message.into() }])
+        Self { faults: vec![Fault { place, message: message.into() }], is_wrong_use: false }
+    }
+
+    /// Whether it is the command line that cannot be used.
+    pub(crate) fn is_wrong_use(&self) -> bool {
+        self.is_wrong_use
     }
 
     /// How many faults there are; at least one.
     pub(crate) fn count(&self) -> usize {
-        self.0.len()
+        self.faults.len()
     }
 }
 
 impl fmt::Display for ConfigError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (index, fault) in self.0.iter().enumerate() {
+        for (index, fault) in self.faults.iter().enumerate() {
             let separator = if index == 0 { "" } else { "\n" };
             write!(f, "{separator}{fault}")?;
         }
@@ -101,7 +110,8 @@ impl Faults {
         // Only now it is known which keys there are elsewhere.
         faults.extend(self.unknown.into_inner().into_iter().map(|unknown| unknown.fault(&known)));
         faults.sort_by_key(|fault| fault.place.order());
-        if faults.is_empty() { Ok(()) } else { Err(ConfigError(faults)) }
+        let is_wrong_use = faults.iter().any(|fault| matches!(fault.place, Place::Flag(_)));
+        if faults.is_empty() { Ok(()) } else { Err(ConfigError { faults, is_wrong_use }) }
     }
 }
 

@@ -29,7 +29,15 @@ pub(super) fn apply(
         let is_address = |listen: &&Listen| matches!(listen, Listen::Address(_));
         let addresses = flags.listen.iter().filter(is_address).count();
         if addresses > 1 || flags.listen.len() - addresses > 1 {
-            faults.add(&place, "there can be one address and one Unix socket");
+            faults.add(&place, Listening::MOST);
+        }
+    }
+    if let Some(mode) = flags.unix_mode {
+        listening.unix_mode = mode;
+        if listening.unix.is_none() {
+            let fault =
+                "there is no Unix socket whose permissions these could be: --listen unix:PATH";
+            faults.add(&Place::Flag("--unix-mode"), fault);
         }
     }
     replace_some(&mut listening.tcp, "--tcp", flags.tcp);
@@ -65,6 +73,11 @@ pub(super) fn apply(
     config.data.adopt = flags.adopt_data;
     if flags.demo {
         short.demo = Some(Located::new(true, Place::Flag("--demo")));
+    }
+    let has_demo = short.demo.as_ref().is_some_and(|demo| demo.value);
+    if flags.unit.is_some() && flags.serial.is_none() && !has_demo {
+        let fault = "there is no instrument that has this letter: --serial DEVICE, or --demo";
+        faults.add(&Place::Flag("--unit"), fault);
     }
     if flags.host {
         short.host = Some(true);

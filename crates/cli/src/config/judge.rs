@@ -54,6 +54,10 @@ fn tls(config: &Config, faults: &Faults) {
         let fault = format!("tls.dev: there is a certificate already, tls.cert at {}", cert.place);
         faults.add(&tls.dev.place, fault);
     }
+    let place = tls.cert.as_ref().map_or(&tls.dev.place, |cert| &cert.place);
+    if let (Place::Flag(_), None) = (place, &config.listening.listen) {
+        faults.add(place, "a Unix socket never speaks TLS, and there is no address");
+    }
 }
 
 /// Who says when to flush believes that something is kept.

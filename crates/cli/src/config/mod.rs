@@ -36,12 +36,12 @@ use self::env::Variables;
 pub(crate) use self::fault::ConfigError;
 use self::fault::Faults;
 pub(crate) use self::place::{Located, Place};
-pub(crate) use self::settings::TlsFiles;
-use self::settings::{Data, Listening};
+use self::settings::Data;
+pub(crate) use self::settings::{Listening, TlsFiles};
 pub(crate) use self::sources::{Kind, Source, StderrTo};
 use self::table::Table;
 use self::values::{DAY, boolean};
-pub(crate) use self::values::{Size, Time, parse_size};
+pub(crate) use self::values::{Size, Time, parse_mode, parse_size};
 use crate::args;
 
 /// Statuses change seldom and are all worth keeping for a day.

@@ -39,6 +39,9 @@ pub(crate) struct Listening {
 }
 
 impl Listening {
+    /// Said to those who want more.
+    pub(super) const MOST: &str = "there can be one address and one Unix socket";
+
     pub(super) fn read(table: &mut Table<'_>) -> Self {
         let places = match table.optional("listen", places) {
             Some(Located { value, place }) => (value, place),

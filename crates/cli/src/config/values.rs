@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use super::document::{Content, Node};
 use super::fault::closest;
+use super::settings::Listening;
 use crate::args::Listen;
 
 /// How much of a wrong text is shown.
@@ -221,7 +222,12 @@ pub(super) fn places(node: &Node) -> Result<Vec<Listen>, String> {
     let one = |node: &Node| match as_text(node).and_then(|text| text.strip_prefix("unix:")) {
         Some("") => Err("unix: has the path of a socket after it".to_owned()),
         Some(socket) => Ok(Listen::Unix(relative(node, socket.into()))),
-        None => address(node).map(Listen::Address),
+        None => {
+            let text = text(node)?;
+            let parsed = text.parse().map(Listen::Address);
+            parsed
+                .map_err(|_| format!("{} is nowhere to listen: {}", shown(&text), Listen::EXPECTED))
+        }
     };
     let all = match &node.content {
         Content::List(_) | Content::Variable(_) => list(one)(node)?,
@@ -231,16 +237,19 @@ pub(super) fn places(node: &Node) -> Result<Vec<Listen>, String> {
     match (addresses, all.len() - addresses) {
         (0, 0) => Err("it is empty: there is nowhere to listen".to_owned()),
         (0..=1, 0..=1) => Ok(all),
-        _ => Err("there can be one address and one Unix socket".to_owned()),
+        _ => Err(Listening::MOST.to_owned()),
     }
 }
 
 /// Permissions of a file in octal digits, `"660"`.
 pub(super) fn mode(node: &Node) -> Result<u32, String> {
-    let text = text(node)?;
-    let mode = u32::from_str_radix(&text, 8).ok().filter(|mode| *mode <= 0o777);
+    parse_mode(&text(node)?)
+}
+
+pub(crate) fn parse_mode(text: &str) -> Result<u32, String> {
+    let mode = u32::from_str_radix(text, 8).ok().filter(|mode| *mode <= 0o777);
     mode.ok_or_else(|| {
-        format!("{} are no permissions: expected three octal digits, as \"660\"", shown(&text))
+        format!("{} are no permissions: expected three octal digits, as \"660\"", shown(text))
     })
 }
 

@@ -89,8 +89,12 @@ fn a_value_that_cannot_be_is_told_with_what_can() {
     for (text, expected) in [
         (
             "listen = \"8080\"",
-            "1:10: listen: \"8080\" is not an address: expected IP:PORT, as 127.0.0.1:8080, 0.0.0.0:80 or \
-             [::1]:8080",
+            "1:10: listen: \"8080\" is nowhere to listen: expected IP:PORT, as 127.0.0.1:8080, 0.0.0.0:80 or \
+             [::1]:8080, or unix:PATH",
+        ),
+        (
+            "tcp = \"unix:s\"",
+            "1:7: tcp: \"unix:s\" is not an address: expected IP:PORT, as 127.0.0.1:8080, 0.0.0.0:80 or [::1]:8080",
         ),
         ("threads = 0", "1:11: threads: 0 is not a whole number from 1 to 1024"),
         ("threads = -1", "1:11: threads: -1 is not a whole number from 1 to 1024"),

@@ -31,6 +31,7 @@ fn a_flag_counts_before_a_variable_and_that_before_the_file() {
 fn each_flag_is_its_key() {
     let text = r#"
         listen = ["127.0.0.1:1", "unix:s"]
+        unix_mode = "600"
         host = true
         tcp = "127.0.0.1:2"
         tcp_echo = "127.0.0.1:3"
@@ -62,7 +63,7 @@ fn each_flag_is_its_key() {
         type = "stdin"
         topic = "i"
     "#;
-    let line = "--listen 127.0.0.1:1 --listen unix:s --host --tcp 127.0.0.1:2 --tcp-echo 127.0.0.1:3 --threads 4 --demo \
+    let line = "--listen 127.0.0.1:1 --listen unix:s --unix-mode 600 --host --tcp 127.0.0.1:2 --tcp-echo 127.0.0.1:3 --threads 4 --demo \
                 --echo --broadcast \
                 --allow-origin https://a.example --allow-origin https://b.example --tls-cert c \
                 --allow-host a.example --allow-host *.b.example:81 --trusted-proxy 10.0.0.0/8 --tls-key k --data d --fsync always --connections-max 5 --memory-max 7MiB --exec e=vmstat --file f=x \
@@ -121,6 +122,12 @@ fn an_empty_variable_says_nothing() {
 fn a_variable_that_cannot_be_is_told_by_its_name() {
     for (name, value, expected) in [
         ("ANEMONE_THREADS", "many", "threads: \"many\" is not a whole number from 1 to 1024"),
+        (
+            "ANEMONE_LISTEN",
+            "127.0.0.1:1,anemone.sock",
+            "listen: \"anemone.sock\" is nowhere to listen: expected IP:PORT, as 127.0.0.1:8080, 0.0.0.0:80 or \
+             [::1]:8080, or unix:PATH",
+        ),
         ("ANEMONE_DEMO", "1", "demo: expected true or false, and here is \"1\""),
         ("ANEMONE_LISEN", "x", "there is no setting `lisen`; did you mean ANEMONE_LISTEN?"),
         ("ANEMONE_LIMITS_WAIT_MAX", "1s", "there is no setting `limits_wait_max`"),
