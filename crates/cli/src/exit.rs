@@ -72,7 +72,10 @@ impl Exit {
 
     fn of_client(error: &Error) -> Self {
         match error {
-            Error::Url(_) | Error::HeaderInvalid { .. } | Error::KeyInvalid => Self::Usage,
+            Error::Url(_)
+            | Error::NoTopic { .. }
+            | Error::HeaderInvalid { .. }
+            | Error::KeyInvalid => Self::Usage,
             Error::NotText => Self::BadInput,
             error if is_about_events(error) => Self::BadInput,
             Error::Refused(_) => Self::Refused,

@@ -152,6 +152,20 @@ impl Address {
         format!("{scheme}://{}{target}", self.authority)
     }
 
+    /// What the URL of a topic looks like there, where this is none: a proxy may yet have a topic anywhere.
+    pub(crate) fn example(&self) -> Option<String> {
+        let name = self.path.rsplit_once("/topics/").map(|(_, name)| name);
+        if name.is_some_and(|name| !name.is_empty() && !name.contains('/')) {
+            return None;
+        }
+        let scheme = match self.scheme {
+            Scheme::Web(Security::Plain) => "http",
+            Scheme::Web(Security::Tls) => "https",
+            Scheme::Tcp => "tcp",
+        };
+        Some(format!("{scheme}://{}/topics/NAME", self.authority))
+    }
+
     /// Where the multiplexed socket is, and the topic's target on it. What stands before `/topics/` is
     /// a proxy's business, which takes it away.
     pub(crate) fn multiplexed(&self, own: &[(&str, String)]) -> Result<(String, String), UrlError> {
@@ -238,5 +252,12 @@ mod tests {
         assert!(tcp.check(Via::Tcp).is_ok() && web.check(Via::Mux).is_ok());
         assert!(tcp.check(Via::Sse).is_err() && web.check(Via::Tcp).is_err());
         assert_eq!(parse("ws://a/x").unwrap().multiplexed(&[]), Err(UrlError::NoTopic));
+        for url in
+            ["wss://a:1", "https://a:1/", "https://a:1/topics", "https://a:1/topics/x/readers"]
+        {
+            let example = parse(url).unwrap().example();
+            assert_eq!(example.as_deref(), Some("https://a:1/topics/NAME"), "{url}");
+        }
+        assert_eq!(parse("ws://a/b/topics/x").unwrap().example(), None);
     }
 }

@@ -42,6 +42,12 @@ pub enum Error {
     /// The other end speaks something else.
     #[error("not an Anemone server")]
     Foreign(#[from] Foreign),
+    /// The URL is not that of a topic, and the answer is not that of one.
+    #[error("there is no topic at this URL: one is as {example}")]
+    NoTopic {
+        /// What the URL of a topic there looks like.
+        example: String,
+    },
     /// Something came that no server sends.
     #[error("server sent something that cannot be understood")]
     Malformed(#[from] Malformed),
@@ -286,6 +292,7 @@ impl Error {
             | Self::HeaderInvalid { .. }
             | Self::KeyInvalid
             | Self::NotText
+            | Self::NoTopic { .. }
             | Self::Foreign(_) => true,
             Self::Refused(refused) => refused.is_permanent(),
             Self::Connect(error) => is_permanent(error),
@@ -310,11 +317,22 @@ impl Error {
         }
     }
 
+    /// Whether it is a success, but not that of reading a topic: of a page, say.
+    pub(crate) fn is_of_no_topic(&self) -> bool {
+        match self {
+            Self::Foreign(_) => true,
+            Self::Refused(refused) => (200..300).contains(&refused.status),
+            _ => false,
+        }
+    }
+
     /// Whether it may be the transport's fault, so that another one could do better. `is_open`: the
     /// connection had worked.
     pub(crate) fn is_about_transport(&self, is_open: bool) -> bool {
         match self {
-            Self::Foreign(_) | Self::Malformed(_) | Self::Stalled { .. } => true,
+            Self::Foreign(_) | Self::NoTopic { .. } | Self::Malformed(_) | Self::Stalled { .. } => {
+                true
+            }
             Self::Unanswered { .. } => true,
             Self::Refused(refused) => refused.is_about_transport(),
             Self::Connect(ConnectError::Response(_)) => true,

@@ -37,6 +37,7 @@ pub(crate) fn run(args: args::Sub) -> anyhow::Result<()> {
             };
             let Some(item) = item else { break };
             let line = match output {
+                Output::Json if matches!(item, Item::Position(_)) => None,
                 Output::Json => item.to_json(),
                 Output::Data => data(item),
             };
@@ -94,6 +95,8 @@ impl Events {
                     false => tracing::warn!("trying again in {retry_in:.1?}: {why:#}"),
                 }
             }
+            // Whoever takes the first line of the output wants an event.
+            Some(Item::Position(position)) => tracing::info!("reading begins after {position}"),
             Some(Item::Event { .. }) => self.seen += 1,
             Some(Item::End { reason }) => self.ended = Some(reason.clone()),
             _ => {}
