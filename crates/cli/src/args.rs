@@ -339,7 +339,7 @@ impl From<Via> for Option<anemone_client::Via> {
     }
 }
 
-/// What a reader who is behind gets.
+/// The events that a reader who is behind gets.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum Behind {
     /// Every event, in order
@@ -348,7 +348,7 @@ pub(crate) enum Behind {
     Latest,
 }
 
-/// What is printed.
+/// The form of the output.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
 pub(crate) enum Output {
     /// An object for each event and each notice: {"position":…,"time":…,"data":…}; where reading begins goes to
@@ -381,7 +381,7 @@ pub(crate) struct Pub {
     pub(crate) retries: Option<u32>,
 }
 
-/// What is published.
+/// The type of an event that is published.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum Content {
     /// One event, a JSON value
@@ -394,7 +394,7 @@ pub(crate) enum Content {
     Ndjson,
 }
 
-/// What the emulated instrument sends (its settings M1 to M5).
+/// The messages of the emulated instrument (its settings M1 to M5).
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum Mode {
     /// Direction and speed, by itself (M2)

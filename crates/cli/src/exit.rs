@@ -47,7 +47,7 @@ impl Exit {
         }
     }
 
-    /// What an error is in the table.
+    /// The exit status of an error.
     pub(crate) fn of(error: &anyhow::Error) -> Self {
         if let Some(ended) = error.downcast_ref::<Ended>() {
             return match &ended.reason {
@@ -65,7 +65,7 @@ impl Exit {
         error.downcast_ref().map_or(Self::Failed, Self::of_client)
     }
 
-    /// What it is that a configuration cannot be.
+    /// The exit status of a configuration that cannot be.
     pub(crate) fn of_config(error: &ConfigError) -> Self {
         if error.is_wrong_use() { Self::Usage } else { Self::Failed }
     }

@@ -20,7 +20,7 @@ pub(crate) struct Address {
     pub(crate) mode: Option<Mode>,
 }
 
-/// What is spoken at an address.
+/// The protocol that is spoken at an address.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Scheme {
     /// HTTP and WebSocket.
@@ -152,7 +152,7 @@ impl Address {
         format!("{scheme}://{}{target}", self.authority)
     }
 
-    /// What the URL of a topic looks like there, where this is none: a proxy may yet have a topic anywhere.
+    /// An example of a topic's URL there, where this is none: a proxy may yet have a topic anywhere.
     pub(crate) fn example(&self) -> Option<String> {
         let name = self.path.rsplit_once("/topics/").map(|(_, name)| name);
         if name.is_some_and(|name| !name.is_empty() && !name.contains('/')) {

@@ -93,7 +93,7 @@ fn close(code: Option<u16>, reason: &str) -> String {
     if reason.is_empty() { code } else { format!("{code}: {}", shown(reason)) }
 }
 
-/// What shows that the other end is no Anemone server.
+/// A sign that the other end is no Anemone server.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Foreign {
@@ -125,7 +125,7 @@ pub struct Refused {
     location: Option<String>,
 }
 
-/// What RFC 9457 has in a body.
+/// The members of RFC 9457 in a body.
 #[derive(Clone, Debug, Eq, PartialEq)]
 struct Problem {
     name: String,
@@ -224,7 +224,7 @@ impl Refused {
     }
 }
 
-/// What a peer said, with its control characters escaped; quotes stay as they are.
+/// The words of a peer, with their control characters escaped; quotes stay as they are.
 pub(crate) fn shown(text: &str) -> String {
     text.escape_debug().to_string().replace("\\\"", "\"").replace("\\'", "'")
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::error::shown;
 use crate::{Error, Position, Via};
 
-/// What a subscription has to tell, in order.
+/// One of the things that a subscription tells, in order.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Item {
@@ -86,7 +86,7 @@ pub(crate) fn quoted(text: &str) -> String {
     serde_json::to_string(text).unwrap_or_default()
 }
 
-/// What is missing.
+/// A gap: events that are missing.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Gap {
     /// Why.

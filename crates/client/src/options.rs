@@ -61,7 +61,7 @@ impl fmt::Display for Via {
     }
 }
 
-/// What a reader who is behind gets.
+/// The events that a reader who is behind gets.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Mode {
     /// Every event, in order.
@@ -112,7 +112,7 @@ impl Default for Timeouts {
     }
 }
 
-/// What subscriptions and publishers have in common.
+/// The options that subscriptions and publishers have in common.
 #[derive(Clone, Default)]
 pub(crate) struct Options {
     pub(crate) fields: Vec<(String, String)>,

@@ -79,7 +79,7 @@ impl Subscribe {
         self
     }
 
-    /// What to get when behind. Default: what the URL says, else every event.
+    /// The events to get when behind. Default: as the URL says, else every event.
     pub fn mode(mut self, mode: Mode) -> Self {
         self.mode = Some(mode);
         self
@@ -169,7 +169,7 @@ impl fmt::Debug for Subscribe {
     }
 }
 
-/// What comes of a topic, whatever becomes of connections.
+/// The events of a topic, whatever becomes of connections.
 ///
 /// Within what the server keeps, each event comes once and in order; when some are missing, an
 /// [`Item::Gap`] says so. It has no task and no queue of its own: while nobody waits for an item nothing is

@@ -31,7 +31,7 @@ pub struct Hole {
     pub found: Position,
 }
 
-/// What became of a [`Wire`].
+/// The effect of a [`Wire`].
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Step {
     /// Something new of the topic.
@@ -145,7 +145,7 @@ impl Tracker {
         Ok(Step::Forward)
     }
 
-    /// What a gap leaves out after what was told.
+    /// The part of a gap that comes after what was told.
     fn seen_from_here(&self, gap: Gap) -> Gap {
         let Some(position) = &self.position else { return gap };
         let is_same_log = position.epoch() == gap.resume.epoch();

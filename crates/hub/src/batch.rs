@@ -84,7 +84,7 @@ impl From<NewEvent> for Batch {
     }
 }
 
-/// What a publisher calls a batch so that it can publish it again after an answer was lost: 1 to 255
+/// A publisher's name of a batch, to publish it again after an answer was lost: 1 to 255
 /// printable ASCII characters, of which a digest is kept. It should hold 128 random bits (a UUID, say):
 /// publishers of a topic share its keys.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]

@@ -150,7 +150,7 @@ pub enum OpenError {
     Storage(#[from] StorageError),
 }
 
-/// What was attempted with a file or directory.
+/// An attempt with a file or directory.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Action {
     Make,
@@ -199,7 +199,7 @@ impl StorageError {
         Self { action, path: path.to_owned(), source: Arc::new(error) }
     }
 
-    /// What was attempted.
+    /// The attempt that failed.
     pub(crate) fn action(&self) -> Action {
         self.action
     }

@@ -18,7 +18,7 @@ pub struct Event {
     pub data: Data,
 }
 
-/// What an event carries: one JSON value in UTF-8, on one line, shared by all who read it.
+/// The data of an event: one JSON value in UTF-8, on one line, shared by all who read it.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Data(Bytes);
 
@@ -84,7 +84,7 @@ const OWNER_BYTES: usize = 3 * size_of::<usize>();
 const PIECE_BYTES: usize = 16;
 
 impl Event {
-    /// What this event counts for in [`Retention::bytes_max`](crate::Retention::bytes_max) of a topic in memory.
+    /// The bytes that this event counts for in [`Retention::bytes_max`](crate::Retention::bytes_max) of a topic in memory.
     pub(crate) fn cost_bytes(&self) -> u64 {
         self.data.0.len() as u64 + EVENT_OVERHEAD_BYTES
     }

@@ -27,7 +27,7 @@ struct Inner {
     changing: Mutex<()>,
 }
 
-/// What topics begin: the hub's epoch, and another one after each deletion, so that no topic has the
+/// The epochs that topics begin: the hub's, and another one after each deletion, so that no topic has the
 /// epoch of one of the same name before it.
 #[derive(Debug)]
 struct Epochs {

@@ -55,7 +55,7 @@ impl Keyed {
         bytes
     }
 
-    /// What a log kept.
+    /// The key of these bytes, as a log kept them.
     pub(crate) fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let (key, content) = bytes.split_first_chunk()?;
         let content = u64::from_le_bytes(content.try_into().ok()?);
@@ -90,7 +90,7 @@ impl Seen {
 /// What a key counts for in a topic's bytes: itself, and its place in the index.
 pub(crate) const KEY_BYTES: u64 = size_of::<Seen>() as u64 + 16;
 
-/// What the keys of a topic that keeps `bytes_max` may take beside its newest batch.
+/// The bytes that the keys of a topic that keeps `bytes_max` may take beside its newest batch.
 pub(crate) fn room_beside(batch_bytes: u64, bytes_max: u64) -> u64 {
     bytes_max.saturating_sub(batch_bytes).min(bytes_max / 2)
 }
@@ -120,12 +120,12 @@ impl Keys {
         self.window = window;
     }
 
-    /// What they count for in the topic's bytes.
+    /// The bytes that they count for in the topic's.
     pub(crate) fn bytes(&self) -> u64 {
         self.order.len() as u64 * KEY_BYTES
     }
 
-    /// What is known of this key, if it is in the window.
+    /// The key as it was seen, if it is in the window.
     pub(crate) fn find(&mut self, now: UnixTime, key: IdempotencyKey) -> Option<Seen> {
         self.expire(now);
         let (order, oldest) = (&self.order, self.oldest);
@@ -247,7 +247,7 @@ impl Keys {
     }
 }
 
-/// What has this number.
+/// The key that was seen with this number.
 fn at(order: &VecDeque<Seen>, oldest: u32, number: u32) -> Option<&Seen> {
     order.get(number.wrapping_sub(oldest) as usize)
 }

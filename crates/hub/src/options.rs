@@ -2,7 +2,7 @@
 
 use crate::{KeyWindow, Retention};
 
-/// What one chooses when a topic is created. A [`Retention`] alone is options with the other
+/// The choices for a topic that is created. A [`Retention`] alone is options with the other
 /// defaults.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct TopicOptions {

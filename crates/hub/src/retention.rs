@@ -22,7 +22,7 @@ impl Default for Retention {
     }
 }
 
-/// What a log holds, as the rule sees it.
+/// The contents of a log, as the rule sees them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Holding {
     pub(crate) events: u64,
@@ -30,7 +30,7 @@ pub(crate) struct Holding {
     pub(crate) oldest: UnixTime,
 }
 
-/// What a log would hold without its oldest piece.
+/// The contents of a log without its oldest piece.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Without {
     pub(crate) events: u64,

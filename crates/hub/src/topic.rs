@@ -77,7 +77,7 @@ impl Default for PageLimit {
     }
 }
 
-/// What a read gives: the events after a position, and the position to read on from.
+/// The result of a read: the events after a position, and the position to read on from.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Page {
     /// Offset of the oldest event the log keeps, or of the next to come when it keeps none.
@@ -127,7 +127,7 @@ pub struct Lag {
     pub bytes: u64,
 }
 
-/// What a topic says of itself.
+/// A topic's description of itself.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TopicInfo {
     /// Its name.
@@ -301,7 +301,7 @@ impl Topic {
         Head { epoch: self.epoch, progress: self.progress.subscribe() }
     }
 
-    /// What it holds now. Never waits for the disk, so events that have just become too old may still count; the next
+    /// Its contents now. Never waits for the disk, so events that have just become too old may still count; the next
     /// read says to the event what is kept.
     #[must_use]
     pub fn info(&self, now: UnixTime) -> TopicInfo {

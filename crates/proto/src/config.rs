@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// What a connection allows its peer. One value serves many connections.
+/// The bounds that a connection sets its peer. One value serves many connections.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Config {
     /// Longest payload of one frame, in bytes as they come, compressed or not. Default 16 MiB, as for

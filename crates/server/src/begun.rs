@@ -19,7 +19,7 @@ impl<R> Begun<R> {
         Self { first, given: 0, stream }
     }
 
-    /// What was not given, and the stream.
+    /// The bytes that were not given, and the stream.
     pub(crate) fn into_parts(mut self) -> (Vec<u8>, R) {
         (self.first.split_off(self.given), self.stream)
     }

@@ -37,7 +37,7 @@ use crate::write_deadline::WriteDeadline;
 /// So long a connection answers requests that came together before others have their turn.
 const SLICE: Duration = Duration::from_micros(100);
 
-/// What the connections of one thread share.
+/// The things that the connections of one thread share.
 #[derive(Debug)]
 pub(crate) struct Local {
     pub(crate) site: Arc<Site>,
@@ -246,7 +246,7 @@ pub(crate) fn hand_over<C: Carrier>(
     }
 }
 
-/// What carries a WebSocket, and how.
+/// A way to carry a WebSocket.
 pub(crate) trait Carrier {
     type Carried;
 
@@ -289,7 +289,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + 'static> Carrier for InTask<S> {
     }
 }
 
-/// What every WebSocket is told when the server stops.
+/// The close frame of every WebSocket when the server stops.
 pub(crate) fn going_away() -> CloseFrame {
     CloseFrame::new(CloseCode::GOING_AWAY, "the server stops")
 }

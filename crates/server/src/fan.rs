@@ -32,7 +32,7 @@ struct Readers {
     task: AbortHandle,
 }
 
-/// What the messages of a page look like.
+/// The form of a page's messages.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum WireForm {
     /// Data and nothing else.

@@ -84,7 +84,7 @@ fn ends_in(name: &str, ending: &str) -> bool {
     !begin.is_empty() && end[0] == b'.' && end[1..].eq_ignore_ascii_case(ending.as_bytes())
 }
 
-/// What a request was sent to, as it says itself.
+/// The host that a request was sent to, as it says itself.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Host<'a> {
     text: &'a str,

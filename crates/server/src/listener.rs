@@ -27,7 +27,7 @@ use crate::{AllowedHost, AllowedOrigin, Limits, Tls, TopicRules, TrustedProxy, U
 /// Connections that the kernel holds for us while we are busy.
 pub(crate) const BACKLOG: i32 = 1024;
 
-/// What a server is started with.
+/// The options that a server is started with.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Where to listen; port 0 takes a free one. `None` for the Unix socket alone.

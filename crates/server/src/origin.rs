@@ -61,7 +61,7 @@ fn normalise(origin: &str) -> Option<String> {
     }
 }
 
-/// What a request's origin is allowed.
+/// The verdict on a request's origin.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum Verdict {
     /// No origin, or the server's own.
@@ -70,7 +70,7 @@ pub(crate) enum Verdict {
     Allowed(HeaderValue),
 }
 
-/// What a request was sent to.
+/// The host and the scheme that a request was sent to.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Target<'a> {
     pub(crate) host: Option<&'a str>,

@@ -46,7 +46,7 @@ mod diag {
         socket_with,
     };
 
-    /// What the kernel says.
+    /// An answer of the kernel.
     #[derive(Clone, Copy, Debug)]
     pub(super) enum Answer {
         Socket {

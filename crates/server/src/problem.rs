@@ -9,7 +9,7 @@ use crate::encode;
 use crate::origin::Verdict;
 use crate::protection::{self, protect};
 
-/// What kind of problem. Each has a page at its `type`, `/problems/NAME`.
+/// The kinds of problems. Each has a page at its `type`, `/problems/NAME`.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Kind {
     /// There is nothing at this path.
@@ -377,7 +377,7 @@ impl Kind {
         }
     }
 
-    /// What stands at `/problems/NAME`.
+    /// The text at `/problems/NAME`.
     pub(crate) fn explanation(name: &str) -> Option<String> {
         let kind = Self::ALL.into_iter().find(|kind| kind.describe().0 == name)?;
         let (_, status, title, advice) = kind.describe();
@@ -416,7 +416,7 @@ impl Problem {
         }
     }
 
-    /// What kind of problem it is.
+    /// Its kind.
     pub(crate) fn kind(&self) -> Kind {
         self.kind
     }
@@ -426,7 +426,7 @@ impl Problem {
         self.status
     }
 
-    /// What is wrong this time.
+    /// A sentence about this time.
     pub(crate) fn detail(&self) -> &str {
         &self.detail
     }
@@ -455,7 +455,7 @@ impl Problem {
         Self { gap: Some(gap), ..Self::new(Kind::TooSlow, detail) }
     }
 
-    /// What a reader missed, if that is the problem.
+    /// The events that a reader missed, if that is the problem.
     pub(crate) fn gap(&self) -> Option<&Gap> {
         self.gap.as_ref()
     }

@@ -87,7 +87,7 @@ impl TrustedProxy {
 #[derive(Debug, Default)]
 pub(crate) struct Proxies(Vec<TrustedProxy>);
 
-/// What proxies say of a request.
+/// The words of proxies about a request.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Forwarded<'a> {
     /// Whom the outermost trusted proxy speaks for. `None` when no proxy says; without a port it is 0.

@@ -15,7 +15,7 @@ use serde_json::json;
 use crate::client::Client;
 use crate::reading::{Mode, now};
 
-/// What carries a reader.
+/// A way to carry a reader.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Transport {
@@ -37,7 +37,7 @@ pub(crate) struct Readers {
     entries: Mutex<BTreeMap<(usize, usize), Arc<Entry>>>,
 }
 
-/// What is known of a reader. There are many: some 100 bytes, with its place in the list.
+/// A reader, as far as it is known. There are many: some 100 bytes, with its place in the list.
 #[derive(Debug)]
 struct Entry {
     epoch: AtomicU64,

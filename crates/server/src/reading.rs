@@ -16,7 +16,7 @@ pub(crate) fn now() -> UnixTime {
     SystemTime::now().into()
 }
 
-/// What a reader who is behind gets.
+/// The events that a reader who is behind gets.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(crate) enum Mode {
     /// Every event, in order.
@@ -96,7 +96,7 @@ impl Reader {
         Self { place: Place { mode, ..self.place }, ..self }
     }
 
-    /// What was read last, or where reading begins.
+    /// The position of the last event read, or where reading begins.
     pub(crate) fn position(&self) -> Position {
         self.place.position
     }
@@ -180,7 +180,7 @@ impl Reader {
         self.head.get_or_insert_with(|| topic.head())
     }
 
-    /// What is read.
+    /// The topic that is read.
     pub(crate) fn topic(&self) -> &Arc<Topic> {
         &self.topic
     }
@@ -198,7 +198,7 @@ fn is_before(position: Position, own: Position, first: u64) -> bool {
     position.epoch == own.epoch && position.offset.saturating_add(1) < first
 }
 
-/// What a read gives.
+/// The result of a read.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Page {
     /// Offset of the oldest event the log keeps, or of the next to come when it keeps none.
@@ -225,7 +225,7 @@ impl From<anemone_hub::Page> for Page {
 }
 
 impl Page {
-    /// What it says, in the order it is to be told.
+    /// Its items, in the order they are to be told.
     pub(crate) fn items(&self) -> impl Iterator<Item = Item<'_>> {
         let gap = self.gap.as_ref().map(Item::Gap);
         let position = |offset| Position { offset, ..self.next };
@@ -241,7 +241,7 @@ impl Page {
     }
 }
 
-/// What a stream tells, one after the other. Each transport has its own form for it.
+/// One of the things that a stream tells, one after the other. Each transport has its own form for it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Item<'a> {
     /// Where reading begins.

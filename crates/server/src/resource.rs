@@ -19,7 +19,7 @@ const READERS_LISTED_MAX: usize = 1_000;
 /// a thread from everyone else on it.
 const TOPICS_LISTED_MAX: usize = 1_000;
 
-/// What can be asked for.
+/// A resource beside the events of topics.
 #[derive(Clone, Debug)]
 pub(crate) enum Resource {
     /// Which topics there are: after this name, at most so many.
@@ -33,7 +33,7 @@ pub(crate) enum Resource {
 }
 
 impl Resource {
-    /// What is at this path, if this client may see it.
+    /// The resource at this path, if this client may see it.
     pub(crate) fn at(
         site: &Site,
         client: Client,
@@ -72,7 +72,7 @@ impl Resource {
         Ok(Self::Readers(topic, limit))
     }
 
-    /// What it is now, and the status that goes with that.
+    /// Its value now, and the status that goes with that.
     pub(crate) fn value(&self, site: &Site, is_stopping: bool) -> (StatusCode, Value) {
         let value = match self {
             Self::Topics(after, limit) => list_topics(site, after.as_ref(), *limit),
@@ -83,7 +83,7 @@ impl Resource {
         (StatusCode::OK, value)
     }
 
-    /// What to ask for next, where `value` is a page and more come after it.
+    /// The name to ask for next, where `value` is a page and more come after it.
     pub(crate) fn next_page(&self, value: &Value) -> Option<String> {
         let Self::Topics(_, limit) = self else { return None };
         value["next"].as_str().map(|next| format!("/topics?after={next}&limit={limit}"))

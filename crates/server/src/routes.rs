@@ -32,7 +32,7 @@ use crate::transport::{
 };
 use crate::{Kind, Limits, Problem, SlowReader, Tls, assets, path, stream};
 
-/// What every request can see.
+/// The server, as every request sees it.
 #[derive(Debug)]
 pub(crate) struct Site {
     pub(crate) hub: Hub,
@@ -113,7 +113,7 @@ pub(crate) struct Read {
 }
 
 impl Read {
-    /// What a request asks to read of the topic called `name`.
+    /// The read of the topic called `name` that a request asks for.
     fn of<F: Fields + ?Sized>(
         site: &Site,
         client: Client,
@@ -126,7 +126,7 @@ impl Read {
         Ok(Self::new(site, client, topic, head.path, query))
     }
 
-    /// What a multiplexed request asks to read of the topic at `path`.
+    /// The read of the topic at `path` that a multiplexed request asks for.
     pub(crate) fn multiplexed(
         site: &Site,
         client: Client,
@@ -491,7 +491,7 @@ async fn change_topic(
     Ok(response.into())
 }
 
-/// What a client may do with a topic, other than read it.
+/// A change to a topic that a client may make.
 #[derive(Debug)]
 pub(crate) enum Change {
     Publish(Permit),
@@ -499,7 +499,7 @@ pub(crate) enum Change {
 }
 
 impl Change {
-    /// What a method means, if the client may do that.
+    /// The change that a method means, if the client may make it.
     pub(crate) fn of(
         site: &Site,
         client: Client,
@@ -543,7 +543,7 @@ pub(crate) fn not_allowed(method: &str, methods: Methods) -> Problem {
     problem.field("allow", HeaderValue::from_static(methods.as_str()))
 }
 
-/// What can be done with a path by some client.
+/// The methods that some client can use on a path.
 fn methods(site: &Site, path: &str) -> Methods {
     let name = path.strip_prefix("/topics/").and_then(|name| name.parse().ok());
     name.map_or(Methods::Read, |name| site.publishing.methods(&name))

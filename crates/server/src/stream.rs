@@ -22,7 +22,7 @@ use crate::readers::Transport;
 use crate::reading::{EndReason, Item, Page, Reader};
 use crate::routes::{Read, Stop};
 
-/// What the stream of a transport looks like.
+/// The form of a transport's stream.
 #[derive(Debug)]
 pub(crate) struct Form {
     pub(crate) transport: Transport,
@@ -109,7 +109,7 @@ impl<F: Fn(&Item<'_>, &mut String)> Stream<F> {
         }
     }
 
-    /// What there was when the client ended its side, a page at a time.
+    /// The events that there were when the client ended its side, a page at a time.
     fn rest(&mut self) -> Option<String> {
         match self.phase {
             Phase::Ending(end) if !self.reader.has_reached(end) => self.page(),
@@ -140,7 +140,7 @@ impl<F: Fn(&Item<'_>, &mut String)> Stream<F> {
     }
 }
 
-/// What a page looks like.
+/// The text of a page.
 fn text(page: &Page, form: impl Fn(&Item<'_>, &mut String)) -> String {
     let data_bytes: usize = page.events.iter().map(|event| event.data.bytes().len() + 64).sum();
     let mut text = String::with_capacity(data_bytes + 128);

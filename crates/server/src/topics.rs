@@ -38,7 +38,7 @@ impl FromStr for PublishRight {
     }
 }
 
-/// What becomes of a reader whose next events go before it has read them, because retention drops them.
+/// The treatment of a reader whose next events go before it has read them, because retention drops them.
 ///
 /// That is one who was reading. Where somebody begins is another matter: a stream that is asked for from
 /// a position before what is kept begins with a gap, whatever this says.
@@ -144,7 +144,7 @@ impl fmt::Display for TopicPattern {
     }
 }
 
-/// What holds for one topic, or for all with a prefix.
+/// The rule for one topic, or for all with a prefix.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct TopicRule {
     /// Which. A topic that is named is there from the start. One with the prefix is created when
@@ -221,7 +221,7 @@ impl TopicRule {
     }
 }
 
-/// What holds for topics. Of two rules for the same topic the closer one counts: its name before a
+/// The rules for topics. Of two rules for the same topic the closer one counts: its name before a
 /// prefix, a longer prefix before a shorter one. Topics without a rule are read only.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct TopicRules(Vec<TopicRule>);
@@ -301,7 +301,7 @@ impl TopicRules {
             .map(|(_, found)| found)
     }
 
-    /// What becomes of slow readers of a topic; without a rule, a gap.
+    /// The treatment of a topic's slow readers; without a rule, a gap.
     pub(crate) fn slow_reader(&self, name: &TopicName) -> SlowReader {
         self.of(name).map_or(SlowReader::default(), |(_, rule)| rule.slow_reader)
     }

@@ -87,7 +87,7 @@ pub(crate) async fn patiently(
     work.await;
 }
 
-/// What became of lines that were to be kept together.
+/// The outcome for lines that were to be kept together.
 enum Outcome {
     Kept,
     Refused(PublishError),
@@ -261,7 +261,7 @@ fn tell(status: &mut Status, batch: &Batch, outcome: &Outcome) -> usize {
     0
 }
 
-/// What a line is, if it can be published.
+/// The event that a line is, if it can be published.
 fn event(
     status: &mut Status,
     time: UnixTime,

@@ -116,7 +116,7 @@ impl Traffic {
     }
 }
 
-/// What went one way.
+/// The traffic that went one way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 struct Flow {
     bytes: u64,
@@ -156,7 +156,7 @@ impl Sampler {
         Ok(Self { system: System::new()?, interfaces: Interfaces::default(), before: None })
     }
 
-    /// What is so now; `None` the first time, when there is no interval yet to measure over.
+    /// The load now; `None` the first time, when there is no interval yet to measure over.
     fn sample(&mut self) -> Option<Sample> {
         let memory = MemoryRefreshKind::nothing().with_ram();
         self.system.refresh_cpu_usage();

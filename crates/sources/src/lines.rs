@@ -156,7 +156,7 @@ pub fn text(line: &[u8]) -> Cow<'_, str> {
     String::from_utf8_lossy(line)
 }
 
-/// What a line is as an event's data: the JSON value that it is, or else a JSON string.
+/// The data of the event that a line is: the JSON value that it is, or else a JSON string.
 #[must_use]
 pub fn data(text: &str) -> Data {
     if may_be_json(text)

@@ -22,7 +22,7 @@ use anemone_hub::{Data, Topic, UnixTime};
 use serde::Serialize;
 use tokio::time::Instant;
 
-/// What a source is doing.
+/// The state of a source.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
@@ -67,7 +67,7 @@ fn is_zero(number: &u64) -> bool {
     *number == 0
 }
 
-/// What is to be told now.
+/// A notice that is due now.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Notice {
     /// Publish this; the state it replaces, when it is another.

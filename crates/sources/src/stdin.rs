@@ -132,7 +132,7 @@ fn heard(status: &mut Status, events: usize) {
     }
 }
 
-/// What a read brought, and when.
+/// The bytes that a read brought, and when.
 type Piece = io::Result<(UnixTime, Vec<u8>)>;
 
 /// A thread, since standard input may be anything: not all of it can be waited for by the runtime, and to make it
@@ -180,7 +180,7 @@ enum Wait {
     Stop,
 }
 
-/// What can be read, and waited for where that is possible.
+/// An input that can be read, and waited for where that is possible.
 trait Input: Read + Send + 'static {
     /// Waits until something can be read from it or `stopping` has ended.
     fn wait(&self, stopping: &io::PipeReader) -> Wait;

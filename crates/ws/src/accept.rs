@@ -180,7 +180,7 @@ pub enum AcceptError {
 }
 
 impl AcceptError {
-    /// What the client is told, if it may still be there.
+    /// The refusal that the client is told, if it may still be there.
     fn response(&self) -> Option<String> {
         match self {
             Self::Refused(error) => Some(ServerHandshake::refusal(error)),

@@ -45,7 +45,7 @@ pub struct WebSocket<S> {
     subprotocol: Option<String>,
 }
 
-/// What [`WebSocket::turn`] came to.
+/// The result of [`WebSocket::turn`].
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Turn {
     /// The peer sent a message.

@@ -35,7 +35,7 @@ pub(crate) fn run(flags: &args::Serve) -> ExitCode {
     }
 }
 
-/// What `serve` would do; or why it would not even start, as far as the machine tells.
+/// The lines about what `serve` would do; or why it would not even start, as far as the machine tells.
 fn judged(config: &Config) -> Result<Vec<String>, ConfigError> {
     let secure = tls(config).map_err(|error| {
         let (key, place) = said(&error, &config.tls);
@@ -97,7 +97,7 @@ fn joined(none: &str, all: impl IntoIterator<Item = impl Display>) -> String {
     if all.is_empty() { none.to_owned() } else { all.join(", ") }
 }
 
-/// What all clients together may have.
+/// The bounds on all clients together.
 fn limits(limits: &Limits) -> [String; 2] {
     let of_address = match limits.connections_per_address_max {
         Some(max) => max.to_string(),

@@ -14,7 +14,7 @@ use super::runtime;
 use crate::args;
 use crate::output::print;
 
-/// What was given is no event.
+/// An input that is no event.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum InputError {
     #[error("not UTF-8 from byte {byte} on")]
@@ -119,7 +119,7 @@ async fn lines(mut desk: Desk, content: Option<Content>) -> anyhow::Result<()> {
     Err(done)
 }
 
-/// What the server has said that it keeps, which is what counts as published.
+/// The events that the server has said it keeps, which is what counts as published.
 #[derive(Default)]
 struct Kept {
     events: u64,
@@ -298,7 +298,7 @@ impl<R: Read> Batches<R> {
         })
     }
 
-    /// What is wrong with the line that was read last.
+    /// The fault of the line that was read last.
     fn fault(&self, error: InputError) -> anyhow::Error {
         anyhow::Error::new(error).context(format!("line {}", self.line))
     }

@@ -60,7 +60,7 @@ impl Content {
 }
 
 impl Node {
-    /// What is there when nothing is said.
+    /// The document that says nothing.
     pub(super) fn empty() -> Self {
         Self { place: Place::Default, content: Content::Table(Vec::new()) }
     }
@@ -140,7 +140,7 @@ impl Node {
     }
 }
 
-/// What the parser says, for those who do not know the names of all kinds of values in TOML.
+/// The parser's message, for those who do not know the names of all kinds of values in TOML.
 fn explained(message: &str, found: &str) -> String {
     let is_bare = ["invalid float", "invalid integer", "invalid datetime", "string values must"]
         .iter()

@@ -65,7 +65,7 @@ struct Unknown {
     known: Vec<&'static str>,
 }
 
-/// What was found while a configuration is read, and which keys there are.
+/// The faults that are found while a configuration is read, and which keys there are.
 #[derive(Debug, Default)]
 pub(crate) struct Faults {
     found: RefCell<Vec<Fault>>,

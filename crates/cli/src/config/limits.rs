@@ -98,7 +98,7 @@ fn time(table: &mut Table<'_>, key: &'static str, default: Duration) -> Duration
     table.value(key, default, duration(TIMES))
 }
 
-/// What one kind of connection allows its peer.
+/// The bounds that one kind of connection sets its peer.
 fn connection(mut table: Table<'_>, default: &Config) -> Config {
     let t = &mut table;
     let message_bytes_max = t.value("message_bytes_max", default.message_bytes_max, size(SIZES));

@@ -79,7 +79,7 @@ struct Shorthands {
 }
 
 impl Config {
-    /// What holds for this command line, with the file it names and the environment of this process.
+    /// The configuration of this command line, with the file it names and the environment of this process.
     ///
     /// # Errors
     /// Everything that is wrong with it.
@@ -172,7 +172,7 @@ impl Config {
         }
     }
 
-    /// What holds for topics: what is declared, and for each topic of a source a rule of its own, so that
+    /// The rules for topics: those that are declared, and for each topic of a source one of its own, so that
     /// no client publishes to it or deletes it because of a pattern it happens to match.
     ///
     /// # Errors
@@ -192,7 +192,7 @@ impl Config {
     }
 }
 
-/// What of a source a topic has.
+/// The part of a source that a topic has.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Part {
     Events,
@@ -216,7 +216,7 @@ impl Source {
         topics
     }
 
-    /// What holds for one of its topics that no rule names, beside these.
+    /// The rule for one of its topics that no rule names, beside these.
     fn rule(&self, name: &TopicName, part: Part, rules: &TopicRules) -> TopicRule {
         let own = TopicRule::new(name.clone().into());
         let storage = Storage::Memory; // what is worth nothing after a restart

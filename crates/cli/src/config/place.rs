@@ -26,7 +26,7 @@ impl Source {
         &self.text
     }
 
-    /// What paths in the file are relative to: where the file is. Empty when that is where this process is.
+    /// The directory that paths in the file are relative to: where the file is. Empty when that is where this process is.
     pub(crate) fn directory(&self) -> &Path {
         self.path.parent().unwrap_or(Path::new(""))
     }

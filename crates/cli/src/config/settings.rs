@@ -86,7 +86,7 @@ impl Listening {
     }
 }
 
-/// What to speak TLS with; at most one way of the two holds once it was judged.
+/// The files to speak TLS with; at most one way of the two holds once it was judged.
 #[derive(Clone, Debug)]
 pub(crate) struct TlsFiles {
     pub(crate) cert: Option<Located<PathBuf>>,

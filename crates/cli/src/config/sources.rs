@@ -29,7 +29,7 @@ pub(crate) struct Source {
     pub(crate) kind: Kind,
 }
 
-/// What is read.
+/// The kind of a source, with its options.
 #[derive(Clone, Debug)]
 pub(crate) enum Kind {
     Serial(Located<windsonic::Options>),

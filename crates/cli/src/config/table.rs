@@ -46,7 +46,7 @@ impl<'a> Table<'a> {
         &self.place
     }
 
-    /// What this key says, if anything.
+    /// The value of this key, if there is one.
     pub(super) fn optional<T>(
         &mut self,
         key: &'static str,
@@ -62,7 +62,7 @@ impl<'a> Table<'a> {
         }
     }
 
-    /// What this key says, or else its default.
+    /// The value of this key, or else its default.
     pub(super) fn value<T>(
         &mut self,
         key: &'static str,
@@ -72,7 +72,7 @@ impl<'a> Table<'a> {
         self.optional(key, parse).map_or(default, |found| found.value)
     }
 
-    /// What this key says, which it has to; `what` it is and an example are for those who have forgotten it.
+    /// The value of this key, which has to be there; `what` it is and an example are for those who have forgotten it.
     pub(super) fn required<T>(
         &mut self,
         key: &'static str,

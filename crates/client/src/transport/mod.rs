@@ -19,7 +19,7 @@ use crate::options::Options;
 use crate::wire::{Malformed, Wire, page};
 use crate::{After, Error, Mode, Via};
 
-/// What is to be read, and from where on.
+/// The topic that is to be read, and from where on.
 #[derive(Clone, Debug)]
 pub(crate) struct Reading {
     pub(crate) address: Arc<Address>,
@@ -74,7 +74,7 @@ impl Reading {
     }
 }
 
-/// What both polls do: pages, one after the other.
+/// The pages of both polls, one after the other.
 struct Pages {
     reading: Reading,
     http: Http,
@@ -82,7 +82,7 @@ struct Pages {
     has_begun: bool,
 }
 
-/// What came of asking for a page.
+/// The result of asking for a page.
 struct Turned {
     /// Whether reading has got any further.
     is_forward: bool,

@@ -39,7 +39,7 @@ struct End {
     gap: Option<GapObject>,
 }
 
-/// What the text says; `None` when it is something not known here.
+/// The meaning of the text; `None` when it is something not known here.
 pub(crate) fn parse(text: &str) -> Result<Option<Wire>, Malformed> {
     let object: Object<'_> = serde_json::from_str(text)?;
     if let Some(data) = object.data {

@@ -7,7 +7,7 @@ use crate::{Error, Position};
 /// The subprotocol's name.
 pub(crate) const SUBPROTOCOL: &str = "anemone.v1";
 
-/// What a server says.
+/// A message of a server.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Reply<'a> {
     pub(crate) status: u16,
@@ -37,7 +37,7 @@ impl<'a> Reply<'a> {
         self.status >= 200 && self.status != 206
     }
 
-    /// What a reader is told before its end; `None` when it is something not known here.
+    /// The notice that a reader is told before its end; `None` when it is something not known here.
     pub(crate) fn wire(self) -> Result<Option<Wire>, Malformed> {
         let position = || self.position.clone().ok_or(Malformed::NoPosition);
         match self.status {
@@ -58,7 +58,7 @@ pub(crate) const NO_ID: &str = "-";
 /// What the one reader of a connection is called.
 pub(crate) const READER: &str = "1";
 
-/// What a message says to the one reader; its final status is an error.
+/// The meaning of a message to the one reader; its final status is an error.
 pub(crate) fn reading(message: &[u8]) -> Result<Option<Wire>, Error> {
     let reply = Reply::parse(message)?;
     if reply.is_final() {

@@ -15,7 +15,7 @@ pub(crate) struct EventStream {
     block: Block,
 }
 
-/// What stands between two empty lines.
+/// The lines between two empty lines.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub(crate) struct Block {
     pub(crate) event: String,
@@ -101,7 +101,7 @@ impl EventStream {
 }
 
 impl Block {
-    /// What it says; `None` when it is something not known here.
+    /// Its meaning; `None` when it is something not known here.
     pub(crate) fn parse(self) -> Result<Option<Wire>, Malformed> {
         match (&*self.event, self.id, self.data) {
             ("" | "message", Some(id), Some(data)) => {

@@ -65,7 +65,7 @@ pub(crate) trait Log: fmt::Debug + Send + Sync {
     /// Offset of the oldest event kept, exactly, as a read says it. May read a piece of the disk, as a read does.
     fn first(&self, now: UnixTime) -> u64;
 
-    /// What it holds, without the disk. What is too old by `now` alone may still count, up to a file of it, until the
+    /// Its extent, without the disk. What is too old by `now` alone may still count, up to a file of it, until the
     /// next `read`, `append` or `first`; by other bounds it is exact.
     fn extent(&self, now: UnixTime) -> Extent;
 
@@ -88,7 +88,7 @@ pub(crate) trait Log: fmt::Debug + Send + Sync {
     fn delete(&self) -> Result<(), StorageError>;
 }
 
-/// What a publisher does while as much waits as may.
+/// The conduct of a publisher while as much waits as may.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum WhenFull {
     /// Is told at once.
@@ -97,7 +97,7 @@ pub(crate) enum WhenFull {
     Wait,
 }
 
-/// What a read gives.
+/// The result of a read.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Slice {
     /// Offset of the oldest event kept, or of the next one to come when none is.
@@ -109,7 +109,7 @@ pub(crate) struct Slice {
     pub(crate) events: Vec<Arc<Event>>,
 }
 
-/// What a log holds.
+/// The events that a log holds, from the first to the last.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Extent {
     pub(crate) first: u64,

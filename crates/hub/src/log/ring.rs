@@ -27,7 +27,7 @@ impl Ring {
         self.entries.len() as u64
     }
 
-    /// What the events cost, data and bookkeeping.
+    /// The bytes that the events cost, data and bookkeeping.
     pub(super) fn bytes(&self) -> u64 {
         self.bytes
     }

@@ -60,7 +60,7 @@ impl Outgoing {
         })
     }
 
-    /// What two connections must have in common to send the same compressed bytes; `None` with context
+    /// The parameters that two connections must share to send the same compressed bytes; `None` with context
     /// takeover, where what came before counts.
     pub(super) fn sharing(&self) -> Option<Sharing> {
         let Self { level, window, compress_bytes_min, .. } = *self;
@@ -161,7 +161,7 @@ impl Incoming {
     }
 }
 
-/// What the peer did wrong.
+/// The peer's violation.
 pub(super) fn violation(error: InflateError, limit: u64) -> ProtocolError {
     match error {
         InflateError::Invalid => ProtocolError::DeflateInvalid,

@@ -37,7 +37,7 @@ pub struct Connection {
     round_trip: Option<RoundTrip>,
 }
 
-/// What the peer owes us.
+/// The answer that the peer owes us.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Awaited {
     Nothing,
@@ -90,7 +90,7 @@ pub enum Event<'a> {
     Failed(ProtocolError),
 }
 
-/// What [`Connection::receive`] gives back.
+/// The result of [`Connection::receive`].
 #[derive(Debug)]
 pub struct Received<'a> {
     /// How many bytes of the input were used. All of them when `event` is `None`, unless the connection
@@ -379,7 +379,7 @@ impl Connection {
     }
 }
 
-/// What a keep-alive ping of this time carries.
+/// The payload of a keep-alive ping of this time.
 fn ping_payload(sent: Time) -> [u8; 8] {
     sent.as_millis().to_be_bytes()
 }

@@ -51,7 +51,7 @@ impl Prepared {
         self.kind
     }
 
-    /// What it takes on the wire, uncompressed.
+    /// The bytes that it takes on the wire, uncompressed.
     #[must_use]
     pub fn frame_bytes(&self) -> usize {
         self.frame.len()

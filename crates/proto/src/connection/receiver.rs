@@ -14,7 +14,7 @@ use crate::{
     Config, HEADER_BYTES_MAX, Header, MaskKey, MessageKind, Opcode, ProtocolError, Role, Time,
 };
 
-/// What one step through the input came upon, and where its payload lies.
+/// The result of one step through the input, and where its payload lies.
 #[derive(Debug, Eq, PartialEq)]
 pub(super) enum Step {
     Message(MessageKind, Place),
@@ -85,7 +85,7 @@ pub(super) struct Receiver {
     deflate: Option<Box<Incoming>>,
 }
 
-/// What was handed out.
+/// The bytes that were handed out.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Taken {
     Nothing,
@@ -158,7 +158,7 @@ impl Receiver {
         message.map(|message| message.began_at)
     }
 
-    /// What is kept of a message that has not come whole.
+    /// The bytes kept of a message that has not come whole.
     pub(super) fn held_bytes(&self) -> usize {
         self.message.as_ref().map_or(0, |message| {
             let inflater_bytes = message.inflater.as_ref().map_or(0, |_| INFLATER_BYTES);

@@ -1,6 +1,6 @@
 //! What an end wants of permessage-deflate.
 
-/// What one end wants of permessage-deflate (RFC 7692). *Own* is what this end sends, *peer* what it
+/// The wishes of one end for permessage-deflate (RFC 7692). *Own* is what this end sends, *peer* what it
 /// receives; which of the two is the client's depends on the role.
 ///
 /// Without context takeover every message is compressed on its own, and all connections of a

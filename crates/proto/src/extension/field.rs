@@ -43,7 +43,7 @@ pub(crate) fn parse<'a>(
     Ok(extensions)
 }
 
-/// What is left of a field.
+/// The rest of a field.
 struct Cursor<'a> {
     rest: &'a [u8],
 }

@@ -2,7 +2,7 @@
 
 use crate::ProtocolError;
 
-/// What a frame is.
+/// The kind of a frame.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[repr(u8)]
 pub enum Opcode {

@@ -138,7 +138,7 @@ pub enum ResponseError {
 }
 
 impl ResponseError {
-    /// What it means that a response with room for [`FIELDS_MAX`](super::FIELDS_MAX) fields cannot be parsed.
+    /// The meaning of a failure to parse a response with room for [`FIELDS_MAX`](super::FIELDS_MAX) fields.
     #[must_use]
     pub const fn of_parser(error: httparse::Error) -> Self {
         match error {

@@ -5,7 +5,7 @@ use http::{HeaderMap, header};
 
 use crate::{Kind, Problem, entity_tag};
 
-/// What is asked of the topic.
+/// A condition on the topic.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum Expected {
     /// Nothing.
@@ -17,7 +17,7 @@ pub(crate) enum Expected {
 }
 
 impl Expected {
-    /// What the fields of a request say. One that cannot be met for how it is spelled is told so: to a client that
+    /// The condition in a request's fields. One that cannot be met for how it is spelled is told so: to a client that
     /// asks where the topic is and tries again, 412 would say the same for ever.
     pub(crate) fn of(headers: &HeaderMap) -> Result<Self, Problem> {
         if !headers.contains_key(header::IF_MATCH) {

@@ -42,7 +42,7 @@ pub(crate) fn key(
     }
 }
 
-/// What a multiplexed request says of its payload, and its key.
+/// The type of a multiplexed request's payload, and its key.
 pub(crate) fn of_multiplexed(
     query: Option<&str>,
 ) -> Result<(Content, Option<IdempotencyKey>), Problem> {

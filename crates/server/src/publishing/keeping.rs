@@ -39,7 +39,7 @@ pub(super) async fn append(
     }
 }
 
-/// What comes of handing something in, if that is known in time.
+/// The outcome of handing something in, if that is known in time.
 async fn in_time<T>(limit: Duration, kept: impl Future<Output = T>) -> Result<T, Problem> {
     timeout(limit, kept).await.map_err(|_| {
         let detail = format!("the disk is behind: not kept within {limit:?}, but it may be yet");

@@ -45,7 +45,7 @@ impl Published {
     }
 }
 
-/// What became of a batch.
+/// The outcome for a batch.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Outcome {
     Published(Published),
@@ -65,7 +65,7 @@ pub(crate) enum Refusal {
 }
 
 impl Refusal {
-    /// What the client is told.
+    /// The problem that the client is told.
     pub(crate) fn problem(self, name: &TopicName) -> Problem {
         match self {
             Self::Unknown => routes::unknown_topic(name.as_str()),
@@ -83,7 +83,7 @@ impl Refusal {
     }
 }
 
-/// What can be done with a topic by HTTP.
+/// The methods of HTTP that a topic has.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Methods {
     Read,
@@ -142,7 +142,7 @@ impl Publishing {
         Ok(Self { hub, rules, created: Mutex::new(created), totals })
     }
 
-    /// What may be done with the topic of this name, whether it is there or not; not by whom.
+    /// The methods of the topic of this name, whether it is there or not; not by whom.
     pub(crate) fn methods(&self, name: &TopicName) -> Methods {
         match self.rules.of(name) {
             None | Some((_, TopicRule { publish: PublishRight::Nobody, .. })) => Methods::Read,
@@ -151,7 +151,7 @@ impl Publishing {
         }
     }
 
-    /// What becomes of slow readers of the topic of this name.
+    /// The treatment of slow readers of the topic of this name.
     pub(crate) fn slow_reader(&self, name: &TopicName) -> SlowReader {
         self.rules.slow_reader(name)
     }
@@ -198,7 +198,7 @@ impl Publishing {
         Ok(topic)
     }
 
-    /// What the topics of a rule keep together.
+    /// The bytes that the topics of a rule keep together.
     fn kept_bytes(&self, index: usize) -> u64 {
         let topics = self.hub.topics().into_iter();
         let own =
@@ -225,7 +225,7 @@ impl Publishing {
     }
 }
 
-/// What a client sends to be published.
+/// A body that a client sends to be published.
 #[derive(Debug)]
 pub(crate) struct Sent<'a> {
     pub(crate) content: Content,

@@ -29,7 +29,7 @@ pub(super) struct Files {
     pub(super) key: PathBuf,
 }
 
-/// What is in these files.
+/// The certificate and the key that are in these files.
 pub(super) struct Found {
     certificate: Vec<u8>,
     key: Vec<u8>,

@@ -26,7 +26,7 @@ pub(crate) use watch::Watch;
 pub(crate) const ALPN_HTTP2: &[u8] = b"h2";
 const ALPN_HTTP1: &[u8] = b"http/1.1";
 
-/// What a server speaks TLS with: a certificate and its key. TLS 1.2 and 1.3; HTTP/2 for clients that
+/// The means to speak TLS: a certificate and its key. TLS 1.2 and 1.3; HTTP/2 for clients that
 /// can, otherwise HTTP/1.1.
 #[derive(Clone, Debug)]
 pub struct Tls {

@@ -79,7 +79,7 @@ impl Watcher {
         Ok(())
     }
 
-    /// What was wrong the last time.
+    /// The fault of the last time.
     #[cfg(test)]
     pub(super) fn complaint(&self) -> Option<&str> {
         self.complaint.as_deref()

@@ -37,7 +37,7 @@ impl From<Message<'_>> for Posted {
 }
 
 impl Posted {
-    /// What it takes, with its place in an inbox.
+    /// The bytes that it takes, with its place in an inbox.
     fn bytes(&self) -> usize {
         let payload_bytes = match self {
             Self::Text(text) => text.len(),
@@ -62,7 +62,7 @@ pub(crate) struct Everyone {
     inboxes: Mutex<Vec<Inbox>>,
 }
 
-/// What is on its way to a thread.
+/// The messages on their way to a thread.
 #[derive(Debug, Default)]
 struct Inbox {
     messages: VecDeque<Posted>,

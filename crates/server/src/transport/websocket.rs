@@ -230,7 +230,7 @@ fn messages(page: &Page, form: WireForm) -> Vec<Prepared> {
     told.map(|item| Prepared::new(Message::Text(&text(form, &item)))).collect()
 }
 
-/// What a message says; in the plain form there are only those of events.
+/// The text of a message; in the plain form there are only those of events.
 fn text<'a>(form: WireForm, item: &Item<'a>) -> Cow<'a, str> {
     match (form, item) {
         (WireForm::Plain, Item::Event { event, .. }) => event.data.as_str().into(),

@@ -39,7 +39,7 @@ pub use run::run;
 
 use crate::lines;
 
-/// What to run.
+/// The command to run.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Command {
     /// A program with its arguments, looked for in `PATH` if its name has no slash. No shell has a
@@ -113,7 +113,7 @@ pub enum Stderr {
     Topic(Arc<Topic>),
 }
 
-/// What to run and how. [`Options::new`] has the defaults named here.
+/// The command to run, and how. [`Options::new`] has the defaults named here.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// What to run.

@@ -220,7 +220,7 @@ impl Source {
         }
     }
 
-    /// What the group has left in the pipes.
+    /// Reads the rest that the group has left in the pipes.
     async fn read_rest(
         &mut self,
         stdout: Option<Receiver>,

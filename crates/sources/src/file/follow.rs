@@ -27,7 +27,7 @@ const COPIES_MAX: usize = 16;
 /// How often the names are read again because the file was rotated meanwhile.
 const ATTEMPTS_MAX: u32 = 4;
 
-/// What one look at the file gave.
+/// The result of one look at the file.
 #[derive(Debug)]
 pub(super) enum Turn {
     /// A file was opened that is there since before the source, or was not there until now.
@@ -88,7 +88,7 @@ impl fmt::Display for Missing {
     }
 }
 
-/// What was read, and where it is.
+/// The bytes that were read, and where they are.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) struct Chunk {
     /// In the buffer. Before it is what stands before it in the file, up to [`WINDOW_BYTES`].
@@ -127,7 +127,7 @@ struct OpenFile {
     modified: i64,
 }
 
-/// What a look at the open file gave.
+/// The result of a look at the open file.
 enum Look {
     More(Chunk),
     End,

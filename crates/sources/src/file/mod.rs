@@ -57,7 +57,7 @@ pub enum Origin {
     Start,
 }
 
-/// What to follow and how. [`Options::new`] has the defaults named here.
+/// The file to follow, and how. [`Options::new`] has the defaults named here.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The file. It need not be there yet. A regular file, or a symbolic link to one, which is

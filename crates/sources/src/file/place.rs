@@ -60,7 +60,7 @@ impl Place {
     }
 }
 
-/// What stands before a place.
+/// The bytes before a place.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Window<'a> {
     pub(super) head: &'a [u8],

@@ -27,7 +27,7 @@ pub(super) struct Sibling {
     mark: Mark,
 }
 
-/// What a rotation puts into a name.
+/// The mark that a rotation puts into a name.
 #[derive(Clone, Debug, Eq, PartialEq)]
 enum Mark {
     /// `log.1`, `app.1.log`.
@@ -71,7 +71,7 @@ fn nanoseconds(seconds: i64, nanoseconds: i64) -> i64 {
     seconds.saturating_mul(1_000_000_000).saturating_add(nanoseconds)
 }
 
-/// What comes after a file.
+/// The file that comes after another.
 #[derive(Debug)]
 pub(super) struct Next<'a> {
     /// The oldest that is newer.
@@ -80,7 +80,7 @@ pub(super) struct Next<'a> {
     pub(super) doubtful: Option<&'a Sibling>,
 }
 
-/// What was written after a file which was last written to at `modified` and may be one of them.
+/// The file written after one which was last written to at `modified` and may be one of them.
 pub(super) fn next_after(siblings: &[Sibling], id: Id, modified: i64) -> Next<'_> {
     let own = siblings.iter().find(|sibling| sibling.id == id);
     let numbers = numbers(siblings);
@@ -130,7 +130,7 @@ fn numbers(siblings: &[Sibling]) -> Option<Ordering> {
     Some(rising.cmp(&falling)).filter(|order| order.is_ne())
 }
 
-/// What rotation has put into this name, if it is `name` otherwise.
+/// The mark that rotation has put into this name, if it is `name` otherwise.
 fn mark(other: &str, name: &str) -> Option<Mark> {
     let behind = other.strip_prefix(name);
     let before_extension = || {

@@ -191,7 +191,7 @@ impl Dialogue {
         self.transmit.push_back(bytes);
     }
 
-    /// What to send; after the outcome too, until there is no more.
+    /// The bytes to send; after the outcome too, until there are no more.
     pub(crate) fn poll_transmit(&mut self) -> Option<Vec<u8>> {
         self.transmit.pop_front()
     }

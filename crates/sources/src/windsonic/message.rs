@@ -286,13 +286,13 @@ pub(crate) fn checksum(bytes: &[u8]) -> u8 {
     bytes.iter().fold(0, |sum, byte| sum ^ byte)
 }
 
-/// What stands between STX and ETX, framed.
+/// A line with this between STX and ETX.
 pub(crate) fn gill_line(content: &str) -> Vec<u8> {
     let sum = checksum(content.as_bytes());
     format!("\u{2}{content}\u{3}{sum:02X}\r\n").into_bytes()
 }
 
-/// What stands between `$` and `*`, framed.
+/// A line with this between `$` and `*`.
 pub(crate) fn nmea_line(content: &str) -> Vec<u8> {
     let sum = checksum(content.as_bytes());
     format!("${content}*{sum:02X}\r\n").into_bytes()

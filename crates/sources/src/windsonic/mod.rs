@@ -54,7 +54,7 @@ pub enum Mode {
     Polled,
 }
 
-/// What to read and how. [`Options::new`] has the defaults named here.
+/// The instrument to read, and how. [`Options::new`] has the defaults named here.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The serial device.

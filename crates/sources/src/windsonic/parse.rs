@@ -88,7 +88,7 @@ pub fn parse(line: &[u8]) -> Result<Parsed<'_>, ParseError> {
     }
 }
 
-/// What stands before `end`, when the checksum after it agrees.
+/// The bytes before `end`, when the checksum after it agrees.
 fn checked<'a>(rest: &'a [u8], end: u8, name: &'static str) -> Result<&'a [u8], ParseError> {
     let at = rest.iter().position(|byte| *byte == end).ok_or(ParseError::End { end: name })?;
     let (content, digits) = (&rest[..at], &rest[at + 1..]);

@@ -23,7 +23,7 @@ const CONTINUOUS_4_HZ: &[&str] = &["M2", "P3"];
 /// Polar, polled.
 const POLLED: &[&str] = &["M4"];
 
-/// What a session has to tell.
+/// The output of a session.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Output {
     /// A measurement, its raw text and when its last byte was read.

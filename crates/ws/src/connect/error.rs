@@ -82,7 +82,7 @@ pub enum ConnectError {
     Response(#[source] ResponseError),
 }
 
-/// What a failure means, where that is known and it does not say so itself.
+/// The meaning of a failure, where that is known and it does not say so itself.
 fn hint(source: &io::Error) -> &'static str {
     #[cfg(feature = "tls")]
     if super::tls::is_not_tls(source) {
@@ -100,12 +100,12 @@ fn destination(location: Option<&str>) -> String {
     }
 }
 
-/// What a peer said, bounded and without what could confuse a terminal.
+/// The words of a peer, bounded and without what could confuse a terminal.
 fn printable(text: &str) -> String {
     text.chars().filter(|char| !char.is_control()).take(200).collect()
 }
 
-/// What is being done while connecting.
+/// The steps of connecting.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum Step {

@@ -25,7 +25,7 @@ const READ_AFTER: Duration = Duration::from_micros(10);
 /// What it takes to serve a socket at all, which is two calls of the system.
 const SERVED_UNITS: u32 = 4;
 
-/// What is left of a slice and of a share.
+/// The rest of a slice and of a share.
 #[derive(Debug)]
 pub(super) struct Budget {
     clock: fn() -> Instant,

@@ -86,7 +86,7 @@ pub use waker::Waker;
 
 use crate::{Agreed, Error, Memory};
 
-/// What an application does with one connection: the four events of a WebSocket, and one more for
+/// The work of an application with one connection: the four events of a WebSocket, and one more for
 /// those who send on their own account. Messages are borrowed from the read buffer; replies are
 /// queued on the spot, without allocation.
 ///
@@ -141,7 +141,7 @@ pub trait Handler {
     }
 }
 
-/// What an application does with the bytes of a connection that is not a WebSocket. What is appended to
+/// The work of an application with the bytes of a connection that is not a WebSocket. What is appended to
 /// `output` is written. While that is stuck nothing is read, and nobody is [`ready`](Self::ready).
 pub trait StreamHandler {
     /// The connection is open.
@@ -190,7 +190,7 @@ pub trait StreamHandler {
 #[derive(Clone)]
 pub struct Reactor(Rc<Shared>);
 
-/// What the handles tell the loop.
+/// The state through which the handles tell the loop something.
 #[derive(Default)]
 struct Shared {
     adopted: RefCell<VecDeque<Adopted>>,
@@ -210,7 +210,7 @@ struct Shared {
     failed: Notify,
 }
 
-/// What is done with who comes.
+/// The function that takes those who come.
 type Accept = Box<dyn FnMut(TcpStream)>;
 
 /// A connection on its way into the loop.

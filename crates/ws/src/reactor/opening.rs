@@ -10,7 +10,7 @@ use super::protocol::{Ending, Next, Protocol, Queued, State, Stream, WebSocket};
 use super::{Handler, StreamHandler, Waker};
 use crate::{Agreed, Lost};
 
-/// What becomes of a connection, as its first bytes tell.
+/// The decision of a connection's first bytes about what becomes of it.
 pub struct Opening(Becomes);
 
 enum Becomes {
@@ -64,7 +64,7 @@ impl std::fmt::Debug for Opening {
     }
 }
 
-/// What decides.
+/// The function that decides.
 pub(super) type Decide = Box<dyn FnOnce(&[u8]) -> Opening>;
 
 /// Waits for the first bytes.

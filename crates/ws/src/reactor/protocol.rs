@@ -70,13 +70,13 @@ pub(super) trait Protocol {
     /// When [`expire`](Self::expire) has something to do. While it is [`State::Open`] this moves only later.
     fn due(&self) -> Time;
     fn expire(&mut self, now: Time, output: &mut Queued);
-    /// What comes after it, for those that say [`State::Turning`] or [`State::Leaving`].
+    /// Its successor, for those that say [`State::Turning`] or [`State::Leaving`].
     fn next(&mut self) -> Option<Next> {
         None
     }
 }
 
-/// What comes after a protocol.
+/// The successor of a protocol.
 pub(super) enum Next {
     /// Another one, which has the rest of what came.
     Protocol { protocol: Box<dyn Protocol>, waker: Waker, first: Vec<u8> },
@@ -127,7 +127,7 @@ impl Left {
         self.bytes.is_empty()
     }
 
-    /// What is left after some more of it.
+    /// The rest after some more of it.
     fn after(self, consumed: usize) -> Self {
         let done = self.done + consumed;
         if done < self.bytes.len() { Self { done, ..self } } else { Self::default() }

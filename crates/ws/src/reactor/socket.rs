@@ -18,7 +18,7 @@ use crate::{Held, Lost};
 /// Most slices given to the system at once.
 const SLICES_MAX: usize = 32;
 
-/// What all sockets of a thread share, one at a time.
+/// The buffers that all sockets of a thread share, one at a time.
 #[derive(Debug)]
 pub(super) struct Scratch {
     input: Box<[u8]>,
@@ -63,7 +63,7 @@ impl Scratch {
     }
 }
 
-/// What a socket is made of: calls that never block.
+/// The calls that a socket is made of, none of which blocks.
 pub(super) trait Stream {
     /// Whether [`append`](Self::append) is of use.
     const APPENDS: bool = false;
@@ -153,7 +153,7 @@ pub(super) struct Socket<S> {
     pub(super) timer_at: Time,
 }
 
-/// What there is to do for a socket.
+/// The work that there is for a socket.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Notes {
     /// It has a place among those who are served because of what was told of them.
@@ -195,7 +195,7 @@ impl ReadBytes {
     }
 }
 
-/// What epoll told of a socket.
+/// The news of epoll about a socket.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Readiness {
     pub(super) read: bool,
@@ -225,7 +225,7 @@ enum Growth {
     TooMuch,
 }
 
-/// What is to become of a socket after its turn.
+/// The verdict on a socket after its turn.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Verdict {
     /// It waits for the next event.
@@ -628,7 +628,7 @@ fn take(mut write: impl FnMut() -> io::Result<usize>) -> io::Result<usize> {
     }
 }
 
-/// What is left to write, as slices for one call.
+/// The output that is left to write, as slices for one call.
 fn rest<'a>(
     output: &'a Output,
     input: &'a [u8],

@@ -13,7 +13,7 @@ pub(super) struct Token {
     pub(super) generation: u32,
 }
 
-/// What wakes a task, be it the loop with its many connections or one that has a task to itself.
+/// A bell that wakes a task, be it the loop with its many connections or one that has a task to itself.
 #[derive(Debug, Default)]
 pub(super) struct Bell {
     woken: RefCell<Vec<Token>>,

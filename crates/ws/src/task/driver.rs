@@ -65,7 +65,7 @@ pub(super) struct Driver<S> {
     round_trip: Option<Duration>,
 }
 
-/// What receiving came to.
+/// The result of receiving.
 enum Next<T> {
     Received(T),
     Drained,

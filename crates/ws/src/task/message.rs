@@ -58,7 +58,7 @@ impl From<Piece<'_>> for IncomingPiece {
     }
 }
 
-/// What one event of the connection brought.
+/// The result of one event of the connection.
 #[derive(Debug)]
 pub(super) enum Received {
     Message(Incoming),
@@ -112,7 +112,7 @@ impl IncomingPiece {
     }
 }
 
-/// What can be sent as one message: text is sent as text, bytes as binary.
+/// A value that can be sent as one message: text is sent as text, bytes as binary.
 pub trait AsMessage {
     /// The message.
     fn as_message(&self) -> Message<'_>;

@@ -168,7 +168,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> ReceiveHalf<S> {
     }
 }
 
-/// What both halves hold.
+/// The state that both halves hold.
 #[derive(Debug)]
 struct Shared<S> {
     /// Held only while it is polled, never while anybody waits.

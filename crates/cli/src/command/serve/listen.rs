@@ -58,7 +58,7 @@ fn addresses(config: &Config) -> String {
     all.chain(unix).collect::<Vec<_>>().join(", ")
 }
 
-/// What to speak TLS with, if it is to be spoken.
+/// The means to speak TLS, if it is to be spoken.
 pub(crate) fn tls(config: &Config) -> Result<Option<Tls>, TlsError> {
     match (&config.tls.cert, &config.tls.key) {
         (Some(certificate), Some(key)) => Tls::from_files(&certificate.value, &key.value).map(Some),

@@ -18,7 +18,7 @@ pub(super) struct Sources {
     running: JoinSet<anyhow::Result<()>>,
 }
 
-/// What a source does until it is over.
+/// The work of a source until it is over.
 type Run = Pin<Box<dyn Future<Output = anyhow::Result<()>> + Send>>;
 
 impl Sources {

@@ -114,7 +114,7 @@ pub(super) struct Active {
     is_lost: bool,
 }
 
-/// What is known of the file when a log is opened.
+/// The state of the file when a log is opened.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Found {
     pub(super) base: u64,
@@ -197,7 +197,7 @@ impl Active {
         Ok(())
     }
 
-    /// What its records are written for.
+    /// The topic and the file that its records are written for.
     pub(super) fn origin(&self) -> Origin {
         Origin::new(&self.directory, self.base)
     }

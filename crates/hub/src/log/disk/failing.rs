@@ -9,7 +9,7 @@ use super::platform::{Identity, Output, Platform, System};
 use super::{DataDir, DataOptions};
 use crate::{OpenError, UnixTime};
 
-/// What is wrong with a disk.
+/// A fault of a disk.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum DiskFault {
     /// There is no room: of each write half is done, and then it fails.
@@ -49,7 +49,7 @@ impl FailingDisk {
         self.0.changed.notify_all();
     }
 
-    /// What is wrong with it, once it is not stalled.
+    /// The fault that it has, once it is not stalled.
     fn fault(&self) -> Option<DiskFault> {
         let is_stalled = |fault: &mut Option<DiskFault>| *fault == Some(DiskFault::Stalled);
         let waited = self.0.changed.wait_while(lock(&self.0.fault), is_stalled);

@@ -9,7 +9,7 @@ use super::record::{Framing, Origin, encode, record_bytes};
 use crate::keys::{Keyed, Keys};
 use crate::{Batch, Event, Note, PublishError};
 
-/// What publishers see.
+/// The side of a log that publishers see.
 #[derive(Debug)]
 pub(super) struct Intake {
     /// The offset of the next event to be handed over.
@@ -35,7 +35,7 @@ pub(super) struct Job {
 }
 
 impl Intake {
-    /// What the records of a batch take, if a log may keep that much.
+    /// The bytes that the records of a batch take, if a log may keep that much.
     pub(super) fn bytes_of(&self, batch: &Batch, key: Option<Keyed>) -> Result<u64, PublishError> {
         let data = batch.events.iter().map(|event| event.data.bytes().len());
         let bytes = lengths(data, key, batch.note.as_ref()).sum();

@@ -56,7 +56,7 @@ pub(super) struct DiskLog {
     pub(super) deleted: AtomicBool,
 }
 
-/// What readers see.
+/// The side of a log that readers see.
 #[derive(Debug)]
 pub(super) struct Kept {
     pub(super) segments: Segments,
@@ -71,7 +71,7 @@ pub(super) struct Kept {
     gone: Vec<Gone>,
 }
 
-/// What is to be done to files before anything is written.
+/// The changes to make to files before anything is written.
 #[derive(Debug, Default)]
 struct Leftover {
     /// What the end before this start left behind the good part of the last segment: where that ends.
@@ -87,7 +87,7 @@ pub(super) struct SavedMeta {
     pub(super) is_saved: bool,
 }
 
-/// What a log begins with.
+/// The contents that a log begins with.
 #[derive(Debug)]
 pub(super) struct Contents {
     pub(super) epoch: Epoch,
@@ -144,7 +144,7 @@ impl DiskLog {
         })
     }
 
-    /// What its directory is called among the others.
+    /// The name of its directory among the others.
     pub(super) fn directory_name(&self) -> Cow<'_, str> {
         self.directory.file_name().unwrap_or_default().to_string_lossy()
     }

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::UnixTime;
 
-/// What tells a file from a copy of it. None of it can be chosen by whoever copies.
+/// The marks that tell a file from a copy of it. None of it can be chosen by whoever copies.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub(super) struct Identity {
     /// Of the file system; may be another after a start of the machine.
@@ -54,7 +54,7 @@ pub(super) trait Platform: fmt::Debug + Send + Sync {
     fn remove_directory(&self, path: &Path) -> io::Result<()>;
     /// Has the names in a directory survive a crash of the machine.
     fn flush_directory(&self, path: &Path) -> io::Result<()>;
-    /// What is another after each start of the machine; `None` when it does not say.
+    /// A text that is another after each start of the machine; `None` when it does not say.
     fn boot(&self) -> Option<String>;
     /// Which file is there.
     fn identity(&self, path: &Path) -> io::Result<Identity>;

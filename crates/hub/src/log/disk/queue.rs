@@ -32,7 +32,7 @@ struct Waiting<J> {
     taken_since: Option<Instant>,
 }
 
-/// What the writer has to do.
+/// The work that the writer has taken.
 #[derive(Debug)]
 pub(super) struct Taken<J> {
     pub(super) jobs: Vec<J>,

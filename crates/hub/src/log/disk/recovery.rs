@@ -58,7 +58,7 @@ struct Settled {
     is_left_behind: bool,
 }
 
-/// What a topic's directory has.
+/// The files in a topic's directory.
 #[derive(Debug, Default)]
 struct Files {
     /// The first offsets of the segments of this topic, in order.
@@ -69,7 +69,7 @@ struct Files {
     damaged: Vec<(u64, u64)>,
 }
 
-/// What is read of the segments.
+/// The result of reading the segments.
 #[derive(Debug)]
 struct Reading {
     list: Vec<Segment>,

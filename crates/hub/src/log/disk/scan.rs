@@ -62,7 +62,7 @@ impl Span {
     }
 }
 
-/// What the end of a segment looks like.
+/// The end of a segment.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Tail {
     /// It ends with a record, or with the header.
@@ -73,7 +73,7 @@ pub(super) enum Tail {
     Garbage,
 }
 
-/// What is in a segment.
+/// The contents of a segment.
 #[derive(Clone, Debug)]
 pub(super) struct Scan {
     pub(super) spans: Vec<Span>,

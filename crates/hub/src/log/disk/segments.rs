@@ -149,7 +149,7 @@ impl Segments {
         self.first
     }
 
-    /// What the records of the events take that are kept.
+    /// The bytes that the records of the kept events take.
     pub(super) fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -332,12 +332,12 @@ impl Segments {
         Some(Gone { base: segment.base, is_damaged: segment.is_damaged })
     }
 
-    /// What is kept, and when the oldest of it is of.
+    /// The contents that are kept, and when the oldest of them is of.
     fn held(&self, oldest: UnixTime) -> Holding {
         Holding { events: self.events, bytes: self.bytes, oldest }
     }
 
-    /// What the records of this segment take that are no longer kept, its header included.
+    /// The bytes of this segment's records that are no longer kept, its header included.
     fn gone_bytes(&self, base: u64) -> u64 {
         if self.edge.base == base { self.edge.at } else { 0 }
     }

@@ -23,7 +23,7 @@ const DELETED: &str = "deleted";
 pub(super) const STATE_FILE: &str = "state.json";
 const LOCK_FILE: &str = "lock";
 
-/// What the topics of a data directory share.
+/// The things that the topics of a data directory share.
 #[derive(Debug)]
 pub(super) struct Disk {
     pub(super) path: PathBuf,

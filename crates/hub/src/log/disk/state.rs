@@ -101,7 +101,7 @@ pub(super) enum Past {
     Unknown,
 }
 
-/// What is known of a data directory when it is opened.
+/// The history of a data directory, as far as it is known when it is opened.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) struct History {
     pub(super) past: Past,

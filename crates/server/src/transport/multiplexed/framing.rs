@@ -71,7 +71,7 @@ impl Decoder {
         !self.partial.is_empty() && !self.is_taken
     }
 
-    /// What is kept of a message that has not come whole, or was handed out last.
+    /// The bytes kept of a message that has not come whole, or was handed out last.
     pub(crate) fn held_bytes(&self) -> usize {
         self.partial.capacity()
     }

@@ -7,7 +7,7 @@ use std::str;
 
 use anemone_hub::Position;
 
-/// What a client calls a request: 1 to 16 of `A-Z a-z 0-9 _ -`, but not `-` alone, which stands for
+/// The client's name of a request: 1 to 16 of `A-Z a-z 0-9 _ -`, but not `-` alone, which stands for
 /// the connection.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub(crate) struct Id {
@@ -38,7 +38,7 @@ impl Id {
 /// Stands where an id would, in what is about no request.
 const NO_ID: &str = "-";
 
-/// What a client says.
+/// A message of a client.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Message<'a> {
     /// `METHOD ID TARGET`, and the payload.
@@ -47,7 +47,7 @@ pub(crate) enum Message<'a> {
     Cancel(Id),
 }
 
-/// What is asked for.
+/// A request of a client.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Request<'a> {
     /// Letters in capitals; maybe not a method that anything here takes.
@@ -67,7 +67,7 @@ impl<'a> Request<'a> {
     }
 }
 
-/// What is wrong with a message.
+/// A fault of a message.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 pub(crate) enum MessageError {
     #[error("the line is longer than {limit} bytes")]
@@ -150,7 +150,7 @@ fn parse_line<'a>(line: &'a [u8], payload: &'a [u8]) -> Result<Message<'a>, Mess
 
 const CANCEL: &str = "CANCEL";
 
-/// What a client is told: `STATUS ID POSITION`, and the payload.
+/// A message to a client: `STATUS ID POSITION`, and the payload.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Reply<'a> {
     pub(crate) status: u16,
@@ -189,7 +189,7 @@ impl<'a> Reply<'a> {
         Self { status: 200, position: Some(position), payload }
     }
 
-    /// What went wrong.
+    /// The reply that is a problem.
     pub(crate) fn problem(status: u16, problem: &'a str) -> Self {
         Self { status, position: None, payload: problem }
     }

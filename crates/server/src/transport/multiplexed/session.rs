@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, VecDeque};
 use super::message::{self, Id, Message, Request};
 use crate::{Kind, Limits, Problem};
 
-/// What is to be done about a message.
+/// The step to take after a message.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Step<'a> {
     /// A request, whose id is free and for which there is room. It is answered on the spot, or

@@ -107,7 +107,7 @@ impl StreamHandler for Stream {
     }
 }
 
-/// What one is told for whom there is no room.
+/// The message to one for whom there is no room.
 pub(crate) fn refusal() -> Vec<u8> {
     let mut output = Output::default();
     tell_problem(None, &Problem::too_many_connections(), &mut Framed(&mut output));

@@ -151,7 +151,7 @@ impl Instrument {
         }
     }
 
-    /// What it sends, line by line.
+    /// The next line that it sends.
     pub(crate) fn poll_transmit(&mut self) -> Option<Vec<u8>> {
         self.transmit.pop_front()
     }

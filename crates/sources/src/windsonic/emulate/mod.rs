@@ -47,7 +47,7 @@ pub use settings::{Format, Rate, Settings};
 #[cfg(unix)]
 pub use emulator::{Emulator, OpenError};
 
-/// What to emulate.
+/// The instrument to emulate.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The instrument's settings when it is switched on. Default: the factory's.

@@ -26,7 +26,7 @@ use crate::serial::{raw_8n1, watch};
 /// meanwhile waits this long for its answer, which is within the instrument's own 130 ms.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// What ended a wait.
+/// The reason why a wait ended.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Wait {
     /// This many bytes came in.

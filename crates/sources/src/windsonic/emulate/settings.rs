@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::windsonic::{SpeedUnits, UnitId};
 
-/// What is sent, and when: setting `M`.
+/// The messages to send, and when: setting `M`.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Format {
     /// `M1`: UV, continuous.
