@@ -284,7 +284,9 @@ fn check_tells_what_would_be_done() {
     let text = "[[source]]\ntype = \"file\"\ntopic = \"log\"\npath = \"no.log\"\n[[topic]]\n\
                 name = \"chat-*\"\npublish = \"anyone\"\n";
     let (directory, path) = configured(text);
-    let output = output(command(&["check", "--listen", "127.0.0.1:0", "--config", &path]), "");
+    // No more connections than there are descriptors for, anywhere.
+    let args = ["check", "--listen", "127.0.0.1:0", "--connections-max", "100", "--config", &path];
+    let output = output(command(&args), "");
     assert_eq!(output.status.code(), Some(0));
     let said = with_memory(&String::from_utf8(output.stdout).unwrap());
     let expected = format!(
@@ -293,7 +295,7 @@ fn check_tells_what_would_be_done() {
          hosts    localhost, loopback addresses and those listened on; allow_hosts: no other names\n\
          origins  the server's own; allow_origins: no others\n\
          proxies  trusted_proxies: none\n\
-         limits   connections_max: 10000; connections_per_address_max: a tenth of that (default)\n\
+         limits   connections_max: 100; connections_per_address_max: a tenth of that (default)\n\
          limits   memory_max: {MEMORY} MiB (default: half of what this machine or its control group has)\n\
          data     in memory\n\
          source   file: {log} -> /topics/log /topics/log.status\n\
@@ -317,7 +319,7 @@ fn with_memory(said: &str) -> String {
 fn check_tells_who_is_let_in_and_how_much_they_may_have() {
     let args = "check --listen 127.0.0.1:0 --listen unix:s.sock --unix-mode 600 --echo --broadcast \
                 --allow-host a.example --allow-host *.b.example:81 --allow-origin https://c.example \
-                --trusted-proxy 10.0.0.0/8 --trusted-proxy unix --connections-max 500 --memory-max 64MiB";
+                --trusted-proxy 10.0.0.0/8 --trusted-proxy unix --connections-max 200 --memory-max 64MiB";
     let mut check = command(&args.split_ascii_whitespace().collect::<Vec<_>>());
     check.env("ANEMONE_LIMITS__CONNECTIONS_PER_ADDRESS_MAX", "7");
     let said = output(check, "");
@@ -330,11 +332,39 @@ fn check_tells_who_is_let_in_and_how_much_they_may_have() {
          hosts    localhost, loopback addresses and those listened on; allow_hosts: a.example, *.b.example:81\n\
          origins  the server's own; allow_origins: https://c.example\n\
          proxies  trusted_proxies: 10.0.0.0/8, unix\n\
-         limits   connections_max: 500; connections_per_address_max: 7\n\
+         limits   connections_max: 200; connections_per_address_max: 7\n\
          limits   memory_max: 64MiB\n\
          data     in memory\n\
          fine, without a configuration file\n"
     );
+}
+
+#[test]
+fn check_looks_at_the_place_of_a_unix_socket() {
+    let directory = Directory::new("sockets");
+    let at = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
+    fs::write(at("file"), "").unwrap();
+    let _taken = std::os::unix::net::UnixListener::bind(at("taken")).unwrap();
+    drop(std::os::unix::net::UnixListener::bind(at("stale")).unwrap());
+    for (name, warning) in [
+        ("new", None),
+        ("stale", None),
+        ("file", Some(format!("{} is there and is no socket", at("file")))),
+        ("taken", Some(format!("another program listens on {} now", at("taken")))),
+        (
+            "none/a",
+            Some(format!(
+                "cannot write to {} now: No such file or directory (os error 2)",
+                at("none")
+            )),
+        ),
+    ] {
+        let said = output(command(&["check", "--listen", &format!("unix:{}", at(name))]), "");
+        let said = String::from_utf8(said.stdout).unwrap();
+        let warnings =
+            said.lines().filter_map(|line| line.strip_prefix("warning: --listen: listen: "));
+        assert_eq!(warnings.collect::<Vec<_>>(), warning.iter().collect::<Vec<_>>(), "{said}");
+    }
 }
 
 #[test]
@@ -427,7 +457,8 @@ fn check_warns_of_what_would_not_work_now() {
     let (_directory, path) = configured(text);
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
-    let output = output(command(&["check", "--config", &path, "--listen", &address]), "");
+    let args = ["check", "--config", &path, "--listen", &address, "--connections-max", "100"];
+    let output = output(command(&args), "");
     assert_eq!(output.status.code(), Some(0));
     let said = String::from_utf8(output.stdout).unwrap();
     let warnings: Vec<_> = said.lines().filter_map(|line| line.strip_prefix("warning: ")).collect();

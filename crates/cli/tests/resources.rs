@@ -69,7 +69,24 @@ fn too_few_descriptors_are_told_with_their_number() {
     let ended = output(limited("-n 60", &[SERVE, &["--threads", "1"]].concat()), "");
     let said = String::from_utf8(ended.stderr).unwrap();
     assert!(!ended.status.success());
-    assert!(said.contains("the limit on open files is 60, of which 72 are needed"), "{said}");
+    let words = "the limit on open files is 60, of which 72 are needed for other things than connections: raise it \
+                 (ulimit -n; LimitNOFILE= of systemd)\n";
+    assert!(said.ends_with(words), "{said}");
+    let warned =
+        output(limited("-n 60", &["check", "--threads", "1", "--listen", "127.0.0.1:0"]), "");
+    let warned = String::from_utf8(warned.stdout).unwrap();
+    assert!(warned.contains(&format!("\nwarning: cannot start now: {words}")), "{warned}");
+}
+
+#[test]
+fn check_foresees_how_many_connections_there_are_descriptors_for() {
+    let directory = Directory::new("foreseen");
+    let data = directory.path().to_str().unwrap();
+    let args = ["check", "--listen", "127.0.0.1:0", "--demo", "--threads", "1", "--data", data];
+    let said = String::from_utf8(output(limited("-n 400", &args), "").stdout).unwrap();
+    let warning = "warning: connections_max is 192 instead of 10000: the limit on open files is 400, and 208 are spared \
+                   for other things; raise it (ulimit -n; LimitNOFILE= of systemd) for more\n";
+    assert!(said.contains(warning), "{said}");
 }
 
 #[test]

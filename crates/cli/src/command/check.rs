@@ -9,13 +9,14 @@ use std::fmt::{Display, Write as _};
 use std::fs::FileType;
 use std::net::TcpListener;
 use std::os::unix::fs::FileTypeExt as _;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anemone_server::{Limits, PublishRight, TlsError, TopicRule};
 use anemone_sources::exec::{self, Command};
 
-use super::serve::tls;
+use super::serve::{descriptors, tls};
 use crate::args;
 use crate::config::{
     Config, ConfigError, Kind, Listening, Located, Place, Size, Source, Time, TlsFiles,
@@ -58,6 +59,11 @@ fn judged(config: &Config) -> Result<Vec<String>, ConfigError> {
     lines.extend(listening.unix.iter().map(|path| {
         format!("listen   unix:{}, permissions {:o}", path.display(), listening.unix_mode)
     }));
+    warnings.extend(listening.unix.iter().filter_map(socket_missing));
+    match descriptors::foreseen(config) {
+        Ok(fewer) => warnings.extend(fewer.map(|fewer| fewer.to_string())),
+        Err(error) => warnings.push(format!("cannot start now: {error}")),
+    }
     lines.extend(let_in(listening));
     lines.extend(limits(&config.limits));
     lines.push(data);
@@ -71,6 +77,24 @@ fn judged(config: &Config) -> Result<Vec<String>, ConfigError> {
     };
     lines.push(from);
     Ok(lines)
+}
+
+/// Why there could be no socket at this path now, if so.
+fn socket_missing(socket: &Located<PathBuf>) -> Option<String> {
+    let (place, path) = (&socket.place, socket.display());
+    let directory = socket.parent().filter(|parent| *parent != Path::new(""));
+    let directory = directory.unwrap_or(Path::new("."));
+    let fault = match socket.symlink_metadata() {
+        Ok(found) if !found.file_type().is_socket() => format!("{path} is there and is no socket"),
+        Ok(_) if UnixStream::connect(&socket.value).is_ok() => {
+            format!("another program listens on {path} now")
+        }
+        _ => {
+            let error = rustix::fs::access(directory, rustix::fs::Access::WRITE_OK).err()?;
+            format!("cannot write to {} now: {error}", directory.display())
+        }
+    };
+    Some(format!("{place}: listen: {fault}"))
 }
 
 /// Who may ask, and for what that is no topic.

@@ -1,14 +1,13 @@
 //! `anemone serve`: sources, topics and the server that offers them.
 
+pub(crate) mod descriptors;
 mod listen;
 mod sources;
 
-use std::num::NonZero;
-
 use anemone_hub::{DataDir, Epoch, Hub};
 use anemone_server::Running;
-use anyhow::{Context, ensure};
-use rustix::process::{Resource, Signal, getrlimit, setrlimit};
+use anyhow::Context;
+use rustix::process::Signal;
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::spawn_blocking;
@@ -19,7 +18,7 @@ use super::{EndSignals, runtime};
 use crate::config::{Config, Kind};
 
 pub(crate) fn run(config: &Config) -> anyhow::Result<()> {
-    let config = &within_descriptors(config)?;
+    let config = &descriptors::within(config)?;
     let runtime = runtime()?;
     let mut signals = EndSignals::listen(&runtime)?;
     survive_file_size_limit(&runtime)?;
@@ -117,52 +116,6 @@ fn create_topics(hub: &Hub, config: &Config) -> anyhow::Result<()> {
         );
     }
     Ok(())
-}
-
-/// Descriptors for what is no connection: listeners and epoll sets of a thread; pipes, files and watches of a source; the
-/// log and the rest; files of topics on the disk, a few of which are open at a time.
-const DESCRIPTORS_OF_THREAD: u64 = 8;
-const DESCRIPTORS_OF_SOURCE: u64 = 4;
-const DESCRIPTORS_OF_REST: u64 = 64;
-const DESCRIPTORS_OF_DATA: u64 = 128;
-/// With fewer left for connections it is not worth while to start.
-const CONNECTIONS_MIN: u64 = 16;
-
-/// Every connection takes a descriptor, and the default limit is often 1,024. Raises it as far as may be, and has the
-/// server take no more connections than there are descriptors for, so that none is missing for the disk.
-fn within_descriptors(config: &Config) -> anyhow::Result<Config> {
-    let limit = getrlimit(Resource::Nofile);
-    let raised = rustix::process::Rlimit { current: limit.maximum, ..limit };
-    if let Err(error) = setrlimit(Resource::Nofile, raised) {
-        tracing::warn!(%error, "cannot raise the limit on open files");
-    }
-    let mut config = config.clone();
-    let Some(descriptors) = getrlimit(Resource::Nofile).current else { return Ok(config) };
-    let threads = match config.listening.threads {
-        Some(threads) => threads.get(),
-        None => std::thread::available_parallelism().map_or(1, NonZero::get),
-    };
-    let of_data = if config.data.dir.is_some() { DESCRIPTORS_OF_DATA } else { 0 };
-    let spared = DESCRIPTORS_OF_REST
-        + DESCRIPTORS_OF_SOURCE * config.sources.len() as u64
-        + DESCRIPTORS_OF_THREAD * threads as u64
-        + of_data;
-    let possible = descriptors.saturating_sub(spared);
-    ensure!(
-        possible >= CONNECTIONS_MIN,
-        "the limit on open files is {descriptors}, of which {spared} are needed for other things than connections: \
-         raise it (ulimit -n; LimitNOFILE= of systemd)"
-    );
-    let wanted = config.limits.connections_max;
-    let possible = usize::try_from(possible).unwrap_or(usize::MAX);
-    if wanted > possible {
-        tracing::warn!(
-            "connections_max is {possible} instead of {wanted}: the limit on open files is {descriptors}, and {spared} are \
-             spared for other things; raise it (ulimit -n; LimitNOFILE= of systemd) for more"
-        );
-        config.limits.connections_max = possible;
-    }
-    Ok(config)
 }
 
 /// Has a write beyond the limit on the size of files (RLIMIT_FSIZE) fail like any other that finds no room. By default its

@@ -1,0 +1,86 @@
+//! Descriptors: how many connections those leave room for that the system gives.
+
+use std::fmt;
+use std::num::NonZero;
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+use crate::config::Config;
+
+/// Descriptors for what is no connection: listeners and epoll sets of a thread; pipes, files and watches of a source; the
+/// log and the rest; files of topics on the disk, a few of which are open at a time.
+const OF_THREAD: u64 = 8;
+const OF_SOURCE: u64 = 4;
+const OF_REST: u64 = 64;
+const OF_DATA: u64 = 128;
+/// With fewer left for connections it is not worth while to start.
+const CONNECTIONS_MIN: u64 = 16;
+
+/// There are too few to start at all.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "the limit on open files is {limit}, of which {spared} are needed for other things than connections: raise it \
+     (ulimit -n; LimitNOFILE= of systemd)"
+)]
+pub(crate) struct TooFew {
+    limit: u64,
+    spared: u64,
+}
+
+/// There are too few for as many connections as are wanted.
+#[derive(Debug)]
+pub(crate) struct Fewer {
+    possible: usize,
+    wanted: usize,
+    limit: u64,
+    spared: u64,
+}
+
+impl fmt::Display for Fewer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { possible, wanted, limit, spared } = self;
+        write!(
+            f,
+            "connections_max is {possible} instead of {wanted}: the limit on open files is {limit}, and {spared} are \
+             spared for other things; raise it (ulimit -n; LimitNOFILE= of systemd) for more"
+        )
+    }
+}
+
+/// Every connection takes a descriptor, and the default limit is often 1,024. Raises it as far as may be, and has the
+/// server take no more connections than there are descriptors for, so that none is missing for the disk.
+pub(super) fn within(config: &Config) -> Result<Config, TooFew> {
+    let limit = getrlimit(Resource::Nofile);
+    if let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit }) {
+        tracing::warn!(%error, "cannot raise the limit on open files");
+    }
+    let mut config = config.clone();
+    if let Some(fewer) = fewer(&config, getrlimit(Resource::Nofile).current)? {
+        tracing::warn!("{fewer}");
+        config.limits.connections_max = fewer.possible;
+    }
+    Ok(config)
+}
+
+/// The same without raising anything: as far as it may be raised.
+pub(crate) fn foreseen(config: &Config) -> Result<Option<Fewer>, TooFew> {
+    fewer(config, getrlimit(Resource::Nofile).maximum)
+}
+
+fn fewer(config: &Config, limit: Option<u64>) -> Result<Option<Fewer>, TooFew> {
+    let Some(limit) = limit else { return Ok(None) };
+    let threads = match config.listening.threads {
+        Some(threads) => threads.get(),
+        None => std::thread::available_parallelism().map_or(1, NonZero::get),
+    };
+    let of_data = if config.data.dir.is_some() { OF_DATA } else { 0 };
+    let spared =
+        OF_REST + OF_SOURCE * config.sources.len() as u64 + OF_THREAD * threads as u64 + of_data;
+    let possible = limit.saturating_sub(spared);
+    if possible < CONNECTIONS_MIN {
+        return Err(TooFew { limit, spared });
+    }
+    let wanted = config.limits.connections_max;
+    let possible = usize::try_from(possible).unwrap_or(usize::MAX);
+    Ok((wanted > possible).then_some(Fewer { possible, wanted, limit, spared }))
+}
