@@ -479,6 +479,30 @@ mod tests {
     }
 
     #[test]
+    fn the_help_says_where_a_unix_socket_can_be_named() {
+        let mut command = Args::command();
+        let serve = command.find_subcommand_mut("serve").unwrap();
+        let help = |id: &str| {
+            let argument = serve.get_arguments().find(|argument| argument.get_id() == id).unwrap();
+            argument.get_help().unwrap().to_string()
+        };
+        assert_eq!(
+            help("listen"),
+            "Address to listen on, port 0 takes a free one; or unix:PATH, a Unix socket; may be given once for each \
+             [default: 127.0.0.1:8080]"
+        );
+        assert_eq!(
+            help("unix_mode"),
+            "Who may connect to the Unix socket: its permissions, in octal digits [default: 660]"
+        );
+        assert_eq!(
+            help("trusted_proxies"),
+            "Believe this proxy, IP or IP/BITS, or unix for all that come by the Unix socket, when it says for whom \
+             it speaks: Forwarded, X-Forwarded-For, -Host and -Proto; may be repeated"
+        );
+    }
+
+    #[test]
     fn bad_values_are_told_what_is_allowed() {
         for (args, part) in [
             ("windsonic --rate 3", "1, 2 and 4 Hz"),
@@ -492,9 +516,12 @@ mod tests {
             ("sub", "<URL>"),
             ("sub http://a/ --after now", "4zq81x-42"),
             ("sub http://a/ --via smoke", "long-poll"),
-            ("sub http://a/ --count 0", "at least 1"),
+            ("sub http://a/ --count 0", ": expected how many events to wait for, at least 1\n"),
             ("pub http://a/ 1 --type xml", "ndjson"),
-            ("serve --listen localhost:80", "unix:PATH"),
+            (
+                "serve --listen localhost:80",
+                ": expected IP:PORT, as 127.0.0.1:8080, 0.0.0.0:80 or [::1]:8080, or unix:PATH\n",
+            ),
             ("serve --listen unix:", "the path"),
             ("serve --unix-mode 8", "three octal digits, as \"660\""),
             ("serve --unix-mode 1777", "three octal digits, as \"660\""),

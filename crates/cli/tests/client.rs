@@ -323,7 +323,7 @@ fn a_url_of_the_server_that_is_no_topic_is_told_what_one_looks_like() {
     let (_server, address, _) = server();
     let expected =
         format!("ERROR there is no topic at this URL: one is as http://{address}/topics/NAME");
-    for path in ["", "/", "/clock", "/topics"] {
+    for path in ["", "/", "/clock", "/topics", "/host"] {
         for via in ["auto", "ws", "sse", "ndjson", "long-poll", "poll"] {
             let (said, status) =
                 failure(&["sub", &format!("http://{address}{path}"), "--via", via]);
@@ -331,6 +331,10 @@ fn a_url_of_the_server_that_is_no_topic_is_told_what_one_looks_like() {
             assert!(!said.contains("not an Anemone server"), "{path} {via}: {said}");
             assert_eq!(status, 2, "{path} {via}: {said}");
         }
+    }
+    for path in ["/scratch-a", "/echo"] {
+        let (said, status) = failure(&["pub", &format!("http://{address}{path}"), "1"]);
+        assert!(said.trim_end().ends_with(&expected) && status == 2, "{path}: {said}");
     }
     // Where a topic could be, it is another server's.
     let reply = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 0\r\n\r\n";

@@ -8,7 +8,7 @@ use http::HeaderMap;
 use http::header::{LOCATION, RETRY_AFTER};
 use serde::Deserialize;
 
-use crate::address::UrlError;
+use crate::address::{Address, UrlError};
 use crate::tracker::Hole;
 use crate::wire::Malformed;
 use crate::wire::item::GapObject;
@@ -317,12 +317,19 @@ impl Error {
         }
     }
 
-    /// Whether it is a success, but not that of reading a topic: of a page, say.
-    pub(crate) fn is_of_no_topic(&self) -> bool {
-        match self {
+    /// The same, or that no topic is there: where the path is no topic's, and the answer is a success of another kind or
+    /// says that nothing is there.
+    pub(crate) fn at(self, address: &Address) -> Self {
+        let is_none = match &self {
             Self::Foreign(_) => true,
-            Self::Refused(refused) => (200..300).contains(&refused.status),
+            Self::Refused(refused) => {
+                (200..300).contains(&refused.status) || refused.problem() == Some("unknown-path")
+            }
             _ => false,
+        };
+        match address.example() {
+            Some(example) if is_none => Self::NoTopic { example },
+            _ => self,
         }
     }
 

@@ -353,10 +353,7 @@ impl Engine {
             }
             error => error,
         };
-        let error = match self.address.example() {
-            Some(example) if error.is_of_no_topic() => Error::NoTopic { example },
-            _ => error,
-        };
+        let error = error.at(&self.address);
         if self.vias.len() > 1 && self.is_to_blame(&error, is_open) {
             self.losses = 0;
             self.current = (self.current + 1) % self.vias.len();

@@ -229,12 +229,14 @@ impl Publisher {
         let sent = timeout(limit, sent).await.unwrap_or(Err(Error::Unanswered { limit }));
         match sent {
             // It said yes, but not as a server of ours does.
-            Err(Error::Malformed(error)) => Err(Foreign::Content(error).into()),
+            Err(Error::Malformed(error)) => {
+                Err(Error::from(Foreign::Content(error)).at(&self.address))
+            }
             Err(error) => {
                 if let Carrier::Mux(carrier) = &mut self.carrier {
                     **carrier = mux::Carrier::default();
                 }
-                Err(error)
+                Err(error.at(&self.address))
             }
             published => published,
         }
