@@ -3,7 +3,7 @@
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
@@ -123,8 +123,7 @@ impl Sub {
 
     /// The newest offset it has written so far.
     pub(crate) fn newest(&self) -> u64 {
-        let text = std::fs::read_to_string(&self.output).unwrap();
-        let last = read_sub(&text).into_iter().rev().find_map(|record| match record {
+        let last = self.records().into_iter().rev().find_map(|record| match record {
             Record::Event { at, .. } => at,
             Record::Begins(place) | Record::Gap { resume: place, .. } => Some(place),
             _ => None,
@@ -136,9 +135,20 @@ impl Sub {
     pub(crate) fn end(mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
-        let text = std::fs::read_to_string(&self.output).unwrap();
         let mut pen = Pen::new(&self.world.directory, &self.head);
-        read_sub(&text).iter().for_each(|record| pen.record(record));
+        self.records().iter().for_each(|record| pen.record(record));
+    }
+
+    /// What it has told so far: on standard error where reading begins, and the rest on standard output.
+    fn records(&self) -> Vec<Record> {
+        let text = |path: &Path| std::fs::read_to_string(path).unwrap();
+        let log = text(&self.output.with_extension("log"));
+        let begins = log.lines().filter_map(|line| line.split_once("reading begins after "));
+        let begins = begins.map(|(_, place)| match place.parse() {
+            Ok(place) => Record::Begins(place),
+            Err(_) => Record::Fault(place.to_owned()),
+        });
+        begins.chain(read_sub(&text(&self.output))).collect()
     }
 }
 
