@@ -21,7 +21,7 @@ use crate::connection::{Guest, Local};
 use crate::permits::ConnectionPermit;
 use crate::routes::{Site, Stop};
 use crate::transport::multiplexed;
-use crate::{Problem, connection, opening, secure, unix_socket};
+use crate::{connection, opening, secure, unix_socket};
 
 /// The runtime looks at its own IO and timers after so many polls of tasks. One may take a tenth of a
 /// millisecond, and the runtime's own default of 61 would make that six; looking takes a microsecond.
@@ -177,7 +177,12 @@ fn site(local: Rc<Local>) -> impl FnMut(StdTcpStream) {
 /// Takes over one who comes to the site.
 fn adopt(local: &Rc<Local>, stream: StdTcpStream, peer: Peer) {
     let has_tls = peer != Peer::Unix && local.site.tls.is_some();
-    let Some(permit) = permit(local, peer, &stream, has_tls) else { return };
+    let permit = match local.permit(peer) {
+        Ok(permit) => permit,
+        // Without a handshake TLS has no words.
+        Err(_) if has_tls => return,
+        Err(problem) => return refuse(&stream, problem.to_http1().as_bytes()),
+    };
     if has_tls {
         return local.admit(Guest { stream, peer, first: Vec::new(), permit });
     }
@@ -190,8 +195,9 @@ fn adopt(local: &Rc<Local>, stream: StdTcpStream, peer: Peer) {
 fn requests_by_tcp(local: Rc<Local>) -> impl FnMut(StdTcpStream) {
     move |stream| {
         let peer = Peer::of(&stream);
-        let Some(permit) = local.permit(peer) else {
-            return refuse(&stream, &multiplexed::refusal());
+        let permit = match local.permit(peer) {
+            Ok(permit) => permit,
+            Err(problem) => return refuse(&stream, &multiplexed::refusal(&problem)),
         };
         let client = Client::of_connection(peer, &local.site.proxies).settled();
         let (timeout, guest) = (local.site.limits.header_timeout, Rc::clone(&local));
@@ -208,25 +214,10 @@ fn requests_by_tcp(local: Rc<Local>) -> impl FnMut(StdTcpStream) {
 fn echo(local: Rc<Local>) -> impl FnMut(StdTcpStream) {
     move |stream| {
         // Closed without a word: a bare echo has no message for it.
-        let Some(permit) = local.permit(Peer::of(&stream)) else { return };
+        let Ok(permit) = local.permit(Peer::of(&stream)) else { return };
         let idle_timeout = local.site.limits.echo.idle_timeout;
         local.reactor.adopt_stream(stream, idle_timeout, ByteEcho { _permit: permit });
     }
-}
-
-/// Room for one more, or the words that there is none.
-fn permit(
-    local: &Local,
-    peer: Peer,
-    stream: &StdTcpStream,
-    has_tls: bool,
-) -> Option<ConnectionPermit> {
-    let permit = local.permit(peer);
-    // Without a handshake TLS has no words.
-    if permit.is_none() && !has_tls {
-        refuse(stream, Problem::too_many_connections().to_http1().as_bytes());
-    }
-    permit
 }
 
 /// Sends bytes back as they come.

@@ -9,6 +9,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
+use anemone_ws::{Held, Memory};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// Most that is read ahead: requests that came before the last is answered. The end of a client that sends more of
@@ -20,6 +21,7 @@ struct Shared<S> {
     stream: S,
     /// What was read, and not given yet.
     ahead: Vec<u8>,
+    held: Held,
     has_ended: bool,
 }
 
@@ -30,8 +32,9 @@ pub(crate) struct Ahead<S>(Rc<RefCell<Shared<S>>>);
 pub(crate) struct End<S>(Rc<RefCell<Shared<S>>>);
 
 impl<S> Ahead<S> {
-    pub(crate) fn new(stream: S) -> (Self, End<S>) {
-        let shared = Shared { stream, ahead: Vec::new(), has_ended: false };
+    /// What is read ahead counts in `memory`.
+    pub(crate) fn new(stream: S, memory: &Memory) -> (Self, End<S>) {
+        let shared = Shared { stream, ahead: Vec::new(), held: memory.share(), has_ended: false };
         let shared = Rc::new(RefCell::new(shared));
         (Self(Rc::clone(&shared)), End(shared))
     }
@@ -68,6 +71,7 @@ impl<S: AsyncRead + Unpin> Shared<S> {
             match ready!(self.poll_stream(cx, &mut buffer)) {
                 Ok(()) if !buffer.filled().is_empty() => {
                     self.ahead.extend_from_slice(buffer.filled());
+                    self.held.set(self.ahead.capacity());
                     // Maybe somebody waits for these.
                     cx.waker().wake_by_ref();
                 }
@@ -109,6 +113,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Ahead<S> {
             if shared.ahead.is_empty() {
                 // The connection may live long.
                 shared.ahead = Vec::new();
+                shared.held.set(0);
             }
         }
         Poll::Ready(Ok(()))
@@ -155,7 +160,7 @@ mod tests {
     #[tokio::test]
     async fn the_end_is_seen_and_what_came_before_it_is_read_later() {
         let (mut client, server) = duplex(1 << 20);
-        let (mut ahead, end) = Ahead::new(server);
+        let (mut ahead, end) = Ahead::new(server, &Memory::default());
         assert_eq!(end.reached().now_or_never(), None);
         client.write_all(b"first").await.unwrap();
         assert_eq!(end.reached().now_or_never(), None);
@@ -177,14 +182,17 @@ mod tests {
     #[tokio::test]
     async fn no_more_is_read_ahead_than_may_be() {
         let (mut client, server) = duplex(1 << 20);
-        let (mut ahead, end) = Ahead::new(server);
+        let memory = Memory::default();
+        let (mut ahead, end) = Ahead::new(server, &memory);
         client.write_all(&[7; 100_000]).await.unwrap();
         client.shutdown().await.unwrap();
         assert_eq!(end.reached().now_or_never(), None);
         assert_eq!(ahead.0.borrow().ahead.len(), BYTES_MAX);
+        assert!(memory.held_bytes() >= BYTES_MAX);
         let mut all = Vec::new();
         ahead.read_to_end(&mut all).await.unwrap();
         assert_eq!(all, [7; 100_000]);
         end.reached().await;
+        assert_eq!(memory.held_bytes(), 0);
     }
 }

@@ -22,10 +22,12 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, join};
 use tokio::net::TcpStream;
 use tokio::sync::{mpsc, watch};
 
+use crate::Problem;
 use crate::ahead::Ahead;
 use crate::alarms::Alarms;
 use crate::begun::Begun;
 use crate::client::Peer;
+use crate::cost::HTTP1_BYTES;
 use crate::essential::Essentials;
 use crate::fan::Fan;
 use crate::gathered::Gathered;
@@ -83,8 +85,8 @@ impl Local {
         Ok((Self { site, reactor, essentials, fan, alarms, broadcast, guests }, admitted))
     }
 
-    /// A place for one more connection of this peer, if there is one.
-    pub(crate) fn permit(&self, peer: Peer) -> Option<ConnectionPermit> {
+    /// A place for one more connection of this peer, or why there is none.
+    pub(crate) fn permit(&self, peer: Peer) -> Result<ConnectionPermit, Problem> {
         self.site.permits.take(peer, &self.site.proxies)
     }
 
@@ -138,9 +140,11 @@ pub(crate) async fn requests<S: AsyncRead + AsyncWrite + Unpin>(
     mut stop: Stop,
 ) -> Option<(S, Vec<u8>, Handover)> {
     let limits = &local.site.limits;
+    let memory = &local.site.memory;
+    let _held = memory.hold(HTTP1_BYTES + limits.header_bytes_max);
     let handover = Rc::new(Cell::new(None));
     let polled_at = Rc::new(Cell::new(Instant::now()));
-    let (stream, end) = Ahead::new(Gathered::new(stream));
+    let (stream, end) = Ahead::new(Gathered::new(stream, memory), memory);
     let poll_out = |cx: &mut Context<'_>| end.with_stream(|stream| stream.poll_out(cx));
     let (end_told, has_ended) = watch::channel(false);
     let service = {

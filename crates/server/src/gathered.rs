@@ -7,6 +7,7 @@ use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
+use anemone_ws::{Held, Memory};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// Most that is gathered: about a hundred small replies. What is larger by itself is not copied.
@@ -16,6 +17,8 @@ const BYTES_MAX: usize = 16 << 10;
 pub(crate) struct Gathered<S> {
     stream: S,
     bytes: Vec<u8>,
+    /// Counted while it is stuck.
+    held: Held,
     /// So much of it is written.
     written: usize,
     /// All of it is, but the stream may keep it to itself.
@@ -23,8 +26,10 @@ pub(crate) struct Gathered<S> {
 }
 
 impl<S> Gathered<S> {
-    pub(crate) fn new(stream: S) -> Self {
-        Self { stream, bytes: Vec::new(), written: 0, is_unflushed: false }
+    /// What is stuck counts in `memory`.
+    pub(crate) fn new(stream: S, memory: &Memory) -> Self {
+        let held = memory.share();
+        Self { stream, bytes: Vec::new(), held, written: 0, is_unflushed: false }
     }
 
     /// The stream; what was gathered and not written is lost.
@@ -38,7 +43,11 @@ impl<S: AsyncWrite + Unpin> Gathered<S> {
     pub(crate) fn poll_out(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         while self.written < self.bytes.len() {
             let rest = &self.bytes[self.written..];
-            match ready!(Pin::new(&mut self.stream).poll_write(cx, rest))? {
+            let written = Pin::new(&mut self.stream).poll_write(cx, rest);
+            if written.is_pending() {
+                self.held.set(self.bytes.capacity());
+            }
+            match ready!(written)? {
                 0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
                 len => self.written += len,
             }
@@ -46,6 +55,7 @@ impl<S: AsyncWrite + Unpin> Gathered<S> {
         if !self.bytes.is_empty() {
             // The connection may live long.
             (self.bytes, self.written) = (Vec::new(), 0);
+            self.held.set(0);
         }
         if self.is_unflushed {
             ready!(Pin::new(&mut self.stream).poll_flush(cx))?;
@@ -126,7 +136,7 @@ mod tests {
     #[tokio::test]
     async fn small_writes_leave_together() {
         let (mut client, server) = duplex(1 << 20);
-        let mut gathered = Gathered::new(server);
+        let mut gathered = Gathered::new(server, &Memory::default());
         for reply in ["one", "two", "three"] {
             gathered.write_all(reply.as_bytes()).await.unwrap();
             gathered.flush().await.unwrap();
@@ -142,7 +152,7 @@ mod tests {
     #[tokio::test]
     async fn all_comes_in_order_whatever_its_size_and_whatever_fits() {
         let (mut client, server) = duplex(1000);
-        let mut gathered = Gathered::new(server);
+        let mut gathered = Gathered::new(server, &Memory::default());
         let writes = [10, BYTES_MAX - 10, 1, BYTES_MAX, BYTES_MAX + 1, 70_000, 5, 0, 7];
         let total: usize = writes.iter().sum();
         let all: Vec<u8> = (0..total).map(|at| (at % 251) as u8).collect();
@@ -160,5 +170,22 @@ mod tests {
         let (_, read) = tokio::join!(write, client.read_to_end(&mut came));
         read.unwrap();
         assert!(came == all);
+    }
+
+    #[tokio::test]
+    async fn it_counts_while_it_is_stuck() {
+        let memory = Memory::default();
+        let (mut client, server) = duplex(10);
+        let mut gathered = Gathered::new(server, &memory);
+        gathered.write_all(&[7; 100]).await.unwrap();
+        assert_eq!(memory.held_bytes(), 0);
+        assert!(poll_fn(|cx| gathered.poll_out(cx)).now_or_never().is_none());
+        assert!(memory.held_bytes() >= 100);
+        let mut bytes = [0; 100];
+        let out = poll_fn(|cx| gathered.poll_out(cx));
+        let (out, read) = tokio::join!(out, client.read_exact(&mut bytes));
+        out.unwrap();
+        read.unwrap();
+        assert_eq!(memory.held_bytes(), 0);
     }
 }

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use anemone_ws::Memory;
+use anemone_ws::{Held, Memory};
 use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body::Body as _;
 use hyper::body::Incoming;
@@ -31,6 +31,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 use crate::body::Body;
 use crate::client::Peer;
 use crate::connection::{self, InTask, Local};
+use crate::cost::{HTTP2_BYTES, HTTP2_REQUEST_BYTES};
 use crate::linger::Linger;
 use crate::pace::{Pace, paced};
 use crate::permits::ConnectionPermit;
@@ -81,16 +82,22 @@ impl Replies {
 struct Open {
     requests: Requests,
     bytes: usize,
+    /// What a request costs.
+    _held: Held,
 }
 
 impl Open {
+    fn new(requests: Requests, memory: &Memory) -> Self {
+        Self { requests, bytes: 0, _held: memory.hold(HTTP2_REQUEST_BYTES) }
+    }
+
     /// Until the client has taken it, or it is given up.
-    fn with(self, body: &Body) -> Self {
+    fn with(mut self, body: &Body) -> Self {
         // Streams are made as they are taken.
         let bytes = body.size_hint().exact().and_then(|bytes| usize::try_from(bytes).ok());
-        let bytes = bytes.unwrap_or_default();
-        self.requests.untaken_bytes.fetch_add(bytes, Ordering::Relaxed);
-        Self { bytes, requests: Arc::clone(&self.requests) }
+        self.bytes = bytes.unwrap_or_default();
+        self.requests.untaken_bytes.fetch_add(self.bytes, Ordering::Relaxed);
+        self
     }
 }
 
@@ -115,6 +122,7 @@ pub(crate) async fn serve<S: AsyncRead + AsyncWrite + Unpin + 'static>(
     let limits = &local.site.limits;
     let requests = Requests::default();
     let memory = local.site.memory.clone();
+    let _held = memory.hold(HTTP2_BYTES);
     let unread = Unread::new(&memory, CONNECTION_WINDOW_BYTES as usize);
     let tasks = Tasks { memory, unread, write_timeout: limits.write_timeout, next: Rc::default() };
     let service = {
@@ -123,7 +131,8 @@ pub(crate) async fn serve<S: AsyncRead + AsyncWrite + Unpin + 'static>(
         service_fn(move |request| {
             requests.begun.fetch_add(1, Ordering::Relaxed);
             let (local, tasks) = (Rc::clone(&local), tasks.clone());
-            let (stop, open) = (stop.clone(), Open { requests: Arc::clone(&requests), bytes: 0 });
+            let open = Open::new(Arc::clone(&requests), &tasks.memory);
+            let stop = stop.clone();
             async move { Ok::<_, Infallible>(answer(local, tasks, peer, request, stop, open).await) }
         })
     };
@@ -147,6 +156,9 @@ pub(crate) async fn serve<S: AsyncRead + AsyncWrite + Unpin + 'static>(
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     ticks.tick().await;
     let (mut seen, mut is_stopping) = (0, false);
+    let open = || Arc::strong_count(&requests) - served_by_service;
+    let memory = local.site.memory.clone();
+    let mut wanted_back = pin!(memory.open_wanted_back(|| open() * HTTP2_REQUEST_BYTES));
     let ended = loop {
         tokio::select! {
             ended = http.as_mut() => break ended,
@@ -154,9 +166,13 @@ pub(crate) async fn serve<S: AsyncRead + AsyncWrite + Unpin + 'static>(
                 is_stopping = true;
                 http.as_mut().graceful_shutdown();
             }
+            () = wanted_back.as_mut() => {
+                tracing::debug!("an HTTP/2 connection was let go");
+                return;
+            }
             _ = ticks.tick() => {
                 let begun = requests.begun.load(Ordering::Relaxed);
-                let is_idle = begun == seen && Arc::strong_count(&requests) == served_by_service;
+                let is_idle = begun == seen && open() == 0;
                 seen = begun;
                 if is_idle && is_stopping {
                     return; // it was asked to end and has not
@@ -210,8 +226,9 @@ impl<F: Future<Output = ()> + 'static> Executor<F> for Tasks {
             tokio::select! {
                 biased;
                 () = future => {}
-                () = pace.lost(write_timeout) => tracing::debug!("a reply was not taken"),
-                () = pace.wanted_back(&memory) => tracing::debug!("a reply was let go"),
+                () = pace.given_up(write_timeout, &memory) => {
+                    tracing::debug!("a reply was not taken");
+                }
             }
         }));
         match self.next.take() {
@@ -241,8 +258,9 @@ async fn answer(
     let Reply { mut response, handover } =
         routes::answer(&local.site, peer, request, stop.clone()).await;
     if let (Some(upgrade), Some(handover)) = (upgrade, handover) {
-        let Some(permit) = local.permit(peer) else {
-            return Problem::too_many_connections().into_response();
+        let permit = match local.permit(peer) {
+            Ok(permit) => permit,
+            Err(problem) => return problem.into_response(),
         };
         let writer = tasks.writer();
         task::spawn_local(async move {
@@ -267,7 +285,7 @@ async fn answer(
     }))
 }
 
-/// Waits until there is room for another reply; false once what came of this request's body is wanted back for others.
+/// Waits until there is room for another reply; false once what is held for this request is wanted back for others.
 async fn has_room(tasks: &Tasks, request: &Request<Incoming>, requests: &Replies) -> bool {
     let body_bytes = request.body().size_hint().upper().unwrap_or(u64::MAX);
     let bytes = usize::try_from(body_bytes.min(STREAM_WINDOW_BYTES.into())).unwrap_or(usize::MAX);
@@ -275,7 +293,7 @@ async fn has_room(tasks: &Tasks, request: &Request<Incoming>, requests: &Replies
     let is_there = tokio::select! {
         biased;
         () = requests.room() => true,
-        () = tasks.memory.wanted_back(begun), if bytes > 0 => false,
+        () = tasks.memory.wanted_back(begun) => false,
     };
     drop(waiting);
     is_there

@@ -17,6 +17,7 @@ mod begun;
 mod body;
 mod client;
 mod connection;
+mod cost;
 mod encode;
 mod entity_tag;
 mod essential;

@@ -25,7 +25,8 @@ pub struct Limits {
     pub connections_per_address_max: Option<usize>,
     /// Most bytes that are held for peers, all together: bodies and messages as they come, replies and events that are not
     /// taken, payloads that wait to be kept. Default: half of what the machine or its control group has. Above it what is new
-    /// is answered with 503, and those are let go who have had something held for the longest time.
+    /// is answered with 503, and those are let go who have had something held for the longest time, then those who have
+    /// most open. What is open and quiet counts as well.
     pub memory_max: Option<usize>,
     /// How long a TLS handshake may take. Default 10 s. The connection is closed.
     pub tls_handshake_timeout: Duration,

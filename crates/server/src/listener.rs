@@ -99,6 +99,7 @@ pub struct Running {
     stop: watch::Sender<bool>,
     threads: Vec<JoinHandle<()>>,
     failed: Arc<Notify>,
+    memory: Memory,
     local_addr: Option<SocketAddr>,
     tcp_addr: Option<SocketAddr>,
     tcp_echo_addr: Option<SocketAddr>,
@@ -141,7 +142,7 @@ impl Server {
         let memory = Memory::new(limits.memory_bytes_max());
         let broadcast = broadcast.then(|| Arc::new(Everyone::new(limits.broadcast_bytes_max)));
         let readers = Arc::default();
-        let permits = Arc::new(Permits::new(&limits));
+        let permits = Arc::new(Permits::new(&limits, &memory));
         let site = Site {
             hub,
             publishing,
@@ -175,6 +176,7 @@ impl Server {
             stop,
             threads,
             failed: Arc::clone(&failed),
+            memory: self.site.memory.clone(),
             local_addr,
             tcp_addr,
             tcp_echo_addr,
@@ -243,6 +245,12 @@ impl Running {
     #[must_use]
     pub fn tcp_echo_addr(&self) -> Option<SocketAddr> {
         self.tcp_echo_addr
+    }
+
+    /// How many bytes it holds for all clients now, of at most [`Limits::memory_max`](crate::Limits::memory_max).
+    #[must_use]
+    pub fn held_bytes(&self) -> usize {
+        self.memory.held_bytes()
     }
 
     /// Returns if a thread of the server panics: then a part of its connections is served by nobody, and it had better be

@@ -9,7 +9,7 @@ use bytes::Bytes;
 /// Where nothing tells how much there is.
 const UNKNOWN_BYTES_MAX: usize = 512 << 20;
 
-/// Shorter ones are not counted: all connections' together are little.
+/// Shorter ones are not counted: a connection or request has that much for them in its own [cost](crate::cost).
 const COUNTED_BYTES_MIN: usize = 4096;
 
 /// What a reply has, counted until it is written.
@@ -21,9 +21,7 @@ pub(crate) fn counted(
     if len < COUNTED_BYTES_MIN {
         return bytes.into();
     }
-    let mut held = memory.share();
-    held.set(len);
-    Bytes::from_owner(Counted { bytes, _held: held })
+    Bytes::from_owner(Counted { bytes, _held: memory.hold(len) })
 }
 
 struct Counted<B> {

@@ -30,29 +30,19 @@ pub(crate) struct Pace {
 }
 
 impl Pace {
-    /// Returns once the client has taken nothing for `timeout` though there was something to take.
-    pub(crate) async fn lost(&self, timeout: Duration) {
+    /// Returns once the client has taken nothing for `timeout` though there was something to take, or what it has not
+    /// taken is wanted back for others.
+    pub(crate) async fn given_up(&self, timeout: Duration, memory: &Memory) {
         loop {
-            match self.waits_since() {
-                None => self.waits.notified().await,
-                Some(since) => {
-                    sleep_until(since + timeout).await;
-                    if self.waits_since() == Some(since) {
-                        return;
-                    }
-                }
+            let Some(since) = self.waits_since() else {
+                self.waits.notified().await;
+                continue;
+            };
+            tokio::select! {
+                () = sleep_until(since + timeout) => {}
+                () = memory.wanted_back(since) => {}
             }
-        }
-    }
-
-    /// Returns once what the client has not taken is wanted back for others.
-    pub(crate) async fn wanted_back(&self, memory: &Memory) {
-        let mut cutoff = memory.cutoff();
-        while cutoff.changed().await.is_ok() {
-            let cutoff = *cutoff.borrow_and_update();
-            if let (Some(cutoff), Some(since)) = (cutoff, self.waits_since())
-                && since <= cutoff
-            {
+            if self.waits_since() == Some(since) {
                 return;
             }
         }
@@ -179,7 +169,8 @@ mod tests {
                 sleep(Duration::from_secs(20)).await;
             }
         };
-        tokio::join!(client, pace.lost(TIMEOUT));
+        let memory = Memory::default();
+        tokio::join!(client, pace.given_up(TIMEOUT, &memory));
         assert_eq!(begun.elapsed().as_secs(), 80 + 30);
     }
 
@@ -200,7 +191,8 @@ mod tests {
             sleep(Duration::from_secs(100)).await;
             next(&mut body).await.unwrap();
         };
-        tokio::join!(client, pace.lost(TIMEOUT));
+        let memory = Memory::default();
+        tokio::join!(client, pace.given_up(TIMEOUT, &memory));
         assert_eq!(begun.elapsed().as_secs(), 4 * 600 + 30);
     }
 }

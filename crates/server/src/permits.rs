@@ -1,4 +1,4 @@
-//! Who may have a connection: so many in all, and so many of one address.
+//! Who may have a connection: so many in all, and so many of one address, and nobody while far too much is held.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -6,9 +6,11 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use anemone_ws::{Held, Memory};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::client::{Client, Peer};
+use crate::cost::CONNECTION_BYTES;
 use crate::proxies::Proxies;
 use crate::{Limits, Problem};
 
@@ -30,6 +32,8 @@ pub(crate) struct Permits {
     /// Kept for this machine.
     kept: Arc<Semaphore>,
     per_address_max: usize,
+    /// Each connection counts there.
+    memory: Memory,
     /// Of each address that has any.
     taken: Mutex<Taken>,
 }
@@ -69,6 +73,7 @@ impl fmt::Display for Source {
 #[derive(Debug)]
 pub(crate) struct ConnectionPermit {
     _one: OwnedSemaphorePermit,
+    _held: Held,
     /// Where it counts, too.
     _places: [Option<Place>; 2],
 }
@@ -95,7 +100,7 @@ impl Drop for Place {
 }
 
 impl Permits {
-    pub(crate) fn new(limits: &Limits) -> Self {
+    pub(crate) fn new(limits: &Limits, memory: &Memory) -> Self {
         let max = limits.connections_max;
         let kept = if max > 1 { (max / KEPT_ONE_IN).clamp(1, KEPT_MAX) } else { 0 };
         let a_part = (max / PER_ADDRESS_ONE_IN).max(1);
@@ -103,30 +108,43 @@ impl Permits {
             all: Arc::new(Semaphore::new(max - kept)),
             kept: Arc::new(Semaphore::new(kept)),
             per_address_max: limits.connections_per_address_max.unwrap_or(a_part),
+            memory: memory.clone(),
             taken: Mutex::default(),
         }
     }
 
-    /// A place for one more connection of this peer, if there is one.
+    /// A place for one more connection of this peer.
+    ///
+    /// # Errors
+    /// When there is none, or far too much is held already.
     pub(crate) fn take(
         self: &Arc<Self>,
         peer: Peer,
         proxies: &Proxies,
-    ) -> Option<ConnectionPermit> {
+    ) -> Result<ConnectionPermit, Problem> {
         let address = peer.address().map(|address| address.ip());
         let is_own = peer.is_local();
         // A proxy's clients are many, and all have its address.
         let is_proxy = proxies.trust(peer);
         let source = address.filter(|_| !is_own && !is_proxy).map(Source::of);
         let place = match source {
-            Some(source) => Some(self.place(source)?),
+            Some(source) => Some(self.place(source).ok_or_else(Problem::too_many_connections)?),
             None => None,
         };
-        let one = Arc::clone(&self.all).try_acquire_owned().ok().or_else(|| {
+        let is_overloaded = self.memory.is_far_exceeded();
+        let one = if is_overloaded { None } else { Arc::clone(&self.all).try_acquire_owned().ok() };
+        let one = one.or_else(|| {
             let kept = Arc::clone(&self.kept).try_acquire_owned();
             kept.ok().filter(|_| is_own && !is_proxy)
         });
-        Some(ConnectionPermit { _one: one?, _places: [place, None] })
+        match one {
+            Some(one) => {
+                let held = self.memory.hold(CONNECTION_BYTES);
+                Ok(ConnectionPermit { _one: one, _held: held, _places: [place, None] })
+            }
+            None if is_overloaded => Err(Problem::overloaded()),
+            None => Err(Problem::too_many_connections()),
+        }
     }
 
     /// A place for a request that a trusted proxy passes on, or for what becomes of it, among those of the client it is
@@ -199,10 +217,14 @@ mod tests {
     ) -> Arc<Permits> {
         let connections_per_address_max = connections_per_address_max.into();
         let limits = Limits { connections_max, connections_per_address_max, ..Limits::default() };
-        Arc::new(Permits::new(&limits))
+        Arc::new(Permits::new(&limits, &Memory::default()))
     }
 
     fn take(permits: &Arc<Permits>, address: &str) -> Option<ConnectionPermit> {
+        try_take(permits, address).ok()
+    }
+
+    fn try_take(permits: &Arc<Permits>, address: &str) -> Result<ConnectionPermit, Problem> {
         let peer = Peer::new(Ok(SocketAddr::new(address.parse().unwrap(), 1)));
         permits.take(peer, &Proxies::new(vec!["10.9.0.0/16".parse().unwrap()]))
     }
@@ -260,5 +282,20 @@ mod tests {
         assert!(permits.taken().by_source.len() == 1, "one that was refused counts nowhere");
         let own = count(&permits, &["127.0.0.1"]);
         assert_eq!(own.len(), 2);
+    }
+
+    #[test]
+    fn each_counts_and_nobody_is_let_in_while_far_too_much_is_held() {
+        let memory = Memory::new(80 * CONNECTION_BYTES);
+        let permits = Arc::new(Permits::new(&Limits::default(), &memory));
+        let taken = count(&permits, &["192.0.2.1"]);
+        // An eighth more than may be held, and the one with which it is more.
+        assert_eq!((taken.len(), memory.held_bytes()), (91, 91 * CONNECTION_BYTES));
+        let problem = try_take(&permits, "192.0.2.2").unwrap_err();
+        assert!(problem.to_json().contains("/problems/overloaded"), "{}", problem.to_json());
+        assert!(take(&permits, "127.0.0.1").is_some(), "who looks into it is");
+        drop(taken);
+        assert_eq!(memory.held_bytes(), 0);
+        assert!(take(&permits, "192.0.2.2").is_some());
     }
 }

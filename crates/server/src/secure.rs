@@ -9,6 +9,7 @@ use tokio_rustls::server::TlsStream;
 
 use crate::client::Peer;
 use crate::connection::{self, InTask, Local};
+use crate::cost::TLS_BYTES;
 use crate::linger::Linger;
 use crate::permits::ConnectionPermit;
 use crate::routes::Stop;
@@ -32,6 +33,7 @@ pub(crate) async fn serve(
 ) {
     let limits = &local.site.limits;
     let limit = limits.tls_handshake_timeout;
+    let _held = local.site.memory.hold(TLS_BYTES);
     // Below TLS, which takes more than it has written, and has a last word to write.
     let stream = WriteDeadline::new(stream, limits.write_timeout, &local.site.memory);
     let stream = match Box::pin(timeout(limit, shake_hands(stream, &tls))).await {

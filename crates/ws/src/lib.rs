@@ -33,7 +33,7 @@ pub use agreed::Agreed;
 pub use anemone_proto as proto;
 pub use connect::{ClientStream, Connect, ConnectError, Refusal, Step, UrlError, connect};
 pub use error::{Error, Lost};
-pub use memory::{Held, Memory};
+pub use memory::{Held, Memory, Wanted};
 pub use task::{AsMessage, Incoming, IncomingPiece, ReceiveHalf, SendHalf, Turn, WebSocket};
 /// The TLS library, for [`Connect::tls`].
 #[cfg(feature = "tls")]

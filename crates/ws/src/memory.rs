@@ -1,11 +1,13 @@
 //! What a process holds for its peers, all threads together, and how much that may be.
 //!
-//! A peer that does not read, or does not send the rest, has this end hold something for it. Each such place counts
-//! what it holds in a [`Held`]. When it is too much together, those let go who have held something for
-//! the longest time: a [`relief`](Memory::relieve) goes through the ages, the oldest first, until
-//! little enough is held.
+//! A peer that does not read, or does not send the rest, has this end hold something for it. So has one that only
+//! stays: a connection, a request that waits, a reader have their cost. Each such place counts
+//! what it holds in a [`Held`]. When it is too much together, a [`relief`](Memory::relieve) has some let go of it: those
+//! first whose peer does not go on, who held something for the longest time before the others; and then the connections on
+//! which most is open, until little enough is held.
 
 use std::convert::Infallible;
+use std::iter;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -20,6 +22,11 @@ const AGE_MIN: Duration = Duration::from_millis(50);
 /// From one age to the next, and the time that those have who are concerned.
 const AGE_STEP: f64 = 0.75;
 const STEP_TIME: Duration = Duration::from_millis(2);
+/// A connection on which less is open than this does not have to go: it has what any client may have, and others had
+/// better wait.
+const OPEN_BYTES_MIN: usize = 64 << 10;
+/// When nobody is left who could let go, it is looked again this often.
+const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
 /// The bytes that a process may hold for its peers. Clones are handles to the same ones.
 #[derive(Clone, Debug)]
@@ -33,8 +40,16 @@ struct Shared {
     begun: Instant,
     /// Milliseconds after that, and 1.
     exceeded_at: AtomicU64,
-    /// Who has held something since then, or for longer, is to let go.
-    cutoff: watch::Sender<Option<Instant>>,
+    wanted: watch::Sender<Option<Wanted>>,
+}
+
+/// Who is to let go of what is held for its peer.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Wanted {
+    /// Those whose peer has not gone on since then, or for longer.
+    Since(Instant),
+    /// The connections on which so many bytes are open, or more.
+    Open(usize),
 }
 
 impl Default for Memory {
@@ -54,7 +69,7 @@ impl Memory {
             is_exceeded: Notify::new(),
             begun: Instant::now(),
             exceeded_at: AtomicU64::new(0),
-            cutoff: watch::Sender::new(None),
+            wanted: watch::Sender::new(None),
         }))
     }
 
@@ -90,39 +105,93 @@ impl Memory {
         Held { memory: self.clone(), bytes: 0 }
     }
 
-    /// Has those who hold something let go of it, the oldest first, whenever it is too much, until it is a tenth
-    /// less than it may be. For as long as it is polled, by one task of the process or by several.
+    /// A place that holds so much.
+    #[must_use]
+    pub fn hold(&self, bytes: usize) -> Held {
+        let mut held = self.share();
+        held.set(bytes);
+        held
+    }
+
+    /// Whether it is so much that not even the words are to be had for saying so: an eighth more than it may be. Nobody
+    /// is to be let in.
+    #[must_use]
+    pub fn is_far_exceeded(&self) -> bool {
+        self.held_bytes() > self.bytes_max().saturating_add(self.bytes_max() / 8)
+    }
+
+    /// Has some let go of what they hold whenever it is too much, until it is a tenth less than it may be. For as long
+    /// as it is polled, by one task of the process.
     pub async fn relieve(&self) -> Infallible {
         loop {
             let exceeded = self.0.is_exceeded.notified();
             if !self.is_exceeded() {
                 exceeded.await;
             }
-            let mut age = AGE_MAX;
-            while self.held_bytes() > self.bytes_max() / 10 * 9 {
-                // A clock that began a moment ago has no time that long ago.
-                if let Some(cutoff) = Instant::now().checked_sub(age) {
-                    self.0.cutoff.send_replace(Some(cutoff));
+            for wanted in self.schedule() {
+                if !self.wants_relief() {
+                    break;
                 }
-                age = age.mul_f64(AGE_STEP).max(AGE_MIN);
+                self.0.wanted.send_replace(Some(wanted));
                 sleep(STEP_TIME).await;
+            }
+            if self.is_exceeded() {
+                sleep(LOOK_AGAIN).await;
             }
         }
     }
 
-    /// Tells, each time it changes, since when one has to have held something to let go of it.
+    /// Whether somebody has yet to let go, once it was too much.
     #[must_use]
-    pub fn cutoff(&self) -> watch::Receiver<Option<Instant>> {
-        self.0.cutoff.subscribe()
+    pub fn wants_relief(&self) -> bool {
+        self.held_bytes() > self.bytes_max() / 10 * 9
     }
 
-    /// Returns once those are to let go who have held something since `since`.
+    /// Who is to let go, one after the other.
+    fn schedule(&self) -> impl Iterator<Item = Wanted> + use<> {
+        let ages = iter::successors(Some(AGE_MAX), |age| {
+            (*age > AGE_MIN).then(|| age.mul_f64(AGE_STEP).max(AGE_MIN))
+        });
+        let sizes = iter::successors(Some(self.bytes_max() / 2), |bytes| Some(bytes / 2));
+        let sizes = sizes.take_while(|bytes| *bytes >= OPEN_BYTES_MIN).map(Wanted::Open);
+        // A clock that began a moment ago has no time that long ago.
+        let ages = ages.filter_map(|age| Instant::now().checked_sub(age)).map(Wanted::Since);
+        ages.chain(sizes)
+    }
+
+    /// Tells, each time it changes, who is to let go.
+    #[must_use]
+    pub fn wanted(&self) -> watch::Receiver<Option<Wanted>> {
+        self.0.wanted.subscribe()
+    }
+
+    /// Returns once those are to let go whose peer has not gone on since `since`.
     ///
     /// # Cancel safety
     /// Nothing is lost when the future is dropped.
     pub async fn wanted_back(&self, since: Instant) {
+        let is_concerned = |wanted: &Option<Wanted>| {
+            matches!(wanted, Some(Wanted::Since(cutoff)) if since <= *cutoff) && self.wants_relief()
+        };
         // The sender is here, so this does not fail.
-        let _ = self.cutoff().wait_for(|cutoff| cutoff.is_some_and(|cutoff| since <= cutoff)).await;
+        let _ = self.wanted().wait_for(is_concerned).await;
+    }
+
+    /// Returns once the connections are to let go on which so much is open as `bytes` tells.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost when the future is dropped.
+    pub async fn open_wanted_back(&self, bytes: impl Fn() -> usize) {
+        let mut wanted = self.wanted();
+        while wanted.changed().await.is_ok() {
+            let least = match *wanted.borrow_and_update() {
+                Some(Wanted::Open(least)) if self.wants_relief() => least,
+                _ => continue,
+            };
+            if bytes() >= least {
+                return;
+            }
+        }
     }
 
     fn add(&self, bytes: usize) {
@@ -199,7 +268,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_oldest_let_go_first_and_about_as_many_as_need_to() {
+    async fn the_oldest_let_go_first_and_as_many_as_need_to() {
         let gone = Rc::new(RefCell::new(Vec::new()));
         let test = async {
             let memory = Memory::new(100);
@@ -222,15 +291,47 @@ mod tests {
             assert_eq!((memory.held_bytes(), gone.borrow().len()), (100, 0), "as much as it may");
             hold(10, 15);
             sleep(Duration::from_secs(5)).await;
-            // About as many as have to, for ages are gone through in steps; those of one step in any order.
-            gone.borrow_mut().sort_unstable();
-            assert_eq!(*gone.borrow(), [0, 1, 2, 3]);
-            assert_eq!(memory.held_bytes(), 75);
+            // As many as have to. Ages are gone through in steps, and those of one step go in any order.
+            assert_eq!((gone.borrow().len(), memory.held_bytes()), (3, 85));
+            assert!(gone.borrow().iter().all(|name| *name <= 3), "{gone:?}");
             assert!(memory.was_exceeded_within(Duration::from_secs(10)));
             assert!(!memory.was_exceeded_within(Duration::from_secs(4)));
             hold(11, 200);
             sleep(Duration::from_secs(5)).await;
             assert_eq!(memory.held_bytes(), 0, "even the youngest, if nothing else helps");
+        };
+        LocalSet::new().run_until(test).await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn then_those_go_on_which_most_is_open_and_none_that_is_like_any_other() {
+        const LITTLE: usize = OPEN_BYTES_MIN - 1;
+        let gone = Rc::new(RefCell::new(Vec::new()));
+        let test = async {
+            let memory = Memory::new(100 * LITTLE);
+            let relief = memory.clone();
+            spawn_local(async move { relief.relieve().await });
+            let open = |bytes: usize| {
+                let (memory, gone) = (memory.clone(), Rc::clone(&gone));
+                let held = memory.hold(bytes);
+                spawn_local(async move {
+                    memory.open_wanted_back(|| bytes).await;
+                    gone.borrow_mut().push(bytes / LITTLE);
+                    drop(held);
+                });
+            };
+            for bytes in [10, 40, 20, 5].map(|times| times * LITTLE) {
+                open(bytes);
+                sleep(Duration::from_secs(1)).await;
+            }
+            assert!(gone.borrow().is_empty(), "so much may be held");
+            (0..26).for_each(|_| open(LITTLE));
+            sleep(Duration::from_secs(5)).await;
+            assert_eq!(*gone.borrow(), [40], "the largest, which is enough");
+            (0..100).for_each(|_| open(LITTLE));
+            sleep(Duration::from_secs(5)).await;
+            assert_eq!(*gone.borrow(), [40, 20, 10, 5], "the larger first, and nobody else");
+            assert!(memory.is_exceeded());
         };
         LocalSet::new().run_until(test).await;
     }

@@ -66,6 +66,11 @@ impl Fixture {
         last
     }
 
+    /// What the server counts as held for its clients.
+    pub fn held_bytes(&self) -> usize {
+        self.running.as_ref().unwrap().held_bytes()
+    }
+
     pub fn tcp(&self) -> SocketAddr {
         self.running.as_ref().unwrap().tcp_addr().unwrap()
     }
@@ -244,7 +249,7 @@ impl<S: Read + Write> Socket<S> {
         let mut byte = [0];
         loop {
             stream.read_exact(&mut byte)?;
-            if let Some(established) = handshake.receive(&byte).unwrap() {
+            if let Some(established) = handshake.receive(&byte).map_err(io::Error::other)? {
                 let keys = Box::new(|| MaskKey([1, 2, 3, 4]));
                 let config = Arc::new(Config::default());
                 let mut connection = Connection::client(config, Time::ZERO, keys);

@@ -2,7 +2,9 @@
 #![allow(dead_code, clippy::unwrap_used, unreachable_pub)]
 
 use std::fs;
-use std::path::PathBuf;
+use std::io;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -49,21 +51,29 @@ impl Secure {
     }
 
     /// Connects, trusting only what is in the certificate's file now.
-    pub async fn connect(&self, alpn: &[&str]) -> std::io::Result<TlsStream<TcpStream>> {
-        let mut roots = RootCertStore::empty();
-        let certificate = CertificateDer::from_pem_file(self.folder.join("certificate.pem"));
-        roots.add(certificate.unwrap()).unwrap();
-        let mut config =
-            ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
-                .with_safe_default_protocol_versions()
-                .unwrap()
-                .with_root_certificates(roots)
-                .with_no_client_auth();
-        config.alpn_protocols = alpn.iter().map(|name| name.as_bytes().to_vec()).collect();
-        let stream = TcpStream::connect(self.fixture.address).await.unwrap();
-        let name = ServerName::try_from("localhost").unwrap();
-        TlsConnector::from(Arc::new(config)).connect(name, stream).await
+    pub async fn connect(&self, alpn: &[&str]) -> io::Result<TlsStream<TcpStream>> {
+        connect(self.fixture.address, &self.folder, alpn).await
     }
+}
+
+/// Connects to a server there, trusting only the certificate in this folder.
+pub async fn connect(
+    address: SocketAddr,
+    folder: &Path,
+    alpn: &[&str],
+) -> io::Result<TlsStream<TcpStream>> {
+    let mut roots = RootCertStore::empty();
+    let certificate = CertificateDer::from_pem_file(folder.join("certificate.pem"));
+    roots.add(certificate.unwrap()).unwrap();
+    let mut config = ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    config.alpn_protocols = alpn.iter().map(|name| name.as_bytes().to_vec()).collect();
+    let stream = TcpStream::connect(address).await.unwrap();
+    let name = ServerName::try_from("localhost").unwrap();
+    TlsConnector::from(Arc::new(config)).connect(name, stream).await
 }
 
 impl Drop for Secure {

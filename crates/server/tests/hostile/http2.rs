@@ -114,7 +114,7 @@ fn a_window_that_stays_shut_is_worth_no_pages() {
 
 impl Secure {
     /// A connection whose streams have windows of so many bytes.
-    async fn http2(&self, window_bytes: u32) -> SendRequest<Bytes> {
+    pub(crate) async fn http2(&self, window_bytes: u32) -> SendRequest<Bytes> {
         let stream = self.connect(&["h2"]).await.unwrap();
         let (client, connection) = h2::client::Builder::new()
             .initial_window_size(window_bytes)

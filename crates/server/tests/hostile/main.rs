@@ -14,6 +14,7 @@ mod fragments;
 mod handshakes;
 mod http2;
 mod pings;
+mod quiet;
 mod slow;
 mod stuck;
 

@@ -17,6 +17,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Sleep;
 
 use super::budget::FIRST_SLICE;
+use super::concerned::Concerned;
 use super::protocol::WebSocket;
 use super::socket::{Scratch, Socket, Stream, Verdict};
 use super::waker::{Bell, Token};
@@ -68,7 +69,7 @@ pub async fn drive_within<S, H>(
     let protocol = WebSocket::boxed(agreed, handler, clock.now());
     let generation = Token::default().generation;
     let socket = Socket::new(Polled::new(stream), protocol, generation, memory.share());
-    let mut cutoff = memory.cutoff();
+    let mut wanted = memory.wanted();
     let mut task = Task { socket, clock, timer: None };
     let waker = Waker::new(&bell, Token::default());
     let mut verdict =
@@ -84,10 +85,10 @@ pub async fn drive_within<S, H>(
                 bell.take();
                 task.turn(|socket, now, scratch| socket.ready(now, scratch))
             }
-            Ok(()) = cutoff.changed() => {
-                let Some(cutoff) = *cutoff.borrow_and_update() else { continue };
-                let cutoff = clock.time(cutoff);
-                task.turn(|socket, now, scratch| socket.let_go(cutoff, now, scratch))
+            Ok(()) = wanted.changed() => {
+                let Some(wanted) = *wanted.borrow_and_update() else { continue };
+                let concerned = Concerned::of(wanted, clock);
+                task.turn(|socket, now, scratch| socket.let_go(concerned, now, scratch))
             }
             frame = &mut farewell, if !is_closing => {
                 is_closing = true;

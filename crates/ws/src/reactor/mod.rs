@@ -56,6 +56,7 @@
 
 mod broadcast;
 mod budget;
+mod concerned;
 mod drive;
 mod listeners;
 mod opening;
@@ -84,7 +85,7 @@ pub use drive::{drive, drive_within};
 pub use opening::Opening;
 pub use waker::Waker;
 
-use crate::{Agreed, Error, Memory};
+use crate::{Agreed, Error, Memory, Wanted};
 
 /// The work of an application with one connection: the four events of a WebSocket, and one more for
 /// those who send on their own account. Messages are borrowed from the read buffer; replies are
@@ -123,6 +124,13 @@ pub trait Handler {
     fn ended(&mut self, sender: &mut Sender) -> bool {
         let _ = sender;
         false
+    }
+
+    /// How many bytes it has counted in the loop's [`Memory`] for what is open on the connection though nothing moves:
+    /// requests, readers. Asked only when too much is held in all: then the connections on which most is open are closed
+    /// (1013).
+    fn open_bytes(&self) -> usize {
+        0
     }
 
     /// The peer has answered a keep-alive ping, so long after it was sent, to the millisecond.
@@ -180,6 +188,11 @@ pub trait StreamHandler {
         0
     }
 
+    /// As [`Handler::open_bytes`].
+    fn open_bytes(&self) -> usize {
+        0
+    }
+
     /// Once the stream is to be closed: how long the peer may take to read the rest and to end its side.
     fn ending(&self) -> Option<Duration> {
         None
@@ -200,6 +213,8 @@ struct Shared {
     is_deaf: Cell<bool>,
     /// What its sockets hold counts there.
     memory: Memory,
+    /// Who is to let go of it, until the loop has seen to that.
+    wanted: Cell<Option<Wanted>>,
     bell: Rc<Bell>,
     /// Set once: every connection is to be closed with this.
     farewell: RefCell<Option<CloseFrame>>,
@@ -235,8 +250,9 @@ impl Reactor {
     }
 
     /// The same; what its sockets hold for their peers, output that is not taken and messages that have not come
-    /// whole, counts in `memory`. While that is exceeded, a message that goes on to come ends its connection (1013), and those
-    /// who have held something for the longest time are let go.
+    /// whole, counts in `memory`. While that is exceeded, a message that goes on to come ends its connection (1013), and so
+    /// do those end whom [`Memory::relieve`] concerns: who have held something for the longest time, and whose handlers have
+    /// most open.
     ///
     /// # Errors
     /// As [`start`](Self::start).
@@ -244,14 +260,15 @@ impl Reactor {
     /// # Panics
     /// As [`start`](Self::start).
     pub fn start_within(memory: Memory) -> io::Result<Self> {
-        let mut cutoff = memory.cutoff();
+        let mut wanted = memory.wanted();
         let shared = Rc::new(Shared { memory, ..Shared::default() });
         let turns = run::Loop::new(Rc::clone(&shared))?;
         tokio::task::spawn_local(turns.run());
-        let bell = Rc::clone(&shared.bell);
+        let told = Rc::clone(&shared);
         tokio::task::spawn_local(async move {
-            while cutoff.changed().await.is_ok() {
-                bell.ring();
+            while wanted.changed().await.is_ok() {
+                told.wanted.set(*wanted.borrow_and_update());
+                told.bell.ring();
             }
         });
         Ok(Self(shared))

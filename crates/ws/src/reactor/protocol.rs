@@ -60,7 +60,11 @@ pub(super) trait Protocol {
     fn held_bytes(&self) -> usize {
         0
     }
-    /// Ends and lets go of that, for too much is held in all.
+    /// How much is open though nothing moves, as its handler counts it.
+    fn open_bytes(&self) -> usize {
+        0
+    }
+    /// Ends and lets go of all that, for too much is held in all.
     fn abandon(&mut self, _output: &mut Queued) {
         self.lost(Lost::Overloaded);
     }
@@ -307,6 +311,10 @@ impl<H: Handler> Protocol for WebSocket<H> {
         self.connection.held_bytes() + self.left.bytes.capacity()
     }
 
+    fn open_bytes(&self) -> usize {
+        self.handler.open_bytes()
+    }
+
     fn abandon(&mut self, output: &mut Queued) {
         self.left = Left::default();
         self.lend(output, |socket| {
@@ -445,6 +453,10 @@ impl<H: StreamHandler> Protocol for Stream<H> {
 
     fn held_bytes(&self) -> usize {
         self.handler.held_bytes() + self.left.bytes.capacity()
+    }
+
+    fn open_bytes(&self) -> usize {
+        self.handler.open_bytes()
     }
 
     fn lost(&mut self, _lost: Lost) {

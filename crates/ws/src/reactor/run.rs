@@ -10,8 +10,8 @@ use anemone_proto::Time;
 use mio::net::TcpStream;
 use mio::{Events, Interest};
 use tokio::io::unix::AsyncFd;
-use tokio::sync::watch;
 
+use super::concerned::Concerned;
 use super::listeners::Listeners;
 use super::protocol::Next;
 use super::socket::{Readiness, Scratch};
@@ -35,8 +35,6 @@ pub(super) struct Loop {
     accept_at: Option<Time>,
     sockets: Sockets<TcpStream>,
     clock: Clock,
-    /// Since when one must have held something to let go of it.
-    cutoff: watch::Receiver<Option<tokio::time::Instant>>,
     runtime: Runtime,
 }
 
@@ -50,7 +48,7 @@ struct Runtime {
 
 impl Loop {
     pub(super) fn new(shared: Rc<Shared>) -> io::Result<Self> {
-        let (memory, cutoff) = (shared.memory.clone(), shared.memory.cutoff());
+        let memory = shared.memory.clone();
         Ok(Self {
             shared,
             poll: watch(mio::Poll::new()?)?,
@@ -58,7 +56,6 @@ impl Loop {
             accept_at: None,
             sockets: Sockets::new(Scratch::new(Instant::now), memory),
             clock: Clock::start(),
-            cutoff,
             runtime: Runtime { looked_at: Instant::now(), has_looked: true, is_drained: false },
         })
     }
@@ -207,12 +204,10 @@ impl Loop {
         }
     }
 
-    /// Has those let go who have held something for too long, if too much is held in all.
+    /// Has those let go whom it concerns, if too much is held in all.
     fn relieve(&mut self, now: Time) {
-        if self.cutoff.has_changed().unwrap_or(false)
-            && let Some(cutoff) = *self.cutoff.borrow_and_update()
-        {
-            self.sockets.relieve(self.clock.time(cutoff), now);
+        if let Some(wanted) = self.shared.wanted.take() {
+            self.sockets.relieve(Concerned::of(wanted, self.clock), now);
         }
     }
 

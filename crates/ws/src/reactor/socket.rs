@@ -12,6 +12,7 @@ use rustix::net::{self, RecvFlags, SendAncillaryBuffer, SendFlags};
 
 use super::Waker;
 use super::budget::Budget;
+use super::concerned::Concerned;
 use super::protocol::{Ending, Next, Protocol, Queued, State};
 use crate::{Held, Lost};
 
@@ -467,14 +468,25 @@ impl<S: Stream> Socket<S> {
         if is_too_much { Growth::TooMuch } else { Growth::Fine }
     }
 
-    /// Whether it has held something since `cutoff` or for longer.
-    pub(super) fn has_held_since(&self, cutoff: Time) -> bool {
-        self.held.bytes() > 0 && self.held_since <= cutoff
+    /// Whether it is to let go of what it holds.
+    pub(super) fn is_concerned(&self, concerned: Concerned) -> bool {
+        match concerned {
+            Concerned::Since(cutoff) => self.held.bytes() > 0 && self.held_since <= cutoff,
+            Concerned::Open(least) => {
+                self.phase == Phase::Open && self.protocol.open_bytes() >= least
+            }
+        }
     }
 
-    /// Ends it, if it has held something since `cutoff` or for longer.
-    pub(super) fn let_go(&mut self, cutoff: Time, now: Time, scratch: &mut Scratch) -> Verdict {
-        if !self.has_held_since(cutoff) {
+    /// Ends it, if it is concerned.
+    pub(super) fn let_go(
+        &mut self,
+        concerned: Concerned,
+        now: Time,
+        scratch: &mut Scratch,
+    ) -> Verdict {
+        // Maybe others have let go of enough meanwhile.
+        if !self.is_concerned(concerned) || !self.held.memory().wants_relief() {
             return Verdict::Keep;
         }
         if self.phase != Phase::Open || !self.stuck.is_empty() {

@@ -12,6 +12,7 @@ use slab::Slab;
 
 use super::Waker;
 use super::budget::{FIRST_SLICE, SLICE};
+use super::concerned::Concerned;
 use super::protocol::{Next, Protocol};
 use super::socket::{Readiness, Scratch, Socket, Stream, Verdict};
 use super::timers::Timers;
@@ -170,12 +171,12 @@ impl<S: Stream> Sockets<S> {
         }
     }
 
-    /// Ends those who have held something since `cutoff`, or for longer.
-    pub(super) fn relieve(&mut self, cutoff: Time, now: Time) {
-        let concerned = self.table.iter().filter(|(_, socket)| socket.has_held_since(cutoff));
-        let keys: Vec<usize> = concerned.map(|(key, _)| key).collect();
+    /// Ends those whom it concerns.
+    pub(super) fn relieve(&mut self, concerned: Concerned, now: Time) {
+        let sockets = self.table.iter().filter(|(_, socket)| socket.is_concerned(concerned));
+        let keys: Vec<usize> = sockets.map(|(key, _)| key).collect();
         for key in keys {
-            self.serve(key, FIRST_SLICE, |socket, scratch| socket.let_go(cutoff, now, scratch));
+            self.serve(key, FIRST_SLICE, |socket, scratch| socket.let_go(concerned, now, scratch));
         }
     }
 

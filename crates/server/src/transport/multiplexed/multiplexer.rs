@@ -94,7 +94,7 @@ impl Multiplexer {
             alarms: local.alarms.clone(),
             client,
             transport,
-            session: Session::new(&local.site.limits),
+            session: Session::new(&local.site.limits, &local.site.memory),
             submissions: Submissions::default(),
             submitted_bytes: 0,
             topics: BTreeMap::new(),
@@ -178,8 +178,7 @@ impl Multiplexer {
                 self.check_payload(request.payload.len())?;
                 let (site, body) = (Arc::clone(&self.site), request.payload.to_vec());
                 let bytes = body.len();
-                let mut held = site.memory.share();
-                held.set(bytes);
+                let held = site.memory.hold(bytes);
                 let submission = async move {
                     let _held = held;
                     let sent = Sent { content, body: &body, key, expected: Expected::Anything };
@@ -309,6 +308,13 @@ impl Multiplexer {
         !self.session.is_empty()
     }
 
+    /// Nothing more is told: nothing is kept for it.
+    pub(super) fn close(&mut self) {
+        self.session.clear();
+        self.topics.clear();
+        self.alarm = None;
+    }
+
     /// It is a request's turn.
     fn serve(&mut self, id: Id, now: Instant, outlet: &mut impl Outlet) {
         match self.session.work(id) {
@@ -386,6 +392,11 @@ impl Multiplexer {
     /// Nothing more is queued beyond this, but for what is being told.
     fn output_bytes_max(&self) -> usize {
         usize::try_from(self.site.limits.stream_bytes_max).unwrap_or(usize::MAX)
+    }
+
+    /// What its open requests cost, in bytes.
+    pub(super) fn open_bytes(&self) -> usize {
+        self.session.held_bytes()
     }
 
     fn wake(&self) {

@@ -4,7 +4,10 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use anemone_ws::{Held, Memory};
+
 use super::message::{self, Id, Message, Request};
+use crate::cost::MULTIPLEXED_REQUEST_BYTES;
 use crate::{Kind, Limits, Problem};
 
 /// The step to take after a message.
@@ -29,6 +32,8 @@ pub(crate) struct Session<T> {
     turns: VecDeque<Id>,
     requests_max: usize,
     line_bytes_max: usize,
+    /// What those cost that are open.
+    held: Held,
 }
 
 #[derive(Debug)]
@@ -38,10 +43,12 @@ struct Open<T> {
 }
 
 impl<T> Session<T> {
-    pub(crate) fn new(limits: &Limits) -> Self {
+    /// What its open requests cost counts in `memory`.
+    pub(crate) fn new(limits: &Limits, memory: &Memory) -> Self {
         let (requests_max, line_bytes_max) =
             (limits.multiplexed_requests_max, limits.multiplexed_line_bytes_max);
-        Self { open: BTreeMap::new(), turns: VecDeque::new(), requests_max, line_bytes_max }
+        let (open, turns, held) = (BTreeMap::new(), VecDeque::new(), memory.share());
+        Self { open, turns, requests_max, line_bytes_max, held }
     }
 
     /// Reads a message.
@@ -76,12 +83,22 @@ impl<T> Session<T> {
     /// The request is open from now on, and it is its turn some time.
     pub(crate) fn open(&mut self, id: Id, work: T) {
         self.open.insert(id, Open { work, has_turn: false });
+        self.held.set(self.open.len() * MULTIPLEXED_REQUEST_BYTES);
         self.give_turn(id);
     }
 
     /// The request is over, and its id free.
     pub(crate) fn end(&mut self, id: Id) -> Option<T> {
-        self.open.remove(&id).map(|open| open.work)
+        let open = self.open.remove(&id);
+        self.held.set(self.open.len() * MULTIPLEXED_REQUEST_BYTES);
+        open.map(|open| open.work)
+    }
+
+    /// All are over.
+    pub(crate) fn clear(&mut self) {
+        self.open.clear();
+        self.turns.clear();
+        self.held.set(0);
     }
 
     pub(crate) fn work(&mut self, id: Id) -> Option<&mut T> {
@@ -91,6 +108,11 @@ impl<T> Session<T> {
     /// Whether none is open.
     pub(crate) fn is_empty(&self) -> bool {
         self.open.is_empty()
+    }
+
+    /// What those cost that are open, in bytes.
+    pub(crate) fn held_bytes(&self) -> usize {
+        self.held.bytes()
     }
 
     /// All that are open.

@@ -90,6 +90,10 @@ impl StreamHandler for Stream {
         self.decoder.held_bytes()
     }
 
+    fn open_bytes(&self) -> usize {
+        self.multiplexer.open_bytes()
+    }
+
     fn ready(&mut self, output: &mut Output) {
         self.multiplexer.ready(&mut Framed(output));
     }
@@ -107,10 +111,10 @@ impl StreamHandler for Stream {
     }
 }
 
-/// The message to one for whom there is no room.
-pub(crate) fn refusal() -> Vec<u8> {
+/// The message to one who is not let in.
+pub(crate) fn refusal(problem: &Problem) -> Vec<u8> {
     let mut output = Output::default();
-    tell_problem(None, &Problem::too_many_connections(), &mut Framed(&mut output));
+    tell_problem(None, problem, &mut Framed(&mut output));
     output.as_slice().unwrap_or_default().to_vec()
 }
 

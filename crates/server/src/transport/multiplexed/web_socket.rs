@@ -1,7 +1,7 @@
 //! `/ws`: each message of the WebSocket is one of `anemone.v1`.
 
 use anemone_ws::Error;
-use anemone_ws::proto::{Message, Sender};
+use anemone_ws::proto::{CloseFrame, Message, Sender};
 use anemone_ws::reactor::{Handler, Waker};
 
 use super::Outlet;
@@ -64,6 +64,15 @@ impl Handler for Socket {
 
     fn ended(&mut self, sender: &mut Sender) -> bool {
         self.multiplexer.ended(sender)
+    }
+
+    fn open_bytes(&self) -> usize {
+        self.multiplexer.open_bytes()
+    }
+
+    /// Its last words may wait for long.
+    fn close(&mut self, _frame: Option<&CloseFrame>) {
+        self.multiplexer.close();
     }
 
     fn error(&mut self, error: &Error) {

@@ -5,11 +5,12 @@ use proptest::prelude::*;
 use super::*;
 
 fn session(requests_max: usize) -> Session<u32> {
-    Session::new(&Limits {
+    let limits = Limits {
         multiplexed_requests_max: requests_max,
         multiplexed_line_bytes_max: 40,
         ..Limits::default()
-    })
+    };
+    Session::new(&limits, &Memory::default())
 }
 
 fn id(text: &str) -> Id {
