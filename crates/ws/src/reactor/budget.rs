@@ -77,9 +77,25 @@ impl Budget {
     }
 
     /// A message of so many bytes, or a part of one, was handled.
-    #[inline]
     pub(super) fn spend(&mut self, bytes: usize) {
-        self.add(1 + (bytes / UNIT_BYTES).min(SLICE_UNITS as usize) as u32);
+        self.spend_units(Self::units(bytes));
+    }
+
+    /// What a message of so many bytes takes.
+    #[inline]
+    pub(super) fn units(bytes: usize) -> usize {
+        1 + bytes / UNIT_BYTES
+    }
+
+    /// With fewer than these it need not be told yet what was done: who handles one small message after the other
+    /// counts by itself until then.
+    pub(super) fn units_left(&self) -> usize {
+        (self.units_max - self.units) as usize
+    }
+
+    /// So much was done.
+    pub(super) fn spend_units(&mut self, units: usize) {
+        self.add(units.min(SLICE_UNITS as usize) as u32);
     }
 
     /// Reads the clock.
@@ -101,6 +117,13 @@ impl Budget {
         self.is_slice_over
     }
 
+    /// How many eighths of the slice are over, in time or in units.
+    pub(super) fn slice_eighths(&self) -> u32 {
+        let time = (self.read_at - self.slice_from).as_nanos() * 8 / self.slice.as_nanos().max(1);
+        let units = (self.slice_units + self.units) * 8 / SLICE_UNITS;
+        if self.is_slice_over { 8 } else { (time as u32).max(units).min(8) }
+    }
+
     /// Whether those who wait for the same have to wait for the next turn.
     pub(super) fn is_share_over(&self) -> bool {
         self.read_at - self.share_from >= SHARE
@@ -111,7 +134,6 @@ impl Budget {
         self.read_at
     }
 
-    #[inline]
     fn add(&mut self, units: u32) {
         self.units += units;
         if self.units >= self.units_max {

@@ -177,7 +177,11 @@ impl<H: Handler> WebSocket<H> {
     /// over. Returns how much that was.
     fn decode(&mut self, now: Time, mut input: &mut [u8], budget: &mut Budget) -> usize {
         let len = input.len();
-        while !input.is_empty() && !budget.is_slice_over() {
+        if budget.is_slice_over() {
+            return 0;
+        }
+        let (mut units_left, mut units) = (budget.units_left(), 0);
+        while !input.is_empty() {
             let available = input.len();
             let received = self.connection.receive(now, input);
             let consumed = received.consumed;
@@ -198,12 +202,20 @@ impl<H: Handler> WebSocket<H> {
                     self.handler.pong(round_trip);
                 }
                 // Much was inflated, and nothing is whole yet.
-                None if consumed < available => budget.look(),
+                None if consumed < available => units = units_left,
                 Some(Event::Ping(_) | Event::Pong { .. }) | None => {}
             }
-            budget.spend(bytes);
             input = &mut input[consumed..];
+            units += Budget::units(bytes);
+            if units >= units_left {
+                budget.spend_units(units);
+                if budget.is_slice_over() {
+                    return len - input.len();
+                }
+                (units_left, units) = (budget.units_left(), 0);
+            }
         }
+        budget.spend_units(units);
         len - input.len()
     }
 

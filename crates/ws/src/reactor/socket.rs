@@ -180,9 +180,8 @@ impl Notes {
     }
 }
 
-/// How much a socket's next read takes: about as much as it can be done with in a slice, for what is left
-/// is kept. Twice as much after a read that it was done with, up to all there is room for, and half as much
-/// after one that it was not.
+/// How much a socket's next read takes: nearly as much as it can be done with in a slice, for what is left is
+/// kept, and each read is a write as well.
 #[derive(Clone, Copy, Debug)]
 struct ReadBytes(usize);
 
@@ -190,8 +189,14 @@ impl ReadBytes {
     const FIRST: Self = Self(32 << 10);
     const LEAST: usize = 4 << 10;
 
-    fn after(self, is_done: bool) -> Self {
-        let next = if is_done { 2 * self.0 } else { self.0 / 2 };
+    /// After a read of `len` bytes of which so many were done with when so much of the slice was over.
+    fn after(self, consumed: usize, len: usize, slice_eighths: u32) -> Self {
+        let next = match slice_eighths {
+            _ if consumed < len => consumed.max(len / 4) / 8 * 7,
+            ..4 => 2 * self.0,
+            4..6 => self.0 / 8 * 9,
+            _ => self.0,
+        };
         Self(next.clamp(Self::LEAST, Scratch::INPUT_BYTES))
     }
 }
@@ -338,7 +343,7 @@ impl<S: Stream> Socket<S> {
                 let is_full = len == input.len();
                 let consumed = self.protocol.receive(now, &mut input[..len], output, budget);
                 if is_full || consumed < len {
-                    self.read_bytes = self.read_bytes.after(consumed == len);
+                    self.read_bytes = self.read_bytes.after(consumed, len, budget.slice_eighths());
                 }
                 if is_full || self.is_ended { Verdict::ReadAgain } else { Verdict::Keep }
             }

@@ -91,15 +91,21 @@ fn what_a_slice_leaves_counts_until_it_is_done_with() {
 }
 
 #[test]
-fn reads_grow_with_what_is_done_in_a_slice_and_shrink_with_what_is_not() {
+fn reads_grow_to_what_fits_a_slice_and_shrink_with_what_does_not() {
     let mut read = ReadBytes::FIRST;
     for _ in 0..8 {
-        read = read.after(true);
+        read = read.after(read.0, read.0, 1);
     }
-    assert_eq!(read.0, Scratch::INPUT_BYTES);
-    assert_eq!(read.after(false).0, Scratch::INPUT_BYTES / 2);
+    assert_eq!(read.0, Scratch::INPUT_BYTES, "as much as there is room for");
+    // Four fifths of it fit.
+    let fitting = read.0 / 5 * 4;
     for _ in 0..8 {
-        read = read.after(false);
+        let eighths = (read.0 * 8 / fitting).min(8) as u32;
+        read = read.after(read.0.min(fitting), read.0, eighths);
+    }
+    assert!((fitting / 8 * 6..=fitting).contains(&read.0), "{} of {fitting}", read.0);
+    for _ in 0..20 {
+        read = read.after(0, read.0, 8);
     }
     assert_eq!(read.0, ReadBytes::LEAST);
 }
