@@ -9,7 +9,7 @@ use clap::{Parser, ValueEnum};
 use rustix::process::{Resource, getrlimit, setrlimit};
 
 use crate::cpu::Cores;
-use crate::experiment::hostile::floods;
+use crate::experiment::hostile::floods::{self, Flood};
 use crate::experiment::rounds::Plan;
 use crate::experiment::{Before, Times, Work, fan_out, hostile, mask, publish};
 use crate::load::{Closing, Shape};
@@ -73,6 +73,10 @@ pub struct Options {
     /// Only these experiments
     #[arg(long, value_enum, value_name = "NAME", value_delimiter = ',')]
     only: Vec<Experiment>,
+
+    /// Only these floods [default: all]
+    #[arg(long, value_enum, value_name = "KIND", value_delimiter = ',')]
+    flood: Vec<Flood>,
 
     /// Payloads of the echo and of masking, in bytes
     #[arg(
@@ -212,7 +216,8 @@ pub fn run(options: &Options) -> anyhow::Result<()> {
     if options.wants_floods() {
         let (server, time) = (options.server_program(folder), options.flood_time());
         let (path, topic) = (&options.path, &options.topic_path);
-        let outcomes = floods::run(&server, path, topic, options.cores(), time)?;
+        let kinds = if options.flood.is_empty() { Flood::value_variants() } else { &options.flood };
+        let outcomes = floods::run(&server, path, topic, options.cores(), time, kinds)?;
         report += &report::of_floods(&outcomes, time);
     }
     Ok(std::io::stdout().write_all(report.as_bytes())?)

@@ -22,6 +22,8 @@ struct Shared<S> {
     /// What was read, and not given yet.
     ahead: Vec<u8>,
     held: Held,
+    /// What its user has in its own buffer before anything is read ahead.
+    user_bytes: usize,
     has_ended: bool,
 }
 
@@ -32,9 +34,10 @@ pub(crate) struct Ahead<S>(Rc<RefCell<Shared<S>>>);
 pub(crate) struct End<S>(Rc<RefCell<Shared<S>>>);
 
 impl<S> Ahead<S> {
-    /// What is read ahead counts in `memory`.
-    pub(crate) fn new(stream: S, memory: &Memory) -> (Self, End<S>) {
-        let shared = Shared { stream, ahead: Vec::new(), held: memory.share(), has_ended: false };
+    /// What is read ahead counts in `memory`, and beside it what its user has in its own buffer by then.
+    pub(crate) fn new(stream: S, memory: &Memory, user_bytes: usize) -> (Self, End<S>) {
+        let (ahead, held) = (Vec::new(), memory.share());
+        let shared = Shared { stream, ahead, held, user_bytes, has_ended: false };
         let shared = Rc::new(RefCell::new(shared));
         (Self(Rc::clone(&shared)), End(shared))
     }
@@ -71,7 +74,7 @@ impl<S: AsyncRead + Unpin> Shared<S> {
             match ready!(self.poll_stream(cx, &mut buffer)) {
                 Ok(()) if !buffer.filled().is_empty() => {
                     self.ahead.extend_from_slice(buffer.filled());
-                    self.held.set(self.ahead.capacity());
+                    self.held.set(self.ahead.capacity() + self.user_bytes);
                     // Maybe somebody waits for these.
                     cx.waker().wake_by_ref();
                 }
@@ -160,7 +163,7 @@ mod tests {
     #[tokio::test]
     async fn the_end_is_seen_and_what_came_before_it_is_read_later() {
         let (mut client, server) = duplex(1 << 20);
-        let (mut ahead, end) = Ahead::new(server, &Memory::default());
+        let (mut ahead, end) = Ahead::new(server, &Memory::default(), 0);
         assert_eq!(end.reached().now_or_never(), None);
         client.write_all(b"first").await.unwrap();
         assert_eq!(end.reached().now_or_never(), None);
@@ -183,12 +186,12 @@ mod tests {
     async fn no_more_is_read_ahead_than_may_be() {
         let (mut client, server) = duplex(1 << 20);
         let memory = Memory::default();
-        let (mut ahead, end) = Ahead::new(server, &memory);
+        let (mut ahead, end) = Ahead::new(server, &memory, 5000);
         client.write_all(&[7; 100_000]).await.unwrap();
         client.shutdown().await.unwrap();
         assert_eq!(end.reached().now_or_never(), None);
         assert_eq!(ahead.0.borrow().ahead.len(), BYTES_MAX);
-        assert!(memory.held_bytes() >= BYTES_MAX);
+        assert!(memory.held_bytes() >= BYTES_MAX + 5000);
         let mut all = Vec::new();
         ahead.read_to_end(&mut all).await.unwrap();
         assert_eq!(all, [7; 100_000]);

@@ -144,7 +144,7 @@ pub(crate) async fn requests<S: AsyncRead + AsyncWrite + Unpin>(
     let _held = memory.hold(HTTP1_BYTES + limits.header_bytes_max);
     let handover = Rc::new(Cell::new(None));
     let polled_at = Rc::new(Cell::new(Instant::now()));
-    let (stream, end) = Ahead::new(Gathered::new(stream, memory), memory);
+    let (stream, end) = Ahead::new(Gathered::new(stream, memory), memory, limits.header_bytes_max);
     let poll_out = |cx: &mut Context<'_>| end.with_stream(|stream| stream.poll_out(cx));
     let (end_told, has_ended) = watch::channel(false);
     let service = {

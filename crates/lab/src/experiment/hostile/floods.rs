@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use anemone_ws::proto::handshake::{ClientHandshake, Nonce};
 use anemone_ws::proto::{DeflateConfig, Header, Opcode};
 use anyhow::{Context, ensure};
+use clap::ValueEnum;
 
 use super::kinds;
 use super::peer::{Peer, Progress, Script};
@@ -28,15 +29,21 @@ const PAUSE: Duration = Duration::from_micros(50);
 const MIB: usize = 1 << 20;
 
 /// A kind of flood.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
 pub(crate) enum Flood {
+    /// Only the normal client
     None,
+    /// Compressed messages that are echoed
     Compressed,
+    /// Events into a topic, multiplexed
     Publishes,
     Pongs,
     Pings,
+    /// Messages of a byte that are echoed
     Echoes,
+    /// Small requests, multiplexed
     Requests,
+    /// Small requests over HTTP/1.1, pipelined
     Http,
 }
 
@@ -53,16 +60,17 @@ pub(crate) struct FloodOutcome {
     pub(crate) get: Waits,
 }
 
-/// Lets each kind loose on a server started for it, one of it and ten, for so long.
+/// Lets each of these kinds loose on a server started for it, one of it and ten, for so long.
 pub(crate) fn run(
     program: &Program,
     path: &str,
     topic: &str,
     cores: Cores,
     time: Duration,
+    kinds: &[Flood],
 ) -> anyhow::Result<Vec<FloodOutcome>> {
     let mut outcomes = Vec::new();
-    for flood in Flood::ALL {
+    for &flood in kinds {
         for connections in CONNECTIONS {
             let connections = if flood == Flood::None { 0 } else { connections };
             progress(&format!("floods: {connections} of {flood}"));
@@ -132,17 +140,6 @@ fn sent(peers: &[Peer]) -> u64 {
 }
 
 impl Flood {
-    const ALL: [Self; 8] = [
-        Self::None,
-        Self::Compressed,
-        Self::Publishes,
-        Self::Pongs,
-        Self::Pings,
-        Self::Echoes,
-        Self::Requests,
-        Self::Http,
-    ];
-
     fn peer(self, endpoint: &Endpoint, topic: &str) -> anyhow::Result<Peer> {
         let mut stream = connect(endpoint.address)?;
         if let Some((path, subprotocols, deflate)) = self.opening(&endpoint.path) {
