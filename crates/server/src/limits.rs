@@ -47,6 +47,9 @@ pub struct Limits {
     pub write_timeout: Duration,
     /// Longest `wait` of a long poll. Default 120 s; may be nothing. A longer one is answered with 400.
     pub wait_max: Duration,
+    /// Longest `wait` of a long poll that may come by a proxy. Default 50 s, less than the 60 s after which nginx and Apache
+    /// give up by default; may be nothing. A longer one is cut to this.
+    pub wait_proxied: Duration,
     /// Largest page of a poll; `limit` may ask for less. Default 1,000 events and 1 MiB of data.
     pub page: PageLimit,
     /// Publishing: largest body. Default 1 MiB. Answered with 413.
@@ -174,6 +177,7 @@ impl Limits {
             ("body_timeout", self.body_timeout, some),
             ("write_timeout", self.write_timeout, some),
             ("wait_max", self.wait_max, none),
+            ("wait_proxied", self.wait_proxied, none),
             ("publish_timeout", self.publish_timeout, some),
             ("heartbeat", self.heartbeat, some),
             ("shutdown_grace", self.shutdown_grace, none),
@@ -213,6 +217,7 @@ impl Default for Limits {
             body_timeout: Duration::from_secs(30),
             write_timeout: Duration::from_secs(30),
             wait_max: Duration::from_secs(120),
+            wait_proxied: Duration::from_secs(50),
             page: PageLimit::default(),
             batch_bytes_max: BATCH_BYTES_MAX,
             batch_events_max: 1_000,
@@ -298,5 +303,15 @@ mod tests {
         assert!(wrong(|limits| limits.header_timeout = year + ns).is_some());
         assert_eq!(wrong(|limits| limits.shutdown_grace = Duration::ZERO), None);
         assert_eq!(wrong(|limits| limits.wait_max = Duration::ZERO), None);
+        assert_eq!(wrong(|limits| limits.wait_proxied = Duration::ZERO), None);
+    }
+
+    #[test]
+    fn nothing_is_quiet_for_as_long_as_proxies_wait_by_default() {
+        let limits = Limits::default();
+        let pings = [&limits.websocket, &limits.multiplexed].map(|own| own.ping_interval);
+        for quiet in [limits.wait_proxied, limits.heartbeat, pings[0], pings[1]] {
+            assert!(quiet <= Duration::from_secs(50), "{quiet:?}"); // HAProxy as Debian configures it
+        }
     }
 }

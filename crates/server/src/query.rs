@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use anemone_hub::{After, PageLimit, TopicName, TopicNameError};
 
+use crate::client::Client;
 use crate::fields::{self, Fields};
 use crate::reading::Mode;
 use crate::{Kind, Limits, Problem};
@@ -57,6 +58,20 @@ pub(crate) struct Wait {
     pub(crate) duration: Duration,
     /// Asked for with `Prefer`, which is to be acknowledged (RFC 7240 section 3).
     pub(crate) is_preference: bool,
+    /// Less than was asked for, which is to be told.
+    pub(crate) is_cut: bool,
+}
+
+impl Wait {
+    /// At most as long as a proxy may wait for us, unless it is certain that there is none. Some say nothing: HAProxy, and
+    /// nginx as it is configured at first, pass a request on as if it was their own. One request more in a while costs a
+    /// client less than an error of the proxy's.
+    pub(crate) fn cut(self, wait_proxied: Duration, client: Client) -> Self {
+        if self.duration <= wait_proxied || client.check_local().is_ok() {
+            return self;
+        }
+        Self { duration: wait_proxied, is_cut: true, ..self }
+    }
 }
 
 impl Query {
@@ -78,7 +93,7 @@ impl Query {
                 "after" => parsed.begin("after", &value)?,
                 "wait" => {
                     let duration = parse_wait("wait", &value, limits.wait_max)?;
-                    parsed.wait = Some(Wait { duration, is_preference: false });
+                    parsed.wait = Some(Wait { duration, is_preference: false, is_cut: false });
                 }
                 "limit" => parsed.page.events_max = parse_limit(&value, limits.page.events_max)?,
                 "mode" => parsed.mode = parse_mode(&value)?,
@@ -236,7 +251,7 @@ fn preferred_wait(given: &(impl Fields + ?Sized), max: Duration) -> Result<Optio
         let mut pairs = preferences.map(fields::pair);
         if let Some((_, value)) = pairs.find(|(name, _)| name.eq_ignore_ascii_case("wait")) {
             let duration = parse_wait("Prefer: wait", &value, max)?;
-            return Ok(Some(Wait { duration, is_preference: true }));
+            return Ok(Some(Wait { duration, is_preference: true, is_cut: false }));
         }
     }
     Ok(None)

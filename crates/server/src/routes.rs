@@ -470,7 +470,10 @@ async fn read_topic<B>(
         (Form::ForeverFrame(name), _) => {
             forever_frame::answer(&read, name, headers, heartbeat, stop)?
         }
-        (Form::Json, Some(wait)) => long_poll::answer(&read, wait, stop).await?,
+        (Form::Json, Some(wait)) => {
+            let wait = wait.cut(site.limits.wait_proxied, client);
+            long_poll::answer(&read, wait, stop).await?
+        }
         (Form::Json, None) => poll::answer(&read, headers)?,
     };
     Ok(vary(response, header::ACCEPT.as_str()).into())

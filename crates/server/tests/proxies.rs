@@ -5,7 +5,7 @@ mod common;
 
 use std::io::{BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anemone_hub::Retention;
 use anemone_server::{Options, PublishRight, TopicRule, TopicRules};
@@ -216,4 +216,50 @@ fn each_client_behind_a_trusted_proxy_has_so_many_requests_streams_and_websocket
             assert!(begun.elapsed() < PATIENCE, "way {index} never ends");
         }
     }
+}
+
+#[test]
+fn a_long_poll_that_may_come_by_a_proxy_is_answered_before_that_gives_up() {
+    let fixture = start_with(|options| {
+        options.limits.wait_proxied = Duration::from_millis(20);
+        options.limits.wait_max = Duration::from_secs(120);
+    });
+    let host = ("Host", "wind.example");
+    let upgrade = ("Connection", "upgrade");
+    for (from, version, fields) in [
+        (PROXY, "1.1", &[][..]),
+        (PROXY, "1.1", &[("X-Forwarded-For", "192.0.2.1")]),
+        (NOBODY_SAYS, "1.0", &[]),
+        (NOBODY_SAYS, "1.1", &[("Forwarded", "for=192.0.2.1")]),
+        (NOBODY_SAYS, "1.1", &[("Via", "1.1 a")]),
+        (NOBODY_SAYS, "1.1", &[upgrade]),
+        // One that passes everything on as it is shows by the host alone that it is not this machine's client.
+        (NOBODY_SAYS, "1.1", &[host]),
+    ] {
+        let get = |target: &str, more: &[(&str, &str)]| {
+            let line = format!("GET {target} HTTP/{version}");
+            ask(&fixture, from, &line, &[fields, more].concat())
+        };
+        let (plain, preferred) = ("/topics/wind?after=latest", [("Prefer", "wait=100")]);
+        let reply = get("/topics/wind?after=latest&wait=100", &[]);
+        assert_eq!(reply.field("preference-applied"), Some("wait=0.02"), "{fields:?}");
+        assert!(reply.numbers().is_empty());
+        let reply = get(plain, &preferred);
+        assert_eq!(reply.field("preference-applied"), Some("wait=0.02"), "{fields:?}");
+        assert!(
+            get(plain, &[("Prefer", "wait=0.01")]).field("preference-applied") == Some("wait=0.01")
+        );
+        assert_eq!(
+            get("/topics/wind?after=latest&wait=0.01", &[]).field("preference-applied"),
+            None
+        );
+        get("/topics/wind?wait=121", &[]).problem(400, "bad-parameter");
+    }
+    let own = ask(
+        &fixture,
+        NOBODY_SAYS,
+        "GET /topics/wind?after=latest HTTP/1.1",
+        &[("Prefer", "wait=0.05")],
+    );
+    assert_eq!(own.field("preference-applied"), Some("wait=0.05"), "a client of this machine");
 }

@@ -51,6 +51,7 @@ pub(super) fn read(mut table: Table<'_>, deflate: Option<DeflateConfig>) -> Limi
         body_timeout: time(t, "body_timeout", default.body_timeout),
         write_timeout: time(t, "write_timeout", default.write_timeout),
         wait_max: time(t, "wait_max", default.wait_max),
+        wait_proxied: time(t, "wait_proxied", default.wait_proxied),
         page: PageLimit {
             events_max: t.value("page_events_max", default.page.events_max, number(COUNTS)),
             bytes_max: t.value("page_bytes_max", default.page.bytes_max, size(SIZES)),

@@ -23,11 +23,13 @@ pub(crate) async fn answer(
         () = stop.over() => {}
     }
     let mut response = page_response(read, &reader.read()?, "no-store");
-    if wait.is_preference {
+    if wait.is_preference || wait.is_cut {
         let applied = HeaderValue::try_from(format!("wait={}", wait.duration.as_secs_f64()));
         if let Ok(applied) = applied {
             response.headers_mut().insert("preference-applied", applied);
         }
+    }
+    if wait.is_preference {
         response.headers_mut().append(header::VARY, HeaderValue::from_static("Prefer"));
     }
     Ok(response)

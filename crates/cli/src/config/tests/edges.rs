@@ -74,6 +74,7 @@ fn times_of_the_server_have_their_range() {
         "body_timeout",
         "write_timeout",
         "wait_max",
+        "wait_proxied",
         "publish_timeout",
         "heartbeat",
         "websocket.message_timeout",
