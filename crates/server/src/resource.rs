@@ -83,10 +83,10 @@ impl Resource {
         (StatusCode::OK, value)
     }
 
-    /// The name to ask for next, where `value` is a page and more come after it.
+    /// The query to ask with next, where `value` is a page and more come after it.
     pub(crate) fn next_page(&self, value: &Value) -> Option<String> {
         let Self::Topics(_, limit) = self else { return None };
-        value["next"].as_str().map(|next| format!("/topics?after={next}&limit={limit}"))
+        value["next"].as_str().map(|next| format!("?after={next}&limit={limit}"))
     }
 }
 

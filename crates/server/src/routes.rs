@@ -100,8 +100,6 @@ impl Stop {
 /// A request to read a topic.
 #[derive(Debug)]
 pub(crate) struct Read {
-    /// The topic's path, for the link to the next page.
-    pub(crate) path: String,
     topic: Arc<Topic>,
     query: Query,
     slow: SlowReader,
@@ -123,7 +121,7 @@ impl Read {
         let topic = topic(site, name)?;
         reading_only(head.method)?;
         let query = Query::parse(head.query, head.fields, &site.limits)?;
-        Ok(Self::new(site, client, topic, head.path, query))
+        Ok(Self::new(site, client, topic, query))
     }
 
     /// The read of the topic at `path` that a multiplexed request asks for.
@@ -140,15 +138,15 @@ impl Read {
             let detail = format!("{name} is not for a multiplexed reader");
             return Err(Problem::new(Kind::BadParameter, detail));
         }
-        Ok(Self::new(site, client, topic, path, query))
+        Ok(Self::new(site, client, topic, query))
     }
 
-    fn new(site: &Site, client: Client, topic: Arc<Topic>, path: &str, query: Query) -> Self {
+    fn new(site: &Site, client: Client, topic: Arc<Topic>, query: Query) -> Self {
         let readers = Arc::clone(&site.readers);
-        let (path, stream_bytes_max) = (path.to_owned(), site.limits.stream_bytes_max);
+        let stream_bytes_max = site.limits.stream_bytes_max;
         let slow = site.publishing.slow_reader(topic.name());
         let memory = site.memory.clone();
-        Self { path, topic, query, slow, client, memory, readers, stream_bytes_max }
+        Self { topic, query, slow, client, memory, readers, stream_bytes_max }
     }
 
     /// A reader of one page that begins where the request says, or else `default`.

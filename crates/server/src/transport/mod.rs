@@ -25,10 +25,9 @@ fn page_response(read: &Read, page: &Page, caching: &'static str) -> Response<Bo
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static(caching));
-    // A topic's name and a position need no escaping, so this is always a field's value.
-    if let Ok(link) =
-        HeaderValue::try_from(format!("<{}?after={}>; rel=\"next\"", read.path, page.next))
-    {
+    // A query alone: a proxy may have the path begin with something of its own. A position needs no escaping, so this is
+    // always a field's value.
+    if let Ok(link) = HeaderValue::try_from(format!("<?after={}>; rel=\"next\"", page.next)) {
         headers.insert(header::LINK, link);
     }
     response
