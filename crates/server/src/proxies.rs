@@ -83,6 +83,38 @@ impl TrustedProxy {
     }
 }
 
+impl TrustedProxy {
+    /// Whether these are all addresses of a kind, `IPv4` or `IPv6`: then whoever reaches the server can say who they are.
+    #[must_use]
+    pub fn everybody(proxies: &[Self]) -> Option<&'static str> {
+        let kinds = [("IPv4", IpAddr::is_ipv4 as fn(&IpAddr) -> bool), ("IPv6", IpAddr::is_ipv6)];
+        let is_all = |is_kind: fn(&IpAddr) -> bool| {
+            let own = proxies.iter().filter_map(|proxy| match proxy.0 {
+                Range::Addresses(address, bits) if is_kind(&address) => Some((address, bits)),
+                _ => None,
+            });
+            let begins = own.map(|(address, bits)| match address {
+                IpAddr::V4(address) => (u128::from(address.to_bits()) << 96, bits),
+                IpAddr::V6(address) => (address.to_bits(), bits),
+            });
+            has_all(&begins.collect::<Vec<_>>(), 0, 0)
+        };
+        kinds.into_iter().find(|(_, is_kind)| is_all(*is_kind)).map(|(name, _)| name)
+    }
+}
+
+/// Whether every address that begins with these bits is in one of the ranges.
+fn has_all(ranges: &[(u128, u32)], begin: u128, bits: u32) -> bool {
+    let is_same = |one: u128, bits: u32| (one ^ begin).leading_zeros() >= bits;
+    if ranges.iter().any(|&(own, of)| of <= bits && is_same(own, of)) {
+        return true;
+    }
+    // Where no range is smaller there is none for either half. So each step goes towards a range.
+    ranges.iter().any(|&(own, of)| of > bits && is_same(own, bits))
+        && has_all(ranges, begin, bits + 1)
+        && has_all(ranges, begin | 1 << (127 - bits), bits + 1)
+}
+
 /// All that are believed.
 #[derive(Debug, Default)]
 pub(crate) struct Proxies(Vec<TrustedProxy>);
@@ -180,6 +212,14 @@ impl Proxies {
         &self,
         fields: &'a F,
     ) -> Result<Option<Forwarded<'a>>, Problem> {
+        // RFC 7239 section 4 has a proxy append to the field, or add another. One that adds its own before its client's would
+        // have the client's count, so we take one field alone.
+        if fields.all("forwarded").nth(1).is_some() {
+            return Err(bad(
+                "the field Forwarded is there twice, and which is the proxy's own cannot be told; have the proxy \
+                 nearest to its clients take away theirs, and those after it append to the one field",
+            ));
+        }
         let elements = items(fields, "forwarded")?;
         if elements.is_empty() {
             return Ok(None);
@@ -430,6 +470,7 @@ mod tests {
         ] {
             assert!(read(&[(name, value)]).is_err(), "{name}: {value}");
         }
+        assert!(read(&[("forwarded", "for=1.2.3.4"), ("forwarded", "for=10.0.0.1")]).is_err());
     }
 
     #[test]
@@ -445,6 +486,35 @@ mod tests {
         );
         for text in ["", "a", "10.0.0.0/33", "10.0.0.0/", "::/129", "10.0.0.0/-1", "10.0.0.1:80"] {
             assert!(text.parse::<TrustedProxy>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_list_that_has_everybody_is_known_in_whatever_pieces() {
+        let everybody = |list: &[&str]| {
+            let list: Vec<TrustedProxy> = list.iter().map(|text| text.parse().unwrap()).collect();
+            TrustedProxy::everybody(&list)
+        };
+        for list in [
+            &["0.0.0.0/0"][..],
+            &["9.9.9.9/0"],
+            &["128.0.0.0/1", "0.0.0.0/1"],
+            &["0.0.0.0/2", "unix", "64.0.0.0/2", "192.0.0.0/2", "128.0.0.0/3", "160.0.0.0/3"],
+        ] {
+            assert_eq!(everybody(list), Some("IPv4"), "{list:?}");
+        }
+        assert_eq!(everybody(&["10.0.0.0/8", "::/0"]), Some("IPv6"));
+        assert_eq!(everybody(&["8000::/1", "::/1"]), Some("IPv6"));
+        for list in [
+            &[][..],
+            &["unix"],
+            &["10.0.0.0/8", "fd00::/8"],
+            &["0.0.0.0/1"],
+            &["0.0.0.0/1", "8000::/1"],
+            &["0.0.0.0/1", "128.0.0.0/2", "192.0.0.0/3"],
+            &["0.0.0.0", "::"],
+        ] {
+            assert_eq!(everybody(list), None, "{list:?}");
         }
     }
 }

@@ -263,3 +263,17 @@ fn a_long_poll_that_may_come_by_a_proxy_is_answered_before_that_gives_up() {
     );
     assert_eq!(own.field("preference-applied"), Some("wait=0.05"), "a client of this machine");
 }
+
+#[test]
+fn a_proxy_that_sends_two_forwarded_fields_is_told_so() {
+    let fixture = start();
+    let twice = [("Forwarded", "for=127.0.0.1"), ("Forwarded", "for=192.0.2.1")];
+    let detail = ask(&fixture, PROXY, "GET /clock HTTP/1.1", &twice).problem(400, "bad-forwarding");
+    assert_eq!(
+        detail,
+        "what the proxy says of this request cannot be: the field Forwarded is there twice, and which is the proxy's own \
+         cannot be told; have the proxy nearest to its clients take away theirs, and those after it append to the one field"
+    );
+    // Of who is not believed nothing is taken.
+    assert_eq!(ask(&fixture, NOBODY_SAYS, "GET /clock HTTP/1.1", &twice).status, 200);
+}

@@ -42,7 +42,7 @@ fn judged(config: &Config) -> Result<Vec<String>, ConfigError> {
         let (key, place) = said(&error, &config.tls);
         ConfigError::new(place, format!("{key}: {:#}", anyhow::Error::new(error)))
     })?;
-    let mut warnings = Vec::new();
+    let mut warnings = Vec::from_iter(config.listening.warning());
     let data = data(config, &mut warnings)?;
     let scheme = if secure.is_some() { "https://" } else { "http://" };
     let mut lines = Vec::new();

@@ -64,6 +64,15 @@ impl Listening {
         }
     }
 
+    /// What is allowed, and most likely not meant.
+    pub(crate) fn warning(&self) -> Option<String> {
+        let kind = TrustedProxy::everybody(&self.trusted_proxies)?;
+        Some(format!(
+            "trusted_proxies has every address of {kind}: whoever reaches the server can say who they are, by which name they \
+             asked and that it was by https; name the addresses of your proxies alone"
+        ))
+    }
+
     /// The address and the path of these places, of each kind one at most.
     pub(super) fn split(
         places: Vec<Listen>,

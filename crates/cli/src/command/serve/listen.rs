@@ -12,6 +12,9 @@ use crate::output::announce;
 /// Starts to serve, and says where.
 pub(super) fn start(config: &Config, hub: &Hub) -> anyhow::Result<Running> {
     let listening = &config.listening;
+    if let Some(warning) = listening.warning() {
+        tracing::warn!("{warning}");
+    }
     let tls = tls(config)?;
     let mut options = Options::new(([127, 0, 0, 1], 0).into());
     options.listen = listening.listen.as_deref().copied();
