@@ -14,10 +14,19 @@ struct Web;
 const POLICY: &str =
     "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
 
+/// Whether there is a file at this path.
+pub(crate) fn is_one(path: &str) -> bool {
+    name_of(path).is_some_and(|name| Web::get(name).is_some())
+}
+
+fn name_of(path: &str) -> Option<&str> {
+    let name = path.strip_prefix('/')?;
+    Some(if name.is_empty() { "index.html" } else { name })
+}
+
 /// The file at this path of the site; `/` is the index. `None` when there is none.
 pub(crate) fn file(path: &str, headers: &HeaderMap) -> Option<Response<Body>> {
-    let name = path.strip_prefix('/')?;
-    let name = if name.is_empty() { "index.html" } else { name };
+    let name = name_of(path)?;
     let file = Web::get(name)?;
     let etag = etag(&file);
     let is_known = is_known(headers, &etag);

@@ -1,9 +1,10 @@
 //! What every request goes through, whatever it came by: is it for this server (421), may its page talk to it (403),
 //! whose is it, and is there room for it (503). What that one may do is decided where it is done.
 
+use std::net::SocketAddr;
+
 use anemone_ws::Memory;
 
-use crate::Problem;
 use crate::client::{Asked, Client, Peer};
 use crate::fields::Fields;
 use crate::handshake::Head;
@@ -12,6 +13,7 @@ use crate::host::Host;
 use crate::origin::{self, Target, Verdict};
 use crate::permits::Place;
 use crate::routes::Site;
+use crate::{Problem, assets};
 
 /// A request that is let in.
 #[derive(Clone, Debug)]
@@ -36,12 +38,36 @@ pub(crate) fn admit<F: Fields + ?Sized>(
         scheme: said.as_ref().and_then(|said| said.scheme),
         host: forwarded.chain(&host).next().map(Host::as_str),
     };
-    let verdict = origin::judge(fields, &target, &site.allowed_origins)?;
+    let verdict = match origin::judge(fields, &target, &site.allowed_origins) {
+        Err(_) if is_for_any_page(head) => Verdict::Same,
+        verdict => verdict?,
+    };
     let client = match &said {
         Some(said) => Client::of_proxy(peer, said),
         None => Client::of_request(peer, &Asked { version, host, fields }),
     };
     Ok(Admitted { client, verdict })
+}
+
+/// Whether a request is answered whatever origin it names. The origin cannot match where a proxy says another `Host` than
+/// the one it was asked for, and a page without its script cannot even tell. The files of the page are the same for
+/// everyone. Whatever else is read is let through where the browser itself says that the page is of this origin. That
+/// gives no page anything to read: to one of another origin the reply does not say that it may.
+fn is_for_any_page<F: Fields + ?Sized>(head: &Head<'_, F>) -> bool {
+    let is_reading = matches!(head.method, "GET" | "HEAD") && !head.fields.has("upgrade");
+    is_reading && (assets::is_one(head.path) || origin::is_of_own_page(head.fields))
+}
+
+/// Whom a request is of that is not let in, as far as that can be told.
+pub(crate) fn address_of<F: Fields + ?Sized>(
+    site: &Site,
+    peer: Peer,
+    fields: &F,
+) -> Option<SocketAddr> {
+    match site.proxies.read(fields) {
+        Ok(said) if site.proxies.trust(peer) => Client::of_proxy(peer, &said).address(),
+        _ => peer.address(),
+    }
 }
 
 /// Makes room for a request that is let in, as long as it, its reply or its WebSocket lasts. `path` is normal.

@@ -46,6 +46,7 @@ mod publishing;
 mod query;
 mod readers;
 mod reading;
+mod refusals;
 mod resource;
 mod routes;
 mod secure;

@@ -18,6 +18,7 @@ use crate::host::Hosts;
 use crate::permits::Permits;
 use crate::proxies::Proxies;
 use crate::publishing::Publishing;
+use crate::refusals::Refusals;
 use crate::routes::{Site, Stop};
 use crate::tls::Watch;
 use crate::transport::broadcast::Everyone;
@@ -152,6 +153,7 @@ impl Server {
             has_relief: AtomicBool::new(false),
             hosts,
             proxies,
+            refusals: Refusals::default(),
             allowed_origins,
             tls,
             readers,

@@ -89,15 +89,7 @@ pub(crate) fn judge(
     if origins.next().is_some() {
         return Err(Problem::new(Kind::OriginRefused, "the request names more than one origin"));
     }
-    let refused = || {
-        let origin = String::from_utf8_lossy(origin);
-        let asked = target.host.map(|host| format!(", asked for as {host}"));
-        let detail = format!(
-            "pages of origin {origin} may not use this server{}: allow them with --allow-origin, or allow_origins",
-            asked.unwrap_or_default()
-        );
-        Problem::new(Kind::OriginRefused, detail)
-    };
+    let refused = || Problem::new(Kind::OriginRefused, explain(origin, target));
     // `null`, the origin of sandboxed pages and files, is only covered by `*`.
     let normalised = str::from_utf8(origin).ok().and_then(normalise);
     if let (Some(origin), Some(host)) = (&normalised, target.host) {
@@ -112,6 +104,32 @@ pub(crate) fn judge(
         Ok(origin) if allowed.iter().any(is_allowed) => Ok(Verdict::Allowed(origin)),
         _ => Err(refused()),
     }
+}
+
+/// Why an origin is none of the server's own, and what to do. A browser that asks a proxy names the proxy's host there,
+/// while the proxy may say another in `Host`.
+fn explain(origin: &[u8], target: &Target<'_>) -> String {
+    let cut = |text: &str| text.chars().take(CHARS_TOLD).collect::<String>();
+    let origin = cut(&String::from_utf8_lossy(origin));
+    let (asked, proxy) = match target.host {
+        Some(host) => (format!(", asked for as {}", cut(host)), PROXY_ADVICE),
+        None => Default::default(),
+    };
+    format!(
+        "pages of origin {origin} may not use this server{asked}: allow them with --allow-origin, or allow_origins{proxy}"
+    )
+}
+
+const PROXY_ADVICE: &str = "; if they are its own, a proxy before it has put another Host in the place of the one it was asked \
+                            for: have it pass that on";
+
+/// How much is repeated of what a client says.
+const CHARS_TOLD: usize = 80;
+
+/// Whether a browser says that a page of this very origin sends a request. It says so to https and to localhost alone, and
+/// no page can have it say so: there is a certificate for the name, or the name cannot be pointed anywhere.
+pub(crate) fn is_of_own_page(fields: &(impl Fields + ?Sized)) -> bool {
+    fields.first("sec-fetch-site") == Some(b"same-origin")
 }
 
 /// Refuses a request that changes something when a browser sends it for another's page without naming
@@ -188,7 +206,8 @@ mod tests {
         assert_eq!(
             detail(&fields, target("127.0.0.1:8080")),
             "pages of origin http://evil.example may not use this server, asked for as 127.0.0.1:8080: allow them with \
-             --allow-origin, or allow_origins"
+             --allow-origin, or allow_origins; if they are its own, a proxy before it has put another Host in the place of \
+             the one it was asked for: have it pass that on"
         );
         assert_eq!(
             detail(&fields, Target { host: None, scheme: None }),

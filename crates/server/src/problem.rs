@@ -377,6 +377,11 @@ impl Kind {
         }
     }
 
+    /// The name in the `type` of a problem.
+    pub(crate) fn name(self) -> &'static str {
+        self.describe().0
+    }
+
     /// The text at `/problems/NAME`.
     pub(crate) fn explanation(name: &str) -> Option<String> {
         let kind = Self::ALL.into_iter().find(|kind| kind.describe().0 == name)?;

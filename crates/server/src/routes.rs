@@ -26,6 +26,7 @@ use crate::publishing::{Methods, Permit, Publishing};
 use crate::query::{Form, Query, form};
 use crate::readers::{Readers, Transport};
 use crate::reading::Reader;
+use crate::refusals::{self, Refusals};
 use crate::resource::Resource;
 use crate::transport::{
     broadcast, echo, forever_frame, long_poll, multiplexed, ndjson, poll, post, sse, websocket,
@@ -46,6 +47,7 @@ pub(crate) struct Site {
     pub(crate) has_relief: AtomicBool,
     pub(crate) hosts: Hosts,
     pub(crate) proxies: Proxies,
+    pub(crate) refusals: Refusals,
     pub(crate) allowed_origins: Vec<AllowedOrigin>,
     pub(crate) tls: Option<Tls>,
     /// Those that stay, on every thread.
@@ -285,7 +287,12 @@ pub(crate) async fn answer(
         .and_then(|()| gate::admit(site, peer, &Head::of(&request)));
     let Admitted { client, verdict } = match admitted {
         Ok(admitted) => admitted,
-        Err(problem) => return problem.into_response().into(),
+        Err(problem) => {
+            let client = gate::address_of(site, peer, request.headers());
+            let (method, path) = (request.method().as_str(), request.uri().path());
+            site.refusals.note(&problem, refusals::Asked { client, method, path });
+            return problem.into_response().into();
+        }
     };
     let room = path::normalize(request.uri_mut())
         .and_then(|()| body::check_transfer_coding(request.headers()))
@@ -303,9 +310,12 @@ pub(crate) async fn answer(
     let reply = if request.method() == Method::OPTIONS && matches!(verdict, Verdict::Allowed(_)) {
         preflight(methods(site, request.uri().path())).into()
     } else {
-        route(site, client, request, stop)
-            .await
-            .unwrap_or_else(|problem| problem.into_response().into())
+        let (method, uri) = (request.method().clone(), request.uri().clone());
+        route(site, client, request, stop).await.unwrap_or_else(|problem| {
+            let (client, method, path) = (client.address(), method.as_str(), uri.path());
+            site.refusals.note(&problem, refusals::Asked { client, method, path });
+            problem.into_response().into()
+        })
     };
     finish(reply.with(place), verdict)
 }

@@ -141,3 +141,77 @@ fn the_host_of_a_target_counts_more_than_the_field() {
     };
     assert_eq!((origin("http://localhost/clock"), origin(&own)), (200, 403));
 }
+
+/// What a browser says that was asked for `http://wind.example/`, by way of a proxy that says its own `Host`.
+const REWRITTEN: &str = "Origin: http://wind.example\r\n";
+const OWN_PAGE: &str = "Sec-Fetch-Site: same-origin\r\n";
+
+#[test]
+fn the_files_of_the_page_are_for_every_origin_but_not_for_every_host() {
+    let fixture = Fixture::start();
+    for target in ["/", "/index.html", "/wind/main.js", "/wind/style.css", "/favicon.svg"] {
+        for (host, status) in [("localhost", 200), ("evil.example", 421)] {
+            for version in ["1.0", "1.1"] {
+                let head = format!("GET {target} HTTP/{version}\r\nHost: {host}\r\n{REWRITTEN}");
+                let reply = ask(&fixture, &head);
+                assert_eq!(reply.status, status, "{target} {host}");
+                assert_eq!(reply.field("access-control-allow-origin"), None);
+                assert_eq!(reply.field("cross-origin-resource-policy"), Some("same-origin"));
+            }
+        }
+    }
+    let post = format!("POST / HTTP/1.1\r\nHost: localhost\r\n{REWRITTEN}Content-Length: 0\r\n");
+    ask(&fixture, &post).problem(403, "origin-refused");
+    let missing = format!("GET /wind/none.js HTTP/1.1\r\nHost: localhost\r\n{REWRITTEN}");
+    ask(&fixture, &missing).problem(403, "origin-refused");
+}
+
+#[test]
+fn what_a_browser_says_is_of_the_same_origin_is_read_and_never_changed_or_upgraded() {
+    let fixture = Fixture::start();
+    let status = |(method, target, fields): &(&str, &str, &str), more: &str, host: &str| {
+        let mut stream = fixture.connect();
+        // The last of a page's own fields counts.
+        let own = if more.contains("Sec-Fetch-Site") {
+            fields.replace("Sec-Fetch-Site: same-origin\r\n", "")
+        } else {
+            (*fields).to_owned()
+        };
+        let head =
+            format!("{method} {target} HTTP/1.1\r\nHost: {host}\r\n{REWRITTEN}{own}{more}\r\n");
+        stream.write_all(head.as_bytes()).unwrap();
+        Reply::read_head(&mut BufReader::new(stream)).status
+    };
+    for way in WAYS.iter().filter(|way| !way.2.contains("same-origin")) {
+        let is_file = way.1 == "/";
+        let is_read = way.0 == "GET" && !way.2.contains("Upgrade");
+        assert_eq!(status(way, "", "localhost"), if is_file { 200 } else { 403 }, "{way:?}");
+        let expected = if is_read { 200 } else { 403 };
+        let way =
+            if way.1.contains("wait=1") { &("GET", "/topics/wind?wait=0.01", "") } else { way };
+        assert_eq!(status(way, OWN_PAGE, "localhost"), expected, "{way:?}");
+        assert_eq!(status(way, OWN_PAGE, "evil.example"), 421, "{way:?}");
+        for site in ["same-site", "cross-site", "none", "Same-Origin"] {
+            let site = format!("Sec-Fetch-Site: {site}\r\n");
+            assert_eq!(status(way, &site, "localhost"), if is_file { 200 } else { 403 }, "{way:?}");
+        }
+    }
+}
+
+#[test]
+fn a_refused_origin_is_told_what_to_change() {
+    let fixture = Fixture::start();
+    let detail =
+        ask(&fixture, &format!("GET /clock HTTP/1.1\r\nHost: localhost:8080\r\n{REWRITTEN}"))
+            .problem(403, "origin-refused");
+    assert_eq!(
+        detail,
+        "pages of origin http://wind.example may not use this server, asked for as localhost:8080: allow them with \
+         --allow-origin, or allow_origins; if they are its own, a proxy before it has put another Host in the place of the \
+         one it was asked for: have it pass that on"
+    );
+    let long = format!("Origin: http://{}.example\r\n", "a".repeat(5000));
+    let detail = ask(&fixture, &format!("GET /clock HTTP/1.1\r\nHost: localhost\r\n{long}"))
+        .problem(403, "origin-refused");
+    assert!(detail.len() < 600, "{detail}");
+}

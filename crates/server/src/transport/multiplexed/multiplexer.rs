@@ -22,6 +22,7 @@ use crate::fan::{Fan, Subscription};
 use crate::publishing::{self, Expected, Methods, Outcome, Sent};
 use crate::readers::Transport;
 use crate::reading::{self, EndReason, Item, Page, Reader};
+use crate::refusals::Asked;
 use crate::resource::Resource;
 use crate::routes::{self, Change, Read, Site};
 use crate::{Kind, Problem, encode, gate, path};
@@ -113,6 +114,9 @@ impl Multiplexer {
         match self.session.receive(message) {
             Step::Begin(id, request) => {
                 if let Err(problem) = self.begin(id, &request, outlet) {
+                    let (method, path) = (request.method, request.path_and_query().0);
+                    let asked = Asked { client: self.client.address(), method, path };
+                    self.site.refusals.note(&problem, asked);
                     tell_problem(Some(id), &problem, outlet);
                 }
             }
