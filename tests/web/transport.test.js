@@ -6,6 +6,7 @@ import { pageUrl, problemInWords } from "../../web/transport/page.js";
 import * as poll from "../../web/transport/poll.js";
 import { Sequence } from "../../web/transport/sequence.js";
 import * as websocket from "../../web/transport/websocket.js";
+import * as either from "../../web/wind/either.js";
 import { Reading } from "../../web/wind/reading.js";
 import { FakeSocket, page, recorder, settle, world } from "./fakes.js";
 
@@ -223,6 +224,20 @@ test("why a WebSocket does not open is asked over HTTP", async () => {
   assert.equal(states[1]?.kind === "waiting" && states[1].reason, "there is no topic wind");
   controller.abort();
   await done;
+});
+
+test("where no WebSocket passes events come by long polls, from the same position", async () => {
+  const replies = [page("e-9", []), page("e-2", [2]), page("e-3", [3])];
+  const { environment, controller, requested, slept } = world(replies);
+  const seen = recorder();
+  const done = either.read(TOPIC, { ...seen.options, after: "e-1", environment, signal: controller.signal });
+  FakeSocket.opened[0]?.onclose?.({ code: 1006, reason: "" });
+  assert.equal(await done, "e-3");
+  assert.deepEqual(seen.positions(), ["e-2", "e-3"]);
+  const asked = requested.map((url) => url.slice(TOPIC.length));
+  assert.deepEqual(asked, ["?after=latest", "?after=e-1&wait=0", "?after=e-2&wait=25", "?after=e-3&wait=25"]);
+  assert.deepEqual(seen.states.map(({ kind }) => kind), ["connecting", "connecting", "connected"]);
+  assert.equal(slept.length, 1, "what is not opened again is not waited for");
 });
 
 test("a silent connection is opened anew, without a wait", async () => {

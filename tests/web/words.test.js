@@ -81,6 +81,10 @@ test("the sensor's state is what its topic last said, unless the topic cannot be
   /** @param {number | null} status */
   const waiting = (status) => ({ kind: /** @type {const} */ ("waiting"), until: 0, reason: "why", status });
   assert.deepEqual([judge(lost, waiting(404)).phrase, judge(lost, waiting(404)).notice], ["no sensor", "no sensor"]);
+  for (const status of [401, 403, 421]) {
+    const { phrase, notice, detail } = judge(lost, waiting(status));
+    assert.deepEqual([phrase, notice, detail], ["refused", "refused", judge(lost, waiting(null)).detail], "in its words");
+  }
   assert.deepEqual([judge(lost, waiting(null)).phrase, judge(lost, waiting(null)).notice], ["server not reached", "no server"]);
   assert.equal(sensorStatusOf({ state: "dancing" }), null);
 });

@@ -14,6 +14,10 @@ const OPEN_MS_MAX = 10_000;
 /** A browser never shows the server's pings, so silence is the only sign of a dead path. */
 const QUIET_MS = 45_000;
 
+/** Why a connection is tried again that did not open although plain HTTP is answered. */
+export const BLOCKED =
+  "HTTP works but the WebSocket does not open; something on the way may block it, as a proxy that is not told to pass it on";
+
 /** @typedef {{ kind: "closed", code: number, reason: string } | { kind: "quiet" } | { kind: "not opened" } | { kind: "aborted" }} End */
 
 /** @type {import("./types.js").Read} */
@@ -131,8 +135,7 @@ function parseMessage(text) {
 async function explain(topicUrl, backoff, signal, environment) {
   try {
     await requestPage(pageUrl(topicUrl, "latest"), { signal, timeoutMs: OPEN_MS_MAX, environment });
-    const reason = "HTTP works but the WebSocket does not open; something on the way may block it";
-    return { reason, status: null, waitMs: backoff.next() };
+    return { reason: BLOCKED, status: null, waitMs: backoff.next() };
   } catch (error) {
     return trouble(error, backoff);
   }

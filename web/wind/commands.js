@@ -1,27 +1,26 @@
 /** The same data from a terminal: command lines with this server's address, ready to copy. */
 
 /**
- * @param {string} origin for instance `http://localhost:8080`
+ * @param {string} topic its URL, for instance `http://localhost:8080/topics/wind`
  * @returns {{ title: string, command: string }[]}
  */
-export function commandsFor(origin) {
-  const topic = `${origin}/topics/wind`;
+export function commandsFor(topic) {
   return [
     { title: "Poll: the newest event, and where to go on", command: `curl '${topic}'` },
     { title: "Long poll: wait up to 30 s for the next one", command: `curl '${topic}?after=latest&wait=30'` },
     { title: "Server-sent events", command: `curl -N -H 'Accept: text/event-stream' '${topic}'` },
     { title: "WebSocket", command: `websocat '${topic.replace(/^http/, "ws")}'` },
-    { title: "WebSocket, in this browser's console", command: `new WebSocket("/topics/wind").onmessage = (m) => console.log(m.data)` },
+    { title: "WebSocket, in this browser's console", command: `new WebSocket("${new URL(topic).pathname}").onmessage = (m) => console.log(m.data)` },
   ];
 }
 
 /**
  * @param {HTMLElement} list
  * @param {HTMLTemplateElement} template
- * @param {string} origin
+ * @param {string} topic
  */
-export function showCommands(list, template, origin) {
-  for (const { title, command } of commandsFor(origin)) {
+export function showCommands(list, template, topic) {
+  for (const { title, command } of commandsFor(topic)) {
     const item = /** @type {DocumentFragment} */ (template.content.cloneNode(true));
     const [label, code, button] = ["h3", "code", "button"].map((selector) => item.querySelector(selector));
     if (!label || !code || !button) continue;

@@ -5,12 +5,13 @@
  * itself is the worker's, and nothing here can delay it.
  */
 import * as longPoll from "../transport/long-poll.js";
-import * as websocket from "../transport/websocket.js";
+import { at } from "../site.js";
 import { browser } from "../transport/environment.js";
 import { parsePosition } from "../transport/sequence.js";
 import { Chart } from "./chart.js";
 import { showCommands } from "./commands.js";
 import { Dial } from "./dial.js";
+import * as either from "./either.js";
 import { find, setText } from "./element.js";
 import { HostPanel } from "./host.js";
 import { Pane } from "./pane.js";
@@ -43,7 +44,7 @@ const chart = new Chart(find(document, "#chart", HTMLCanvasElement), serverNow);
 const host = new HostPanel(element("#host"));
 /** @type {Map<PaneName, Pane>} */
 const panes = new Map(PANES.map((about) => [about.name, new Pane(element("#panes"), template("#pane"), about)]));
-showCommands(element("#commands"), template("#command"), location.origin);
+showCommands(element("#commands"), template("#command"), at("topics/wind"));
 
 // --- wind: whichever transport is first moves the dial ---
 
@@ -170,7 +171,7 @@ let statusConnection = { kind: "connecting" };
 /** @type {import("./sensor.js").Verdict | null} */
 let verdict = null;
 
-const statusReading = new Reading(longPoll.read, "/topics/wind.status", {
+const statusReading = new Reading(longPoll.read, at("topics/wind.status"), {
   waitSeconds: STATUS_WAIT_SECONDS,
   onEvent: (event) => {
     sensorStatus = sensorStatusOf(event.data) ?? sensorStatus;
@@ -192,18 +193,21 @@ function showSensor() {
   element("#sensor").dataset.mood = verdict.mood;
   element("#notice-no-sensor").hidden = verdict.notice !== "no sensor";
   element("#notice-no-server").hidden = verdict.notice !== "no server";
+  element("#notice-refused").hidden = verdict.notice !== "refused";
+  setText(element("#refused-detail"), verdict.notice === "refused" ? verdict.detail : "");
   showSensorDetail();
 }
 
 function showSensorDetail() {
   if (!verdict) return;
   const age = verdict.since === null ? "" : `for ${formatDuration(serverNow() - verdict.since)}`;
-  setText(element("#sensor-detail"), [age, verdict.detail].filter(Boolean).join(" · "));
+  const detail = verdict.notice === "refused" ? "" : verdict.detail; // which the notice has
+  setText(element("#sensor-detail"), [age, detail].filter(Boolean).join(" · "));
 }
 
 // --- this machine's load ---
 
-const hostReading = new Reading(websocket.read, "/topics/host", {
+const hostReading = new Reading(either.read, at("topics/host"), {
   onEvent: ({ data }) => host.show(data),
   onGap: () => {},
   onState: (state) => {
@@ -214,7 +218,7 @@ const hostReading = new Reading(websocket.read, "/topics/host", {
 
 // A server publishes its machine's load only where it is asked to. One that does not answer now may have it yet.
 async function addHost() {
-  const { status } = await fetch("/topics/host", { method: "HEAD" }).catch(() => ({ status: 0 }));
+  const { status } = await fetch(at("topics/host"), { method: "HEAD" }).catch(() => ({ status: 0 }));
   if (status === 404) return;
   element("#host").hidden = false;
   readings.push(hostReading);
@@ -259,3 +263,5 @@ function followVisibility() {
 document.addEventListener("visibilitychange", followVisibility);
 followVisibility();
 void addHost();
+// Everything is set up, so the script has come.
+element("#notice-no-script").remove();

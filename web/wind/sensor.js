@@ -9,8 +9,11 @@
  * @property {string} detail
  * @property {number | null} since server's clock, ms
  * @property {"good" | "doubtful" | "bad"} mood
- * @property {"no sensor" | "no server" | null} notice what to explain at length
+ * @property {"no sensor" | "no server" | "refused" | null} notice what to explain at length
  */
+
+/** Statuses that say no to whoever asks, not to what is asked for. */
+const REFUSALS = [401, 403, 421];
 
 /**
  * @param {unknown} data
@@ -31,6 +34,9 @@ export function sensorStatusOf(data) {
 export function judge(status, connection) {
   if (connection.kind === "waiting" && connection.status === 404) {
     return { phrase: "no sensor", detail: connection.reason, since: null, mood: "bad", notice: "no sensor" };
+  }
+  if (connection.kind === "waiting" && REFUSALS.includes(connection.status ?? 0)) {
+    return { phrase: "refused", detail: connection.reason, since: null, mood: "bad", notice: "refused" };
   }
   if (connection.kind === "waiting") {
     return { phrase: "server not reached", detail: connection.reason, since: null, mood: "bad", notice: "no server" };

@@ -14,6 +14,7 @@
  */
 import { observeReplies } from "../measure/bytes.js";
 import { driftPerMinute, probeBlock } from "../measure/clock.js";
+import { at } from "../site.js";
 import { browser } from "../transport/environment.js";
 import * as longPoll from "../transport/long-poll.js";
 import { pageUrl, requestPage } from "../transport/page.js";
@@ -28,7 +29,7 @@ import { windOf } from "./wind.js";
 /** @typedef {import("./panes.js").PaneName} PaneName */
 /** @typedef {import("../transport/types.js").TopicEvent} TopicEvent */
 
-const TOPIC = "/topics/wind";
+const TOPIC = at("topics/wind");
 const HISTORY_EVENTS = 480; // two minutes at 4 Hz, the width of the strip chart
 const HISTORY_MS_MAX = 5000;
 const CLOCK_EVERY_MS = 60_000;
@@ -71,8 +72,8 @@ function freshFigures() {
  * @param {URL} url
  * @returns {PaneName | null}
  */
-function paneOfReply({ pathname, searchParams }) {
-  if (pathname !== TOPIC || searchParams.get("after") === "latest") return null;
+function paneOfReply({ origin, pathname, searchParams }) {
+  if (origin + pathname !== TOPIC || searchParams.get("after") === "latest") return null;
   return searchParams.has("wait") ? "long-polling" : "polling";
 }
 
@@ -137,7 +138,7 @@ async function readHistory() {
 async function keepClock() {
   for (;;) {
     const before = clock;
-    const after = await probeBlock("/clock", { environment: browser, signal: AbortSignal.timeout(30_000) });
+    const after = await probeBlock(at("clock"), { environment: browser, signal: AbortSignal.timeout(30_000) });
     if (after) {
       clock = after;
       for (const { name } of PANES) figures[name].clockKnown(after.offset);

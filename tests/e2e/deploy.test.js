@@ -1,0 +1,261 @@
+/**
+ * Each way to read and to publish, by way of each proxy that docs/DEPLOY.md has settings for: the real programs, with the very
+ * files that it shows.
+ *
+ * Needs the `anemone` binary (`TEST_ANEMONE_BIN`, default `target/debug/anemone`), nginx, Caddy, HAProxy, Apache, openssl and
+ * Chromium (`CHROMIUM`, default `/usr/bin/chromium`). Waits on conditions, never for a fixed time, but for one: what lives
+ * longer than a minute is not known before.
+ */
+import assert from "node:assert/strict";
+import { readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { NAME, Proxy, freePort, replaced } from "./proxies.js";
+import { Reader, begun, haveRead, publish } from "./readers.js";
+import { PATIENCE_MS, folder, kill, launch, numbersTo, remove, serve, start, until } from "./support.js";
+import { FRAME, TRANSPORTS, ask, request } from "./transports.js";
+
+const STEP_MS_MAX = 240_000;
+const NAMES = /** @type {const} */ (["nginx", "caddy", "haproxy", "apache"]);
+/** After this long without a byte nginx and Apache give up by default, and HAProxy with our settings. */
+const PROXY_PATIENCE_MS = 60_000;
+/** Where a visitor comes from. */
+const VISITOR = "127.0.0.9";
+
+/** @type {string} */ let directory;
+/** @type {import("./support.js").Program} */ let server;
+/** @type {import("./proxies.js").Ports} */ let ports;
+/** @type {string} */ let socket;
+/** @type {Map<string, Proxy>} */ const proxies = new Map();
+/** Readers of a topic to which nothing is published for more than a minute. @type {{ proxy: Proxy, all: Reader[], asked: LongPoll }[]} */
+const quiet = [];
+let quietSince = 0;
+
+/** @typedef {Promise<Awaited<ReturnType<typeof ask>>>} LongPoll */
+
+/** @param {string} path */
+const deployed = async (path) => await readFile(new URL(`../../deploy/${path}`, import.meta.url), "utf8");
+
+/** The server, with the file that is documented. */
+before(async () => {
+  directory = await folder("anemone-deploy-");
+  ports = { http: await freePort(), tcp: await freePort() };
+  socket = join(directory, "socket");
+  const config = replaced(await deployed("anemone.toml"), [
+    ["127.0.0.1:8080", `127.0.0.1:${ports.http}`],
+    ["127.0.0.1:8081", `127.0.0.1:${ports.tcp}`],
+    ["/run/anemone/anemone.sock", socket],
+    ["/var/lib/anemone", join(directory, "data")],
+  ]);
+  const topics = '\n[[topic]]\nname = "test-*"\npublish = "anyone"\n';
+  await writeFile(join(directory, "anemone.toml"), config + topics);
+  server = start(["serve", "--config", join(directory, "anemone.toml")]);
+  await until("the server", () => /tcp on/.test(server.output.join("")));
+  await Promise.all(NAMES.map(async (name) => proxies.set(name, await Proxy.start(name, ports))));
+  await publish(direct(), "test-quiet", 0);
+  for (const name of NAMES) {
+    const proxy = await Proxy.start(name, ports);
+    const all = await readInEachWay(proxy, "test-quiet");
+    const asked = ask(by(proxy), "/topics/test-quiet?after=latest", { headers: { Prefer: "wait=120" } });
+    quiet.push({ proxy, all, asked });
+  }
+  quietSince = Date.now();
+});
+
+after(async () => {
+  await Promise.all(quiet.flatMap(({ all }) => all.map((reader) => reader.stop())));
+  await Promise.all([...proxies.values(), ...quiet.map(({ proxy }) => proxy)].map((proxy) => proxy.remove()));
+  await kill(server);
+  await remove(directory);
+});
+
+/** The server itself. @returns {import("./transports.js").Target} */
+const direct = () => ({ port: ports.http, isSecure: false, host: `127.0.0.1:${ports.http}` });
+
+/**
+ * By way of a proxy, as a visitor from elsewhere.
+ * @param {Proxy} proxy
+ * @returns {import("./transports.js").Target}
+ */
+const by = ({ ports, kind }) => ({
+  port: ports.http,
+  tcp: ports.tcp,
+  isSecure: kind.isSecure,
+  host: `${NAME}:${ports.http}`,
+  from: VISITOR,
+});
+
+/** A program on the server's own machine. @returns {import("./transports.js").Target} */
+const local = () => ({ port: 0, isSecure: false, host: "localhost", socket });
+
+/** @param {string} name of the proxy */
+const readers = (name) => Object.entries(TRANSPORTS).filter(([transport]) => transport !== "TCP" || name === "haproxy");
+
+/**
+ * A new topic, and somebody who reads it in each way by a proxy.
+ * @param {Proxy} proxy
+ * @param {string} topic
+ */
+async function readInEachWay(proxy, topic) {
+  const position = await publish(direct(), topic, 0);
+  const all = readers(proxy.name).map(([transport, read]) => new Reader(transport, read, by(proxy), `/topics/${topic}`, position));
+  return await begun(proxy, all);
+}
+
+for (const name of NAMES) {
+  test(`${name} passes each event on at once, in each way`, { timeout: STEP_MS_MAX }, async () => {
+    const proxy = /** @type {Proxy} */ (proxies.get(name));
+    const topic = `test-${name}-at-once`;
+    const all = await readInEachWay(proxy, topic);
+    // The next one is published when the one before has come: one that is held back is never seen.
+    for (const n of numbersTo(10)) {
+      await publish(by(proxy), topic, n);
+      await haveRead(proxy, all, n);
+    }
+    for (const { transport, numbers, ends } of all) {
+      assert.deepEqual(numbers, numbersTo(10), transport);
+      assert.equal(ends, 0, transport);
+    }
+    await Promise.all(all.map((reader) => reader.stop()));
+  });
+
+  test(`${name} may end at any time: nothing is lost, and nothing comes twice`, { timeout: STEP_MS_MAX }, async () => {
+    const proxy = await Proxy.start(name, ports);
+    const topic = `test-${name}-ended`;
+    const all = await readInEachWay(proxy, topic);
+    for (const last of [10, 20, 30]) {
+      const publishing = (async () => {
+        for (let n = last - 9; n <= last; n += 1) await publish(by(proxy), topic, n);
+      })();
+      await proxy.kill();
+      await publish(direct(), `${topic}-meanwhile`, 1);
+      await proxy.run();
+      await publishing;
+      await haveRead(proxy, all, last);
+    }
+    for (const { transport, numbers, ends } of all) {
+      assert.deepEqual(numbers, numbersTo(30), transport);
+      assert.ok(ends > 0, `${transport} was not cut off`);
+    }
+    await Promise.all(all.map((reader) => reader.stop()));
+    await proxy.remove();
+  });
+}
+
+/** What a client may say of itself, none of which is to be believed. */
+const LIES = {
+  "X-Forwarded-For": "127.0.0.1",
+  "X-Forwarded-Host": "evil.example",
+  "X-Forwarded-Proto": "http",
+  Forwarded: "for=127.0.0.1;host=evil.example;proto=http",
+};
+/** What every reply tells browsers. */
+const PROTECTION = [
+  "content-security-policy",
+  "x-frame-options",
+  "x-content-type-options",
+  "cross-origin-resource-policy",
+  "cross-origin-opener-policy",
+  "cross-origin-embedder-policy",
+  "referrer-policy",
+  "cache-control",
+  "content-type",
+];
+
+for (const name of NAMES) {
+  test(`${name} says who asks, by which name and how, whatever its client says`, { timeout: STEP_MS_MAX }, async () => {
+    const proxy = /** @type {Proxy} */ (proxies.get(name));
+    const target = { ...by(proxy), fields: LIES };
+    for (const [transport, read] of readers(name).filter(([name]) => !["poll", "TCP"].includes(name))) {
+      // Each has a topic of its own: some proxies notice late that a client has gone.
+      const topic = `test-${name}-who-${transport.replace(" ", "-")}`;
+      const reader = new Reader(transport, read, target, `/topics/${topic}`, await publish(direct(), topic, 0));
+      await begun(proxy, [reader]);
+      // By TCP, and to those who may see it.
+      await until(`${transport} to be listed as ${VISITOR}`, async () => {
+        const { text } = await ask(local(), `/topics/${topic}/readers`);
+        const clients = JSON.parse(text).readers.map((/** @type {{ client: string }} */ { client }) => client);
+        assert.ok(clients.every((/** @type {string} */ client) => client === VISITOR || client.startsWith(`${VISITOR}:`)), `${name}, ${transport}: ${text}`);
+        return clients.length > 0;
+      });
+      await reader.stop();
+    }
+    const origin = async (/** @type {string} */ Origin) => (await ask(target, "/clock", { headers: { Origin } })).status;
+    assert.equal(await origin(proxy.origin), 200, "the page's own, by https");
+    assert.equal(await origin(proxy.origin.replace("https", "http")), 403, "the same name by http is another origin");
+    assert.equal(await origin("https://evil.example"), 403);
+    const post = async (/** @type {import("./transports.js").Target} */ target, /** @type {Record<string, string>} */ fields) => {
+      const headers = { "Content-Type": "application/json", ...fields };
+      return await ask(target, "/topics/wind", { method: "POST", headers, body: '{"speed":1}' });
+    };
+    const refused = await post(target, { Origin: proxy.origin });
+    assert.equal(refused.status, 403);
+    assert.match(refused.text, /publish-refused.*this one comes by a trusted proxy/);
+    assert.equal((await ask(target, "/topics/wind/readers")).status, 403);
+    assert.equal((await post(local(), {})).status, 201, "programs of this machine have the Unix socket");
+  });
+
+  test(`${name} leaves what protects pages as it is`, { timeout: STEP_MS_MAX }, async () => {
+    const proxy = /** @type {Proxy} */ (proxies.get(name));
+    const protection = async (/** @type {import("./transports.js").Target} */ target, /** @type {string} */ path) => {
+      const headers = { "Accept-Encoding": "identity", ...(path.includes("frame") ? FRAME : {}) };
+      const controller = new AbortController();
+      const { headers: fields, statusCode } = await request(target, path, { headers, signal: controller.signal });
+      controller.abort();
+      return [statusCode, ...PROTECTION.map((name) => `${name}: ${fields[name]}`)];
+    };
+    await publish(direct(), "test-frame", 1);
+    for (const path of ["/", "/wind/main.js", "/topics", "/topics/test-frame", "/topics/none", "/topics/test-frame?frame=f", "/clock"]) {
+      assert.deepEqual(await protection(by(proxy), path), await protection(direct(), path), path);
+    }
+  });
+}
+
+test("the page is live behind each, and breaks no rule of its own", { timeout: STEP_MS_MAX }, async () => {
+  const demo = await serve("--demo", "--listen", "127.0.0.1:0", "--allow-host", NAME, "--trusted-proxy", "127.0.0.1");
+  const browser = await launch(`--host-resolver-rules=MAP ${NAME} 127.0.0.1`, "--no-proxy-server", "--ignore-certificate-errors");
+  try {
+    for (const name of NAMES) {
+      const proxy = await Proxy.start(name, { http: Number(new URL(demo.origin).port), tcp: ports.tcp });
+      const page = await browser.newPage();
+      /** @type {string[]} */
+      const said = [];
+      page.on("console", (message) => said.push(message.text()));
+      page.on("pageerror", (error) => said.push(String(error)));
+      await page.goto(proxy.origin);
+      await page.waitForFunction(
+        () => {
+          const states = [...document.querySelectorAll(".pane, #host")].map((pane) => pane instanceof HTMLElement && pane.dataset.state);
+          return states.length === 4 && states.every((state) => state === "connected");
+        },
+        null,
+        { timeout: PATIENCE_MS },
+      );
+      assert.equal(await page.evaluate(() => isSecureContext && crossOriginIsolated), true, name);
+      assert.deepEqual(said, [], name);
+      await page.close();
+      await proxy.remove();
+    }
+  } finally {
+    await browser.close();
+    await kill(demo);
+  }
+});
+
+test("a quiet stream outlives the patience of each, and a long poll is answered before", { timeout: STEP_MS_MAX }, async () => {
+  for (const { proxy, asked } of quiet) {
+    const { status, headers, text } = await asked;
+    assert.deepEqual([proxy.name, status, headers["preference-applied"]], [proxy.name, 200, "wait=50"]);
+    assert.deepEqual(JSON.parse(text).events, []);
+  }
+  // That much, and more than one of its heartbeats.
+  await sleep(Math.max(0, quietSince + PROXY_PATIENCE_MS + 5_000 - Date.now()));
+  await publish(direct(), "test-quiet", 1);
+  for (const { proxy, all } of quiet) {
+    await haveRead(proxy, all, 1);
+    for (const { transport, ends, problems } of all) {
+      assert.equal(ends, 0, `${proxy.name}, ${transport}: ${problems}`);
+    }
+  }
+});
