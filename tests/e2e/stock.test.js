@@ -96,7 +96,7 @@ test("the page works behind nginx as it comes, and says what does not", { timeou
   });
   assert.match(
     server.output.join(""),
-    /refused GET \/topics\/(wind|host) of 127\.0\.0\.1, 403 origin-refused: pages of origin http:\/\/wind\.example:\d+ may not use this server: the request is for 127\.0\.0\.1:\d+\. If a proxy stands before the server, have it pass on the Host it was asked for;/,
+    /refused GET \/topics\/(wind|host) of 127\.0\.0\.1, 403 origin-refused: pages of origin http:\/\/wind\.example:\d+ may not use this server, asked for as 127\.0\.0\.1:\d+: .* a proxy before it has put another Host in the place of the one it was asked for: have it pass that on/,
   );
 });
 
@@ -112,6 +112,11 @@ test("nginx as it comes passes what is HTTP, each event at once", { timeout: STE
   }
   for (const { transport, numbers, ends } of all) assert.deepEqual([transport, numbers, ends], [transport, numbersTo(10), 0]);
   await Promise.all(all.map((reader) => reader.stop()));
+  // What a program is told whose handshake goes this way.
+  const handshake = { Connection: "Upgrade", Upgrade: "websocket", "Sec-WebSocket-Version": "13", "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==" };
+  const refused = await ask(by(stock), "/topics/test-stock", { headers: handshake });
+  assert.equal(refused.status, 426);
+  assert.match(refused.text, /a WebSocket handshake without Upgrade: a proxy on the way has taken it out, and has to be told to pass WebSockets on/);
 });
 
 test("below a path of a proxy's own there is all that there is elsewhere", { timeout: STEP_MS_MAX }, async () => {

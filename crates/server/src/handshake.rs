@@ -36,6 +36,18 @@ impl<F: Fields + ?Sized> Head<'_, F> {
         handshake::asks_for_web_socket(&Offered(self.fields))
     }
 
+    /// Refuses a handshake that a proxy has made another request of: proxies take `Upgrade` out unless they are told to pass
+    /// it on, and leave the rest (RFC 9110 section 7.6.1). The client could not understand the answer.
+    pub(crate) fn refuse_lost(&self) -> Result<(), Problem> {
+        if self.fields.has("upgrade") || !self.fields.has("sec-websocket-key") {
+            return Ok(());
+        }
+        let detail = "this is a WebSocket handshake without Upgrade: a proxy on the way has taken it out, and has to be told \
+                      to pass WebSockets on; plain HTTP needs nothing of it";
+        let problem = Problem::new(Kind::BadHandshake, detail).status(StatusCode::UPGRADE_REQUIRED);
+        Err(problem.field("upgrade", HeaderValue::from_static("websocket")))
+    }
+
     /// Accepts the handshake, or says which requirement does not hold.
     pub(crate) fn accept(
         &self,

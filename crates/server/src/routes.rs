@@ -384,7 +384,7 @@ fn upgrade<F: Fields + ?Sized>(
     head: &Head<'_, F>,
 ) -> Result<Option<Upgrade>, Problem> {
     if !head.asks_for_web_socket() {
-        return Ok(None);
+        return head.refuse_lost().map(|()| None);
     }
     if let Some(name) = head.path.strip_prefix("/topics/") {
         let read = Read::of(site, client, head, name)?;

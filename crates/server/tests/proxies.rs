@@ -277,3 +277,21 @@ fn a_proxy_that_sends_two_forwarded_fields_is_told_so() {
     // Of who is not believed nothing is taken.
     assert_eq!(ask(&fixture, NOBODY_SAYS, "GET /clock HTTP/1.1", &twice).status, 200);
 }
+
+#[test]
+fn a_handshake_whose_upgrade_a_proxy_has_taken_out_is_told_so() {
+    let fixture = start();
+    let key = [("Connection", "close"), ("Sec-WebSocket-Version", "13"), common::HANDSHAKE[3]];
+    for target in ["/topics/wind", "/ws", "/echo", "/broadcast"] {
+        for version in ["1.0", "1.1"] {
+            let reply = ask(&fixture, NOBODY_SAYS, &format!("GET {target} HTTP/{version}"), &key);
+            let detail = reply.problem(426, "bad-handshake");
+            assert_eq!(
+                detail,
+                "this is a WebSocket handshake without Upgrade: a proxy on the way has taken it out, and has to be told to \
+                 pass WebSockets on; plain HTTP needs nothing of it"
+            );
+            assert_eq!(reply.field("upgrade"), Some("websocket"));
+        }
+    }
+}
