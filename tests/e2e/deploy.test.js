@@ -7,13 +7,15 @@
  * longer than a minute is not known before.
  */
 import assert from "node:assert/strict";
-import { readFile, writeFile } from "node:fs/promises";
+import { existsSync } from "node:fs";
+import { readFile, readdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
+import { output } from "./programs.js";
 import { NAME, Proxy, freePort, replaced } from "./proxies.js";
 import { Reader, begun, haveRead, publish } from "./readers.js";
-import { PATIENCE_MS, folder, kill, launch, numbersTo, remove, serve, start, until } from "./support.js";
+import { BIN, PATIENCE_MS, folder, kill, launch, numbersTo, remove, serve, start, until } from "./support.js";
 import { FRAME, TRANSPORTS, ask, request } from "./transports.js";
 
 const STEP_MS_MAX = 240_000;
@@ -50,7 +52,9 @@ before(async () => {
   ]);
   const topics = '\n[[topic]]\nname = "test-*"\npublish = "anyone"\n';
   await writeFile(join(directory, "anemone.toml"), config + topics);
-  server = start(["serve", "--config", join(directory, "anemone.toml")]);
+  // As the systemd unit has it.
+  const [, command] = /^ExecStart=\S+ (.*)$/m.exec(await deployed("anemone.service")) ?? [];
+  server = start(replaced(String(command), [["/etc/anemone/anemone.toml", join(directory, "anemone.toml")]]).split(" "));
   await until("the server", () => /tcp on/.test(server.output.join("")));
   await Promise.all(NAMES.map(async (name) => proxies.set(name, await Proxy.start(name, ports))));
   await publish(direct(), "test-quiet", 0);
@@ -211,6 +215,28 @@ for (const name of NAMES) {
     }
   });
 }
+
+test("docs/DEPLOY.md shows these files, to the letter, and no others", async () => {
+  const document = await readFile(new URL("../../docs/DEPLOY.md", import.meta.url), "utf8");
+  const shown = [...document.matchAll(/^```[a-z]*\n(.*?)^```$/gms)].map(([, text]) => text);
+  const files = await readdir(new URL("../../deploy/", import.meta.url));
+  assert.deepEqual(shown.sort(), (await Promise.all(files.map(deployed))).sort());
+});
+
+const ANALYZE = "/usr/bin/systemd-analyze";
+test("the systemd unit is one, and makes the directories of the configuration", async (t) => {
+  const unit = await deployed("anemone.service");
+  const config = await deployed("anemone.toml");
+  const value = (/** @type {string} */ name) => new RegExp(`^${name}=(.*)$`, "m").exec(unit)?.[1];
+  assert.match(config, new RegExp(`"unix:/run/${value("RuntimeDirectory")}/`));
+  assert.match(config, new RegExp(`^dir = "/var/lib/${value("StateDirectory")}"$`, "m"));
+  const path = join(directory, "anemone.service");
+  await writeFile(path, replaced(unit, [["/usr/local/bin/anemone", BIN]]));
+  if (!existsSync(ANALYZE)) return t.skip(`there is no ${ANALYZE}`);
+  const said = await output(ANALYZE, ["verify", path]);
+  // It may have something to say of other units.
+  assert.deepEqual((said.text + said.errors).split("\n").filter((line) => line.includes("anemone")), []);
+});
 
 test("the page is live behind each, and breaks no rule of its own", { timeout: STEP_MS_MAX }, async () => {
   const demo = await serve("--demo", "--listen", "127.0.0.1:0", "--allow-host", NAME, "--trusted-proxy", "127.0.0.1");

@@ -10,9 +10,10 @@ import assert from "node:assert/strict";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
+import { output } from "./programs.js";
 import { NAME, Proxy } from "./proxies.js";
 import { Reader, begun, haveRead, publish } from "./readers.js";
-import { PATIENCE_MS, folder, kill, launch, numbersTo, remove, serve, until } from "./support.js";
+import { BIN, PATIENCE_MS, folder, kill, launch, numbersTo, remove, serve, until } from "./support.js";
 import { TRANSPORTS, ask } from "./transports.js";
 
 const STEP_MS_MAX = 120_000;
@@ -144,6 +145,18 @@ test("below a path of a proxy's own there is all that there is elsewhere", { tim
     assert.equal(await text("#commands code"), `curl 'http://${addressed.host}/wind/topics/wind'`);
     assert.equal(await page.evaluate(() => getComputedStyle(document.querySelector(".pane") ?? document.body).borderTopStyle), "solid", "has its style");
   });
+});
+
+test("anemone sub finds what passes", { timeout: STEP_MS_MAX }, async () => {
+  const sub = async (/** @type {Proxy} */ proxy, /** @type {string} */ path, /** @type {string} */ via) => {
+    const url = `http://127.0.0.1:${proxy.ports.http}${path}/topics/wind`;
+    const { text, status, errors } = await output(BIN, ["sub", "--count", "1", "--via", via, url]);
+    assert.deepEqual([status, text.split("\n").length], [0, 2], `${via} ${path}: ${errors}`);
+    return errors;
+  };
+  for (const via of ["ws", "mux", "sse", "ndjson", "long-poll", "poll"]) await sub(below, "/wind", via);
+  for (const via of ["sse", "ndjson", "long-poll", "poll"]) await sub(stock, "", via);
+  assert.match(await sub(stock, "", "auto"), /WARN trying another transport: .*a proxy on the way has taken it out.*connected by sse/s);
 });
 
 test("a page whose script does not come says so", { timeout: STEP_MS_MAX }, async () => {
