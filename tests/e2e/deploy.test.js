@@ -22,6 +22,8 @@ const STEP_MS_MAX = 240_000;
 const NAMES = /** @type {const} */ (["nginx", "caddy", "haproxy", "apache"]);
 /** After this long without a byte nginx and Apache give up by default, and HAProxy with our settings. */
 const PROXY_PATIENCE_MS = 60_000;
+/** The machine was not asleep for longer than this. */
+const STALL_MS_MIN = 10_000;
 /** Where a visitor comes from. */
 const VISITOR = "127.0.0.9";
 
@@ -30,11 +32,20 @@ const VISITOR = "127.0.0.9";
 /** @type {import("./proxies.js").Ports} */ let ports;
 /** @type {string} */ let socket;
 /** @type {Map<string, Proxy>} */ const proxies = new Map();
-/** Readers of a topic to which nothing is published for more than a minute. @type {{ proxy: Proxy, all: Reader[], asked: LongPoll }[]} */
-const quiet = [];
-let quietSince = 0;
+/** Readers of a topic to which nothing is published for more than a minute. @type {Quiet | undefined} */
+let quiet;
 
 /** @typedef {Promise<Awaited<ReturnType<typeof ask>>>} LongPoll */
+/** @typedef {{ topic: string, since: number, by: { proxy: Proxy, all: Reader[], asked: LongPoll }[] }} Quiet */
+
+/** When this process last had to wait for the machine, as it may when that is asleep: heartbeats had to, too. */
+let stalledAt = 0;
+let tickedAt = Date.now();
+const ticking = setInterval(() => {
+  const now = Date.now();
+  if (now - tickedAt > STALL_MS_MIN) stalledAt = now;
+  tickedAt = now;
+}, 1_000);
 
 /** @param {string} path */
 const deployed = async (path) => await readFile(new URL(`../../deploy/${path}`, import.meta.url), "utf8");
@@ -57,19 +68,37 @@ before(async () => {
   server = start(replaced(String(command), [["/etc/anemone/anemone.toml", join(directory, "anemone.toml")]]).split(" "));
   await until("the server", () => /tcp on/.test(server.output.join("")));
   await Promise.all(NAMES.map(async (name) => proxies.set(name, await Proxy.start(name, ports))));
-  await publish(direct(), "test-quiet", 0);
-  for (const name of NAMES) {
-    const proxy = await Proxy.start(name, ports);
-    const all = await readInEachWay(proxy, "test-quiet");
-    const asked = ask(by(proxy), "/topics/test-quiet?after=latest", { headers: { Prefer: "wait=120" } });
-    quiet.push({ proxy, all, asked });
-  }
-  quietSince = Date.now();
+  quiet = await readQuietly(1);
 });
 
+/**
+ * A quiet topic that is read in each way, by a proxy of its own of each kind.
+ * @param {number} attempt
+ * @returns {Promise<Quiet>}
+ */
+async function readQuietly(attempt) {
+  const topic = `test-quiet-${attempt}`;
+  const by = [];
+  for (const name of NAMES) {
+    const proxy = await Proxy.start(name, ports);
+    const all = await readInEachWay(proxy, topic);
+    const asked = ask(through(proxy), `/topics/${topic}?after=latest`, { headers: { Prefer: "wait=120" } });
+    asked.catch(() => {}); // told once it is awaited
+    by.push({ proxy, all, asked });
+  }
+  return { topic, since: Date.now(), by };
+}
+
+/** @param {Quiet | undefined} quiet */
+async function endQuiet(quiet) {
+  await Promise.all((quiet?.by ?? []).flatMap(({ all }) => all.map((reader) => reader.stop())));
+  await Promise.all((quiet?.by ?? []).map(({ proxy }) => proxy.remove()));
+}
+
 after(async () => {
-  await Promise.all(quiet.flatMap(({ all }) => all.map((reader) => reader.stop())));
-  await Promise.all([...proxies.values(), ...quiet.map(({ proxy }) => proxy)].map((proxy) => proxy.remove()));
+  clearInterval(ticking);
+  await endQuiet(quiet);
+  await Promise.all([...proxies.values()].map((proxy) => proxy.remove()));
   await kill(server);
   await remove(directory);
 });
@@ -82,7 +111,7 @@ const direct = () => ({ port: ports.http, isSecure: false, host: `127.0.0.1:${po
  * @param {Proxy} proxy
  * @returns {import("./transports.js").Target}
  */
-const by = ({ ports, kind }) => ({
+const through = ({ ports, kind }) => ({
   port: ports.http,
   tcp: ports.tcp,
   isSecure: kind.isSecure,
@@ -103,7 +132,7 @@ const readers = (name) => Object.entries(TRANSPORTS).filter(([transport]) => tra
  */
 async function readInEachWay(proxy, topic) {
   const position = await publish(direct(), topic, 0);
-  const all = readers(proxy.name).map(([transport, read]) => new Reader(transport, read, by(proxy), `/topics/${topic}`, position));
+  const all = readers(proxy.name).map(([transport, read]) => new Reader(transport, read, through(proxy), `/topics/${topic}`, position));
   return await begun(proxy, all);
 }
 
@@ -114,7 +143,7 @@ for (const name of NAMES) {
     const all = await readInEachWay(proxy, topic);
     // The next one is published when the one before has come: one that is held back is never seen.
     for (const n of numbersTo(10)) {
-      await publish(by(proxy), topic, n);
+      await publish(through(proxy), topic, n);
       await haveRead(proxy, all, n);
     }
     for (const { transport, numbers, ends } of all) {
@@ -130,7 +159,7 @@ for (const name of NAMES) {
     const all = await readInEachWay(proxy, topic);
     for (const last of [10, 20, 30]) {
       const publishing = (async () => {
-        for (let n = last - 9; n <= last; n += 1) await publish(by(proxy), topic, n);
+        for (let n = last - 9; n <= last; n += 1) await publish(through(proxy), topic, n);
       })();
       await proxy.kill();
       await publish(direct(), `${topic}-meanwhile`, 1);
@@ -170,7 +199,7 @@ const PROTECTION = [
 for (const name of NAMES) {
   test(`${name} says who asks, by which name and how, whatever its client says`, { timeout: STEP_MS_MAX }, async () => {
     const proxy = /** @type {Proxy} */ (proxies.get(name));
-    const target = { ...by(proxy), fields: LIES };
+    const target = { ...through(proxy), fields: LIES };
     for (const [transport, read] of readers(name).filter(([name]) => !["poll", "TCP"].includes(name))) {
       // Each has a topic of its own: some proxies notice late that a client has gone.
       const topic = `test-${name}-who-${transport.replace(" ", "-")}`;
@@ -211,7 +240,7 @@ for (const name of NAMES) {
     };
     await publish(direct(), "test-frame", 1);
     for (const path of ["/", "/wind/main.js", "/topics", "/topics/test-frame", "/topics/none", "/topics/test-frame?frame=f", "/clock"]) {
-      assert.deepEqual(await protection(by(proxy), path), await protection(direct(), path), path);
+      assert.deepEqual(await protection(through(proxy), path), await protection(direct(), path), path);
     }
   });
 }
@@ -269,19 +298,29 @@ test("the page is live behind each, and breaks no rule of its own", { timeout: S
   }
 });
 
-test("a quiet stream outlives the patience of each, and a long poll is answered before", { timeout: STEP_MS_MAX }, async () => {
-  for (const { proxy, asked } of quiet) {
-    const { status, headers, text } = await asked;
-    assert.deepEqual([proxy.name, status, headers["preference-applied"]], [proxy.name, 200, "wait=50"]);
-    assert.deepEqual(JSON.parse(text).events, []);
-  }
-  // That much, and more than one of its heartbeats.
-  await sleep(Math.max(0, quietSince + PROXY_PATIENCE_MS + 5_000 - Date.now()));
-  await publish(direct(), "test-quiet", 1);
-  for (const { proxy, all } of quiet) {
-    await haveRead(proxy, all, 1);
-    for (const { transport, ends, problems } of all) {
-      assert.equal(ends, 0, `${proxy.name}, ${transport}: ${problems}`);
+test("a quiet stream outlives the patience of each, and a long poll is answered before", { timeout: 2 * STEP_MS_MAX }, async () => {
+  for (let attempt = 2; ; attempt += 1) {
+    assert.ok(quiet);
+    const { topic, since, by } = quiet;
+    const answered = await Promise.allSettled(by.map(({ asked }) => asked));
+    // That much, and more than one of its heartbeats.
+    await sleep(Math.max(0, since + PROXY_PATIENCE_MS + 5_000 - Date.now()));
+    if (stalledAt > since && attempt < 4) {
+      await endQuiet(quiet);
+      quiet = await readQuietly(attempt);
+      continue;
     }
+    for (const [index, reply] of answered.entries()) {
+      assert.ok(reply.status === "fulfilled", NAMES[index]);
+      const { status, headers, text } = reply.value;
+      assert.deepEqual([NAMES[index], status, headers["preference-applied"]], [NAMES[index], 200, "wait=50"]);
+      assert.deepEqual(JSON.parse(text).events, []);
+    }
+    await publish(direct(), topic, 1);
+    for (const { proxy, all } of by) {
+      await haveRead(proxy, all, 1);
+      for (const { transport, ends, problems } of all) assert.equal(ends, 0, `${proxy.name}, ${transport}: ${problems}`);
+    }
+    return;
   }
 });

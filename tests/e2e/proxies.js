@@ -257,8 +257,8 @@ async function isListening(port) {
 /** @param {Place} place */
 async function certify({ cert, key, both }) {
   const names = ["-subj", `/CN=${NAME}`, "-addext", `subjectAltName=DNS:${NAME}`];
-  const new_key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"];
-  execFileSync("openssl", ["req", "-x509", ...new_key, ...names, "-days", "2", "-keyout", key, "-out", cert], {
+  const newKey = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"];
+  execFileSync("openssl", ["req", "-x509", ...newKey, ...names, "-days", "2", "-keyout", key, "-out", cert], {
     stdio: "pipe",
   });
   await writeFile(both, (await readFile(cert, "utf8")) + (await readFile(key, "utf8")), { mode: 0o600 });
