@@ -4,7 +4,10 @@
 //! topic's business.
 
 use std::fmt;
+use std::num::NonZeroU64;
 use std::str::FromStr;
+
+use crate::UnixTime;
 
 /// Which log an offset belongs to: drawn at random when a log begins, so that an offset of one log
 /// is never mistaken for the same offset of another.
@@ -104,7 +107,7 @@ fn parse(text: &str) -> Option<Position> {
     (epoch.0 == bits).then_some(Position { epoch, offset: offset.parse().ok()? })
 }
 
-/// Where a reader asks to begin: after a position, at the oldest event kept, or now.
+/// Where a reader asks to begin: after a position, some way back, or now.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum After {
     /// After this position: resume.
@@ -115,19 +118,37 @@ pub enum After {
     Latest,
     /// From the newest event, that one included, if there is one.
     Newest,
+    /// From so many events back, or from the oldest event kept where there are fewer.
+    Last(NonZeroU64),
+    /// From the oldest event kept whose time is this or later, and then in the log's order: where a clock went back,
+    /// earlier times may follow. Where there is no such event, only what comes from now on.
+    Since(UnixTime),
 }
 
 impl FromStr for After {
     type Err = PositionError;
 
-    /// `earliest`, `latest` or a position. `Newest` has no text: it is what a bare poll means.
+    /// `earliest`, `latest`, a position, or `-N` for the last N events. `Newest` has no text: it is what a bare poll
+    /// means; nor has `Since`.
     fn from_str(text: &str) -> Result<Self, PositionError> {
         match text {
             "earliest" => Ok(Self::Earliest),
             "latest" => Ok(Self::Latest),
-            position => position.parse().map(Self::Position),
+            other => match last(other) {
+                Some(count) => Ok(Self::Last(count)),
+                None => other.parse().map(Self::Position),
+            },
         }
     }
+}
+
+/// The number in `-N`: in the one form that it has.
+fn last(text: &str) -> Option<NonZeroU64> {
+    /// Longest number, in digits: more events than any log gets.
+    const DIGITS_MAX: usize = 18;
+    let digits = text.strip_prefix('-').filter(|digits| digits.len() <= DIGITS_MAX)?;
+    let is_canonical = digits.bytes().all(|byte| byte.is_ascii_digit()) && !digits.starts_with('0');
+    digits.parse().ok().filter(|_| is_canonical)
 }
 
 #[cfg(test)]
@@ -187,5 +208,19 @@ mod tests {
         assert_eq!("earliest".parse(), Ok(After::Earliest));
         assert_eq!("latest".parse(), Ok(After::Latest));
         assert!("newest".parse::<After>().is_err());
+    }
+
+    #[test]
+    fn a_number_of_events_back_has_one_text() {
+        for (text, count) in
+            [("-1", 1), ("-10", 10), ("-999999999999999999", 999_999_999_999_999_999)]
+        {
+            assert_eq!(text.parse(), Ok(After::Last(NonZeroU64::new(count).unwrap())), "{text}");
+        }
+        for text in
+            ["-", "-0", "-01", "--1", "-+1", "- 1", "-1 ", "-x", "-1.5", "-1000000000000000000"]
+        {
+            assert!(text.parse::<After>().is_err(), "{text:?} was accepted");
+        }
     }
 }

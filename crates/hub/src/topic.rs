@@ -243,12 +243,12 @@ impl Topic {
     }
 
     /// The position that `after` stands for. One of another epoch stays as it is: the read that
-    /// begins there tells of the gap. [`After::Earliest`] may read a piece of the disk, to be where reading begins
-    /// without a gap; the others do not.
+    /// begins there tells of the gap. [`After::Earliest`], [`After::Last`] and [`After::Since`] may read a piece of the
+    /// disk or two, to be where reading begins without a gap; the others do not.
     ///
     /// # Errors
     /// [`ReadError::Ahead`] when it is a position of this log that was not reached yet,
-    /// [`ReadError::Deleted`].
+    /// [`ReadError::Deleted`], and of [`After::Since`] [`ReadError::Storage`] when the disk fails.
     pub fn start(&self, now: UnixTime, after: After) -> Result<Position, ReadError> {
         self.gives_events()?;
         let extent = || self.log.extent(now);
@@ -260,6 +260,15 @@ impl Topic {
                 let Extent { first, head, .. } = extent();
                 Ok(self.position(head.saturating_sub(1).max(first - 1)))
             }
+            After::Last(count) => {
+                let (first, head) = (self.log.first(now), extent().head);
+                Ok(self.position(head.saturating_sub(count.get()).max(first - 1)))
+            }
+            After::Since(time) => self
+                .log
+                .since(now, time)
+                .map(|offset| self.position(offset))
+                .map_err(ReadError::Storage),
         }
     }
 

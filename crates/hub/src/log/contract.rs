@@ -1,6 +1,7 @@
 //! What any log holds to, tested the same for each: see [`Log`](super::Log).
 
 use std::collections::HashMap;
+use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -382,6 +383,45 @@ async fn age_bound_drops_what_is_too_old_when_read(make: Make) {
     assert_eq!(subject.all(181, 5), [101]);
 }
 
+async fn reading_begins_so_many_events_back_or_at_the_oldest_kept(make: Make) {
+    let retention = Retention { events_max: 5, ..Retention::default() };
+    let subject = make(retention.into());
+    let begin = |count| {
+        let after = After::Last(NonZeroU64::new(count).unwrap());
+        subject.topic.start(at(9), after).unwrap().offset
+    };
+    assert_eq!((begin(1), begin(9)), (0, 0), "of nothing");
+    subject.publish(1, 1..=3).await;
+    assert_eq!((begin(1), begin(2), begin(3), begin(9)), (2, 1, 0, 0));
+    subject.publish(2, 4..=9).await;
+    assert_eq!((begin(1), begin(5), begin(6), begin(u64::MAX)), (8, 4, 4, 4));
+}
+
+async fn reading_begins_with_the_oldest_event_since_a_time_wherever_it_is(make: Make) {
+    // More than a few strides of the index, and a clock that goes back again and again; of the latest time there is one.
+    const EVENTS: u64 = 400;
+    let second = |number: u64| if number == 250 { 100_000 } else { number / 3 + number * 37 % 101 };
+    for keep in [EVENTS, 230, 120] {
+        let retention = Retention { events_max: keep, ..Retention::default() };
+        let subject = make(retention.into());
+        let since = |time| subject.topic.start(at(0), After::Since(time)).map(|begin| begin.offset);
+        assert_eq!(since(at(0)), Ok(0), "of nothing");
+        for from in (1..=EVENTS).step_by(20) {
+            let event = |number| {
+                let data = Data::json(&format!("{number:01000}")).unwrap();
+                NewEvent { time: at(second(number)), data }
+            };
+            let batch = Batch::new((from..from + 20).map(event).collect());
+            subject.topic.publish_kept(at(0), &batch).await.unwrap();
+        }
+        for wanted in (0..240).chain([99_999, 100_000, 100_001]) {
+            let mut kept = EVENTS - keep + 1..=EVENTS;
+            let expected = kept.find(|number| second(*number) >= wanted).map_or(EVENTS, |o| o - 1);
+            assert_eq!(since(at(wanted)), Ok(expected), "since {wanted} of {keep}");
+        }
+    }
+}
+
 async fn a_deleted_topic_says_so(make: Make) {
     let subject = make(TopicOptions::default());
     subject.publish(1, [1]).await;
@@ -576,6 +616,8 @@ for_each_log! {
     count_bound_keeps_what_it_says
     byte_bound_keeps_what_it_says
     age_bound_drops_what_is_too_old_when_read
+    reading_begins_so_many_events_back_or_at_the_oldest_kept
+    reading_begins_with_the_oldest_event_since_a_time_wherever_it_is
     a_deleted_topic_says_so
     the_newest_note_is_that_of_a_batch_that_is_kept_or_one_without_a_batch
     readers_beside_publishers_see_each_event_once_in_order

@@ -93,6 +93,12 @@ impl Log for MemoryLog {
         self.extent(now).first
     }
 
+    fn since(&self, now: UnixTime, time: UnixTime) -> Result<u64, StorageError> {
+        let mut kept = self.kept();
+        kept.expire(now);
+        Ok(kept.ring.since(1, time).map_or(kept.head, |event| event.offset - 1))
+    }
+
     fn extent(&self, now: UnixTime) -> Extent {
         let mut kept = self.kept();
         kept.expire(now);

@@ -65,6 +65,10 @@ pub(crate) trait Log: fmt::Debug + Send + Sync {
     /// Offset of the oldest event kept, exactly, as a read says it. May read a piece of the disk, as a read does.
     fn first(&self, now: UnixTime) -> u64;
 
+    /// Offset before the oldest event kept whose time is `time` or later; the head where there is none. Reads a piece of
+    /// the disk or two, however much is kept.
+    fn since(&self, now: UnixTime, time: UnixTime) -> Result<u64, StorageError>;
+
     /// Its extent, without the disk. What is too old by `now` alone may still count, up to a file of it, until the
     /// next `read`, `append` or `first`; by other bounds it is exact.
     fn extent(&self, now: UnixTime) -> Extent;

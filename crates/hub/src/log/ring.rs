@@ -4,11 +4,17 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use crate::Event;
+use crate::{Event, UnixTime};
+
+/// How many offsets a block has: looking for a time takes a look at each block, and at the events of one.
+const BLOCK: u64 = 256;
 
 #[derive(Debug, Default)]
 pub(super) struct Ring {
     entries: VecDeque<Entry>,
+    /// The latest time in each block of offsets that has an event here, of those that have gone, too. Offsets from a
+    /// multiple of [`BLOCK`] on are a block.
+    blocks: VecDeque<UnixTime>,
     bytes: u64,
     /// Of all that ever were in it.
     data_bytes: u64,
@@ -38,6 +44,12 @@ impl Ring {
 
     /// Adds the event after the newest.
     pub(super) fn push(&mut self, event: Arc<Event>) {
+        match self.blocks.back_mut() {
+            Some(latest) if !event.offset.is_multiple_of(BLOCK) => {
+                *latest = event.time.max(*latest)
+            }
+            _ => self.blocks.push_back(event.time),
+        }
         self.bytes += event.cost_bytes();
         self.data_bytes += event.data.bytes().len() as u64;
         self.entries.push_back(Entry { event, data_end: self.data_bytes });
@@ -46,7 +58,27 @@ impl Ring {
     pub(super) fn pop_oldest(&mut self) {
         if let Some(entry) = self.entries.pop_front() {
             self.bytes -= entry.event.cost_bytes();
+            let is_last_of_block = (entry.event.offset + 1).is_multiple_of(BLOCK);
+            if is_last_of_block || self.entries.is_empty() {
+                self.blocks.pop_front();
+            }
         }
+    }
+
+    /// The oldest event from `offset` on whose time is `time` or later.
+    pub(super) fn since(&self, offset: u64, time: UnixTime) -> Option<&Arc<Event>> {
+        let first = self.oldest()?.offset;
+        let offset = offset.max(first);
+        let block_of = |offset: u64| offset / BLOCK - first / BLOCK;
+        let begun = usize::try_from(block_of(offset)).unwrap_or(usize::MAX);
+        let blocks = (first / BLOCK..).zip(&self.blocks).skip(begun);
+        let mut late = blocks.filter(|(_, latest)| **latest >= time);
+        late.find_map(|(block, _)| {
+            // The latest of the first block may have gone.
+            let from = offset.max(block * BLOCK);
+            let events = self.after(from - 1).take_while(|event| event.offset / BLOCK == block);
+            events.into_iter().find(|event| event.time >= time)
+        })
     }
 
     /// The events after `offset`.
@@ -74,6 +106,40 @@ impl Ring {
 mod tests {
     use super::*;
     use crate::{Data, UnixTime};
+
+    #[test]
+    fn the_oldest_event_since_a_time_is_found_whatever_has_gone() {
+        // Up and down again and again, and one that is far ahead of all others.
+        let time_of = |offset: u64| match offset {
+            300 => UnixTime::from_micros(1_000_000),
+            _ => UnixTime::from_micros(offset * 7919 % 5003 + offset),
+        };
+        for gone in [0, 1, 255, 256, 299, 300, 511, 700, 999, 1000] {
+            let mut ring = Ring::default();
+            for offset in 1..=1000 {
+                let (time, data) = (time_of(offset), Data::json(&1).unwrap());
+                ring.push(Arc::new(Event { offset, time, data }));
+            }
+            for _ in 0..gone {
+                ring.pop_oldest();
+            }
+            for (from, micros) in
+                [(1, 0), (1, 5000), (1, 5900), (1, 20_000), (400, 3000), (2000, 0)]
+            {
+                let time = UnixTime::from_micros(micros);
+                let kept = from.max(gone + 1)..=1000;
+                let expected = kept.into_iter().find(|offset| time_of(*offset) >= time);
+                let found = ring.since(from, time).map(|event| event.offset);
+                assert_eq!(found, expected, "{gone} gone, from {from}, since {micros}");
+            }
+            for offset in 1001..=1003 {
+                let (time, data) = (time_of(offset), Data::json(&1).unwrap());
+                ring.push(Arc::new(Event { offset, time, data }));
+            }
+            let newest = ring.since(1001, UnixTime::default()).map(|event| event.offset);
+            assert_eq!(newest, Some(1001), "{gone} gone");
+        }
+    }
 
     #[test]
     fn the_bytes_after_an_event_are_those_of_the_events_after_it() {

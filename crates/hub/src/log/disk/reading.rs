@@ -5,12 +5,13 @@
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::{Arc, MutexGuard};
 
 use super::active::segment_path;
 use super::log::{DiskLog, Kept, lock};
-use super::record::{self, Fault, Origin};
+use super::record::{self, Fault, Origin, Record};
 use super::scan::scan;
 use super::segments::{Known, Stretch};
 use crate::error::Action;
@@ -41,10 +42,20 @@ impl DiskLog {
         after: u64,
         limit: PageLimit,
     ) -> Result<Slice, StorageError> {
+        self.attempt(|| self.try_read(now, after, limit))
+    }
+
+    /// Offset before the oldest event kept whose time is `time` or later, or the head.
+    pub(super) fn since(&self, now: UnixTime, time: UnixTime) -> Result<u64, StorageError> {
+        self.attempt(|| self.try_since(now, time))
+    }
+
+    /// Reads again where files went or were damaged under the reader.
+    fn attempt<T>(&self, read: impl Fn() -> Result<T, (u64, Trouble)>) -> Result<T, StorageError> {
         let mut attempts = 1;
         loop {
-            match self.try_read(now, after, limit) {
-                Ok(slice) => return Ok(slice),
+            match read() {
+                Ok(read) => return Ok(read),
                 Err((base, trouble)) => {
                     let path = segment_path(&self.directory, base);
                     let may_repeat = attempts < ATTEMPTS_MAX;
@@ -96,6 +107,28 @@ impl DiskLog {
             kept = lock(&self.kept);
         }
         Ok(Slice { first, head, from, events: page.events })
+    }
+
+    /// The index says in which stride the event is, so that one is read. Only of the oldest it may say so because of an
+    /// event that is no longer kept; then another one is read.
+    fn try_since(&self, now: UnixTime, time: UnixTime) -> Result<u64, (u64, Trouble)> {
+        let mut kept = self.settled(now);
+        let mut from = kept.segments.first();
+        while let Some((stretch, last)) = kept.segments.since(from, time) {
+            if kept.is_in_memory(stretch.first - 1) {
+                let found = kept.newest.since(stretch.first, time);
+                return Ok(found.map_or(kept.segments.head(), |event| event.offset - 1));
+            }
+            drop(kept);
+            let found = find_since(&self.directory, &stretch, time)
+                .map_err(|trouble| (stretch.base, trouble))?;
+            if let Some(offset) = found {
+                return Ok(offset - 1);
+            }
+            from = last + 1;
+            kept = lock(&self.kept);
+        }
+        Ok(kept.segments.head())
     }
 
     /// What readers see at `now`, once retention was applied to the event. For that a piece of the oldest file is
@@ -196,14 +229,46 @@ fn read_stretch(
     stretch: &Stretch,
     page: &mut Filling,
 ) -> Result<(), Trouble> {
+    each_record(path, origin, stretch, |record| {
+        if !page.fits(record.data.len()) {
+            return ControlFlow::Break(());
+        }
+        let data = Data::from_log(record.data);
+        page.push(Arc::new(Event { offset: record.offset, time: record.time, data }));
+        if page.is_full { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    })
+}
+
+/// The first event in a stretch of a file whose time is `time` or later.
+fn find_since(directory: &Path, stretch: &Stretch, time: UnixTime) -> Result<Option<u64>, Trouble> {
+    let (path, origin) =
+        (segment_path(directory, stretch.base), Origin::new(directory, stretch.base));
+    let mut found = None;
+    each_record(&path, origin, stretch, |record| {
+        if record.time < time {
+            return ControlFlow::Continue(());
+        }
+        found = Some(record.offset);
+        ControlFlow::Break(())
+    })?;
+    Ok(found)
+}
+
+/// Hands the wanted records of a stretch of a file out, until that is enough.
+fn each_record(
+    path: &Path,
+    origin: Origin,
+    stretch: &Stretch,
+    mut take: impl FnMut(&Record<'_>) -> ControlFlow<()>,
+) -> Result<(), Trouble> {
     let mut file = File::open(path).map_err(|error| Trouble::Io(Action::Open, error))?;
     let (mut expected, mut at) = stretch.from;
     let mut wanted = CHUNK_BYTES;
-    while at < stretch.end && !page.is_full {
+    while at < stretch.end {
         let chunk = read_chunk(&mut file, at, wanted.min(stretch.end - at))?;
         wanted = CHUNK_BYTES;
         let mut done = 0;
-        while done < chunk.len() && !page.is_full {
+        while done < chunk.len() {
             let record = match record::decode(&chunk[done..], origin) {
                 Ok(record) if record.offset == expected => record,
                 // The rest of it is in the next chunk, if the stretch is that long.
@@ -213,12 +278,8 @@ fn read_stretch(
                 }
                 _ => return Err(Trouble::Damage),
             };
-            if record.offset >= stretch.first {
-                if !page.fits(record.data.len()) {
-                    return Ok(());
-                }
-                let data = Data::from_log(record.data);
-                page.push(Arc::new(Event { offset: record.offset, time: record.time, data }));
+            if record.offset >= stretch.first && take(&record).is_break() {
+                return Ok(());
             }
             expected += 1;
             done += usize::try_from(record.bytes).unwrap_or(usize::MAX);

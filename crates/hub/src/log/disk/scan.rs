@@ -25,23 +25,47 @@ pub(super) struct Span {
     pub(super) oldest: UnixTime,
     /// The latest time of an event.
     pub(super) newest: UnixTime,
-    /// Offsets and where their records begin, at most one for each stride.
-    index: Vec<(u64, u64)>,
+    /// At most one for each stride.
+    index: Vec<Entry>,
+}
+
+/// An entry of the index.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+struct Entry {
+    offset: u64,
+    /// Where its record begins.
+    at: u64,
+    /// The latest time of the events from there to the next entry.
+    newest: UnixTime,
+}
+
+/// Records from one entry of the index to the next.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) struct Stride {
+    /// The first offset in it, and where its record begins.
+    pub(super) from: (u64, u64),
+    /// The last offset in it.
+    pub(super) last: u64,
+    /// Where its record ends.
+    pub(super) end: u64,
 }
 
 impl Span {
     /// Of one record.
     pub(super) fn new(offset: u64, time: UnixTime, start: u64, bytes: u64) -> Self {
         let end = start + bytes;
-        let index = vec![(offset, start)];
+        let index = vec![Entry { offset, at: start, newest: time }];
         Self { first: offset, last: offset, start, end, oldest: time, newest: time, index }
     }
 
     /// Takes the next record in.
     pub(super) fn extend(&mut self, time: UnixTime, bytes: u64) {
         self.last += 1;
-        if self.index.last().is_none_or(|(_, at)| self.end - at >= INDEX_STRIDE_BYTES) {
-            self.index.push((self.last, self.end));
+        match self.index.last_mut() {
+            Some(entry) if self.end - entry.at < INDEX_STRIDE_BYTES => {
+                entry.newest = time.max(entry.newest);
+            }
+            _ => self.index.push(Entry { offset: self.last, at: self.end, newest: time }),
         }
         self.end += bytes;
         self.newest = self.newest.max(time);
@@ -49,11 +73,20 @@ impl Span {
 
     /// An offset not after `offset`, and where its record begins: at most a stride and a record before.
     pub(super) fn seek(&self, offset: u64) -> (u64, u64) {
-        let entries = self.index.partition_point(|(indexed, _)| *indexed <= offset);
+        let entries = self.index.partition_point(|entry| entry.offset <= offset);
         match entries.checked_sub(1).and_then(|entry| self.index.get(entry)) {
-            Some(place) => *place,
+            Some(entry) => (entry.offset, entry.at),
             None => (self.first, self.start),
         }
+    }
+
+    /// The first stride with an event from `offset` on that has a time as late as `time`, if it is not one before
+    /// `offset` that has.
+    pub(super) fn since(&self, offset: u64, time: UnixTime) -> Option<Stride> {
+        let ends = self.index.iter().skip(1).map(|next| (next.offset - 1, next.at));
+        let mut strides = self.index.iter().zip(ends.chain([(self.last, self.end)]));
+        let found = strides.find(|(entry, (last, _))| *last >= offset && entry.newest >= time);
+        found.map(|(entry, (last, end))| Stride { from: (entry.offset, entry.at), last, end })
     }
 
     /// How many events.

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use super::record::record_bytes;
-use super::scan::Span;
+use super::scan::{Span, Stride};
 use crate::retention::{Holding, Without};
 use crate::{Retention, UnixTime};
 
@@ -177,6 +177,20 @@ impl Segments {
         let (base, span) = self.at_or_after(first)?;
         let there = span.first <= first;
         there.then(|| Stretch { base, first, from: span.seek(first), end: span.end })
+    }
+
+    /// Where the first event from `offset` on is that may have a time as late as `time`: in this stretch, or behind it.
+    /// The last offset in it stands beside.
+    pub(super) fn since(&self, offset: u64, time: UnixTime) -> Option<(Stretch, u64)> {
+        let first = offset.max(self.first);
+        let begun = self.list.partition_point(|segment| segment.base <= first);
+        let mut spans = self.list.iter().skip(begun.saturating_sub(1)).flat_map(Segment::places);
+        spans.find_map(|(base, span)| {
+            let is_late = span.last >= first && span.newest >= time;
+            let stride = if is_late { span.since(first, time) } else { None }?;
+            let Stride { from, last, end } = stride;
+            Some((Stretch { base, first: first.max(from.0), from, end }, last))
+        })
     }
 
     /// About how many bytes the data of the events after `after` has: what their records take, from the entry

@@ -1,6 +1,6 @@
 //! A topic's log on disk, as the topic has it: the contract, and which of its calls wait for the disk.
 //!
-//! `read` and `first` read what is not in memory, `set_note`, `configure` and `delete` read and write, and `append` waits for
+//! `read`, `first` and `since` read what is not in memory, `set_note`, `configure` and `delete` read and write, and `append` waits for
 //! room where it may. All others answer from memory.
 
 use std::sync::Arc;
@@ -66,6 +66,11 @@ impl Log for DiskTopic {
     fn first(&self, now: UnixTime) -> u64 {
         self.expire_keys(now);
         self.0.settled(now).segments.first()
+    }
+
+    fn since(&self, now: UnixTime, time: UnixTime) -> Result<u64, StorageError> {
+        self.expire_keys(now);
+        self.0.since(now, time)
     }
 
     fn extent(&self, now: UnixTime) -> Extent {
