@@ -93,8 +93,9 @@ function messages() {
 /** @param {string} text */
 function message(text) {
   const [line, payload] = text.split("\n");
-  const [status, id, position] = String(line).split(" ");
+  const [status, id, position, time] = String(line).split(" ");
   assert.ok(id === "r" && position && ["100", "206"].includes(String(status)), text);
+  assert.equal(Number(time) > 1.7e12, status === "206", text);
   return { position, ...(payload && { n: JSON.parse(payload).n }) };
 }
 

@@ -62,7 +62,7 @@ def long_poll(topic):
 
 
 def sse(topic):
-    events, position, data, kind = [], None, "", ""
+    events, position, time, data, kind = [], None, None, "", ""
     with get(f"{topic}?after=earliest", Accept="text/event-stream") as response:
         content_type = response.headers.get_content_type()
         assert content_type == "text/event-stream", content_type
@@ -73,13 +73,14 @@ def sse(topic):
             value = value.removeprefix(" ")
             if line.strip():
                 position = value if name == "id" else position
+                time = float(value) if name == "time" else time
                 data = data + value if name == "data" else data
                 kind = value if name == "event" else kind
                 continue
             assert not kind, f"event: {kind}, {data}"
             if data:
-                events.append(Event(position, None, json.loads(data)))
-            data = ""
+                events.append(Event(position, time, json.loads(data)))
+            time, data = None, ""
     return events
 
 

@@ -17,7 +17,7 @@ pub enum Item {
     Event {
         /// Reading goes on after this.
         position: Position,
-        /// When the server took it; SSE and the multiplexed transports do not say.
+        /// When the server took it; older servers do not say so by SSE and by the multiplexed transports.
         time: Option<UnixTime>,
         /// JSON, as the server spelled it.
         data: String,
@@ -261,6 +261,11 @@ impl UnixTime {
         )]
         let micros = |millis: f64| (millis * 1000.0).round() as u64;
         (0.0..=MILLIS_MAX).contains(&millis).then(|| Self(micros(millis)))
+    }
+
+    /// The same as text.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        text.parse().ok().and_then(Self::from_millis)
     }
 }
 

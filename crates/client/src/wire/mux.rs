@@ -1,7 +1,8 @@
-//! Messages of `anemone.v1`: `STATUS ID[ POSITION]`, and a payload after a line feed.
+//! Messages of `anemone.v1`: `STATUS ID[ POSITION[ TIME]]`, and a payload after a line feed.
 
 use super::{Malformed, Wire, item};
 use crate::error::Refused;
+use crate::item::UnixTime;
 use crate::{Error, Position};
 
 /// The subprotocol's name.
@@ -14,6 +15,8 @@ pub(crate) struct Reply<'a> {
     /// [`NO_ID`] when it is about the connection.
     pub(crate) id: &'a str,
     position: Option<Position>,
+    /// Of an event; not there from older servers.
+    time: Option<UnixTime>,
     pub(crate) payload: &'a str,
 }
 
@@ -29,7 +32,8 @@ impl<'a> Reply<'a> {
         let status = status.parse().ok().filter(|_| is_status && !id.is_empty());
         let status = status.ok_or(Malformed::NotMultiplexed)?;
         let position = words.next().map(item::position).transpose()?;
-        Ok(Self { status, id, position, payload })
+        let time = words.next().and_then(UnixTime::parse);
+        Ok(Self { status, id, position, time, payload })
     }
 
     /// Whether the request has come to its end.
@@ -46,7 +50,7 @@ impl<'a> Reply<'a> {
             206 => {
                 serde_json::from_str::<&serde_json::value::RawValue>(self.payload)?;
                 let data = self.payload.to_owned();
-                Ok(Some(Wire::Event { position: position()?, time: None, data }))
+                Ok(Some(Wire::Event { position: position()?, time: self.time, data }))
             }
             _ => Ok(None),
         }
@@ -93,6 +97,9 @@ mod tests {
         assert_eq!(wire("100 8 a-41").unwrap(), Some(Wire::Standing(at("a-41"))));
         let event = Wire::Event { position: at("a-42"), time: None, data: "{\"n\":\n1}".into() };
         assert_eq!(wire("206 8 a-42\n{\"n\":\n1}").unwrap(), Some(event));
+        let timed = wire("206 8 a-42 1789000000123.456 more\n1").unwrap();
+        let Some(Wire::Event { time: Some(time), .. }) = timed else { panic!("{timed:?}") };
+        assert_eq!(time.to_string(), "1789000000123.456");
         let notice = wire("110 8 a-42\n{\"end\":{\"reason\":\"deleted\"}}").unwrap();
         assert_eq!(notice, Some(Wire::End(EndReason::Deleted)));
         let last = Reply::parse(b"410 8\n{}").unwrap();

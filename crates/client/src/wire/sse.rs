@@ -2,6 +2,7 @@
 
 use super::item::{self, position};
 use super::{Malformed, Wire};
+use crate::item::UnixTime;
 
 /// Takes blocks out of an event stream.
 #[derive(Debug)]
@@ -20,6 +21,8 @@ pub(crate) struct EventStream {
 pub(crate) struct Block {
     pub(crate) event: String,
     pub(crate) id: Option<String>,
+    /// Of an event: no field of the standard, and not there from older servers.
+    pub(crate) time: Option<String>,
     pub(crate) data: Option<String>,
 }
 
@@ -93,6 +96,7 @@ impl EventStream {
                 }
             }
             "id" if !value.contains('\0') => self.block.id = Some(value.to_owned()),
+            "time" => self.block.time = Some(value.to_owned()),
             // Comments, and `retry`: how long to wait is this side's own decision.
             _ => {}
         }
@@ -106,7 +110,8 @@ impl Block {
         match (&*self.event, self.id, self.data) {
             ("" | "message", Some(id), Some(data)) => {
                 serde_json::from_str::<&serde_json::value::RawValue>(&data)?;
-                Ok(Some(Wire::Event { position: position(&id)?, time: None, data }))
+                let time = self.time.as_deref().and_then(UnixTime::parse);
+                Ok(Some(Wire::Event { position: position(&id)?, time, data }))
             }
             ("" | "message", None, Some(_)) => Err(Malformed::NoPosition),
             ("", Some(id), None) => Ok(Some(Wire::Standing(position(&id)?))),
@@ -135,7 +140,8 @@ mod tests {
     }
 
     fn block(event: &str, id: Option<&str>, data: Option<&str>) -> Block {
-        Block { event: event.into(), id: id.map(Into::into), data: data.map(Into::into) }
+        let (id, data) = (id.map(Into::into), data.map(Into::into));
+        Block { event: event.into(), id, time: None, data }
     }
 
     #[test]
@@ -183,6 +189,12 @@ mod tests {
         assert_eq!(parse("", Some("a-1"), None).unwrap(), Some(Wire::Standing(at("a-1"))));
         let event = Wire::Event { position: at("a-2"), time: None, data: "[1]".into() };
         assert_eq!(parse("", Some("a-2"), Some("[1]")).unwrap(), Some(event));
+        let timed =
+            Block { time: Some("1789000000123.456".into()), ..block("", Some("a-2"), Some("[1]")) };
+        let Some(Wire::Event { time: Some(time), .. }) = timed.parse().unwrap() else { panic!() };
+        assert_eq!(time.to_string(), "1789000000123.456");
+        let odd = Block { time: Some("noon".into()), ..block("", Some("a-2"), Some("[1]")) };
+        assert_eq!(odd.parse().unwrap(), parse("", Some("a-2"), Some("[1]")).unwrap());
         let skipped = parse("skipped", Some("a-2"), Some(r#"{"skipped":2}"#)).unwrap();
         assert_eq!(skipped, Some(Wire::Skipped(2)));
         assert_eq!(parse("other", Some("a-2"), Some("[1]")).unwrap(), None);

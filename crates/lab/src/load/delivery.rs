@@ -110,7 +110,7 @@ fn blocks<'a>(
     for line in text.lines() {
         match line.split_once(": ").unwrap_or((line, "")) {
             ("data", data) => event(data.as_bytes())?,
-            ("id" | "retry" | "" | ":", _) => {}
+            ("id" | "time" | "retry" | "" | ":", _) => {}
             _ => bail!("{line} came instead of an event"),
         }
     }
@@ -183,7 +183,7 @@ mod tests {
     }
 
     fn samples() -> [(Delivery, Vec<u8>); 4] {
-        let sse = "id: e-1\ndata: \"a\"\n\nid: e-2\ndata: \"b\"\n\n";
+        let sse = "id: e-1\ntime: 1.5\ndata: \"a\"\n\nid: e-2\ntime: 2\ndata: \"b\"\n\n";
         let ndjson = "{\"position\":\"e-1\",\"time\":1.5,\"data\":\"a\"}\n\
                       {\"position\":\"e-2\",\"time\":2,\"data\":\"b\"}\n";
         let page = r#"{"epoch":"e","first":1,"next":"e-2","events":[{"offset":1,"time":1.5,"data":"a"},{"offset":2,"time":2,"data":"b"}]}"#;

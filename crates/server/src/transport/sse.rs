@@ -1,5 +1,6 @@
 //! Server-sent events (HTML, section 9.2): an endless reply, one block of lines for each event.
 //!
+//! `time` is no field of an event stream, and so is passed over by whoever does not know it (HTML, section 9.2.6).
 //! `id` is the position, so an `EventSource` that reconnects says where it was with `Last-Event-ID`. The
 //! stream opens with an `id` and no data, which dispatches nothing and yet gives a quiet reader a
 //! position to resume from.
@@ -44,7 +45,8 @@ fn block(item: &Item<'_>, out: &mut String) {
         Item::Gap(gap) => notice(out, "gap", Some(gap.resume), item),
         Item::Skipped { position, .. } => notice(out, "skipped", Some(*position), item),
         Item::Event { position, event } => {
-            write!(out, "id: {position}\ndata: {}\n\n", event.data.as_str())
+            let (time, data) = (event.time, event.data.as_str());
+            write!(out, "id: {position}\ntime: {time}\ndata: {data}\n\n")
         }
         Item::Quiet(_) => write!(out, ":\n\n"),
         Item::End(_) => notice(out, "end", None, item),

@@ -389,6 +389,15 @@ impl<S: Read + Write> EventStream<S> {
         self.try_block().unwrap()
     }
 
+    /// The next block, which is an event's, without its time.
+    pub fn event(&mut self) -> String {
+        let block = self.block().unwrap();
+        let (id, rest) = block.split_once("\ntime: ").unwrap_or_else(|| panic!("{block:?}"));
+        let (time, data) = rest.split_once('\n').unwrap();
+        assert!(time.parse::<f64>().unwrap() > 1.7e12, "{block:?}");
+        format!("{id}\n{data}")
+    }
+
     /// The same; an error where the connection fails.
     pub fn try_block(&mut self) -> io::Result<Option<String>> {
         let mut block = String::new();

@@ -22,12 +22,14 @@ pub enum Client {
     Tcp(TcpStream),
 }
 
-/// `STATUS ID POSITION`, and the payload.
+/// `STATUS ID POSITION TIME`, and the payload.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Reply {
     pub status: u16,
     pub id: String,
     pub position: Option<String>,
+    /// Of an event.
+    pub time: Option<String>,
     pub payload: String,
 }
 
@@ -101,11 +103,13 @@ impl Reply {
     pub fn parse(message: &str) -> Self {
         let (line, payload) = message.split_once('\n').unwrap_or((message, ""));
         let words: Vec<&str> = line.split(' ').collect();
-        assert!((2..=3).contains(&words.len()), "{message:?}");
+        assert_eq!(words.len() == 4, words[0] == "206", "{message:?}");
+        assert!((2..=4).contains(&words.len()), "{message:?}");
         Self {
             status: words[0].parse().unwrap(),
             id: words[1].to_owned(),
             position: words.get(2).map(|&position| position.to_owned()),
+            time: words.get(3).map(|&time| time.to_owned()),
             payload: payload.to_owned(),
         }
     }
@@ -123,7 +127,8 @@ impl Reply {
     /// Asserts its status, id and position, without a payload.
     pub fn is_line(&self, status: u16, id: &str, position: &str) {
         let position = (!position.is_empty()).then(|| position.to_owned());
-        let expected = Self { status, id: id.to_owned(), position, payload: String::new() };
+        let expected =
+            Self { status, id: id.to_owned(), position, time: None, payload: String::new() };
         assert_eq!(*self, expected);
     }
 

@@ -157,8 +157,8 @@ fn a_reader_on_another_transport_gets_what_is_published() {
     let mut events = fixture.websocket("/topics/chat", &["anemone.events"], &[]);
     events.next();
     fixture.post("/topics/chat", &[LINES], b"1\n\"two\"");
-    assert_eq!(stream.block().unwrap(), "id: ya-1\ndata: 1\n");
-    assert_eq!(stream.block().unwrap(), "id: ya-2\ndata: \"two\"\n");
+    assert_eq!(stream.event(), "id: ya-1\ndata: 1\n");
+    assert_eq!(stream.event(), "id: ya-2\ndata: \"two\"\n");
     assert_eq!((socket.next(), socket.next()), ("1".to_owned(), "\"two\"".to_owned()));
     assert_eq!(events.json()["position"], "ya-1");
     assert_eq!(events.json()["data"], "two");

@@ -27,7 +27,7 @@ fn each_message_is_an_event_and_comes_back_as_one() {
     ]) {
         socket.send(message);
         assert_eq!(socket.next(), data);
-        assert_eq!(stream.block().unwrap(), format!("id: ya-{offset}\ndata: {data}\n"));
+        assert_eq!(stream.event(), format!("id: ya-{offset}\ndata: {data}\n"));
         assert_eq!(other.json()["position"], format!("ya-{offset}"));
     }
 }

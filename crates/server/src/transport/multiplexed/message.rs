@@ -5,7 +5,7 @@
 use std::fmt::Write as _;
 use std::str;
 
-use anemone_hub::Position;
+use anemone_hub::{Event, Position, UnixTime};
 
 /// The client's name of a request: 1 to 16 of `A-Z a-z 0-9 _ -`, but not `-` alone, which stands for
 /// the connection.
@@ -150,53 +150,59 @@ fn parse_line<'a>(line: &'a [u8], payload: &'a [u8]) -> Result<Message<'a>, Mess
 
 const CANCEL: &str = "CANCEL";
 
-/// A message to a client: `STATUS ID POSITION`, and the payload.
+/// A message to a client: `STATUS ID POSITION TIME`, and the payload.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Reply<'a> {
     pub(crate) status: u16,
     pub(crate) position: Option<Position>,
+    /// Of an event. Nothing without a position has one.
+    pub(crate) time: Option<UnixTime>,
     pub(crate) payload: &'a str,
 }
 
 impl<'a> Reply<'a> {
+    const fn new(status: u16, position: Option<Position>, payload: &'a str) -> Self {
+        Self { status, position, time: None, payload }
+    }
+
     /// Reading begins, or stands, here.
     pub(crate) fn standing(position: Position) -> Self {
-        Self { status: 100, position: Some(position), payload: "" }
+        Self::new(100, Some(position), "")
     }
 
     /// Something about the events, which go on after this position.
     pub(crate) fn notice(position: Position, notice: &'a str) -> Self {
-        Self { status: 110, position: Some(position), payload: notice }
+        Self::new(110, Some(position), notice)
     }
 
-    /// An event's data; more is to come.
-    pub(crate) fn event(position: Position, data: &'a str) -> Self {
-        Self { status: 206, position: Some(position), payload: data }
+    /// An event; more is to come.
+    pub(crate) fn event(position: Position, event: &'a Event) -> Self {
+        Self { time: Some(event.time), ..Self::new(206, Some(position), event.data.as_str()) }
     }
 
     /// The answer.
     pub(crate) fn answer(payload: &'a str) -> Self {
-        Self { status: 200, position: None, payload }
+        Self::new(200, None, payload)
     }
 
     /// Published there.
     pub(crate) fn published(position: Position, payload: &'a str) -> Self {
-        Self { status: 201, position: Some(position), payload }
+        Self::new(201, Some(position), payload)
     }
 
     /// Published there, when its key came before.
     pub(crate) fn replayed(position: Position, payload: &'a str) -> Self {
-        Self { status: 200, position: Some(position), payload }
+        Self::new(200, Some(position), payload)
     }
 
     /// The reply that is a problem.
     pub(crate) fn problem(status: u16, problem: &'a str) -> Self {
-        Self { status, position: None, payload: problem }
+        Self::new(status, None, problem)
     }
 
     /// Cancelled, or deleted.
     pub(crate) fn done() -> Self {
-        Self { status: 204, position: None, payload: "" }
+        Self::new(204, None, "")
     }
 
     /// Appends it to `out`; without an id it is about the connection.
@@ -206,6 +212,9 @@ impl<'a> Reply<'a> {
         let _ = write!(out, "{} {id}", self.status);
         if let Some(position) = self.position {
             let _ = write!(out, " {position}");
+        }
+        if let Some(time) = self.time {
+            let _ = write!(out, " {time}");
         }
         if !self.payload.is_empty() {
             out.push('\n');

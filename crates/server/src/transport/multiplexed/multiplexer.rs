@@ -446,7 +446,7 @@ fn format_item(id: Id, item: &Item<'_>, position: Position, out: &mut String) {
             return Reply::standing(*position).format(Some(id), out);
         }
         Item::Event { position, event } => {
-            return Reply::event(*position, event.data.as_str()).format(Some(id), out);
+            return Reply::event(*position, event).format(Some(id), out);
         }
         Item::Gap(gap) => (gap.resume, item),
         Item::Skipped { position, .. } => (*position, item),

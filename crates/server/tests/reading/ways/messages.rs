@@ -185,6 +185,7 @@ impl Reading for Multiplexed {
                 }
                 (206, "r") => {
                     assert!(self.has_begun, "{message}");
+                    assert!(reply.time.unwrap().parse::<f64>().unwrap() > 1.7e12, "{message}");
                     return Ok(Told::Event {
                         data: parse(&reply.payload),
                         position: reply.position,

@@ -22,8 +22,10 @@ impl Polls {
     /// `own` is what the way adds to a query, a wait; the first answer is one at once, so that there is a
     /// position even when nothing comes.
     pub(super) fn open(wire: Wire, path: &str, query: &str, own: &str) -> io::Result<Self> {
-        let position = query.split('&').find_map(|part| part.strip_prefix("after="));
-        let rest = query.split('&').filter(|part| !part.starts_with("after=") && !part.is_empty());
+        let is_begin = |part: &&str| part.starts_with("after=") || part.starts_with("since=");
+        let begin = query.split('&').find(is_begin);
+        let position = begin.and_then(|begin| begin.strip_prefix("after="));
+        let rest = query.split('&').filter(|part| !is_begin(part) && !part.is_empty());
         let rest: String = rest.map(|part| format!("&{part}")).collect();
         let mut polls = Self {
             reader: BufReader::new(wire),
@@ -33,10 +35,9 @@ impl Polls {
             told: VecDeque::new(),
             is_asked: false,
         };
-        let first = position.map_or(String::new(), |position| format!("after={position}"));
-        polls.ask(&(first + &rest))?;
+        polls.ask(&(begin.unwrap_or_default().to_owned() + &rest))?;
         polls.answer()?;
-        let begin = position.filter(|position| position.contains('-'));
+        let begin = position.filter(|position| position.find('-').is_some_and(|dash| dash > 0));
         let begin = begin.map_or_else(|| polls.begin(), str::to_owned);
         polls.told.push_front(Told::Position(begin));
         Ok(polls)

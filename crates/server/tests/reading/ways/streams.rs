@@ -17,7 +17,11 @@ impl<S: io::Read + Write + Send> Reading for EventStream<S> {
             };
             let id = field("id").map(str::to_owned);
             match (field("event"), field("data").map(parse)) {
-                (None, Some(data)) => return Ok(Told::Event { position: id, data }),
+                (None, Some(data)) => {
+                    let time: f64 = field("time").unwrap().parse().unwrap();
+                    assert!(time > 1.7e12, "{block}");
+                    return Ok(Told::Event { position: id, data });
+                }
                 (Some(name), Some(notice)) => {
                     assert!(!notice[name].is_null(), "{block}");
                     let told = told(&notice);

@@ -1,4 +1,4 @@
-use anemone_hub::Epoch;
+use anemone_hub::{Data, Epoch};
 use proptest::prelude::*;
 
 use super::*;
@@ -99,10 +99,13 @@ fn replies_have_a_status_an_id_and_what_belongs_to_them() {
     let id = Some(id("8"));
     assert_eq!(written(Reply::standing(position), id), "100 8 9-42");
     assert_eq!(written(Reply::notice(position, "{}"), id), "110 8 9-42\n{}");
-    assert_eq!(written(Reply::event(position, "2.74"), id), "206 8 9-42\n2.74");
+    let (time, data) = (UnixTime::from_micros(1_789_000_000_123_456), Data::json(&2.74).unwrap());
+    let event = Event { offset: 42, time, data };
+    let told = "206 8 9-42 1789000000123.456\n2.74";
+    assert_eq!(written(Reply::event(position, &event), id), told);
     assert_eq!(written(Reply::answer("{}"), id), "200 8\n{}");
     assert_eq!(written(Reply::done(), id), "204 8");
-    assert_eq!(written(Reply { status: 400, position: None, payload: "{}" }, None), "400 -\n{}");
+    assert_eq!(written(Reply::problem(400, "{}"), None), "400 -\n{}");
 }
 
 #[test]
@@ -122,14 +125,17 @@ fn a_call_and_its_reply_take_no_more_bytes_than_over_socket_io() {
 }
 
 /// Reads what `Reply::format` wrote, as a client would.
-fn read_reply(text: &str) -> Option<(u16, Option<Id>, Option<Position>, &str)> {
+type Words<'a> = (u16, Option<Id>, Option<Position>, Option<String>, &'a str);
+
+fn read_reply(text: &str) -> Option<Words<'_>> {
     let (line, payload) = text.split_once('\n').unwrap_or((text, ""));
     let mut words = line.split(' ');
     let status = words.next()?.parse().ok()?;
     let id = words.next().filter(|id| !id.is_empty())?;
     let position = words.next().map(str::parse).transpose().ok()?;
     let id = if id == "-" { None } else { Some(Id::parse(id.as_bytes())?) };
-    words.next().is_none().then_some((status, id, position, payload))
+    let time = words.next().map(str::to_owned);
+    words.next().is_none().then_some((status, id, position, time, payload))
 }
 
 fn ids() -> impl Strategy<Value = Id> {
@@ -180,11 +186,14 @@ proptest! {
         status in 100_u16..600,
         id in prop::option::of(ids()),
         offset in prop::option::of(any::<u32>()),
+        micros in prop::option::of(any::<u64>()),
         payload in "\\PC{0,40}",
     ) {
         let position = offset
             .map(|offset| Position { epoch: Epoch::from_bits(77), offset: u64::from(offset) });
-        let text = written(Reply { status, position, payload: &payload }, id);
-        prop_assert_eq!(read_reply(&text), Some((status, id, position, &*payload)));
+        let time = micros.filter(|_| position.is_some()).map(UnixTime::from_micros);
+        let text = written(Reply { status, position, time, payload: &payload }, id);
+        let time = time.map(|time| time.to_string());
+        prop_assert_eq!(read_reply(&text), Some((status, id, position, time, &*payload)));
     }
 }
