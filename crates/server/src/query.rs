@@ -1,7 +1,9 @@
-//! What a reader asks for: `after`, `wait`, `limit`, `mode`, `frame`, `Prefer`, `Last-Event-ID`, `Accept`.
+//! What a reader asks for: `after`, `since`, `wait`, `limit`, `mode`, `frame`, `Prefer`, `Last-Event-ID`, `Accept`.
 //!
 //! Owns their syntax. Anything that does not say what it must is a problem that names it; nothing is guessed and
 //! nothing is ignored.
+
+mod since;
 
 use std::time::Duration;
 
@@ -9,7 +11,7 @@ use anemone_hub::{After, PageLimit, TopicName, TopicNameError};
 
 use crate::client::Client;
 use crate::fields::{self, Fields};
-use crate::reading::Mode;
+use crate::reading::{Mode, now};
 use crate::{Kind, Limits, Problem};
 
 /// A reader's request, understood.
@@ -84,6 +86,7 @@ impl Query {
         let (page, mode) = (limits.page, Mode::All);
         let (after, is_anew, wait, frame) = (None, false, None, None);
         let mut parsed = Self { after, is_anew, wait, page, mode, frame };
+        let mut since = None;
         let mut seen: Vec<String> = Vec::new();
         for (name, value) in form_urlencoded::parse(query.unwrap_or_default().as_bytes()) {
             if seen.iter().any(|earlier| *earlier == name) {
@@ -91,6 +94,7 @@ impl Query {
             }
             match &*name {
                 "after" => parsed.begin("after", &value)?,
+                "since" => since = Some(parse_since(&value)?),
                 "wait" => {
                     let duration = parse_wait("wait", &value, limits.wait_max)?;
                     parsed.wait = Some(Wait { duration, is_preference: false, is_cut: false });
@@ -102,11 +106,16 @@ impl Query {
                     let name = name.chars().take(40).collect::<String>();
                     return Err(bad(
                         &name,
-                        "is not a parameter: a topic takes after, limit, wait, mode and frame",
+                        "is not a parameter: a topic takes after, since, limit, wait, mode and frame",
                     ));
                 }
             }
             seen.push(name.into_owned());
+        }
+        if let Some(since) = since
+            && parsed.after.replace(since).is_some()
+        {
+            return Err(bad("since", "and after both say where to begin: give one of them"));
         }
         if parsed.wait.is_none() {
             parsed.wait = preferred_wait(fields, limits.wait_max)?;
@@ -121,12 +130,12 @@ impl Query {
 
     /// Takes where reading begins.
     fn begin(&mut self, name: &str, value: &str) -> Result<(), Problem> {
-        let after = match value.strip_suffix(ANEW) {
-            Some(position) => position.parse().map(After::Position),
-            None => value.parse(),
+        let anew = value.strip_suffix(ANEW).and_then(|position| position.parse().ok());
+        let after = anew.map_or_else(|| value.parse(), |position| Ok(After::Position(position)));
+        let explain = |error| {
+            let what = "must be a position, earliest, latest or -N for the last N events";
+            bad(name, &format!("{what}: {error}"))
         };
-        let explain =
-            |error| bad(name, &format!("must be a position, earliest or latest: {error}"));
         (self.after, self.is_anew) = (Some(after.map_err(explain)?), value.ends_with(ANEW));
         Ok(())
     }
@@ -156,6 +165,18 @@ fn parse_wait(name: &str, value: &str, max: Duration) -> Result<Duration, Proble
         Ok(duration) if duration <= max => Ok(duration),
         _ => Err(explain(&format!("at most {} s are allowed", max.as_secs_f64()))),
     }
+}
+
+/// A time: how long ago, or which.
+fn parse_since(value: &str) -> Result<After, Problem> {
+    since::parse(value, now()).map(After::Since).ok_or_else(|| {
+        let value: String = value.chars().take(40).collect();
+        let detail = format!(
+            "is {value:?}: must be how long ago, as 10m or 2h (ms, s, m, h, d), or a time, as 2026-11-22T10:00:00Z or \
+             1789000000123 (milliseconds since 1970)"
+        );
+        bad("since", &detail)
+    })
 }
 
 fn parse_limit(value: &str, max: usize) -> Result<usize, Problem> {
@@ -429,7 +450,7 @@ mod tests {
         for query in [
             "after=",
             "after=x",
-            "after=-1",
+            "after=-0",
             "after=newest",
             "limit=0",
             "limit=1001",

@@ -162,6 +162,11 @@ impl Read {
         Ok(self.open_at(after, self.query.page)?.when_slow(first, self.slow))
     }
 
+    /// Whether another moment is another answer, though nothing came: then no tag says which page it is.
+    pub(crate) fn is_of_a_moment(&self) -> bool {
+        matches!(self.query.after, Some(After::Since(_)))
+    }
+
     /// The same, and it stays for a while.
     pub(crate) fn open_waiting(&self, default: After) -> Result<Reader, Problem> {
         Ok(self.list(self.open(default)?, Transport::LongPoll))
@@ -174,7 +179,7 @@ impl Read {
         let reader = self.open_at(after, limit)?;
         let begins_with_gap = match after {
             // The oldest event may go at any moment.
-            After::Earliest | After::Newest => true,
+            After::Earliest | After::Newest | After::Last(_) | After::Since(_) => true,
             After::Latest => false,
             After::Position(_) if self.query.is_anew => true,
             After::Position(_) => self.slow == SlowReader::Close && reader.has_fallen_out(),

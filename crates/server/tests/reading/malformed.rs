@@ -20,7 +20,7 @@ fn each_parameter_is_told_what_it_may_be() {
         ("after=nonsense", "nonsense"),
         ("after=ya-01", "EPOCH-OFFSET"),
         ("after=ya-18446744073709551616", "EPOCH-OFFSET"),
-        ("after=newest", "earliest or latest"),
+        ("after=newest", "earliest, latest or -N"),
         ("after=%00", "EPOCH-OFFSET"),
         ("after=ya-1%20", "EPOCH-OFFSET"),
         ("limit=", "whole number from 1 to 1000"),
@@ -42,7 +42,7 @@ fn each_parameter_is_told_what_it_may_be() {
         ("frame=alert(1)", "identifiers"),
         ("frame=%3C/script%3E", "identifiers"),
         (&too_long, "at most 64 bytes"),
-        ("moed=latest", "after, limit, wait, mode and frame"),
+        ("moed=latest", "after, since, limit, wait, mode and frame"),
         ("after=latest&after=latest", "after is given twice"),
         ("mode=all&mode=latest", "mode is given twice"),
     ];
