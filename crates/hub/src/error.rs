@@ -93,6 +93,9 @@ pub enum PublishError {
     /// The topic was deleted.
     #[error("the topic was deleted")]
     Deleted,
+    /// The topic is awaited, and not created yet: see [`Hub::create`](crate::Hub::create).
+    #[error("the topic is not created yet")]
+    Awaited,
     /// The data directory is closed: the server stops.
     #[error("the data directory is closed")]
     Closed,

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
+use crate::awaited::{Awaited, Epochs};
 use crate::log::DataDir;
 use crate::{
     CreateError, DeleteError, Epoch, OpenError, Storage, StorageError, Topic, TopicName,
@@ -20,28 +20,13 @@ pub struct Hub(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
+    /// What topics in memory begin.
     epochs: Epochs,
     data: Option<DataDir>,
     topics: RwLock<BTreeMap<TopicName, Arc<Topic>>>,
+    awaited: Arc<Awaited>,
     /// Held while a topic is created or deleted.
     changing: Mutex<()>,
-}
-
-/// The epochs that topics begin: the hub's, and another one after each deletion, so that no topic has the
-/// epoch of one of the same name before it.
-#[derive(Debug)]
-struct Epochs {
-    first: Epoch,
-    deletions: AtomicU64,
-}
-
-impl Epochs {
-    fn current(&self) -> Epoch {
-        // An odd step through the 48 bits of an epoch comes back to the first after all others.
-        const STEP: u64 = 0x9E37_79B9_7F4B;
-        let deletions = self.deletions.load(Ordering::Acquire);
-        Epoch::from_bits(self.first.bits().wrapping_add(deletions.wrapping_mul(STEP)))
-    }
 }
 
 impl Hub {
@@ -69,9 +54,9 @@ impl Hub {
     }
 
     fn of(epoch: Epoch, data: Option<DataDir>, topics: BTreeMap<TopicName, Arc<Topic>>) -> Self {
-        let epochs = Epochs { first: epoch, deletions: AtomicU64::new(0) };
-        let (topics, changing) = (RwLock::new(topics), Mutex::default());
-        Self(Arc::new(Inner { epochs, data, topics, changing }))
+        let (epochs, topics) = (Epochs::new(epoch), RwLock::new(topics));
+        let (awaited, changing) = Default::default();
+        Self(Arc::new(Inner { epochs, data, topics, awaited, changing }))
     }
 
     /// Where its topics are kept, if not in memory.
@@ -126,7 +111,7 @@ impl Hub {
         let _changing = self.0.changing();
         let topic = self.topic(name).ok_or_else(|| DeleteError::Unknown(name.clone()))?;
         topic.delete().map_err(|error| DeleteError::Storage { name: name.clone(), error })?;
-        self.0.epochs.deletions.fetch_add(1, Ordering::AcqRel);
+        self.0.epochs.deleted(name);
         self.0.write().remove(name);
         Ok(())
     }
@@ -135,6 +120,40 @@ impl Hub {
     #[must_use]
     pub fn topic(&self, name: &TopicName) -> Option<Arc<Topic>> {
         self.0.read().get(name).cloned()
+    }
+
+    /// The topic of this name, or else one that is **awaited**: it has an epoch and no event, and becomes the topic when that
+    /// is created; a position in it stays one. Nothing is kept for it, and it is not among the [topics](Self::topics). It is
+    /// gone when nobody holds it any more and it was not created.
+    ///
+    /// `admit` is asked when nobody awaits one of this name yet, and what it gives is dropped when the topic is created, or
+    /// gone: so its caller can count them. It must not use the hub.
+    ///
+    /// # Errors
+    /// Those of `admit`.
+    pub fn await_topic<G: Send + Sync + 'static, E>(
+        &self,
+        name: &TopicName,
+        admit: impl FnOnce() -> Result<G, E>,
+    ) -> Result<Arc<Topic>, E> {
+        let Inner { epochs, awaited, .. } = &*self.0;
+        let mut locked = awaited.lock();
+        // Who creates one puts it among the topics while it holds the same lock.
+        if let Some(topic) = self.topic(name).or_else(|| locked.get(name)) {
+            return Ok(topic);
+        }
+        Ok(locked.insert(awaited, (name.clone(), epochs.of(name)), admit()?))
+    }
+
+    /// The same for who looks at it once and does not wait: nobody is asked, and nobody else gets the one that this
+    /// makes up if there is none. Its position is good all the same.
+    #[must_use]
+    pub fn topic_or_none_yet(&self, name: &TopicName) -> Arc<Topic> {
+        let locked = self.0.awaited.lock();
+        let topic = self.topic(name).or_else(|| locked.get(name));
+        drop(locked);
+        topic
+            .unwrap_or_else(|| Arc::new(Topic::awaited(name.clone(), self.0.epochs.of(name), None)))
     }
 
     /// All topics, in the order of their names.
@@ -165,19 +184,27 @@ impl Hub {
 impl Inner {
     /// While `changing` is held, and there is none of this name.
     fn create(&self, name: TopicName, options: TopicOptions) -> Result<Arc<Topic>, CreateError> {
-        let epoch = self.epochs.current();
-        let topic = match &self.data {
+        let topic = {
+            let mut awaited = self.awaited.lock();
+            let begin = (name.clone(), self.epochs.of(&name));
+            awaited.get(&name).unwrap_or_else(|| awaited.insert(&self.awaited, begin, ()))
+        };
+        match &self.data {
             Some(data) if options.storage == Storage::Data => {
                 if data.is_closed() {
                     return Err(CreateError::Closed);
                 }
-                Topic::create_in(data, name.clone(), epoch, options)
-                    .map_err(|error| CreateError::Storage { name: name.clone(), error })?
+                topic
+                    .create_in(data, options)
+                    .map_err(|error| CreateError::Storage { name: name.clone(), error })?;
             }
-            _ => Topic::with_options(name.clone(), epoch, options),
-        };
-        let topic = Arc::new(topic);
+            _ => topic.create_in_memory(options),
+        }
+        let mut awaited = self.awaited.lock();
+        awaited.remove(&name);
         self.write().insert(name, Arc::clone(&topic));
+        drop(awaited);
+        drop(topic.take_place());
         Ok(topic)
     }
 
@@ -267,13 +294,87 @@ mod tests {
         assert!(page.gap.is_some(), "a position of the topic before is of another epoch");
     }
 
-    #[test]
-    fn epochs_are_distinct() {
-        let epochs = Epochs { first: Epoch::from_bits(u64::MAX), deletions: AtomicU64::new(0) };
-        let mut seen = std::collections::HashSet::new();
-        for _ in 0..10_000 {
-            assert!(seen.insert(epochs.current()));
-            epochs.deletions.fetch_add(1, Ordering::AcqRel);
+    #[tokio::test]
+    async fn a_topic_that_is_awaited_becomes_the_one_that_is_created() {
+        let (hub, now, admitted) = (hub(), UnixTime::default(), Arc::new(()));
+        let admit = || Ok::<_, ()>(Arc::clone(&admitted));
+        let awaited = hub.await_topic(&wind(), admit).unwrap();
+        assert!(!awaited.is_created() && hub.topic(&wind()).is_none() && hub.topics().is_empty());
+        let begin = awaited.start(now, After::Latest).unwrap();
+        assert_eq!((begin.offset, awaited.info(now).first), (0, 1));
+        for after in [After::Earliest, After::Newest, After::Since(now), After::Position(begin)] {
+            assert_eq!(awaited.start(now, after), Ok(begin), "{after:?}");
         }
+        let page = awaited.read(now, begin, PageLimit::default()).unwrap();
+        assert_eq!((page.gap, page.events.len(), page.next), (None, 0, begin));
+        assert_eq!(awaited.publish(now, Data::json(&1).unwrap()), Err(PublishError::Awaited));
+        assert_eq!(hub.delete(&wind()), Err(DeleteError::Unknown(wind())));
+
+        let same = hub.await_topic(&wind(), || Err::<(), _>("nobody is asked again")).unwrap();
+        assert!(Arc::ptr_eq(&awaited, &same));
+        let mut head = awaited.head();
+        let created = hub.create(wind(), Retention::default()).unwrap();
+        assert!(Arc::ptr_eq(&awaited, &created) && created.is_created());
+        assert_eq!(Arc::strong_count(&admitted), 1, "the admission is given back");
+        let seen = created.publish(now, Data::json(&1).unwrap()).unwrap();
+        head.passed(begin).await;
+        assert_eq!(seen.epoch, begin.epoch);
+        assert_eq!(hub.0.awaited.lock().len(), 0);
+        let admit = || Err::<(), _>("it is there");
+        assert!(Arc::ptr_eq(&hub.await_topic(&wind(), admit).unwrap(), &created));
+    }
+
+    #[test]
+    fn a_topic_that_nobody_awaits_any_more_is_gone_and_its_position_stays_good() {
+        let (hub, now, admitted) = (hub(), UnixTime::default(), Arc::new(()));
+        let admit = || Ok::<_, ()>(Arc::clone(&admitted));
+        let awaited = hub.await_topic(&wind(), admit).unwrap();
+        let begin = awaited.start(now, After::Latest).unwrap();
+        drop(awaited);
+        assert_eq!((Arc::strong_count(&admitted), hub.0.awaited.lock().len()), (1, 0));
+        let glimpse = hub.topic_or_none_yet(&wind());
+        assert_eq!(glimpse.start(now, After::Latest), Ok(begin));
+        assert_eq!(hub.0.awaited.lock().len(), 0);
+        let refused = hub.await_topic(&wind(), || Err::<(), _>("too many"));
+        assert_eq!(refused.unwrap_err(), "too many");
+        assert_eq!(hub.0.awaited.lock().len(), 0);
+        let created = hub.create(wind(), Retention::default()).unwrap();
+        created.publish(now, Data::json(&1).unwrap()).unwrap();
+        let page = created.read(now, begin, PageLimit::default()).unwrap();
+        assert_eq!((page.gap, page.events.len()), (None, 1));
+        hub.delete(&wind()).unwrap();
+        let again = hub.topic_or_none_yet(&wind());
+        assert_ne!(again.start(now, After::Latest).unwrap().epoch, begin.epoch);
+    }
+
+    /// Readers come and go while the topic is created and deleted, again and again: each reader has every event of the topic
+    /// that it awaited, whoever came first.
+    #[test]
+    fn readers_who_come_with_the_first_event_miss_nothing() {
+        const ROUNDS: u64 = 300;
+        const READERS: usize = 4;
+        let (hub, now) = (hub(), UnixTime::default());
+        for round in 0..ROUNDS {
+            let both = std::sync::Barrier::new(READERS + 1);
+            std::thread::scope(|scope| {
+                let read = || {
+                    both.wait();
+                    let topic = hub.await_topic(&wind(), || Ok::<_, ()>(())).unwrap();
+                    let begin = topic.start(now, After::Earliest).unwrap();
+                    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+                    runtime.block_on(topic.head().passed(begin));
+                    let page = topic.read(now, begin, PageLimit::default()).unwrap();
+                    assert_eq!((page.gap, page.events[0].offset), (None, 1));
+                    assert_eq!(page.events[0].data.as_str(), round.to_string());
+                };
+                let readers: Vec<_> = (0..READERS).map(|_| scope.spawn(read)).collect();
+                both.wait();
+                let created = hub.create(wind(), Retention::default()).unwrap();
+                created.publish(now, Data::json(&round).unwrap()).unwrap();
+                readers.into_iter().for_each(|reader| reader.join().unwrap());
+            });
+            hub.delete(&wind()).unwrap();
+        }
+        assert_eq!(hub.0.awaited.lock().len(), 0);
     }
 }

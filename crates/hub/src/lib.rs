@@ -34,6 +34,7 @@
 //! The feature `testing` adds a disk that fails on demand, for the tests of those who keep topics on one.
 #![forbid(unsafe_code)]
 
+mod awaited;
 mod batch;
 mod digest;
 mod error;

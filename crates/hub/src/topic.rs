@@ -2,12 +2,13 @@
 
 use std::fmt;
 use std::str::FromStr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use serde::Serialize;
 use tokio::sync::watch;
 
-use crate::log::{DataDir, Extent, Log, MemoryLog, Progress, WhenFull};
+use crate::awaited::Place;
+use crate::log::{DataDir, Extent, Log, MemoryLog, NoLog, Progress, WhenFull};
 use crate::{
     After, Batch, Data, Epoch, Event, Health, IdempotencyKey, NewEvent, Note, Position,
     PublishError, Published, ReadError, Receipt, Retention, StorageError, TopicOptions, UnixTime,
@@ -58,8 +59,11 @@ impl fmt::Display for TopicName {
 pub struct Topic {
     name: TopicName,
     epoch: Epoch,
-    log: Box<dyn Log>,
+    /// None until it is created, of one that somebody waits for.
+    log: OnceLock<Box<dyn Log>>,
     progress: watch::Sender<Progress>,
+    /// Its place among those that are awaited, as long as it is.
+    place: Mutex<Option<Place>>,
 }
 
 /// How much one [`Topic::read`] may return.
@@ -144,24 +148,34 @@ impl Topic {
     /// An empty topic in memory that begins `epoch`.
     #[must_use]
     pub fn new(name: TopicName, epoch: Epoch, retention: Retention) -> Self {
-        Self::with_options(name, epoch, retention.into())
+        let topic = Self::awaited(name, epoch, None);
+        topic.create_in_memory(retention.into());
+        topic
     }
 
-    pub(crate) fn with_options(name: TopicName, epoch: Epoch, options: TopicOptions) -> Self {
-        let progress = watch::Sender::new(Progress::default());
-        let log = MemoryLog::new(epoch, options, progress.clone());
-        Self::of(name, epoch, log, progress)
+    /// One that is not created yet.
+    pub(crate) fn awaited(name: TopicName, epoch: Epoch, place: Option<Place>) -> Self {
+        let (log, progress) = (OnceLock::new(), watch::Sender::new(Progress::default()));
+        Self { name, epoch, log, progress, place: Mutex::new(place) }
+    }
+
+    pub(crate) fn create_in_memory(&self, options: TopicOptions) {
+        self.begin(Box::new(MemoryLog::new(self.epoch, options, self.progress.clone())));
     }
 
     pub(crate) fn create_in(
+        &self,
         data: &DataDir,
-        name: TopicName,
-        epoch: Epoch,
         options: TopicOptions,
-    ) -> Result<Self, StorageError> {
-        let progress = watch::Sender::new(Progress::default());
-        let log = data.create(&name, epoch, options, progress.clone())?;
-        Ok(Self::of(name, epoch, log, progress))
+    ) -> Result<(), StorageError> {
+        let log = data.create(&self.name, self.epoch, options, self.progress.clone())?;
+        self.begin(Box::new(log));
+        Ok(())
+    }
+
+    /// Gets its log; the first one stays.
+    fn begin(&self, log: Box<dyn Log>) {
+        let _ = self.log.set(log);
     }
 
     /// A topic with this log, which moves `progress`.
@@ -171,7 +185,23 @@ impl Topic {
         log: impl Log + 'static,
         progress: watch::Sender<Progress>,
     ) -> Self {
-        Self { name, epoch, log: Box::new(log), progress }
+        let log: Box<dyn Log> = Box::new(log);
+        Self { name, epoch, log: log.into(), progress, place: Mutex::default() }
+    }
+
+    /// It is awaited no longer.
+    pub(crate) fn take_place(&self) -> Option<Place> {
+        self.place.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    fn log(&self) -> &dyn Log {
+        self.log.get().map_or(&NoLog, |log| &**log)
+    }
+
+    /// Whether it is created, and not only awaited: see [`Hub::await_topic`](crate::Hub::await_topic).
+    #[must_use]
+    pub fn is_created(&self) -> bool {
+        self.log.get().is_some()
     }
 
     /// Its name.
@@ -195,7 +225,7 @@ impl Topic {
     pub fn publish(&self, time: UnixTime, data: Data) -> Result<Position, PublishError> {
         self.takes_events()?;
         let batch = Batch::from(NewEvent { time, data });
-        let receipt = self.log.append(time, &batch, WhenFull::Wait)?;
+        let receipt = self.log().append(time, &batch, WhenFull::Wait)?;
         Ok(receipt.published.last)
     }
 
@@ -215,7 +245,7 @@ impl Topic {
         if batch.events.is_empty() {
             return Err(PublishError::Empty);
         }
-        self.log.append(now, batch, WhenFull::Refuse)
+        self.log().append(now, batch, WhenFull::Refuse)
     }
 
     /// Appends a batch as [`Topic::append`] does, and waits: for room while the disk is behind, and until
@@ -234,7 +264,7 @@ impl Topic {
     ) -> Result<Published, PublishError> {
         loop {
             // Begun before the attempt: what is taken from now on is not missed.
-            let room = self.log.room().map(tokio::sync::Notify::notified);
+            let room = self.log().room().map(tokio::sync::Notify::notified);
             match (self.append(now, batch), room) {
                 (Err(PublishError::Busy { .. }), Some(room)) => room.await,
                 (taken, _) => return taken?.await,
@@ -251,21 +281,21 @@ impl Topic {
     /// [`ReadError::Deleted`], and of [`After::Since`] [`ReadError::Storage`] when the disk fails.
     pub fn start(&self, now: UnixTime, after: After) -> Result<Position, ReadError> {
         self.gives_events()?;
-        let extent = || self.log.extent(now);
+        let extent = || self.log().extent(now);
         match after {
             After::Position(position) => self.reached(position, extent().head).map(|()| position),
-            After::Earliest => Ok(self.position(self.log.first(now) - 1)),
+            After::Earliest => Ok(self.position(self.log().first(now) - 1)),
             After::Latest => Ok(self.position(extent().head)),
             After::Newest => {
                 let Extent { first, head, .. } = extent();
                 Ok(self.position(head.saturating_sub(1).max(first - 1)))
             }
             After::Last(count) => {
-                let (first, head) = (self.log.first(now), extent().head);
+                let (first, head) = (self.log().first(now), extent().head);
                 Ok(self.position(head.saturating_sub(count.get()).max(first - 1)))
             }
             After::Since(time) => self
-                .log
+                .log()
                 .since(now, time)
                 .map(|offset| self.position(offset))
                 .map_err(ReadError::Storage),
@@ -287,7 +317,7 @@ impl Topic {
         self.gives_events()?;
         let is_own = position.epoch == self.epoch;
         let after = if is_own { position.offset } else { 0 };
-        let slice = self.log.read(now, after, limit).map_err(ReadError::Storage)?;
+        let slice = self.log().read(now, after, limit).map_err(ReadError::Storage)?;
         self.reached(position, slice.head)?;
         let from = self.position(slice.from);
         let gap = |reason, missed| Gap { reason, after: position, missed, resume: from };
@@ -314,7 +344,7 @@ impl Topic {
     /// read says to the event what is kept.
     #[must_use]
     pub fn info(&self, now: UnixTime) -> TopicInfo {
-        let extent = self.log.extent(now);
+        let extent = self.log().extent(now);
         TopicInfo {
             name: self.name.clone(),
             head: self.position(extent.head),
@@ -326,24 +356,24 @@ impl Topic {
     /// How far a reader at this position is behind. Takes no longer for more events, and never waits for the disk.
     #[must_use]
     pub fn lag(&self, now: UnixTime, position: Position) -> Lag {
-        let extent = self.log.extent(now);
+        let extent = self.log().extent(now);
         let is_own = position.epoch == self.epoch;
         let after = if is_own { position.offset } else { extent.first - 1 };
         let events = extent.head.saturating_sub(after);
-        Lag { events, bytes: self.log.data_bytes_after(after) }
+        Lag { events, bytes: self.log().data_bytes_after(after) }
     }
 
     /// Whether a batch with this key was published within the window of keys, so that the same one is a retry.
     #[must_use]
     pub fn knows(&self, now: UnixTime, key: IdempotencyKey) -> bool {
-        self.log.knows(now, key)
+        self.log().knows(now, key)
     }
 
     /// The note of the newest batch that has one and is kept, or was: retention does not take it. On disk it is as
     /// safe as the batch, so that both or none of them are found after any end.
     #[must_use]
     pub fn note(&self) -> Option<Note> {
-        self.log.note()
+        self.log().note()
     }
 
     /// Keeps a note without a batch, which is the newest from now on: what a publisher wants to find again that has
@@ -352,22 +382,22 @@ impl Topic {
     /// # Errors
     /// When it cannot be kept now. It is the newest all the same, and kept before the next event is.
     pub fn set_note(&self, note: Note) -> Result<(), StorageError> {
-        self.log.set_note(note)
+        self.log().set_note(note)
     }
 
     /// How the keeping of its events is doing. In memory always well.
     #[must_use]
     pub fn health(&self) -> Health {
-        self.log.health()
+        self.log().health()
     }
 
     pub(crate) fn configure(&self, options: TopicOptions) {
-        self.log.configure(options);
+        self.log().configure(options);
     }
 
     /// Ends it: readers are woken and told.
     pub(crate) fn delete(&self) -> Result<(), StorageError> {
-        self.log.delete()?;
+        self.log().delete()?;
         self.progress.send_modify(|progress| progress.deleted = true);
         Ok(())
     }

@@ -2,6 +2,7 @@
 
 mod disk;
 mod memory;
+mod none;
 mod ring;
 
 #[cfg(test)]
@@ -16,6 +17,7 @@ pub use disk::{DataDir, DataOptions, Fsync};
 #[cfg(feature = "testing")]
 pub use disk::{DiskFault, FailingDisk};
 pub(crate) use memory::MemoryLog;
+pub(crate) use none::NoLog;
 pub(crate) use ring::Entry;
 
 use crate::batch::Outcome;
