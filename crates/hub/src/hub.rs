@@ -1,6 +1,6 @@
 //! The hub: the topics of one server, by name.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::ops::Bound;
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
@@ -25,6 +25,8 @@ struct Inner {
     data: Option<DataDir>,
     topics: RwLock<BTreeMap<TopicName, Arc<Topic>>>,
     awaited: Arc<Awaited>,
+    /// The last that were deleted, and their epochs.
+    deleted: Mutex<VecDeque<(TopicName, Epoch)>>,
     /// Held while a topic is created or deleted.
     changing: Mutex<()>,
 }
@@ -55,8 +57,8 @@ impl Hub {
 
     fn of(epoch: Epoch, data: Option<DataDir>, topics: BTreeMap<TopicName, Arc<Topic>>) -> Self {
         let (epochs, topics) = (Epochs::new(epoch), RwLock::new(topics));
-        let (awaited, changing) = Default::default();
-        Self(Arc::new(Inner { epochs, data, topics, awaited, changing }))
+        let (awaited, deleted, changing) = Default::default();
+        Self(Arc::new(Inner { epochs, data, topics, awaited, deleted, changing }))
     }
 
     /// Where its topics are kept, if not in memory.
@@ -113,7 +115,22 @@ impl Hub {
         topic.delete().map_err(|error| DeleteError::Storage { name: name.clone(), error })?;
         self.0.epochs.deleted(name);
         self.0.write().remove(name);
+        let mut deleted = self.0.deleted();
+        deleted.push_back((name.clone(), topic.epoch()));
+        if deleted.len() > Self::DELETED_MAX {
+            deleted.pop_front();
+        }
         Ok(())
+    }
+
+    /// How many deletions are [known](Self::was_deleted): each takes a name and an epoch.
+    pub const DELETED_MAX: usize = 1_000;
+
+    /// Whether a topic of this name and epoch was deleted, among the last [`DELETED_MAX`](Self::DELETED_MAX) that were since
+    /// the hub was made. Of one that has not come again this tells a reader apart that was in it from one that comes first.
+    #[must_use]
+    pub fn was_deleted(&self, name: &TopicName, epoch: Epoch) -> bool {
+        self.0.deleted().iter().any(|(own, of)| *of == epoch && own == name)
     }
 
     /// The topic of this name.
@@ -208,6 +225,10 @@ impl Inner {
         Ok(topic)
     }
 
+    fn deleted(&self) -> std::sync::MutexGuard<'_, VecDeque<(TopicName, Epoch)>> {
+        self.deleted.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn changing(&self) -> std::sync::MutexGuard<'_, ()> {
         self.changing.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -288,10 +309,27 @@ mod tests {
         assert_eq!(topic.publish(now, data), Err(PublishError::Deleted));
         assert_eq!(hub.delete(&wind()), Err(DeleteError::Unknown(wind())));
 
+        assert!(hub.was_deleted(&wind(), seen.epoch));
+        assert!(!hub.was_deleted(&"other".parse().unwrap(), seen.epoch));
         let next = hub.create(wind(), Retention::default()).unwrap();
+        assert!(!hub.was_deleted(&wind(), next.epoch()));
         next.publish(now, Data::json(&3).unwrap()).unwrap();
         let page = next.read(now, seen, PageLimit::default()).unwrap();
         assert!(page.gap.is_some(), "a position of the topic before is of another epoch");
+    }
+
+    #[test]
+    fn as_many_deletions_are_known_as_may_be() {
+        let hub = hub();
+        let epoch = hub.create(wind(), Retention::default()).unwrap().epoch();
+        hub.delete(&wind()).unwrap();
+        for other in 0..Hub::DELETED_MAX {
+            assert!(hub.was_deleted(&wind(), epoch), "{other}");
+            let name: TopicName = format!("a{other}").parse().unwrap();
+            hub.create(name.clone(), Retention::default()).unwrap();
+            hub.delete(&name).unwrap();
+        }
+        assert!(!hub.was_deleted(&wind(), epoch));
     }
 
     #[tokio::test]

@@ -194,6 +194,10 @@ impl Topic {
         self.place.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
+    pub(crate) fn epoch(&self) -> Epoch {
+        self.epoch
+    }
+
     fn log(&self) -> &dyn Log {
         self.log.get().map_or(&NoLog, |log| &**log)
     }

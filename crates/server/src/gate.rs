@@ -11,7 +11,7 @@ use crate::handshake::Head;
 use crate::host;
 use crate::host::Host;
 use crate::origin::{self, Target, Verdict};
-use crate::permits::Place;
+use crate::places::Place;
 use crate::routes::Site;
 use crate::{Problem, assets};
 

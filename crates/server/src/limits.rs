@@ -89,6 +89,12 @@ pub struct Limits {
     pub multiplexed_waiting_bytes_max: usize,
     /// Multiplexed: longest first line of a message, in bytes. Default 4 KiB. Answered with 400.
     pub multiplexed_line_bytes_max: usize,
+    /// Most topics that readers wait for before there is an event in them, all threads together. Default 10,000: each costs
+    /// a name and some hundred bytes. One more is answered with 503; a poll, which does not wait, never is.
+    pub awaited_topics_max: usize,
+    /// Most of these that one address, or one /64 of IPv6, waits for. Default `None`, a tenth of `awaited_topics_max`, at
+    /// least 1. Clients of this machine wait for as many as there may be.
+    pub awaited_topics_per_address_max: Option<usize>,
     /// How long open requests and connections may take to end once the server stops. Default 5 s; may be
     /// nothing.
     pub shutdown_grace: Duration,
@@ -165,6 +171,13 @@ impl Limits {
             ("multiplexed_requests_max", self.multiplexed_requests_max, 1, usize::MAX),
             ("multiplexed_waiting_bytes_max", self.multiplexed_waiting_bytes_max, 1, usize::MAX),
             ("multiplexed_line_bytes_max", self.multiplexed_line_bytes_max, 1, usize::MAX),
+            ("awaited_topics_max", self.awaited_topics_max, 1, Semaphore::MAX_PERMITS),
+            (
+                "awaited_topics_per_address_max",
+                self.awaited_topics_per_address_max.unwrap_or(1),
+                1,
+                usize::MAX,
+            ),
         ] {
             number(name, value as u64, least as u64, most as u64)?;
         }
@@ -232,6 +245,8 @@ impl Default for Limits {
             multiplexed_requests_max: 1_000,
             multiplexed_waiting_bytes_max: 4 << 20,
             multiplexed_line_bytes_max: LINE_BYTES_MAX,
+            awaited_topics_max: 10_000,
+            awaited_topics_per_address_max: None,
             shutdown_grace: Duration::from_secs(5),
         }
     }
@@ -264,7 +279,7 @@ mod tests {
     fn numbers_are_at_least_1() {
         assert_eq!(wrong(|limits| limits.connections_max = 1), None);
         type Change = fn(&mut Limits);
-        let changes: [(&str, Change); 12] = [
+        let changes: [(&str, Change); 14] = [
             ("connections_max", |limits| limits.connections_max = 0),
             ("http2_streams_max", |limits| limits.http2_streams_max = 0),
             ("header_fields_max", |limits| limits.header_fields_max = 0),
@@ -277,6 +292,10 @@ mod tests {
             ("multiplexed_requests_max", |limits| limits.multiplexed_requests_max = 0),
             ("multiplexed_waiting_bytes_max", |limits| limits.multiplexed_waiting_bytes_max = 0),
             ("multiplexed_line_bytes_max", |limits| limits.multiplexed_line_bytes_max = 0),
+            ("awaited_topics_max", |limits| limits.awaited_topics_max = 0),
+            ("awaited_topics_per_address_max", |limits| {
+                limits.awaited_topics_per_address_max = Some(0);
+            }),
         ];
         for (name, change) in changes {
             let text = wrong(change).unwrap();

@@ -14,6 +14,7 @@ use socket2::{Domain, Protocol, Socket, Type};
 use tokio::sync::{Notify, watch};
 
 use crate::accept::{self, Listeners};
+use crate::awaited::AwaitedTopics;
 use crate::host::Hosts;
 use crate::permits::Permits;
 use crate::proxies::Proxies;
@@ -144,11 +145,13 @@ impl Server {
         let broadcast = broadcast.then(|| Arc::new(Everyone::new(limits.broadcast_bytes_max)));
         let readers = Arc::default();
         let permits = Arc::new(Permits::new(&limits, &memory));
+        let awaited = Arc::new(AwaitedTopics::new(&limits, &memory));
         let site = Site {
             hub,
             publishing,
             limits,
             permits,
+            awaited,
             memory,
             has_relief: AtomicBool::new(false),
             hosts,

@@ -1,16 +1,14 @@
 //! Who may have a connection: so many in all, and so many of one address, and nobody while far too much is held.
 
-use std::collections::HashMap;
-use std::fmt;
-use std::net::{IpAddr, Ipv6Addr, SocketAddr};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::net::SocketAddr;
+use std::sync::Arc;
 
 use anemone_ws::{Held, Memory};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::client::{Client, Peer};
 use crate::cost::CONNECTION_BYTES;
+use crate::places::{Place, Places, Source, Words};
 use crate::proxies::Proxies;
 use crate::{Limits, Problem};
 
@@ -22,51 +20,16 @@ const PER_ADDRESS_ONE_IN: usize = 10;
 const KEPT_ONE_IN: usize = 100;
 const KEPT_MAX: usize = 8;
 
-/// The log tells of an address that is refused once in so long; how many there were it says then.
-const TELL_INTERVAL: Duration = Duration::from_secs(10);
-
 /// All that there are, on every thread.
 #[derive(Debug)]
 pub(crate) struct Permits {
     all: Arc<Semaphore>,
     /// Kept for this machine.
     kept: Arc<Semaphore>,
-    per_address_max: usize,
     /// Each connection counts there.
     memory: Memory,
     /// Of each address that has any.
-    taken: Mutex<Taken>,
-}
-
-#[derive(Debug, Default)]
-struct Taken {
-    by_source: HashMap<Source, usize>,
-    /// Refused since the log was told.
-    refused: usize,
-    told_at: Option<Instant>,
-}
-
-/// Where a client comes from: an IPv4 address, or the network of an IPv6 address (/64), which is as little as one client
-/// is given.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-struct Source(IpAddr);
-
-impl Source {
-    fn of(address: IpAddr) -> Self {
-        match address.to_canonical() {
-            IpAddr::V6(address) => {
-                let [a, b, c, d, ..] = address.segments();
-                Self(Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0).into())
-            }
-            address => Self(address),
-        }
-    }
-}
-
-impl fmt::Display for Source {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}{}", self.0, if self.0.is_ipv6() { "/64" } else { "" })
-    }
+    places: Arc<Places>,
 }
 
 /// A connection's place; dropping it gives it back.
@@ -86,19 +49,6 @@ impl ConnectionPermit {
     }
 }
 
-/// One of the places that an address may have; dropping it gives it back.
-#[derive(Debug)]
-pub(crate) struct Place {
-    permits: Arc<Permits>,
-    source: Source,
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        self.permits.taken().leave(self.source);
-    }
-}
-
 impl Permits {
     pub(crate) fn new(limits: &Limits, memory: &Memory) -> Self {
         let max = limits.connections_max;
@@ -107,9 +57,11 @@ impl Permits {
         Self {
             all: Arc::new(Semaphore::new(max - kept)),
             kept: Arc::new(Semaphore::new(kept)),
-            per_address_max: limits.connections_per_address_max.unwrap_or(a_part),
             memory: memory.clone(),
-            taken: Mutex::default(),
+            places: Arc::new(Places::new(
+                limits.connections_per_address_max.unwrap_or(a_part),
+                Words { what: "connections", limit: "limits.connections_per_address_max" },
+            )),
         }
     }
 
@@ -128,7 +80,9 @@ impl Permits {
         let is_proxy = proxies.trust(peer);
         let source = address.filter(|_| !is_own && !is_proxy).map(Source::of);
         let place = match source {
-            Some(source) => Some(self.place(source).ok_or_else(Problem::too_many_connections)?),
+            Some(source) => {
+                Some(self.places.take(source).ok_or_else(Problem::too_many_connections)?)
+            }
             None => None,
         };
         let is_overloaded = self.memory.is_far_exceeded();
@@ -157,52 +111,12 @@ impl Permits {
         let ip = |address: SocketAddr| address.ip().to_canonical();
         let (own, of_peer) = (client.address().map(ip), peer.address().map(ip));
         match own.filter(|own| Some(*own) != of_peer && !own.is_loopback()) {
-            Some(own) => {
-                self.place(Source::of(own)).map(Some).ok_or_else(Problem::too_many_connections)
-            }
+            Some(own) => self
+                .places
+                .take(Source::of(own))
+                .map(Some)
+                .ok_or_else(Problem::too_many_connections),
             None => Ok(None),
-        }
-    }
-
-    fn place(self: &Arc<Self>, source: Source) -> Option<Place> {
-        self.count(source).then(|| Place { permits: Arc::clone(self), source })
-    }
-
-    /// Whether this one may have one more; then it has.
-    fn count(&self, source: Source) -> bool {
-        let mut taken = self.taken();
-        let count = taken.by_source.entry(source).or_default();
-        if *count < self.per_address_max {
-            *count += 1;
-            return true;
-        }
-        taken.refused += 1;
-        let now = Instant::now();
-        if taken.told_at.is_none_or(|told_at| now - told_at >= TELL_INTERVAL) {
-            let refused = std::mem::take(&mut taken.refused);
-            taken.told_at = Some(now);
-            drop(taken);
-            let limit = self.per_address_max;
-            tracing::warn!(
-                "{source} has {limit} connections, as many as limits.connections_per_address_max allows: one more was \
-                 refused ({refused} refusals since this was last told)"
-            );
-        }
-        false
-    }
-
-    fn taken(&self) -> MutexGuard<'_, Taken> {
-        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Taken {
-    fn leave(&mut self, source: Source) {
-        if let Some(count) = self.by_source.get_mut(&source) {
-            *count -= 1;
-            if *count == 0 {
-                self.by_source.remove(&source);
-            }
         }
     }
 }
@@ -245,9 +159,9 @@ mod tests {
         ] {
             let taken = count(&permits, addresses);
             assert_eq!(taken.len(), 3, "{addresses:?}");
-            assert_eq!(permits.taken().by_source.len(), 1);
+            assert_eq!(permits.places.sources(), 1);
             drop(taken);
-            assert!(permits.taken().by_source.is_empty(), "nothing is kept of who is gone");
+            assert!(permits.places.sources() == 0, "nothing is kept of who is gone");
         }
     }
 
@@ -279,7 +193,7 @@ mod tests {
         let others = count(&permits, &["192.0.2.1"]);
         assert_eq!((proxy.len(), others.len()), (100, 98));
         assert!(take(&permits, "192.0.2.2").is_none());
-        assert!(permits.taken().by_source.len() == 1, "one that was refused counts nowhere");
+        assert!(permits.places.sources() == 1, "one that was refused counts nowhere");
         let own = count(&permits, &["127.0.0.1"]);
         assert_eq!(own.len(), 2);
     }

@@ -82,6 +82,8 @@ pub enum Kind {
     TooManyRequests,
     /// The server has as many connections as it may.
     TooManyConnections,
+    /// As many topics are awaited before their first event as may be.
+    TooManyAwaited,
     /// The server holds as much for its clients as it may.
     Overloaded,
     /// Something in the server that should not be.
@@ -90,7 +92,7 @@ pub enum Kind {
 
 impl Kind {
     /// All kinds.
-    pub const ALL: [Self; 37] = [
+    pub const ALL: [Self; 38] = [
         Self::UnknownPath,
         Self::UnknownTopic,
         Self::TopicDeleted,
@@ -126,6 +128,7 @@ impl Kind {
         Self::BadMessage,
         Self::TooManyRequests,
         Self::TooManyConnections,
+        Self::TooManyAwaited,
         Self::Overloaded,
         Self::Internal,
     ];
@@ -360,6 +363,14 @@ impl Kind {
                 StatusCode::SERVICE_UNAVAILABLE,
                 "Too many connections",
                 "Try again in a moment.",
+            ),
+            Self::TooManyAwaited => (
+                "too-many-awaited",
+                StatusCode::SERVICE_UNAVAILABLE,
+                "Too many topics are waited for",
+                "The topic has had no event yet, and as many such topics are waited for as may be. Poll without wait, which is \
+                 always answered, or try again later. If it stays so, raise limits.awaited_topics_max or \
+                 limits.awaited_topics_per_address_max.",
             ),
             Self::Overloaded => (
                 "overloaded",

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use anemone_hub::{After, Hub, PageLimit, Topic, TopicName, TopicNameError};
+use anemone_hub::{After, Hub, PageLimit, ReadError, Topic, TopicName, TopicNameError};
 use anemone_ws::Memory;
 use anemone_ws::proto::NegotiatedDeflate;
 use anemone_ws::proto::handshake::Accepted;
@@ -11,6 +11,7 @@ use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header
 use hyper::body::Incoming;
 use tokio::sync::watch;
 
+use crate::awaited::AwaitedTopics;
 use crate::body::{self, Body, full, kept};
 use crate::client::{Client, Peer};
 use crate::fields::Fields;
@@ -19,7 +20,8 @@ use crate::handshake::{self, Head};
 use crate::host::{self, Hosts};
 use crate::memory::counted;
 use crate::origin::{AllowedOrigin, Verdict};
-use crate::permits::{Permits, Place};
+use crate::permits::Permits;
+use crate::places::Place;
 use crate::protection::protect;
 use crate::proxies::Proxies;
 use crate::publishing::{Methods, Permit, Publishing};
@@ -41,6 +43,8 @@ pub(crate) struct Site {
     pub(crate) limits: Limits,
     /// Of all threads' connections.
     pub(crate) permits: Arc<Permits>,
+    /// Of all that are waited for.
+    pub(crate) awaited: Arc<AwaitedTopics>,
     /// What is held for peers counts there.
     pub(crate) memory: Memory,
     /// Whether a thread sees to its relief.
@@ -103,6 +107,8 @@ impl Stop {
 #[derive(Debug)]
 pub(crate) struct Read {
     topic: Arc<Topic>,
+    hub: Hub,
+    awaited: Arc<AwaitedTopics>,
     query: Query,
     slow: SlowReader,
     client: Client,
@@ -147,19 +153,24 @@ impl Read {
         let readers = Arc::clone(&site.readers);
         let stream_bytes_max = site.limits.stream_bytes_max;
         let slow = site.publishing.slow_reader(topic.name());
-        let memory = site.memory.clone();
-        Self { topic, query, slow, client, memory, readers, stream_bytes_max }
+        let (hub, awaited, memory) =
+            (site.hub.clone(), Arc::clone(&site.awaited), site.memory.clone());
+        Self { topic, hub, awaited, query, slow, client, memory, readers, stream_bytes_max }
     }
 
     /// A reader of one page that begins where the request says, or else `default`.
     pub(crate) fn open(&self, default: After) -> Result<Reader, Problem> {
+        self.open_page(Arc::clone(&self.topic), default)
+    }
+
+    fn open_page(&self, topic: Arc<Topic>, default: After) -> Result<Reader, Problem> {
         let after = self.query.after.unwrap_or(default);
         // A position is how far a client came by the polls before: it is reading, not beginning.
         let first = match after {
             After::Position(_) if !self.query.is_anew => self.slow,
             _ => SlowReader::Gap,
         };
-        Ok(self.open_at(after, self.query.page)?.when_slow(first, self.slow))
+        Ok(self.open_at(topic, after, self.query.page)?.when_slow(first, self.slow))
     }
 
     /// Whether another moment is another answer, though nothing came: then no tag says which page it is.
@@ -169,14 +180,14 @@ impl Read {
 
     /// The same, and it stays for a while.
     pub(crate) fn open_waiting(&self, default: After) -> Result<Reader, Problem> {
-        Ok(self.list(self.open(default)?, Transport::LongPoll))
+        Ok(self.list(self.open_page(self.awaited()?, default)?, Transport::LongPoll))
     }
 
     /// A reader that stays: from where the request says, or else from now on.
     pub(crate) fn open_stream(&self, transport: Transport) -> Result<Reader, Problem> {
         let limit = PageLimit { bytes_max: self.stream_bytes_max, ..self.query.page };
         let after = self.query.after.unwrap_or(After::Latest);
-        let reader = self.open_at(after, limit)?;
+        let reader = self.open_at(self.awaited()?, after, limit)?;
         let begins_with_gap = match after {
             // The oldest event may go at any moment.
             After::Earliest | After::Newest | After::Last(_) | After::Since(_) => true,
@@ -192,14 +203,39 @@ impl Read {
         reader.listed(&self.readers, self.client, transport)
     }
 
-    fn open_at(&self, after: After, limit: PageLimit) -> Result<Reader, Problem> {
-        Ok(Reader::open(Arc::clone(&self.topic), after, limit)?.in_mode(self.query.mode))
+    fn open_at(
+        &self,
+        topic: Arc<Topic>,
+        after: After,
+        limit: PageLimit,
+    ) -> Result<Reader, Problem> {
+        if let After::Position(position) = after
+            && !topic.is_created()
+            && self.hub.was_deleted(topic.name(), position.epoch)
+        {
+            // Who was in it is told so, and does not wait for another one unasked.
+            return Err(ReadError::Deleted.into());
+        }
+        Ok(Reader::open(topic, after, limit)?.in_mode(self.query.mode))
+    }
+
+    /// The topic for one who stays: if it is not created yet, the one that it will be.
+    fn awaited(&self) -> Result<Arc<Topic>, Problem> {
+        match self.topic.is_created() {
+            true => Ok(Arc::clone(&self.topic)),
+            false => self.hub.await_topic(self.topic.name(), || self.awaited.admit(self.client)),
+        }
     }
 }
 
-/// The topic called `name`.
+/// The topic called `name`. Where its first event may create it, it can be read before that.
 pub(crate) fn topic(site: &Site, name: &str) -> Result<Arc<Topic>, Problem> {
-    site.hub.topic(&topic_name(name)?).ok_or_else(|| unknown_topic(name))
+    let parsed = topic_name(name)?;
+    let or_none_yet = || {
+        let may_come = site.publishing.may_create(&parsed);
+        may_come.then(|| site.hub.topic_or_none_yet(&parsed))
+    };
+    site.hub.topic(&parsed).or_else(or_none_yet).ok_or_else(|| unknown_topic(name))
 }
 
 pub(crate) fn topic_name(name: &str) -> Result<TopicName, Problem> {
@@ -397,10 +433,11 @@ fn upgrade<F: Fields + ?Sized>(
             let detail = "frame is for text/html, and this is a WebSocket handshake";
             return Err(Problem::new(Kind::BadParameter, detail));
         }
-        let topic = &read.topic;
-        let writing = match site.publishing.permit(topic.name(), client) {
-            Ok(permit) => Ok(Box::new(permit.writer(topic, &site.limits)?)),
-            Err(refusal) => Err(refusal), // told to those who write, for all may read
+        let writing = |topic: &Arc<Topic>| {
+            Ok(match site.publishing.permit(topic.name(), client) {
+                Ok(permit) => Ok(Box::new(permit.writer(topic, &site.limits)?)),
+                Err(refusal) => Err(refusal), // told to those who write, for all may read
+            })
         };
         let deflate = site.limits.deflate.as_ref();
         return websocket::answer(head, &read, writing, deflate).map(Some);
@@ -538,9 +575,9 @@ impl Change {
 
 /// The problem of a method that is none of this topic.
 fn unfit_for_topic(site: &Site, method: &str, name: &TopicName) -> Problem {
-    match site.hub.topic(name) {
-        Some(_) => not_allowed(method, site.publishing.methods(name)),
-        None => unknown_topic(name.as_str()),
+    match site.hub.topic(name).is_some() || site.publishing.may_create(name) {
+        true => not_allowed(method, site.publishing.methods(name)),
+        false => unknown_topic(name.as_str()),
     }
 }
 

@@ -67,7 +67,7 @@ fn a_path_is_the_same_however_it_is_escaped() {
 #[test]
 fn a_wrong_position_is_told_what_a_position_is() {
     let fixture = Fixture::start();
-    for after in ["nonsense", "ya", "ya-", "-1", "ya-01", "ya--1", "ya-99999999999999999999"] {
+    for after in ["nonsense", "ya", "ya-", "-0", "ya-01", "ya--1", "ya-99999999999999999999"] {
         let detail =
             fixture.get(&format!("/topics/wind?after={after}"), &[]).problem(400, "bad-parameter");
         assert!(detail.contains("EPOCH-OFFSET"), "{detail}");

@@ -75,6 +75,14 @@ pub(super) fn read(mut table: Table<'_>, deflate: Option<DeflateConfig>) -> Limi
             default.multiplexed_requests_max,
             number(COUNTS),
         ),
+        awaited_topics_max: t.value(
+            "awaited_topics_max",
+            default.awaited_topics_max,
+            number(COUNTS),
+        ),
+        awaited_topics_per_address_max: t
+            .optional("awaited_topics_per_address_max", number(COUNTS))
+            .map(|count| count.value),
         multiplexed_waiting_bytes_max: t.value(
             "multiplexed_waiting_bytes_max",
             default.multiplexed_waiting_bytes_max,

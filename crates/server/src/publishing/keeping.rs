@@ -60,10 +60,31 @@ pub(crate) struct Writer {
     pub(super) topic: Arc<Topic>,
     /// Bound on each event's data.
     pub(crate) event_bytes_max: usize,
+    /// Bound on what waits while the topic is created.
+    pub(crate) waiting_bytes_max: usize,
     pub(super) timeout: Duration,
 }
 
 impl Writer {
+    /// Whether the topic is there. One that is only awaited is [created](Self::create) for the first event.
+    pub(crate) fn is_created(&self) -> bool {
+        self.topic.is_created()
+    }
+
+    /// Creates the topic, if there is room for its first event.
+    pub(crate) async fn create(self, first: Data) -> Result<(), Problem> {
+        let Self { permit, timeout, .. } = self;
+        let _admission = permit.admit(None, &[first])?;
+        in_time(timeout, permit.create()).await??;
+        Ok(())
+    }
+
+    /// That no more messages can wait until it is created.
+    pub(crate) fn too_many_wait(&self) -> Problem {
+        let limit = self.waiting_bytes_max;
+        behind(format!("the topic is being created, and at most {limit} bytes may wait for that"))
+    }
+
     /// Publishes one event, which has its place in the log on return. How many may wait to be kept is the
     /// log's limit.
     pub(crate) fn publish(&self, data: Data) -> Result<Handed, Problem> {
@@ -106,6 +127,7 @@ impl From<PublishError> for Problem {
             PublishError::StorageFull(_) => Kind::StorageFull,
             PublishError::Deleted => Kind::TopicDeleted,
             PublishError::Closed => Kind::Stopping,
+            PublishError::Awaited => Kind::Internal,
             PublishError::Busy { .. } => return behind(error.to_string()),
             _ => Kind::StorageFailed,
         };

@@ -151,6 +151,11 @@ impl Publishing {
         }
     }
 
+    /// Whether the first event may create the topic of this name.
+    pub(crate) fn may_create(&self, name: &TopicName) -> bool {
+        self.methods(name) == Methods::Delete
+    }
+
     /// The treatment of slow readers of the topic of this name.
     pub(crate) fn slow_reader(&self, name: &TopicName) -> SlowReader {
         self.rules.slow_reader(name)
@@ -263,7 +268,7 @@ impl Permit {
                 let detail = "there is no topic of this name yet: publish to it without If-Match";
                 return Err(Problem::new(Kind::PreconditionFailed, detail));
             }
-            None => publishing.create(&self.name, self.rule, rule).await?,
+            None => self.create().await?,
         };
         let heads = match expected {
             Expected::Heads(heads) => Some(heads),
@@ -275,7 +280,14 @@ impl Permit {
     /// For a connection that publishes again and again; `topic` is the one that the permit is for.
     pub(crate) fn writer(&self, topic: &Arc<Topic>, limits: &Limits) -> Result<Writer, Problem> {
         let (event_bytes_max, timeout) = (self.rule()?.event_bytes_max, limits.publish_timeout);
-        Ok(Writer { permit: self.clone(), topic: Arc::clone(topic), event_bytes_max, timeout })
+        let (permit, topic) = (self.clone(), Arc::clone(topic));
+        let waiting_bytes_max = limits.batch_bytes_max;
+        Ok(Writer { permit, topic, event_bytes_max, waiting_bytes_max, timeout })
+    }
+
+    /// Creates the topic, unless it is there.
+    async fn create(&self) -> Result<Arc<Topic>, Problem> {
+        self.publishing.create(&self.name, self.rule, self.rule()?).await
     }
 
     /// Deletes the topic with all it keeps.

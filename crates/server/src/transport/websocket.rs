@@ -10,13 +10,15 @@
 use std::borrow::Cow;
 use std::cell::RefCell;
 use std::rc::Rc;
+use std::sync::Arc;
 
-use anemone_hub::{Gap, TopicName};
-use anemone_ws::Error;
+use anemone_hub::{Data, Gap, Topic, TopicName};
 use anemone_ws::proto::{
     CloseCode, CloseFrame, DeflateConfig, Message, MisuseError, Prepared, Sender,
 };
 use anemone_ws::reactor::{Handler, Waker};
+use anemone_ws::{Error, Held, Memory};
+use futures_util::FutureExt;
 
 use crate::connection::Local;
 use crate::fan::{Fan, Subscription, WireForm};
@@ -57,12 +59,13 @@ pub(crate) struct Subscriber {
 pub(crate) fn answer<F: Fields + ?Sized>(
     head: &Head<'_, F>,
     read: &Read,
-    writing: Result<Box<Writer>, Refusal>,
+    writing: impl FnOnce(&Arc<Topic>) -> Result<Result<Box<Writer>, Refusal>, Problem>,
     deflate: Option<&DeflateConfig>,
 ) -> Result<Upgrade, Problem> {
     let accepted = head.accept(&[EVENTS], deflate)?;
     let form = if accepted.subprotocol.is_some() { WireForm::Positions } else { WireForm::Plain };
     let reader = read.open_stream(Transport::Websocket)?;
+    let writing = writing(reader.topic())?;
     Ok(Upgrade { accepted, to: Destination::Events(Subscriber { reader, form, writing }) })
 }
 
@@ -80,7 +83,9 @@ pub(crate) struct Events {
 impl Events {
     pub(crate) fn new(subscriber: Subscriber, local: &Local, permit: ConnectionPermit) -> Self {
         let Subscriber { reader, form, writing } = subscriber;
-        let inbox = Inbox { writing, waker: None, failed: Rc::default() };
+        let outcome = Outcome { failed: Rc::default(), waker: None };
+        let memory = local.site.memory.clone();
+        let inbox = Inbox { writing, outcome, waiting: Rc::default(), memory };
         Self { reader, form, fan: local.fan.clone(), place: None, inbox, _permit: permit }
     }
 
@@ -143,7 +148,7 @@ fn interrupted(gap: &Gap) -> CloseFrame {
 
 impl Handler for Events {
     fn open(&mut self, waker: Waker, sender: &mut Sender) {
-        self.inbox.waker = Some(waker.clone());
+        self.inbox.outcome.waker = Some(waker.clone());
         self.place = Some(self.fan.subscribe(self.reader.topic(), waker));
         if self.form == WireForm::Positions {
             let begin = text(self.form, &Item::Begin(self.reader.position()));
@@ -165,7 +170,7 @@ impl Handler for Events {
     }
 
     fn ready(&mut self, sender: &mut Sender) {
-        let failed = self.inbox.failed.take();
+        let failed = self.inbox.outcome.failed.take();
         if let Some(problem) = failed {
             // Refused when it is closing already.
             let _ = sender.close(Some(&refusal(&problem)));
@@ -185,31 +190,105 @@ impl Handler for Events {
 #[derive(Debug)]
 struct Inbox {
     writing: Result<Box<Writer>, Refusal>,
-    waker: Option<Waker>,
-    /// What became known only later of a message that a log took its time for.
+    outcome: Outcome,
+    /// What came while its topic is created, which takes a disk its time.
+    waiting: Rc<RefCell<Option<Waiting>>>,
+    memory: Memory,
+}
+
+/// Messages in the order they came.
+#[derive(Debug)]
+struct Waiting {
+    events: Vec<Data>,
+    bytes: usize,
+    held: Held,
+}
+
+/// What became known only later of a message that a log took its time for.
+#[derive(Clone, Debug)]
+struct Outcome {
     failed: Rc<RefCell<Option<Problem>>>,
+    waker: Option<Waker>,
 }
 
 impl Inbox {
-    /// Publishes a message, as far as that goes at once. Whether it is kept may become known later, to
-    /// a task; there are no more of them than events that may wait for the log.
+    /// Publishes a message, as far as that goes at once. The first one may have to create the topic.
     fn publish(&self, message: Message<'_>, topic: &TopicName) -> Result<(), Problem> {
         let writer = self.writing.as_ref().map_err(|refusal| refusal.problem(topic))?;
         let event = of_message(message, writer.event_bytes_max)?;
+        if let Some(waiting) = &mut *self.waiting.borrow_mut() {
+            return waiting.push(event, writer);
+        }
+        if !writer.is_created() {
+            let mut creation = Box::pin(writer.as_ref().clone().create(event.clone()));
+            match creation.as_mut().now_or_never() {
+                Some(created) => created?,
+                None => return self.publish_once_created(creation, event, writer),
+            }
+        }
+        self.outcome.publish(writer, event)
+    }
+
+    fn publish_once_created(
+        &self,
+        creation: impl Future<Output = Result<(), Problem>> + 'static,
+        event: Data,
+        writer: &Writer,
+    ) -> Result<(), Problem> {
+        let mut first = Waiting { events: Vec::new(), bytes: 0, held: self.memory.share() };
+        first.push(event, writer)?;
+        *self.waiting.borrow_mut() = Some(first);
+        let (waiting, outcome, writer) =
+            (Rc::clone(&self.waiting), self.outcome.clone(), writer.clone());
+        tokio::task::spawn_local(async move {
+            let created = creation.await;
+            // Nothing comes between: what comes from now on is published behind these.
+            let events = waiting.take().into_iter().flat_map(|waiting| waiting.events);
+            let published = created.and_then(|()| {
+                events.into_iter().try_for_each(|event| outcome.publish(&writer, event))
+            });
+            if let Err(problem) = published {
+                outcome.fail(problem);
+            }
+        });
+        Ok(())
+    }
+}
+
+impl Waiting {
+    fn push(&mut self, event: Data, writer: &Writer) -> Result<(), Problem> {
+        let bytes = self.bytes + event.bytes().len();
+        // One alone is no longer than an event may be.
+        if !self.events.is_empty() && bytes > writer.waiting_bytes_max {
+            return Err(writer.too_many_wait());
+        }
+        self.events.push(event);
+        self.bytes = bytes;
+        self.held.set(bytes);
+        Ok(())
+    }
+}
+
+impl Outcome {
+    /// Hands an event in. Whether it is kept may become known later, to a task; there are no more of them than events that
+    /// may wait for the log.
+    fn publish(&self, writer: &Writer, event: Data) -> Result<(), Problem> {
         let mut handed = writer.publish(event)?;
         if let Some(outcome) = handed.outcome() {
             return outcome;
         }
-        let (failed, waker) = (Rc::clone(&self.failed), self.waker.clone());
+        let own = self.clone();
         tokio::task::spawn_local(async move {
             if let Err(problem) = handed.kept().await {
-                *failed.borrow_mut() = Some(problem);
-                if let Some(waker) = waker {
-                    waker.wake();
-                }
+                own.fail(problem);
             }
         });
         Ok(())
+    }
+
+    fn fail(&self, problem: Problem) {
+        *self.failed.borrow_mut() = Some(problem);
+        self.waker.iter().for_each(Waker::wake);
     }
 }
 

@@ -71,6 +71,11 @@ impl Fixture {
         self.running.as_ref().unwrap().held_bytes()
     }
 
+    /// Whether there is a topic of this name, and not only a pattern that lets it come.
+    pub fn has(&self, topic: &str) -> bool {
+        self.hub.topic(&topic.parse().unwrap()).is_some()
+    }
+
     pub fn tcp(&self) -> SocketAddr {
         self.running.as_ref().unwrap().tcp_addr().unwrap()
     }

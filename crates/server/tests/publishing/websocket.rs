@@ -78,7 +78,7 @@ fn who_may_not_publish_may_read_and_is_closed_with_1008_when_it_tries() {
     let mut reader = fixture.websocket("/topics/scratch-ws", &[], &proxied);
     fixture.post("/topics/scratch-ws", &[], b"1");
     assert_eq!(reader.next(), "1");
-    fixture.get("/topics/scratch-none", &HANDSHAKE).problem(404, "unknown-topic");
+    fixture.get("/topics/none", &HANDSHAKE).problem(404, "unknown-topic");
 }
 
 #[test]

@@ -11,6 +11,7 @@ mod common;
 #[allow(dead_code)]
 mod ways;
 
+mod awaited;
 mod begin;
 mod content;
 mod forged;
