@@ -20,9 +20,10 @@ pub struct Hub(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    /// What topics in memory begin.
+    /// Of topics in memory.
     epochs: Epochs,
-    data: Option<DataDir>,
+    /// And of those in the data directory.
+    data: Option<(DataDir, Epochs)>,
     topics: RwLock<BTreeMap<TopicName, Arc<Topic>>>,
     awaited: Arc<Awaited>,
     /// The last that were deleted, and their epochs.
@@ -47,15 +48,24 @@ impl Hub {
     /// [`OpenError::InUse`] when another hub has the topics of `data`, [`OpenError::Format`] when another
     /// version wrote one, [`OpenError::Storage`] when one cannot be read.
     pub fn with_data(epoch: Epoch, data: DataDir) -> Result<Self, OpenError> {
-        let found = data.recover(epoch)?.into_iter().map(|found| {
+        /// Makes another epoch of the hub's.
+        const IN_MEMORY: u64 = 0x5555_5555_5555;
+        let (found, coming) = data.recover(epoch)?;
+        let found = found.into_iter().map(|found| {
             let topic = Topic::of(found.name.clone(), found.epoch, found.log, found.progress);
             (found.name, Arc::new(topic))
         });
         let topics = found.collect();
-        Ok(Self::of(epoch, Some(data), topics))
+        // A topic in memory begins again at each start, and one that is kept in an epoch it had would seem to go on.
+        let in_memory = Epoch::from_bits(epoch.bits() ^ IN_MEMORY);
+        Ok(Self::of(in_memory, Some((data, Epochs::new(coming))), topics))
     }
 
-    fn of(epoch: Epoch, data: Option<DataDir>, topics: BTreeMap<TopicName, Arc<Topic>>) -> Self {
+    fn of(
+        epoch: Epoch,
+        data: Option<(DataDir, Epochs)>,
+        topics: BTreeMap<TopicName, Arc<Topic>>,
+    ) -> Self {
         let (epochs, topics) = (Epochs::new(epoch), RwLock::new(topics));
         let (awaited, deleted, changing) = Default::default();
         Self(Arc::new(Inner { epochs, data, topics, awaited, deleted, changing }))
@@ -64,7 +74,7 @@ impl Hub {
     /// Where its topics are kept, if not in memory.
     #[must_use]
     pub fn data(&self) -> Option<&DataDir> {
-        self.0.data.as_ref()
+        self.0.data.as_ref().map(|(data, _)| data)
     }
 
     /// Creates an empty topic. A [`Retention`](crate::Retention) alone can stand for its options.
@@ -114,6 +124,7 @@ impl Hub {
         let topic = self.topic(name).ok_or_else(|| DeleteError::Unknown(name.clone()))?;
         topic.delete().map_err(|error| DeleteError::Storage { name: name.clone(), error })?;
         self.0.epochs.deleted(name);
+        self.0.data.iter().for_each(|(_, epochs)| epochs.deleted(name));
         self.0.write().remove(name);
         let mut deleted = self.0.deleted();
         deleted.push_back((name.clone(), topic.epoch()));
@@ -143,6 +154,9 @@ impl Hub {
     /// is created; a position in it stays one. Nothing is kept for it, and it is not among the [topics](Self::topics). It is
     /// gone when nobody holds it any more and it was not created.
     ///
+    /// `storage` is where it will be kept. With a data directory its position outlives the hub, as long as no topic was
+    /// deleted, and the machine did not go down.
+    ///
     /// `admit` is asked when nobody awaits one of this name yet, and what it gives is dropped when the topic is created, or
     /// gone: so its caller can count them. It must not use the hub.
     ///
@@ -151,9 +165,10 @@ impl Hub {
     pub fn await_topic<G: Send + Sync + 'static, E>(
         &self,
         name: &TopicName,
+        storage: Storage,
         admit: impl FnOnce() -> Result<G, E>,
     ) -> Result<Arc<Topic>, E> {
-        let Inner { epochs, awaited, .. } = &*self.0;
+        let (epochs, awaited) = (self.0.epochs(storage), &self.0.awaited);
         let mut locked = awaited.lock();
         // Who creates one puts it among the topics while it holds the same lock.
         if let Some(topic) = self.topic(name).or_else(|| locked.get(name)) {
@@ -165,12 +180,13 @@ impl Hub {
     /// The same for who looks at it once and does not wait: nobody is asked, and nobody else gets the one that this
     /// makes up if there is none. Its position is good all the same.
     #[must_use]
-    pub fn topic_or_none_yet(&self, name: &TopicName) -> Arc<Topic> {
+    pub fn topic_or_none_yet(&self, name: &TopicName, storage: Storage) -> Arc<Topic> {
         let locked = self.0.awaited.lock();
         let topic = self.topic(name).or_else(|| locked.get(name));
         drop(locked);
-        topic
-            .unwrap_or_else(|| Arc::new(Topic::awaited(name.clone(), self.0.epochs.of(name), None)))
+        topic.unwrap_or_else(|| {
+            Arc::new(Topic::awaited(name.clone(), self.0.epochs(storage).of(name), None))
+        })
     }
 
     /// All topics, in the order of their names.
@@ -194,7 +210,7 @@ impl Hub {
     /// # Errors
     /// When not all could be flushed.
     pub fn close(&self) -> Result<(), StorageError> {
-        self.0.data.as_ref().map_or(Ok(()), DataDir::close)
+        self.data().map_or(Ok(()), DataDir::close)
     }
 }
 
@@ -203,11 +219,11 @@ impl Inner {
     fn create(&self, name: TopicName, options: TopicOptions) -> Result<Arc<Topic>, CreateError> {
         let topic = {
             let mut awaited = self.awaited.lock();
-            let begin = (name.clone(), self.epochs.of(&name));
+            let begin = (name.clone(), self.epochs(options.storage).of(&name));
             awaited.get(&name).unwrap_or_else(|| awaited.insert(&self.awaited, begin, ()))
         };
         match &self.data {
-            Some(data) if options.storage == Storage::Data => {
+            Some((data, _)) if options.storage == Storage::Data => {
                 if data.is_closed() {
                     return Err(CreateError::Closed);
                 }
@@ -223,6 +239,14 @@ impl Inner {
         drop(awaited);
         drop(topic.take_place());
         Ok(topic)
+    }
+
+    /// Of topics that are kept there.
+    fn epochs(&self, storage: Storage) -> &Epochs {
+        match (storage, &self.data) {
+            (Storage::Data, Some((_, epochs))) => epochs,
+            _ => &self.epochs,
+        }
     }
 
     fn deleted(&self) -> std::sync::MutexGuard<'_, VecDeque<(TopicName, Epoch)>> {
@@ -336,7 +360,7 @@ mod tests {
     async fn a_topic_that_is_awaited_becomes_the_one_that_is_created() {
         let (hub, now, admitted) = (hub(), UnixTime::default(), Arc::new(()));
         let admit = || Ok::<_, ()>(Arc::clone(&admitted));
-        let awaited = hub.await_topic(&wind(), admit).unwrap();
+        let awaited = hub.await_topic(&wind(), Storage::Data, admit).unwrap();
         assert!(!awaited.is_created() && hub.topic(&wind()).is_none() && hub.topics().is_empty());
         let begin = awaited.start(now, After::Latest).unwrap();
         assert_eq!((begin.offset, awaited.info(now).first), (0, 1));
@@ -348,7 +372,9 @@ mod tests {
         assert_eq!(awaited.publish(now, Data::json(&1).unwrap()), Err(PublishError::Awaited));
         assert_eq!(hub.delete(&wind()), Err(DeleteError::Unknown(wind())));
 
-        let same = hub.await_topic(&wind(), || Err::<(), _>("nobody is asked again")).unwrap();
+        let same = hub
+            .await_topic(&wind(), Storage::Data, || Err::<(), _>("nobody is asked again"))
+            .unwrap();
         assert!(Arc::ptr_eq(&awaited, &same));
         let mut head = awaited.head();
         let created = hub.create(wind(), Retention::default()).unwrap();
@@ -359,21 +385,21 @@ mod tests {
         assert_eq!(seen.epoch, begin.epoch);
         assert_eq!(hub.0.awaited.lock().len(), 0);
         let admit = || Err::<(), _>("it is there");
-        assert!(Arc::ptr_eq(&hub.await_topic(&wind(), admit).unwrap(), &created));
+        assert!(Arc::ptr_eq(&hub.await_topic(&wind(), Storage::Data, admit).unwrap(), &created));
     }
 
     #[test]
     fn a_topic_that_nobody_awaits_any_more_is_gone_and_its_position_stays_good() {
         let (hub, now, admitted) = (hub(), UnixTime::default(), Arc::new(()));
         let admit = || Ok::<_, ()>(Arc::clone(&admitted));
-        let awaited = hub.await_topic(&wind(), admit).unwrap();
+        let awaited = hub.await_topic(&wind(), Storage::Data, admit).unwrap();
         let begin = awaited.start(now, After::Latest).unwrap();
         drop(awaited);
         assert_eq!((Arc::strong_count(&admitted), hub.0.awaited.lock().len()), (1, 0));
-        let glimpse = hub.topic_or_none_yet(&wind());
+        let glimpse = hub.topic_or_none_yet(&wind(), Storage::Data);
         assert_eq!(glimpse.start(now, After::Latest), Ok(begin));
         assert_eq!(hub.0.awaited.lock().len(), 0);
-        let refused = hub.await_topic(&wind(), || Err::<(), _>("too many"));
+        let refused = hub.await_topic(&wind(), Storage::Data, || Err::<(), _>("too many"));
         assert_eq!(refused.unwrap_err(), "too many");
         assert_eq!(hub.0.awaited.lock().len(), 0);
         let created = hub.create(wind(), Retention::default()).unwrap();
@@ -381,7 +407,7 @@ mod tests {
         let page = created.read(now, begin, PageLimit::default()).unwrap();
         assert_eq!((page.gap, page.events.len()), (None, 1));
         hub.delete(&wind()).unwrap();
-        let again = hub.topic_or_none_yet(&wind());
+        let again = hub.topic_or_none_yet(&wind(), Storage::Data);
         assert_ne!(again.start(now, After::Latest).unwrap().epoch, begin.epoch);
     }
 
@@ -397,7 +423,8 @@ mod tests {
             std::thread::scope(|scope| {
                 let read = || {
                     both.wait();
-                    let topic = hub.await_topic(&wind(), || Ok::<_, ()>(())).unwrap();
+                    let topic =
+                        hub.await_topic(&wind(), Storage::Data, || Ok::<_, ()>(())).unwrap();
                     let begin = topic.start(now, After::Earliest).unwrap();
                     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
                     runtime.block_on(topic.head().passed(begin));

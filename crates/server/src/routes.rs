@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use anemone_hub::{After, Hub, PageLimit, ReadError, Topic, TopicName, TopicNameError};
+use anemone_hub::{After, Hub, PageLimit, ReadError, Storage, Topic, TopicName, TopicNameError};
 use anemone_ws::Memory;
 use anemone_ws::proto::NegotiatedDeflate;
 use anemone_ws::proto::handshake::Accepted;
@@ -111,6 +111,8 @@ pub(crate) struct Read {
     awaited: Arc<AwaitedTopics>,
     query: Query,
     slow: SlowReader,
+    /// Where the topic is going to be kept, if it is not created yet.
+    storage: Storage,
     client: Client,
     /// What its pages take counts there.
     pub(crate) memory: Memory,
@@ -153,9 +155,21 @@ impl Read {
         let readers = Arc::clone(&site.readers);
         let stream_bytes_max = site.limits.stream_bytes_max;
         let slow = site.publishing.slow_reader(topic.name());
+        let storage = site.publishing.may_create(topic.name()).unwrap_or_default();
         let (hub, awaited, memory) =
             (site.hub.clone(), Arc::clone(&site.awaited), site.memory.clone());
-        Self { topic, hub, awaited, query, slow, client, memory, readers, stream_bytes_max }
+        Self {
+            topic,
+            hub,
+            awaited,
+            query,
+            slow,
+            storage,
+            client,
+            memory,
+            readers,
+            stream_bytes_max,
+        }
     }
 
     /// A reader of one page that begins where the request says, or else `default`.
@@ -223,7 +237,9 @@ impl Read {
     fn awaited(&self) -> Result<Arc<Topic>, Problem> {
         match self.topic.is_created() {
             true => Ok(Arc::clone(&self.topic)),
-            false => self.hub.await_topic(self.topic.name(), || self.awaited.admit(self.client)),
+            false => self
+                .hub
+                .await_topic(self.topic.name(), self.storage, || self.awaited.admit(self.client)),
         }
     }
 }
@@ -232,8 +248,8 @@ impl Read {
 pub(crate) fn topic(site: &Site, name: &str) -> Result<Arc<Topic>, Problem> {
     let parsed = topic_name(name)?;
     let or_none_yet = || {
-        let may_come = site.publishing.may_create(&parsed);
-        may_come.then(|| site.hub.topic_or_none_yet(&parsed))
+        let storage = site.publishing.may_create(&parsed)?;
+        Some(site.hub.topic_or_none_yet(&parsed, storage))
     };
     site.hub.topic(&parsed).or_else(or_none_yet).ok_or_else(|| unknown_topic(name))
 }
@@ -575,7 +591,7 @@ impl Change {
 
 /// The problem of a method that is none of this topic.
 fn unfit_for_topic(site: &Site, method: &str, name: &TopicName) -> Problem {
-    match site.hub.topic(name).is_some() || site.publishing.may_create(name) {
+    match site.hub.topic(name).is_some() || site.publishing.may_create(name).is_some() {
         true => not_allowed(method, site.publishing.methods(name)),
         false => unknown_topic(name.as_str()),
     }

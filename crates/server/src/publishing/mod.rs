@@ -13,7 +13,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Instant;
 
-use anemone_hub::{Data, Hub, IdempotencyKey, Position, Topic, TopicName};
+use anemone_hub::{Data, Hub, IdempotencyKey, Position, Storage, Topic, TopicName};
 use http::HeaderValue;
 use tokio::sync::{Mutex, MutexGuard};
 use tokio::task::spawn_blocking;
@@ -151,9 +151,10 @@ impl Publishing {
         }
     }
 
-    /// Whether the first event may create the topic of this name.
-    pub(crate) fn may_create(&self, name: &TopicName) -> bool {
-        self.methods(name) == Methods::Delete
+    /// Where the topic of this name is going to be kept, if its first event may create it.
+    pub(crate) fn may_create(&self, name: &TopicName) -> Option<Storage> {
+        let rule = self.rules.of(name).filter(|_| self.methods(name) == Methods::Delete);
+        rule.map(|(_, rule)| rule.storage)
     }
 
     /// The treatment of slow readers of the topic of this name.

@@ -165,6 +165,34 @@ fn a_position_stays_good_though_nobody_waited_meanwhile() {
 }
 
 #[test]
+fn who_waits_goes_on_after_a_restart_and_has_the_first_event() {
+    let folder = TempDir::new().unwrap();
+    let mut fixture = on_disk(&folder);
+    let position = fixture.get("/topics/open-a", &[]).next();
+    let waiting = STREAMS.map(|way| waits(&fixture, way, "open-a"));
+    fixture.stop();
+    drop(waiting);
+    fixture.hub.close().unwrap();
+    drop(fixture);
+    let data = DataDir::open(folder.path(), DataOptions::default()).unwrap();
+    let fixture = start_of(Hub::with_data(Epoch::from_bits(77), data).unwrap(), |_| {});
+    let query = format!("after={position}");
+    each(|way| {
+        let topic = name(way, "open-a");
+        let mut reader = read(&fixture, way, &topic, &query);
+        if way.kind != Kind::Plain {
+            assert_eq!(reader.next(), Told::Position(position.clone()));
+        }
+        reader.wait();
+        publish(&fixture, &topic, 1..=2);
+        let mut follower = Follower::new(0);
+        while follower.events < 2 {
+            follower.follow(reader.next());
+        }
+    });
+}
+
+#[test]
 fn who_is_not_there_yet_is_in_no_list_and_on_no_disk() {
     let folder = TempDir::new().unwrap();
     let fixture = on_disk(&folder);

@@ -7,7 +7,7 @@
 //!
 //! Locks are taken in this order: `file`, `begun` of [`Disk`], `meta`, `leftover`, `intake`, `kept`, `carried`, and of
 //! [`Disk`] `marks`. While one of the others is held nothing more is locked: `logs` of [`Disk`], both `fault`, those of
-//! the queue. Of two topics nobody locks the same but `begin` of [`Disk`], which locks `meta`, `leftover` and `kept` of
+//! the queue, `coming` of [`Disk`]. Of two topics nobody locks the same but `begin` of [`Disk`], which locks `meta`, `leftover` and `kept` of
 //! one after the other. `file`, `begun`, `meta`, `leftover`, `carried` and `marks` are held while the disk is waited for.
 
 use std::borrow::Cow;

@@ -71,6 +71,7 @@ mod writer;
 #[cfg(test)]
 pub(super) mod tests;
 
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -250,8 +251,8 @@ impl DataDir {
         self.0.close()
     }
 
-    /// All topics in it, once. What must begin a new epoch begins this one.
-    pub(crate) fn recover(&self, new_epoch: Epoch) -> Result<Vec<FoundTopic>, OpenError> {
+    /// All topics in it, once, and the epoch of those to come. What must begin a new epoch begins this one.
+    pub(crate) fn recover(&self, new_epoch: Epoch) -> Result<(Vec<FoundTopic>, Epoch), OpenError> {
         let Handle { disk, history, taken, .. } = &*self.0;
         if taken.swap(true, Ordering::AcqRel) {
             return Err(OpenError::InUse(disk.path.clone()));
@@ -259,7 +260,7 @@ impl DataDir {
         let topics = disk.path.join(TOPICS);
         let failure = |error| StorageError::new(Action::Read, &topics, error);
         let recovery = Recovery { platform: &*disk.platform, history, new_epoch };
-        let mut found = Vec::new();
+        let (mut found, mut directories) = (Vec::new(), BTreeSet::new());
         let entries = match fs::read_dir(&topics) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             entries => Some(entries.map_err(failure)?),
@@ -276,6 +277,7 @@ impl DataDir {
                 if !recovered.is_flushed {
                     disk.taint();
                 }
+                directories.insert(text.to_owned());
                 let epoch = recovered.contents.epoch;
                 let progress = watch::Sender::new(Progress::default());
                 let (disk, told) = (Arc::clone(disk), progress.clone());
@@ -286,11 +288,15 @@ impl DataDir {
                 found.push(FoundTopic { name, epoch, log: DiskTopic(log), progress });
             }
         }
+        // A topic that was lost as a whole had events in that epoch, and would begin it again.
+        let are_all_there = history.listed().all(|topic| directories.contains(topic));
+        let coming = history.coming.filter(|_| are_all_there).unwrap_or(new_epoch);
+        *lock(&disk.coming) = Some(coming);
         // What cannot be written now is written before the first event. A fault is told by `health`.
         if disk.begin().is_ok() {
             disk.empty_trash();
         }
-        Ok(found)
+        Ok((found, coming))
     }
 
     /// Makes a topic's directory.

@@ -16,7 +16,7 @@ use super::platform::{Platform, private, replace};
 use super::queue::Queue;
 use super::state::{State, marks_path, session_of, witness_path};
 use crate::error::Action;
-use crate::{OpenError, Position, StorageError};
+use crate::{Epoch, OpenError, Position, StorageError};
 
 pub(super) const TOPICS: &str = "topics";
 const DELETED: &str = "deleted";
@@ -38,6 +38,8 @@ pub(super) struct Disk {
     begun: Mutex<Option<State>>,
     /// Since then.
     marks: Mutex<Option<Marks>>,
+    /// The epoch of topics to come, as `state.json` has it.
+    pub(super) coming: Mutex<Option<Epoch>>,
     /// Something may not have been flushed although it was tried: this cannot be closed as whole.
     tainted: AtomicBool,
     /// Why the directory itself could not be written to.
@@ -60,6 +62,7 @@ impl Disk {
             logs: Mutex::default(),
             begun: Mutex::default(),
             marks: Mutex::default(),
+            coming: Mutex::default(),
             tainted: AtomicBool::new(false),
             fault: Mutex::default(),
         }
@@ -111,7 +114,20 @@ impl Disk {
         let marks = Marks::create(platform, &path, heads).map_err(failure)?;
         *lock(&self.marks) = Some(marks);
         platform.flush_directory(&self.path).map_err(failure)?;
-        State::open(platform, &self.path, self.session, self.options.fsync).map_err(failure)
+        let coming = *lock(&self.coming);
+        State::open(platform, &self.path, self.session, (self.options.fsync, coming))
+            .map_err(failure)
+    }
+
+    /// Says in `state.json` that a topic may have been deleted since the directory was opened: before the first one is.
+    pub(super) fn end_coming(&self) -> Result<(), StorageError> {
+        self.begin()?;
+        let mut begun = lock(&self.begun);
+        if let Some(state) = begun.as_ref().and_then(State::without_coming) {
+            self.write_state(&state)?;
+            *begun = Some(state);
+        }
+        Ok(())
     }
 
     /// Removes the files of sessions before this.

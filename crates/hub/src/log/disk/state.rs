@@ -33,6 +33,10 @@ pub(super) struct State {
     witness: Identity,
     /// The file of high marks. It is written to.
     marks: Identity,
+    /// The epoch of topics to come, which readers who wait for them were told. Not once a topic was deleted: one of its
+    /// name begins another.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    coming: Option<String>,
     /// Once all is flushed and closed: the newest position of each topic, by its directory.
     closed: Option<BTreeMap<String, String>>,
 }
@@ -60,7 +64,7 @@ impl State {
         platform: &dyn Platform,
         directory: &Path,
         session: u64,
-        fsync: Fsync,
+        (fsync, coming): (Fsync, Option<Epoch>),
     ) -> io::Result<Self> {
         Ok(Self {
             format: FORMAT,
@@ -69,6 +73,7 @@ impl State {
             session,
             witness: platform.identity(&witness_path(directory, session))?,
             marks: platform.identity(&marks_path(directory, session))?,
+            coming: coming.map(|epoch| epoch.to_string()),
             closed: None,
         })
     }
@@ -77,6 +82,11 @@ impl State {
     pub(super) fn closed(self, heads: &BTreeMap<String, Position>) -> Self {
         let text = |(name, head): (&String, &Position)| (name.clone(), head.to_string());
         Self { closed: Some(heads.iter().map(text).collect()), ..self }
+    }
+
+    /// The same, once a topic was deleted; `None` when it says so already.
+    pub(super) fn without_coming(&self) -> Option<Self> {
+        self.coming.as_ref().map(|_| Self { coming: None, ..self.clone() })
     }
 
     pub(super) fn to_json(&self) -> Vec<u8> {
@@ -113,6 +123,9 @@ pub(super) struct History {
     pub(super) is_adopted: bool,
     /// The newest position of each topic that was acknowledged, by its directory.
     pub(super) marks: BTreeMap<String, Position>,
+    /// The epoch that topics to come went by, if all topics there were are [listed](Self::listed), and no other one can have
+    /// had it.
+    pub(super) coming: Option<Epoch>,
 }
 
 impl History {
@@ -131,9 +144,10 @@ impl History {
                 is_copy: false,
                 is_adopted: false,
                 marks,
+                coming: None,
             });
         };
-        let State { boot, flushed_always, session, witness, marks, closed, .. } = state;
+        let State { boot, flushed_always, session, witness, marks, coming, closed, .. } = state;
         let is_same_boot = boot.is_some() && boot == platform.boot();
         let past = match closed {
             Some(heads) => {
@@ -155,7 +169,21 @@ impl History {
             }
             false => BTreeMap::new(),
         };
-        Ok(Self { past, session, is_copy, is_adopted, marks })
+        let is_known = match past {
+            Past::Closed(_) => true,
+            Past::Killed => are_own,
+            Past::Crashed { .. } | Past::Unknown => false,
+        };
+        let coming = coming.filter(|_| is_known && is_own).and_then(|text| epoch(&text));
+        Ok(Self { past, session, is_copy, is_adopted, marks, coming })
+    }
+
+    /// The directories of the topics that there were.
+    pub(super) fn listed(&self) -> impl Iterator<Item = &String> {
+        match &self.past {
+            Past::Closed(heads) => heads.keys(),
+            Past::Killed | Past::Crashed { .. } | Past::Unknown => self.marks.keys(),
+        }
     }
 
     /// How far a topic of this epoch must have come: less of it is found when its end was lost. `None` when nobody
@@ -259,8 +287,7 @@ impl Meta {
     }
 
     pub(super) fn epoch(&self) -> Option<Epoch> {
-        let position: Position = format!("{}-0", self.epoch).parse().ok()?;
-        Some(position.epoch)
+        epoch(&self.epoch)
     }
 
     pub(super) fn options(&self) -> TopicOptions {
@@ -274,6 +301,12 @@ impl Meta {
         let keys = KeyWindow { keys_max: self.keys_max, age_max };
         TopicOptions { retention, keys, ..TopicOptions::default() }
     }
+}
+
+/// The epoch that this is the text of.
+fn epoch(text: &str) -> Option<Epoch> {
+    let position: Position = format!("{text}-0").parse().ok()?;
+    Some(position.epoch)
 }
 
 /// Reads one of these files; `None` when it is not there, or damaged.
@@ -310,6 +343,7 @@ mod tests {
             is_copy,
             is_adopted: false,
             marks: positions(),
+            coming: None,
         };
         let closed = history(Past::Closed(positions()), false);
         let killed = history(Past::Killed, false);

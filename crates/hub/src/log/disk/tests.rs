@@ -1,3 +1,4 @@
+mod awaited;
 mod combinations;
 mod damage;
 mod extent;

@@ -141,6 +141,7 @@ impl Log for DiskTopic {
         let log = &self.0;
         // While the file is locked, the writer makes nothing in the directory.
         let mut file = lock(&log.file);
+        log.disk.end_coming()?;
         let meta = lock(&log.meta);
         file.release();
         let trash = log.disk.discard(&log.directory)?;
