@@ -90,7 +90,7 @@ pub struct Limits {
     /// Multiplexed: longest first line of a message, in bytes. Default 4 KiB. Answered with 400.
     pub multiplexed_line_bytes_max: usize,
     /// Most topics that readers wait for before there is an event in them, all threads together. Default 10,000: each costs
-    /// a name and some hundred bytes. One more is answered with 503; a poll, which does not wait, never is.
+    /// up to 2.5 KiB, which count in `memory_max`. One more is answered with 503; a poll, which does not wait, never is.
     pub awaited_topics_max: usize,
     /// Most of these that one address, or one /64 of IPv6, waits for. Default `None`, a tenth of `awaited_topics_max`, at
     /// least 1. Clients of this machine wait for as many as there may be.

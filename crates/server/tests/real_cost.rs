@@ -15,8 +15,10 @@ use std::io::{self, BufRead, BufReader, Write};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
+use anemone_server::{Options, PublishRight, TopicRule, TopicRules};
 use anemone_ws::proto::Message;
 use anemone_ws::proto::handshake::{ClientHandshake, Nonce};
 use common::{HANDSHAKE, PATIENCE, Socket, resident_bytes};
@@ -152,15 +154,15 @@ impl Server {
         Box::new((client, open))
     }
 
-    /// A multiplexed connection with so many readers on it.
-    fn multiplexed(&self, readers: usize) -> Open {
+    /// A multiplexed connection with so many readers on it, of these topics.
+    fn multiplexed(&self, readers: usize, topic: impl Fn(usize) -> String) -> Open {
         let stream = std::net::TcpStream::connect(self.address).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         let handshake = ClientHandshake::new(Nonce([7; 16]), &["anemone.v1"]);
         let host = self.address.to_string();
         let mut socket = Socket::open(stream, &host, "/ws", handshake, &[]).unwrap();
         for id in 0..readers {
-            socket.send(Message::Text(&format!("GET {id} /topics/wind")));
+            socket.send(Message::Text(&format!("GET {id} /topics/{}", topic(id))));
         }
         for _ in 0..readers {
             assert!(socket.next().starts_with("100 "));
@@ -192,8 +194,13 @@ fn word(words: &mut impl BufRead) -> String {
 #[ignore = "a process of the test below"]
 fn the_server() {
     let secure = Secure::start();
+    let rules = |options: &mut Options| {
+        let rule = TopicRule::new("open-*".parse().unwrap());
+        let rule = TopicRule { publish: PublishRight::Anyone, ..rule };
+        options.topics = TopicRules::new([rule]).unwrap();
+    };
     let plain =
-        common::Fixture::of(secure.fixture.hub.clone(), |_| {}, anemone_hub::Retention::default());
+        common::Fixture::of(secure.fixture.hub.clone(), rules, anemone_hub::Retention::default());
     let say = |word: &dyn std::fmt::Display| println!("\n{MARK}{word}");
     say(&plain.address);
     say(&secure.fixture.address);
@@ -218,12 +225,13 @@ impl Kind {
     }
 }
 
-const KINDS: [Kind; 13] = [
+const KINDS: [Kind; 14] = [
     Kind { name: "HTTP/1.1, quiet", connections: CONNECTIONS, requests: 1, are_readers: false },
     Kind { name: "HTTP/1.1, long poll", connections: CONNECTIONS, requests: 1, are_readers: true },
     Kind { name: "SSE", connections: 4 * CONNECTIONS, requests: 1, are_readers: true },
     Kind { name: "WebSocket", connections: 4 * CONNECTIONS, requests: 1, are_readers: true },
     Kind { name: "multiplexed", connections: CONNECTIONS, requests: REQUESTS, are_readers: true },
+    Kind { name: "multiplexed, awaited", connections: 60, requests: REQUESTS, are_readers: false },
     Kind { name: "TLS, quiet", connections: CONNECTIONS, requests: 1, are_readers: false },
     Kind { name: "TLS, long poll", connections: CONNECTIONS, requests: 1, are_readers: true },
     Kind { name: "TLS, SSE", connections: CONNECTIONS, requests: 1, are_readers: true },
@@ -252,7 +260,13 @@ async fn open(server: &Server, kind: &Kind) -> Open {
         "WebSocket" | "TLS, WebSocket" => {
             Box::new(server.http1(tls, "/topics/wind", &HANDSHAKE, false).await)
         }
-        "multiplexed" => server.multiplexed(kind.requests),
+        "multiplexed" => server.multiplexed(kind.requests, |_| "wind".to_owned()),
+        "multiplexed, awaited" => {
+            static CONNECTIONS: AtomicUsize = AtomicUsize::new(0);
+            let own = CONNECTIONS.fetch_add(1, Ordering::Relaxed);
+            // Of the longest names.
+            server.multiplexed(kind.requests, |id| format!("open-{:0>123}", own * 1000 + id))
+        }
         "HTTP/2, quiet" | "HTTP/2, long poll" => {
             let request = request("GET", POLL).body(()).unwrap();
             server.http2(kind.requests, &request, false).await
