@@ -14,6 +14,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 
 use crate::config::parse_mode;
 use crate::exit;
+use crate::log::LogForm;
 
 /// Puts any data stream on the web over every web transport, from one handler, at one URL.
 #[derive(Debug, Parser)]
@@ -22,6 +23,9 @@ pub(crate) struct Args {
     /// Log what happens on each connection, too
     #[arg(long, short, global = true)]
     pub(crate) verbose: bool,
+    /// How to write the log
+    #[arg(long, global = true, value_name = "FORM", value_enum)]
+    pub(crate) log: Option<LogForm>,
     #[command(subcommand)]
     pub(crate) command: Command,
 }

@@ -1,31 +1,166 @@
-//! The log: lines on standard error.
+//! The log: lines on standard error, of text or of JSON.
 //!
 //! Whatever a field holds was maybe said by somebody else, a peer, a program, a file, so each value is made
 //! [`printable`] here, once for all crates: nobody begins a line of the log, or moves a cursor, but the log.
 
 use std::error::Error;
+use std::ffi::OsStr;
 use std::fmt::{self, Debug};
 use std::io::{self, IsTerminal};
 
 use anemone_sources::printable;
+use clap::ValueEnum;
+use serde_json::Value;
 use tracing::field::{Field, Visit};
+use tracing::{Event, Subscriber};
 use tracing_subscriber::field::RecordFields;
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::fmt::format::Writer;
-use tracing_subscriber::fmt::{self as lines, FormatFields};
+use tracing_subscriber::fmt::time::{FormatTime as _, SystemTime};
+use tracing_subscriber::fmt::{self as lines, FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
+use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
-pub(crate) fn start(verbose: bool) {
-    let level = if verbose { LevelFilter::DEBUG } else { LevelFilter::INFO };
+/// The form of the log's lines.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, ValueEnum)]
+pub(crate) enum LogForm {
+    /// Time, level, and what happened
+    #[default]
+    Text,
+    /// An object a line, with time, level and message
+    Json,
+}
+
+/// What is logged, and how.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Wanted {
+    /// Asked for on the command line, which counts more than `RUST_LOG`.
+    pub(crate) verbose: bool,
+    /// And in the configuration, which counts less.
+    pub(crate) verbose_configured: bool,
+    pub(crate) form: LogForm,
+}
+
+pub(crate) fn start(wanted: Wanted) {
+    let (targets, fault) = targets(wanted, std::env::var("RUST_LOG").ok().as_deref());
     // Every frame would be too much even for those who want to know what happens.
-    let targets = Targets::new().with_default(level).with_target("h2", LevelFilter::WARN);
-    let lines = lines::layer()
-        .fmt_fields(Fields)
-        .with_target(false)
-        .with_ansi(io::stderr().is_terminal())
-        .with_writer(io::stderr);
+    let targets = match targets.iter().any(|(target, _)| target == "h2") {
+        true => targets,
+        false => targets.with_target("h2", LevelFilter::WARN),
+    };
+    let lines = lines::layer().fmt_fields(Fields).with_target(false).with_writer(io::stderr);
+    let lines = match wanted.form {
+        LogForm::Text => {
+            let no_color = std::env::var_os("NO_COLOR");
+            lines.with_ansi(has_colors(io::stderr().is_terminal(), no_color.as_deref())).boxed()
+        }
+        LogForm::Json => lines.with_ansi(false).event_format(Json).boxed(),
+    };
     tracing_subscriber::registry().with(lines.with_filter(targets)).init();
+    if let Some(fault) = fault {
+        tracing::warn!("{fault}");
+    }
+}
+
+/// What to log, and what is wrong with how that was said.
+fn targets(wanted: Wanted, rust_log: Option<&str>) -> (Targets, Option<String>) {
+    let level = |verbose| if verbose { LevelFilter::DEBUG } else { LevelFilter::INFO };
+    let default = |verbose| Targets::new().with_default(level(verbose));
+    let said = rust_log.filter(|text| !wanted.verbose && !text.is_empty());
+    match said.map(|text| (text, text.parse::<Targets>())) {
+        Some((_, Ok(targets))) => (targets, None),
+        Some((text, Err(_))) => {
+            let fault = format!(
+                "RUST_LOG is {text:?}, and must be a level, as debug, or a list as info,anemone_server=debug: it is passed \
+                 over"
+            );
+            (default(wanted.verbose_configured), Some(fault))
+        }
+        None => (default(wanted.verbose || wanted.verbose_configured), None),
+    }
+}
+
+/// Colours are for people who did not say that they want none (no-color.org).
+fn has_colors(is_terminal: bool, no_color: Option<&OsStr>) -> bool {
+    is_terminal && no_color.is_none_or(OsStr::is_empty)
+}
+
+/// A line of JSON: `{"time":…,"level":…,"message":…}`, and a member for each other field.
+struct Json;
+
+impl<S, N> FormatEvent<S, N> for Json
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+    N: for<'a> FormatFields<'a> + 'static,
+{
+    fn format_event(
+        &self,
+        _: &FmtContext<'_, S, N>,
+        mut writer: Writer<'_>,
+        event: &Event<'_>,
+    ) -> fmt::Result {
+        let mut time = String::new();
+        SystemTime.format_time(&mut Writer::new(&mut time))?;
+        let level = event.metadata().level().as_str();
+        let mut members = Members(vec![("time", time.into()), ("level", level.into())]);
+        event.record(&mut members);
+        writer.write_char('{')?;
+        for (index, (name, value)) in members.0.iter().enumerate() {
+            let comma = if index > 0 { "," } else { "" };
+            write!(writer, "{comma}{}:{value}", Value::from(*name))?;
+        }
+        writeln!(writer, "}}")
+    }
+}
+
+/// In the order they were given. Text is printable here, too: it may be read on a terminal as it is.
+struct Members(Vec<(&'static str, Value)>);
+
+impl Members {
+    fn put(&mut self, field: &Field, text: &str) {
+        self.0.push((field.name(), printable(text).into()));
+    }
+}
+
+impl Visit for Members {
+    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+        self.put(field, &format!("{value:?}"));
+    }
+
+    fn record_str(&mut self, field: &Field, value: &str) {
+        self.put(field, value);
+    }
+
+    fn record_i64(&mut self, field: &Field, value: i64) {
+        self.0.push((field.name(), value.into()));
+    }
+
+    fn record_u64(&mut self, field: &Field, value: u64) {
+        self.0.push((field.name(), value.into()));
+    }
+
+    fn record_f64(&mut self, field: &Field, value: f64) {
+        self.0.push((field.name(), value.into()));
+    }
+
+    fn record_bool(&mut self, field: &Field, value: bool) {
+        self.0.push((field.name(), value.into()));
+    }
+
+    fn record_error(&mut self, field: &Field, value: &(dyn Error + 'static)) {
+        self.put(field, &with_causes(value));
+    }
+}
+
+/// An error, and what caused it.
+fn with_causes(error: &(dyn Error + 'static)) -> String {
+    let (mut text, mut cause) = (error.to_string(), error.source());
+    while let Some(error) = cause {
+        text = format!("{text}: {error}");
+        cause = error.source();
+    }
+    text
 }
 
 /// The message, and `name=value` for everything else.
@@ -62,12 +197,7 @@ impl Visit for Written<'_> {
     }
 
     fn record_error(&mut self, field: &Field, value: &(dyn Error + 'static)) {
-        let (mut text, mut cause) = (value.to_string(), value.source());
-        while let Some(error) = cause {
-            text = format!("{text}: {error}");
-            cause = error.source();
-        }
-        self.put(field, &text);
+        self.put(field, &with_causes(value));
     }
 }
 
@@ -98,5 +228,76 @@ mod tests {
             r" WARN lost error=connection failed: gone\u2028".to_owned(),
         ];
         assert_eq!(text.lines().collect::<Vec<_>>(), lines);
+    }
+
+    #[test]
+    fn a_line_of_json_has_a_member_for_each_field_and_nothing_that_moves_a_cursor() {
+        let (mut said, writer) = pipe().unwrap();
+        let layer = lines::layer().fmt_fields(Fields).event_format(Json);
+        let layer = layer.with_writer(Arc::new(writer)).boxed();
+        tracing::subscriber::with_default(tracing_subscriber::registry().with(layer), || {
+            let evil = "a\u{202e}b\x1b[2J\u{9b}2J\nERROR \"c\"";
+            tracing::warn!(topic = %evil, count = 7, ok = true, share = 0.5, "said {evil}");
+        });
+        let mut text = String::new();
+        said.read_to_string(&mut text).unwrap();
+        let (line, rest) = text.split_once('\n').unwrap();
+        assert!(
+            rest.is_empty() && line.bytes().all(|byte| (0x20..0x7f).contains(&byte)),
+            "{text:?}"
+        );
+        let object: Value = serde_json::from_str(line).unwrap();
+        let shown = "a\\u202eb\\u001b[2J\\u009b2J\\nERROR \"c\"";
+        assert_eq!(object["message"], format!("said {shown}"));
+        assert_eq!((&object["topic"], &object["level"]), (&shown.into(), &"WARN".into()));
+        assert_eq!((&object["count"], &object["ok"]), (&7.into(), &true.into()));
+        assert_eq!(object["share"], 0.5);
+        assert!(object["time"].as_str().unwrap().ends_with('Z'), "{object}");
+    }
+
+    #[test]
+    fn the_command_line_counts_more_than_rust_log_and_that_more_than_a_file() {
+        let wanted = |verbose, verbose_configured| Wanted {
+            verbose,
+            verbose_configured,
+            ..Wanted::default()
+        };
+        let level = |wanted, rust_log: Option<&str>| {
+            let (targets, fault) = targets(wanted, rust_log);
+            assert_eq!(fault, None);
+            let is_logged = |level| targets.would_enable("anemone_server", level);
+            (is_logged(&tracing::Level::DEBUG), is_logged(&tracing::Level::INFO))
+        };
+        for (wanted, rust_log, expected) in [
+            (wanted(false, false), None, (false, true)),
+            (wanted(false, false), Some(""), (false, true)),
+            (wanted(true, false), None, (true, true)),
+            (wanted(false, true), None, (true, true)),
+            (wanted(false, false), Some("debug"), (true, true)),
+            (wanted(false, true), Some("warn"), (false, false)),
+            (wanted(true, false), Some("warn"), (true, true)),
+            (wanted(false, false), Some("warn,anemone_server=debug"), (true, true)),
+        ] {
+            assert_eq!(level(wanted, rust_log), expected, "{wanted:?} {rust_log:?}");
+        }
+        let (_, fault) = targets(Wanted::default(), Some("anemone=loud"));
+        assert_eq!(
+            fault.unwrap(),
+            "RUST_LOG is \"anemone=loud\", and must be a level, as debug, or a list as info,anemone_server=debug: it is \
+             passed over"
+        );
+    }
+
+    #[test]
+    fn colours_are_for_terminals_whose_people_want_them() {
+        let no_color = |text: &'static str| Some(OsStr::new(text));
+        for (is_terminal, said, expected) in [
+            (true, None, true),
+            (true, no_color(""), true),
+            (true, no_color("1"), false),
+            (false, None, false),
+        ] {
+            assert_eq!(has_colors(is_terminal, said), expected, "{is_terminal} {said:?}");
+        }
     }
 }

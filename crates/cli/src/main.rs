@@ -15,30 +15,35 @@ use clap::Parser;
 use args::{Args, Command};
 use config::Config;
 use exit::Exit;
+use log::Wanted;
 
 fn main() -> ExitCode {
-    let Args { command, verbose } = Args::parse();
+    let Args { command, verbose, log: form } = Args::parse();
+    let wanted = Wanted { verbose, form: form.unwrap_or_default(), ..Wanted::default() };
     let done = match command {
         Command::Serve(flags) => {
             let config = Config::load(&flags);
-            log::start(verbose || config.as_ref().is_ok_and(|config| config.verbose));
+            let (verbose_configured, configured) =
+                config.as_ref().map_or_else(|_| Default::default(), |own| (own.verbose, own.log));
+            let form = form.unwrap_or(configured);
+            log::start(Wanted { verbose_configured, form, ..wanted });
             config.map_err(Into::into).and_then(|config| command::serve::run(&config))
         }
         Command::Check(flags) => return command::check::run(&flags),
         Command::Man { directory } => {
-            log::start(verbose);
+            log::start(wanted);
             command::man::run(&directory)
         }
         Command::Windsonic(options) => {
-            log::start(verbose);
+            log::start(wanted);
             command::windsonic::run(options)
         }
         Command::Sub(options) => {
-            log::start(verbose);
+            log::start(wanted);
             command::sub::run(options)
         }
         Command::Pub(options) => {
-            log::start(verbose);
+            log::start(wanted);
             command::publish::run(&options)
         }
     };

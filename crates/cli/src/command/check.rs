@@ -67,8 +67,8 @@ fn judged(config: &Config) -> Result<Vec<String>, ConfigError> {
     lines.extend(let_in(listening));
     lines.extend(limits(&config.limits));
     lines.push(data);
-    lines.extend(config.sources.iter().map(|source| told(source, &mut warnings)));
-    lines.extend(config.topics.iter().map(rule_told));
+    config.sources.iter().for_each(|source| look_at(source, &mut warnings));
+    lines.extend(offered(config, ""));
     warnings.extend(config.topics.iter().flat_map(|rule| too_large(rule, &config.limits)));
     lines.extend(warnings.into_iter().map(|warning| format!("warning: {warning}")));
     let from = match &config.file {
@@ -178,7 +178,14 @@ fn data(config: &Config, warnings: &mut Vec<String>) -> Result<String, ConfigErr
     Ok(format!("data     in {path}, {fsync}"))
 }
 
-fn told(source: &Source, warnings: &mut Vec<String>) -> String {
+/// A line for each source and each rule, and where its topics are: below this URL, or without one at their paths.
+pub(crate) fn offered(config: &Config, url: &str) -> Vec<String> {
+    let sources = config.sources.iter().map(|source| told(source, url));
+    sources.chain(config.topics.iter().map(|rule| rule_told(rule, url))).collect()
+}
+
+/// What a source needs, and is not there now.
+fn look_at(source: &Source, warnings: &mut Vec<String>) {
     let place = &source.topic.place;
     let mut look = |what: &str, path: &Path, is_one: fn(FileType) -> bool| {
         let fault = match path.metadata() {
@@ -188,29 +195,33 @@ fn told(source: &Source, warnings: &mut Vec<String>) -> String {
         };
         warnings.push(format!("{place}: {fault}"));
     };
-    let what = match &source.kind {
+    match &source.kind {
         Kind::Serial(options) => {
             look("serial device", &options.path, |found| found.is_char_device());
-            format!("{} at {} baud", options.path.display(), options.baud)
         }
         Kind::Exec(options, _) => {
             if let Some(directory) = &options.directory {
                 look("directory", directory, |found| found.is_dir());
             }
             warnings.extend(program_missing(options, place));
-            options.command.to_string()
         }
-        Kind::File(options) => {
-            look("file", &options.path, |found| found.is_file());
-            options.path.display().to_string()
-        }
+        Kind::File(options) => look("file", &options.path, |found| found.is_file()),
+        Kind::Stdin(_) | Kind::Host(_) | Kind::Demo(_) => {}
+    }
+}
+
+fn told(source: &Source, url: &str) -> String {
+    let what = match &source.kind {
+        Kind::Serial(options) => format!("{} at {} baud", options.path.display(), options.baud),
+        Kind::Exec(options, _) => options.command.to_string(),
+        Kind::File(options) => options.path.display().to_string(),
         Kind::Stdin(_) => "standard input".to_owned(),
         Kind::Host(interval) => format!("the load of this machine, every {}", Time(*interval)),
         Kind::Demo(_) => "an emulated WindSonic".to_owned(),
     };
     let mut line = format!("source   {}: {what} ->", source.kind.name());
     for (name, _) in source.topics() {
-        let _ = write!(line, " /topics/{name}");
+        let _ = write!(line, " {url}/topics/{name}");
     }
     line
 }
@@ -259,15 +270,16 @@ fn too_large(rule: &Located<TopicRule>, limits: &Limits) -> Vec<String> {
     }
 }
 
-fn rule_told(rule: &Located<TopicRule>) -> String {
+fn rule_told(rule: &Located<TopicRule>, url: &str) -> String {
     let who = match rule.publish {
         PublishRight::Nobody => "no client publishes",
         PublishRight::Loopback => "programs on this machine publish",
         PublishRight::Anyone => "every client publishes",
     };
     let kept = &rule.retention;
+    let path = if url.is_empty() { String::new() } else { format!("{url}/topics/") };
     format!(
-        "topic    {}: {who}; kept are {} events, {}, {}",
+        "topic    {path}{}: {who}; kept are {} events, {}, {}",
         rule.topics,
         kept.events_max,
         Size(kept.bytes_max),

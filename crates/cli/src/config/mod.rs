@@ -40,9 +40,10 @@ use self::settings::Data;
 pub(crate) use self::settings::{Listening, TlsFiles};
 pub(crate) use self::sources::{Kind, Source, StderrTo};
 use self::table::Table;
-use self::values::{DAY, boolean};
+use self::values::{DAY, boolean, word};
 pub(crate) use self::values::{Size, Time, parse_mode, parse_size};
 use crate::args;
+use crate::log::LogForm;
 
 /// Statuses change seldom and are all worth keeping for a day.
 const STATUS_RETENTION: Retention =
@@ -54,6 +55,9 @@ const SCRATCH_RETENTION: Retention =
 /// Most of those topics. It is programs on this very machine that fill them.
 const SCRATCH_TOPICS_MAX: usize = 1000;
 
+/// The words for how the log is written.
+const LOG_FORMS: [(&str, LogForm); 2] = [("text", LogForm::Text), ("json", LogForm::Json)];
+
 /// All that `anemone serve` goes by.
 #[derive(Clone, Debug)]
 pub(crate) struct Config {
@@ -61,6 +65,8 @@ pub(crate) struct Config {
     pub(crate) file: Option<PathBuf>,
     /// Whether what happens on each connection is logged, too.
     pub(crate) verbose: bool,
+    /// How the log is written.
+    pub(crate) log: LogForm,
     pub(crate) listening: Listening,
     pub(crate) tls: TlsFiles,
     pub(crate) data: Data,
@@ -123,6 +129,7 @@ impl Config {
         let mut config = Self {
             file,
             verbose: root.value("verbose", false, boolean),
+            log: root.value("log", LogForm::default(), word(LOG_FORMS)),
             listening: Listening::read(&mut root),
             tls: TlsFiles::read(root.table("tls")),
             data: Data::read(root.table("data")),

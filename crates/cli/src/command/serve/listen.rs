@@ -1,11 +1,12 @@
 //! The server's addresses and its certificate, and how people are told of them.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use anemone_hub::Hub;
 use anemone_server::{Options, Running, Server, Tls, TlsError, UnixSocket};
 use anyhow::Context;
 
+use crate::command::check;
 use crate::config::Config;
 use crate::output::announce;
 
@@ -35,7 +36,7 @@ pub(super) fn start(config: &Config, hub: &Hub) -> anyhow::Result<Running> {
     let server = Server::bind(options, hub.clone())
         .with_context(|| format!("cannot listen on {}", addresses(config)))?;
     let running = server.start().context("cannot start to serve")?;
-    let scheme = if tls.is_some() { "https" } else { "http" };
+    let scheme = scheme(config);
     if let Some(address) = running.local_addr() {
         announce(&format!("listening on {scheme}://{address}"))?;
         if let Some(tls) = tls.filter(|_| *config.tls.dev) {
@@ -52,6 +53,26 @@ pub(super) fn start(config: &Config, hub: &Hub) -> anyhow::Result<Running> {
         announce(&format!("tcp echo on {address}"))?;
     }
     Ok(running)
+}
+
+fn scheme(config: &Config) -> &'static str {
+    if config.tls.cert.is_some() || *config.tls.dev { "https" } else { "http" }
+}
+
+/// Tells of each source and rule where its topics are. A server that listens everywhere is told of as it is here.
+pub(super) fn tell_what_there_is(config: &Config, running: &Running) {
+    let scheme = scheme(config);
+    let url = running.local_addr().map(|mut address| {
+        match address.ip() {
+            IpAddr::V4(ip) if ip.is_unspecified() => address.set_ip(Ipv4Addr::LOCALHOST.into()),
+            IpAddr::V6(ip) if ip.is_unspecified() => address.set_ip(Ipv6Addr::LOCALHOST.into()),
+            _ => {}
+        }
+        format!("{scheme}://{address}")
+    });
+    for line in check::offered(config, &url.unwrap_or_default()) {
+        tracing::info!("{line}");
+    }
 }
 
 /// All of them: which one cannot be had is not told.

@@ -25,6 +25,7 @@ pub(crate) fn run(config: &Config) -> anyhow::Result<()> {
     let hub = open_hub(config)?;
     create_topics(&hub, config)?;
     let running = listen::start(config, &hub)?;
+    listen::tell_what_there_is(config, &running);
     let mut sources = {
         let _entered = runtime.enter();
         Sources::start(&config.sources, &hub)?
