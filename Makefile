@@ -21,9 +21,10 @@ conformance: ## The whole of Autobahn|Testsuite against the committed results
 fuzz: ## Each fuzz target for a minute
 	scripts/fuzz
 
-bench: ## What messages, readers and events cost the server, beside a bare TCP echo in C; make bench -- --only hostile
-	cargo build --release --bin anemone --bin bench
-	target/release/bench $(ARGS)
+PROFILE ?= release
+bench: ## What messages, readers and events cost the server, beside a bare TCP echo in C; make bench -- --only hostile; PROFILE=perf keeps symbols
+	cargo build --profile $(PROFILE) --bin anemone --bin bench
+	target/$(PROFILE)/bench $(ARGS)
 
 # What follows `bench --` are arguments of the program, and no goals. What has a = goes into ARGS="…" instead.
 ifeq (bench,$(firstword $(MAKECMDGOALS)))

@@ -50,12 +50,30 @@ pub(crate) enum Command {
     /// those before a bad one are published, and the number of that one is told.
     #[command(after_long_help = exit::table())]
     Pub(Pub),
+    /// Print what a shell needs to complete commands, flags and their values
+    ///
+    /// bash: anemone completions bash > ~/.local/share/bash-completion/completions/anemone
+    ///
+    /// zsh: anemone completions zsh > a file _anemone in a directory of $fpath
+    ///
+    /// fish: anemone completions fish > ~/.config/fish/completions/anemone.fish
+    Completions {
+        /// The shell
+        shell: Shell,
+    },
     /// Write the manual pages into a directory, which is made if it is not there
-    #[command(hide = true)]
     Man {
         /// Where to
         directory: PathBuf,
     },
+}
+
+/// A shell that completes what is typed.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum Shell {
+    Bash,
+    Zsh,
+    Fish,
 }
 
 /// What each of these says replaces what the configuration file and the environment say; `config` knows
@@ -541,6 +559,8 @@ mod tests {
             ("serve --connections-max 0", "1 to 1000000"),
             ("check --connections-max 1000001", "1 to 1000000"),
             ("serve --fsync often", "always, interval, never"),
+            ("completions", "<SHELL>"),
+            ("completions tcsh", "bash, zsh, fish"),
             ("serve --serial x --baud 0", "50 to 4000000"),
             ("serve --serial x --baud 49", "50 to 4000000"),
             ("serve --serial x --baud 4000001", "50 to 4000000"),

@@ -30,6 +30,10 @@ fn main() -> ExitCode {
             config.map_err(Into::into).and_then(|config| command::serve::run(&config))
         }
         Command::Check(flags) => return command::check::run(&flags),
+        Command::Completions { shell } => {
+            log::start(wanted);
+            command::completions::run(shell)
+        }
         Command::Man { directory } => {
             log::start(wanted);
             command::man::run(&directory)

@@ -40,9 +40,9 @@ const QUICK_FLOOD: Duration = Duration::from_secs(5);
 #[derive(Debug, Parser)]
 #[command(name = "bench")]
 pub struct Options {
-    /// The server's program
-    #[arg(long, value_name = "PATH", default_value = "target/release/anemone")]
-    server: PathBuf,
+    /// The server's program [default: the anemone beside this program]
+    #[arg(long, value_name = "PATH")]
+    server: Option<PathBuf>,
 
     /// Its arguments; it must print `listening on http://ADDR:PORT` and, if these hold --tcp-echo, `tcp
     /// echo on ADDR:PORT`; topics to publish to are those of --demo
@@ -257,7 +257,8 @@ impl Options {
 
     fn server_program(&self, folder: &Path) -> Program {
         let args = self.server_args.split_whitespace().map(str::to_owned).collect();
-        Program::server(self.server.clone(), args, folder.join(SERVER_LOG))
+        let program = self.server.clone().unwrap_or_else(|| folder.join("anemone"));
+        Program::server(program, args, folder.join(SERVER_LOG))
     }
 
     fn plan(&self, cases: Vec<Work>, folder: &Path) -> anyhow::Result<Plan> {

@@ -1,6 +1,7 @@
 //! One file for each command.
 
 pub(crate) mod check;
+pub(crate) mod completions;
 pub(crate) mod man;
 pub(crate) mod publish;
 pub(crate) mod serve;
