@@ -54,7 +54,7 @@ pub(crate) enum Command {
     ///
     /// bash: anemone completions bash > ~/.local/share/bash-completion/completions/anemone
     ///
-    /// zsh: anemone completions zsh > a file _anemone in a directory of $fpath
+    /// zsh: anemone completions zsh > "${fpath[1]}/_anemone"
     ///
     /// fish: anemone completions fish > ~/.config/fish/completions/anemone.fish
     Completions {
@@ -385,13 +385,18 @@ pub(crate) struct Pub {
     /// The topic, as http://127.0.0.1:8080/topics/scratch-a
     pub(crate) url: String,
 
-    /// The event: JSON if it is that, else a string; - for events from standard input, one a line
+    /// The event: JSON if it is that, else a string (what looks like broken JSON is refused: --text); - for events
+    /// from standard input, one a line
     #[arg(default_value = "-", allow_hyphen_values = true)]
     pub(crate) data: String,
 
     /// What DATA is, or all of standard input: one event, or with ndjson one a line
     #[arg(long = "type", value_name = "TYPE", value_enum)]
     pub(crate) content: Option<Content>,
+
+    /// DATA, or all of standard input, is text, whatever it looks like: --type text
+    #[arg(long, conflicts_with = "content")]
+    pub(crate) text: bool,
 
     /// What makes it safe to run this command again with the same data: 1 to 128 visible characters
     /// [default: a new one]

@@ -251,6 +251,24 @@ fn every_line_before_a_bad_one_is_published_and_the_bad_one_is_named() {
 }
 
 #[test]
+fn what_looks_like_broken_json_is_not_published_unless_it_is_called_text() {
+    let (_server, address, _) = server();
+    let url = format!("http://{address}/topics/scratch-a");
+    let (said, status) = failure(&["pub", &url, "{\"a\":"]);
+    let words = "event data is not one JSON value: EOF while parsing a value at line 1 column 5: this looks like broken JSON; \
+                 put '…' around it if the shell ate its quotes, or publish it as it is with --text\n";
+    assert!(said.ends_with(words), "{said}");
+    assert_eq!(status, 7);
+    let (said, status) = failure(&["pub", &url, "1", "--text", "--type", "json"]);
+    assert!(said.contains("'--text' cannot be used with '--type <TYPE>'"), "{said}");
+    assert_eq!(status, 2);
+    lines(&["pub", &url, "{\"a\":", "--text"], "");
+    lines(&["pub", &url, "17", "--text"], "");
+    let sub = ["sub", &url, "--after", "earliest", "--count", "2", "--output", "data"];
+    assert_eq!(lines(&sub, ""), ["\"{\\\"a\\\":\"", "\"17\""]);
+}
+
+#[test]
 fn a_key_makes_it_safe_to_publish_again() {
     let (_server, address, _) = server();
     let url = format!("http://{address}/topics/scratch-a");

@@ -45,6 +45,18 @@ impl Data {
         Ok(Self(Bytes::copy_from_slice(text.as_bytes())))
     }
 
+    /// Takes what somebody typed: one JSON value as [`Data::parse`] does, any other text as a string. What begins as an object,
+    /// a string or an array does is no text but a slip: its end is missing, or a shell has eaten its quotes.
+    ///
+    /// # Errors
+    /// [`DataError`] when it looks like JSON and is none.
+    pub fn typed(text: &str) -> Result<Self, DataError> {
+        match Self::parse(text) {
+            Err(_) if !looks_like_json(text) => Self::json(&text),
+            parsed => parsed,
+        }
+    }
+
     /// Takes no more memory than the text has: a vector may have twice as much.
     fn exactly(text: Vec<u8>) -> Self {
         Self(text.into_boxed_slice().into())
@@ -67,6 +79,16 @@ impl Data {
     pub fn bytes(&self) -> &Bytes {
         &self.0
     }
+}
+
+/// `[` begins lines of many logs, too, as in `[INFO]`.
+fn looks_like_json(text: &str) -> bool {
+    let text = text.trim_start();
+    let in_array = |rest: &str| {
+        let rest = rest.trim_start();
+        rest.is_empty() || rest.starts_with(|c: char| "{[\"]-".contains(c) || c.is_ascii_digit())
+    };
+    text.starts_with(['{', '"']) || text.strip_prefix('[').is_some_and(in_array)
 }
 
 /// What an event in memory counts for beside its data: itself and its data's owner, with their counts of
@@ -98,6 +120,39 @@ mod tests {
     fn json_text_passes_through_but_for_line_breaks() {
         assert_eq!(Data::parse(" {\"a\": 1.50}\n").unwrap().as_str(), "{\"a\": 1.50}");
         assert_eq!(Data::parse("{\r\n\"a\":\n\"x\\n\"}").unwrap().as_str(), "{\"a\":\"x\\n\"}");
+    }
+
+    #[test]
+    fn what_is_typed_is_json_or_else_text_and_a_slip_is_neither() {
+        for (text, data) in [
+            ("{\"a\":1}", "{\"a\":1}"),
+            (" 17\n", "17"),
+            ("hello", "\"hello\""),
+            ("a=1&b=%20+2", "\"a=1&b=%20+2\""),
+            ("[INFO] up", "\"[INFO] up\""),
+            ("1 2", "\"1 2\""),
+            ("nul", "\"nul\""),
+            (" ", "\" \""),
+            ("", "\"\""),
+        ] {
+            assert_eq!(Data::typed(text).unwrap().as_str(), data);
+        }
+        for text in [
+            "{\"a\":",
+            "{a:1}",
+            "{",
+            " [1,",
+            "[ ",
+            "[]]",
+            "[-",
+            "\"a",
+            "{\"a\":1} x",
+            "[\"a",
+            "[[",
+            "[{",
+        ] {
+            assert!(Data::typed(text).is_err(), "{text}");
+        }
     }
 
     #[test]

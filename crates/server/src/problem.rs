@@ -272,14 +272,14 @@ impl Kind {
                 "unsupported-type",
                 StatusCode::UNSUPPORTED_MEDIA_TYPE,
                 "Not a type that can be published",
-                "The Accept-Post field names the types that can. With curl, --json DATA sends JSON; \
-                 -d DATA alone says that it is a form.",
+                "The Accept-Post field names the types that can. With curl, -d DATA publishes JSON, or else text; \
+                 -H 'Content-Type: text/plain' -d DATA publishes text whatever it looks like.",
             ),
             Self::BadEvent => (
                 "bad-event",
                 StatusCode::BAD_REQUEST,
                 "There is no event, or one is not what it was said to be",
-                "The detail says where. Nothing was published.",
+                "The detail says where, and which Content-Type to say. Nothing was published.",
             ),
             Self::EventTooBig => (
                 "event-too-big",
@@ -450,6 +450,11 @@ impl Problem {
     /// With these words in front of its detail.
     pub(crate) fn in_front(self, words: &str) -> Self {
         Self { detail: format!("{words}{}", self.detail), ..self }
+    }
+
+    /// With these words after its detail.
+    pub(crate) fn and(self, words: &str) -> Self {
+        Self { detail: self.detail + words, ..self }
     }
 
     /// With another status than its kind's.

@@ -6,6 +6,7 @@
 use std::io::{self, BufRead, BufReader, IsTerminal, Read};
 
 use anemone_client::{Content, Error, Position, Published, Publisher, Retry, json_or_string};
+use anemone_hub::{Data, DataError};
 use anyhow::Context;
 use bytes::Bytes;
 use serde_json::value::RawValue;
@@ -21,6 +22,10 @@ pub(crate) enum InputError {
     NotUtf8 { byte: usize },
     #[error("column {column}: {what}")]
     NotJson { column: usize, what: String },
+    #[error(
+        "{0}: this looks like broken JSON; put '…' around it if the shell ate its quotes, or publish it as it is with --text"
+    )]
+    LooksLikeJson(DataError),
     #[error("longer than 1 MiB")]
     LineTooLong,
     #[error("an event of more than 16 MiB is not published")]
@@ -41,7 +46,8 @@ pub(crate) fn run(args: &args::Pub) -> anyhow::Result<()> {
         publisher = publisher.retry(Retry { failures_max: Some(retries), ..Retry::default() });
     }
     let desk = Desk { publisher, key: args.key.clone() };
-    let content = args.content.map(|content| match content {
+    let content = if args.text { Some(args::Content::Text) } else { args.content };
+    let content = content.map(|content| match content {
         args::Content::Json => Content::Json,
         args::Content::Text => Content::Text,
         args::Content::Binary => Content::Binary,
@@ -52,8 +58,8 @@ pub(crate) fn run(args: &args::Pub) -> anyhow::Result<()> {
         ("-", None | Some(Content::Lines)) => runtime.block_on(lines(desk, content)),
         ("-", Some(content)) => runtime.block_on(one(desk, content, all(io::stdin().lock())?)),
         (data, None) => {
-            let event = json_or_string(data).into_owned();
-            runtime.block_on(one(desk, Content::Json, event.into_bytes()))
+            let event = Data::typed(data).map_err(InputError::LooksLikeJson)?;
+            runtime.block_on(one(desk, Content::Json, event.bytes().to_vec()))
         }
         (data, Some(content)) => runtime.block_on(one(desk, content, data.into())),
     }

@@ -15,6 +15,8 @@ use crate::{Kind, Problem, fields};
 pub(crate) enum Content {
     /// One JSON value.
     Json,
+    /// One JSON value, or else text: what nobody has said the type of.
+    JsonOrText,
     /// One JSON value a line.
     Lines,
     /// A string, in UTF-8.
@@ -39,10 +41,10 @@ impl Content {
     pub(crate) const ACCEPTED: &str =
         "application/json, application/x-ndjson, text/plain, application/octet-stream";
 
-    /// By a request's `Content-Type`; JSON when there is none.
+    /// By a request's `Content-Type`.
     pub(crate) fn of(headers: &HeaderMap) -> Result<Self, Problem> {
         let mut given = headers.get_all(header::CONTENT_TYPE).iter();
-        let Some(field) = given.next() else { return Ok(Self::Json) };
+        let Some(field) = given.next() else { return Ok(Self::JsonOrText) };
         let unsupported = || {
             let field: String =
                 String::from_utf8_lossy(field.as_bytes()).chars().take(80).collect();
@@ -57,8 +59,10 @@ impl Content {
             return Err(unsupported());
         }
         match &*essence.to_ascii_lowercase() {
-            // The second is what `curl -d` says of everything.
-            "application/json" | "application/x-www-form-urlencoded" => Ok(Self::Json),
+            "application/json" => Ok(Self::Json),
+            // `curl -d`, wget and urllib say so of everything, so it says nothing. The fields of a form stay as they came:
+            // what somebody typed, as 2+2=4, cannot be told from one.
+            "application/x-www-form-urlencoded" => Ok(Self::JsonOrText),
             "application/x-ndjson" => Ok(Self::Lines),
             "text/plain" => Ok(Self::Text),
             "application/octet-stream" => Ok(Self::Binary),
@@ -68,21 +72,33 @@ impl Content {
 
     /// The events of a body, at least one: no text and no bytes are an event like any other.
     pub(crate) fn events(self, body: &[u8], bounds: Bounds) -> Result<Vec<Data>, Problem> {
-        if body.is_empty() && matches!(self, Self::Json | Self::Lines) {
+        if body.is_empty() && !matches!(self, Self::Text | Self::Binary) {
             return Err(Problem::new(Kind::BadEvent, "the body is empty"));
         }
         if self == Self::Lines {
             return lines(body, bounds);
         }
+        let text = || utf8(body, 0).map_err(|problem| problem.and(AS_BYTES));
         let data = match self {
             Self::Binary => base64_data(body),
-            Self::Text => string_data(utf8(body, 0)?),
-            Self::Json | Self::Lines => parse(utf8(body, 0)?, 0),
+            Self::Text => string_data(text()?),
+            Self::JsonOrText => Data::typed(text()?)
+                .map_err(|error| not_json(&error, 0).and(LOOKS_LIKE_JSON).and(AS_TEXT))
+                .and_then(|data| shallow(data, 0)),
+            Self::Json | Self::Lines => Data::parse(text()?)
+                .map_err(|error| not_json(&error, 0).and(AS_TEXT))
+                .and_then(|data| shallow(data, 0)),
         }?;
         check_size(&data, bounds.event_bytes_max)?;
         Ok(vec![data])
     }
 }
+
+const LOOKS_LIKE_JSON: &str = ": this looks like JSON and is none";
+/// What the sender of a body that is not JSON, or not text, may do about it.
+const AS_TEXT: &str =
+    "; text is published with Content-Type: text/plain, multiplexed with type=text";
+const AS_BYTES: &str = "; bytes are published with Content-Type: application/octet-stream, multiplexed with type=binary";
 
 /// Whether a content type's parameters leave the charset at what all of them are in.
 fn is_utf8<'a>(parameters: impl Iterator<Item = &'a str>) -> bool {
@@ -224,10 +240,10 @@ mod tests {
             headers.insert(header::CONTENT_TYPE, value.parse().unwrap());
             Content::of(&headers).ok()
         };
-        assert_eq!(Content::of(&HeaderMap::new()).ok(), Some(Content::Json));
+        assert_eq!(Content::of(&HeaderMap::new()).ok(), Some(Content::JsonOrText));
         for (value, content) in [
             ("application/json", Some(Content::Json)),
-            ("application/x-www-form-urlencoded", Some(Content::Json)),
+            ("application/x-www-form-urlencoded", Some(Content::JsonOrText)),
             ("Application/JSON ; charset=UTF-8", Some(Content::Json)),
             ("application/x-ndjson", Some(Content::Lines)),
             ("text/plain", Some(Content::Text)),
@@ -259,6 +275,25 @@ mod tests {
     }
 
     #[test]
+    fn what_nobody_says_the_type_of_is_json_or_else_text() {
+        for (body, data) in [
+            (&b"{\"a\":1}"[..], "{\"a\":1}"),
+            (b"hello", "\"hello\""),
+            (b"a=1&b=%20+2", "\"a=1&b=%20+2\""),
+        ] {
+            assert_eq!(events(Content::JsonOrText, body), Ok(vec![data.to_owned()]));
+        }
+        for body in [&b"{\"a\":"[..], b"{a:1}"] {
+            let error = events(Content::JsonOrText, body).unwrap_err();
+            let words = ": this looks like JSON and is none; text is published with Content-Type: text/plain";
+            assert!(error.contains(words) && error.contains("line 1, column "), "{error}");
+        }
+        let deep = "[".repeat(101) + &"]".repeat(101);
+        assert!(events(Content::JsonOrText, deep.as_bytes()).unwrap_err().contains("nested"));
+        assert!(events(Content::JsonOrText, b"").unwrap_err().contains("the body is empty"));
+    }
+
+    #[test]
     fn what_is_not_json_is_told_where() {
         for (content, body, place) in [
             (Content::Json, &b"{\"a\":\n  x}"[..], "line 2, column 3: expected value"),
@@ -278,6 +313,25 @@ mod tests {
     }
 
     #[test]
+    fn who_sends_the_wrong_type_is_told_the_right_one() {
+        let detail = |content: Content, body: &[u8]| {
+            content.events(body, BOUNDS).unwrap_err().detail().to_owned()
+        };
+        assert_eq!(
+            detail(Content::Json, b"hello"),
+            "line 1, column 1: expected value; text is published with Content-Type: text/plain, multiplexed with type=text"
+        );
+        for content in [Content::Json, Content::JsonOrText, Content::Text] {
+            assert_eq!(
+                detail(content, b"a\xff"),
+                "line 1, column 2: not UTF-8; bytes are published with Content-Type: application/octet-stream, \
+                 multiplexed with type=binary"
+            );
+        }
+        assert_eq!(detail(Content::Lines, b"hello"), "line 1, column 1: expected value");
+    }
+
+    #[test]
     fn limits_hold_at_their_edges() {
         let string = |len: usize| format!("\"{}\"", "x".repeat(len - 2)).into_bytes();
         assert!(events(Content::Json, &string(20)).is_ok());
@@ -290,7 +344,7 @@ mod tests {
         assert!(events(Content::Lines, b"1\n2\n3\n4").unwrap_err().contains("body-too-big"));
         let big = [b"1\n\n", &*string(21)].concat();
         assert!(events(Content::Lines, &big).unwrap_err().contains("line 3: the event has 21"));
-        for content in [Content::Json, Content::Lines] {
+        for content in [Content::Json, Content::JsonOrText, Content::Lines] {
             assert!(events(content, b"").unwrap_err().contains("bad-event"));
         }
         assert_eq!(events(Content::Text, b"").unwrap(), ["\"\""]);

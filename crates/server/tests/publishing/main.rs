@@ -19,6 +19,7 @@ use anemone_server::{Options, PublishRight, TopicRule, TopicRules};
 use common::{EventStream, Fixture, Reply};
 
 const JSON: (&str, &str) = ("Content-Type", "application/json");
+const FORM: (&str, &str) = ("Content-Type", "application/x-www-form-urlencoded");
 const LINES: (&str, &str) = ("Content-Type", "application/x-ndjson");
 const TEXT: (&str, &str) = ("Content-Type", "text/plain");
 const BINARY: (&str, &str) = ("Content-Type", "application/octet-stream");
@@ -110,6 +111,25 @@ fn each_content_type_has_its_data() {
         let reply = fixture.post("/topics/chat", &[field], body);
         assert_eq!(reply.status, 201, "{reply:?}");
         assert_eq!(fixture.get("/topics/chat", &[]).json()["events"][0]["data"], data);
+    }
+}
+
+#[test]
+fn what_nobody_says_the_type_of_is_json_or_else_text() {
+    let fixture = start();
+    // curl -d, wget and Python's urllib say that it is a form, and Python's requests nothing.
+    for fields in [&[FORM][..], &[]] {
+        for (body, data) in [
+            ("hello", serde_json::json!("hello")),
+            ("{\"a\":1}", serde_json::json!({ "a": 1 })),
+            ("17", serde_json::json!(17)),
+            ("a=1&b=%C3%A9+2", serde_json::json!("a=1&b=%C3%A9+2")),
+            ("[INFO] up\n", serde_json::json!("[INFO] up\n")),
+        ] {
+            let reply = fixture.post("/topics/chat", fields, body.as_bytes());
+            assert_eq!(reply.status, 201, "{body}: {reply:?}");
+            assert_eq!(fixture.get("/topics/chat", &[]).json()["events"][0]["data"], data);
+        }
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use anemone_server::{PublishRight, TopicRule, TopicRules};
 
 use super::common::{Fixture, Reply, send as request};
-use super::{BINARY, LINES, Post, TEXT, rule, send, start, start_with};
+use super::{BINARY, FORM, JSON, LINES, Post, TEXT, rule, send, start, start_with};
 
 #[test]
 fn a_topic_that_takes_nothing_says_so_with_405() {
@@ -79,10 +79,26 @@ fn a_type_that_cannot_be_published_is_415_and_told_which_can() {
 #[test]
 fn what_is_not_json_is_told_line_and_column() {
     let fixture = start();
+    let as_text = "; text is published with Content-Type: text/plain, multiplexed with type=text";
+    let as_bytes = "; bytes are published with Content-Type: application/octet-stream, multiplexed with type=binary";
     for (fields, body, detail) in [
-        (&[][..], &b"{\"a\":\n  x}"[..], "line 2, column 3: expected value"),
-        (&[LINES], b"1\n\n[1,,2]", "line 3, column 4: expected value"),
-        (&[TEXT], b"ab\xff", "line 1, column 3: not UTF-8"),
+        (&[JSON][..], &b"{\"a\":\n  x}"[..], format!("line 2, column 3: expected value{as_text}")),
+        (
+            &[],
+            b"{\"a\":",
+            format!(
+                "line 1, column 5: EOF while parsing a value: this looks like JSON and is none{as_text}"
+            ),
+        ),
+        (
+            &[FORM],
+            b"{a:1}",
+            format!(
+                "line 1, column 2: key must be a string: this looks like JSON and is none{as_text}"
+            ),
+        ),
+        (&[LINES], b"1\n\n[1,,2]", "line 3, column 4: expected value".to_owned()),
+        (&[TEXT], b"ab\xff", format!("line 1, column 3: not UTF-8{as_bytes}")),
     ] {
         assert_eq!(fixture.post("/topics/chat", fields, body).problem(400, "bad-event"), detail);
     }
@@ -236,6 +252,45 @@ fn pages_of_other_origins_publish_only_when_they_are_allowed() {
     for name in ["Idempotent-Replayed", "Retry-After"] {
         assert!(exposed.contains(name), "{exposed}");
     }
+}
+
+#[test]
+fn a_form_in_a_page_of_another_origin_publishes_nothing_whatever_its_type() {
+    let fixture = start();
+    let boundary = "--x\r\nContent-Disposition: form-data; name=\"a\"\r\n\r\n1\r\n--x--\r\n";
+    let of_form = |name| [("Sec-Fetch-Site", name), ("Sec-Fetch-Mode", "navigate")];
+    for (field, body) in [
+        // The three that a form can have (HTML, section 4.10.21.6), with what makes JSON of each.
+        (FORM, "hello"),
+        (FORM, "text=hello+world"),
+        (FORM, "17"),
+        (TEXT, "{\"a\":\"=\"}"),
+        (("Content-Type", "multipart/form-data; boundary=x"), boundary),
+    ] {
+        for topic in ["/topics/chat", "/topics/scratch-a"] {
+            for origin in [
+                // Every browser says where a form that is posted comes from; `null`, where the page forbids that it be said.
+                vec![("Origin", "http://evil.example")],
+                vec![("Origin", "http://localhost:3000")],
+                vec![("Origin", "null")],
+                [vec![("Origin", "null")], of_form("cross-site").to_vec()].concat(),
+                // And if one did not, it says that it is another's page.
+                of_form("cross-site").to_vec(),
+                of_form("same-site").to_vec(),
+            ] {
+                let fields = [&[field][..], &origin].concat();
+                let reply = fixture.post(topic, &fields, body.as_bytes());
+                reply.problem(403, "origin-refused");
+            }
+        }
+    }
+    assert!(fixture.data("/topics/chat").is_empty());
+    assert!(!fixture.get("/topics", &[]).body.contains("scratch-a"), "nor is a topic made");
+    // One of the server's own pages is let in, and its fields stay as the browser has put them.
+    let own = format!("http://{}", fixture.address);
+    let fields = [FORM, ("Origin", &own), ("Sec-Fetch-Site", "same-origin")];
+    assert_eq!(fixture.post("/topics/chat", &fields, b"text=hello+world&x=%C3%A9").status, 201);
+    assert_eq!(fixture.data("/topics/chat"), ["text=hello+world&x=%C3%A9"]);
 }
 
 #[test]
