@@ -75,6 +75,7 @@ impl Exit {
             Error::Url(_)
             | Error::NoTopic { .. }
             | Error::HeaderInvalid { .. }
+            | Error::HeaderReserved { .. }
             | Error::KeyInvalid => Self::Usage,
             Error::NotText => Self::BadInput,
             error if is_about_events(error) => Self::BadInput,

@@ -149,6 +149,15 @@ fn what_cannot_work_is_said_at_once() {
     }
 }
 
+#[test]
+fn another_transport_is_told_with_the_one_that_failed_and_the_cause() {
+    let reply = "HTTP/1.1 403 Forbidden\r\nContent-Type: text/html\r\nContent-Length: 0\r\n\r\n";
+    let url = format!("http://{}/topics/x", saying(reply.to_owned()));
+    let (said, _) = failure(&["sub", &url, "--retries", "0"]);
+    let words = " WARN trying another transport, sse instead of ws: server answered 403\n";
+    assert!(said.contains(words), "{said}");
+}
+
 /// Where nobody listens.
 fn nobody() -> SocketAddr {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()

@@ -57,6 +57,9 @@ pub enum UrlError {
     /// `after` in its query.
     #[error("after")]
     After(#[from] AfterError),
+    /// `after` and `since` in its query.
+    #[error("since and after both say where to begin: give one of them")]
+    AfterAndSince,
     /// `mode` in its query.
     #[error("mode must be all or latest")]
     Mode,
@@ -69,6 +72,12 @@ pub enum UrlError {
     /// `tcp://` to publish to.
     #[error("publishing goes by http, https, ws or wss, not by tcp")]
     PublishByTcp,
+    /// `tcp://` with header fields.
+    #[error("tcp:// has no header fields")]
+    FieldsByTcp,
+    /// `tcp://` where topics are listed.
+    #[error("topics are listed by http, https, ws or wss, not by tcp")]
+    TopicsByTcp,
     /// The multiplexed transports need to know where the topics begin.
     #[error("the path must be that of a topic, /topics/NAME")]
     NoTopic,
@@ -120,16 +129,22 @@ fn encode(text: &str) -> String {
 impl Address {
     /// Keeps what is not this crate's: a token for a proxy, for instance.
     fn take_query(&mut self, query: &str) -> Result<(), UrlError> {
+        let mut since = None;
         for parameter in query.split('&').filter(|parameter| !parameter.is_empty()) {
             let decoded = form_urlencoded::parse(parameter.as_bytes()).next();
             match decoded.as_ref().map(|(name, value)| (&**name, &**value)) {
                 Some(("after", value)) => self.after = Some(value.parse()?),
+                Some(("since", value)) => since = Some(After::Since(value.to_owned())),
                 Some(("mode", "all")) => self.mode = Some(Mode::All),
                 Some(("mode", "latest")) => self.mode = Some(Mode::Latest),
                 Some(("mode", _)) => return Err(UrlError::Mode),
                 _ => self.parameters.push(parameter.to_owned()),
             }
         }
+        if since.is_some() && self.after.is_some() {
+            return Err(UrlError::AfterAndSince);
+        }
+        self.after = self.after.take().or(since);
         Ok(())
     }
 
@@ -173,6 +188,15 @@ impl Address {
         let (prefix, topic) = self.path.split_at(at);
         let target = with_query(topic, own.iter().map(|(name, value)| format!("{name}={value}")));
         Ok((self.with_query(&format!("{prefix}/ws"), &[]), target))
+    }
+
+    /// Where the topics are listed: beside those of a topic's URL, else below this one.
+    pub(crate) fn topics(&self) -> Self {
+        let prefix = match self.path.rfind("/topics/") {
+            Some(at) => &self.path[..at],
+            None => self.path.trim_end_matches('/').trim_end_matches("/topics"),
+        };
+        Self { path: format!("{prefix}/topics"), after: None, mode: None, ..self.clone() }
     }
 
     /// Whether the transport goes with the scheme.
@@ -240,9 +264,32 @@ mod tests {
             ("http://a/topics/x y", UrlError::NotUrl),
             ("tcp://a/topics/x", UrlError::Port),
             ("http://a/topics/x?mode=some", UrlError::Mode),
+            ("http://a/topics/x?since=1h&after=-3", UrlError::AfterAndSince),
             ("http://a/topics/x?after=now", UrlError::After(AfterError { text: "now".into() })),
         ] {
             assert_eq!(parse(text), Err(error), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_url_may_say_how_far_back_to_begin() {
+        let after = |query: &str| parse(&format!("http://a/topics/x?{query}")).unwrap().after;
+        assert_eq!(after("after=-3").map(|after| after.parameter().1).as_deref(), Some("-3"));
+        assert_eq!(after("since=10m"), Some(After::Since("10m".to_owned())));
+        assert_eq!(after("t=1"), None);
+    }
+
+    #[test]
+    fn topics_are_listed_beside_a_topic_or_below_any_other_url() {
+        for (url, topics) in [
+            ("http://a", "http://a/topics"),
+            ("https://a:1/", "https://a:1/topics"),
+            ("http://a/topics", "http://a/topics"),
+            ("http://a/topics/", "http://a/topics"),
+            ("http://a/x/topics/wind?after=earliest", "http://a/x/topics"),
+            ("http://a/x/", "http://a/x/topics"),
+        ] {
+            assert_eq!(parse(url).unwrap().topics().to_string(), topics);
         }
     }
 

@@ -27,6 +27,12 @@ pub enum Error {
         /// Its name; the value may be secret.
         name: String,
     },
+    /// A header field that this crate says itself.
+    #[error("header field {name} cannot be set")]
+    HeaderReserved {
+        /// Its name.
+        name: String,
+    },
     /// An idempotency key is 1 to 128 visible characters of ASCII.
     #[error("an idempotency key has 1 to 128 visible ASCII characters")]
     KeyInvalid,
@@ -290,6 +296,7 @@ impl Error {
         match self {
             Self::Url(_)
             | Self::HeaderInvalid { .. }
+            | Self::HeaderReserved { .. }
             | Self::KeyInvalid
             | Self::NotText
             | Self::NoTopic { .. }
@@ -306,6 +313,16 @@ impl Error {
             | Self::Unanswered { .. }
             | Self::Stalled { .. } => false,
         }
+    }
+
+    /// Whether it is the server's certificate that is at fault: nobody trusts it, or it is another server's.
+    #[must_use]
+    pub fn is_about_certificate(&self) -> bool {
+        let Self::Connect(ConnectError::Stream { step: Step::Tls, source }) = self else {
+            return false;
+        };
+        let source = source.get_ref().and_then(|error| error.downcast_ref());
+        matches!(source, Some(rustls::Error::InvalidCertificate(_)))
     }
 
     /// How long the server asks to wait.
@@ -352,6 +369,7 @@ impl Error {
             }
             Self::Url(_)
             | Self::HeaderInvalid { .. }
+            | Self::HeaderReserved { .. }
             | Self::KeyInvalid
             | Self::NotText
             | Self::Connect(_)

@@ -167,7 +167,7 @@ impl Http {
         headers.insert(HOST, host.map_err(|_| invalid("Host"))?);
         for (name, value) in &self.options.fields {
             let key = HeaderName::from_bytes(name.as_bytes()).map_err(|_| invalid(name))?;
-            headers.insert(key, HeaderValue::from_str(value).map_err(|_| invalid(name))?);
+            headers.append(key, HeaderValue::from_str(value).map_err(|_| invalid(name))?);
         }
         for (name, value) in &ask.fields {
             let value = HeaderValue::from_str(value).map_err(|_| invalid(name.as_str()))?;

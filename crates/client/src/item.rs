@@ -38,10 +38,14 @@ pub enum Item {
     },
     /// There is no connection, or none any more. The subscription goes on by itself.
     Disconnected {
+        /// The transport that has failed.
+        via: Via,
         /// Why.
         error: Arc<Error>,
         /// How long until it tries again.
         retry_in: Duration,
+        /// The transport that is tried then.
+        next: Via,
     },
 }
 

@@ -4,6 +4,7 @@
 //!   is to be known about them, above all which ones are missing. When a connection breaks it opens another one
 //!   and reads on from where it was; it tells of that too.
 //! - [`Publisher`] puts events into a topic, each once, however often it has to try.
+//! - [`Topics`] lists what topics a server has.
 //! - [`Via`] names the transports. A position is good on all of them, so a subscription may change to another
 //!   one between two events, and does so by itself unless told which to use.
 //!
@@ -40,6 +41,7 @@ mod options;
 mod position;
 mod publisher;
 mod subscription;
+mod topics;
 mod tracker;
 mod transport;
 mod web_socket;
@@ -55,5 +57,6 @@ pub use options::{Limits, Mode, Timeouts, Via};
 pub use position::{After, AfterError, Position, PositionError};
 pub use publisher::{Content, Published, Publisher, json_or_string};
 pub use subscription::{Subscribe, Subscription};
+pub use topics::{ListedTopic, Topics};
 pub use tracker::Hole;
 pub use wire::Malformed;

@@ -6,7 +6,10 @@ use std::time::Duration;
 
 use anemone_ws::{Connect, rustls::ClientConfig};
 
-use crate::Retry;
+use http::{HeaderName, HeaderValue};
+
+use crate::address::{Address, Scheme};
+use crate::{Error, Retry, UrlError};
 
 /// A transport.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
@@ -122,7 +125,30 @@ pub(crate) struct Options {
     pub(crate) retry: Retry,
 }
 
+/// What this crate says itself, and what a WebSocket's handshake cannot go on with.
+const OWN_FIELDS: [&str; 5] =
+    ["host", "upgrade", "connection", "content-length", "transfer-encoding"];
+
 impl Options {
+    /// Whether its header fields can be sent to this address.
+    pub(crate) fn check(&self, address: &Address) -> Result<(), Error> {
+        for (name, value) in &self.fields {
+            let name = name.to_ascii_lowercase();
+            if OWN_FIELDS.contains(&&*name) || name.starts_with("sec-websocket-") {
+                return Err(Error::HeaderReserved { name });
+            }
+            let is_valid = HeaderName::from_bytes(name.as_bytes()).is_ok()
+                && HeaderValue::from_str(value).is_ok();
+            if !is_valid {
+                return Err(Error::HeaderInvalid { name: name.escape_debug().to_string() });
+            }
+        }
+        match address.scheme == Scheme::Tcp && !self.fields.is_empty() {
+            true => Err(UrlError::FieldsByTcp.into()),
+            false => Ok(()),
+        }
+    }
+
     /// A connection to this URL, `ws://` or `wss://`.
     pub(crate) fn connect(&self, url: String) -> Connect {
         let connect = Connect::new(url).timeout(self.timeouts.connect);

@@ -1,6 +1,7 @@
 //! Positions as servers hand them out: which log, and which event in it was the last one seen.
 
 use std::fmt;
+use std::num::NonZero;
 use std::str::FromStr;
 
 /// A place in a topic, `EPOCH-OFFSET`: the epoch of its log and the offset of the last event seen there,
@@ -82,14 +83,26 @@ pub enum After {
     Earliest,
     /// After this event.
     Position(Position),
+    /// With so many of the newest events, or with all where fewer are kept.
+    Last(NonZero<u64>),
+    /// With the first event of this time or later: so long ago, as `10m`, or a time, as `2026-11-22T10:00:00Z`. It is the
+    /// server that reads it, by its own clock.
+    Since(String),
 }
 
-impl fmt::Display for After {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl After {
+    /// The most that can be asked for with [`After::Last`].
+    pub const LAST_MAX: u64 = 999_999_999_999_999_999;
+
+    /// The parameter that asks a server for it, percent-encoded.
+    pub(crate) fn parameter(&self) -> (&'static str, String) {
+        let encoded = |text: &str| form_urlencoded::byte_serialize(text.as_bytes()).collect();
         match self {
-            Self::Latest => f.write_str("latest"),
-            Self::Earliest => f.write_str("earliest"),
-            Self::Position(position) => position.fmt(f),
+            Self::Latest => ("after", "latest".to_owned()),
+            Self::Earliest => ("after", "earliest".to_owned()),
+            Self::Position(position) => ("after", position.to_string()),
+            Self::Last(count) => ("after", format!("-{count}")),
+            Self::Since(time) => ("since", encoded(time)),
         }
     }
 }
@@ -101,6 +114,9 @@ impl FromStr for After {
         match text {
             "latest" => Ok(Self::Latest),
             "earliest" => Ok(Self::Earliest),
+            text if let Some(count) = text.strip_prefix('-').and_then(last) => {
+                Ok(Self::Last(count))
+            }
             // With `~` where a reader was ended; each subscription begins where it is told to.
             text => match parse(text.strip_suffix('~').unwrap_or(text)) {
                 Some(position) => Ok(Self::Position(position)),
@@ -110,10 +126,17 @@ impl FromStr for After {
     }
 }
 
+/// A count of events in its one spelling.
+fn last(text: &str) -> Option<NonZero<u64>> {
+    let is_canonical = !text.starts_with('0') && text.bytes().all(|byte| byte.is_ascii_digit());
+    let count = text.parse().ok().filter(|count: &NonZero<u64>| count.get() <= After::LAST_MAX);
+    count.filter(|_| is_canonical)
+}
+
 /// The text does not say where to begin.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[error(
-    "{text:?} is no place to begin: expected a position, as \"4zq81x-42\", or earliest, or latest"
+    "{text:?} is no place to begin: expected a position, as \"4zq81x-42\", or earliest, or latest, or -10 for the last 10 events"
 )]
 pub struct AfterError {
     /// What was given instead, cut to 40 characters.
@@ -139,11 +162,17 @@ mod tests {
 
     #[test]
     fn where_to_begin_is_a_position_or_a_word() {
-        for text in ["latest", "earliest", "a-7"] {
-            assert_eq!(text.parse::<After>().unwrap().to_string(), text);
+        for text in ["latest", "earliest", "a-7", "-1", "-999999999999999999"] {
+            assert_eq!(text.parse::<After>().unwrap().parameter(), ("after", text.to_owned()));
         }
-        assert_eq!("a-7~".parse::<After>().unwrap().to_string(), "a-7", "the resume of an end");
-        let error = "now".parse::<After>().unwrap_err().to_string();
-        assert!(error.contains("\"now\"") && error.contains("earliest"), "{error}");
+        assert_eq!("a-7~".parse(), Ok(After::Position("a-7".parse().unwrap())), "of an end");
+        for text in ["now", "-0", "-01", "--1", "-+1", "-", "-1~", "-1000000000000000000", "10"] {
+            let error = text.parse::<After>().unwrap_err().to_string();
+            let words = "is no place to begin: expected a position, as \"4zq81x-42\", or earliest, or latest, or -10 for the \
+                         last 10 events";
+            assert_eq!(error, format!("\"{text}\" {words}"));
+        }
+        let since = After::Since("2026-11-22 10:00:00+01:00".to_owned());
+        assert_eq!(since.parameter(), ("since", "2026-11-22+10%3A00%3A00%2B01%3A00".to_owned()));
     }
 }

@@ -62,7 +62,7 @@ pub struct Subscribe {
 
 impl Subscribe {
     /// To the topic at `url`: `http://`, `https://`, `ws://` or `wss://`, the first two meaning the same as
-    /// the last two, or `tcp://HOST:PORT/topics/NAME`. `after` and `mode` in its query are taken.
+    /// the last two, or `tcp://HOST:PORT/topics/NAME`. `after`, `since` and `mode` in its query are taken.
     pub fn new(url: impl Into<String>) -> Self {
         Self { url: url.into(), via: None, after: None, mode: None, options: Options::default() }
     }
@@ -85,7 +85,8 @@ impl Subscribe {
         self
     }
 
-    /// One more header field of each request, as `Authorization`.
+    /// One more header field of each request, as `Authorization`. The fields of a WebSocket's handshake and of HTTP's framing
+    /// cannot be set.
     pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.options.fields.push((name.into(), value.into()));
         self
@@ -128,10 +129,11 @@ impl Subscribe {
             None => AUTO.to_vec(),
         };
         vias.iter().try_for_each(|via| address.check(*via))?;
+        self.options.check(&address)?;
         let after = self.after.or_else(|| address.after.clone()).unwrap_or_default();
         let tracker = match &after {
             After::Position(position) => Tracker::resume(position.clone()),
-            After::Latest | After::Earliest => Tracker::default(),
+            _ => Tracker::default(),
         };
         let engine = Engine {
             mode: self.mode.or(address.mode).unwrap_or_default(),
@@ -354,12 +356,13 @@ impl Engine {
             error => error,
         };
         let error = error.at(&self.address);
+        let via = self.via();
         if self.vias.len() > 1 && self.is_to_blame(&error, is_open) {
             self.losses = 0;
             self.current = (self.current + 1) % self.vias.len();
             if self.current > 0 {
-                let (error, retry_in) = (Arc::new(error), Duration::ZERO);
-                return self.items.push_back(Item::Disconnected { error, retry_in });
+                let (error, retry_in, next) = (Arc::new(error), Duration::ZERO, self.via());
+                return self.items.push_back(Item::Disconnected { via, error, retry_in, next });
             }
         }
         let chance = rand::random();
@@ -373,7 +376,8 @@ impl Engine {
             return;
         };
         self.phase = Phase::Closed { until: Instant::now().checked_add(retry_in) };
-        self.items.push_back(Item::Disconnected { error: Arc::new(error), retry_in });
+        let (error, next) = (Arc::new(error), self.via());
+        self.items.push_back(Item::Disconnected { via, error, retry_in, next });
     }
 
     /// Whether another transport is to be tried.

@@ -88,11 +88,18 @@ impl Events {
         let item = self.subscription.next().await?;
         match &item {
             Some(Item::Connected { via }) => tracing::info!("connected by {via}"),
-            Some(Item::Disconnected { error, retry_in }) => {
+            Some(Item::Disconnected { via, error, retry_in, next }) => {
                 let why = anyhow::Error::new(std::sync::Arc::clone(error));
-                match retry_in.is_zero() {
-                    true => tracing::warn!("trying another transport: {why:#}"),
-                    false => tracing::warn!("trying again in {retry_in:.1?}: {why:#}"),
+                match (via == next, retry_in.is_zero()) {
+                    (true, _) => tracing::warn!("trying again in {retry_in:.1?}: {why:#}"),
+                    (false, true) => {
+                        tracing::warn!(
+                            "trying another transport, {next} instead of {via}: {why:#}"
+                        );
+                    }
+                    (false, false) => tracing::warn!(
+                        "trying another transport, {next} instead of {via}, in {retry_in:.1?}: {why:#}"
+                    ),
                 }
             }
             // Whoever takes the first line of the output wants an event.

@@ -188,6 +188,7 @@ impl Publisher {
         key: &str,
     ) -> Result<Published, Error> {
         const KEY_BYTES_MAX: usize = 128;
+        self.options.check(&self.address)?;
         let fits = (1..=KEY_BYTES_MAX).contains(&key.len());
         if !fits || !key.bytes().all(|byte| byte.is_ascii_graphic()) {
             return Err(Error::KeyInvalid);

@@ -56,7 +56,7 @@ pub(crate) async fn open(via: Via, reading: Reading) -> Result<Box<dyn Link>, Er
 impl Reading {
     /// The parameters that every transport takes.
     fn parameters(&self, after: &After) -> Vec<(&'static str, String)> {
-        let mut parameters = vec![("after", after.to_string())];
+        let mut parameters = vec![after.parameter()];
         if self.mode == Mode::Latest {
             parameters.push(("mode", "latest".to_owned()));
         }

@@ -62,6 +62,52 @@ async fn a_proxy_that_lets_no_web_socket_through_is_gone_around() {
 }
 
 #[tokio::test]
+async fn who_is_told_of_another_transport_is_told_of_both_and_of_the_cause() {
+    let fake = Fake::start(move |number, mut conn| match number {
+        0 => {
+            conn.request()?;
+            conn.answer("403 Forbidden", "content-type: text/html\r\n", "<html>")
+        }
+        _ => Log::of(3).serve(Via::Sse, &mut conn),
+    });
+    let item = auto(&fake).next().await.unwrap().unwrap();
+    let Item::Disconnected { via, next, error, retry_in } = item else { panic!("{item:?}") };
+    assert_eq!((via, next, retry_in), (Via::WebSocket, Via::Sse, Duration::ZERO));
+    assert_eq!(error.to_string(), "server answered 403");
+}
+
+#[tokio::test]
+async fn how_far_back_to_begin_is_asked_for_again_until_a_position_is_told() {
+    let since = "2026-11-22T10:00:00+01:00";
+    for (after, query) in [
+        (After::Last(10.try_into().unwrap()), "after=-10"),
+        (After::Since(since.into()), "since=2026-11-22T10%3A00%3A00%2B01%3A00"),
+    ] {
+        let (sender, targets) = std::sync::mpsc::channel();
+        let fake = Fake::start(move |number, mut conn| {
+            for asked in 0.. {
+                sender.send(conn.request()?.target).unwrap();
+                match (number, asked) {
+                    (0, _) => return Ok(()),
+                    (_, 0) => page(&mut conn)?,
+                    _ => return conn.wait(),
+                }
+            }
+            Ok(())
+        });
+        let mut subscription = crate::subscribe(&fake, Via::Poll).after(after).start().unwrap();
+        vias(&mut subscription, 1).await;
+        // Nothing more comes, but it is asked for.
+        let more = tokio::time::timeout(Duration::from_millis(50), subscription.next()).await;
+        assert!(more.is_err(), "{more:?}");
+        let asked = targets.try_iter().map(|target| target.split_once('?').unwrap().1.to_owned());
+        let asked: Vec<_> = asked.collect();
+        assert_eq!(asked[..2], [query, query]);
+        assert!(asked[2..].iter().all(|query| query == "after=e-1"), "{asked:?}");
+    }
+}
+
+#[tokio::test]
 async fn a_proxy_that_holds_everything_back_leaves_the_long_poll() {
     // It says yes to anything, and lets through only what has an end.
     let fake = Fake::start(|_, mut conn| {

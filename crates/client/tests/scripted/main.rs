@@ -6,6 +6,7 @@ mod ending;
 mod failing;
 mod fake;
 mod falling_back;
+mod listing;
 mod publishing;
 mod resuming;
 mod secured;

@@ -1,0 +1,165 @@
+//! What topics a server has.
+
+use std::fmt;
+use std::sync::Arc;
+
+use anemone_ws::rustls::ClientConfig;
+use serde::Deserialize;
+use tokio::time::timeout;
+
+use crate::address::{Address, Scheme};
+use crate::error::Foreign;
+use crate::http::{Ask, Http};
+use crate::options::Options;
+use crate::wire::Malformed;
+use crate::{Error, Position, Timeouts, UrlError};
+
+/// A topic as a server lists it.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct ListedTopic {
+    /// Its name: `A-Z a-z 0-9 . _ -`.
+    pub name: String,
+    /// Where it is read, and maybe published to.
+    pub url: String,
+    /// The offset of the oldest event kept; that of the next one to come when none is.
+    pub first: u64,
+    /// Where its newest event is.
+    pub next: Position,
+    /// What it keeps, in bytes.
+    pub bytes: u64,
+}
+
+impl ListedTopic {
+    /// How many events it keeps.
+    #[must_use]
+    pub fn events(&self) -> u64 {
+        self.next.offset().saturating_add(1).saturating_sub(self.first)
+    }
+}
+
+/// The topics of a server, in the order of their names, a page at a time.
+///
+/// ```no_run
+/// # async fn example() -> Result<(), anemone_client::Error> {
+/// let mut topics = anemone_client::Topics::new("http://127.0.0.1:8080/")?;
+/// while let Some(page) = topics.next_page().await? {
+///     page.iter().for_each(|topic| println!("{}", topic.url));
+/// }
+/// # Ok(())
+/// # }
+/// ```
+pub struct Topics {
+    address: Arc<Address>,
+    options: Arc<Options>,
+    /// The last name that was told.
+    after: Option<String>,
+    is_done: bool,
+}
+
+#[derive(Deserialize)]
+struct Page {
+    topics: Vec<Entry>,
+    next: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Entry {
+    name: String,
+    first: u64,
+    next: String,
+    bytes: u64,
+}
+
+impl Topics {
+    /// Those of the server at `url`: its own, as `http://127.0.0.1:8080/`, or that of one of its topics.
+    ///
+    /// # Errors
+    /// [`Error::Url`] when it is no URL, or one of `tcp://`.
+    pub fn new(url: &str) -> Result<Self, Error> {
+        let address: Address = url.parse()?;
+        if address.scheme == Scheme::Tcp {
+            return Err(UrlError::TopicsByTcp.into());
+        }
+        let address = Arc::new(address.topics());
+        Ok(Self { address, options: Arc::default(), after: None, is_done: false })
+    }
+
+    /// One more header field of each request, as `Authorization`.
+    #[must_use]
+    pub fn header(self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.with(|options| options.fields.push((name.into(), value.into())))
+    }
+
+    /// How TLS is done, as for [`Subscribe::tls`](crate::Subscribe::tls).
+    #[must_use]
+    pub fn tls(self, config: Arc<ClientConfig>) -> Self {
+        self.with(|options| options.tls = Some(config))
+    }
+
+    /// How long things may take.
+    #[must_use]
+    pub fn timeouts(self, timeouts: Timeouts) -> Self {
+        self.with(|options| options.timeouts = timeouts)
+    }
+
+    fn with(mut self, change: impl FnOnce(&mut Options)) -> Self {
+        change(Arc::make_mut(&mut self.options));
+        self
+    }
+
+    /// The next ones, at most as many as a server has in a page; `None` after the last. Nothing is tried again.
+    ///
+    /// # Errors
+    /// When the server cannot be reached, says no, or is none of ours.
+    pub async fn next_page(&mut self) -> Result<Option<Vec<ListedTopic>>, Error> {
+        if self.is_done {
+            return Ok(None);
+        }
+        self.options.check(&self.address)?;
+        let limit = self.options.timeouts.connect.saturating_add(self.options.timeouts.answer);
+        let page =
+            timeout(limit, self.fetch()).await.unwrap_or(Err(Error::Unanswered { limit }))?;
+        let page: Page = serde_json::from_slice(&page).map_err(|error| foreign(error.into()))?;
+        let topics = page.topics.into_iter().map(|entry| self.listed(entry));
+        let topics = topics.collect::<Result<Vec<_>, _>>().map_err(foreign)?;
+        // Names go up, or there would be no end to them.
+        let goes_on = |next: &String| self.after.as_ref().is_none_or(|after| after < next);
+        if !page.next.as_ref().is_none_or(goes_on) {
+            return Err(foreign(Malformed::Page));
+        }
+        self.is_done = page.next.is_none();
+        self.after = page.next;
+        Ok(Some(topics))
+    }
+
+    async fn fetch(&self) -> Result<Vec<u8>, Error> {
+        const TYPE: &str = "application/json";
+        let encoded = |name: &String| form_urlencoded::byte_serialize(name.as_bytes()).collect();
+        let after = self.after.as_ref().map(|name| ("after", encoded(name)));
+        let target = self.address.target(&after.into_iter().collect::<Vec<_>>());
+        let mut http = Http::new(Arc::clone(&self.address), Arc::clone(&self.options));
+        let answer = http.send(&Ask::get(target, TYPE)).await?;
+        let mut body = http.expect(answer, TYPE).await?;
+        http.whole(&mut body, self.options.limits.page_bytes_max).await
+    }
+
+    fn listed(&self, entry: Entry) -> Result<ListedTopic, Malformed> {
+        let Entry { name, first, next, bytes } = entry;
+        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
+        if !name.bytes().all(is_plain) {
+            return Err(Malformed::Page);
+        }
+        let next = next.parse().map_err(|_| Malformed::NoPosition)?;
+        Ok(ListedTopic { url: format!("{}/{name}", self.address), name, first, next, bytes })
+    }
+}
+
+fn foreign(error: Malformed) -> Error {
+    Foreign::Content(error).into()
+}
+
+impl fmt::Debug for Topics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Topics").field("of", &self.address.to_string()).finish_non_exhaustive()
+    }
+}
