@@ -1,17 +1,19 @@
 //! The command line.
 
+mod client;
+
 use std::net::SocketAddr;
 use std::num::NonZero;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use anemone_client::After;
 use anemone_hub::{TopicName, TopicNameError};
 use anemone_server::{AllowedHost, AllowedOrigin, TrustedProxy};
 use anemone_sources::windsonic::UnitId;
 use anemone_sources::windsonic::emulate::{Format, Rate};
 use clap::{Parser, Subcommand, ValueEnum};
 
+pub(crate) use self::client::{Behind, Content, Field, Listing, Output, Pub, Reach, Sub, Topics};
 use crate::config::parse_mode;
 use crate::exit;
 use crate::log::LogForm;
@@ -50,6 +52,9 @@ pub(crate) enum Command {
     /// those before a bad one are published, and the number of that one is told.
     #[command(after_long_help = exit::table())]
     Pub(Pub),
+    /// List the topics of a server, a line for each: its URL, how many events it keeps, and their bytes
+    #[command(after_long_help = exit::table())]
+    Topics(Topics),
     /// Print what a shell needs to complete commands, flags and their values
     ///
     /// bash: anemone completions bash > ~/.local/share/bash-completion/completions/anemone
@@ -105,6 +110,11 @@ pub(crate) struct Serve {
     /// Speak TLS with a new certificate for localhost, which is kept in memory
     #[arg(long, conflicts_with_all = ["tls_cert", "tls_key"])]
     pub(crate) tls_dev: bool,
+
+    /// Write that certificate, PEM, to this file at each start, or to standard output for -: `anemone sub --ca FILE` and
+    /// `curl --cacert FILE` trust it
+    #[arg(long, value_name = "FILE", requires = "tls_dev")]
+    pub(crate) tls_dev_cert: Option<PathBuf>,
 
     /// Read an emulated WindSonic that this command starts itself; programs on this machine may
     /// publish to /topics/scratch-*; with /echo and /broadcast
@@ -294,133 +304,6 @@ pub(crate) enum Fsync {
     Never,
 }
 
-#[derive(Debug, clap::Args)]
-pub(crate) struct Sub {
-    /// The topic, as http://127.0.0.1:8080/topics/wind; with --via tcp, tcp://HOST:PORT/topics/NAME
-    pub(crate) url: String,
-
-    /// How to read it; auto tries ws, then sse, then long-poll
-    #[arg(long, value_enum, default_value_t = Via::Auto)]
-    pub(crate) via: Via,
-
-    /// Where to begin: after a position, as 4zq81x-42, or earliest, or latest [default: latest]
-    #[arg(long, value_name = "POSITION")]
-    pub(crate) after: Option<After>,
-
-    /// What to get when behind: all, or only the latest event [default: all]
-    #[arg(long, value_enum)]
-    pub(crate) mode: Option<Behind>,
-
-    /// End after so many events, at least 1
-    #[arg(long, value_name = "N", value_parser = count)]
-    pub(crate) count: Option<NonZero<u64>>,
-
-    /// Give up after so many attempts in a row that failed, and were tried again; 0 after the first [default:
-    /// never]
-    #[arg(long, value_name = "N")]
-    pub(crate) retries: Option<u32>,
-
-    /// What to print
-    #[arg(long, value_enum, default_value_t = Output::Json)]
-    pub(crate) output: Output,
-}
-
-/// How a topic is read.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum Via {
-    /// What works: ws, else sse, else long-poll
-    Auto,
-    /// A WebSocket of the topic's own
-    Ws,
-    /// The multiplexed WebSocket at /ws
-    Mux,
-    /// Server-sent events
-    Sse,
-    /// An endless reply, one JSON object a line
-    Ndjson,
-    /// Requests that wait for an event
-    LongPoll,
-    /// A request a second
-    Poll,
-    /// The multiplexed protocol over bare TCP
-    Tcp,
-}
-
-impl From<Via> for Option<anemone_client::Via> {
-    fn from(via: Via) -> Self {
-        Some(match via {
-            Via::Auto => return None,
-            Via::Ws => anemone_client::Via::WebSocket,
-            Via::Mux => anemone_client::Via::Mux,
-            Via::Sse => anemone_client::Via::Sse,
-            Via::Ndjson => anemone_client::Via::Ndjson,
-            Via::LongPoll => anemone_client::Via::LongPoll,
-            Via::Poll => anemone_client::Via::Poll,
-            Via::Tcp => anemone_client::Via::Tcp,
-        })
-    }
-}
-
-/// The events that a reader who is behind gets.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum Behind {
-    /// Every event, in order
-    All,
-    /// The newest event, and how many were passed over
-    Latest,
-}
-
-/// The form of the output.
-#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
-pub(crate) enum Output {
-    /// An object for each event and each notice: {"position":…,"time":…,"data":…}; where reading begins goes to
-    /// standard error
-    Json,
-    /// The data of each event and nothing else; notices go to standard error
-    Data,
-}
-
-#[derive(Debug, clap::Args)]
-pub(crate) struct Pub {
-    /// The topic, as http://127.0.0.1:8080/topics/scratch-a
-    pub(crate) url: String,
-
-    /// The event: JSON if it is that, else a string (what looks like broken JSON is refused: --text); - for events
-    /// from standard input, one a line
-    #[arg(default_value = "-", allow_hyphen_values = true)]
-    pub(crate) data: String,
-
-    /// What DATA is, or all of standard input: one event, or with ndjson one a line
-    #[arg(long = "type", value_name = "TYPE", value_enum)]
-    pub(crate) content: Option<Content>,
-
-    /// DATA, or all of standard input, is text, whatever it looks like: --type text
-    #[arg(long, conflicts_with = "content")]
-    pub(crate) text: bool,
-
-    /// What makes it safe to run this command again with the same data: 1 to 128 visible characters
-    /// [default: a new one]
-    #[arg(long)]
-    pub(crate) key: Option<String>,
-
-    /// Give up after trying so often again, with longer and longer waits [default: 8, which takes a minute]
-    #[arg(long, value_name = "N")]
-    pub(crate) retries: Option<u32>,
-}
-
-/// The type of an event that is published.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum Content {
-    /// One event, a JSON value
-    Json,
-    /// One event, a string
-    Text,
-    /// One event, any bytes
-    Binary,
-    /// Events, a JSON value a line
-    Ndjson,
-}
-
 /// The messages of the emulated instrument (its settings M1 to M5).
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum Mode {
@@ -446,10 +329,6 @@ impl From<Mode> for Format {
             Mode::Nmea => Self::Nmea,
         }
     }
-}
-
-fn count(text: &str) -> Result<NonZero<u64>, String> {
-    text.parse().map_err(|_| "expected how many events to wait for, at least 1".to_owned())
 }
 
 fn baud(text: &str) -> Result<u32, String> {
@@ -556,6 +435,7 @@ mod tests {
             ("serve --threads 1025", "1 to 1024"),
             ("serve --tls-cert a.pem", "--tls-key"),
             ("serve --tls-key a.key", "--tls-cert"),
+            ("serve --tls-dev-cert a.pem", "--tls-dev"),
             ("serve --tls-dev --tls-cert a.pem --tls-key a.key", "cannot be used with"),
             ("serve --exec a", "a topic's name, ="),
             ("serve --file a=", "a topic's name, ="),

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use anemone_client::{EndReason, Error};
 
-use crate::command::{Ended, InputError, is_about_events};
+use crate::command::{Ended, InputError, TrustError, is_about_events};
 use crate::config::ConfigError;
 
 /// How a command ended. The numbers are what scripts rely on: one is never used for another thing.
@@ -55,6 +55,9 @@ impl Exit {
                 EndReason::TooSlow { .. } => Self::TooSlow,
                 _ => Self::Failed,
             };
+        }
+        if error.is::<TrustError>() {
+            return Self::Usage;
         }
         if error.is::<InputError>() {
             return Self::BadInput;

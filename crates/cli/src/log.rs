@@ -39,6 +39,8 @@ pub(crate) struct Wanted {
     pub(crate) verbose: bool,
     /// And in the configuration, which counts less.
     pub(crate) verbose_configured: bool,
+    /// Nothing about connections, which is all that `anemone_client` logs.
+    pub(crate) quiet: bool,
     pub(crate) form: LogForm,
 }
 
@@ -67,6 +69,10 @@ pub(crate) fn start(wanted: Wanted) {
 fn targets(wanted: Wanted, rust_log: Option<&str>) -> (Targets, Option<String>) {
     let level = |verbose| if verbose { LevelFilter::DEBUG } else { LevelFilter::INFO };
     let default = |verbose| Targets::new().with_default(level(verbose));
+    if wanted.quiet {
+        let quiet = Targets::new().with_default(LevelFilter::WARN);
+        return (quiet.with_target("anemone_client", LevelFilter::ERROR), None);
+    }
     let said = rust_log.filter(|text| !wanted.verbose && !text.is_empty());
     match said.map(|text| (text, text.parse::<Targets>())) {
         Some((_, Ok(targets))) => (targets, None),

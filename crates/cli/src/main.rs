@@ -43,12 +43,16 @@ fn main() -> ExitCode {
             command::windsonic::run(options)
         }
         Command::Sub(options) => {
-            log::start(wanted);
-            command::sub::run(options)
+            log::start(Wanted { quiet: options.reach.quiet, ..wanted });
+            command::sub::run(&options)
         }
         Command::Pub(options) => {
-            log::start(wanted);
+            log::start(Wanted { quiet: options.reach.quiet, ..wanted });
             command::publish::run(&options)
+        }
+        Command::Topics(options) => {
+            log::start(Wanted { quiet: options.reach.quiet, ..wanted });
+            command::topics::run(&options)
         }
     };
     match done {
@@ -56,6 +60,9 @@ fn main() -> ExitCode {
         Err(error) => {
             // A configuration may have several faults.
             format!("{error:#}").lines().for_each(|line| tracing::error!("{line}"));
+            if let Some(advice) = command::advice(&error) {
+                tracing::error!("{advice}");
+            }
             Exit::of(&error).into()
         }
     }

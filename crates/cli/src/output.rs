@@ -44,6 +44,22 @@ pub(crate) fn print(lines: impl IntoIterator<Item = impl AsRef<str>>) -> io::Res
     Ok(true)
 }
 
+/// Writes what others read, which may be any bytes and have several lines, and hands it on at once. `false` once nobody
+/// reads it any more.
+pub(crate) fn write(bytes: &[u8]) -> io::Result<bool> {
+    let mut out = io::stdout().lock();
+    let written = match out.is_terminal() {
+        true => String::from_utf8_lossy(bytes)
+            .lines()
+            .try_for_each(|line| writeln!(out, "{}", printable(line))),
+        false => out.write_all(bytes),
+    };
+    match written.and_then(|()| out.flush()) {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
+        written => written.map(|()| true),
+    }
+}
+
 /// Waits until nobody reads standard output any more: for ever where that is never so, as with a file.
 pub(crate) async fn unread() {
     // epoll takes no file, and then there is nothing to wait for.

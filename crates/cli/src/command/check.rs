@@ -16,7 +16,7 @@ use std::process::ExitCode;
 use anemone_server::{Limits, PublishRight, TlsError, TopicRule};
 use anemone_sources::exec::{self, Command};
 
-use super::serve::{descriptors, tls};
+use super::serve::{cannot_write, descriptors, refuse_other_contents, tls};
 use crate::args;
 use crate::config::{
     Config, ConfigError, Kind, Listening, Located, Place, Size, Source, Time, TlsFiles,
@@ -54,6 +54,15 @@ fn judged(config: &Config) -> Result<Vec<String>, ConfigError> {
             let place = &address.place;
             warnings.push(format!("{place}: {key}: cannot listen on {} now: {error}", **address));
         }
+    }
+    if let (true, Some(file)) = (*config.tls.dev, &config.tls.dev_cert) {
+        refuse_other_contents(file).map_err(|error| {
+            ConfigError::new(
+                file.place.clone(),
+                format!("tls.dev_cert: {}: {error}", cannot_write(file)),
+            )
+        })?;
+        lines.push(format!("tls      its certificate is written to {}", file.display()));
     }
     let listening = &config.listening;
     lines.extend(listening.unix.iter().map(|path| {

@@ -73,6 +73,6 @@ mod tests {
             assert!(statuses.contains("\\fB5\\fR\nsub: the topic was deleted\n"), "{statuses}");
         }
         let pages = fs::read_dir(directory.path().join("new")).unwrap().count();
-        assert_eq!(pages, 8);
+        assert_eq!(pages, 9);
     }
 }

@@ -2,10 +2,13 @@
 
 pub(crate) mod check;
 pub(crate) mod completions;
+mod form;
 pub(crate) mod man;
 pub(crate) mod publish;
+mod reach;
 pub(crate) mod serve;
 pub(crate) mod sub;
+pub(crate) mod topics;
 pub(crate) mod windsonic;
 
 use std::future::poll_fn;
@@ -16,6 +19,7 @@ use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 pub(crate) use self::publish::{InputError, is_about_events};
+pub(crate) use self::reach::{TrustError, advice};
 pub(crate) use self::sub::Ended;
 
 /// Requests to end. They are heard from when this is made, so that is done before anybody is told

@@ -2,11 +2,12 @@
 //!
 //! It listens for no signal: Ctrl-C ends it, as it does `cat`.
 
+use std::io;
 use std::num::NonZero;
 
-use anemone_client::{EndReason, Error, Item, Mode, Retry, Subscribe, Subscription, one_line};
+use anemone_client::{EndReason, Error, Item, Mode, Retry, Subscribe, Subscription};
 
-use super::runtime;
+use super::{form, runtime, topics};
 use crate::args::{self, Output};
 use crate::output;
 
@@ -23,25 +24,24 @@ fn of(seen: u64, count: Option<NonZero<u64>>) -> String {
     count.map(|count| format!(" ({seen} of {count} events came)")).unwrap_or_default()
 }
 
-pub(crate) fn run(args: args::Sub) -> anyhow::Result<()> {
-    let (count, output) = (args.count, args.output);
+pub(crate) fn run(args: &args::Sub) -> anyhow::Result<()> {
+    let count = args.count;
     let subscription = start(args)?;
     runtime()?.block_on(async {
-        let mut events = Events { subscription, seen: 0, ended: None };
+        let is_quiet = args.reach.quiet;
+        let mut events = Events { subscription, is_quiet, seen: 0, ended: None };
         let unread = output::unread();
         tokio::pin!(unread);
         while count.is_none_or(|count| events.seen < count.get()) {
             let item = tokio::select! {
-                item = events.next() => item?,
+                item = events.next() => item,
                 () = &mut unread => return Ok(()),
             };
-            let Some(item) = item else { break };
-            let line = match output {
-                Output::Json if matches!(item, Item::Position(_)) => None,
-                Output::Json => item.to_json(),
-                Output::Data => data(item),
-            };
-            if !output::print(line)? {
+            if let Err(Error::NoTopic { example }) = &item {
+                topics::tell(&args.url, example, &args.reach).await;
+            }
+            let Some(item) = item? else { break };
+            if !print(&item, args.output)? {
                 return Ok(());
             }
         }
@@ -56,13 +56,13 @@ pub(crate) fn run(args: args::Sub) -> anyhow::Result<()> {
     })
 }
 
-fn start(args: args::Sub) -> Result<Subscription, Error> {
+fn start(args: &args::Sub) -> anyhow::Result<Subscription> {
     let retry = Retry { failures_max: args.retries, ..Retry::default() };
-    let mut subscribe = Subscribe::new(args.url).retry(retry);
+    let mut subscribe = args.reach.apply(Subscribe::new(&args.url).retry(retry))?;
     if let Some(via) = args.via.into() {
         subscribe = subscribe.via(via);
     }
-    if let Some(after) = args.after {
+    if let Some(after) = args.begin() {
         subscribe = subscribe.after(after);
     }
     if let Some(mode) = args.mode {
@@ -71,12 +71,14 @@ fn start(args: args::Sub) -> Result<Subscription, Error> {
             args::Behind::Latest => Mode::Latest,
         });
     }
-    subscribe.start()
+    Ok(subscribe.start()?)
 }
 
 /// A subscription that tells standard error how it fares.
 struct Events {
     subscription: Subscription,
+    /// Says nothing of connections.
+    is_quiet: bool,
     /// How many there were.
     seen: u64,
     ended: Option<EndReason>,
@@ -88,6 +90,7 @@ impl Events {
         let item = self.subscription.next().await?;
         match &item {
             Some(Item::Connected { via }) => tracing::info!("connected by {via}"),
+            Some(Item::Disconnected { .. }) if self.is_quiet => {}
             Some(Item::Disconnected { via, error, retry_in, next }) => {
                 let why = anyhow::Error::new(std::sync::Arc::clone(error));
                 match (via == next, retry_in.is_zero()) {
@@ -112,19 +115,23 @@ impl Events {
     }
 }
 
-/// An event's data. Notices are told on standard error: nobody is to miss events without knowing. The end
-/// is told when everything before it is printed.
-fn data(item: Item) -> Option<String> {
-    match item {
-        Item::Event { data, .. } => Some(one_line(&data).into_owned()),
-        Item::Gap(gap) => {
+/// Prints an event, and a notice where JSON has room for one. Else notices are told on standard error: nobody is to miss
+/// events without knowing. The end is told when everything before it is printed. `false` once nobody reads any more.
+fn print(item: &Item, output: Output) -> io::Result<bool> {
+    match (item, output) {
+        (Item::Position(_), _) => Ok(true),
+        (item, Output::Json) => output::print(item.to_json()),
+        (Item::Event { data, .. }, Output::Data) => output::write(&form::data(data)),
+        (Item::Event { data, .. }, Output::Line) => output::write(&form::line(data)),
+        (Item::Event { data, .. }, Output::Raw) => output::write(&form::raw(data)),
+        (Item::Gap(gap), _) => {
             tracing::warn!("{gap}");
-            None
+            Ok(true)
         }
-        Item::Skipped(count) => {
+        (Item::Skipped(count), _) => {
             tracing::info!("{count} events were passed over");
-            None
+            Ok(true)
         }
-        _ => None,
+        _ => Ok(true),
     }
 }

@@ -66,6 +66,7 @@ pub(super) fn apply(
             cert: file("--tls-cert", &flags.tls_cert),
             key: file("--tls-key", &flags.tls_key),
             dev: Located::new(flags.tls_dev, Place::Flag("--tls-dev")),
+            dev_cert: file("--tls-dev-cert", &flags.tls_dev_cert),
         };
     }
     replace_some(&mut config.data.dir, "--data", flags.data.clone());

@@ -102,6 +102,8 @@ pub(crate) struct TlsFiles {
     pub(crate) key: Option<Located<PathBuf>>,
     /// With a certificate made for localhost.
     pub(crate) dev: Located<bool>,
+    /// Where that one is written, without its key; standard output for the flag's `-`.
+    pub(crate) dev_cert: Option<Located<PathBuf>>,
 }
 
 impl TlsFiles {
@@ -109,8 +111,9 @@ impl TlsFiles {
         let cert = table.optional("cert", path);
         let key = table.optional("key", path);
         let dev = table.optional("dev", boolean).unwrap_or_else(|| Located::by_default(false));
+        let dev_cert = table.optional("dev_cert", path);
         table.finish();
-        Self { cert, key, dev }
+        Self { cert, key, dev, dev_cert }
     }
 }
 

@@ -92,6 +92,17 @@ impl Tls {
         base64(digest::digest(&digest::SHA256, &public_key).as_ref())
     }
 
+    /// The certificate in use as PEM (RFC 7468), without its chain and its key.
+    #[must_use]
+    pub fn certificate_pem(&self) -> String {
+        const LINE_BYTES: usize = 64;
+        let certificate = self.current.0.load();
+        let text = certificate.cert.first().map(|der| base64(der)).unwrap_or_default();
+        let lines = text.as_bytes().chunks(LINE_BYTES).map(String::from_utf8_lossy);
+        let lines: String = lines.map(|line| format!("{line}\n")).collect();
+        format!("-----BEGIN CERTIFICATE-----\n{lines}-----END CERTIFICATE-----\n")
+    }
+
     pub(crate) fn acceptor(&self) -> TlsAcceptor {
         TlsAcceptor::from(Arc::clone(&self.config))
     }

@@ -1,6 +1,9 @@
 //! The server's addresses and its certificate, and how people are told of them.
 
+use std::fs::{self, File};
+use std::io::{self, Read as _};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::{Path, PathBuf};
 
 use anemone_hub::Hub;
 use anemone_server::{Options, Running, Server, Tls, TlsError, UnixSocket};
@@ -35,12 +38,19 @@ pub(super) fn start(config: &Config, hub: &Hub) -> anyhow::Result<Running> {
     options.topics = config.rules()?;
     let server = Server::bind(options, hub.clone())
         .with_context(|| format!("cannot listen on {}", addresses(config)))?;
+    // Not before it has the address: another server's certificate may be in the file.
+    if let Some((tls, file)) =
+        tls.as_ref().filter(|_| *config.tls.dev).zip(config.tls.dev_cert.as_ref())
+    {
+        write_certificate(tls, file)
+            .with_context(|| format!("{}: {}", file.place, cannot_write(file)))?;
+    }
     let running = server.start().context("cannot start to serve")?;
     let scheme = scheme(config);
     if let Some(address) = running.local_addr() {
         announce(&format!("listening on {scheme}://{address}"))?;
         if let Some(tls) = tls.filter(|_| *config.tls.dev) {
-            tell_how_to_trust(&tls, address);
+            tell_how_to_trust(&tls, address, config.tls.dev_cert.as_deref());
         }
     }
     if let Some(path) = &listening.unix {
@@ -91,10 +101,48 @@ pub(crate) fn tls(config: &Config) -> Result<Option<Tls>, TlsError> {
     }
 }
 
+/// The words about a development certificate that cannot be written to this file.
+pub(crate) fn cannot_write(file: &Path) -> String {
+    format!("cannot write the development certificate to {}", file.display())
+}
+
+fn write_certificate(tls: &Tls, file: &Path) -> io::Result<()> {
+    let pem = tls.certificate_pem();
+    if file == Path::new("-") {
+        return announce(pem.trim_end());
+    }
+    refuse_other_contents(file)?;
+    fs::write(file, pem)
+}
+
+/// A certificate is written over nothing than another one.
+pub(crate) fn refuse_other_contents(file: &Path) -> io::Result<()> {
+    const BEGIN: &[u8] = b"-----BEGIN CERTIFICATE-----";
+    let mut there = Vec::new();
+    match File::open(file) {
+        Ok(file) => file.take(BEGIN.len() as u64).read_to_end(&mut there)?,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => 0,
+        Err(error) => return Err(error),
+    };
+    if !there.is_empty() && there != BEGIN {
+        return Err(io::Error::other("it is there, and holds something else than a certificate"));
+    }
+    Ok(())
+}
+
 /// No file is needed for it: the key's digest says which one it is.
-fn tell_how_to_trust(tls: &Tls, address: SocketAddr) {
+fn tell_how_to_trust(tls: &Tls, address: SocketAddr, file: Option<&PathBuf>) {
     let (fingerprint, pin) = (tls.fingerprint(), tls.public_key_pin());
     tracing::info!("development certificate, SHA-256 {fingerprint}");
+    match file.filter(|file| **file != Path::new("-")) {
+        Some(file) => tracing::info!(
+            "trust it: anemone topics --ca {file} https://{address}/, curl --cacert {file} https://{address}/clock",
+            file = file.display()
+        ),
+        None => tracing::info!(
+            "--tls-dev-cert FILE writes it to a file, for anemone sub --ca FILE and curl --cacert FILE"
+        ),
+    }
     tracing::info!(
         "trust exactly this one: curl --insecure --pinnedpubkey 'sha256//{pin}' https://{address}/clock"
     );

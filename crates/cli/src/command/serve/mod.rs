@@ -12,7 +12,7 @@ use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::spawn_blocking;
 
-pub(crate) use self::listen::tls;
+pub(crate) use self::listen::{cannot_write, refuse_other_contents, tls};
 use self::sources::Sources;
 use super::{EndSignals, runtime};
 use crate::config::{Config, Kind};

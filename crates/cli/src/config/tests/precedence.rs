@@ -72,8 +72,8 @@ fn each_flag_is_its_key() {
     assert_same(&file, &flags);
 
     let text = "[[source]]\ntype = \"serial\"\ntopic = \"wind\"\ndevice = \"d\"\nbaud = 50\n\
-                unit = \"A\"\nmode = \"polled\"\n[tls]\ndev = true";
-    let line = "--serial d --baud 50 --unit A --polled --tls-dev";
+                unit = \"A\"\nmode = \"polled\"\n[tls]\ndev = true\ndev_cert = \"p\"";
+    let line = "--serial d --baud 50 --unit A --polled --tls-dev --tls-dev-cert p";
     let (file, flags) = (read(text, &[]).unwrap(), read_with("", &[], &self::flags(line)).unwrap());
     assert_same(&file, &flags);
 }

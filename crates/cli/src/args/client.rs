@@ -1,0 +1,253 @@
+//! The arguments of the commands that talk to a server.
+
+use std::num::NonZero;
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
+
+use anemone_client::After;
+use clap::ValueEnum;
+
+/// How a server is reached.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Connection")]
+pub(crate) struct Reach {
+    /// Send this header field, too, as "Authorization: Bearer TOKEN"; may be repeated
+    #[arg(long = "header", short = 'H', value_name = "NAME: VALUE")]
+    pub(crate) fields: Vec<Field>,
+
+    /// Trust the certificates in this PEM file and no others: `serve --tls-dev --tls-dev-cert FILE` writes one
+    #[arg(long, value_name = "FILE", conflicts_with = "insecure")]
+    pub(crate) ca: Option<PathBuf>,
+
+    /// Trust any certificate: whoever is in between can read and change everything
+    #[arg(long)]
+    pub(crate) insecure: bool,
+
+    /// Take an attempt for failed that has no connection and no answer within this time, as 5s [default: 20s]
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    pub(crate) timeout: Option<Duration>,
+
+    /// Say nothing of connections: only what is lost, and why it ends
+    #[arg(long, short, conflicts_with = "verbose")]
+    pub(crate) quiet: bool,
+}
+
+/// A header field.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) struct Field {
+    pub(crate) name: String,
+    pub(crate) value: String,
+}
+
+impl FromStr for Field {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let expected = "expected NAME: VALUE, as \"Authorization: Bearer TOKEN\"";
+        let (name, value) = text.split_once(':').ok_or(expected)?;
+        if name.is_empty() || name.contains(char::is_whitespace) {
+            return Err(expected);
+        }
+        Ok(Self { name: name.to_owned(), value: value.trim().to_owned() })
+    }
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Sub {
+    /// The topic, as http://127.0.0.1:8080/topics/wind; with --via tcp, tcp://HOST:PORT/topics/NAME
+    pub(crate) url: String,
+
+    /// How to read it; auto tries ws, then sse, then long-poll
+    #[arg(long, value_enum, default_value_t = Via::Auto)]
+    pub(crate) via: Via,
+
+    /// Where to begin: after a position, as 4zq81x-42, or earliest, or latest [default: latest]
+    #[arg(long, value_name = "POSITION", allow_negative_numbers = true)]
+    pub(crate) after: Option<After>,
+
+    /// Begin with the last N events that are kept
+    #[arg(long, value_name = "N", value_parser = last, conflicts_with_all = ["after", "since"])]
+    pub(crate) last: Option<After>,
+
+    /// Begin with the first event since then: so long ago, as 10m (ms, s, m, h, d), or a time, as 2026-11-22T10:00:00Z
+    #[arg(long, value_name = "TIME", conflicts_with = "after")]
+    pub(crate) since: Option<String>,
+
+    /// What to get when behind: all, or only the latest event [default: all]
+    #[arg(long, value_enum)]
+    pub(crate) mode: Option<Behind>,
+
+    /// End after so many events, at least 1
+    #[arg(long, value_name = "N", value_parser = count)]
+    pub(crate) count: Option<NonZero<u64>>,
+
+    /// What to print
+    #[arg(long, short, value_enum, default_value_t = Output::Json)]
+    pub(crate) output: Output,
+
+    #[command(flatten)]
+    pub(crate) reach: Reach,
+
+    /// Give up after so many attempts in a row that failed, and were tried again; 0 after the first [default:
+    /// never]
+    #[arg(long, value_name = "N")]
+    pub(crate) retries: Option<u32>,
+}
+
+impl Sub {
+    /// Where to begin, if that is said.
+    pub(crate) fn begin(&self) -> Option<After> {
+        let since = || self.since.clone().map(After::Since);
+        self.after.clone().or_else(|| self.last.clone()).or_else(since)
+    }
+}
+
+/// How a topic is read.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum Via {
+    /// What works: ws, else sse, else long-poll
+    Auto,
+    /// A WebSocket of the topic's own
+    Ws,
+    /// The multiplexed WebSocket at /ws
+    Mux,
+    /// Server-sent events
+    Sse,
+    /// An endless reply, one JSON object a line
+    Ndjson,
+    /// Requests that wait for an event
+    LongPoll,
+    /// A request a second
+    Poll,
+    /// The multiplexed protocol over bare TCP
+    Tcp,
+}
+
+impl From<Via> for Option<anemone_client::Via> {
+    fn from(via: Via) -> Self {
+        Some(match via {
+            Via::Auto => return None,
+            Via::Ws => anemone_client::Via::WebSocket,
+            Via::Mux => anemone_client::Via::Mux,
+            Via::Sse => anemone_client::Via::Sse,
+            Via::Ndjson => anemone_client::Via::Ndjson,
+            Via::LongPoll => anemone_client::Via::LongPoll,
+            Via::Poll => anemone_client::Via::Poll,
+            Via::Tcp => anemone_client::Via::Tcp,
+        })
+    }
+}
+
+/// The events that a reader who is behind gets.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum Behind {
+    /// Every event, in order
+    All,
+    /// The newest event, and how many were passed over
+    Latest,
+}
+
+/// The form of the output.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
+pub(crate) enum Output {
+    /// An object for each event and each notice: {"position":…,"time":…,"data":…}
+    Json,
+    /// The data of each event, as JSON on a line; notices go to standard error, here and below
+    Data,
+    /// The line that each event was made of: text without quotes, where `anemone pub` would make the same of it
+    Line,
+    /// What was published, as it was: text with all its lines, bytes as bytes
+    Raw,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Topics {
+    /// The server, as http://127.0.0.1:8080/, or one of its topics
+    pub(crate) url: String,
+
+    /// What to print
+    #[arg(long, short, value_enum, default_value_t = Listing::Line)]
+    pub(crate) output: Listing,
+
+    #[command(flatten)]
+    pub(crate) reach: Reach,
+}
+
+/// The form of a list of topics.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
+pub(crate) enum Listing {
+    /// URL, events kept, bytes
+    Line,
+    /// An object: {"name":…,"url":…,"first":…,"next":…,"bytes":…}
+    Json,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Pub {
+    /// The topic, as http://127.0.0.1:8080/topics/scratch-a
+    pub(crate) url: String,
+
+    /// The event: JSON if it is that, else a string (what looks like broken JSON is refused: --text); - for events
+    /// from standard input, one a line
+    #[arg(default_value = "-", allow_hyphen_values = true)]
+    pub(crate) data: String,
+
+    /// What DATA is, or all of standard input: one event, or with ndjson one a line
+    #[arg(long = "type", value_name = "TYPE", value_enum)]
+    pub(crate) content: Option<Content>,
+
+    /// DATA, or all of standard input, is text, whatever it looks like: --type text
+    #[arg(long, conflicts_with = "content")]
+    pub(crate) text: bool,
+
+    /// What makes it safe to run this command again with the same data: 1 to 128 visible characters
+    /// [default: a new one]
+    #[arg(long)]
+    pub(crate) key: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) reach: Reach,
+
+    /// Give up after trying so often again, with longer and longer waits [default: 8, which takes a minute]
+    #[arg(long, value_name = "N")]
+    pub(crate) retries: Option<u32>,
+}
+
+/// The type of an event that is published.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum Content {
+    /// One event, a JSON value
+    Json,
+    /// One event, a string
+    Text,
+    /// One event, any bytes
+    Binary,
+    /// Events, a JSON value a line
+    Ndjson,
+}
+
+fn count(text: &str) -> Result<NonZero<u64>, String> {
+    text.parse().map_err(|_| "expected how many events to wait for, at least 1".to_owned())
+}
+
+/// At most as many as a server takes; the last 0 are what comes from now on.
+fn last(text: &str) -> Result<After, String> {
+    match text.parse::<u64>() {
+        Ok(count) if count <= After::LAST_MAX => {
+            Ok(NonZero::new(count).map_or(After::Latest, After::Last))
+        }
+        _ => Err("expected how many events to begin with, as 10".to_owned()),
+    }
+}
+
+/// A time with its unit, as `--since` has it.
+fn time(text: &str) -> Result<Duration, String> {
+    let expected = "expected a time with its unit, ms, s, m or h, as 500ms or 5s";
+    let units = [("ms", 1), ("s", 1000), ("m", 60_000), ("h", 3_600_000)];
+    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let unit = units.iter().find(|(name, _)| *name == unit).map(|(_, millis)| *millis);
+    let millis = number.parse::<u64>().ok().zip(unit).and_then(|(n, unit)| n.checked_mul(unit));
+    millis.filter(|millis| *millis > 0).map(Duration::from_millis).ok_or(expected.to_owned())
+}

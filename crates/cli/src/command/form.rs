@@ -1,0 +1,121 @@
+//! The forms in which an event's data is written.
+
+use std::borrow::Cow;
+
+use anemone_client::{json_or_string, one_line};
+
+/// Its JSON, on a line.
+pub(super) fn data(json: &str) -> Vec<u8> {
+    ended(one_line(json).into_owned().into_bytes())
+}
+
+/// The line that `anemone pub` and `serve --stdin` make this event of: text as it is, unless that would be taken for JSON,
+/// or is no line.
+pub(super) fn line(json: &str) -> Vec<u8> {
+    let is_line = |text: &String| !text.trim().is_empty() && !text.contains(['\n', '\r']);
+    let text = text(json).filter(is_line);
+    match text.filter(|text| matches!(json_or_string(text), Cow::Owned(_))) {
+        Some(text) => ended(text.into_bytes()),
+        None => data(json),
+    }
+}
+
+/// What was published: text with a line feed after it, if there is none, bytes exactly, and anything else as JSON.
+pub(super) fn raw(json: &str) -> Vec<u8> {
+    if let Some(text) = text(json) {
+        return ended(text.into_bytes());
+    }
+    bytes(json).unwrap_or_else(|| data(json))
+}
+
+fn ended(mut line: Vec<u8>) -> Vec<u8> {
+    if !line.ends_with(b"\n") {
+        line.push(b'\n');
+    }
+    line
+}
+
+fn text(json: &str) -> Option<String> {
+    json.starts_with('"').then(|| serde_json::from_str(json).ok())?
+}
+
+/// Those of `{"base64":"…"}`, which is how bytes are published.
+fn bytes(json: &str) -> Option<Vec<u8>> {
+    let object: serde_json::Map<_, _> = serde_json::from_str(json).ok()?;
+    let text = object.get("base64").filter(|_| object.len() == 1)?.as_str()?;
+    from_base64(text.as_bytes())
+}
+
+/// RFC 4648 section 4, padded.
+fn from_base64(text: &[u8]) -> Option<Vec<u8>> {
+    let value = |byte: u8| match byte {
+        b'A'..=b'Z' => Some(byte - b'A'),
+        b'a'..=b'z' => Some(byte - b'a' + 26),
+        b'0'..=b'9' => Some(byte - b'0' + 52),
+        b'+' => Some(62),
+        b'/' => Some(63),
+        _ => None,
+    };
+    let (groups, []) = text.as_chunks::<4>() else { return None };
+    let mut bytes = Vec::with_capacity(groups.len() * 3);
+    for (at, group) in groups.iter().enumerate() {
+        let padding = group.iter().rev().take_while(|byte| **byte == b'=').count();
+        if padding > 2 || padding > 0 && at + 1 < groups.len() {
+            return None;
+        }
+        let digits = group[..4 - padding].iter().map(|byte| value(*byte).map(u32::from));
+        let bits = digits.collect::<Option<Vec<u32>>>()?;
+        let bits = bits.iter().fold(0, |bits, digit| bits << 6 | digit) << (6 * padding);
+        bytes.extend_from_slice(&bits.to_be_bytes()[1..4 - padding]);
+    }
+    Some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn all(json: &str) -> [String; 3] {
+        [data(json), line(json), raw(json)].map(|bytes| String::from_utf8(bytes).unwrap())
+    }
+
+    #[test]
+    fn each_form_has_its_text() {
+        for (json, data, line, raw) in [
+            ("\" r  b  swpd\"", "\" r  b  swpd\"\n", " r  b  swpd\n", " r  b  swpd\n"),
+            ("{\"a\":\n1.50}", "{\"a\": 1.50}\n", "{\"a\": 1.50}\n", "{\"a\": 1.50}\n"),
+            ("\"17\"", "\"17\"\n", "\"17\"\n", "17\n"),
+            ("\"\"", "\"\"\n", "\"\"\n", "\n"),
+            ("\" \"", "\" \"\n", "\" \"\n", " \n"),
+            ("\"a\\nb\\n\"", "\"a\\nb\\n\"\n", "\"a\\nb\\n\"\n", "a\nb\n"),
+            ("\"\\ud800\"", "\"\\ud800\"\n", "\"\\ud800\"\n", "\"\\ud800\"\n"),
+            ("{\"base64\":\"AAo=\"}", "{\"base64\":\"AAo=\"}\n", "{\"base64\":\"AAo=\"}\n", "\0\n"),
+            (
+                "{\"base64\":\"A\"}",
+                "{\"base64\":\"A\"}\n",
+                "{\"base64\":\"A\"}\n",
+                "{\"base64\":\"A\"}\n",
+            ),
+        ] {
+            assert_eq!(all(json), [data, line, raw], "{json}");
+        }
+        // Every one of them is the same event again.
+        for text in ["a", " a ", "17", "\"a\"", "", "{", "a\tb", "\u{feff}", "a\\", "null"] {
+            let json = serde_json::to_string(text).unwrap();
+            let line = String::from_utf8(line(&json)).unwrap();
+            assert_eq!(json_or_string(line.strip_suffix('\n').unwrap()), json);
+        }
+    }
+
+    #[test]
+    fn bytes_come_out_as_they_went_in() {
+        let all: Vec<u8> = (0..=255).collect();
+        for len in 0..=all.len() {
+            let text = anemone_proto::handshake::base64(&all[..len]);
+            assert_eq!(raw(&format!("{{\"base64\":\"{text}\"}}")), all[..len]);
+        }
+        for text in ["A", "AA", "A===", "AA==AA==", "AA=A", "====", "A\n==", "AÄ="] {
+            assert_eq!(from_base64(text.as_bytes()), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! How a server is reached: header fields, trust and time-outs, for all commands that talk to one.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use anemone_client::rustls::client::danger::{
+    HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier,
+};
+use anemone_client::rustls::crypto::{
+    CryptoProvider, aws_lc_rs, verify_tls12_signature, verify_tls13_signature,
+};
+use anemone_client::rustls::pki_types::pem::{self, PemObject as _};
+use anemone_client::rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use anemone_client::rustls::{
+    self, ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme,
+};
+use anemone_client::{Error, Publisher, Subscribe, Timeouts, Topics};
+
+use crate::args;
+
+/// Why the certificates of `--ca` cannot be trusted.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum TrustError {
+    #[error("--ca: {} cannot be read as PEM", path.display())]
+    Unreadable { path: PathBuf, source: pem::Error },
+    #[error("--ca: {} has no certificate: expected PEM, -----BEGIN CERTIFICATE-----", path.display())]
+    Empty { path: PathBuf },
+    #[error("--ca: a certificate in {} cannot be trusted", path.display())]
+    Bad { path: PathBuf, source: rustls::Error },
+    #[error("TLS cannot be had")]
+    Tls(#[from] rustls::Error),
+}
+
+/// What may be said to a server that is to be talked to.
+pub(crate) trait Client: Sized {
+    fn header(self, name: String, value: String) -> Self;
+    fn tls(self, config: Arc<ClientConfig>) -> Self;
+    fn timeouts(self, timeouts: Timeouts) -> Self;
+}
+
+macro_rules! client {
+    ($($name:ty),*) => {$(
+        impl Client for $name {
+            fn header(self, name: String, value: String) -> Self {
+                self.header(name, value)
+            }
+
+            fn tls(self, config: Arc<ClientConfig>) -> Self {
+                self.tls(config)
+            }
+
+            fn timeouts(self, timeouts: Timeouts) -> Self {
+                self.timeouts(timeouts)
+            }
+        }
+    )*};
+}
+
+client!(Publisher, Subscribe, Topics);
+
+impl args::Reach {
+    /// The client, as these arguments have it.
+    pub(crate) fn apply<C: Client>(&self, client: C) -> Result<C, TrustError> {
+        let field =
+            |client: C, field: &args::Field| client.header(field.name.clone(), field.value.clone());
+        let mut client = self.fields.iter().fold(client, field);
+        if let Some(config) = self.tls()? {
+            client = client.tls(Arc::new(config));
+        }
+        if let Some(timeout) = self.timeout {
+            // Both together are the time for an attempt.
+            let (connect, answer) = (timeout, Duration::ZERO);
+            client = client.timeouts(Timeouts { connect, answer, ..Timeouts::default() });
+        }
+        Ok(client)
+    }
+
+    /// `None` for what this machine trusts.
+    fn tls(&self) -> Result<Option<ClientConfig>, TrustError> {
+        let provider = Arc::new(aws_lc_rs::default_provider());
+        let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
+            .with_safe_default_protocol_versions()?;
+        Ok(match &self.ca {
+            Some(path) => Some(builder.with_root_certificates(roots(path)?).with_no_client_auth()),
+            None if self.insecure => {
+                let trust = Arc::new(TrustAny(provider));
+                let builder = builder.dangerous().with_custom_certificate_verifier(trust);
+                Some(builder.with_no_client_auth())
+            }
+            None => None,
+        })
+    }
+}
+
+fn roots(path: &Path) -> Result<RootCertStore, TrustError> {
+    let unreadable = |source| TrustError::Unreadable { path: path.to_owned(), source };
+    let mut roots = RootCertStore::empty();
+    for certificate in CertificateDer::pem_file_iter(path).map_err(unreadable)? {
+        let added = roots.add(certificate.map_err(unreadable)?);
+        added.map_err(|source| TrustError::Bad { path: path.to_owned(), source })?;
+    }
+    match roots.is_empty() {
+        true => Err(TrustError::Empty { path: path.to_owned() }),
+        false => Ok(roots),
+    }
+}
+
+/// What to do about an error, where it is not plain.
+pub(crate) fn advice(error: &anyhow::Error) -> Option<&'static str> {
+    let is_about_certificate = error.downcast_ref().is_some_and(Error::is_about_certificate);
+    is_about_certificate.then_some(
+        "--ca FILE trusts the certificates in FILE (serve --tls-dev --tls-dev-cert FILE writes the server's), \
+         --insecure any",
+    )
+}
+
+/// Whoever has the key of whatever certificate is the server.
+#[derive(Debug)]
+struct TrustAny(Arc<CryptoProvider>);
+
+impl ServerCertVerifier for TrustAny {
+    fn verify_server_cert(
+        &self,
+        _end_entity: &CertificateDer<'_>,
+        _intermediates: &[CertificateDer<'_>],
+        _server_name: &ServerName<'_>,
+        _ocsp_response: &[u8],
+        _now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.0.signature_verification_algorithms;
+        verify_tls12_signature(message, cert, dss, algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.0.signature_verification_algorithms;
+        verify_tls13_signature(message, cert, dss, algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.signature_verification_algorithms.supported_schemes()
+    }
+}
