@@ -51,6 +51,33 @@ fn text(path: &Path) -> String {
     std::fs::read_to_string(path).unwrap()
 }
 
+/// All lines of documentation below a folder: comments that rustdoc shows, and Markdown.
+fn documentation(folder: &Path, lines: &mut Vec<String>) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let is_comment =
+            |line: &&str| ["//!", "///"].iter().any(|mark| line.trim_start().starts_with(mark));
+        match path.extension().and_then(|extension| extension.to_str()) {
+            _ if path.is_dir() => documentation(&path, lines),
+            Some("rs") => lines.extend(text(&path).lines().filter(is_comment).map(str::to_owned)),
+            Some("md") => lines.extend(text(&path).lines().map(str::to_owned)),
+            _ => {}
+        }
+    }
+}
+
+#[test]
+fn no_example_teaches_a_fixed_epoch_or_a_fixed_time() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut lines: Vec<_> =
+        ["README.md", "ARCHITECTURE.md"].map(|name| text(&root.join(name))).into();
+    documentation(&root.join("docs"), &mut lines);
+    documentation(&root.join("crates"), &mut lines);
+    let taught = |words: &str| lines.iter().filter(|line| line.contains(words)).count();
+    assert_eq!((taught("Epoch::from_bits("), taught("UnixTime::from_micros(")), (0, 0));
+    assert!(taught("Epoch::random()") > 0 && taught("UnixTime::now()") > 0);
+}
+
 #[test]
 fn no_transport_imports_another() {
     for folder in ["../server/src/transport", "../client/src/transport"] {

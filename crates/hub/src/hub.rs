@@ -33,15 +33,15 @@ struct Inner {
 }
 
 impl Hub {
-    /// No topics yet, and all that come are in memory. `epoch` should be drawn at random once per start
+    /// No topics yet, and all that come are in memory. `epoch` is [`Epoch::random`], once per start
     /// of the server: it tells positions in these topics from positions in any that were kept before.
     #[must_use]
     pub fn new(epoch: Epoch) -> Self {
         Self::of(epoch, None, BTreeMap::new())
     }
 
-    /// The topics found in a data directory; those that are created are kept there, too. `epoch` should
-    /// be drawn at random once per start: it is for new topics, and for those of which events that
+    /// The topics found in a data directory; those that are created are kept there, too. `epoch` is
+    /// [`Epoch::random`], once per start: it is for new topics, and for those of which events that
     /// readers have seen may be gone. Blocks for the disk: everything kept is read once.
     ///
     /// # Errors

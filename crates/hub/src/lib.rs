@@ -13,20 +13,21 @@
 //! [`Topic::publish_kept`] tell whether it is kept.
 //!
 //! This crate sees no socket, and no clock but for the disk's: the time of an event and the time of a
-//! read are arguments ([`UnixTime`]). What is asynchronous is [`Head`], which tells when a topic has
+//! read are arguments, [`UnixTime::now`] as a rule. What is asynchronous is [`Head`], which tells when a topic has
 //! grown, and [`Receipt`], which tells when a batch is kept; both go with any runtime.
 //!
 //! ```
 //! use anemone_hub::{After, Data, Epoch, Hub, Retention, UnixTime};
 //!
-//! let hub = Hub::new(Epoch::from_bits(7));
+//! // A new epoch for each start: by it a reader knows that its position is of another log.
+//! let hub = Hub::new(Epoch::random()?);
 //! let wind = hub.create("wind".parse()?, Retention::default())?;
-//! let now = UnixTime::from_micros(1_789_000_000_123_456);
-//! wind.publish(now, Data::json(&serde_json::json!({ "speed": 2.74 }))?)?;
+//! wind.publish(UnixTime::now(), Data::json(&serde_json::json!({ "speed": 2.74 }))?)?;
 //!
+//! let now = UnixTime::now();
 //! let start = wind.start(now, After::Earliest)?;
 //! let page = wind.read(now, start, Default::default())?;
-//! assert_eq!(page.next.to_string(), "7-1");
+//! assert_eq!(page.next.offset, 1);
 //! assert_eq!(page.events[0].data.as_str(), r#"{"speed":2.74}"#);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```

@@ -4,6 +4,7 @@
 //! topic's business.
 
 use std::fmt;
+use std::io;
 use std::num::NonZeroU64;
 use std::str::FromStr;
 
@@ -22,7 +23,16 @@ impl Epoch {
     /// The longest text of an epoch, in bytes: 48 bits in base 36.
     pub const TEXT_BYTES_MAX: usize = 10;
 
-    /// An epoch of the low 48 of these bits, which should be random.
+    /// A new epoch, for the start of a hub: no other has had it. A fixed one would have readers of the start before
+    /// believe that they go on where they were, among other events.
+    ///
+    /// # Errors
+    /// When the system has no random bytes.
+    pub fn random() -> io::Result<Self> {
+        Ok(Self::from_bits(getrandom::u64()?))
+    }
+
+    /// An epoch of the low 48 of these bits: one that was kept, or a test's. [`Epoch::random`] is for all else.
     #[must_use]
     pub const fn from_bits(bits: u64) -> Self {
         Self(bits & ((1 << Self::BITS) - 1))
@@ -153,9 +163,17 @@ fn last(text: &str) -> Option<NonZeroU64> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashSet;
+
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn each_start_has_an_epoch_of_its_own() {
+        let epochs: HashSet<u64> = (0..100).map(|_| Epoch::random().unwrap().bits()).collect();
+        assert!(epochs.len() > 98, "48 random bits are hardly ever the same");
+    }
 
     proptest! {
         #[test]

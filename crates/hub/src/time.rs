@@ -1,4 +1,4 @@
-//! Wall-clock time as events carry it. Owns the format; reading a clock is the caller's.
+//! Wall-clock time as events carry it. Owns the format; the hub itself reads no clock, its callers do.
 
 use std::fmt;
 use std::time::{Duration, SystemTime};
@@ -13,6 +13,12 @@ use serde::{Serialize, Serializer};
 pub struct UnixTime(u64);
 
 impl UnixTime {
+    /// This moment, by the system's clock.
+    #[must_use]
+    pub fn now() -> Self {
+        SystemTime::now().into()
+    }
+
     /// A moment given in microseconds since the Unix epoch.
     #[must_use]
     pub const fn from_micros(micros: u64) -> Self {
@@ -80,6 +86,13 @@ mod tests {
         }
         let time = UnixTime::from_micros(1_789_000_000_123_456);
         assert_eq!(serde_json::to_string(&time).unwrap(), "1789000000123.456");
+    }
+
+    #[test]
+    fn now_is_between_before_and_after() {
+        let before = UnixTime::from(SystemTime::now());
+        let now = UnixTime::now();
+        assert!((before..=SystemTime::now().into()).contains(&now));
     }
 
     #[test]

@@ -1,7 +1,6 @@
 //! The one reading core under every transport: "from this position to the head".
 
 use std::sync::Arc;
-use std::time::SystemTime;
 
 use anemone_hub::{After, Event, Gap, Head, PageLimit, Position, ReadError, Topic, UnixTime};
 use futures_util::FutureExt;
@@ -13,7 +12,7 @@ use crate::{Kind, Problem, SlowReader};
 
 /// The wall clock, as events carry it.
 pub(crate) fn now() -> UnixTime {
-    SystemTime::now().into()
+    UnixTime::now()
 }
 
 /// The events that a reader who is behind gets.

@@ -16,7 +16,7 @@
 
 use std::error::Error;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use anemone_hub::{Data, Topic, UnixTime};
 use serde::Serialize;
@@ -331,7 +331,7 @@ pub(crate) fn earliest<T: Ord>(a: Option<T>, b: Option<T>) -> Option<T> {
 }
 
 pub(crate) fn wall_clock() -> UnixTime {
-    SystemTime::now().into()
+    UnixTime::now()
 }
 
 /// `250 ms`, `3 s`.

@@ -94,7 +94,7 @@ fn end_at_once(signal: SignalKind) -> ! {
 
 /// The topics: in memory, or in the data directory, those that are there included.
 fn open_hub(config: &Config) -> anyhow::Result<Hub> {
-    let epoch = Epoch::from_bits(getrandom::u64().context("no random bytes for an epoch")?);
+    let epoch = Epoch::random().context("no random bytes for an epoch")?;
     let Some(path) = &config.data.dir else { return Ok(Hub::new(epoch)) };
     let cannot = || format!("cannot keep topics in {}", path.display());
     let data = DataDir::open(&path.value, config.data.options()).with_context(cannot)?;

@@ -128,7 +128,7 @@ impl Platform for System {
     }
 
     fn now(&self) -> UnixTime {
-        SystemTime::now().into()
+        UnixTime::now()
     }
 }
 
