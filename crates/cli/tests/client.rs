@@ -72,7 +72,7 @@ fn what_is_published_comes_by_every_transport() {
         let events: Vec<_> = events.iter().filter(|line| line.contains("\"data\":")).collect();
         for (event, position) in events.iter().zip(&positions) {
             assert!(
-                event.starts_with(&format!("{{\"position\":\"{position}\",")),
+                event.starts_with(&format!("{{\"position\":\"{position}\",\"time\":")),
                 "{via}: {event}"
             );
         }

@@ -65,7 +65,7 @@ fn completions_and_manual_pages_have_every_flag() {
     let directory = Directory::new("man");
     said(&["man", directory.path().to_str().unwrap()]);
     let scripts = ["bash", "zsh", "fish"].map(|shell| said(&["completions", shell]));
-    for command in ["serve", "check", "sub", "pub", "windsonic"] {
+    for command in ["serve", "check", "sub", "pub", "topics", "windsonic"] {
         let page = directory.path().join(format!("anemone-{command}.1"));
         let page = std::fs::read_to_string(page).unwrap().replace('\\', "");
         let flags = flags(command);

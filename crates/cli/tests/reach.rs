@@ -60,6 +60,40 @@ fn what_went_in_by_lines_comes_out_as_it_was() {
 }
 
 #[test]
+fn the_last_events_and_those_since_a_time_come_with_their_times_by_every_transport() {
+    let (mut server, address) = serve(&["--threads", "1", "--demo", "--tcp", "127.0.0.1:0"]);
+    let line = server.line();
+    let tcp = format!("tcp://{}/topics/scratch-a", line.strip_prefix("tcp on ").expect(&line));
+    let url = format!("http://{address}/topics/scratch-a");
+    done(&["pub", &url, "-"], "1\n2\n3\n4\n5\n");
+    let of = |event: &serde_json::Value| (event["data"].as_u64(), event["time"].as_f64());
+    let mut expected: Option<Vec<_>> = None;
+    for via in ["poll", "ws", "mux", "sse", "ndjson", "long-poll", "tcp"] {
+        let url = if via == "tcp" { &tcp } else { &url };
+        let read = |begin: &[&str], count: &str| {
+            let sub = [&["sub", url, "--via", via, "--quiet", "--count", count], begin].concat();
+            let events = done(&sub, "");
+            let events = events.lines().map(|line| serde_json::from_str(line).unwrap());
+            events.map(|event| of(&event)).collect::<Vec<_>>()
+        };
+        let last = read(&["--last", "2"], "2");
+        assert_eq!(last.iter().map(|(n, _)| n.unwrap()).collect::<Vec<_>>(), [4, 5], "{via}");
+        assert!(last.iter().all(|(_, time)| time.is_some_and(|time| time > 1.7e12)), "{via}");
+        assert_eq!(last, *expected.get_or_insert_with(|| last.clone()), "{via}");
+        for begin in [&["--after", "-2"][..], &["--mode", "latest", "--last", "1000"]] {
+            assert_eq!(read(begin, "1").last().map(|(n, _)| n.is_some()), Some(true), "{via}");
+        }
+        for since in ["10m", "2026-01-01T00:00:00+01:00", "1700000000000"] {
+            assert_eq!(read(&["--since", since], "5").len(), 5, "{via} {since}");
+        }
+        let (words, status) = failure(&["sub", url, "--via", via, "--since", "10"]);
+        let expected = "server answered 400 A parameter is wrong: since is \"10\": must be how long ago, as 10m or 2h (ms, s, m, h, \
+                        d), or a time, as 2026-11-22T10:00:00Z or 1789000000123 (milliseconds since 1970)";
+        assert_eq!((&*words, status), (expected, 3), "{via}");
+    }
+}
+
+#[test]
 fn bytes_come_out_as_they_went_in_and_a_pipe_of_both_commands_copies_a_topic() {
     let (_server, address) = server();
     let url = |name: &str| format!("http://{address}/topics/scratch-{name}");

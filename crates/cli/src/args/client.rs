@@ -251,3 +251,46 @@ fn time(text: &str) -> Result<Duration, String> {
     let millis = number.parse::<u64>().ok().zip(unit).and_then(|(n, unit)| n.checked_mul(unit));
     millis.filter(|millis| *millis > 0).map(Duration::from_millis).ok_or(expected.to_owned())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_none_are_what_comes_from_now_on() {
+        assert_eq!(last("0"), Ok(After::Latest));
+        assert_eq!(
+            last("10").map(|after| after.to_owned()),
+            "-10".parse().map_err(|_| String::new())
+        );
+        assert!(last("-1").is_err() && last("1000000000000000000").is_err());
+    }
+
+    #[test]
+    fn a_time_has_a_unit_and_is_not_nothing() {
+        for (text, millis) in [("500ms", 500), ("5s", 5000), ("2m", 120_000), ("1h", 3_600_000)] {
+            assert_eq!(time(text), Ok(Duration::from_millis(millis)));
+        }
+        for text in [
+            "",
+            "5",
+            "s",
+            "0s",
+            "-1s",
+            "1.5s",
+            "1d",
+            "99999999999999999999s",
+            "18446744073709551615h",
+        ] {
+            assert!(time(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_field_has_a_name_and_a_value() {
+        let field = |text: &str| text.parse::<Field>().map(|field| (field.name, field.value));
+        assert_eq!(field("A: b: c "), Ok(("A".to_owned(), "b: c".to_owned())));
+        assert_eq!(field("A:"), Ok(("A".to_owned(), String::new())));
+        assert!(field("A").is_err() && field(": b").is_err() && field("A b: c").is_err());
+    }
+}
