@@ -1,5 +1,5 @@
 //! Tells the log of requests that are refused although whoever runs the server may want them: by a host or an origin that
-//! a setting would let in, or because a client is taken for none of this machine. Once a minute for each cause, for
+//! a setting would let in, because a client is taken for none of this machine, or by a limit. Once a minute for each cause, for
 //! anybody can have themselves refused as often as they like.
 
 use std::net::SocketAddr;
@@ -15,7 +15,7 @@ const TELL_INTERVAL: Duration = Duration::from_secs(60);
 const PATH_CHARS_TOLD: usize = 80;
 
 /// The causes that are told, and what to do about each where the problem's detail does not say.
-const CAUSES: [(Kind, &str); 6] = [
+const CAUSES: [(Kind, &str); 13] = [
     (Kind::Misdirected, ""),
     (Kind::OriginRefused, ""),
     (
@@ -31,6 +31,22 @@ const CAUSES: [(Kind, &str); 6] = [
     (
         Kind::FrameRefused,
         "; browsers say what a frame is for to https and to localhost alone: [tls], or TLS in a proxy",
+    ),
+    (Kind::Overloaded, "; memory_max bounds that"),
+    (
+        Kind::TooManyAwaited,
+        "; limits.awaited_topics_max and limits.awaited_topics_per_address_max bound that",
+    ),
+    (Kind::TooManyTopics, "; topics_max in the pattern's [[topic]] bounds that"),
+    (
+        Kind::TooManyRequests,
+        "; limits.multiplexed_requests_max and limits.multiplexed_waiting_bytes_max bound that",
+    ),
+    (Kind::EventTooBig, "; event_bytes_max in the topic's [[topic]] bounds that"),
+    (Kind::BodyTooBig, "; limits.batch_bytes_max and limits.batch_events_max bound that"),
+    (
+        Kind::StorageFull,
+        "; bytes_total_max in the pattern's [[topic]] bounds that, or the disk is full",
     ),
 ];
 
@@ -122,6 +138,46 @@ mod tests {
         let again = words(Kind::Misdirected, 60).unwrap();
         assert!(again.ends_with("for a reason (1 more since this was last told)"), "{again}");
         assert_eq!(words(Kind::Misdirected, 119), None);
+    }
+
+    #[test]
+    fn what_a_limit_refuses_is_told_with_the_limit() {
+        let told = |kind| {
+            let problem = Problem::new(kind, "for a reason");
+            Refusals::default().words(&problem, ASKED, Instant::now()).unwrap()
+        };
+        for (kind, words) in [
+            (Kind::Overloaded, "503 overloaded: for a reason; memory_max bounds that"),
+            (
+                Kind::TooManyAwaited,
+                "503 too-many-awaited: for a reason; limits.awaited_topics_max and \
+                 limits.awaited_topics_per_address_max bound that",
+            ),
+            (
+                Kind::TooManyTopics,
+                "507 too-many-topics: for a reason; topics_max in the pattern's [[topic]] bounds that",
+            ),
+            (
+                Kind::TooManyRequests,
+                "429 too-many-requests: for a reason; limits.multiplexed_requests_max and \
+                 limits.multiplexed_waiting_bytes_max bound that",
+            ),
+            (
+                Kind::EventTooBig,
+                "413 event-too-big: for a reason; event_bytes_max in the topic's [[topic]] bounds that",
+            ),
+            (
+                Kind::BodyTooBig,
+                "413 body-too-big: for a reason; limits.batch_bytes_max and limits.batch_events_max bound that",
+            ),
+            (
+                Kind::StorageFull,
+                "507 storage-full: for a reason; bytes_total_max in the pattern's [[topic]] bounds that, or the disk is \
+                 full",
+            ),
+        ] {
+            assert_eq!(told(kind), format!("refused GET /wind of 192.0.2.7, {words}"));
+        }
     }
 
     #[test]

@@ -356,7 +356,12 @@ pub(crate) async fn answer(
         .and_then(|()| gate::room(site, peer, client, request.uri().path()));
     let place = match room {
         Ok(place) => place,
-        Err(problem) => return finish(problem.into_response().into(), verdict),
+        Err(problem) => {
+            let (method, path) = (request.method().as_str(), request.uri().path());
+            site.refusals
+                .note(&problem, refusals::Asked { client: client.address(), method, path });
+            return finish(problem.into_response().into(), verdict);
+        }
     };
     tracing::debug!(
         client = client.address().map(tracing::field::display),
