@@ -26,6 +26,8 @@ const MIB: usize = 1 << 20;
 const ATTACKERS: usize = 32;
 const MEMORY_MAX: &str = "256MiB";
 const RESIDENT_BYTES_MAX: usize = 400 * MIB;
+/// Nearly what may be held: with less nothing would be shown.
+const RESIDENT_BYTES_MIN: usize = 240 * MIB;
 /// Longest wait for anything that must come; only a failing test takes this long.
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -252,7 +254,7 @@ fn everything_at_once(trust: Option<(Trust, [&str; 4])>, beside: fn(&Door) -> Ve
     );
     println!("{told}");
     assert!(peak < RESIDENT_BYTES_MAX, "{told}");
-    assert!(refused > 0, "nobody was refused, so it was not too much: {told}");
+    assert!(peak > RESIDENT_BYTES_MIN, "it was not too much: {told}");
 }
 
 #[test]
