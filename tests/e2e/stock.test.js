@@ -156,7 +156,7 @@ test("anemone sub finds what passes", { timeout: STEP_MS_MAX }, async () => {
   };
   for (const via of ["ws", "mux", "sse", "ndjson", "long-poll", "poll"]) await sub(below, "/wind", via);
   for (const via of ["sse", "ndjson", "long-poll", "poll"]) await sub(stock, "", via);
-  assert.match(await sub(stock, "", "auto"), /WARN trying another transport: .*a proxy on the way has taken it out.*connected by sse/s);
+  assert.match(await sub(stock, "", "auto"), /WARN trying another transport, sse instead of ws: .*a proxy on the way has taken it out.*connected by sse/s);
 });
 
 test("a page whose script does not come says so", { timeout: STEP_MS_MAX }, async () => {
