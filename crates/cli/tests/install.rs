@@ -1,4 +1,4 @@
-//! What who installs the binary gets: its version, completions, manual pages, and the words of the README.
+//! An installation: its version, completions, manual pages, and the words of the README.
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "the helpers of tests are tests too")]
 

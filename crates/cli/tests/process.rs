@@ -270,7 +270,7 @@ fn a_data_directory_that_goes_under_the_server_is_told_at_the_next_event() {
     assert!(health.starts_with("HTTP/1.1 503 ") && health.contains("storage-failed"), "{health}");
 }
 
-/// What a log has after its time.
+/// The lines of a log, each without its time.
 fn logged(path: &Path) -> Vec<String> {
     let text = std::fs::read_to_string(path).unwrap();
     let after = |line: &str| line.split_once(' ').unwrap_or_default().1.trim_start().to_owned();

@@ -1,4 +1,4 @@
-//! What whoever runs the server is told of requests that it refuses, and of proxies that are trusted too far.
+//! The log of refused requests, and of proxies that are trusted too far.
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "the helpers of tests are tests too")]
 

@@ -22,7 +22,7 @@ pub(crate) struct Awaited(Mutex<HashMap<TopicName, Weak<Topic>>>);
 pub(crate) struct Place {
     all: Weak<Awaited>,
     name: TopicName,
-    /// What its caller wants to have back then.
+    /// Given back to its caller then.
     _admission: Box<dyn Any + Send + Sync>,
 }
 

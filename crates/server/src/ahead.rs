@@ -22,7 +22,7 @@ struct Shared<S> {
     /// What was read, and not given yet.
     ahead: Vec<u8>,
     held: Held,
-    /// What its user has in its own buffer before anything is read ahead.
+    /// The bytes in its user's own buffer before anything is read ahead.
     user_bytes: usize,
     has_ended: bool,
 }
@@ -34,7 +34,7 @@ pub(crate) struct Ahead<S>(Rc<RefCell<Shared<S>>>);
 pub(crate) struct End<S>(Rc<RefCell<Shared<S>>>);
 
 impl<S> Ahead<S> {
-    /// What is read ahead counts in `memory`, and beside it what its user has in its own buffer by then.
+    /// Bytes that are read ahead count in `memory`, and beside them those in its user's own buffer by then.
     pub(crate) fn new(stream: S, memory: &Memory, user_bytes: usize) -> (Self, End<S>) {
         let (ahead, held) = (Vec::new(), memory.share());
         let shared = Shared { stream, ahead, held, user_bytes, has_ended: false };

@@ -1,4 +1,4 @@
-//! What it costs to have something open for a client that does nothing with it.
+//! The cost of what is open for a client that does nothing with it.
 //!
 //! Each of these counts in the memory for all clients as long as it is there, so that many which are quiet cannot take
 //! more than that either. They are what the process was seen to grow by, all it does for one taken together, and somewhat

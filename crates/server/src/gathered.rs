@@ -26,7 +26,7 @@ pub(crate) struct Gathered<S> {
 }
 
 impl<S> Gathered<S> {
-    /// What is stuck counts in `memory`.
+    /// Stuck output counts in `memory`.
     pub(crate) fn new(stream: S, memory: &Memory) -> Self {
         let held = memory.share();
         Self { stream, bytes: Vec::new(), held, written: 0, is_unflushed: false }

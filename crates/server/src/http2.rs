@@ -82,7 +82,7 @@ impl Replies {
 struct Open {
     requests: Requests,
     bytes: usize,
-    /// What a request costs.
+    /// The cost of a request.
     _held: Held,
 }
 

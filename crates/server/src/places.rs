@@ -14,7 +14,7 @@ const TELL_INTERVAL: Duration = Duration::from_secs(10);
 pub(crate) struct Places {
     /// Most of one address.
     max: usize,
-    /// What they are places for, and the limit that says how many, for the log.
+    /// For the log: the word for what they are, and the limit that says how many.
     words: Words,
     taken: Mutex<Taken>,
 }

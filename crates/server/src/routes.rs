@@ -43,7 +43,7 @@ pub(crate) struct Site {
     pub(crate) limits: Limits,
     /// Of all threads' connections.
     pub(crate) permits: Arc<Permits>,
-    /// Of all that are waited for.
+    /// All topics that are waited for.
     pub(crate) awaited: Arc<AwaitedTopics>,
     /// What is held for peers counts there.
     pub(crate) memory: Memory,

@@ -1,4 +1,5 @@
-//! What is open for clients that do nothing counts as much as the process grows by, or more, and at most four times that.
+//! Connections and requests of clients that do nothing count as much as the process grows by, or more, and at most four
+//! times that.
 //!
 //! The server of each measurement is a process of its own, this same program: what one kind of client leaves behind
 //! would be what the next one takes.
@@ -31,7 +32,7 @@ use tokio::net::TcpStream;
 /// Connections of each kind, and requests on each where there may be many.
 const CONNECTIONS: usize = 250;
 const REQUESTS: usize = 100;
-/// What is there once, whoever comes, and what the allocator takes beside in one go.
+/// Taken once, whoever comes, and by the allocator in one go.
 const SLACK_BYTES: u64 = 1 << 20;
 /// The server's words begin with this, among those of its test harness.
 const MARK: &str = "server: ";
@@ -211,7 +212,7 @@ fn the_server() {
     }
 }
 
-/// What clients have open: so many connections with so many requests each, all of which are readers or none.
+/// A kind of client: so many connections with so many requests each, all of which are readers or none.
 struct Kind {
     name: &'static str,
     connections: usize,

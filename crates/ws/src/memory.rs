@@ -43,7 +43,7 @@ struct Shared {
     wanted: watch::Sender<Option<Wanted>>,
 }
 
-/// Who is to let go of what is held for its peer.
+/// Those who are to let go of what is held for their peers.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Wanted {
     /// Those whose peer has not gone on since then, or for longer.
@@ -113,8 +113,7 @@ impl Memory {
         held
     }
 
-    /// Whether it is so much that not even the words are to be had for saying so: an eighth more than it may be. Nobody
-    /// is to be let in.
+    /// Whether it is an eighth more than it may be: then nobody is let in, not even to be told so in a reply of their own.
     #[must_use]
     pub fn is_far_exceeded(&self) -> bool {
         self.held_bytes() > self.bytes_max().saturating_add(self.bytes_max() / 8)
@@ -147,7 +146,7 @@ impl Memory {
         self.held_bytes() > self.bytes_max() / 10 * 9
     }
 
-    /// Who is to let go, one after the other.
+    /// Those who are to let go, one kind after the other.
     fn schedule(&self) -> impl Iterator<Item = Wanted> + use<> {
         let ages = iter::successors(Some(AGE_MAX), |age| {
             (*age > AGE_MIN).then(|| age.mul_f64(AGE_STEP).max(AGE_MIN))

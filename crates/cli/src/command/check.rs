@@ -106,7 +106,7 @@ fn socket_missing(socket: &Located<PathBuf>) -> Option<String> {
     Some(format!("{place}: listen: {fault}"))
 }
 
-/// Who may ask, and for what that is no topic.
+/// The lines about who may ask, and about what there is beside topics.
 fn let_in(listening: &Listening) -> [String; 4] {
     let offered = [("/echo", listening.echo), ("/broadcast", listening.broadcast)];
     let offered: Vec<_> = offered.iter().filter(|(_, is_there)| *is_there).collect();

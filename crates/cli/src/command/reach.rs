@@ -32,7 +32,7 @@ pub(crate) enum TrustError {
     Tls(#[from] rustls::Error),
 }
 
-/// What may be said to a server that is to be talked to.
+/// A client that takes these options, whatever it does.
 pub(crate) trait Client: Sized {
     fn header(self, name: String, value: String) -> Self;
     fn tls(self, config: Arc<ClientConfig>) -> Self;

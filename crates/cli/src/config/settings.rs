@@ -64,7 +64,7 @@ impl Listening {
         }
     }
 
-    /// What is allowed, and most likely not meant.
+    /// A warning of something that is allowed, and most likely not meant.
     pub(crate) fn warning(&self) -> Option<String> {
         let kind = TrustedProxy::everybody(&self.trusted_proxies)?;
         Some(format!(

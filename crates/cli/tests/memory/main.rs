@@ -22,7 +22,7 @@ use secure::Trust;
 use support::{Directory, Process, SERVE, command};
 
 const MIB: usize = 1 << 20;
-/// Who waits for being stuck waits beside the others.
+/// So many at once: one that is stuck waits beside the others.
 const ATTACKERS: usize = 32;
 const MEMORY_MAX: &str = "256MiB";
 const RESIDENT_BYTES_MAX: usize = 400 * MIB;

@@ -191,7 +191,7 @@ impl Handler for Events {
 struct Inbox {
     writing: Result<Box<Writer>, Refusal>,
     outcome: Outcome,
-    /// What came while its topic is created, which takes a disk its time.
+    /// Messages that came while its topic is created, which takes a disk its time.
     waiting: Rc<RefCell<Option<Waiting>>>,
     memory: Memory,
 }
@@ -204,7 +204,7 @@ struct Waiting {
     held: Held,
 }
 
-/// What became known only later of a message that a log took its time for.
+/// The outcome of a message that a log took its time for.
 #[derive(Clone, Debug)]
 struct Outcome {
     failed: Rc<RefCell<Option<Problem>>>,

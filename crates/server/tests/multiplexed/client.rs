@@ -28,7 +28,7 @@ pub struct Reply {
     pub status: u16,
     pub id: String,
     pub position: Option<String>,
-    /// Of an event.
+    /// The time of an event.
     pub time: Option<String>,
     pub payload: String,
 }

@@ -81,7 +81,7 @@ impl Budget {
         self.spend_units(Self::units(bytes));
     }
 
-    /// What a message of so many bytes takes.
+    /// The units of a message of so many bytes.
     #[inline]
     pub(super) fn units(bytes: usize) -> usize {
         1 + bytes / UNIT_BYTES
@@ -117,7 +117,7 @@ impl Budget {
         self.is_slice_over
     }
 
-    /// How many eighths of the slice are over, in time or in units.
+    /// The part of the slice that is over, in eighths, by time or by units, whichever is more.
     pub(super) fn slice_eighths(&self) -> u32 {
         let time = (self.read_at - self.slice_from).as_nanos() * 8 / self.slice.as_nanos().max(1);
         let units = (self.slice_units + self.units) * 8 / SLICE_UNITS;

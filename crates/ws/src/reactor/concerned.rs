@@ -1,4 +1,4 @@
-//! Who is to let go of what is held for its peer, by the clock of the loop.
+//! Those who are to let go of what is held for their peers, by the clock of the loop.
 
 use anemone_proto::Time;
 

@@ -213,7 +213,7 @@ struct Shared {
     is_deaf: Cell<bool>,
     /// What its sockets hold counts there.
     memory: Memory,
-    /// Who is to let go of it, until the loop has seen to that.
+    /// Those who are to let go of it, until the loop has seen to that.
     wanted: Cell<Option<Wanted>>,
     bell: Rc<Bell>,
     /// Set once: every connection is to be closed with this.

@@ -60,7 +60,7 @@ pub(super) trait Protocol {
     fn held_bytes(&self) -> usize {
         0
     }
-    /// How much is open though nothing moves, as its handler counts it.
+    /// The bytes that are open though nothing moves, as its handler counts them.
     fn open_bytes(&self) -> usize {
         0
     }

@@ -218,7 +218,7 @@ impl<S: Stream> Sockets<S> {
         let ready = socket.notes.take_told();
         self.serve(token.key as usize, slice, |socket, scratch| {
             let mut verdict = socket.event(ready, now, scratch);
-            // What of a read does not fit the slice would have to be kept.
+            // The rest of a read that does not fit the slice would have to be kept.
             while verdict == Verdict::ReadAgain && scratch.budget.slice_eighths() < 4 {
                 verdict = socket.readable(now, scratch);
             }

@@ -155,7 +155,7 @@ const CANCEL: &str = "CANCEL";
 pub(crate) struct Reply<'a> {
     pub(crate) status: u16,
     pub(crate) position: Option<Position>,
-    /// Of an event. Nothing without a position has one.
+    /// The time of an event. Nothing without a position has one.
     pub(crate) time: Option<UnixTime>,
     pub(crate) payload: &'a str,
 }

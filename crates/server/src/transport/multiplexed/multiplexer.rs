@@ -398,7 +398,7 @@ impl Multiplexer {
         usize::try_from(self.site.limits.stream_bytes_max).unwrap_or(usize::MAX)
     }
 
-    /// What its open requests cost, in bytes.
+    /// The cost of its open requests, in bytes.
     pub(super) fn open_bytes(&self) -> usize {
         self.session.held_bytes()
     }

@@ -32,7 +32,7 @@ pub(crate) struct Session<T> {
     turns: VecDeque<Id>,
     requests_max: usize,
     line_bytes_max: usize,
-    /// What those cost that are open.
+    /// The cost of those that are open.
     held: Held,
 }
 
@@ -43,7 +43,7 @@ struct Open<T> {
 }
 
 impl<T> Session<T> {
-    /// What its open requests cost counts in `memory`.
+    /// The cost of its open requests counts in `memory`.
     pub(crate) fn new(limits: &Limits, memory: &Memory) -> Self {
         let (requests_max, line_bytes_max) =
             (limits.multiplexed_requests_max, limits.multiplexed_line_bytes_max);
@@ -110,7 +110,7 @@ impl<T> Session<T> {
         self.open.is_empty()
     }
 
-    /// What those cost that are open, in bytes.
+    /// The cost of those that are open, in bytes.
     pub(crate) fn held_bytes(&self) -> usize {
         self.held.bytes()
     }
