@@ -19,7 +19,8 @@ use tokio::time::{Instant, sleep_until};
 use crate::client::{Client, Peer};
 use crate::connection::{Guest, Local};
 use crate::permits::ConnectionPermit;
-use crate::routes::{Site, Stop};
+use crate::routes::Site;
+use crate::stop::Stop;
 use crate::transport::multiplexed;
 use crate::{connection, opening, secure, unix_socket};
 

@@ -13,7 +13,8 @@ use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full, StreamBody};
 use tokio::time::{Instant, timeout};
 
-use crate::routes::{Site, Stop};
+use crate::routes::Site;
+use crate::stop::Stop;
 use crate::{Kind, Problem, fields};
 
 /// The body of every reply.

@@ -32,7 +32,8 @@ use crate::essential::Essentials;
 use crate::fan::Fan;
 use crate::gathered::Gathered;
 use crate::permits::ConnectionPermit;
-use crate::routes::{self, Destination, Handover, Site, Stop};
+use crate::routes::{self, Destination, Handover, Site};
+use crate::stop::Stop;
 use crate::transport::{broadcast, echo, multiplexed, websocket};
 use crate::write_deadline::WriteDeadline;
 

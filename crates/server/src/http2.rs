@@ -35,7 +35,8 @@ use crate::cost::{HTTP2_BYTES, HTTP2_REQUEST_BYTES};
 use crate::linger::Linger;
 use crate::pace::{Pace, paced};
 use crate::permits::ConnectionPermit;
-use crate::routes::{self, Handover, Reply, Stop};
+use crate::routes::{self, Handover, Reply};
+use crate::stop::Stop;
 use crate::unread::{Carried, Unread};
 use crate::{Kind, Problem, host};
 

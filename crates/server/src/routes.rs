@@ -3,13 +3,12 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use anemone_hub::{After, Hub, PageLimit, ReadError, Storage, Topic, TopicName, TopicNameError};
+use anemone_hub::{Hub, Topic, TopicName, TopicNameError};
 use anemone_ws::Memory;
 use anemone_ws::proto::NegotiatedDeflate;
 use anemone_ws::proto::handshake::Accepted;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
 use hyper::body::Incoming;
-use tokio::sync::watch;
 
 use crate::awaited::AwaitedTopics;
 use crate::body::{self, Body, full, kept};
@@ -25,15 +24,17 @@ use crate::places::Place;
 use crate::protection::protect;
 use crate::proxies::Proxies;
 use crate::publishing::{Methods, Permit, Publishing};
-use crate::query::{Form, Query, form};
-use crate::readers::{Readers, Transport};
+use crate::query::{Form, form};
+use crate::read_request::ReadRequest;
+use crate::readers::Readers;
 use crate::reading::Reader;
 use crate::refusals::{self, Refusals};
 use crate::resource::Resource;
+use crate::stop::Stop;
 use crate::transport::{
     broadcast, echo, forever_frame, long_poll, multiplexed, ndjson, poll, post, sse, websocket,
 };
-use crate::{Kind, Limits, Problem, SlowReader, Tls, assets, path, stream};
+use crate::{Kind, Limits, Problem, Tls, assets, path, stream};
 
 /// The server, as every request sees it.
 #[derive(Debug)]
@@ -60,188 +61,6 @@ pub(crate) struct Site {
     pub(crate) echo: bool,
     /// To the members of `/broadcast` on every thread, if there is one.
     pub(crate) broadcast: Option<Arc<broadcast::Everyone>>,
-}
-
-/// Tells that the server stops; and those who would wait, that their client has ended its side of the connection.
-#[derive(Clone, Debug)]
-pub(crate) struct Stop {
-    server: watch::Receiver<bool>,
-    /// `None` where it ends with the connection.
-    client: Option<watch::Receiver<bool>>,
-}
-
-impl Stop {
-    pub(crate) fn new(server: watch::Receiver<bool>) -> Self {
-        Self { server, client: None }
-    }
-
-    /// The same for the requests of a connection, whose client may end its side.
-    pub(crate) fn or_end(&self, client: watch::Receiver<bool>) -> Self {
-        Self { server: self.server.clone(), client: Some(client) }
-    }
-
-    /// Whether the server stops.
-    pub(crate) fn is_stopping(&self) -> bool {
-        *self.server.borrow()
-    }
-
-    /// Returns once the server stops. Cancel safe.
-    pub(crate) async fn stopped(&mut self) {
-        // A server that is gone has stopped, too.
-        let _ = self.server.wait_for(|stopped| *stopped).await;
-    }
-
-    /// Returns once nobody is to be kept waiting: the server stops, or the client sends nothing more, and may as
-    /// well be gone. Cancel safe.
-    pub(crate) async fn over(&mut self) {
-        let Self { server, client } = self;
-        let Some(client) = client else { return self.stopped().await };
-        tokio::select! {
-            _ = server.wait_for(|stopped| *stopped) => {}
-            _ = client.wait_for(|ended| *ended) => {}
-        }
-    }
-}
-
-/// A request to read a topic.
-#[derive(Debug)]
-pub(crate) struct Read {
-    topic: Arc<Topic>,
-    hub: Hub,
-    awaited: Arc<AwaitedTopics>,
-    query: Query,
-    slow: SlowReader,
-    /// Where the topic is going to be kept, if it is not created yet.
-    storage: Storage,
-    client: Client,
-    /// What its pages take counts there.
-    pub(crate) memory: Memory,
-    readers: Arc<Readers>,
-    stream_bytes_max: u64,
-}
-
-impl Read {
-    /// The read of the topic called `name` that a request asks for.
-    fn of<F: Fields + ?Sized>(
-        site: &Site,
-        client: Client,
-        head: &Head<'_, F>,
-        name: &str,
-    ) -> Result<Self, Problem> {
-        let topic = topic(site, name)?;
-        reading_only(head.method)?;
-        let query = Query::parse(head.query, head.fields, &site.limits)?;
-        Ok(Self::new(site, client, topic, query))
-    }
-
-    /// The read of the topic at `path` that a multiplexed request asks for.
-    pub(crate) fn multiplexed(
-        site: &Site,
-        client: Client,
-        path: &str,
-        query: Option<&str>,
-    ) -> Result<Self, Problem> {
-        let topic = topic(site, path.strip_prefix("/topics/").unwrap_or_default())?;
-        let query = Query::parse(query, &HeaderMap::new(), &site.limits)?;
-        let unfit = [("wait", query.wait.is_some()), ("frame", query.frame.is_some())];
-        if let Some((name, _)) = unfit.iter().find(|(_, is_given)| *is_given) {
-            let detail = format!("{name} is not for a multiplexed reader");
-            return Err(Problem::new(Kind::BadParameter, detail));
-        }
-        Ok(Self::new(site, client, topic, query))
-    }
-
-    fn new(site: &Site, client: Client, topic: Arc<Topic>, query: Query) -> Self {
-        let readers = Arc::clone(&site.readers);
-        let stream_bytes_max = site.limits.stream_bytes_max;
-        let slow = site.publishing.slow_reader(topic.name());
-        let storage = site.publishing.may_create(topic.name()).unwrap_or_default();
-        let (hub, awaited, memory) =
-            (site.hub.clone(), Arc::clone(&site.awaited), site.memory.clone());
-        Self {
-            topic,
-            hub,
-            awaited,
-            query,
-            slow,
-            storage,
-            client,
-            memory,
-            readers,
-            stream_bytes_max,
-        }
-    }
-
-    /// A reader of one page that begins where the request says, or else `default`.
-    pub(crate) fn open(&self, default: After) -> Result<Reader, Problem> {
-        self.open_page(Arc::clone(&self.topic), default)
-    }
-
-    fn open_page(&self, topic: Arc<Topic>, default: After) -> Result<Reader, Problem> {
-        let after = self.query.after.unwrap_or(default);
-        // A position is how far a client came by the polls before: it is reading, not beginning.
-        let first = match after {
-            After::Position(_) if !self.query.is_anew => self.slow,
-            _ => SlowReader::Gap,
-        };
-        Ok(self.open_at(topic, after, self.query.page)?.when_slow(first, self.slow))
-    }
-
-    /// Whether another moment is another answer, though nothing came: then no tag says which page it is.
-    pub(crate) fn is_of_a_moment(&self) -> bool {
-        matches!(self.query.after, Some(After::Since(_)))
-    }
-
-    /// The same, and it stays for a while.
-    pub(crate) fn open_waiting(&self, default: After) -> Result<Reader, Problem> {
-        Ok(self.list(self.open_page(self.awaited()?, default)?, Transport::LongPoll))
-    }
-
-    /// A reader that stays: from where the request says, or else from now on.
-    pub(crate) fn open_stream(&self, transport: Transport) -> Result<Reader, Problem> {
-        let limit = PageLimit { bytes_max: self.stream_bytes_max, ..self.query.page };
-        let after = self.query.after.unwrap_or(After::Latest);
-        let reader = self.open_at(self.awaited()?, after, limit)?;
-        let begins_with_gap = match after {
-            // The oldest event may go at any moment.
-            After::Earliest | After::Newest | After::Last(_) | After::Since(_) => true,
-            After::Latest => false,
-            After::Position(_) if self.query.is_anew => true,
-            After::Position(_) => self.slow == SlowReader::Close && reader.has_fallen_out(),
-        };
-        let first = if begins_with_gap { SlowReader::Gap } else { self.slow };
-        Ok(self.list(reader.when_slow(first, self.slow), transport))
-    }
-
-    fn list(&self, reader: Reader, transport: Transport) -> Reader {
-        reader.listed(&self.readers, self.client, transport)
-    }
-
-    fn open_at(
-        &self,
-        topic: Arc<Topic>,
-        after: After,
-        limit: PageLimit,
-    ) -> Result<Reader, Problem> {
-        if let After::Position(position) = after
-            && !topic.is_created()
-            && self.hub.was_deleted(topic.name(), position.epoch)
-        {
-            // Who was in it is told so, and does not wait for another one unasked.
-            return Err(ReadError::Deleted.into());
-        }
-        Ok(Reader::open(topic, after, limit)?.in_mode(self.query.mode))
-    }
-
-    /// The topic for one who stays: if it is not created yet, the one that it will be.
-    fn awaited(&self) -> Result<Arc<Topic>, Problem> {
-        match self.topic.is_created() {
-            true => Ok(Arc::clone(&self.topic)),
-            false => self
-                .hub
-                .await_topic(self.topic.name(), self.storage, || self.awaited.admit(self.client)),
-        }
-    }
 }
 
 /// The topic called `name`. Where its first event may create it, it can be read before that.
@@ -420,7 +239,7 @@ pub(crate) fn begin_stream<F: Fields + ?Sized>(
     let name = head.path.strip_prefix("/topics/")?;
     let Admitted { client, verdict } = gate::admit(site, peer, head).ok()?;
     let place = gate::room(site, peer, client, head.path).ok()?;
-    let read = Read::of(site, client, head, name).ok()?;
+    let read = ReadRequest::of(site, client, head, name).ok()?;
     if read.query.frame.is_some() {
         return None;
     }
@@ -449,7 +268,7 @@ fn upgrade<F: Fields + ?Sized>(
         return head.refuse_lost().map(|()| None);
     }
     if let Some(name) = head.path.strip_prefix("/topics/") {
-        let read = Read::of(site, client, head, name)?;
+        let read = ReadRequest::of(site, client, head, name)?;
         if read.query.frame.is_some() {
             let detail = "frame is for text/html, and this is a WebSocket handshake";
             return Err(Problem::new(Kind::BadParameter, detail));
@@ -531,7 +350,7 @@ async fn read_topic<B>(
     name: &str,
     stop: Stop,
 ) -> Result<Reply, Problem> {
-    let read = Read::of(site, client, &Head::of(request), name)?;
+    let read = ReadRequest::of(site, client, &Head::of(request), name)?;
     let (heartbeat, headers) = (site.limits.heartbeat, request.headers());
     let response = match (form(headers, read.query.frame.as_ref())?, read.query.wait) {
         // A HEAD gets the fields of a poll at once: a stream without its body says nothing.
@@ -606,7 +425,7 @@ fn is_reading(method: &str) -> bool {
     matches!(method, "GET" | "HEAD")
 }
 
-fn reading_only(method: &str) -> Result<(), Problem> {
+pub(crate) fn reading_only(method: &str) -> Result<(), Problem> {
     if is_reading(method) { Ok(()) } else { Err(not_allowed(method, Methods::Read)) }
 }
 

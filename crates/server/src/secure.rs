@@ -12,7 +12,7 @@ use crate::connection::{self, InTask, Local};
 use crate::cost::TLS_BYTES;
 use crate::linger::Linger;
 use crate::permits::ConnectionPermit;
-use crate::routes::Stop;
+use crate::stop::Stop;
 use crate::tls::{ALPN_HTTP2, Tls};
 use crate::write_deadline::WriteDeadline;
 use crate::{Kind, Problem, http2};

@@ -18,9 +18,10 @@ use crate::Problem;
 use crate::body::{self, Body};
 use crate::fan::WireForm;
 use crate::memory::counted;
+use crate::read_request::ReadRequest;
 use crate::readers::Transport;
 use crate::reading::{EndReason, Item, Page, Reader};
-use crate::routes::{Read, Stop};
+use crate::stop::Stop;
 
 /// The form of a transport's stream.
 #[derive(Debug)]
@@ -35,7 +36,7 @@ pub(crate) struct Form {
 
 /// Answers with the stream. Without `after`, it is what comes from now on. `form` appends what an item looks like.
 pub(crate) fn answer(
-    read: &Read,
+    read: &ReadRequest,
     transport: Transport,
     content_type: &'static str,
     heartbeat: Duration,

@@ -9,7 +9,8 @@ use crate::body::{self, full};
 use crate::fields::Fields;
 use crate::handshake::Head;
 use crate::permits::ConnectionPermit;
-use crate::routes::{Destination, Reply, Site, Stop, Upgrade};
+use crate::routes::{Destination, Reply, Site, Upgrade};
+use crate::stop::Stop;
 use crate::{Limits, Problem};
 
 /// Answers a handshake.

@@ -7,9 +7,10 @@ use http::{HeaderMap, HeaderValue, Response, header};
 
 use crate::body::Body;
 use crate::query::FrameName;
+use crate::read_request::ReadRequest;
 use crate::readers::Transport;
 use crate::reading::Item;
-use crate::routes::{Read, Stop};
+use crate::stop::Stop;
 use crate::{Kind, Problem, encode, stream};
 
 /// Browsers begin to run a document once they have seen this much of it.
@@ -20,7 +21,7 @@ const GUARD: &str = "<script>parent===window&&(parent=null)</script>";
 
 /// Without `after`, what comes from now on.
 pub(crate) fn answer(
-    read: &Read,
+    read: &ReadRequest,
     name: FrameName,
     headers: &HeaderMap,
     heartbeat: Duration,

@@ -5,17 +5,18 @@ use http::{HeaderValue, Response, header};
 use tokio::time::timeout;
 
 use super::page_response;
+use crate::Problem;
 use crate::body::Body;
 use crate::query::Wait;
-use crate::routes::Read;
-use crate::{Problem, routes};
+use crate::read_request::ReadRequest;
+use crate::stop::Stop;
 
 /// Waits for an event after the position, or until the time is up, the server stops or the client has ended its
 /// side: then the page is empty.
 pub(crate) async fn answer(
-    read: &Read,
+    read: &ReadRequest,
     wait: Wait,
-    mut stop: routes::Stop,
+    mut stop: Stop,
 ) -> Result<Response<Body>, Problem> {
     let mut reader = read.open_waiting(After::Newest)?;
     tokio::select! {

@@ -16,11 +16,11 @@ use http::{HeaderValue, Response, header};
 use crate::body::{Body, full};
 use crate::encode;
 use crate::memory::counted;
+use crate::read_request::ReadRequest;
 use crate::reading::Page;
-use crate::routes::Read;
 
 /// A page as the reply to a poll or long poll.
-fn page_response(read: &Read, page: &Page, caching: &'static str) -> Response<Body> {
+fn page_response(read: &ReadRequest, page: &Page, caching: &'static str) -> Response<Body> {
     let mut response = Response::new(full(counted(&read.memory, encode::page(page))));
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));

@@ -6,9 +6,10 @@ use http::Response;
 
 use crate::body::Body;
 use crate::fan::WireForm;
+use crate::read_request::ReadRequest;
 use crate::readers::Transport;
 use crate::reading::Item;
-use crate::routes::{Read, Stop};
+use crate::stop::Stop;
 use crate::{Problem, encode, stream};
 
 /// What the lines look like.
@@ -21,7 +22,7 @@ pub(crate) const FORM: stream::Form = stream::Form {
 
 /// Without `after`, what comes from now on. A heartbeat repeats the position.
 pub(crate) fn answer(
-    read: &Read,
+    read: &ReadRequest,
     heartbeat: Duration,
     stop: Stop,
 ) -> Result<Response<Body>, Problem> {

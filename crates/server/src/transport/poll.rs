@@ -7,14 +7,14 @@ use super::page_response;
 use crate::Problem;
 use crate::body::{Body, full};
 use crate::entity_tag;
-use crate::routes::Read;
+use crate::read_request::ReadRequest;
 
 /// A cache may keep a page and has to ask each time whether it is still the one: then its tag saves a browser the
 /// body without a line of script. With `no-store` no cache would ever have a tag to ask with.
 const REVALIDATED: &str = "no-cache";
 
 /// Without `after`, the newest event: what a bare `curl` is after.
-pub(crate) fn answer(read: &Read, headers: &HeaderMap) -> Result<Response<Body>, Problem> {
+pub(crate) fn answer(read: &ReadRequest, headers: &HeaderMap) -> Result<Response<Body>, Problem> {
     let page = read.open(After::Newest)?.read()?;
     if read.is_of_a_moment() {
         return Ok(page_response(read, &page, "no-store"));

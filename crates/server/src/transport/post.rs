@@ -5,7 +5,8 @@ use hyper::body::Incoming;
 
 use crate::body::{self, Body, full};
 use crate::publishing::{Content, Expected, Outcome, Permit, Published, Sent, key, no_parameters};
-use crate::routes::{Site, Stop};
+use crate::routes::Site;
+use crate::stop::Stop;
 use crate::{Kind, Problem, origin};
 
 /// Publishes all that the body says, or nothing of it.

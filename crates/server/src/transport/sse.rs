@@ -12,9 +12,10 @@ use http::Response;
 
 use crate::body::Body;
 use crate::fan::WireForm;
+use crate::read_request::ReadRequest;
 use crate::readers::Transport;
 use crate::reading::Item;
-use crate::routes::{Read, Stop};
+use crate::stop::Stop;
 use crate::{Problem, encode, stream};
 
 /// How long an `EventSource` waits before it reconnects, in milliseconds.
@@ -30,7 +31,7 @@ pub(crate) const FORM: stream::Form = stream::Form {
 
 /// Without `after`, what comes from now on.
 pub(crate) fn answer(
-    read: &Read,
+    read: &ReadRequest,
     heartbeat: Duration,
     stop: Stop,
 ) -> Result<Response<Body>, Problem> {

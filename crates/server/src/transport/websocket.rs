@@ -26,9 +26,10 @@ use crate::fields::Fields;
 use crate::handshake::Head;
 use crate::permits::ConnectionPermit;
 use crate::publishing::{Refusal, Writer, of_message};
+use crate::read_request::ReadRequest;
 use crate::readers::Transport;
 use crate::reading::{EndReason, Item, Mode, Page, Reader};
-use crate::routes::{Destination, Read, Upgrade};
+use crate::routes::{Destination, Upgrade};
 use crate::{Kind, Problem, encode};
 
 /// The subprotocol whose messages carry positions.
@@ -58,7 +59,7 @@ pub(crate) struct Subscriber {
 /// Answers the handshake. Without `after`, the messages are what comes from now on.
 pub(crate) fn answer<F: Fields + ?Sized>(
     head: &Head<'_, F>,
-    read: &Read,
+    read: &ReadRequest,
     writing: impl FnOnce(&Arc<Topic>) -> Result<Result<Box<Writer>, Refusal>, Problem>,
     deflate: Option<&DeflateConfig>,
 ) -> Result<Upgrade, Problem> {

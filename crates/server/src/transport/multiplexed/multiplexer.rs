@@ -20,11 +20,12 @@ use crate::client::Client;
 use crate::connection::Local;
 use crate::fan::{Fan, Subscription};
 use crate::publishing::{self, Expected, Methods, Outcome, Sent};
+use crate::read_request::ReadRequest;
 use crate::readers::Transport;
 use crate::reading::{self, EndReason, Item, Page, Reader};
 use crate::refusals::Asked;
 use crate::resource::Resource;
-use crate::routes::{self, Change, Read, Site};
+use crate::routes::{self, Change, Site};
 use crate::{Kind, Problem, encode, gate, path};
 
 /// Most requests served at once. Other connections have their turn before the rest.
@@ -147,7 +148,7 @@ impl Multiplexer {
             if !is_get {
                 return self.change(id, name, request, outlet);
             }
-            let read = Read::multiplexed(&self.site, self.client, path, query)?;
+            let read = ReadRequest::multiplexed(&self.site, self.client, path, query)?;
             return self.read(id, &read, outlet);
         }
         let resource = resource.ok_or_else(|| routes::unknown_path(path))?;
@@ -246,7 +247,12 @@ impl Multiplexer {
     }
 
     /// Opens a reader.
-    fn read(&mut self, id: Id, read: &Read, outlet: &mut impl Outlet) -> Result<(), Problem> {
+    fn read(
+        &mut self,
+        id: Id,
+        read: &ReadRequest,
+        outlet: &mut impl Outlet,
+    ) -> Result<(), Problem> {
         let Some(waker) = self.waker.clone() else { return Ok(()) };
         let reader = read.open_stream(self.transport)?;
         tell(Some(id), Reply::standing(reader.position()), outlet);
