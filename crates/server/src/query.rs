@@ -12,7 +12,7 @@ use std::time::Duration;
 use anemone_hub::{After, PageLimit};
 
 pub(crate) use self::list::{limit_alone, topics};
-pub(crate) use self::representation::{Form, form};
+pub(crate) use self::representation::{Representation, representation};
 use crate::client::Client;
 use crate::fields::{self, Fields};
 use crate::reading::{Mode, now};

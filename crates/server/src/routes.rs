@@ -24,7 +24,7 @@ use crate::places::Place;
 use crate::protection::protect;
 use crate::proxies::Proxies;
 use crate::publishing::{Methods, Permit, Publishing};
-use crate::query::{Form, form};
+use crate::query::{Representation, representation};
 use crate::read_request::ReadRequest;
 use crate::readers::Readers;
 use crate::reading::Reader;
@@ -227,11 +227,11 @@ pub(crate) fn begin_stream<F: Fields + ?Sized>(
     head: &Head<'_, F>,
 ) -> Option<Begun> {
     let fields = head.fields;
-    let form = match form(fields, None).ok()? {
-        Form::EventStream => &sse::FORM,
-        Form::Ndjson => &ndjson::FORM,
+    let form = match representation(fields, None).ok()? {
+        Representation::EventStream => &sse::FORM,
+        Representation::Ndjson => &ndjson::FORM,
         // Each one's calls have a name of their own.
-        Form::ForeverFrame(_) | Form::Json => return None,
+        Representation::ForeverFrame(_) | Representation::Json => return None,
     };
     if head.method != "GET" || fields.has("upgrade") {
         return None;
@@ -352,19 +352,19 @@ async fn read_topic<B>(
 ) -> Result<Reply, Problem> {
     let read = ReadRequest::of(site, client, &Head::of(request), name)?;
     let (heartbeat, headers) = (site.limits.heartbeat, request.headers());
-    let response = match (form(headers, read.query.frame.as_ref())?, read.query.wait) {
+    let response = match (representation(headers, read.query.frame.as_ref())?, read.query.wait) {
         // A HEAD gets the fields of a poll at once: a stream without its body says nothing.
         _ if request.method() == Method::HEAD => poll::answer(&read, headers)?,
-        (Form::EventStream, _) => sse::answer(&read, heartbeat, stop)?,
-        (Form::Ndjson, _) => ndjson::answer(&read, heartbeat, stop)?,
-        (Form::ForeverFrame(name), _) => {
+        (Representation::EventStream, _) => sse::answer(&read, heartbeat, stop)?,
+        (Representation::Ndjson, _) => ndjson::answer(&read, heartbeat, stop)?,
+        (Representation::ForeverFrame(name), _) => {
             forever_frame::answer(&read, name, headers, heartbeat, stop)?
         }
-        (Form::Json, Some(wait)) => {
+        (Representation::Json, Some(wait)) => {
             let wait = wait.cut(site.limits.wait_proxied, client);
             long_poll::answer(&read, wait, stop).await?
         }
-        (Form::Json, None) => poll::answer(&read, headers)?,
+        (Representation::Json, None) => poll::answer(&read, headers)?,
     };
     Ok(vary(response, header::ACCEPT.as_str()).into())
 }

@@ -4,9 +4,9 @@ use super::{FrameName, bad};
 use crate::fields::{self, Fields};
 use crate::{Kind, Problem};
 
-/// The form a topic is read in.
+/// The representation that a topic is read in.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub(crate) enum Form {
+pub(crate) enum Representation {
     /// A page of events.
     Json,
     /// An endless event stream.
@@ -18,11 +18,11 @@ pub(crate) enum Form {
 }
 
 /// Chooses by `Accept` (RFC 9110 section 12.5.1): the highest weight wins; when equal JSON, then the event stream.
-/// `frame` asks for the one form that has a use for it.
-pub(crate) fn form(
+/// `frame` asks for the one that has a use for it.
+pub(crate) fn representation(
     given: &(impl Fields + ?Sized),
     frame: Option<&FrameName>,
-) -> Result<Form, Problem> {
+) -> Result<Representation, Problem> {
     let accepted: Vec<&str> =
         given.all("accept").filter_map(|value| str::from_utf8(value).ok()).collect();
     let mut accept = accepted.join(",");
@@ -36,8 +36,8 @@ pub(crate) fn form(
     };
     if let Some(name) = frame {
         let html = weight(&accept, "text/html", &["text/*", "*/*"]);
-        let form = (html > 0.0).then(|| Form::ForeverFrame(name.clone()));
-        return form.ok_or_else(|| not_acceptable("with frame a topic is read as text/html alone"));
+        let html = (html > 0.0).then(|| Representation::ForeverFrame(name.clone()));
+        return html.ok_or_else(|| not_acceptable("with frame a topic is read as text/html alone"));
     }
     // A stream is only given to a client that names it: `*/*` is what curl sends unasked, and one that takes any
     // text does not expect one without end.
@@ -45,9 +45,9 @@ pub(crate) fn form(
     let [event_stream, ndjson, html] = ["text/event-stream", "application/x-ndjson", "text/html"]
         .map(|named| weight(&accept, named, &[]));
     match () {
-        () if ndjson > json.max(event_stream) => Ok(Form::Ndjson),
-        () if event_stream > json => Ok(Form::EventStream),
-        () if json > 0.0 => Ok(Form::Json),
+        () if ndjson > json.max(event_stream) => Ok(Representation::Ndjson),
+        () if event_stream > json => Ok(Representation::EventStream),
+        () if json > 0.0 => Ok(Representation::Json),
         () if html > 0.0 => {
             Err(bad("frame", "is missing: as text/html a topic is read with frame=NAME"))
         }
@@ -81,43 +81,47 @@ mod tests {
 
     use super::*;
 
-    fn accept(value: &str, frame: Option<&str>) -> Result<Form, u16> {
+    fn accept(value: &str, frame: Option<&str>) -> Result<Representation, u16> {
         let mut headers = HeaderMap::new();
         headers.insert(header::ACCEPT, value.parse().unwrap());
         let frame = frame.map(|name| FrameName::new(name).unwrap());
-        form(&headers, frame.as_ref()).map_err(|problem| problem.into_response().status().as_u16())
+        representation(&headers, frame.as_ref())
+            .map_err(|problem| problem.into_response().status().as_u16())
     }
 
     #[test]
-    fn accept_chooses_the_form() {
+    fn accept_chooses_the_representation() {
         for (value, form) in [
-            ("*/*", Ok(Form::Json)),
-            ("", Ok(Form::Json)),
-            (" , ", Ok(Form::Json)),
-            ("text/event-stream", Ok(Form::EventStream)),
-            ("text/event-stream, */*", Ok(Form::Json)),
-            ("text/event-stream, application/json;q=0.5", Ok(Form::EventStream)),
-            ("application/json, text/event-stream;q=0.5", Ok(Form::Json)),
-            ("text/html,application/xhtml+xml,*/*;q=0.8", Ok(Form::Json)),
-            ("application/*", Ok(Form::Json)),
+            ("*/*", Ok(Representation::Json)),
+            ("", Ok(Representation::Json)),
+            (" , ", Ok(Representation::Json)),
+            ("text/event-stream", Ok(Representation::EventStream)),
+            ("text/event-stream, */*", Ok(Representation::Json)),
+            ("text/event-stream, application/json;q=0.5", Ok(Representation::EventStream)),
+            ("application/json, text/event-stream;q=0.5", Ok(Representation::Json)),
+            ("text/html,application/xhtml+xml,*/*;q=0.8", Ok(Representation::Json)),
+            ("application/*", Ok(Representation::Json)),
             // Nobody gets a stream who did not name it.
             ("text/*", Err(406)),
-            ("text/*, application/json;q=0.1", Ok(Form::Json)),
-            ("text/*, */*;q=0.1", Ok(Form::Json)),
+            ("text/*, application/json;q=0.1", Ok(Representation::Json)),
+            ("text/*, */*;q=0.1", Ok(Representation::Json)),
             ("application/json;q=0, application/*", Err(406)),
-            ("application/json;q=0.1, application/*", Ok(Form::Json)),
+            ("application/json;q=0.1, application/*", Ok(Representation::Json)),
             ("application/json;q=0, */*", Err(406)),
-            ("text/*;q=0.5, application/json", Ok(Form::Json)),
-            ("a/b;c=\", text/event-stream\", application/json;q=0.1", Ok(Form::Json)),
-            ("text/event-stream; Q=0.1, application/json;a=\"q=0\"; q=0.2", Ok(Form::Json)),
-            ("application/json;q=nan", Ok(Form::Json)),
-            ("application/x-ndjson", Ok(Form::Ndjson)),
-            ("APPLICATION/X-NDJSON", Ok(Form::Ndjson)),
-            ("application/x-ndjson, */*;q=0.1", Ok(Form::Ndjson)),
-            ("application/x-ndjson, */*", Ok(Form::Json)),
-            ("application/x-ndjson, text/event-stream", Ok(Form::EventStream)),
-            ("application/x-ndjson, text/event-stream;q=0.9", Ok(Form::Ndjson)),
-            ("application/x-ndjson;q=0, text/event-stream;q=0.1", Ok(Form::EventStream)),
+            ("text/*;q=0.5, application/json", Ok(Representation::Json)),
+            ("a/b;c=\", text/event-stream\", application/json;q=0.1", Ok(Representation::Json)),
+            (
+                "text/event-stream; Q=0.1, application/json;a=\"q=0\"; q=0.2",
+                Ok(Representation::Json),
+            ),
+            ("application/json;q=nan", Ok(Representation::Json)),
+            ("application/x-ndjson", Ok(Representation::Ndjson)),
+            ("APPLICATION/X-NDJSON", Ok(Representation::Ndjson)),
+            ("application/x-ndjson, */*;q=0.1", Ok(Representation::Ndjson)),
+            ("application/x-ndjson, */*", Ok(Representation::Json)),
+            ("application/x-ndjson, text/event-stream", Ok(Representation::EventStream)),
+            ("application/x-ndjson, text/event-stream;q=0.9", Ok(Representation::Ndjson)),
+            ("application/x-ndjson;q=0, text/event-stream;q=0.1", Ok(Representation::EventStream)),
             ("text/html", Err(400)),
             ("image/png", Err(406)),
             ("application/json;q=0", Err(406)),
@@ -129,7 +133,7 @@ mod tests {
 
     #[test]
     fn a_frame_is_html_or_nothing() {
-        let html = || Ok(Form::ForeverFrame(FrameName("app.receive".to_owned())));
+        let html = || Ok(Representation::ForeverFrame(FrameName("app.receive".to_owned())));
         for (value, form) in [
             ("text/html", html()),
             ("*/*", html()),
