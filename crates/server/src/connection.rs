@@ -37,8 +37,8 @@ use crate::stop::Stop;
 use crate::transport::{broadcast, echo, multiplexed, websocket};
 use crate::write_deadline::WriteDeadline;
 
-/// So long a connection answers requests that came together before others have their turn.
-const SLICE: Duration = Duration::from_micros(100);
+/// A connection answers requests that came together for so long before others have their turn.
+const YIELD_AFTER: Duration = Duration::from_micros(100);
 
 /// The things that the connections of one thread share.
 #[derive(Debug)]
@@ -154,7 +154,7 @@ pub(crate) async fn requests<S: AsyncRead + AsyncWrite + Unpin>(
         let polled_at = Rc::clone(&polled_at);
         service_fn(move |request| {
             let (site, stop, handover) = (Arc::clone(&site), stop.clone(), Rc::clone(&handover));
-            let is_late = polled_at.get().elapsed() >= SLICE;
+            let is_late = polled_at.get().elapsed() >= YIELD_AFTER;
             Box::pin(async move {
                 if is_late {
                     tokio::task::yield_now().await;

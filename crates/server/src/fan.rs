@@ -142,7 +142,7 @@ impl Subscription {
                 let (messages, chunk) = encode(&page);
                 let Page { gap, next, .. } = page;
                 let frames = Frames { place, form, messages, chunk, gap, next };
-                self.readers.share(Rc::new(frames))
+                self.readers.keep(Rc::new(frames))
             }
         };
         if self.readers.is_past(frames.next) {
@@ -186,7 +186,7 @@ impl Readers {
 
     /// Keeps it instead of the one before: those who are behind read twice as often at worst, for in between each
     /// of them has to read for itself.
-    fn share(&self, frames: Rc<Frames>) -> Rc<Frames> {
+    fn keep(&self, frames: Rc<Frames>) -> Rc<Frames> {
         let mut pages = self.pages.borrow_mut();
         pages.retain(|kept| kept.form != frames.form || kept.place.mode != frames.place.mode);
         pages.push(Rc::clone(&frames));

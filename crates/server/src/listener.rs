@@ -16,7 +16,7 @@ use tokio::sync::{Notify, watch};
 use crate::accept::{self, Listeners};
 use crate::awaited::AwaitedTopics;
 use crate::host::Hosts;
-use crate::permits::Permits;
+use crate::permits::ConnectionPermits;
 use crate::proxies::Proxies;
 use crate::publishing::Publishing;
 use crate::refusals::Refusals;
@@ -145,7 +145,7 @@ impl Server {
         let memory = Memory::new(limits.memory_bytes_max());
         let broadcast = broadcast.then(|| Arc::new(Everyone::new(limits.broadcast_bytes_max)));
         let readers = Arc::default();
-        let permits = Arc::new(Permits::new(&limits, &memory));
+        let permits = Arc::new(ConnectionPermits::new(&limits, &memory));
         let awaited = Arc::new(AwaitedTopics::new(&limits, &memory));
         let site = Site {
             hub,

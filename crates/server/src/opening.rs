@@ -19,7 +19,7 @@ use crate::connection::{Carrier, Guest, Local, hand_over};
 use crate::fields::Fields;
 use crate::handshake::Head;
 use crate::permits::ConnectionPermit;
-use crate::routes::{self, Begun};
+use crate::routes::{self, LoopStream};
 use crate::stream::in_loop::InLoop;
 
 /// Requests with more fields take the long way.
@@ -49,7 +49,7 @@ pub(crate) fn decide(
         }
         // Another request behind it would not be answered.
         if len == first.len()
-            && let Some(Begun { reader, form, head, place }) =
+            && let Some(LoopStream { reader, form, head, place }) =
                 routes::begin_stream(&local.site, peer, &head)
         {
             let (mut response, permit) = (encode(&head), permit.beside(place));

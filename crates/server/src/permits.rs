@@ -1,4 +1,4 @@
-//! Who may have a connection: so many in all, and so many of one address, and nobody while far too much is held.
+//! The connections that there may be: so many in all, so many of one address, and none more while far too much is held.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ const KEPT_MAX: usize = 8;
 
 /// All that there are, on every thread.
 #[derive(Debug)]
-pub(crate) struct Permits {
+pub(crate) struct ConnectionPermits {
     all: Arc<Semaphore>,
     /// Kept for this machine.
     kept: Arc<Semaphore>,
@@ -49,7 +49,7 @@ impl ConnectionPermit {
     }
 }
 
-impl Permits {
+impl ConnectionPermits {
     pub(crate) fn new(limits: &Limits, memory: &Memory) -> Self {
         let max = limits.connections_max;
         let kept = if max > 1 { (max / KEPT_ONE_IN).clamp(1, KEPT_MAX) } else { 0 };
@@ -128,22 +128,25 @@ mod tests {
     fn permits(
         connections_max: usize,
         connections_per_address_max: impl Into<Option<usize>>,
-    ) -> Arc<Permits> {
+    ) -> Arc<ConnectionPermits> {
         let connections_per_address_max = connections_per_address_max.into();
         let limits = Limits { connections_max, connections_per_address_max, ..Limits::default() };
-        Arc::new(Permits::new(&limits, &Memory::default()))
+        Arc::new(ConnectionPermits::new(&limits, &Memory::default()))
     }
 
-    fn take(permits: &Arc<Permits>, address: &str) -> Option<ConnectionPermit> {
+    fn take(permits: &Arc<ConnectionPermits>, address: &str) -> Option<ConnectionPermit> {
         try_take(permits, address).ok()
     }
 
-    fn try_take(permits: &Arc<Permits>, address: &str) -> Result<ConnectionPermit, Problem> {
+    fn try_take(
+        permits: &Arc<ConnectionPermits>,
+        address: &str,
+    ) -> Result<ConnectionPermit, Problem> {
         let peer = Peer::new(Ok(SocketAddr::new(address.parse().unwrap(), 1)));
         permits.take(peer, &Proxies::new(vec!["10.9.0.0/16".parse().unwrap()]))
     }
 
-    fn count(permits: &Arc<Permits>, addresses: &[&str]) -> Vec<ConnectionPermit> {
+    fn count(permits: &Arc<ConnectionPermits>, addresses: &[&str]) -> Vec<ConnectionPermit> {
         let all = (0..100).flat_map(|_| addresses.iter().map(|address| take(permits, address)));
         all.flatten().collect()
     }
@@ -201,7 +204,7 @@ mod tests {
     #[test]
     fn each_counts_and_nobody_is_let_in_while_far_too_much_is_held() {
         let memory = Memory::new(80 * CONNECTION_BYTES);
-        let permits = Arc::new(Permits::new(&Limits::default(), &memory));
+        let permits = Arc::new(ConnectionPermits::new(&Limits::default(), &memory));
         let taken = count(&permits, &["192.0.2.1"]);
         // An eighth more than may be held, and the one with which it is more.
         assert_eq!((taken.len(), memory.held_bytes()), (91, 91 * CONNECTION_BYTES));

@@ -19,11 +19,11 @@ use crate::handshake::{self, Head};
 use crate::host::{self, Hosts};
 use crate::memory::counted;
 use crate::origin::{AllowedOrigin, Verdict};
-use crate::permits::Permits;
+use crate::permits::ConnectionPermits;
 use crate::places::Place;
 use crate::protection::protect;
 use crate::proxies::Proxies;
-use crate::publishing::{Methods, Permit, Publishing};
+use crate::publishing::{Methods, PublishPermit, Publishing};
 use crate::query::{Representation, representation};
 use crate::read_request::ReadRequest;
 use crate::readers::Readers;
@@ -43,7 +43,7 @@ pub(crate) struct Site {
     pub(crate) publishing: Arc<Publishing>,
     pub(crate) limits: Limits,
     /// Of all threads' connections.
-    pub(crate) permits: Arc<Permits>,
+    pub(crate) permits: Arc<ConnectionPermits>,
     /// All topics that are waited for.
     pub(crate) awaited: Arc<AwaitedTopics>,
     /// What is held for peers counts there.
@@ -225,7 +225,7 @@ pub(crate) fn begin_stream<F: Fields + ?Sized>(
     site: &Site,
     peer: Peer,
     head: &Head<'_, F>,
-) -> Option<Begun> {
+) -> Option<LoopStream> {
     let fields = head.fields;
     let form = match representation(fields, None).ok()? {
         Representation::EventStream => &sse::FORM,
@@ -245,12 +245,12 @@ pub(crate) fn begin_stream<F: Fields + ?Sized>(
     }
     let reader = read.open_stream(form.transport).ok()?;
     let head = vary(stream::in_loop::head(form), header::ACCEPT.as_str());
-    Some(Begun { reader, form, head: finish(head.into(), verdict).response, place })
+    Some(LoopStream { reader, form, head: finish(head.into(), verdict).response, place })
 }
 
-/// A stream to be, and how it is announced.
+/// A stream that the thread's loop is to serve, and the head of its reply.
 #[derive(Debug)]
-pub(crate) struct Begun {
+pub(crate) struct LoopStream {
     pub(crate) reader: Reader,
     pub(crate) form: &'static stream::Form,
     pub(crate) head: Response<Body>,
@@ -387,8 +387,8 @@ async fn change_topic(
 /// A change to a topic that a client may make.
 #[derive(Debug)]
 pub(crate) enum Change {
-    Publish(Permit),
-    Delete(Permit),
+    Publish(PublishPermit),
+    Delete(PublishPermit),
 }
 
 impl Change {

@@ -137,7 +137,7 @@ impl Output {
     }
 
     /// Appends bytes that other outputs share.
-    pub(super) fn share(&mut self, bytes: &Arc<[u8]>) {
+    pub(super) fn append_shared(&mut self, bytes: &Arc<[u8]>) {
         if self.is_scattered && bytes.len() >= Self::STRETCH_BYTES_MIN {
             self.stretch(bytes.len(), Whose::Shared(Arc::clone(bytes)));
         } else {

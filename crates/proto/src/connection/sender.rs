@@ -83,7 +83,7 @@ impl Sender {
             None => prepared.frame(self.deflate.as_deref_mut()),
         };
         match shared {
-            Some(frame) => self.output.get_or_insert_default().share(frame),
+            Some(frame) => self.output.get_or_insert_default().append_shared(frame),
             None => self.data(Header::new(opcode(prepared.kind()), 0), prepared.payload()),
         }
         Ok(())

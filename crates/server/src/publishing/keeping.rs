@@ -12,7 +12,7 @@ use http::HeaderValue;
 use tokio::time::timeout;
 
 use super::total::Admission;
-use super::{Outcome, Permit, Published};
+use super::{Outcome, PublishPermit, Published};
 use crate::reading::now;
 use crate::{Kind, Problem};
 
@@ -56,7 +56,7 @@ fn behind(detail: String) -> Problem {
 /// A topic that a connection may publish to.
 #[derive(Clone, Debug)]
 pub(crate) struct Writer {
-    pub(super) permit: Permit,
+    pub(super) permit: PublishPermit,
     pub(super) topic: Arc<Topic>,
     /// Bound on each event's data.
     pub(crate) event_bytes_max: usize,

@@ -167,7 +167,7 @@ impl Publishing {
         self: &Arc<Self>,
         name: &TopicName,
         client: Client,
-    ) -> Result<Permit, Refusal> {
+    ) -> Result<PublishPermit, Refusal> {
         let refusal = || match self.hub.topic(name) {
             Some(_) => Refusal::Nobody,
             None => Refusal::Unknown,
@@ -179,7 +179,7 @@ impl Publishing {
             PublishRight::Loopback => client.check_local().map_err(Refusal::NotLocal)?,
             PublishRight::Anyone => {}
         }
-        Ok(Permit { publishing: Arc::clone(self), name: name.clone(), rule })
+        Ok(PublishPermit { publishing: Arc::clone(self), name: name.clone(), rule })
     }
 
     /// Creates a topic, unless somebody has meanwhile.
@@ -240,15 +240,15 @@ pub(crate) struct Sent<'a> {
     pub(crate) expected: Expected,
 }
 
-/// That a client may publish to a topic, which may have to be created yet.
+/// The right of a client to publish to a topic, which may have to be created yet.
 #[derive(Clone, Debug)]
-pub(crate) struct Permit {
+pub(crate) struct PublishPermit {
     publishing: Arc<Publishing>,
     name: TopicName,
     rule: usize,
 }
 
-impl Permit {
+impl PublishPermit {
     /// Publishes what a body says: all of it, or nothing. Returns once it is kept.
     ///
     /// # Cancel safety

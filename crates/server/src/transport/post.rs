@@ -4,14 +4,16 @@ use http::{HeaderValue, Request, Response, StatusCode, header};
 use hyper::body::Incoming;
 
 use crate::body::{self, Body, full};
-use crate::publishing::{Content, Expected, Outcome, Permit, Published, Sent, key, no_parameters};
+use crate::publishing::{
+    Content, Expected, Outcome, PublishPermit, Published, Sent, key, no_parameters,
+};
 use crate::routes::Site;
 use crate::stop::Stop;
 use crate::{Kind, Problem, origin};
 
 /// Publishes all that the body says, or nothing of it.
 pub(crate) async fn answer(
-    permit: Permit,
+    permit: PublishPermit,
     request: Request<Incoming>,
     site: &Site,
     stop: Stop,
@@ -45,7 +47,7 @@ fn reply(status: StatusCode, published: &Published) -> Response<Body> {
 
 /// Deletes the topic.
 pub(crate) async fn delete(
-    permit: Permit,
+    permit: PublishPermit,
     request: &Request<Incoming>,
 ) -> Result<Response<Body>, Problem> {
     origin::refuse_unnamed(request.headers())?;
