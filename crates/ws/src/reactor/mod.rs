@@ -62,8 +62,11 @@ mod listeners;
 mod opening;
 mod protocol;
 mod run;
+mod scratch;
 mod socket;
 mod sockets;
+mod stream;
+mod stuck;
 mod timers;
 mod waker;
 

@@ -1,139 +1,23 @@
 //! One socket's share of a turn.
 
-use std::collections::VecDeque;
-use std::io::{self, ErrorKind, IoSlice};
-use std::net::Shutdown;
-use std::time::Instant;
+use std::io::{self, ErrorKind};
 
-use anemone_proto::{CloseFrame, Output, Rest, Time};
-use mio::net::TcpStream;
-use rustix::buffer::spare_capacity;
-use rustix::net::{self, RecvFlags, SendAncillaryBuffer, SendFlags};
+use anemone_proto::{CloseFrame, Time};
 
 use super::Waker;
-use super::budget::Budget;
 use super::concerned::Concerned;
-use super::protocol::{Ending, Next, Protocol, Queued, State};
+use super::protocol::{Ending, Next, Protocol, State};
+use super::scratch::Scratch;
+use super::stream::{Appended, Stream};
+use super::stuck::Stuck;
 use crate::{Held, Lost};
-
-/// Most slices given to the system at once.
-const SLICES_MAX: usize = 32;
-
-/// The buffers that all sockets of a thread share, one at a time.
-#[derive(Debug)]
-pub(super) struct Scratch {
-    input: Box<[u8]>,
-    /// Where a page begins in it: the kernel copies faster to there.
-    begin: usize,
-    pub(super) output: Queued,
-    pub(super) budget: Budget,
-}
-
-impl Scratch {
-    /// Most bytes taken from a socket in one turn. Large enough that a busy socket seldom needs a
-    /// second read, small enough to stay in the processor's cache. A little more than a power of
-    /// two: as much payload comes with headers.
-    const INPUT_BYTES: usize = (256 + 8) << 10;
-    const PAGE_BYTES: usize = 4096;
-    /// Output capacity that is kept from turn to turn.
-    const OUTPUT_KEPT_BYTES: usize = 1 << 20;
-
-    pub(super) fn new(clock: fn() -> Instant) -> Self {
-        let input = vec![0; Self::INPUT_BYTES + Self::PAGE_BYTES].into_boxed_slice();
-        let begin = input.as_ptr().addr().wrapping_neg() % Self::PAGE_BYTES;
-        let output = Some(Box::new(Output::scattered()));
-        Self { input, begin, output, budget: Budget::new(clock) }
-    }
-
-    fn input(&self) -> &[u8] {
-        &self.input[self.begin..][..Self::INPUT_BYTES]
-    }
-
-    /// Lets what is queued in this turn refer to the input instead of copying it.
-    fn lend_input(&mut self) -> (&mut [u8], &mut Queued, &mut Budget) {
-        let input = &mut self.input[self.begin..][..Self::INPUT_BYTES];
-        self.output.get_or_insert_default().lend(input);
-        (input, &mut self.output, &mut self.budget)
-    }
-
-    /// Forgets what was queued, and the input it may refer to.
-    fn clear_output(&mut self) {
-        if let Some(output) = &mut self.output {
-            output.clear(Self::OUTPUT_KEPT_BYTES);
-        }
-    }
-}
-
-/// The calls that a socket is made of, none of which blocks.
-pub(super) trait Stream {
-    /// Whether [`append`](Self::append) is of use.
-    const APPENDS: bool = false;
-    /// Reads into the room that there is for the rest of a frame.
-    fn append(&mut self, rest: Rest<'_>) -> io::Result<Appended> {
-        let _ = rest;
-        Err(ErrorKind::Unsupported.into())
-    }
-    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize>;
-    /// One that takes less than it was offered says that the rest would block.
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize>;
-    /// The same.
-    fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize>;
-    /// Ends our side; would block while that takes. With `is_last` the stream is dropped right after.
-    fn end(&mut self, is_last: bool) -> io::Result<()>;
-}
-
-/// What a read brought that appends.
-pub(super) struct Appended {
-    len: usize,
-    may_have_more: bool,
-    /// Bytes after the end of the frame; there was more room than it takes.
-    beyond: Option<Vec<u8>>,
-}
-
-/// A broken connection is an error, not a signal. Rust programs ignore that one, but this is a library.
-#[cfg(not(target_vendor = "apple"))]
-const SEND_FLAGS: SendFlags = SendFlags::NOSIGNAL;
-#[cfg(target_vendor = "apple")]
-const SEND_FLAGS: SendFlags = SendFlags::empty();
-
-/// By rustix, whose calls are nothing but the system's; libc's are points of cancellation in a program with
-/// threads, which costs as much again as decoding a small message.
-impl Stream for TcpStream {
-    const APPENDS: bool = true;
-
-    fn append(&mut self, rest: Rest<'_>) -> io::Result<Appended> {
-        let begin = rest.bytes.len();
-        let room = rest.bytes.capacity() - begin;
-        // Never fills what it reads to with zeros first.
-        let (len, _) = net::recv(self, spare_capacity(rest.bytes), RecvFlags::empty())?;
-        let beyond = (len > rest.len).then(|| rest.bytes.split_off(begin + rest.len));
-        Ok(Appended { len, may_have_more: len == room, beyond })
-    }
-
-    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
-        let (len, _) = net::recv(self, bytes, RecvFlags::empty())?;
-        Ok(len)
-    }
-
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        Ok(net::send(self, bytes, SEND_FLAGS)?)
-    }
-
-    fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
-        Ok(net::sendmsg(self, slices, &mut SendAncillaryBuffer::default(), SEND_FLAGS)?)
-    }
-
-    fn end(&mut self, is_last: bool) -> io::Result<()> {
-        if is_last { Ok(()) } else { self.shutdown(Shutdown::Write) }
-    }
-}
 
 /// A socket in the loop, or what stands in for one.
 pub(super) struct Socket<S> {
     stream: S,
     protocol: Box<dyn Protocol>,
     /// Output that the stream did not take.
-    stuck: VecDeque<u8>,
+    stuck: Stuck,
     phase: Phase,
     generation: u32,
     /// The peer has ended its side. That is told once, and maybe long before all was read.
@@ -249,7 +133,7 @@ impl<S: Stream> Socket<S> {
         Self {
             stream,
             protocol,
-            stuck: VecDeque::new(),
+            stuck: Stuck::default(),
             phase: Phase::Open,
             generation,
             is_ended: false,
@@ -384,7 +268,7 @@ impl<S: Stream> Socket<S> {
         if self.stuck.is_empty() {
             return Verdict::Keep;
         }
-        match self.unstick() {
+        match self.stuck.write_on(&mut self.stream) {
             Ok(0) => return Verdict::Keep,
             Ok(_) if self.phase == Phase::Open => self.protocol.progressed(now),
             Ok(_) => {}
@@ -439,7 +323,7 @@ impl<S: Stream> Socket<S> {
             && !self.protocol.ended(&mut scratch.output);
         if let Some(output) = scratch.output.as_ref().filter(|output| !output.is_empty()) {
             if verdict != Verdict::Drop
-                && let Err(error) = self.write(output, scratch.input())
+                && let Err(error) = self.stuck.write(&mut self.stream, output, scratch.input())
             {
                 verdict = self.lost(error.into());
             }
@@ -563,61 +447,6 @@ impl<S: Stream> Socket<S> {
         Verdict::Drop
     }
 
-    /// Writes in order; what the stream does not take is kept.
-    fn write(&mut self, output: &Output, input: &[u8]) -> io::Result<()> {
-        if !self.stuck.is_empty() {
-            output.slices(input).for_each(|slice| self.stuck.extend(slice));
-            return Ok(());
-        }
-        let mut written = match output.as_slice() {
-            Some(bytes) => take(|| self.stream.write(bytes))?,
-            None => self.write_slices(output, input)?,
-        };
-        if written < output.len() {
-            for slice in output.slices(input) {
-                let skip = slice.len().min(written);
-                self.stuck.extend(&slice[skip..]);
-                written -= skip;
-            }
-        }
-        Ok(())
-    }
-
-    /// Writes own bytes and stretches of the input together.
-    fn write_slices(&mut self, output: &Output, input: &[u8]) -> io::Result<usize> {
-        let mut written = 0;
-        while written < output.len() {
-            let (slices, count) = rest(output, input, written);
-            let slices = &slices[..count];
-            let offered: usize = slices.iter().map(|slice| slice.len()).sum();
-            let took = take(|| self.stream.write_vectored(slices))?;
-            written += took;
-            if took < offered {
-                break;
-            }
-        }
-        Ok(written)
-    }
-
-    /// Writes what was stuck; returns how much of it.
-    fn unstick(&mut self) -> io::Result<usize> {
-        let mut written = 0;
-        while !self.stuck.is_empty() {
-            let (front, _) = self.stuck.as_slices();
-            let offered = front.len();
-            let took = take(|| self.stream.write(front))?;
-            self.stuck.drain(..took);
-            written += took;
-            if took < offered {
-                break;
-            }
-        }
-        if self.stuck.is_empty() {
-            self.stuck = VecDeque::new();
-        }
-        Ok(written)
-    }
-
     /// The protocol is over and all is written: ends our side of the stream.
     fn end(&mut self, until: Time, is_clean: bool) -> Verdict {
         // Input may come yet, and a socket that is closed with unread input is reset: the last we
@@ -632,40 +461,6 @@ impl<S: Stream> Socket<S> {
             Ok(()) | Err(_) => Verdict::Drop,
         }
     }
-}
-
-/// How much a write takes: nothing when it would block.
-fn take(mut write: impl FnMut() -> io::Result<usize>) -> io::Result<usize> {
-    loop {
-        match write() {
-            Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(0),
-            written => return written,
-        }
-    }
-}
-
-/// The output that is left to write, as slices for one call.
-fn rest<'a>(
-    output: &'a Output,
-    input: &'a [u8],
-    mut written: usize,
-) -> ([IoSlice<'a>; SLICES_MAX], usize) {
-    let mut slices = [IoSlice::new(&[]); SLICES_MAX];
-    let mut count = 0;
-    for slice in output.slices(input) {
-        if written < slice.len() {
-            slices[count] = IoSlice::new(&slice[written..]);
-            written = 0;
-            count += 1;
-            if count == SLICES_MAX {
-                break;
-            }
-        } else {
-            written -= slice.len();
-        }
-    }
-    (slices, count)
 }
 
 #[cfg(test)]

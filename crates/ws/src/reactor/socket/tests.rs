@@ -1,5 +1,8 @@
 use std::cell::Cell;
-use std::time::Duration;
+use std::io::IoSlice;
+use std::time::{Duration, Instant};
+
+use anemone_proto::Output;
 
 use super::super::StreamHandler;
 use super::super::budget::SLICE;
