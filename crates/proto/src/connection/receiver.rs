@@ -3,16 +3,16 @@
 //! A frame that lies whole in the input is unmasked there and handed out from there. Only what was
 //! cut by the end of the input, is one fragment of several or is compressed is put together here;
 //! compressed bytes are never kept, each piece is inflated as it comes, and never by more than
-//! [`INFLATED_BYTES_MAX`] at once.
+//! `INFLATED_BYTES_MAX` at once.
+
+mod assembly;
+mod whole;
 
 use std::ops::Range;
 
-use super::deflate::{Incoming, violation};
-use crate::extension::{Bounds, Inflater, Pushed};
-use crate::utf8::Utf8Checker;
-use crate::{
-    Config, HEADER_BYTES_MAX, Header, MaskKey, MessageKind, Opcode, ProtocolError, Role, Time,
-};
+use self::assembly::{ANNOUNCED_BYTES_MAX, Assembly, check_text};
+use super::deflate::Incoming;
+use crate::{Config, HEADER_BYTES_MAX, Header, MessageKind, Opcode, ProtocolError, Role, Time};
 
 /// The result of one step through the input, and where its payload lies.
 #[derive(Debug, Eq, PartialEq)]
@@ -28,16 +28,8 @@ pub(super) enum Step {
     Control(Opcode, Place),
 }
 
-/// Most that is inflated at once, in bytes: so long is a piece of a compressed message, and so often can
-/// whoever drives the connection turn to others. Less makes compressing the pieces of a reply expensive: each
-/// begins anew.
-pub(super) const INFLATED_BYTES_MAX: usize = 32 << 10;
 /// Most compressed bytes that are looked at for that. What is not used is masked again.
 const DEFLATED_BYTES_MAX: usize = 16 << 10;
-/// Room that is made for a frame on its announcement alone.
-const ANNOUNCED_BYTES_MAX: usize = 1 << 20;
-/// About what it takes to inflate a message, with its window.
-const INFLATER_BYTES: usize = 45 << 10;
 /// A shorter rest is not worth a read of its own.
 const REST_BYTES_MIN: usize = 64 << 10;
 
@@ -48,15 +40,6 @@ pub struct Rest<'a> {
     pub bytes: &'a mut Vec<u8>,
     /// At most so many.
     pub len: usize,
-}
-
-/// A message that came in one frame, all at once.
-pub(super) struct Whole {
-    pub(super) kind: MessageKind,
-    /// How much of the input it took.
-    pub(super) consumed: usize,
-    /// Where it lies in the input, unmasked.
-    pub(super) payload: Range<usize>,
 }
 
 /// Where a payload lies, unmasked.
@@ -111,25 +94,6 @@ struct Payload {
     received: u64,
 }
 
-/// A message in the making.
-#[derive(Debug)]
-struct Assembly {
-    kind: MessageKind,
-    began_at: Time,
-    /// All that came, or the last piece that was inflated.
-    bytes: Vec<u8>,
-    /// How much of it came, once inflated.
-    len: u64,
-    /// Where its first frame said that it is compressed.
-    inflater: Option<Inflater>,
-    /// The inflater has had the next byte of the frame, and may have more to give before the one after it.
-    is_ahead: bool,
-    /// A piece was handed out.
-    has_begun: bool,
-    utf8: Utf8Checker,
-    fragments: u32,
-}
-
 impl Receiver {
     pub(super) fn new(role: Role) -> Self {
         Self {
@@ -160,10 +124,7 @@ impl Receiver {
 
     /// The bytes kept of a message that has not come whole.
     pub(super) fn held_bytes(&self) -> usize {
-        self.message.as_ref().map_or(0, |message| {
-            let inflater_bytes = message.inflater.as_ref().map_or(0, |_| INFLATER_BYTES);
-            message.bytes.capacity() + inflater_bytes
-        })
+        self.message.as_ref().map_or(0, |message| message.held_bytes())
     }
 
     /// Forgets it, for nothing more is expected.
@@ -284,65 +245,6 @@ impl Receiver {
                 return (at, Ok(step));
             }
         }
-    }
-
-    /// The way that most messages take: one frame, not compressed, all there, of less than 64 KiB.
-    /// `None` leaves everything to [`step`](Self::step), which also finds what is wrong.
-    #[inline]
-    pub(super) fn whole_message(&self, config: &Config, input: &mut [u8]) -> Option<Whole> {
-        let is_between_messages = self.cut.is_none() && self.message.is_none();
-        let [first, second, rest @ ..] = input else { return None };
-        let kind = match first {
-            0x81 => MessageKind::Text,
-            0x82 => MessageKind::Binary,
-            _ => return None,
-        };
-        let is_masked = *second & 0x80 != 0;
-        if !is_between_messages || is_masked != self.role.receives_masked() {
-            return None;
-        }
-        let (len, len_bytes) = match *second & 0x7f {
-            len @ 0..=125 => (usize::from(len), 0),
-            126 => match usize::from(u16::from_be_bytes(*rest.first_chunk()?)) {
-                0..=125 => return None,
-                len => (len, 2),
-            },
-            _ => return None,
-        };
-        if len as u64 > config.frame_bytes_max.min(config.message_bytes_max) {
-            return None;
-        }
-        let begin = 2 + len_bytes + if is_masked { 4 } else { 0 };
-        let consumed = begin + len;
-        let (header, payload) = input.get_mut(..consumed)?.split_at_mut(begin);
-        if is_masked {
-            MaskKey(*header.last_chunk()?).apply(payload);
-        }
-        Some(Whole { kind, consumed, payload: begin..consumed })
-    }
-
-    /// The way that most pings and pongs take: all there, maybe between the frames of a message. `None` leaves
-    /// everything to [`step_through`](Self::step_through), which also finds what is wrong.
-    #[inline]
-    fn whole_control(&self, input: &mut [u8]) -> Option<(usize, Step)> {
-        let [first, second, ..] = input else { return None };
-        let opcode = match first {
-            0x89 => Opcode::Ping,
-            0x8a => Opcode::Pong,
-            _ => return None,
-        };
-        let is_masked = *second & 0x80 != 0;
-        let len = usize::from(*second & 0x7f);
-        if self.cut.is_some() || is_masked != self.role.receives_masked() || len > 125 {
-            return None;
-        }
-        let begin = if is_masked { 2 + 4 } else { 2 };
-        let consumed = begin + len;
-        let (header, payload) = input.get_mut(..consumed)?.split_at_mut(begin);
-        if is_masked && !payload.is_empty() {
-            MaskKey(*header.last_chunk()?).apply(payload);
-        }
-        Some((consumed, Step::Control(opcode, Place::Input(begin..consumed))))
     }
 
     /// Where the rest of a large frame is to go, and how many bytes that is.
@@ -618,83 +520,9 @@ impl Receiver {
     }
 }
 
-impl Assembly {
-    fn new(kind: MessageKind, began_at: Time, inflater: Option<Inflater>) -> Self {
-        Self {
-            kind,
-            began_at,
-            bytes: Vec::new(),
-            len: 0,
-            inflater,
-            is_ahead: false,
-            has_begun: false,
-            utf8: Utf8Checker::default(),
-            fragments: 1,
-        }
-    }
-
-    /// Inflates compressed bytes, up to [`INFLATED_BYTES_MAX`]. Returns how many of them are done with.
-    fn inflate(&mut self, config: &Config, piece: &[u8]) -> Result<usize, ProtocolError> {
-        let Some(inflater) = self.inflater.as_mut().filter(|_| !piece.is_empty()) else {
-            return Ok(0);
-        };
-        let skipped = usize::from(self.is_ahead).min(piece.len());
-        let limit = config.message_bytes_max;
-        let before = self.bytes.len();
-        let inflated_max = limit.saturating_sub(self.len);
-        let bounds = Bounds {
-            pause: before + INFLATED_BYTES_MAX,
-            most: before.saturating_add(usize::try_from(inflated_max).unwrap_or(usize::MAX)),
-        };
-        let (used, result) = inflater.push(&piece[skipped..], &mut self.bytes, bounds);
-        self.len += (self.bytes.len() - before) as u64;
-        // Text is wrong before what follows it is, however the input was cut.
-        check_text(self.kind, &mut self.utf8, &self.bytes[before..])?;
-        let is_paused = result.map_err(|error| violation(error, limit))? == Pushed::Paused;
-        let used = skipped + used;
-        self.is_ahead = is_paused && used == piece.len();
-        Ok(used - usize::from(self.is_ahead))
-    }
-
-    /// Appends a piece of a frame that was announced and found within the limits.
-    fn push(&mut self, frame: &Payload, piece: &[u8]) -> Result<(), ProtocolError> {
-        check_text(self.kind, &mut self.utf8, piece)?;
-        if frame.received == piece.len() as u64 {
-            // The frame's first piece: room for all of it at once, but no more than a first
-            // megabyte for a peer that only announces.
-            let announced = usize::try_from(frame.header.payload_len).unwrap_or(usize::MAX);
-            self.bytes.reserve(announced.min(ANNOUNCED_BYTES_MAX).max(piece.len()));
-        }
-        self.bytes.extend_from_slice(piece);
-        self.len += piece.len() as u64;
-        Ok(())
-    }
-
-    fn finish(&mut self, config: &Config) -> Result<(), ProtocolError> {
-        if let Some(inflater) = &mut self.inflater {
-            inflater.finish().map_err(|error| violation(error, config.message_bytes_max))?;
-        }
-        match self.kind {
-            MessageKind::Text => self.utf8.finish().map_err(|_| ProtocolError::TextNotUtf8),
-            MessageKind::Binary => Ok(()),
-        }
-    }
-}
-
 /// Masks a piece of a frame's payload that begins after so many bytes of it, or undoes that.
 fn mask(header: &Header, begin: u64, piece: &mut [u8]) {
     if let Some(key) = header.mask {
         key.rotated(begin).apply(piece);
-    }
-}
-
-fn check_text(
-    kind: MessageKind,
-    utf8: &mut Utf8Checker,
-    piece: &[u8],
-) -> Result<(), ProtocolError> {
-    match kind {
-        MessageKind::Text => utf8.push(piece).map_err(|_| ProtocolError::TextNotUtf8),
-        MessageKind::Binary => Ok(()),
     }
 }

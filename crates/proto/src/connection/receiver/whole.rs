@@ -1,0 +1,80 @@
+//! The way that most frames take: one that is a message or a control frame by itself, and lies whole in the input.
+
+use std::ops::Range;
+
+use super::{Place, Receiver, Step};
+use crate::{Config, MaskKey, MessageKind, Opcode};
+
+/// A message that came in one frame, all at once.
+pub(in crate::connection) struct Whole {
+    pub(in crate::connection) kind: MessageKind,
+    /// How much of the input it took.
+    pub(in crate::connection) consumed: usize,
+    /// Where it lies in the input, unmasked.
+    pub(in crate::connection) payload: Range<usize>,
+}
+
+impl Receiver {
+    /// The way that most messages take: one frame, not compressed, all there, of less than 64 KiB.
+    /// `None` leaves everything to [`step`](Self::step), which also finds what is wrong.
+    #[inline]
+    pub(in crate::connection) fn whole_message(
+        &self,
+        config: &Config,
+        input: &mut [u8],
+    ) -> Option<Whole> {
+        let is_between_messages = self.cut.is_none() && self.message.is_none();
+        let [first, second, rest @ ..] = input else { return None };
+        let kind = match first {
+            0x81 => MessageKind::Text,
+            0x82 => MessageKind::Binary,
+            _ => return None,
+        };
+        let is_masked = *second & 0x80 != 0;
+        if !is_between_messages || is_masked != self.role.receives_masked() {
+            return None;
+        }
+        let (len, len_bytes) = match *second & 0x7f {
+            len @ 0..=125 => (usize::from(len), 0),
+            126 => match usize::from(u16::from_be_bytes(*rest.first_chunk()?)) {
+                0..=125 => return None,
+                len => (len, 2),
+            },
+            _ => return None,
+        };
+        if len as u64 > config.frame_bytes_max.min(config.message_bytes_max) {
+            return None;
+        }
+        let begin = 2 + len_bytes + if is_masked { 4 } else { 0 };
+        let consumed = begin + len;
+        let (header, payload) = input.get_mut(..consumed)?.split_at_mut(begin);
+        if is_masked {
+            MaskKey(*header.last_chunk()?).apply(payload);
+        }
+        Some(Whole { kind, consumed, payload: begin..consumed })
+    }
+
+    /// The way that most pings and pongs take: all there, maybe between the frames of a message. `None` leaves
+    /// everything to [`step_through`](Self::step_through), which also finds what is wrong.
+    #[inline]
+    pub(super) fn whole_control(&self, input: &mut [u8]) -> Option<(usize, Step)> {
+        let [first, second, ..] = input else { return None };
+        let opcode = match first {
+            0x89 => Opcode::Ping,
+            0x8a => Opcode::Pong,
+            _ => return None,
+        };
+        let is_masked = *second & 0x80 != 0;
+        let len = usize::from(*second & 0x7f);
+        if self.cut.is_some() || is_masked != self.role.receives_masked() || len > 125 {
+            return None;
+        }
+        let begin = if is_masked { 2 + 4 } else { 2 };
+        let consumed = begin + len;
+        let (header, payload) = input.get_mut(..consumed)?.split_at_mut(begin);
+        if is_masked && !payload.is_empty() {
+            MaskKey(*header.last_chunk()?).apply(payload);
+        }
+        Some((consumed, Step::Control(opcode, Place::Input(begin..consumed))))
+    }
+}
