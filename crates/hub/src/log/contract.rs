@@ -1,20 +1,24 @@
 //! What any log holds to, tested the same for each: see [`Log`](super::Log).
 
-use std::collections::HashMap;
+mod history;
+mod keys;
+mod retention;
+
 use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::time::Duration;
 
-use proptest::prelude::*;
+use tempfile::TempDir;
 
+use self::history::{any_history_is_told_without_silent_loss, steps};
+use self::keys::*;
+use self::retention::*;
 use super::{DataDir, DataOptions, Fsync};
-use crate::keys::KEY_BYTES;
 use crate::testing::{at, batch, numbers, offsets};
 use crate::{
-    After, Batch, Data, Epoch, GapReason, Hub, IdempotencyKey, KeyWindow, Lag, NewEvent, PageLimit,
-    Position, PublishError, ReadError, Retention, Topic, TopicOptions,
+    After, Batch, Data, Epoch, GapReason, Hub, Lag, NewEvent, PageLimit, Position, PublishError,
+    ReadError, Retention, Topic, TopicOptions,
 };
-use tempfile::TempDir;
 
 /// A log to test.
 struct Subject {
@@ -62,10 +66,6 @@ fn on_disk_cached(options: TopicOptions) -> Subject {
     let data =
         DataOptions { fsync: Fsync::Never, memory_bytes_max: u64::MAX, ..DataOptions::default() };
     on_disk_with(options, data)
-}
-
-fn key(name: &str) -> IdempotencyKey {
-    name.parse().unwrap()
 }
 
 fn position(offset: u64) -> Position {
@@ -185,37 +185,6 @@ async fn the_lag_of_a_reader_is_what_it_has_to_read(make: Make) {
     }
 }
 
-async fn a_key_that_was_seen_appends_nothing_and_gives_the_first_positions(make: Make) {
-    let subject = make(TopicOptions::default());
-    let topic = &subject.topic;
-    let twice = batch(at(1), [1, 2]).with_key(key("a"));
-    let (first, second) =
-        (topic.append(at(1), &twice).unwrap(), topic.append(at(1), &twice).unwrap());
-    let (second, first) = (second.await.unwrap(), first.await.unwrap());
-    assert_eq!((first.first, first.last, first.repeated), (position(1), position(2), false));
-    assert_eq!((second.first, second.last, second.repeated), (position(1), position(2), true));
-    let other = batch(at(1), [3]).with_key(key("b"));
-    assert_eq!(topic.publish_kept(at(1), &other).await.unwrap().first, position(3));
-    let again = topic.publish_kept(at(1), &twice).await.unwrap();
-    assert_eq!((again.first, again.repeated), (position(1), true));
-    assert_eq!(subject.all(1, 100), [1, 2, 3]);
-}
-
-async fn a_key_that_was_seen_is_refused_with_other_events(make: Make) {
-    let subject = make(TopicOptions::default());
-    let publish = |numbers: &[u64]| {
-        subject.topic.append(at(2), &batch(at(1), numbers.iter().copied()).with_key(key("a")))
-    };
-    assert!(!subject.topic.knows(at(1), key("a")));
-    publish(&[1, 2]).unwrap().await.unwrap();
-    for other in [&[1][..], &[2, 1], &[12], &[1, 2, 3]] {
-        assert_eq!(publish(other).unwrap_err(), PublishError::KeyReused);
-    }
-    assert!(publish(&[1, 2]).unwrap().await.unwrap().repeated);
-    assert!(subject.topic.knows(at(1), key("a")) && !subject.topic.knows(at(1), key("b")));
-    assert_eq!(subject.all(1, 100), [1, 2]);
-}
-
 async fn a_batch_is_appended_where_it_is_expected_or_not_at_all(make: Make) {
     let subject = make(TopicOptions::default());
     let append = |number: u64, heads: &[u64]| {
@@ -238,62 +207,6 @@ async fn a_batch_is_appended_where_it_is_expected_or_not_at_all(make: Make) {
     assert!(!subject.topic.publish_kept(at(1), &third).await.unwrap().repeated);
     assert!(subject.topic.publish_kept(at(1), &third).await.unwrap().repeated, "a retry");
     assert_eq!(subject.all(1, 100), [1, 2, 3]);
-}
-
-async fn a_key_outlives_its_events(make: Make) {
-    let retention = Retention { events_max: 20, ..Retention::default() };
-    let subject = make(retention.into());
-    let first = batch(at(1), [1, 2]).with_key(key("a"));
-    subject.topic.publish_kept(at(1), &first).await.unwrap();
-    for chunk in 0..20 {
-        subject.publish(2, chunk * 50..(chunk + 1) * 50).await;
-    }
-    let again = subject.topic.publish_kept(at(601), &first).await.unwrap();
-    assert_eq!((again.first, again.last, again.repeated), (position(1), position(2), true));
-    let other = batch(at(601), [3]).with_key(key("a"));
-    let refused = subject.topic.publish_kept(at(601), &other).await;
-    assert_eq!(refused, Err(PublishError::KeyReused));
-    let anew = subject.topic.publish_kept(at(602), &other).await.unwrap();
-    assert_eq!((anew.first, anew.repeated), (position(1003), false));
-}
-
-async fn keys_count_in_the_bytes_and_leave_room_for_events(make: Make) {
-    let bytes_max = 100 * KEY_BYTES;
-    let subject = make(Retention { bytes_max, ..Retention::default() }.into());
-    let mut bytes = 0;
-    for number in 1..=1_000 {
-        let one = batch(at(1), [number]).with_key(key(&number.to_string()));
-        subject.topic.publish_kept(at(1), &one).await.unwrap();
-        let info = subject.topic.info(at(1));
-        assert!(info.bytes >= bytes.min(50 * KEY_BYTES), "{bytes} are {}", info.bytes);
-        assert!(info.bytes <= bytes_max, "{} kept", info.bytes);
-        assert!(info.first <= info.head.offset, "what was acknowledged is there");
-        bytes += KEY_BYTES;
-    }
-    let known = (1..=1_000).filter(|number| subject.topic.knows(at(1), key(&number.to_string())));
-    assert!(known.eq(951..=1_000), "half of the bytes are for keys");
-    let large = Data::json(&"x".repeat(usize::try_from(bytes_max).unwrap() - 400)).unwrap();
-    subject.topic.publish_kept(at(1), &NewEvent { time: at(1), data: large }.into()).await.unwrap();
-    let page = subject.topic.read(at(1), position(1_000), PageLimit::default()).unwrap();
-    assert_eq!(page.events.len(), 1, "keys make room for a large event");
-    assert!(subject.topic.info(at(1)).bytes <= bytes_max);
-}
-
-async fn keys_are_forgotten_at_the_bounds_of_their_window(make: Make) {
-    let keys = KeyWindow { keys_max: 2, age_max: Duration::from_secs(10) };
-    let subject = make(TopicOptions { keys, ..TopicOptions::default() });
-    let publish = async |seconds, name| {
-        let batch = batch(at(seconds), [1]).with_key(key(name));
-        subject.topic.publish_kept(at(seconds), &batch).await.unwrap().repeated
-    };
-    for name in ["a", "b"] {
-        assert!(!publish(1, name).await);
-        assert!(publish(1, name).await);
-    }
-    assert!(!publish(1, "c").await);
-    assert!(!publish(1, "a").await, "the third key has driven the first out");
-    assert!(publish(11, "c").await);
-    assert!(!publish(12, "c").await, "it was older than 10 s");
 }
 
 async fn what_cannot_be_kept_leaves_no_trace(make: Make) {
@@ -330,57 +243,6 @@ async fn a_position_of_another_epoch_is_a_gap(make: Make) {
     let gap = page.gap.unwrap();
     assert_eq!((gap.reason, gap.missed, gap.resume), (GapReason::Epoch, None, position(0)));
     assert_eq!(numbers(&page), [1, 2]);
-}
-
-async fn count_bound_keeps_what_it_says(make: Make) {
-    for events_max in [1, 10, 1000] {
-        let retention = Retention { events_max, ..Retention::default() };
-        let subject = make(retention.into());
-        for chunk in 0..30 {
-            subject.publish(1, chunk * 70..(chunk + 1) * 70).await;
-            let info = subject.topic.info(at(1));
-            let kept = info.head.offset + 1 - info.first;
-            assert_eq!(kept, events_max.min(info.head.offset));
-            assert_eq!(subject.all(1, 100).len() as u64, kept);
-            let gap = subject.topic.read(at(1), position(0), PageLimit::default()).unwrap().gap;
-            assert_eq!(gap.and_then(|gap| gap.missed).unwrap_or(0), info.head.offset - kept);
-            let bytes = subject.topic.lag(at(1), position(0)).bytes;
-            assert_eq!(subject.topic.lag(at(1), position(info.first - 1)).bytes, bytes);
-        }
-    }
-}
-
-async fn byte_bound_keeps_what_it_says(make: Make) {
-    for bytes_max in [5_000, 100_000] {
-        let retention = Retention { bytes_max, ..Retention::default() };
-        let subject = make(retention.into());
-        for number in 0..3_000 {
-            subject.topic.publish(at(1), Data::json(&(1_000_000 + number)).unwrap()).unwrap();
-        }
-        subject.topic.head().passed(position(2_999)).await;
-        let info = subject.topic.info(at(1));
-        // Another event takes up to 159 bytes.
-        assert!(info.bytes + 159 > bytes_max, "{} of {bytes_max} kept", info.bytes);
-        assert!(info.bytes <= bytes_max, "{} kept, at most {bytes_max} may be", info.bytes);
-    }
-}
-
-async fn age_bound_drops_what_is_too_old_when_read(make: Make) {
-    let retention = Retention { age_max: Duration::from_secs(80), ..Retention::default() };
-    let subject = make(retention.into());
-    for second in 1..=100 {
-        subject.publish(second, [second]).await;
-    }
-    let first = subject.topic.info(at(100)).first;
-    assert_eq!(first, 20);
-    let gap = subject.topic.read(at(100), position(1), PageLimit::default()).unwrap().gap.unwrap();
-    assert_eq!((gap.missed, gap.resume.offset), (Some(first - 2), first - 1));
-    let page = subject.topic.read(at(181), position(100), PageLimit::default()).unwrap();
-    assert_eq!((page.first, page.gap, page.next), (101, None, position(100)));
-    let page = subject.topic.read(at(181), position(40), PageLimit::default()).unwrap();
-    assert_eq!(page.gap.map(|gap| gap.missed), Some(Some(60)));
-    assert_eq!(subject.publish(181, [101]).await, (101, 101));
-    assert_eq!(subject.all(181, 5), [101]);
 }
 
 async fn reading_begins_so_many_events_back_or_at_the_oldest_kept(make: Make) {
@@ -466,78 +328,6 @@ async fn readers_beside_publishers_see_each_event_once_in_order(make: Make) {
         scope.spawn(|| read_all(1000));
         scope.spawn(|| read_all(3));
     });
-}
-
-/// One step of a random history.
-#[derive(Clone, Debug)]
-enum Step {
-    Publish { events: u64, key: Option<u8> },
-    Read { events_max: usize, bytes_max: u64 },
-    Pass { seconds: u64 },
-}
-
-fn steps() -> impl Strategy<Value = Vec<Step>> {
-    let publish = (1_u64..40, proptest::option::of(0_u8..6));
-    let step = prop_oneof![
-        4 => publish.prop_map(|(events, key)| Step::Publish { events, key }),
-        4 => (1_usize..60, 1_u64..400)
-            .prop_map(|(events_max, bytes_max)| Step::Read { events_max, bytes_max }),
-        1 => (0_u64..30).prop_map(|seconds| Step::Pass { seconds }),
-    ];
-    proptest::collection::vec(step, 1..60)
-}
-
-/// Whatever is published and read, a reader gets each event once, in order, or is told exactly how many
-/// it does not get.
-fn any_history_is_told_without_silent_loss(make: Make, steps: Vec<Step>, retention: Retention) {
-    let keys = KeyWindow { keys_max: 3, age_max: Duration::from_secs(20) };
-    let subject = make(TopicOptions { retention, keys, ..TopicOptions::default() });
-    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    let (mut now, mut appended) = (0, 0);
-    let mut sent = HashMap::new();
-    let mut place = position(0);
-    let mut expected = 1;
-    for step in steps {
-        match step {
-            Step::Publish { events, key } => {
-                // The numbers are the offsets.
-                let mut batch = batch(at(now), appended + 1..=appended + events);
-                batch.key = key.map(|key| self::key(&format!("{key}")));
-                let publish =
-                    |batch: &Batch| runtime.block_on(subject.topic.publish_kept(at(now), batch));
-                match publish(&batch) {
-                    Err(PublishError::KeyReused) => {
-                        let again = publish(&sent[&key]).unwrap();
-                        assert!(again.repeated && again.last.offset <= appended);
-                    }
-                    published => {
-                        let published = published.unwrap();
-                        assert_eq!(
-                            (published.first.offset, published.repeated),
-                            (appended + 1, false)
-                        );
-                        appended += events;
-                        assert_eq!(published.last.offset, appended);
-                        sent.insert(key, batch);
-                    }
-                }
-            }
-            Step::Read { events_max, bytes_max } => {
-                let limit = PageLimit { events_max, bytes_max };
-                let page = subject.topic.read(at(now), place, limit).unwrap();
-                expected += page.gap.map_or(0, |gap| gap.missed.unwrap());
-                assert!(page.events.len() <= events_max);
-                for (event, number) in page.events.iter().zip(numbers(&page)) {
-                    assert_eq!((event.offset, number), (expected, expected));
-                    expected += 1;
-                }
-                assert_eq!(page.next.offset + 1, expected);
-                assert!(!page.events.is_empty() || page.next.offset == appended);
-                place = page.next;
-            }
-            Step::Pass { seconds } => now += seconds,
-        }
-    }
 }
 
 async fn the_newest_note_is_that_of_a_batch_that_is_kept_or_one_without_a_batch(make: Make) {
