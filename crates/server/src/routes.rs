@@ -355,8 +355,8 @@ async fn read_topic<B>(
     let response = match (representation(headers, read.query.frame.as_ref())?, read.query.wait) {
         // A HEAD gets the fields of a poll at once: a stream without its body says nothing.
         _ if request.method() == Method::HEAD => poll::answer(&read, headers)?,
-        (Representation::EventStream, _) => sse::answer(&read, heartbeat, stop)?,
-        (Representation::Ndjson, _) => ndjson::answer(&read, heartbeat, stop)?,
+        (Representation::EventStream, _) => sse::FORM.answer(&read, heartbeat, stop)?,
+        (Representation::Ndjson, _) => ndjson::FORM.answer(&read, heartbeat, stop)?,
         (Representation::ForeverFrame(name), _) => {
             forever_frame::answer(&read, name, headers, heartbeat, stop)?
         }

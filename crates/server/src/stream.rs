@@ -34,6 +34,18 @@ pub(crate) struct Form {
     pub(crate) item: fn(&Item<'_>, &mut String),
 }
 
+impl Form {
+    /// Answers with the stream in this form, see [`answer`].
+    pub(crate) fn answer(
+        &self,
+        read: &ReadRequest,
+        heartbeat: Duration,
+        stop: Stop,
+    ) -> Result<Response<Body>, Problem> {
+        answer(read, self.transport, self.content_type, heartbeat, stop, self.item)
+    }
+}
+
 /// Answers with the stream. Without `after`, it is what comes from now on. `form` appends what an item looks like.
 pub(crate) fn answer(
     read: &ReadRequest,

@@ -1,16 +1,9 @@
-//! NDJSON: an endless reply, one JSON object a line. What `curl -N` and a pipe are after.
+//! NDJSON: an endless reply, one JSON object a line, for `curl -N` and pipes. A heartbeat repeats the position.
 
-use std::time::Duration;
-
-use http::Response;
-
-use crate::body::Body;
 use crate::fan::WireForm;
-use crate::read_request::ReadRequest;
 use crate::readers::Transport;
 use crate::reading::Item;
-use crate::stop::Stop;
-use crate::{Problem, encode, stream};
+use crate::{encode, stream};
 
 /// What the lines look like.
 pub(crate) const FORM: stream::Form = stream::Form {
@@ -19,15 +12,6 @@ pub(crate) const FORM: stream::Form = stream::Form {
     wire: WireForm::Lines,
     item: line,
 };
-
-/// Without `after`, what comes from now on. A heartbeat repeats the position.
-pub(crate) fn answer(
-    read: &ReadRequest,
-    heartbeat: Duration,
-    stop: Stop,
-) -> Result<Response<Body>, Problem> {
-    stream::answer(read, FORM.transport, FORM.content_type, heartbeat, stop, FORM.item)
-}
 
 fn line(item: &Item<'_>, out: &mut String) {
     encode::item(item, out);

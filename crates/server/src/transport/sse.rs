@@ -6,17 +6,11 @@
 //! position to resume from.
 
 use std::fmt::Write as _;
-use std::time::Duration;
 
-use http::Response;
-
-use crate::body::Body;
 use crate::fan::WireForm;
-use crate::read_request::ReadRequest;
 use crate::readers::Transport;
 use crate::reading::Item;
-use crate::stop::Stop;
-use crate::{Problem, encode, stream};
+use crate::{encode, stream};
 
 /// How long an `EventSource` waits before it reconnects, in milliseconds.
 const RETRY_MS: u32 = 1000;
@@ -28,15 +22,6 @@ pub(crate) const FORM: stream::Form = stream::Form {
     wire: WireForm::EventStream,
     item: block,
 };
-
-/// Without `after`, what comes from now on.
-pub(crate) fn answer(
-    read: &ReadRequest,
-    heartbeat: Duration,
-    stop: Stop,
-) -> Result<Response<Body>, Problem> {
-    stream::answer(read, FORM.transport, FORM.content_type, heartbeat, stop, FORM.item)
-}
 
 /// An item as a block of lines. Data is one line of JSON, so it needs one `data:` line.
 fn block(item: &Item<'_>, out: &mut String) {
