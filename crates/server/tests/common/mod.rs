@@ -365,6 +365,26 @@ pub fn resident_bytes() -> u64 {
     line.trim().strip_suffix(" kB").unwrap().parse::<u64>().unwrap() << 10
 }
 
+/// The next line of a stream over HTTP/1.1, chunk framing taken out; `None` at the end.
+pub fn try_line(reader: &mut impl BufRead) -> io::Result<Option<String>> {
+    loop {
+        let mut line = String::new();
+        if reader.read_line(&mut line)? == 0 {
+            return Ok(None);
+        }
+        if line == "0\r\n" {
+            return Ok(None); // the last chunk; the connection may go on
+        }
+        if !line.ends_with('\n') {
+            return Err(ErrorKind::UnexpectedEof.into());
+        }
+        // Chunk sizes and their ends; the stream's own lines end with LF alone.
+        if !line.ends_with("\r\n") {
+            return Ok(Some(line));
+        }
+    }
+}
+
 /// The blocks of an event stream, as they come.
 pub struct EventStream<S = TcpStream> {
     reader: BufReader<S>,
@@ -406,24 +426,12 @@ impl<S: Read + Write> EventStream<S> {
     /// The same; an error where the connection fails.
     pub fn try_block(&mut self) -> io::Result<Option<String>> {
         let mut block = String::new();
-        loop {
-            let mut line = String::new();
-            if self.reader.read_line(&mut line)? == 0 {
-                return Ok(None);
-            }
-            if line == "0\r\n" {
-                return Ok(None); // the last chunk; the connection may go on
-            }
-            if !line.ends_with('\n') {
-                return Err(ErrorKind::UnexpectedEof.into());
-            }
-            if line.ends_with("\r\n") {
-                continue; // chunk sizes and ends; the stream's own lines end with LF alone
-            }
+        while let Some(line) = try_line(&mut self.reader)? {
             if line == "\n" {
                 return Ok(Some(block));
             }
             block += &line;
         }
+        Ok(None)
     }
 }

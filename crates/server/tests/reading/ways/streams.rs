@@ -1,12 +1,12 @@
 //! Streams over HTTP/1.1: blocks of SSE, lines of NDJSON, calls of a forever-frame.
 
-use std::io::{self, BufRead, BufReader, ErrorKind, Write};
+use std::io::{self, BufReader, Write};
 use std::net::TcpStream;
 
 use serde_json::json;
 
 use super::{FOREVER_FRAME, NDJSON, Reading, Told, Way, Wire, parse, told};
-use crate::common::{EventStream, Fixture, Reply, request};
+use crate::common::{EventStream, Fixture, Reply, request, try_line};
 
 impl<S: io::Read + Write + Send> Reading for EventStream<S> {
     fn read(&mut self) -> io::Result<Told> {
@@ -91,22 +91,7 @@ impl Lines {
     }
 
     fn try_line(&mut self) -> io::Result<Option<String>> {
-        loop {
-            let mut line = String::new();
-            if self.reader.read_line(&mut line)? == 0 {
-                return Ok(None);
-            }
-            if line == "0\r\n" {
-                return Ok(None); // the last chunk; the connection may go on
-            }
-            if !line.ends_with('\n') {
-                return Err(ErrorKind::UnexpectedEof.into());
-            }
-            // Chunk sizes and their ends; the stream's own lines end with LF alone.
-            if !line.ends_with("\r\n") {
-                return Ok(Some(line));
-            }
-        }
+        try_line(&mut self.reader)
     }
 }
 
