@@ -125,7 +125,33 @@ pub(crate) struct Options {
     pub(crate) retry: Retry,
 }
 
-/// What this crate says itself, and what a WebSocket's handshake cannot go on with.
+/// The setters of options that subscriptions, publishers and lists of topics have in common, by a `with` of their own.
+macro_rules! option_setters {
+    () => {
+        /// One more header field of each request or handshake, as `Authorization`. The fields of a WebSocket's handshake and
+        /// of HTTP's framing cannot be set.
+        #[must_use = "the option is set in what is returned"]
+        pub fn header(self, name: impl Into<String>, value: impl Into<String>) -> Self {
+            self.with(|options| options.fields.push((name.into(), value.into())))
+        }
+
+        /// How TLS is done. Its protocols for ALPN must be empty or `http/1.1`. Default: the roots that this machine
+        /// trusts.
+        #[must_use = "the option is set in what is returned"]
+        pub fn tls(self, config: std::sync::Arc<anemone_ws::rustls::ClientConfig>) -> Self {
+            self.with(|options| options.tls = Some(config))
+        }
+
+        /// How long things may take.
+        #[must_use = "the option is set in what is returned"]
+        pub fn timeouts(self, timeouts: crate::Timeouts) -> Self {
+            self.with(|options| options.timeouts = timeouts)
+        }
+    };
+}
+pub(crate) use option_setters;
+
+/// The header fields that this crate sets itself, and what a WebSocket's handshake cannot go on with.
 const OWN_FIELDS: [&str; 5] =
     ["host", "upgrade", "connection", "content-length", "transfer-encoding"];
 

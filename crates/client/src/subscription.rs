@@ -11,7 +11,6 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use anemone_ws::rustls::ClientConfig;
 use futures_core::Stream;
 use futures_util::{StreamExt, stream};
 use tokio::time::{Instant, sleep_until, timeout};
@@ -19,11 +18,11 @@ use tokio::time::{Instant, sleep_until, timeout};
 use crate::address::{Address, Scheme};
 use crate::backoff::Backoff;
 use crate::error::Foreign;
-use crate::options::Options;
+use crate::options::{Options, option_setters};
 use crate::tracker::{Step, Tracker};
 use crate::transport::{self, Link, Reading};
 use crate::wire::Wire;
-use crate::{After, Error, Item, Limits, Mode, Retry, Timeouts, Via};
+use crate::{After, Error, Item, Limits, Mode, Retry, Via};
 
 /// What transports are tried, in turn, when none is chosen: the first has the least overhead, the last
 /// goes through anything that carries HTTP.
@@ -85,19 +84,7 @@ impl Subscribe {
         self
     }
 
-    /// One more header field of each request, as `Authorization`. The fields of a WebSocket's handshake and of HTTP's framing
-    /// cannot be set.
-    pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
-        self.options.fields.push((name.into(), value.into()));
-        self
-    }
-
-    /// How TLS is done. Its protocols for ALPN must be empty or `http/1.1`. Default: the roots that this machine
-    /// trusts.
-    pub fn tls(mut self, config: Arc<ClientConfig>) -> Self {
-        self.options.tls = Some(config);
-        self
-    }
+    option_setters!();
 
     /// Bounds on what is kept of what the server sends.
     pub fn limits(mut self, limits: Limits) -> Self {
@@ -105,15 +92,14 @@ impl Subscribe {
         self
     }
 
-    /// How long things may take.
-    pub fn timeouts(mut self, timeouts: Timeouts) -> Self {
-        self.options.timeouts = timeouts;
-        self
-    }
-
     /// When to try again.
     pub fn retry(mut self, retry: Retry) -> Self {
         self.options.retry = retry;
+        self
+    }
+
+    fn with(mut self, change: impl FnOnce(&mut Options)) -> Self {
+        change(&mut self.options);
         self
     }
 

@@ -3,16 +3,15 @@
 use std::fmt;
 use std::sync::Arc;
 
-use anemone_ws::rustls::ClientConfig;
 use serde::Deserialize;
 use tokio::time::timeout;
 
 use crate::address::{Address, Scheme};
 use crate::error::Foreign;
 use crate::http::{Ask, Http};
-use crate::options::Options;
+use crate::options::{Options, option_setters};
 use crate::wire::Malformed;
-use crate::{Error, Position, Timeouts, UrlError};
+use crate::{Error, Position, UrlError};
 
 /// A topic as a server lists it.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -84,23 +83,7 @@ impl Topics {
         Ok(Self { address, options: Arc::default(), after: None, is_done: false })
     }
 
-    /// One more header field of each request, as `Authorization`.
-    #[must_use]
-    pub fn header(self, name: impl Into<String>, value: impl Into<String>) -> Self {
-        self.with(|options| options.fields.push((name.into(), value.into())))
-    }
-
-    /// How TLS is done, as for [`Subscribe::tls`](crate::Subscribe::tls).
-    #[must_use]
-    pub fn tls(self, config: Arc<ClientConfig>) -> Self {
-        self.with(|options| options.tls = Some(config))
-    }
-
-    /// How long things may take.
-    #[must_use]
-    pub fn timeouts(self, timeouts: Timeouts) -> Self {
-        self.with(|options| options.timeouts = timeouts)
-    }
+    option_setters!();
 
     fn with(mut self, change: impl FnOnce(&mut Options)) -> Self {
         change(Arc::make_mut(&mut self.options));

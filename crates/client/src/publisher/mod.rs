@@ -7,7 +7,6 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
-use anemone_ws::rustls::ClientConfig;
 use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -17,9 +16,9 @@ use crate::address::{Address, Scheme};
 use crate::backoff::Backoff;
 use crate::error::Foreign;
 use crate::item::quoted;
-use crate::options::Options;
+use crate::options::{Options, option_setters};
 use crate::wire::Malformed;
-use crate::{Error, Position, Retry, Timeouts, UrlError};
+use crate::{Error, Position, Retry, UrlError};
 
 /// How a body says what its events are.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -118,23 +117,7 @@ impl Publisher {
         self
     }
 
-    /// One more header field of each request or handshake, as `Authorization`.
-    #[must_use]
-    pub fn header(self, name: impl Into<String>, value: impl Into<String>) -> Self {
-        self.with(|options| options.fields.push((name.into(), value.into())))
-    }
-
-    /// How TLS is done, as for [`Subscribe::tls`](crate::Subscribe::tls).
-    #[must_use]
-    pub fn tls(self, config: Arc<ClientConfig>) -> Self {
-        self.with(|options| options.tls = Some(config))
-    }
-
-    /// How long things may take.
-    #[must_use]
-    pub fn timeouts(self, timeouts: Timeouts) -> Self {
-        self.with(|options| options.timeouts = timeouts)
-    }
+    option_setters!();
 
     /// When to try again. Default: 8 times, which takes about a minute. Not longer than the server remembers a
     /// key, 10 minutes unless told otherwise.
