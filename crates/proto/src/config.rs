@@ -14,7 +14,7 @@ pub struct Config {
     /// Most fragments of one message. Default 131,072, which lets a message of the default size
     /// come in fragments of 128 bytes. Fails with 1008. With 1, or 0, a message must come in one frame.
     pub fragments_max: u32,
-    /// How long a message may take from its first frame to its last byte, whatever stands between its
+    /// The time that a message may take from its first frame to its last byte, whatever stands between its
     /// fragments. Default 30 s, which lets a message of the default size come at 560 kB a second. Fails
     /// with 1008. A peer that sends a byte now and then is never idle, and keeps what has come of its
     /// message here.
@@ -26,7 +26,7 @@ pub struct Config {
     /// After this long without a byte from the peer the connection fails. Default 60 s, which is
     /// two unanswered pings and some slack.
     pub idle_timeout: Duration,
-    /// How long the peer may take to answer a close frame. Default 5 s.
+    /// The time that the peer may take to answer a close frame. Default 5 s.
     pub close_timeout: Duration,
 }
 

@@ -1,4 +1,4 @@
-//! What can go wrong, split by who is at fault.
+//! Errors, split by who is at fault.
 
 use crate::{CloseCode, Opcode};
 
@@ -74,7 +74,7 @@ pub enum ProtocolError {
     /// Section 10.4.
     #[error("frame payload is {len} bytes, limit is {limit}")]
     FrameTooBig {
-        /// What the header announces.
+        /// The length that the header announces.
         len: u64,
         /// `frame_bytes_max`.
         limit: u64,
@@ -163,7 +163,7 @@ pub enum MisuseError {
     /// A control frame holds at most 125 bytes (section 5.5).
     #[error("control frame payload is {len} bytes, at most 125 allowed")]
     ControlPayloadTooLong {
-        /// What was given.
+        /// The length that was given.
         len: usize,
     },
 }

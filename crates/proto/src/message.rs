@@ -1,6 +1,6 @@
 //! Messages: what an application sends and receives, whole (RFC 6455 section 5.6).
 
-/// Whether a message is text or binary.
+/// The kind of a message: text or binary.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum MessageKind {
     /// UTF-8 text.
@@ -44,7 +44,7 @@ impl<'a> Message<'a> {
 pub struct Piece<'a> {
     /// Of the whole message.
     pub kind: MessageKind,
-    /// What came; maybe nothing. A piece of text can begin and end within a character; that all of
+    /// The bytes that came; maybe none. A piece of text can begin and end within a character; that all of
     /// it is UTF-8 is checked all the same.
     pub bytes: &'a [u8],
     /// Whether the message begins here.

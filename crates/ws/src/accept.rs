@@ -11,9 +11,9 @@ use tokio::time::timeout;
 
 use crate::WebSocket;
 
-/// How long a client may take for its request without being told otherwise.
+/// The time that a client may take for its request without being told otherwise.
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// How long a refused client may take to read the refusal and end its side.
+/// The time that a refused client may take to read the refusal and end its side.
 const LINGER: Duration = Duration::from_secs(1);
 /// Most bytes thrown away while it does.
 const DRAINED_BYTES_MAX: u64 = 64 << 10;
@@ -32,7 +32,7 @@ where
     Accept::default().accept(stream).await
 }
 
-/// How connections are accepted. One value serves many connections.
+/// The options by which connections are accepted. One value serves many connections.
 ///
 /// The request's path and `Origin` are not judged: what any page may not do, an HTTP server in front
 /// has to refuse (section 10.2).
@@ -83,7 +83,7 @@ impl Accept {
         self
     }
 
-    /// How long the request and the response to it may take. Default: 10 seconds.
+    /// Sets the time that the request and the response to it may take. Default: 10 seconds.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;

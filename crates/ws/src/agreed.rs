@@ -1,4 +1,4 @@
-//! What an opening handshake leaves: all that a connection begins with.
+//! The result of an opening handshake: all that a connection begins with.
 
 use std::sync::Arc;
 

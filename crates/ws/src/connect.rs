@@ -28,7 +28,7 @@ use url::{PROXY, Security, Url, WEB_SOCKET};
 
 use crate::WebSocket;
 
-/// How long connecting may take without being told otherwise: three lost packets, each sent again
+/// The time that connecting may take without being told otherwise: three lost packets, each sent again
 /// after 1, 2 and 4 seconds, and some slack.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -156,13 +156,13 @@ impl Connect {
         self
     }
 
-    /// How long everything up to the open connection may take together. Default: 10 seconds.
+    /// Sets the time that everything up to the open connection may take together. Default: 10 seconds.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
         self
     }
 
-    /// How TLS is done: roots, client certificates, versions. Its protocols for ALPN must be empty
+    /// Sets how TLS is done: roots, client certificates, versions. Its protocols for ALPN must be empty
     /// or `http/1.1`. Default: TLS 1.2 and 1.3, and the roots that this machine trusts, read
     /// once in the life of the process (`SSL_CERT_FILE` and `SSL_CERT_DIR` replace them).
     #[cfg(feature = "tls")]
@@ -347,7 +347,7 @@ where
     head::read(stream, step).await
 }
 
-/// When connecting must be done.
+/// The time by which connecting must be done.
 struct Deadline {
     /// `None` when it is too far away to matter.
     at: Option<Instant>,

@@ -1,4 +1,4 @@
-//! How a connection ends other than by a closing handshake.
+//! The ends of a connection other than by a closing handshake.
 
 use std::io;
 
@@ -31,7 +31,7 @@ impl From<MisuseError> for Error {
     }
 }
 
-/// How a stream was lost.
+/// The way in which a stream was lost.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Lost {

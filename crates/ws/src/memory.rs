@@ -1,4 +1,4 @@
-//! What a process holds for its peers, all threads together, and how much that may be.
+//! The memory that a process holds for its peers, all threads together, and how much that may be.
 //!
 //! A peer that does not read, or does not send the rest, has this end hold something for it. So has one that only
 //! stays: a connection, a request that waits, a reader have their cost. Each such place counts
@@ -15,7 +15,7 @@ use std::time::Duration;
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep};
 
-/// Who has held something for longer lets go at once.
+/// A peer for whom something was held for longer is let go at once.
 const AGE_MAX: Duration = Duration::from_secs(600);
 /// Nobody younger has to let go: a busy peer holds something for moments.
 const AGE_MIN: Duration = Duration::from_millis(50);
@@ -25,7 +25,7 @@ const STEP_TIME: Duration = Duration::from_millis(2);
 /// A connection on which less is open than this does not have to go: it has what any client may have, and others had
 /// better wait.
 const OPEN_BYTES_MIN: usize = 64 << 10;
-/// When nobody is left who could let go, it is looked again this often.
+/// The interval at which it is looked again, while nobody is left who could let go.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
 /// The bytes that a process may hold for its peers. Clones are handles to the same ones.
@@ -73,13 +73,13 @@ impl Memory {
         }))
     }
 
-    /// How much it may hold.
+    /// The number of bytes that it may hold.
     #[must_use]
     pub fn bytes_max(&self) -> usize {
         self.0.bytes_max
     }
 
-    /// How much it holds.
+    /// The number of bytes that it holds.
     #[must_use]
     pub fn held_bytes(&self) -> usize {
         self.0.held_bytes.load(Ordering::Relaxed)
@@ -223,13 +223,13 @@ impl Held {
         self.bytes = bytes;
     }
 
-    /// How much is held here.
+    /// The number of bytes that are held here.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// What all hold together.
+    /// The memory in which this counts, with all others.
     #[must_use]
     pub fn memory(&self) -> &Memory {
         &self.memory

@@ -232,7 +232,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> WebSocket<S> {
         self.driver.close_frame()
     }
 
-    /// Where frames are queued without waiting; the other functions write them. Whoever sends this
+    /// The queue of frames, which takes them without waiting; the other functions write them. Whoever sends this
     /// way queues more only while [`queued_bytes`](Sender::queued_bytes) is low. Nothing is received
     /// while more than 64 KiB are queued.
     pub fn sender(&mut self) -> &mut Sender {

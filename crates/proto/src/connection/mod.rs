@@ -31,7 +31,7 @@ pub struct Connection {
     receiver: Receiver,
     sender: Sender,
     phase: Phase,
-    /// When the last byte came from the peer.
+    /// The time at which the last byte came from the peer.
     received_at: Time,
     awaited: Awaited,
     round_trip: Option<RoundTrip>,
@@ -57,7 +57,7 @@ impl RoundTrip {
     }
 }
 
-/// How far the peer is.
+/// The state of the peer.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Phase {
     /// Frames are expected.
@@ -77,9 +77,9 @@ pub enum Event<'a> {
     Ping(&'a [u8]),
     /// A pong, asked for or not.
     Pong {
-        /// What it carries.
+        /// Its payload.
         payload: &'a [u8],
-        /// How long ago the keep-alive ping was sent that it answers, if it answers one: it carries
+        /// The time since the keep-alive ping was sent that it answers, if it answers one: it carries
         /// what that did (RFC 6455 section 5.5.3).
         round_trip: Option<Duration>,
     },
@@ -93,7 +93,7 @@ pub enum Event<'a> {
 /// The result of [`Connection::receive`].
 #[derive(Debug)]
 pub struct Received<'a> {
-    /// How many bytes of the input were used. All of them when `event` is `None`, unless the connection
+    /// The number of bytes of the input that were used. All of them when `event` is `None`, unless the connection
     /// [pauses](Connection::pause_often).
     pub consumed: usize,
     /// The first thing that the input held.
@@ -160,7 +160,7 @@ impl Connection {
         self.receiver.is_amid_message()
     }
 
-    /// How many bytes are kept here of a message that has not come whole.
+    /// The number of bytes kept here of a message that has not come whole.
     #[must_use]
     #[inline]
     pub fn held_bytes(&self) -> usize {
@@ -262,7 +262,7 @@ impl Connection {
         Received { consumed, event, sender: &mut self.sender }
     }
 
-    /// Where the next bytes can be read to at once, instead of into an input: the rest of a large frame
+    /// The buffer that the next bytes can be read to at once, instead of into an input: the rest of a large frame
     /// (from 64 KiB) of a message that is collected. `None` when they are to be given to
     /// [`receive`](Self::receive). When something was appended, call
     /// [`rest_received`](Self::rest_received) with the length from before.
@@ -298,7 +298,7 @@ impl Connection {
         self.received_at = now;
     }
 
-    /// When [`handle_timeout`](Self::handle_timeout) has something to do next, if nothing comes
+    /// The time at which [`handle_timeout`](Self::handle_timeout) has something to do next, if nothing comes
     /// before.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Time> {
@@ -321,7 +321,7 @@ impl Connection {
         Some(self.message_due().map_or(due, |message_due| message_due.min(due)))
     }
 
-    /// When the message that has begun must be whole.
+    /// The time by which the message that has begun must be whole.
     fn message_due(&self) -> Option<Time> {
         self.receiver.message_began_at().map(|began_at| began_at + self.config.message_timeout)
     }

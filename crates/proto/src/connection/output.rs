@@ -1,4 +1,4 @@
-//! What is queued for writing: bytes, and between them stretches of memory that is somebody else's.
+//! The queue of bytes to write, and between them stretches of memory that is somebody else's.
 //!
 //! A large reply that is part of the input it answers, as an echo, need not be copied, and neither need a
 //! large frame that many connections share: what is noted is only where it lies. Whoever has the input turns
@@ -23,7 +23,7 @@ pub struct Output {
 /// Bytes that are not copied.
 #[derive(Clone, Debug)]
 struct Stretch {
-    /// How many of the own bytes come before it.
+    /// The number of own bytes that come before it.
     at: usize,
     len: usize,
     whose: Whose,
@@ -86,7 +86,7 @@ impl Output {
         self.stretches.is_empty().then_some(&self.bytes)
     }
 
-    /// How many bytes are queued.
+    /// The number of bytes that are queued.
     #[must_use]
     #[inline]
     pub fn len(&self) -> usize {

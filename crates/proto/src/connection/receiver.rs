@@ -28,21 +28,21 @@ pub(super) enum Step {
     Control(Opcode, Place),
 }
 
-/// Most compressed bytes that are looked at for that. What is not used is masked again.
+/// Most compressed bytes that are looked at to inflate a piece. Those that are not used are masked again.
 const DEFLATED_BYTES_MAX: usize = 16 << 10;
 /// A shorter rest is not worth a read of its own.
 const REST_BYTES_MIN: usize = 64 << 10;
 
-/// Where the rest of a large frame goes, without a copy: see [`Connection::rest`](super::Connection::rest).
+/// The buffer that takes the rest of a large frame without a copy: see [`Connection::rest`](super::Connection::rest).
 #[derive(Debug)]
 pub struct Rest<'a> {
-    /// What came of the message. The next bytes are to be appended; there is room for some.
+    /// The message so far. The next bytes are to be appended; there is room for some.
     pub bytes: &'a mut Vec<u8>,
     /// At most so many.
     pub len: usize,
 }
 
-/// Where a payload lies, unmasked.
+/// The place of a payload, which is unmasked.
 #[derive(Debug, Eq, PartialEq)]
 pub(super) enum Place {
     /// In the input just given.
@@ -58,7 +58,7 @@ pub(super) struct Receiver {
     cut: Option<Box<Cut>>,
     /// The message whose fragments or bytes are still coming. Boxed: an idle connection has none.
     message: Option<Box<Assembly>>,
-    /// What was handed out of the assembly and can be forgotten.
+    /// The bytes of the assembly that were handed out and can be forgotten.
     taken: Taken,
     /// Messages that did not come whole are handed out as they come.
     takes_pieces: bool,
@@ -116,7 +116,7 @@ impl Receiver {
         self.taken != Taken::Message && self.message.is_some()
     }
 
-    /// When the message began that has not ended.
+    /// The time at which the message began that has not ended.
     pub(super) fn message_began_at(&self) -> Option<Time> {
         let message = self.message.as_ref().filter(|_| self.taken != Taken::Message);
         message.map(|message| message.began_at)
@@ -247,7 +247,7 @@ impl Receiver {
         }
     }
 
-    /// Where the rest of a large frame is to go, and how many bytes that is.
+    /// The buffer for the rest of a large frame, and how many bytes that is.
     pub(super) fn rest(&mut self) -> Option<Rest<'_>> {
         let frame = self.cut.as_ref()?.frame.as_ref()?;
         let message = self.message.as_mut()?;

@@ -8,7 +8,7 @@ use super::prepared::opcode;
 use super::{Output, Prepared};
 use crate::{CloseFrame, Header, MaskKey, Message, MessageKind, MisuseError, Opcode};
 
-/// Where a client's masking keys come from: unpredictable bytes (RFC 6455 section 10.3).
+/// The source of a client's masking keys: unpredictable bytes (RFC 6455 section 10.3).
 pub type MaskKeys = Box<dyn FnMut() -> MaskKey + Send>;
 
 /// The sending half of a [`Connection`](crate::Connection).
@@ -18,7 +18,7 @@ pub type MaskKeys = Box<dyn FnMut() -> MaskKey + Send>;
 pub struct Sender {
     /// Nothing while nothing is queued.
     output: Option<Box<Output>>,
-    /// How much of the output is written already.
+    /// The number of bytes of the output that are written already.
     written: usize,
     /// A client's source of keys; a server does not mask.
     mask_keys: Option<MaskKeys>,

@@ -1,4 +1,4 @@
-//! What an end wants of permessage-deflate.
+//! The wishes of one end for permessage-deflate.
 
 /// The wishes of one end for permessage-deflate (RFC 7692). *Own* is what this end sends, *peer* what it
 /// receives; which of the two is the client's depends on the role.
@@ -13,7 +13,7 @@
 /// into one compressed message, nor into one connection that takes its context over.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct DeflateConfig {
-    /// How hard the compressor tries. Default 1: JSON of 512 bytes becomes 211 in 3 µs, where level 6
+    /// The effort of the compressor. Default 1: JSON of 512 bytes becomes 211 in 3 µs, where level 6
     /// takes 10 µs to get to 173. The more clients a message goes to, the less more is worth.
     pub level: CompressionLevel,
     /// Messages below this many bytes are sent as they are. Default 512: below it a message on its own
@@ -73,14 +73,14 @@ impl WindowBits {
     }
 }
 
-/// How hard a compressor tries, from 1, the fastest, to 9, the smallest.
+/// The effort of a compressor, from 1, the fastest, to 9, the smallest output.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct CompressionLevel(u8);
 
 impl CompressionLevel {
     /// The fastest.
     pub const FASTEST: Self = Self(1);
-    /// Where zlib strikes the balance.
+    /// The balance that zlib strikes by default.
     pub const BALANCED: Self = Self(6);
     /// The smallest.
     pub const SMALLEST: Self = Self(9);

@@ -9,7 +9,7 @@ use zlib_rs::{Deflate, DeflateFlush, Inflate, InflateFlush, Status};
 
 use super::{CompressionLevel, WindowBits};
 
-/// What a flushed stream ends with and a payload leaves out: the length of an empty block
+/// The end of a flushed stream, which a payload leaves out: the length of an empty block
 /// (sections 7.2.1 and 7.2.2).
 const TAIL: [u8; 4] = [0x00, 0x00, 0xff, 0xff];
 
@@ -24,7 +24,7 @@ pub struct Codecs {
     inflater: Option<Inflater>,
     /// At most one for each window size.
     compressors: Vec<Compressor>,
-    /// Where compressors write. Its length is the part that has been written to once.
+    /// The buffer that compressors write to. Its length is the part that has been written to once.
     pub(crate) output: Vec<u8>,
 }
 
@@ -216,7 +216,7 @@ pub(crate) struct Inflater {
     is_at_block: bool,
 }
 
-/// How far output may grow.
+/// The bounds on how far output may grow.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Bounds {
     /// To so many bytes at once.
@@ -225,7 +225,7 @@ pub(crate) struct Bounds {
     pub(crate) most: usize,
 }
 
-/// How far the input was inflated.
+/// The reason why inflating has stopped.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Pushed {
     All,

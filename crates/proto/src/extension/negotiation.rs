@@ -12,7 +12,7 @@ pub(crate) const NAME: &str = "permessage-deflate";
 /// permessage-deflate as both ends agreed on it, and how this end goes about it.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct NegotiatedDeflate {
-    /// What the server's response says.
+    /// The parameters of the server's response.
     agreed: Parameters,
     pub(crate) level: CompressionLevel,
     pub(crate) compress_bytes_min: usize,
@@ -36,7 +36,7 @@ struct Parameters {
     client_max_window_bits: Option<u8>,
 }
 
-/// Where parameters stand.
+/// The message in which parameters stand.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Place {
     Offer,
@@ -50,7 +50,7 @@ pub enum ParameterError {
     /// Not a parameter of this extension.
     #[error("permessage-deflate has no parameter {name}")]
     Unknown {
-        /// What stood there.
+        /// Its name.
         name: String,
     },
     /// The same parameter twice.
@@ -64,7 +64,7 @@ pub enum ParameterError {
     Value {
         /// Which.
         name: String,
-        /// What stood there.
+        /// The value that it has.
         value: Option<String>,
     },
     /// The window is larger than the offer allows.
@@ -72,9 +72,9 @@ pub enum ParameterError {
     WindowTooLarge {
         /// Which.
         name: &'static str,
-        /// What the response says.
+        /// The number in the response.
         bits: u8,
-        /// What the offer said.
+        /// The number in the offer.
         limit: u8,
     },
     /// Section 7.1.1.1: an offer that asks for it is accepted by repeating it.
@@ -195,7 +195,7 @@ impl NegotiatedDeflate {
     }
 }
 
-/// What stands in the response's `Sec-WebSocket-Extensions`.
+/// The value of the response's `Sec-WebSocket-Extensions`.
 impl fmt::Display for NegotiatedDeflate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.agreed.format(Place::Response))

@@ -1,4 +1,4 @@
-//! What a close frame carries (RFC 6455 sections 5.5.1 and 7.4).
+//! The payload of a close frame (RFC 6455 sections 5.5.1 and 7.4).
 
 use std::fmt;
 

@@ -12,7 +12,7 @@ pub struct Header {
     pub fin: bool,
     /// The first reserved bit; an extension may give it a meaning (RFC 7692: compressed).
     pub rsv1: bool,
-    /// What the frame is.
+    /// The kind of frame.
     pub opcode: Opcode,
     /// The masking key, when the payload is masked.
     pub mask: Option<MaskKey>,
@@ -31,7 +31,7 @@ impl Header {
     /// not all there.
     ///
     /// # Errors
-    /// What no header may be, as soon as the bytes that say so are there: reserved bits 2 and 3,
+    /// Anything that no header may be, as soon as the bytes that say so are there: reserved bits 2 and 3,
     /// an unknown opcode, a fragmented or long control frame, a length that is not written in the
     /// fewest bytes or has its highest bit set.
     pub fn decode(bytes: &[u8]) -> Result<Option<(Self, usize)>, ProtocolError> {

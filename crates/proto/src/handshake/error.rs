@@ -42,7 +42,7 @@ pub enum HandshakeError {
     /// Section 4.2.1, item 6, and 4.4.
     #[error("Sec-WebSocket-Version is not 13")]
     VersionUnsupported,
-    /// What follows the request are frames, so there can be no body (RFC 9110 section 7.8 has it end first).
+    /// The request is followed by frames, so it can have no body (RFC 9110 section 7.8 has it end first).
     #[error("WebSocket handshake has a body, as Content-Length or Transfer-Encoding says")]
     BodyPresent,
     /// Section 4.1, item 10.
@@ -111,7 +111,7 @@ pub enum ResponseError {
     /// The server declined.
     #[error("server answered {status} instead of 101")]
     Status {
-        /// What it answered.
+        /// The status that it answered.
         status: u16,
     },
     /// Item 2.

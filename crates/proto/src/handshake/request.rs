@@ -144,7 +144,7 @@ pub struct ServerHandshake {
 pub struct Answered {
     /// The request's target, as `/chat?room=1`.
     pub target: String,
-    /// What was negotiated.
+    /// The result of the negotiation.
     pub accepted: Accepted,
     /// Bytes that came after the request: the first frames.
     pub rest: Vec<u8>,

@@ -39,7 +39,7 @@ pub enum ConnectError {
     /// The time-out passed.
     #[error("not connected within {limit:?}, stopped at {step}")]
     TimedOut {
-        /// What was being done.
+        /// The step that failed.
         step: Step,
         /// [`Connect::timeout`](super::Connect::timeout).
         limit: Duration,
@@ -48,7 +48,7 @@ pub enum ConnectError {
     /// inside `source`.
     #[error("{step} failed{}", hint(source))]
     Stream {
-        /// What was being done.
+        /// The step that failed.
         step: Step,
         /// Why.
         source: io::Error,
@@ -59,7 +59,7 @@ pub enum ConnectError {
     /// The proxy sent this many bytes before anything was sent to the server.
     #[error("proxy sent {len} bytes into the tunnel by itself")]
     ProxySpoke {
-        /// How many came with its response.
+        /// The number of bytes that came with its response.
         len: usize,
     },
     /// The proxy opened no tunnel: 407 wants other credentials, 403 and 502 have reasons of its own.
@@ -92,7 +92,7 @@ fn hint(source: &io::Error) -> &'static str {
     ""
 }
 
-/// Where a redirect leads to.
+/// The words for where a redirect leads to.
 fn destination(location: Option<&str>) -> String {
     match location {
         Some(location) => format!("to {}, which is not followed", printable(location)),

@@ -13,7 +13,7 @@ use super::error::{ConnectError, Refusal, Step};
 
 /// Most bytes of a refusal's body that are kept.
 const BODY_BYTES_MAX: usize = 4096;
-/// How long a refusal's body is waited for: it only explains.
+/// The time that a refusal's body is waited for: it only explains.
 const BODY_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A response whose header is whole.
@@ -21,7 +21,7 @@ const BODY_TIMEOUT: Duration = Duration::from_secs(1);
 pub(super) struct Head {
     /// Everything that came, from the status line on.
     bytes: Vec<u8>,
-    /// How much of it is the head.
+    /// The length of the head in it.
     len: usize,
     refusal: Refusal,
 }
@@ -104,7 +104,7 @@ impl Head {
         &self.bytes
     }
 
-    /// How much came after the head.
+    /// The number of bytes that came after the head.
     pub(super) fn rest_len(&self) -> usize {
         self.bytes.len() - self.len
     }

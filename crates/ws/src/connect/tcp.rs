@@ -14,7 +14,7 @@ use super::Deadline;
 use super::error::{ConnectError, Step};
 use super::url::{Host, Url};
 
-/// How long an address has before the next one is tried beside it (RFC 8305 section 5).
+/// The time that an address has before the next one is tried beside it (RFC 8305 section 5).
 const ATTEMPT_DELAY: Duration = Duration::from_millis(250);
 /// Most addresses tried; at most so many connections are under way at once.
 const ADDRESSES_MAX: usize = 16;

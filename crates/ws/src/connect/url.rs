@@ -26,7 +26,7 @@ pub(super) struct Url {
     pub(super) credentials: Option<String>,
 }
 
-/// Whether a scheme means TLS.
+/// The security that a scheme means.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Security {
     Plain,

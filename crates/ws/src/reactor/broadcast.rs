@@ -33,7 +33,7 @@ struct Log {
     bytes: usize,
     bytes_max: usize,
     held: Held,
-    /// How many were dropped before them.
+    /// The number of messages that were dropped before them.
     dropped: u64,
 }
 
@@ -63,7 +63,7 @@ pub enum DeliverError {
     /// It was too slow: messages that it did not get are no longer kept.
     #[error("too slow: {missed} messages were dropped before they could be sent")]
     Missed {
-        /// How many.
+        /// The number of messages.
         missed: u64,
     },
     /// Nothing more can be sent to it.

@@ -1,4 +1,4 @@
-//! How much one socket may do before others have their turn, in messages and in time.
+//! The work that one socket may do before others have their turn, in messages and in time.
 //!
 //! A slice is one socket's, a share is that of all sockets that wait for the same. A reading of the clock costs
 //! as much as a small message, so it is read once for some dozens of them, or once in ten microseconds.
@@ -22,7 +22,7 @@ const UNITS: u32 = 64;
 const UNITS_LEAST: u32 = 8;
 pub(super) const UNITS_MOST: u32 = 512;
 const READ_AFTER: Duration = Duration::from_micros(10);
-/// What it takes to serve a socket at all, which is two calls of the system.
+/// The cost of serving a socket at all, which is two calls of the system.
 const SERVED_UNITS: u32 = 4;
 
 /// The rest of a slice and of a share.
@@ -161,7 +161,7 @@ mod tests {
         *BEGIN + PASSED.get()
     }
 
-    /// How many messages of so many bytes a slice has, each of which takes so long.
+    /// The number of messages of so many bytes in a slice, each of which takes so long.
     fn messages(bytes: usize, each: Duration) -> u32 {
         let mut budget = Budget::new(clock);
         budget.begin_turn();

@@ -129,7 +129,7 @@ pub trait Handler {
         false
     }
 
-    /// How many bytes it has counted in the loop's [`Memory`] for what is open on the connection though nothing moves:
+    /// The bytes that it has counted in the loop's [`Memory`] for what is open on the connection though nothing moves:
     /// requests, readers. Asked only when too much is held in all: then the connections on which most is open are closed
     /// (1013).
     fn open_bytes(&self) -> usize {
@@ -186,7 +186,7 @@ pub trait StreamHandler {
         let _ = output;
     }
 
-    /// How many bytes it keeps of what has not come whole.
+    /// The number of bytes that it keeps of what has not come whole.
     fn held_bytes(&self) -> usize {
         0
     }
@@ -214,7 +214,7 @@ struct Shared {
     listening: RefCell<Vec<(TcpListener, Accept)>>,
     /// Set once: nobody is accepted any more.
     is_deaf: Cell<bool>,
-    /// What its sockets hold counts there.
+    /// The memory in which counts what its sockets hold.
     memory: Memory,
     /// Those who are to let go of it, until the loop has seen to that.
     wanted: Cell<Option<Wanted>>,
@@ -234,7 +234,7 @@ type Accept = Box<dyn FnMut(TcpStream)>;
 /// A connection on its way into the loop.
 struct Adopted {
     stream: TcpStream,
-    /// What came with the handshake.
+    /// The bytes that came with the handshake.
     first: Vec<u8>,
     /// Made in the loop, which has the clock.
     protocol: Box<dyn FnOnce(Time) -> Box<dyn Protocol>>,

@@ -1,4 +1,4 @@
-//! What is spoken over a socket: WebSocket, or bytes as they are.
+//! The protocols that are spoken over a socket: WebSocket, or bytes as they are.
 
 use std::net::TcpStream;
 use std::time::Duration;
@@ -33,7 +33,7 @@ pub(super) trait Protocol {
     ) -> usize;
     /// Goes on with input that was left, for those that say [`State::Behind`].
     fn resume(&mut self, _now: Time, _output: &mut Queued, _budget: &mut Budget) {}
-    /// Where the next bytes are to be read to, if not to the loop's buffer.
+    /// The buffer that the next bytes are to be read to, if not the loop's.
     fn rest(&mut self) -> Option<Rest<'_>> {
         None
     }
@@ -56,7 +56,7 @@ pub(super) trait Protocol {
     fn ended(&mut self, _output: &mut Queued) -> bool {
         false
     }
-    /// How much it holds of what has not come whole.
+    /// The number of bytes that it holds of what has not come whole.
     fn held_bytes(&self) -> usize {
         0
     }
@@ -69,9 +69,9 @@ pub(super) trait Protocol {
         self.lost(Lost::Overloaded);
     }
     fn lost(&mut self, lost: Lost);
-    /// How far it is.
+    /// Its state.
     fn state(&self) -> State;
-    /// When [`expire`](Self::expire) has something to do. While it is [`State::Open`] this moves only later.
+    /// The time at which [`expire`](Self::expire) has something to do. While it is [`State::Open`] this moves only later.
     fn due(&self) -> Time;
     fn expire(&mut self, now: Time, output: &mut Queued);
     /// Its successor, for those that say [`State::Turning`] or [`State::Leaving`].
@@ -88,7 +88,7 @@ pub(super) enum Next {
     Elsewhere(Box<dyn FnOnce(TcpStream)>),
 }
 
-/// How far a protocol is.
+/// The state of a protocol.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum State {
     Open,
@@ -105,10 +105,10 @@ pub(super) enum State {
     Over(Ending),
 }
 
-/// How a protocol that is over wants its stream ended.
+/// The way in which a protocol that is over wants its stream ended.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) struct Ending {
-    /// How long the peer may take to read the rest and end its side.
+    /// The time that the peer may take to read the rest and end its side.
     pub(super) linger: Duration,
     /// The peer has said that it sends nothing more.
     pub(super) is_clean: bool,
@@ -146,7 +146,7 @@ pub(super) struct WebSocket<H> {
     end: End,
 }
 
-/// How far the handler knows of the end.
+/// The end, as far as the handler knows of it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum End {
     NotYet,

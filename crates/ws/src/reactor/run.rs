@@ -22,7 +22,7 @@ use crate::clock::Clock;
 
 /// Most that epoll tells of at once; the rest come in the next turn.
 const EVENTS_MAX: usize = 1024;
-/// How long to wait when a connection could not be accepted.
+/// The pause after a connection could not be accepted.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// So long the loop goes on, and then to the end of a turn, without the runtime having looked at its own IO and
 /// timers. That costs about a microsecond.
@@ -39,7 +39,7 @@ pub(super) struct Loop {
     runtime: Runtime,
 }
 
-/// When the runtime last looked at its own IO and timers, as far as this loop knows.
+/// The last time that the runtime looked at its own IO and timers, as far as this loop knows.
 struct Runtime {
     looked_at: Instant,
     has_looked: bool,

@@ -11,7 +11,7 @@ use super::protocol::Queued;
 #[derive(Debug)]
 pub(super) struct Scratch {
     input: Box<[u8]>,
-    /// Where a page begins in it: the kernel copies faster to there.
+    /// The beginning of a page in it: the kernel copies faster to there.
     begin: usize,
     pub(super) output: Queued,
     pub(super) budget: Budget,

@@ -28,10 +28,10 @@ pub(super) struct Socket<S> {
     is_behind: bool,
     /// Most bytes of its next read.
     read_bytes: ReadBytes,
-    /// What it holds for its peer, and since when it has held something.
+    /// The memory that it holds for its peer, and since when it has held some.
     held: Held,
     held_since: Time,
-    /// When it wants to be looked at, as of the end of its last turn.
+    /// The time at which it wants to be looked at, as of the end of its last turn.
     due: Time,
     pub(super) notes: Notes,
     /// The entry among the timers that counts.
@@ -64,7 +64,7 @@ impl Notes {
     }
 }
 
-/// How much a socket's next read takes: nearly as much as it can be done with in a slice, for what is left is
+/// The size of a socket's next read: nearly as much as it can be done with in a slice, for what is left is
 /// kept, and each read is a write as well.
 #[derive(Clone, Copy, Debug)]
 struct ReadBytes(usize);
@@ -94,7 +94,7 @@ pub(super) struct Readiness {
     pub(super) write: bool,
 }
 
-/// How far the end of the stream is.
+/// The progress of the end of the stream.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Phase {
     Open,
@@ -107,7 +107,7 @@ enum Phase {
     Lingering(Time),
 }
 
-/// How what a socket holds has changed.
+/// The change in what a socket holds.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Growth {
     Fine,
@@ -167,7 +167,7 @@ impl<S: Stream> Socket<S> {
         self.is_behind && self.is_reading()
     }
 
-    /// When it wants to be looked at, if nothing happens before. Too early is possible, never too late.
+    /// The time at which it wants to be looked at, if nothing happens before. Too early is possible, never too late.
     pub(super) fn due(&self) -> Time {
         self.due
     }

@@ -25,7 +25,7 @@ use crate::Memory;
 pub(super) struct Sockets<S> {
     table: Slab<Socket<S>>,
     generation: u32,
-    /// What they hold for their peers counts there.
+    /// The memory in which counts what they hold for their peers.
     memory: Memory,
     scratch: Scratch,
     timers: Timers,
@@ -69,7 +69,7 @@ impl<S: Stream> Sockets<S> {
         self.scratch.budget.read_at()
     }
 
-    /// When the clock was read last.
+    /// The last reading of the clock.
     pub(super) fn read_at(&self) -> Instant {
         self.scratch.budget.read_at()
     }
@@ -182,7 +182,7 @@ impl<S: Stream> Sockets<S> {
         }
     }
 
-    /// When the next is due.
+    /// The time at which the next is due.
     pub(super) fn due(&self) -> Option<Time> {
         self.timers.next()
     }

@@ -26,7 +26,7 @@ pub(super) trait Stream {
     fn end(&mut self, is_last: bool) -> io::Result<()>;
 }
 
-/// What a read brought that appends.
+/// The result of [`Stream::append`].
 pub(super) struct Appended {
     pub(super) len: usize,
     pub(super) may_have_more: bool,

@@ -91,7 +91,7 @@ fn write_slices(stream: &mut impl Stream, output: &Output, input: &[u8]) -> io::
     Ok(written)
 }
 
-/// How much a write takes: nothing when it would block.
+/// The number of bytes that a write takes: none when it would block.
 fn take(mut write: impl FnMut() -> io::Result<usize>) -> io::Result<usize> {
     loop {
         match write() {

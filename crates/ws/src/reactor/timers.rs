@@ -1,4 +1,4 @@
-//! When which socket is due. Each socket has one entry that counts; it is not moved when the socket's
+//! The times at which sockets are due. Each socket has one entry that counts; it is not moved when the socket's
 //! due time moves later, as it does with every read, but looked at again when it comes up.
 
 use std::cmp::Reverse;

@@ -1,4 +1,4 @@
-//! How a connection is told that there is something to send.
+//! Wakers, which tell a connection that there is something to send.
 
 use std::cell::RefCell;
 use std::hash::{Hash, Hasher};

@@ -72,7 +72,7 @@ enum Next<T> {
     Closed,
 }
 
-/// How far the stream is.
+/// The state of the stream.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Phase {
     Open,
@@ -86,7 +86,7 @@ struct Ending {
     is_shut: bool,
 }
 
-/// What makes another waiter look again, when it changes.
+/// The state that makes another waiter look again when it changes.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) struct Stage {
     is_closing: bool,

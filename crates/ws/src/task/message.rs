@@ -42,7 +42,7 @@ impl From<Message<'_>> for Incoming {
 pub struct IncomingPiece {
     /// Of the whole message.
     pub kind: MessageKind,
-    /// What came; maybe nothing. A piece of text can begin and end within a character; that all of
+    /// The bytes that came; maybe none. A piece of text can begin and end within a character; that all of
     /// it is UTF-8 is checked all the same, and told at the latest with the last piece.
     pub bytes: Vec<u8>,
     /// Whether the message begins here.

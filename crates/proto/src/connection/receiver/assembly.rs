@@ -22,9 +22,9 @@ pub(super) struct Assembly {
     pub(super) began_at: Time,
     /// All that came, or the last piece that was inflated.
     pub(super) bytes: Vec<u8>,
-    /// How much of it came, once inflated.
+    /// The number of its bytes that came, once inflated.
     pub(super) len: u64,
-    /// Where its first frame said that it is compressed.
+    /// There is one if its first frame said that the message is compressed.
     pub(super) inflater: Option<Inflater>,
     /// The inflater has had the next byte of the frame, and may have more to give before the one after it.
     is_ahead: bool,

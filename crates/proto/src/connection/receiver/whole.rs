@@ -8,9 +8,9 @@ use crate::{Config, MaskKey, MessageKind, Opcode};
 /// A message that came in one frame, all at once.
 pub(in crate::connection) struct Whole {
     pub(in crate::connection) kind: MessageKind,
-    /// How much of the input it took.
+    /// The number of bytes of the input that it took.
     pub(in crate::connection) consumed: usize,
-    /// Where it lies in the input, unmasked.
+    /// Its place in the input, unmasked.
     pub(in crate::connection) payload: Range<usize>,
 }
 
