@@ -1,4 +1,4 @@
-//! What is published: batches of new events, the key that makes a retry safe, and the receipt.
+//! Publishing: batches of new events, the key that makes a retry safe, and the receipt.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -15,9 +15,9 @@ use crate::{Data, Position, PublishError, UnixTime};
 /// An event that has no place in a log yet.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct NewEvent {
-    /// When it is published, or when its source says it happened.
+    /// The time at which it is published, or at which its source says that it happened.
     pub time: UnixTime,
-    /// What it carries.
+    /// The data that it carries.
     pub data: Data,
 }
 
@@ -29,9 +29,9 @@ pub struct Batch {
     /// Makes a retry safe: a batch whose key was seen before is not appended again. With other data than then it
     /// is refused.
     pub key: Option<IdempotencyKey>,
-    /// What its publisher wants to find again: see [`Topic::note`](crate::Topic::note).
+    /// The note that its publisher wants to find again: see [`Topic::note`](crate::Topic::note).
     pub note: Option<Note>,
-    /// Where the topic's newest event must be when this is appended, one of these; otherwise it is refused. A batch
+    /// The positions of which the topic's newest event must have one when this is appended; otherwise it is refused. A batch
     /// whose key was seen before is not asked.
     pub heads: Option<Vec<Position>>,
 }
@@ -140,7 +140,7 @@ impl Note {
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[error("a note is 1 to 1024 bytes, not {bytes}")]
 pub struct NoteError {
-    /// How many it has.
+    /// The number of bytes that it has.
     pub bytes: usize,
 }
 
@@ -155,7 +155,7 @@ impl FromStr for Note {
     }
 }
 
-/// Where a batch is in its topic.
+/// The place of a batch in its topic.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Published {
     /// The position of its first event.
@@ -177,7 +177,7 @@ pub struct Receipt {
     pub(crate) outcome: Outcome,
 }
 
-/// How it went with a batch that a log took.
+/// The outcome of a batch that a log took.
 #[derive(Debug)]
 pub(crate) enum Outcome {
     Kept,

@@ -1,4 +1,4 @@
-//! What can go wrong, by who asked for it.
+//! Errors, by who asked for what went wrong.
 
 use std::fmt;
 use std::io;
@@ -24,7 +24,7 @@ pub enum CreateError {
     Storage {
         /// Its name.
         name: TopicName,
-        /// What failed.
+        /// The error of the storage.
         #[source]
         error: StorageError,
     },
@@ -45,7 +45,7 @@ pub enum DeleteError {
     Storage {
         /// Its name.
         name: TopicName,
-        /// What failed.
+        /// The error of the storage.
         #[source]
         error: StorageError,
     },
@@ -59,7 +59,7 @@ pub enum PublishError {
     /// [`Batch::BYTES_MAX`](crate::Batch::BYTES_MAX).
     #[error("event needs {bytes} bytes in the log, which keeps {bytes_max}")]
     TooBig {
-        /// What they would count for.
+        /// The bytes that they would count for.
         bytes: u64,
         /// The log's limit.
         bytes_max: u64,
@@ -70,7 +70,7 @@ pub enum PublishError {
     /// The topic's newest event is not where the batch says it must be (HTTP 412).
     #[error("the topic is at {head}, which is not where it has to be for this")]
     HeadMoved {
-        /// Where it is.
+        /// The position of the newest event.
         head: Position,
     },
     /// Its key came a short while ago with other events (HTTP 422).
@@ -85,9 +85,9 @@ pub enum PublishError {
     /// As much waits for the disk already as may (HTTP 503); try again in a moment.
     #[error("the disk is behind: {bytes} bytes wait for it, at most {bytes_max} may")]
     Busy {
-        /// What waits.
+        /// The bytes that wait.
         bytes: u64,
-        /// What may wait.
+        /// The bytes that may wait.
         bytes_max: u64,
     },
     /// The topic was deleted.
@@ -114,7 +114,7 @@ pub enum ReadError {
     /// The position is of this log but has not been reached: no reader can have been given it.
     #[error("position {position} is ahead of the topic, which is at {head}")]
     Ahead {
-        /// What was asked for.
+        /// The position that was asked for.
         position: Position,
         /// The position of the newest event.
         head: Position,
@@ -122,7 +122,7 @@ pub enum ReadError {
     /// The topic was deleted; nothing more will come.
     #[error("the topic was deleted")]
     Deleted,
-    /// What is kept cannot be read from the disk. Reading from the same position later is safe.
+    /// The disk does not give what is kept. Reading from the same position later is safe.
     #[error("the topic cannot be read")]
     Storage(#[source] StorageError),
 }
@@ -143,7 +143,7 @@ pub enum OpenError {
     Format {
         /// The file that says so.
         path: PathBuf,
-        /// What it says.
+        /// The format that it says.
         format: u32,
         /// The format that is known.
         known: u32,

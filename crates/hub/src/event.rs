@@ -12,9 +12,9 @@ use crate::{DataError, UnixTime};
 pub struct Event {
     /// Its number in its epoch, from 1.
     pub offset: u64,
-    /// When it was published, or when its source says it happened.
+    /// The time at which it was published, or at which its source says that it happened.
     pub time: UnixTime,
-    /// What it carries.
+    /// The data that it carries.
     pub data: Data,
 }
 
@@ -91,7 +91,7 @@ fn looks_like_json(text: &str) -> bool {
     text.starts_with(['{', '"']) || text.strip_prefix('[').is_some_and(in_array)
 }
 
-/// What an event in memory counts for beside its data: itself and its data's owner, with their counts of
+/// The cost of an event in memory beside its data: itself and its data's owner, with their counts of
 /// references, its place in the log, and what an allocator takes for each of three pieces.
 pub(crate) const EVENT_OVERHEAD_BYTES: u64 =
     (size_of::<Event>() + COUNTS_BYTES + OWNER_BYTES + size_of::<Entry>() + 3 * PIECE_BYTES) as u64;
@@ -99,10 +99,10 @@ pub(crate) const EVENT_OVERHEAD_BYTES: u64 =
 /// Of an `Arc`.
 const COUNTS_BYTES: usize = 2 * size_of::<usize>();
 
-/// What `Bytes` makes for data that is shared: where it is, how long, and a count.
+/// The owner that `Bytes` makes for shared data: where it is, how long, and a count.
 const OWNER_BYTES: usize = 3 * size_of::<usize>();
 
-/// What an allocator takes beside what it gives, about: a header of 8 bytes, and up to 16 to round off.
+/// The overhead of an allocator for each piece, about: a header of 8 bytes, and up to 16 to round off.
 const PIECE_BYTES: usize = 16;
 
 impl Event {

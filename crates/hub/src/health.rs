@@ -1,10 +1,10 @@
-//! What is wrong with the keeping of events, if anything is.
+//! Health: what is wrong with the keeping of events, if anything is.
 
 use std::time::Duration;
 
 use crate::StorageError;
 
-/// How a topic, or a whole data directory, is doing.
+/// The health of a topic, or of a whole data directory.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Health {
     /// Why the last attempt to keep something failed; `None` once one has succeeded. Reading goes on

@@ -71,7 +71,7 @@ impl Hub {
         Self(Arc::new(Inner { epochs, data, topics, awaited, deleted, changing }))
     }
 
-    /// Where its topics are kept, if not in memory.
+    /// The directory in which its topics are kept, if not in memory.
     #[must_use]
     pub fn data(&self) -> Option<&DataDir> {
         self.0.data.as_ref().map(|(data, _)| data)
@@ -134,7 +134,7 @@ impl Hub {
         Ok(())
     }
 
-    /// How many deletions are [known](Self::was_deleted): each takes a name and an epoch.
+    /// The number of deletions that are [known](Self::was_deleted): each takes a name and an epoch.
     pub const DELETED_MAX: usize = 1_000;
 
     /// Whether a topic of this name and epoch was deleted, among the last [`DELETED_MAX`](Self::DELETED_MAX) that were since

@@ -11,7 +11,7 @@ use hashbrown::HashTable;
 
 use crate::{IdempotencyKey, PublishError, UnixTime};
 
-/// How many keys a topic remembers, and for how long. A key goes as soon as one bound is passed.
+/// The bounds on the keys that a topic remembers. A key goes as soon as one bound is passed.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct KeyWindow {
     /// Most keys remembered; 0 remembers none. Default 10,000, which is 640 KB. Keys count in
@@ -28,7 +28,7 @@ impl Default for KeyWindow {
     }
 }
 
-/// Where a batch is: the offsets of its first and last event.
+/// The place of a batch: the offsets of its first and last event.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Place {
     pub(crate) first: u64,
@@ -70,7 +70,7 @@ pub(crate) struct Seen {
     /// Of the first event of its batch.
     pub(crate) time: UnixTime,
     first: u64,
-    /// How many events follow the first.
+    /// The number of events that follow the first.
     more: u32,
 }
 
@@ -81,13 +81,13 @@ impl Seen {
         Self { keyed, time, first: place.first, more }
     }
 
-    /// Where its batch is, or was.
+    /// The place where its batch is, or was.
     pub(crate) fn place(&self) -> Place {
         Place { first: self.first, last: self.first + u64::from(self.more) }
     }
 }
 
-/// What a key counts for in a topic's bytes: itself, and its place in the index.
+/// The cost of a key in a topic's bytes: itself, and its place in the index.
 pub(crate) const KEY_BYTES: u64 = size_of::<Seen>() as u64 + 16;
 
 /// The bytes that the keys of a topic that keeps `bytes_max` may take beside its newest batch.
@@ -136,7 +136,7 @@ impl Keys {
         (now.since(seen.time) <= self.window.age_max).then_some(*seen)
     }
 
-    /// Where the batch of this key is, if the key is in the window.
+    /// The place of the batch of this key, if the key is in the window.
     pub(crate) fn repeats(
         &mut self,
         now: UnixTime,

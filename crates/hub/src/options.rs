@@ -1,4 +1,4 @@
-//! How a topic is kept.
+//! The options of a topic.
 
 use crate::{KeyWindow, Retention};
 
@@ -6,15 +6,15 @@ use crate::{KeyWindow, Retention};
 /// defaults.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct TopicOptions {
-    /// How much it keeps.
+    /// The bounds on what it keeps.
     pub retention: Retention,
     /// Which idempotency keys it remembers.
     pub keys: KeyWindow,
-    /// Where it is kept.
+    /// The place where it is kept.
     pub storage: Storage,
 }
 
-/// Where a topic is kept.
+/// The place where a topic is kept.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Storage {
     /// In the hub's data directory; in memory when it has none.

@@ -90,7 +90,7 @@ impl fmt::Display for Position {
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[error("{text:?} is not a position: expected EPOCH-OFFSET, as in \"4zq81x-42\"")]
 pub struct PositionError {
-    /// What was given instead, cut to 40 characters.
+    /// The text that was given instead, cut to 40 characters.
     pub text: String,
 }
 
@@ -117,7 +117,7 @@ fn parse(text: &str) -> Option<Position> {
     (epoch.0 == bits).then_some(Position { epoch, offset: offset.parse().ok()? })
 }
 
-/// Where a reader asks to begin: after a position, some way back, or now.
+/// The place where a reader asks to begin: after a position, some way back, or now.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum After {
     /// After this position: resume.

@@ -1,4 +1,4 @@
-//! How much a log keeps. A pure rule; the log applies it.
+//! Retention: how much a log keeps. A pure rule; the log applies it.
 
 use std::time::Duration;
 

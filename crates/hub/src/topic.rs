@@ -66,7 +66,7 @@ pub struct Topic {
     place: Mutex<Option<Place>>,
 }
 
-/// How much one [`Topic::read`] may return.
+/// The bounds on what one [`Topic::read`] may return.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct PageLimit {
     /// Most events in a page. Default 1,000.
@@ -86,11 +86,11 @@ impl Default for PageLimit {
 pub struct Page {
     /// Offset of the oldest event the log keeps, or of the next to come when it keeps none.
     pub first: u64,
-    /// What is missing before `events`, if anything is.
+    /// The gap before `events`, if there is one.
     pub gap: Option<Gap>,
     /// In the log's order, without a hole.
     pub events: Vec<Arc<Event>>,
-    /// Where to read on.
+    /// The position to read on from.
     pub next: Position,
 }
 
@@ -101,7 +101,7 @@ pub struct Gap {
     pub reason: GapReason,
     /// The position the reader asked to read on from.
     pub after: Position,
-    /// How many events are missing; `None` when that cannot be known.
+    /// The number of missing events; `None` when that cannot be known.
     pub missed: Option<u64>,
     /// The position reading goes on from.
     pub resume: Position,
@@ -121,7 +121,7 @@ pub enum GapReason {
     Epoch,
 }
 
-/// How far a reader is behind.
+/// The distance that a reader is behind.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize)]
 pub struct Lag {
     /// Events that it has not read, also those that are no longer kept; those kept, when its position is of
@@ -357,7 +357,7 @@ impl Topic {
         }
     }
 
-    /// How far a reader at this position is behind. Takes no longer for more events, and never waits for the disk.
+    /// The distance that a reader at this position is behind. Takes no longer for more events, and never waits for the disk.
     #[must_use]
     pub fn lag(&self, now: UnixTime, position: Position) -> Lag {
         let extent = self.log().extent(now);
@@ -389,7 +389,7 @@ impl Topic {
         self.log().set_note(note)
     }
 
-    /// How the keeping of its events is doing. In memory always well.
+    /// The health of the keeping of its events. In memory all is always well.
     #[must_use]
     pub fn health(&self) -> Health {
         self.log().health()

@@ -1,4 +1,4 @@
-//! What any log holds to, tested the same for each: see [`Log`](super::Log).
+//! The contract of logs, tested the same for each: see [`Log`](super::Log).
 
 mod history;
 mod keys;

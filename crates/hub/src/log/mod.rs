@@ -28,7 +28,7 @@ use crate::{
 
 /// The log of one topic, shared among threads.
 ///
-/// What any log holds to; `contract` tests it for each:
+/// Its contract, which `contract` tests for each:
 /// - **Order.** Offsets count from 1. A batch gets the next ones in a row; none is given to two events.
 /// - **All or nothing.** A batch is kept whole or not at all, also across a crash. One that is refused
 ///   was never seen by a reader, and its offsets go to the next one.
@@ -84,7 +84,7 @@ pub(crate) trait Log: fmt::Debug + Send + Sync {
     /// Whether a key is in the window.
     fn knows(&self, now: UnixTime, key: IdempotencyKey) -> bool;
 
-    /// How it is doing.
+    /// Its health.
     fn health(&self) -> Health;
 
     /// Changes what may change while it is open. That they could not be noted down is told by `health`.
@@ -124,7 +124,7 @@ pub(crate) struct Extent {
     pub(crate) bytes: u64,
 }
 
-/// How far a topic has come, for those who wait.
+/// The progress of a topic, for those who wait.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(crate) struct Progress {
     pub(crate) head: u64,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::{Event, UnixTime};
 
-/// How many offsets a block has: looking for a time takes a look at each block, and at the events of one.
+/// The number of offsets in a block: looking for a time takes a look at each block, and at the events of one.
 const BLOCK: u64 = 256;
 
 #[derive(Debug, Default)]
@@ -94,7 +94,7 @@ impl Ring {
         })
     }
 
-    /// Where the event after `offset` is, if it is there.
+    /// The place of the event after `offset`, if it is there.
     fn place_after(&self, offset: u64) -> usize {
         let first = self.oldest().map_or(u64::MAX, |event| event.offset);
         let skip = offset.saturating_add(1).saturating_sub(first);

@@ -1,4 +1,4 @@
-//! What a log does with keys: a batch is appended once, however often it comes.
+//! The contract about keys: a batch is appended once, however often it comes.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What a log keeps: to the event, byte and second that its bounds allow.
+//! The contract about retention: a log keeps to the event, byte and second what its bounds allow.
 
 use std::time::Duration;
 

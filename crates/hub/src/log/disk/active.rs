@@ -21,7 +21,7 @@ pub(super) fn segment_base(name: &str) -> Option<u64> {
     digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse().ok())?
 }
 
-/// Where a segment is set aside whose events from `base` to `last` are all damaged: the name says that they are missing.
+/// The path to which a segment is set aside whose events from `base` to `last` are all damaged: its name says so.
 pub(super) fn damaged_path(directory: &Path, base: u64, last: u64) -> PathBuf {
     directory.join(format!("{base:020}-{last:020}.damaged"))
 }
@@ -37,7 +37,7 @@ pub(super) fn damaged_range(name: &str) -> Option<(u64, u64)> {
     number(base).zip(number(last)).filter(|(base, last)| (1..=*last).contains(base))
 }
 
-/// Where any other damaged segment is set aside: of what is missing in it its name says nothing.
+/// The path to which any other damaged segment is set aside: its name does not say what is missing in it.
 pub(super) fn aside_path(directory: &Path, base: u64) -> PathBuf {
     directory.join(format!("{base:020}.damaged"))
 }
@@ -54,7 +54,7 @@ pub(super) fn free_path(path: &Path) -> PathBuf {
     Some(path.to_owned()).filter(is_free).or_else(|| others.find(is_free)).unwrap_or_default()
 }
 
-/// When a segment is full: a new one is begun for the next batch. A pure rule.
+/// The limits at which a segment is full, and a new one is begun for the next batch. A pure rule.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) struct Limits {
     pub(super) bytes: u64,
@@ -91,7 +91,7 @@ pub(super) struct Active {
     epoch: Epoch,
     /// The offset of its first event.
     pub(super) base: u64,
-    /// How much of it counts.
+    /// The length of the part that counts.
     pub(super) len: u64,
     /// Events in it, also those that are no longer kept.
     pub(super) events: u64,
@@ -202,7 +202,7 @@ impl Active {
         Origin::new(&self.directory, self.base)
     }
 
-    /// Where the first of the next records is going to be.
+    /// The place where the first of the next records is going to be.
     pub(super) fn end(&self) -> u64 {
         if self.len == 0 { segment_header_bytes(self.note.as_ref()) } else { self.len }
     }

@@ -28,7 +28,7 @@ const RECORD_LEN: usize = 52;
 const RECORD_BYTES: u64 = RECORD_LEN as u64;
 const CRC_AT: usize = 48;
 
-/// How many records there may be for each key that counts, and how many there may be in any case.
+/// The number of records that there may be for each key that counts, and the number that there may be in any case.
 const RECORDS_PER_KEY: u64 = 2;
 const RECORDS_MIN: u64 = 64;
 
@@ -36,7 +36,7 @@ const RECORDS_MIN: u64 = 64;
 #[derive(Debug)]
 pub(super) struct Carried {
     path: PathBuf,
-    /// How much of it counts.
+    /// The length of the part that counts.
     len: u64,
     /// It has the keys of all batches up to this offset that were remembered when it was written.
     pub(super) up_to: u64,
@@ -48,7 +48,7 @@ impl Carried {
         Self { path: directory.join(FILE), len: 0, up_to: 0 }
     }
 
-    /// What is there of the topic that has this directory, and the keys in it, in the order of offsets.
+    /// The file of the topic that has this directory, and the keys in it, in the order of offsets.
     pub(super) fn read(directory: &Path) -> Result<(Self, Vec<Seen>), StorageError> {
         let nothing = Self::nothing(directory);
         let bytes = match fs::read(&nothing.path) {

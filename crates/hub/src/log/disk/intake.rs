@@ -1,4 +1,4 @@
-//! What happens between publishers and the writer: batches get their offsets, and become jobs.
+//! The way from publishers to the writer: batches get their offsets, and become jobs.
 
 use std::sync::Arc;
 
@@ -77,7 +77,7 @@ impl Job {
     }
 }
 
-/// How long the records of a batch are: the first has its key and its note.
+/// The lengths of the records of a batch: the first has its key and its note.
 fn lengths(
     data: impl Iterator<Item = usize> + Clone,
     key: Option<Keyed>,

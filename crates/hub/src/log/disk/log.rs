@@ -63,7 +63,7 @@ pub(super) struct Kept {
     /// The newest events, if they are in memory.
     pub(super) newest: Ring,
     pub(super) retention: Retention,
-    /// What keys count for.
+    /// The bytes that keys count for.
     pub(super) keys_bytes: u64,
     /// The newest note.
     pub(super) note: Option<Note>,
@@ -74,9 +74,9 @@ pub(super) struct Kept {
 /// The changes to make to files before anything is written.
 #[derive(Debug, Default)]
 struct Leftover {
-    /// What the end before this start left behind the good part of the last segment: where that ends.
+    /// The last segment, and where its good part ends, if the end before this start left something behind that.
     ragged: Option<(PathBuf, u64)>,
-    /// What has nothing good, and what it is to be called.
+    /// The files with nothing good in them, and their names to be.
     aside: Vec<(PathBuf, PathBuf)>,
 }
 

@@ -28,7 +28,7 @@ const NAME_AT: usize = 24;
 #[derive(Debug)]
 pub(super) struct Marks {
     output: Box<dyn Output>,
-    /// Where the mark of each topic is.
+    /// The place of the mark of each topic.
     places: HashMap<String, u64>,
     /// Places that are nobody's any more.
     free: Vec<u64>,

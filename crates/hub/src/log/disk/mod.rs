@@ -98,7 +98,7 @@ use crate::error::Action;
 use crate::keys::Keys;
 use crate::{Epoch, Health, OpenError, StorageError, TopicName, TopicOptions, UnixTime};
 
-/// When an event is flushed, so that it survives a crash of the machine. Every event that is acknowledged
+/// The time at which an event is flushed, so that it survives a crash of the machine. Every event that is acknowledged
 /// survives the end of the process, whatever is chosen here.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Fsync {
@@ -106,7 +106,7 @@ pub enum Fsync {
     Always,
     /// This often.
     Interval(Duration),
-    /// When the system does it, and when the data directory is closed.
+    /// Whenever the system does it, and when the data directory is closed.
     Never,
 }
 
@@ -117,17 +117,17 @@ impl Default for Fsync {
     }
 }
 
-/// How a data directory is used.
+/// The options of a data directory.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct DataOptions {
-    /// When events are flushed.
+    /// The time at which events are flushed.
     pub fsync: Fsync,
     /// The largest segment, in bytes; a batch that alone is larger has one for itself. Opening a
     /// directory holds one segment in memory at a time. Default 16 MiB.
     pub segment_bytes_max: u64,
-    /// How much of each topic's newest events is held in memory, in bytes. Default 1 MiB.
+    /// The bytes of each topic's newest events that are held in memory. Default 1 MiB.
     pub memory_bytes_max: u64,
-    /// How much may wait to be written, in bytes, for all topics together; as much again may be in the
+    /// The bytes that may wait to be written, for all topics together; as much again may be in the
     /// write that is under way. Publishers beyond that wait or are refused. Default 8 MiB.
     pub queue_bytes_max: u64,
     /// Takes a directory that was copied or restored for the one it is a copy of: its topics go on in their epochs.
@@ -147,7 +147,7 @@ impl Default for DataOptions {
     }
 }
 
-/// How long something may wait for the disk before that is worth telling.
+/// The time that something may wait for the disk before that is worth telling.
 const BEHIND_MIN: Duration = Duration::from_secs(5);
 
 /// A directory that topics are kept in. Cheap to clone; it is closed when the last clone is dropped, or
@@ -227,13 +227,13 @@ impl DataDir {
         Ok(Self(Arc::new(Handle { disk, history, taken, lock, writer })))
     }
 
-    /// Where it is.
+    /// Its path.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.0.disk.path
     }
 
-    /// How it is doing, all its topics together: the first fault, and the sum of what is damaged.
+    /// Its health, all its topics together: the first fault, and the sum of what is damaged.
     #[must_use]
     pub fn health(&self) -> Health {
         let disk = &self.0.disk;

@@ -17,9 +17,9 @@ pub(super) struct Identity {
     /// Of the file system; may be another after a start of the machine.
     device: u64,
     inode: u64,
-    /// When anything of it was changed last, its content or its attributes, in nanoseconds as text.
+    /// The time at which its content or its attributes were last changed, in nanoseconds as text.
     changed: String,
-    /// When it was made, where that is known.
+    /// The time at which it was made, where that is known.
     born: Option<String>,
 }
 

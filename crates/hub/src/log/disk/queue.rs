@@ -23,7 +23,7 @@ pub(super) struct Queue<J> {
 struct Waiting<J> {
     jobs: Vec<J>,
     bytes: u64,
-    /// How often all of them were taken.
+    /// The number of times that all of them were taken.
     takes: u64,
     closed: bool,
     /// Since when the oldest of them has been waiting.

@@ -18,13 +18,13 @@ use crate::error::Action;
 use crate::log::{Filling, Slice};
 use crate::{Data, Event, PageLimit, StorageError, UnixTime};
 
-/// How much is read from a file at a time, unless one record is larger.
+/// The bytes that are read from a file at a time, unless one record is larger.
 const CHUNK_BYTES: u64 = 128 << 10;
 
-/// How much is read at a time for retention, unless one record is larger.
+/// The bytes that are read at a time for retention, unless one record is larger.
 const KNOWN_BYTES: u64 = 16 << 10;
 
-/// How often one read begins again, because files went or were damaged under it, before it fails.
+/// A read begins again so often, because files went or were damaged under it, before it fails.
 const ATTEMPTS_MAX: u32 = 4;
 
 /// Why a stretch could not be read.
@@ -131,7 +131,7 @@ impl DiskLog {
         Ok(kept.segments.head())
     }
 
-    /// What readers see at `now`, once retention was applied to the event. For that a piece of the oldest file is
+    /// The state that readers see at `now`, once retention was applied to the event. For that a piece of the oldest file is
     /// read now and then, with no lock held. When that cannot be read, more is kept until it can.
     ///
     /// For those who read or write events anyway. Who only asks what is kept has [`Kept::expire`] alone, which goes as
@@ -181,7 +181,7 @@ impl Kept {
     }
 }
 
-/// What retention has to know of the first events of a stretch, and where the record of the first begins. At least
+/// The facts that retention needs of the first events of a stretch, and where the record of the first begins. At least
 /// one, and as many as are read at once.
 fn read_known(
     path: &Path,

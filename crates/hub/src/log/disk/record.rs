@@ -58,7 +58,7 @@ pub(super) struct Origin {
     topic: u64,
     /// The offset in the segment's name.
     pub(super) base: u64,
-    /// What the checksum of its records begins with.
+    /// The seed of its records' checksums.
     seed: u32,
 }
 
@@ -85,12 +85,12 @@ impl Origin {
     }
 }
 
-/// How an event is written that is not itself part of the event.
+/// The part of a record that is not itself part of the event.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Framing<'a> {
     pub(super) key: Option<Keyed>,
     pub(super) note: Option<&'a Note>,
-    /// How many records of its batch follow.
+    /// The number of records of its batch that follow.
     pub(super) left: u32,
     /// The newest offset that is known to be flushed.
     pub(super) flushed: u64,
@@ -272,7 +272,7 @@ pub(super) fn decode(bytes: &[u8], origin: Origin) -> Result<Record<'_>, Fault> 
     })
 }
 
-/// Where the next record may begin at or after `from`.
+/// The place at or after `from` where the next record may begin.
 pub(super) fn find_marker(bytes: &[u8], from: usize) -> Option<usize> {
     let rest = bytes.get(from..)?;
     rest.windows(MARKER.len()).position(|window| window == MARKER).map(|at| from + at)

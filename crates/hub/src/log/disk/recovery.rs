@@ -29,7 +29,7 @@ use crate::error::Action;
 use crate::keys::Keys;
 use crate::{Epoch, Note, OpenError, Position, StorageError, TopicOptions};
 
-/// How a topic is opened.
+/// The terms on which a topic is opened.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Recovery<'a> {
     pub(super) platform: &'a dyn Platform,
@@ -50,9 +50,9 @@ pub(super) struct Recovered {
 #[derive(Debug)]
 struct Settled {
     scan: Scan,
-    /// How it was found.
+    /// The state in which its end was found.
     tail: Tail,
-    /// What is behind the good part is to be cut off.
+    /// There is something behind the good part, which is to be cut off.
     is_ragged: bool,
     /// It is damaged, and not written to any more.
     is_left_behind: bool,
@@ -303,7 +303,7 @@ fn holes(segment: &Segment, below: u64) -> Vec<(u64, u64)> {
     begins.zip(firsts).filter(|(begin, first)| begin < first).map(|(a, b)| (a, b - 1)).collect()
 }
 
-/// How much of the last segment counts. Where events are missing that were acknowledged, nothing of what is there
+/// Decides how much of the last segment counts. Where events are missing that were acknowledged, nothing of what is there
 /// was merely unfinished, and so nothing is cut off.
 fn settle(
     found: Scan,
@@ -321,7 +321,7 @@ fn settle(
     Settled { tail: found.tail, scan: found, is_ragged: false, is_left_behind: true }
 }
 
-/// How much of it counts when all that was acknowledged is there.
+/// Decides how much of it counts when all that was acknowledged is there.
 fn settle_unfinished(found: Scan, bytes: &[u8], origin: Origin, crashed: bool) -> Settled {
     let tail = found.tail;
     let after = |len: u64| scan(&bytes[..usize::try_from(len).unwrap_or(0)], origin, u64::MAX);

@@ -7,7 +7,7 @@ use super::record::{self, Fault, Origin, Record, decode_segment_header, find_mar
 use crate::keys::{Keyed, Place, Seen};
 use crate::{Note, UnixTime};
 
-/// How many bytes of records one entry of the index in memory stands for.
+/// The bytes of records that one entry of the index in memory stands for.
 pub(super) const INDEX_STRIDE_BYTES: u64 = 64 << 10;
 
 /// Records of one file that follow one another, in offsets and in bytes.
@@ -17,9 +17,9 @@ pub(super) struct Span {
     pub(super) first: u64,
     /// Offset of the last one.
     pub(super) last: u64,
-    /// Where the first record begins.
+    /// The place where the first record begins.
     pub(super) start: u64,
-    /// Where the last record ends.
+    /// The place where the last record ends.
     pub(super) end: u64,
     /// The time of the first event.
     pub(super) oldest: UnixTime,
@@ -33,7 +33,7 @@ pub(super) struct Span {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 struct Entry {
     offset: u64,
-    /// Where its record begins.
+    /// The place where its record begins.
     at: u64,
     /// The latest time of the events from there to the next entry.
     newest: UnixTime,
@@ -46,7 +46,7 @@ pub(super) struct Stride {
     pub(super) from: (u64, u64),
     /// The last offset in it.
     pub(super) last: u64,
-    /// Where its record ends.
+    /// The place where its record ends.
     pub(super) end: u64,
 }
 
@@ -89,7 +89,7 @@ impl Span {
         found.map(|(entry, (last, end))| Stride { from: (entry.offset, entry.at), last, end })
     }
 
-    /// How many events.
+    /// The number of events.
     pub(super) fn events(&self) -> u64 {
         self.last - self.first + 1
     }
@@ -113,14 +113,14 @@ pub(super) struct Scan {
     /// The keys, with their batches, in the order of offsets.
     pub(super) keys: Vec<Seen>,
     pub(super) tail: Tail,
-    /// Where what is good ends.
+    /// The end of the good part.
     pub(super) end: u64,
-    /// Where the first thing begins that is damaged and has good records after it, and the offset
+    /// The beginning of the first damage that has good records after it, and the offset
     /// that is missing there.
     pub(super) damage: Option<(u64, u64)>,
     /// The newest offset that was flushed for certain.
     pub(super) flushed: u64,
-    /// Where the last batch begins, when some of its records are not there.
+    /// The beginning of the last batch, when some of its records are not there.
     pub(super) open_batch: Option<u64>,
     /// The newest note.
     pub(super) note: Option<Note>,

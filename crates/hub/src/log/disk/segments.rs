@@ -1,4 +1,4 @@
-//! What a log on disk has, segment by segment. Pure: which event is where, and what can go.
+//! The content of a log on disk, segment by segment. Pure: which event is where, and what can go.
 
 use std::collections::VecDeque;
 
@@ -14,7 +14,7 @@ pub(super) struct Segment {
     pub(super) base: u64,
     /// In the order of offsets. None when all of it is too old, or damaged.
     pub(super) spans: Vec<Span>,
-    /// How much of the file counts.
+    /// The length of the part of the file that counts.
     pub(super) bytes: u64,
     /// Whether its file, if there is one, is set aside when retention is past it, and not removed.
     pub(super) is_damaged: bool,
@@ -42,7 +42,7 @@ impl Segment {
         self.spans.iter().map(|span| (self.base, span))
     }
 
-    /// How many events there are from `first` on, and what the records take that begin at `from` or later.
+    /// The number of events from `first` on, and the bytes of the records that begin at `from` or later.
     fn rest(&self, first: u64, from: u64) -> (u64, u64) {
         let spans = self.spans.iter().filter(|span| span.last >= first);
         spans.fold((0, 0), |(events, bytes), span| {
@@ -60,7 +60,7 @@ pub(super) struct Segments {
     first: u64,
     /// Events that are kept.
     events: u64,
-    /// What their records take.
+    /// The bytes of their records.
     bytes: u64,
     edge: Edge,
 }
@@ -71,11 +71,11 @@ pub(super) struct Segments {
 struct Edge {
     /// The segment.
     base: u64,
-    /// Where the record of the oldest begins; 0 before one of this file has gone.
+    /// The beginning of the record of the oldest; 0 before one of this file has gone.
     at: u64,
     /// Its offset.
     offset: u64,
-    /// When it and those that follow without a hole are of, and what their records take. Some of them: the rest is
+    /// The times of it and of those that follow without a hole, and the bytes of their records. Some of them: the rest is
     /// read when it is needed.
     known: VecDeque<Known>,
 }
@@ -111,7 +111,7 @@ pub(super) struct Gone {
     pub(super) is_damaged: bool,
 }
 
-/// Where the records after an offset are.
+/// The place of the records after an offset.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) struct Stretch {
     /// The segment.
@@ -120,7 +120,7 @@ pub(super) struct Stretch {
     pub(super) first: u64,
     /// An offset not after that, and where its record begins.
     pub(super) from: (u64, u64),
-    /// Where records without a hole end.
+    /// The end of the records without a hole.
     pub(super) end: u64,
 }
 
@@ -159,7 +159,7 @@ impl Segments {
         self.head + 1 - self.first - self.events
     }
 
-    /// Where reading on after `after` goes on: just before the first that retention keeps, or there, or just before
+    /// The offset after which reading on from `after` goes on: just before the first that retention keeps, or there, or just before
     /// the next event that is not damaged.
     pub(super) fn resume(&self, after: u64) -> u64 {
         if after < self.first - 1 {
@@ -171,7 +171,7 @@ impl Segments {
         }
     }
 
-    /// Where the event after `after` is; `None` when it is not there.
+    /// The place of the event after `after`; `None` when it is not there.
     pub(super) fn locate(&self, after: u64) -> Option<Stretch> {
         let first = after.checked_add(1)?;
         let (base, span) = self.at_or_after(first)?;
@@ -179,7 +179,7 @@ impl Segments {
         there.then(|| Stretch { base, first, from: span.seek(first), end: span.end })
     }
 
-    /// Where the first event from `offset` on is that may have a time as late as `time`: in this stretch, or behind it.
+    /// The first stretch from `offset` on that may have an event as late as `time`: the event is in it, or behind it.
     /// The last offset in it stands beside.
     pub(super) fn since(&self, offset: u64, time: UnixTime) -> Option<(Stretch, u64)> {
         let first = offset.max(self.first);
@@ -261,7 +261,7 @@ impl Segments {
         before.saturating_sub(self.events)
     }
 
-    /// How much of a segment counts, and which offset its events are below.
+    /// The bytes of a segment that count, and the offset that its events are below.
     pub(super) fn bounds(&self, base: u64) -> Option<(u64, u64)> {
         let place = self.list.iter().position(|segment| segment.base == base)?;
         let below = self.list.get(place + 1).map_or(self.head + 1, |next| next.base);
@@ -365,7 +365,7 @@ impl Segments {
         (self.events, self.bytes) = rests.fold((0, 0), sum);
     }
 
-    /// Where the oldest event is that is kept, if there is one.
+    /// The place of the oldest event that is kept, if there is one.
     fn unknown(&self) -> Option<Stretch> {
         let (base, span) = self.at_or_after(self.first)?;
         let first = self.first.max(span.first);

@@ -1,4 +1,4 @@
-//! What the topics of a data directory share: its lock, its `state.json` and its trash.
+//! The things that the topics of a data directory share: its lock, its `state.json` and its trash.
 
 use std::collections::BTreeMap;
 use std::fs::{File, TryLockError};
@@ -29,12 +29,12 @@ pub(super) struct Disk {
     pub(super) path: PathBuf,
     pub(super) options: DataOptions,
     pub(super) platform: Arc<dyn Platform>,
-    /// How often the directory is opened, this time included.
+    /// The number of times that the directory was opened, this time included.
     session: u64,
     pub(super) queue: Queue<Job>,
     /// All that are open, though nobody else may have them: they are flushed when this is closed.
     logs: Mutex<Vec<Arc<DiskLog>>>,
-    /// What `state.json` says, once that is that the directory is in use; nothing may be written before.
+    /// The content of `state.json`, once it says that the directory is in use; nothing may be written before.
     begun: Mutex<Option<State>>,
     /// Since then.
     marks: Mutex<Option<Marks>>,

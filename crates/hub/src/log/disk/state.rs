@@ -95,7 +95,7 @@ impl State {
     }
 }
 
-/// How a data directory was left.
+/// The state in which a data directory was left.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) enum Past {
     /// Closed, with these as the newest positions.
@@ -115,7 +115,7 @@ pub(super) enum Past {
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) struct History {
     pub(super) past: Past,
-    /// How often it was opened before.
+    /// The number of times that it was opened before.
     pub(super) session: u64,
     /// It is a copy, or was restored from one: it may be in the past of its readers.
     pub(super) is_copy: bool,
@@ -129,7 +129,7 @@ pub(super) struct History {
 }
 
 impl History {
-    /// What the files of a directory say to a machine that was started as `boot`. With `adopt` a copy is taken for
+    /// The past that the files of a directory tell a machine that was started as `boot`. With `adopt` a copy is taken for
     /// what it is a copy of.
     pub(super) fn read(
         platform: &dyn Platform,
@@ -186,7 +186,7 @@ impl History {
         }
     }
 
-    /// How far a topic of this epoch must have come: less of it is found when its end was lost. `None` when nobody
+    /// The offset to which a topic of this epoch must have come: less of it is found when its end was lost. `None` when nobody
     /// knows, and it may have lost its end.
     pub(super) fn expected(&self, directory: &str, epoch: Epoch) -> Option<u64> {
         let positions = match &self.past {

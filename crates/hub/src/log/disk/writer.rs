@@ -11,7 +11,7 @@ use super::log::DiskLog;
 use super::shared::Disk;
 use crate::StorageError;
 
-/// How often topics that nobody publishes to have retention applied to their files. Readers do not see
+/// The interval at which topics that nobody publishes to have retention applied to their files. Readers do not see
 /// what is too old meanwhile.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(30);
 
