@@ -31,7 +31,7 @@ const POLLS: u32 = 8;
 /// After a connection could not be accepted, for want of descriptors, say.
 const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
 
-/// What a thread listens on.
+/// The listeners of a thread.
 #[derive(Debug)]
 pub(crate) struct Listeners {
     pub(crate) site: Option<TcpListener>,
@@ -167,7 +167,7 @@ impl UnixGuests {
     }
 }
 
-/// What becomes of those who come to the site.
+/// Takes those who come to the site.
 fn site(local: Rc<Local>) -> impl FnMut(StdTcpStream) {
     move |stream| {
         let peer = Peer::of(&stream);
@@ -192,7 +192,7 @@ fn adopt(local: &Rc<Local>, stream: StdTcpStream, peer: Peer) {
     local.reactor.adopt_opening(stream, timeout, decide);
 }
 
-/// What becomes of those who come to speak `anemone.v1` over TCP.
+/// Takes those who come to speak `anemone.v1` over TCP.
 fn requests_by_tcp(local: Rc<Local>) -> impl FnMut(StdTcpStream) {
     move |stream| {
         let peer = Peer::of(&stream);
@@ -211,7 +211,7 @@ fn requests_by_tcp(local: Rc<Local>) -> impl FnMut(StdTcpStream) {
     }
 }
 
-/// What becomes of those who come to the bare echo.
+/// Takes those who come to the bare echo.
 fn echo(local: Rc<Local>) -> impl FnMut(StdTcpStream) {
     move |stream| {
         // Closed without a word: a bare echo has no message for it.

@@ -16,10 +16,10 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 /// them is seen later.
 const BYTES_MAX: usize = 16 << 10;
 
-/// What both ends of this share.
+/// The state that both ends of this share.
 struct Shared<S> {
     stream: S,
-    /// What was read, and not given yet.
+    /// The bytes that were read, and not given yet.
     ahead: Vec<u8>,
     held: Held,
     /// The bytes in its user's own buffer before anything is read ahead.
@@ -42,7 +42,7 @@ impl<S> Ahead<S> {
         (Self(Rc::clone(&shared)), End(shared))
     }
 
-    /// What was read and not given, and the stream.
+    /// The bytes that were read and not given, and the stream.
     pub(crate) fn into_parts(self, end: End<S>) -> Option<(Vec<u8>, S)> {
         drop(end);
         let Some(shared) = Rc::into_inner(self.0) else {

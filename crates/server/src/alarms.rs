@@ -72,7 +72,7 @@ impl Alarms {
 }
 
 impl Alarm {
-    /// When it rings, or has rung.
+    /// The time at which it rings, or has rung.
     pub(crate) fn due(&self) -> Instant {
         self.key.0
     }

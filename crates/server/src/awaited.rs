@@ -1,4 +1,4 @@
-//! How many topics may be awaited before they are there: so many in all, and so many of one address.
+//! The topics that may be awaited before they are there: so many in all, and so many of one address.
 //!
 //! Each costs a name and about 2 KiB, and one connection can wait for many. A topic counts for the first who waits
 //! for it, until it is created, or nobody waits any more.

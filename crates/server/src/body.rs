@@ -146,7 +146,7 @@ impl BodyError {
     }
 }
 
-/// What is read and thrown away of a body that is too big. Most clients do not read before they have sent
+/// The bytes of a body that is too big which are read and thrown away. Most clients do not read before they have sent
 /// everything, and those whose connection is closed before that may never see why.
 const DISCARDED_BYTES_MAX: usize = 8 << 20;
 

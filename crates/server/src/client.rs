@@ -1,4 +1,4 @@
-//! Who is at the other end of a connection, and for whom a request is made.
+//! Clients: who is at the other end of a connection, and for whom a request is made.
 
 use std::fmt;
 use std::io;

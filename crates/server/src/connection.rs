@@ -59,7 +59,7 @@ pub(crate) struct Guest {
     /// Non-blocking.
     pub(crate) stream: StdTcpStream,
     pub(crate) peer: Peer,
-    /// What was read of it already.
+    /// The bytes that were read of it already.
     pub(crate) first: Vec<u8>,
     pub(crate) permit: ConnectionPermit,
 }

@@ -53,7 +53,7 @@ pub(crate) struct Frames {
     pub(crate) messages: Vec<Prepared>,
     /// In the forms that are no messages.
     pub(crate) chunk: Vec<u8>,
-    /// What is missing before it.
+    /// The gap before it.
     pub(crate) gap: Option<Gap>,
     next: Position,
 }

@@ -1,4 +1,4 @@
-//! What every request goes through, whatever it came by: is it for this server (421), may its page talk to it (403),
+//! The gate that every request goes through, whatever it came by: is it for this server (421), may its page talk to it (403),
 //! whose is it, and is there room for it (503). What that one may do is decided where it is done.
 
 use std::net::SocketAddr;

@@ -1,6 +1,6 @@
 //! `/health`: whether what is published can be kept, for those who watch over the server.
 //!
-//! What is wrong is said without the paths of this machine: everybody may ask.
+//! Problems are told without the paths of this machine: everybody may ask.
 
 use std::io;
 use std::time::Duration;
@@ -63,7 +63,7 @@ impl Fault {
     }
 }
 
-/// How the server is doing, and the status that says so.
+/// The health of the server, and the status that says so.
 pub(crate) fn report(
     hub: &Hub,
     memory: &Memory,

@@ -173,7 +173,7 @@ impl Display for Host<'_> {
 /// The hosts by which this server may be asked for.
 #[derive(Debug)]
 pub(crate) struct Hosts {
-    /// Where it listens; one that is unspecified is every address.
+    /// The addresses that it listens on; one that is unspecified is every address.
     addresses: Vec<IpAddr>,
     allowed: Vec<AllowedHost>,
 }

@@ -1,6 +1,6 @@
 //! HTTP/2: the connection, and what it says its own way.
 //!
-//! What is behind this knows only the way of HTTP/1.1. So a request's authority becomes its `Host`, a
+//! The code behind this knows only the way of HTTP/1.1. So a request's authority becomes its `Host`, a
 //! WebSocket handshake of RFC 8441 (`:method CONNECT`, `:protocol websocket`) one of RFC 6455, and its
 //! 101 the 200 that HTTP/2 has for it.
 
@@ -40,11 +40,11 @@ use crate::stop::Stop;
 use crate::unread::{Carried, Unread};
 use crate::{Kind, Problem, host};
 
-/// What a client may send on one stream before it is read; and on all streams of a connection, so
+/// The bytes that a client may send on one stream before it is read; and on all streams of a connection, so
 /// that is the most a connection can make us hold.
 const STREAM_WINDOW_BYTES: u32 = 256 << 10;
 const CONNECTION_WINDOW_BYTES: u32 = 512 << 10;
-/// What waits to be written on one stream before no more is made.
+/// The bytes that may wait to be written on one stream before no more are made.
 const SEND_BUFFER_BYTES: usize = 64 << 10;
 /// While streams are open a ping is sent this often, and must be answered this soon.
 const PING_INTERVAL: Duration = Duration::from_secs(20);
@@ -60,9 +60,9 @@ type Requests = Arc<Replies>;
 
 #[derive(Debug, Default)]
 struct Replies {
-    /// How many requests there were.
+    /// The number of requests that there were.
     begun: AtomicU64,
-    /// How much of their replies is there and not taken.
+    /// The bytes of their replies that are there and not taken.
     untaken_bytes: AtomicUsize,
     is_less: Notify,
 }
@@ -202,7 +202,7 @@ struct Tasks {
     memory: Memory,
     unread: Unread,
     write_timeout: Duration,
-    /// Where the task goes that the task of this id starts next.
+    /// The slot of the task that the task of this id starts next.
     next: Rc<Cell<Option<(task::Id, Slot)>>>,
 }
 
@@ -210,7 +210,7 @@ struct Tasks {
 type Slot = Rc<Cell<Option<JoinHandle<()>>>>;
 
 impl Tasks {
-    /// Where the task will be that writes to the stream of this request, once it has been answered:
+    /// The slot of the task that will write to the stream of this request, once it has been answered:
     /// its own task starts that one, right then.
     fn writer(&self) -> Slot {
         let slot = Slot::default();

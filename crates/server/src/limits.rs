@@ -28,21 +28,21 @@ pub struct Limits {
     /// is answered with 503, and those are let go who have had something held for the longest time, then those who have
     /// most open. What is open and quiet counts as well.
     pub memory_max: Option<usize>,
-    /// How long a TLS handshake may take. Default 10 s. The connection is closed.
+    /// The time that a TLS handshake may take. Default 10 s. The connection is closed.
     pub tls_handshake_timeout: Duration,
     /// HTTP/2: most requests and WebSockets at once on one connection. Default 100, the least that
     /// RFC 9113 section 6.5.2 advises. One more is refused, for the client to try again.
     pub http2_streams_max: u32,
-    /// How long a request's header may take, and how long a connection may wait between requests.
+    /// The time that a request's header may take, and that a connection may wait between requests.
     /// Default 30 s. The connection is closed.
     pub header_timeout: Duration,
     /// Longest header of a request, in bytes. Default 16 KiB; at least 8 KiB. Answered with 431.
     pub header_bytes_max: usize,
     /// Most header fields of a request. Default 100; at most 10,000. Answered with 431.
     pub header_fields_max: usize,
-    /// How long the body of a request may take. Default 30 s. Answered with 408.
+    /// The time that the body of a request may take. Default 30 s. Answered with 408.
     pub body_timeout: Duration,
-    /// How long a reply may be stuck because the client does not read. Default 30 s. The
+    /// The time that a reply may be stuck because the client does not read. Default 30 s. The
     /// connection is closed.
     pub write_timeout: Duration,
     /// Longest `wait` of a long poll. Default 120 s; may be nothing. A longer one is answered with 400.
@@ -95,7 +95,7 @@ pub struct Limits {
     /// Most of these that one address, or one /64 of IPv6, waits for. Default `None`, a tenth of `awaited_topics_max`, at
     /// least 1. Clients of this machine wait for as many as there may be.
     pub awaited_topics_per_address_max: Option<usize>,
-    /// How long open requests and connections may take to end once the server stops. Default 5 s; may be
+    /// The time that open requests and connections may take to end once the server stops. Default 5 s; may be
     /// nothing.
     pub shutdown_grace: Duration,
 }
@@ -118,11 +118,11 @@ pub enum LimitError {
     Number {
         /// Which of [`Limits`].
         name: &'static str,
-        /// What it is.
+        /// Its value.
         value: u64,
-        /// What it may be.
+        /// The least that it may be.
         least: u64,
-        /// And at most.
+        /// The most that it may be.
         most: u64,
     },
     /// A time.
@@ -130,11 +130,11 @@ pub enum LimitError {
     Time {
         /// Which of [`Limits`].
         name: &'static str,
-        /// What it is.
+        /// Its value.
         value: Duration,
-        /// What it may be.
+        /// The least that it may be.
         least: Duration,
-        /// And at most.
+        /// The most that it may be.
         most: Duration,
     },
 }
@@ -256,7 +256,7 @@ impl Default for Limits {
 mod tests {
     use super::*;
 
-    /// What is wrong with the defaults, once they are changed.
+    /// The fault of the defaults, once they are changed.
     fn wrong(change: impl FnOnce(&mut Limits)) -> Option<String> {
         let mut limits = Limits::default();
         change(&mut limits);

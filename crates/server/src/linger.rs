@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Sleep;
 
-/// How long, and for how many bytes, the peer may go on sending.
+/// The peer may go on sending for so long, and so many bytes.
 const TIME_MAX: Duration = Duration::from_secs(2);
 const BYTES_MAX: usize = 64 << 10;
 

@@ -33,13 +33,13 @@ pub(crate) const BACKLOG: i32 = 1024;
 /// The options that a server is started with.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Where to listen; port 0 takes a free one. `None` for the Unix socket alone.
+    /// The address to listen on; port 0 takes a free one. `None` for the Unix socket alone.
     pub listen: Option<SocketAddr>,
     /// A Unix socket to listen on, too, always without TLS. Default: none.
     pub unix: Option<UnixSocket>,
-    /// Where to speak `anemone.v1` over TCP, always without TLS. Default: nowhere.
+    /// The address to speak `anemone.v1` on over TCP, always without TLS. Default: none.
     pub tcp: Option<SocketAddr>,
-    /// Where to echo bytes as they are, over bare TCP: the floor that every comparison stands on.
+    /// The address to echo bytes on as they are, over bare TCP: the floor that every comparison stands on.
     /// Default: nowhere.
     pub tcp_echo: Option<SocketAddr>,
     /// Threads that serve connections; `None` for one per processor.
@@ -52,7 +52,7 @@ pub struct Options {
     pub allowed_hosts: Vec<AllowedHost>,
     /// Proxies that are believed when they say for whom they speak. What comes from one is never of this machine.
     pub trusted_proxies: Vec<TrustedProxy>,
-    /// What to speak TLS with; `None` for plain HTTP.
+    /// The certificate to speak TLS with; `None` for plain HTTP.
     pub tls: Option<Tls>,
     /// Whether there is an `/echo`. Default: no; it is for trying things out, and anyone can have it hold messages.
     pub echo: bool,
@@ -235,25 +235,25 @@ impl Drop for Watched {
 struct Panicked;
 
 impl Running {
-    /// Where it listens, if that is not a Unix socket alone.
+    /// The address that it listens on, if that is not a Unix socket alone.
     #[must_use]
     pub fn local_addr(&self) -> Option<SocketAddr> {
         self.local_addr
     }
 
-    /// Where it speaks `anemone.v1` over TCP, if it does.
+    /// The address that it speaks `anemone.v1` on over TCP, if it does.
     #[must_use]
     pub fn tcp_addr(&self) -> Option<SocketAddr> {
         self.tcp_addr
     }
 
-    /// Where it echoes bare bytes, if it does.
+    /// The address that it echoes bare bytes on, if it does.
     #[must_use]
     pub fn tcp_echo_addr(&self) -> Option<SocketAddr> {
         self.tcp_echo_addr
     }
 
-    /// How many bytes it holds for all clients now, of at most [`Limits::memory_max`](crate::Limits::memory_max).
+    /// The bytes that it holds for all clients now, of at most [`Limits::memory_max`](crate::Limits::memory_max).
     #[must_use]
     pub fn held_bytes(&self) -> usize {
         self.memory.held_bytes()

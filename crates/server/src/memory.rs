@@ -1,4 +1,4 @@
-//! How much this process may hold for its peers, where nothing else is said: half of what there is.
+//! The memory that this process may hold for its peers, where nothing else is said: half of what there is.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 use anemone_ws::Memory;
 use bytes::Bytes;
 
-/// Where nothing tells how much there is.
+/// The limit where nothing tells how much memory there is.
 const UNKNOWN_BYTES_MAX: usize = 512 << 20;
 
 /// Shorter ones are not counted: a connection or request has that much for them in its own [cost](crate::cost).
 const COUNTED_BYTES_MIN: usize = 4096;
 
-/// What a reply has, counted until it is written.
+/// The bytes of a reply, counted until they are written.
 pub(crate) fn counted(
     memory: &Memory,
     bytes: impl AsRef<[u8]> + Into<Bytes> + Send + 'static,

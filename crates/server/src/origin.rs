@@ -123,7 +123,7 @@ fn explain(origin: &[u8], target: &Target<'_>) -> String {
 const PROXY_ADVICE: &str = "; if they are its own, a proxy before it has put another Host in the place of the one it was asked \
                             for: have it pass that on";
 
-/// How much is repeated of what a client says.
+/// The characters of a client's words that are repeated.
 const CHARS_TOLD: usize = 80;
 
 /// Whether a browser says that a page of this very origin sends a request. It says so to https and to localhost alone, and

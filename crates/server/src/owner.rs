@@ -5,7 +5,7 @@
 
 use std::net::SocketAddr;
 
-/// Who has a socket.
+/// The owner of a socket.
 #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "only Linux is asked"))]
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Owner {
@@ -71,7 +71,7 @@ mod diag {
     const NLM_F_REQUEST: u16 = 1;
     const IPPROTO_TCP: u8 = 6;
     const NO_COOKIE: [u8; 8] = [0xFF; 8];
-    /// Where they are in `struct inet_diag_msg`.
+    /// Their places in `struct inet_diag_msg`.
     const USER_AT: usize = HEADER_BYTES + 64;
     const INODE_AT: usize = HEADER_BYTES + 68;
 

@@ -18,10 +18,10 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::body::Body;
 
-/// What is given at once: the rest is not yet the stream's, which keeps all it is given until the client takes it.
+/// The bytes that are given at once: the rest is not yet the stream's, which keeps all it is given until the client takes it.
 const PIECE_BYTES_MAX: usize = 16 << 10;
 
-/// How a reply gets on.
+/// The progress of a reply.
 #[derive(Debug, Default)]
 pub(crate) struct Pace {
     /// Since when the client has to take something before it goes on.
@@ -69,7 +69,7 @@ pub(crate) fn paced(body: Body, pace: Arc<Pace>, guard: impl Send + Unpin + 'sta
 
 struct Paced<G> {
     body: Body,
-    /// What is left of the piece in hand.
+    /// The rest of the piece in hand.
     piece: Bytes,
     pace: Arc<Pace>,
     _guard: G,

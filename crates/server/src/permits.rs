@@ -37,7 +37,7 @@ pub(crate) struct ConnectionPermits {
 pub(crate) struct ConnectionPermit {
     _one: OwnedSemaphorePermit,
     _held: Held,
-    /// Where it counts, too.
+    /// The places in which it counts, too.
     _places: [Option<Place>; 2],
 }
 

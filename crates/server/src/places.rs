@@ -1,4 +1,4 @@
-//! How many of something each address has: an IPv4 address, or the network of an IPv6 address.
+//! The number of something that each address has: an IPv4 address, or the network of an IPv6 address.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -36,7 +36,7 @@ struct Taken {
     told_at: Option<Instant>,
 }
 
-/// Where a client comes from: an IPv4 address, or the network of an IPv6 address (/64), which is as little as one client
+/// The source of a client: an IPv4 address, or the network of an IPv6 address (/64), which is as little as one client
 /// is given.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub(crate) struct Source(IpAddr);
@@ -105,7 +105,7 @@ impl Places {
         false
     }
 
-    /// How many addresses have any.
+    /// The number of addresses that have any.
     #[cfg(test)]
     pub(crate) fn sources(&self) -> usize {
         self.taken().by_source.len()

@@ -28,7 +28,7 @@ pub enum Kind {
     Misdirected,
     /// The path has a name that nothing can have.
     BadName,
-    /// What a trusted proxy says of a request cannot be.
+    /// A trusted proxy says something of a request that cannot be.
     BadForwarding,
     /// A body is encoded in a way that is not understood.
     UnsupportedEncoding,
@@ -54,7 +54,7 @@ pub enum Kind {
     LocalOnly,
     /// A body's content type is not one that can be published.
     UnsupportedType,
-    /// What was to be published is not what it was said to be.
+    /// The event to publish is not what it was said to be.
     BadEvent,
     /// An event is larger than allowed.
     EventTooBig,

@@ -1,4 +1,4 @@
-//! What every reply tells browsers, whatever it came by and whatever its status: that it is what its type says, that
+//! The fields by which every reply tells browsers, whatever its transport and status, that it is what its type says, that
 //! pages of other origins may not have it, and that none may show it in a frame.
 
 use http::{HeaderMap, HeaderName, HeaderValue};

@@ -124,7 +124,7 @@ pub(crate) struct Proxies(Vec<TrustedProxy>);
 pub(crate) struct Forwarded<'a> {
     /// Whom the outermost trusted proxy speaks for. `None` when no proxy says; without a port it is 0.
     pub(crate) client: Option<Node>,
-    /// What trusted proxies were asked for, the outermost first.
+    /// The hosts that trusted proxies were asked for, the outermost first.
     pub(crate) hosts: Vec<Host<'a>>,
     /// `http` or `https`, as which the outermost was asked.
     pub(crate) scheme: Option<&'static str>,
@@ -156,7 +156,7 @@ impl Proxies {
         self.0.iter().any(|proxy| proxy.is(address))
     }
 
-    /// What a proxy that is believed says with these fields. Where it says so twice, in the old fields and the new, it
+    /// Reads these fields of a proxy that is believed. Where it says something twice, in the old fields and the new, it
     /// has to be the same: a proxy that knows only the one kind passes on whatever its client says in the other.
     pub(crate) fn read<'a, F: Fields + ?Sized>(
         &self,

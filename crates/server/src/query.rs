@@ -1,4 +1,4 @@
-//! What a reader asks for: `after`, `since`, `wait`, `limit`, `mode`, `frame`, `Prefer`, `Last-Event-ID`, `Accept`.
+//! The query of a reader: `after`, `since`, `wait`, `limit`, `mode`, `frame`, `Prefer`, `Last-Event-ID`, `Accept`.
 //!
 //! Owns their syntax. Anything that does not say what it must is a problem that names it; nothing is guessed and
 //! nothing is ignored.
@@ -21,15 +21,15 @@ use crate::{Kind, Limits, Problem};
 /// A reader's request, understood.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Query {
-    /// Where to begin; `None` leaves it to the transport.
+    /// The place to begin; `None` leaves it to the transport.
     pub(crate) after: Option<After>,
     /// Whether that is a position where reading begins anew, and not how far it came.
     pub(crate) is_anew: bool,
-    /// How long to wait for an event.
+    /// The time to wait for an event.
     pub(crate) wait: Option<Wait>,
-    /// How much one page may hold.
+    /// The bounds on one page.
     pub(crate) page: PageLimit,
-    /// What to do when behind.
+    /// The events to give a reader who is behind.
     pub(crate) mode: Mode,
     /// The function that a forever-frame calls.
     pub(crate) frame: Option<FrameName>,
@@ -58,7 +58,7 @@ impl FrameName {
     }
 }
 
-/// How long a long poll may take.
+/// The time that a long poll may take.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Wait {
     pub(crate) duration: Duration,

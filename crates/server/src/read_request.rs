@@ -27,10 +27,10 @@ pub(crate) struct ReadRequest {
     awaited: Arc<AwaitedTopics>,
     pub(crate) query: Query,
     slow: SlowReader,
-    /// Where the topic is going to be kept, if it is not created yet.
+    /// The storage of the topic to be, if it is not created yet.
     storage: Storage,
     client: Client,
-    /// What its pages take counts there.
+    /// The memory in which its pages count.
     pub(crate) memory: Memory,
     readers: Arc<Readers>,
     stream_bytes_max: u64,

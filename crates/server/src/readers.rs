@@ -1,4 +1,4 @@
-//! Who reads: the readers that stay, where each of them stands, and how far it is behind.
+//! The readers that stay, where each of them stands, and how far it is behind.
 //!
 //! Owns the list and its form. A reader keeps its own entry up to date, with one store for each page, and takes it away
 //! when it goes: nothing here holds a topic or a connection.

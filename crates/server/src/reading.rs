@@ -44,7 +44,7 @@ pub(crate) struct Reader {
     /// Made when it is first asked.
     head: Option<Head>,
     place: Place,
-    /// What becomes of it from its second page on, should it be too slow.
+    /// Its treatment from its second page on, should it be too slow.
     slow: SlowReader,
 }
 
@@ -54,7 +54,7 @@ pub(crate) struct Place {
     pub(crate) position: Position,
     pub(crate) mode: Mode,
     pub(crate) limit: PageLimit,
-    /// What becomes of a reader whose next events are gone.
+    /// The treatment of a reader whose next events are gone.
     pub(crate) slow: SlowReader,
 }
 
@@ -202,15 +202,15 @@ fn is_before(position: Position, own: Position, first: u64) -> bool {
 pub(crate) struct Page {
     /// Offset of the oldest event the log keeps, or of the next to come when it keeps none.
     pub(crate) first: u64,
-    /// What is missing before everything else, if anything is.
+    /// The gap before everything else, if there is one.
     pub(crate) gap: Option<Gap>,
-    /// Where it begins, after the gap.
+    /// The position at which it begins, after the gap.
     pub(crate) begin: Position,
-    /// How many events after that were passed over.
+    /// The number of events after that which were passed over.
     pub(crate) skipped: u64,
     /// In the log's order, without a hole.
     pub(crate) events: Vec<Arc<Event>>,
-    /// Where to read on.
+    /// The position to read on from.
     pub(crate) next: Position,
 }
 
@@ -243,11 +243,11 @@ impl Page {
 /// One of the things that a stream tells, one after the other. Each transport has its own form for it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Item<'a> {
-    /// Where reading begins.
+    /// The position at which reading begins.
     Begin(Position),
-    /// What is missing.
+    /// A gap.
     Gap(&'a Gap),
-    /// How many events were passed over, and the last of them.
+    /// The number of events that were passed over, and the last of them.
     Skipped { count: u64, position: Position },
     /// An event, and its position.
     Event { position: Position, event: &'a Event },

@@ -11,7 +11,7 @@ use crate::{Kind, Problem};
 /// The log tells of each cause once in so long, and says then how many refusals there were.
 const TELL_INTERVAL: Duration = Duration::from_secs(60);
 
-/// How much of a path is told.
+/// The characters of a path that are told.
 const PATH_CHARS_TOLD: usize = 80;
 
 /// The causes that are told, and what to do about each where the problem's detail does not say.
@@ -50,7 +50,7 @@ const CAUSES: [(Kind, &str); 13] = [
     ),
 ];
 
-/// What was refused, for each cause.
+/// The refusals of each cause.
 #[derive(Debug, Default)]
 pub(crate) struct Refusals(Mutex<[Refused; CAUSES.len()]>);
 
@@ -78,7 +78,7 @@ impl Refusals {
         }
     }
 
-    /// What to tell, if it is one of the causes and has not been told for long enough.
+    /// The words to tell, if it is one of the causes and has not been told for long enough.
     fn words(&self, problem: &Problem, asked: Asked<'_>, now: Instant) -> Option<String> {
         let cause = CAUSES.iter().position(|(kind, _)| *kind == problem.kind())?;
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);

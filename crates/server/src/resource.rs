@@ -1,4 +1,4 @@
-//! What there is beside the events of topics and is answered with JSON, by HTTP as well as multiplexed.
+//! Resources beside the events of topics that are answered with JSON, by HTTP as well as multiplexed.
 
 use std::sync::Arc;
 
@@ -11,11 +11,11 @@ use crate::reading::now;
 use crate::routes::{self, Site};
 use crate::{Kind, Problem, health, query};
 
-/// How many readers are listed unless `limit` says otherwise, and at most.
+/// The number of readers that are listed unless `limit` says otherwise, and at most.
 const READERS_LISTED: usize = 100;
 const READERS_LISTED_MAX: usize = 1_000;
 
-/// How many topics a page has unless `limit` says otherwise, and at most: to list as many as there may be would keep
+/// The number of topics in a page unless `limit` says otherwise, and at most: to list as many as there may be would keep
 /// a thread from everyone else on it.
 const TOPICS_LISTED_MAX: usize = 1_000;
 
@@ -24,11 +24,11 @@ const TOPICS_LISTED_MAX: usize = 1_000;
 pub(crate) enum Resource {
     /// Which topics there are: after this name, at most so many.
     Topics(Option<TopicName>, usize),
-    /// What time it is.
+    /// The time.
     Clock,
-    /// How the server is doing.
+    /// The health of the server.
     Health,
-    /// Who reads a topic, at most so many of them.
+    /// The readers of a topic, at most so many of them.
     Readers(Arc<Topic>, usize),
 }
 

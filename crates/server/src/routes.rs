@@ -46,7 +46,7 @@ pub(crate) struct Site {
     pub(crate) permits: Arc<ConnectionPermits>,
     /// All topics that are waited for.
     pub(crate) awaited: Arc<AwaitedTopics>,
-    /// What is held for peers counts there.
+    /// The memory in which counts what is held for peers.
     pub(crate) memory: Memory,
     /// Whether a thread sees to its relief.
     pub(crate) has_relief: AtomicBool,
@@ -91,7 +91,7 @@ pub(crate) struct Reply {
     pub(crate) handover: Option<Handover>,
 }
 
-/// What a connection becomes after its handshake.
+/// The future of a connection after its handshake.
 #[derive(Debug)]
 pub(crate) struct Handover {
     pub(crate) to: Destination,
@@ -101,7 +101,7 @@ pub(crate) struct Handover {
     pub(crate) place: Option<Place>,
 }
 
-/// Who takes a connection over.
+/// The one who takes a connection over.
 #[derive(Debug)]
 pub(crate) enum Destination {
     /// A reader of a topic.
@@ -258,7 +258,7 @@ pub(crate) struct LoopStream {
     pub(crate) place: Option<Place>,
 }
 
-/// Where WebSockets are. `None` when none is asked for, or there is none.
+/// The WebSocket that a request asks for. `None` when it asks for none, or there is none.
 fn upgrade<F: Fields + ?Sized>(
     site: &Site,
     client: Client,

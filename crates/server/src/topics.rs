@@ -1,4 +1,4 @@
-//! What is declared of topics: which there are, how they are kept, and who may publish to them.
+//! The rules of topics: which there are, how they are kept, and who may publish to them.
 //!
 //! Owns the rules and their validity. That they hold is seen to in `publishing`.
 
@@ -7,7 +7,7 @@ use std::str::FromStr;
 
 use anemone_hub::{KeyWindow, Retention, Storage, TopicName, TopicOptions};
 
-/// Who may publish to a topic. Everyone who may talk to the server may read it.
+/// The right to publish to a topic. Everyone who may talk to the server may read it.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum PublishRight {
     /// No client; a source of the server's own may.
@@ -116,7 +116,7 @@ impl TopicPattern {
         }
     }
 
-    /// How closely it is about this topic; `None` when it is not.
+    /// The closeness with which it names this topic; `None` when it does not.
     fn closeness(&self, name: &TopicName) -> Option<usize> {
         match &self.0 {
             Matches::Name(own) => (own == name).then_some(usize::MAX),
@@ -150,9 +150,9 @@ pub struct TopicRule {
     /// Which. A topic that is named is there from the start. One with the prefix is created when
     /// it is first published to, and may be deleted by whoever may publish to it.
     pub topics: TopicPattern,
-    /// How much each keeps.
+    /// The bounds on what each keeps.
     pub retention: Retention,
-    /// Who may publish. Default: nobody.
+    /// The right to publish. Default: nobody has it.
     pub publish: PublishRight,
     /// Largest event, in bytes of its data as JSON. Default 64 KiB; 1 byte to
     /// [`EVENT_BYTES_MAX`](Self::EVENT_BYTES_MAX). Answered with 413, or close code 1009.
@@ -166,9 +166,9 @@ pub struct TopicRule {
     pub bytes_total_max: u64,
     /// Which idempotency keys each topic remembers. Default: 10,000, for 10 min.
     pub keys: KeyWindow,
-    /// Where each is kept.
+    /// The storage of each.
     pub storage: Storage,
-    /// What becomes of a reader who is too slow for what is kept. Default: it is told of the gap.
+    /// The treatment of a reader who is too slow for what is kept. Default: it is told of the gap.
     pub slow_reader: SlowReader,
 }
 
@@ -192,13 +192,13 @@ impl TopicRule {
         }
     }
 
-    /// How each of its topics is kept.
+    /// The options of each of its topics.
     #[must_use]
     pub fn options(&self) -> TopicOptions {
         TopicOptions { retention: self.retention, keys: self.keys, storage: self.storage }
     }
 
-    /// What an event may count for in a log beside its data.
+    /// The most that an event may count for in a log beside its data.
     pub(crate) const OVERHEAD_BYTES_MAX: u64 = 256;
 
     fn check(&self) -> Result<(), TopicRulesError> {
@@ -241,7 +241,7 @@ pub enum TopicRulesError {
     EventBytes {
         /// Which rule.
         topics: TopicPattern,
-        /// What it says.
+        /// The number that it says.
         bytes: usize,
     },
     /// Less is kept than one event may need.
@@ -249,7 +249,7 @@ pub enum TopicRulesError {
     Retention {
         /// Which rule.
         topics: TopicPattern,
-        /// What it takes.
+        /// The bytes that it must keep.
         bytes_min: u64,
     },
     /// All together keep less than each of them may.
@@ -259,7 +259,7 @@ pub enum TopicRulesError {
     BytesTotal {
         /// Which rule.
         topics: TopicPattern,
-        /// What each may keep.
+        /// The bytes that each may keep.
         bytes_min: u64,
     },
 }

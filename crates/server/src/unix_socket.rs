@@ -15,12 +15,12 @@ use socket2::{Domain, SockAddr, Socket, Type};
 
 use crate::listener::BACKLOG;
 
-/// Where to listen on a Unix socket.
+/// The Unix socket to listen on.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct UnixSocket {
     /// The file of the socket. One that is there is replaced when nobody answers there, and removed at the end.
     pub path: PathBuf,
-    /// Who may connect: the permissions of the file.
+    /// The permissions of the file, which say who may connect.
     pub mode: u32,
 }
 

@@ -1,4 +1,4 @@
-//! What the client of an HTTP/2 connection has sent ahead, and nobody reads yet.
+//! The bytes that the client of an HTTP/2 connection has sent ahead, and nobody reads yet.
 //!
 //! The windows let it come; it waits in the HTTP server's own buffers, where it cannot be seen. So whoever does not read
 //! counts as much as may have come meanwhile, all streams of a connection together at most its window.
@@ -19,7 +19,7 @@ pub(crate) struct Unread(Rc<RefCell<Counted>>);
 #[derive(Debug)]
 struct Counted {
     held: Held,
-    /// What may have come on each stream, in sum.
+    /// The bytes that may have come on each stream, in sum.
     bytes: usize,
     bytes_max: usize,
 }

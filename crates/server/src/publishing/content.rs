@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::{Kind, Problem, fields};
 
-/// How a body says what its events are.
+/// The type of a body, which says what its events are.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub(crate) enum Content {
     /// One JSON value.
@@ -95,7 +95,7 @@ impl Content {
 }
 
 const LOOKS_LIKE_JSON: &str = ": this looks like JSON and is none";
-/// What the sender of a body that is not JSON, or not text, may do about it.
+/// The advice to the sender of a body that is not JSON, or not text.
 const AS_TEXT: &str =
     "; text is published with Content-Type: text/plain, multiplexed with type=text";
 const AS_BYTES: &str = "; bytes are published with Content-Type: application/octet-stream, multiplexed with type=binary";

@@ -1,4 +1,4 @@
-//! Where a topic must be for something to be published: `If-Match` (RFC 9110 section 13.1.1).
+//! The state that a topic must be in for something to be published: `If-Match` (RFC 9110 section 13.1.1).
 
 use anemone_hub::Position;
 use http::{HeaderMap, header};

@@ -104,7 +104,7 @@ pub(crate) struct Handed {
 }
 
 impl Handed {
-    /// How it went, if that is known already.
+    /// The outcome, if that is known already.
     pub(crate) fn outcome(&mut self) -> Option<Result<(), Problem>> {
         let outcome = (&mut self.receipt).now_or_never()?;
         Some(outcome.map(|_| ()).map_err(Problem::from))

@@ -1,4 +1,4 @@
-//! How what a client publishes gets into a topic, whatever the transport.
+//! The way of a client's events into a topic, whatever the transport.
 //!
 //! Owns who may, and which topics are created and deleted for it. That a batch goes in whole and once is
 //! the hub's part; what the events are made of is in `content`.
@@ -29,7 +29,7 @@ use crate::client::{Client, Foreign};
 use crate::reading::now;
 use crate::{Kind, Limits, Problem, PublishRight, SlowReader, TopicRule, TopicRules, routes};
 
-/// Where a batch is in its topic.
+/// The place of a batch in its topic.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Published {
     pub(crate) first: Position,
@@ -109,9 +109,9 @@ impl Methods {
 pub(crate) struct Publishing {
     hub: Hub,
     rules: TopicRules,
-    /// How many topics there are of each rule. Held while one is created or deleted.
+    /// The number of topics of each rule. Held while one is created or deleted.
     created: Mutex<Vec<usize>>,
-    /// How much those of each rule may keep together; nothing for a rule of one topic.
+    /// The total that those of each rule may keep together; `None` for a rule of one topic.
     totals: Vec<Option<Arc<Total>>>,
 }
 
@@ -151,7 +151,7 @@ impl Publishing {
         }
     }
 
-    /// Where the topic of this name is going to be kept, if its first event may create it.
+    /// The storage of the topic of this name, if its first event may create it.
     pub(crate) fn may_create(&self, name: &TopicName) -> Option<Storage> {
         let rule = self.rules.of(name).filter(|_| self.methods(name) == Methods::Delete);
         rule.map(|(_, rule)| rule.storage)

@@ -1,4 +1,4 @@
-//! How much the topics of a rule may keep together.
+//! The total that the topics of a rule may keep together.
 //!
 //! Topics say what each of them keeps, and nobody adds that up for each event: what is admitted is added to the last sum,
 //! which is then too high, for retention drops what it drops. Only when that would pass the bound it is summed up anew.
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 /// Shortest time between two sums after one that found little room: each goes through all topics.
 const SUM_INTERVAL_MIN: Duration = Duration::from_millis(100);
 
-/// What is little room, as a part of the bound. With more, there are few sums for what is published.
+/// Room of less than one in so many parts of the bound is little. With more, there are few sums for what is published.
 const LITTLE: u64 = 16;
 
 /// The bound of a rule, and what counts against it.
@@ -23,13 +23,13 @@ pub(super) struct Total {
 struct Counted {
     /// At most this is kept and on its way. Nobody knows before the first sum.
     bytes: Option<u64>,
-    /// When the last sum was made, if it found little room.
+    /// The time of the last sum, if it found little room.
     little_at: Option<Instant>,
     /// Admitted and maybe not in its topic yet.
     on_the_way: u64,
     /// Admitted ever.
     admitted: u64,
-    /// How often something was deleted.
+    /// The number of deletions.
     deletions: u64,
 }
 

@@ -1,4 +1,4 @@
-//! What a list takes: `limit`, and that of topics `after` as well.
+//! The query of a list: `limit`, and for that of topics `after` as well.
 
 use anemone_hub::{TopicName, TopicNameError};
 

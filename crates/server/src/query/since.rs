@@ -15,7 +15,7 @@ const AGO_DIGITS_MAX: usize = 15;
 /// Least digits of milliseconds since 1970, which is a time in 1973: fewer are seconds, or lack their unit.
 const MILLIS_DIGITS_MIN: usize = 12;
 
-/// What `since` says at `now`; `None` when that is no time.
+/// The time that `since` means at `now`; `None` when it is none.
 pub(super) fn parse(text: &str, now: UnixTime) -> Option<UnixTime> {
     ago(text).map(|ago| before(now, ago)).or_else(|| millis(text)).or_else(|| date(text))
 }

@@ -1,4 +1,4 @@
-//! Where a certificate comes from: two files, or made on the spot.
+//! The certificate: of two files, or made on the spot.
 
 use std::fs::File;
 use std::io::Read as _;
@@ -19,7 +19,7 @@ use super::TlsError;
 /// Largest file that is read.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 const DAY: Duration = Duration::from_secs(24 * 3600);
-/// How long a development certificate is valid; some clients refuse more than 825 days.
+/// The validity of a development certificate; some clients refuse more than 825 days.
 const DEVELOPMENT_DAYS: u32 = 365;
 
 /// The files of a certificate and its key.

@@ -32,7 +32,7 @@ const ALPN_HTTP1: &[u8] = b"http/1.1";
 pub struct Tls {
     config: Arc<ServerConfig>,
     current: Arc<Current>,
-    /// Where the certificate is from, and what was there when it was read.
+    /// The files of the certificate, and the digest of what was there when it was read.
     files: Option<(Files, Digest)>,
 }
 

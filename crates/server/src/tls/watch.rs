@@ -12,7 +12,7 @@ use std::time::Duration;
 use super::certificate::{Digest, Files};
 use super::{Tls, TlsError};
 
-/// How often the files are looked at.
+/// The interval at which the files are looked at.
 const INTERVAL: Duration = Duration::from_secs(2);
 
 /// The watching thread; ends when this is dropped.
@@ -46,9 +46,9 @@ impl Drop for Watch {
 pub(super) struct Watcher {
     tls: Tls,
     files: Files,
-    /// What the certificate in use was read from.
+    /// The digest of what the certificate in use was read from.
     loaded: Digest,
-    /// What was wrong last, so that it is said once.
+    /// The last fault, so that it is told once.
     complaint: Option<String>,
 }
 

@@ -67,7 +67,7 @@ pub(crate) struct Everyone {
 struct Inbox {
     messages: VecDeque<Posted>,
     bytes: usize,
-    /// How many were dropped before them.
+    /// The number of messages that were dropped before them.
     missed: u64,
     is_filled: Arc<Notify>,
 }

@@ -55,7 +55,7 @@ impl Echo {
 }
 
 impl Handler for Echo {
-    /// What came of a large message goes back while the rest is still coming.
+    /// The first part of a large message goes back while the rest is still coming.
     fn takes_pieces(&self) -> bool {
         true
     }

@@ -5,7 +5,7 @@ use crate::readers::Transport;
 use crate::reading::Item;
 use crate::{encode, stream};
 
-/// What the lines look like.
+/// The form of the lines.
 pub(crate) const FORM: stream::Form = stream::Form {
     transport: Transport::Ndjson,
     content_type: "application/x-ndjson",

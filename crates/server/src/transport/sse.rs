@@ -12,10 +12,10 @@ use crate::readers::Transport;
 use crate::reading::Item;
 use crate::{encode, stream};
 
-/// How long an `EventSource` waits before it reconnects, in milliseconds.
+/// The time that an `EventSource` waits before it reconnects, in milliseconds.
 const RETRY_MS: u32 = 1000;
 
-/// What an event stream looks like.
+/// The form of an event stream.
 pub(crate) const FORM: stream::Form = stream::Form {
     transport: Transport::Sse,
     content_type: "text/event-stream",

@@ -142,7 +142,7 @@ impl Events {
     }
 }
 
-/// How a reader that is told data alone learns that events are missing.
+/// The close frame by which a reader that is told data alone learns that events are missing.
 fn interrupted(gap: &Gap) -> CloseFrame {
     CloseFrame::new(GAP, &format!("gap: {}", encode::gap_in_words(gap)))
 }
@@ -187,7 +187,7 @@ impl Handler for Events {
     }
 }
 
-/// Where the client's messages go.
+/// The inbox of the client's messages.
 #[derive(Debug)]
 struct Inbox {
     writing: Result<Box<Writer>, Refusal>,
@@ -293,7 +293,7 @@ impl Outcome {
     }
 }
 
-/// How a client is told that a message was not published: there is no reply but the end.
+/// The close frame that tells a client that a message was not published: there is no reply but the end.
 fn refusal(problem: &Problem) -> CloseFrame {
     let code = match problem.kind() {
         Kind::EventTooBig | Kind::BodyTooBig => CloseCode::MESSAGE_TOO_BIG,

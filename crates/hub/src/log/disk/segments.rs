@@ -159,8 +159,8 @@ impl Segments {
         self.head + 1 - self.first - self.events
     }
 
-    /// The offset after which reading on from `after` goes on: just before the first that retention keeps, or there, or just before
-    /// the next event that is not damaged.
+    /// The offset after which reading on from `after` goes on: just before the first that retention keeps, or there, or just
+    /// before the next event that is not damaged.
     pub(super) fn resume(&self, after: u64) -> u64 {
         if after < self.first - 1 {
             return self.first - 1;

@@ -12,14 +12,14 @@ pub(crate) struct TooLong {
     pub(crate) limit: usize,
 }
 
-/// How long the length is.
+/// The bytes of the length.
 const LENGTH_BYTES: usize = 4;
 
 /// Takes messages out of a stream.
 #[derive(Debug)]
 pub(crate) struct Decoder {
     message_bytes_max: usize,
-    /// What came of a message, its length first; nothing where messages come whole.
+    /// The bytes that came of a message, its length first; none where messages come whole.
     partial: Vec<u8>,
     /// It was handed out.
     is_taken: bool,

@@ -15,11 +15,11 @@ mod web_socket;
 pub(crate) use tcp::{Stream, refusal};
 pub(crate) use web_socket::{Socket, accept};
 
-/// Where messages go.
+/// The outlet of messages.
 trait Outlet {
     /// Queues a message.
     fn put(&mut self, message: &str);
 
-    /// How much is queued and not written.
+    /// The bytes that are queued and not written.
     fn queued_bytes(&self) -> usize;
 }

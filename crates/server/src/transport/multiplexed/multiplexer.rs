@@ -43,7 +43,7 @@ pub(super) struct Multiplexer {
     submissions: Submissions<Result<Done, Problem>>,
     /// Of payloads whose events may not be kept yet.
     submitted_bytes: usize,
-    /// What its readers follow, by address: a name may be another topic's by now.
+    /// The topics that its readers follow, by address: a name may be another topic's by now.
     topics: BTreeMap<usize, Followed>,
     /// Once it is open.
     waker: Option<Waker>,
@@ -51,7 +51,7 @@ pub(super) struct Multiplexer {
     alarm: Option<Alarm>,
 }
 
-/// What is done for an open request.
+/// The work for an open request.
 #[derive(Debug)]
 enum Work {
     Read(Reading),
@@ -61,7 +61,7 @@ enum Work {
     Submit(usize),
 }
 
-/// What was done.
+/// The change that was made.
 #[derive(Debug)]
 enum Done {
     Published(Outcome),

@@ -1,4 +1,4 @@
-//! What was handed in and takes its time: a log on a disk, say.
+//! Submissions that were handed in and take their time: to a log on a disk, say.
 
 use std::cell::RefCell;
 use std::pin::pin;
