@@ -1,7 +1,7 @@
 //! Bodies: of replies, whole or a stream of pieces; of requests, whole.
 
-use std::convert::Infallible;
 use std::error::Error;
+use std::io;
 use std::pin::pin;
 
 use anemone_ws::Held;
@@ -17,12 +17,12 @@ use crate::routes::Site;
 use crate::stop::Stop;
 use crate::{Kind, Problem, fields};
 
-/// The body of every reply.
-pub(crate) type Body = UnsyncBoxBody<Bytes, Infallible>;
+/// The body of every reply. An error ends its connection, or its stream of HTTP/2, before the reply is whole.
+pub(crate) type Body = UnsyncBoxBody<Bytes, io::Error>;
 
 /// A body that is there already.
 pub(crate) fn full(bytes: impl Into<Bytes>) -> Body {
-    Full::new(bytes.into()).boxed_unsync()
+    Full::new(bytes.into()).map_err(|never| match never {}).boxed_unsync()
 }
 
 /// A body made piece by piece, each only once the one before has been written.
@@ -32,7 +32,7 @@ pub(crate) fn stream(pieces: impl Stream<Item = Bytes> + Send + 'static) -> Body
 
 /// A body that keeps something until it is written, or given up.
 pub(crate) fn kept(body: Body, what: impl Send + 'static) -> Body {
-    // There are no errors: this is what carries `what`, and leaves the length as it is known.
+    // Errors stay as they are: this is what carries `what`, and leaves the length as it is known.
     body.map_err(move |error| {
         let _ = &what;
         error
@@ -181,6 +181,7 @@ where
 
 #[cfg(test)]
 mod tests {
+    use std::convert::Infallible;
     use std::sync::Arc;
 
     use anemone_ws::Memory;

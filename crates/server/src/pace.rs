@@ -3,7 +3,7 @@
 //! The socket may be well while the window of one stream stays shut. The body of such a reply is not asked for
 //! more; whoever runs the stream's task gives it up when that lasts too long, which resets the stream.
 
-use std::convert::Infallible;
+use std::io;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
@@ -77,12 +77,12 @@ struct Paced<G> {
 
 impl<G: Unpin> http_body::Body for Paced<G> {
     type Data = Bytes;
-    type Error = Infallible;
+    type Error = io::Error;
 
     fn poll_frame(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+    ) -> Poll<Option<io::Result<Frame<Bytes>>>> {
         let Self { body, piece, pace, .. } = self.get_mut();
         if piece.is_empty() {
             // It is our turn.
@@ -93,6 +93,7 @@ impl<G: Unpin> http_body::Body for Paced<G> {
             *piece = match frame.map(Frame::into_data) {
                 Ok(Ok(data)) => data,
                 Ok(Err(trailers)) => return Poll::Ready(Some(Ok(trailers))),
+                Err(error) => return Poll::Ready(Some(Err(error))),
             };
         }
         pace.set(Some(Instant::now()));
