@@ -202,6 +202,10 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "TOPIC=PATH")]
     pub(crate) file: Vec<TopicFrom>,
 
+    /// Serve the files of this directory at /, in the place of the built-in page: a page of your own, beside the topics
+    #[arg(long = "static", value_name = "DIR")]
+    pub(crate) static_dir: Option<PathBuf>,
+
     /// Threads that serve connections, 1 to 1024 [default: one for each processor]
     #[arg(long, value_name = "N", value_parser = threads)]
     pub(crate) threads: Option<NonZero<usize>>,

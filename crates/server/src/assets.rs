@@ -19,6 +19,12 @@ pub(crate) fn is_one(path: &str) -> bool {
     name_of(path).is_some_and(|name| Web::get(name).is_some())
 }
 
+/// Whether there are files below this path, which ends with a slash.
+pub(crate) fn is_below(path: &str) -> bool {
+    let Some(prefix) = path.strip_prefix('/') else { return false };
+    Web::iter().any(|name| name.starts_with(prefix))
+}
+
 fn name_of(path: &str) -> Option<&str> {
     let name = path.strip_prefix('/')?;
     Some(if name.is_empty() { "index.html" } else { name })

@@ -39,7 +39,7 @@ pub(crate) fn admit<F: Fields + ?Sized>(
         host: forwarded.chain(&host).next().map(Host::as_str),
     };
     let verdict = match origin::judge(fields, &target, &site.allowed_origins) {
-        Err(_) if is_for_any_page(head) => Verdict::Same,
+        Err(_) if is_for_any_page(site, head) => Verdict::Same,
         verdict => verdict?,
     };
     let client = match &said {
@@ -50,12 +50,13 @@ pub(crate) fn admit<F: Fields + ?Sized>(
 }
 
 /// Whether a request is answered whatever origin it names. The origin cannot match where a proxy says another `Host` than
-/// the one it was asked for, and a page without its script cannot even tell. The files of the page are the same for
+/// the one it was asked for, and a page without its script cannot even tell. The files of a page are the same for
 /// everyone. Whatever else is read is let through where the browser itself says that the page is of this origin. That
 /// gives no page anything to read: to one of another origin the reply does not say that it may.
-fn is_for_any_page<F: Fields + ?Sized>(head: &Head<'_, F>) -> bool {
+fn is_for_any_page<F: Fields + ?Sized>(site: &Site, head: &Head<'_, F>) -> bool {
     let is_reading = matches!(head.method, "GET" | "HEAD") && !head.fields.has("upgrade");
-    is_reading && (assets::is_one(head.path) || origin::is_of_own_page(head.fields))
+    let is_file = || assets::is_one(head.path) || site.files.may_be_at(head.path);
+    is_reading && (origin::is_of_own_page(head.fields) || is_file())
 }
 
 /// Whom a request is of that is not let in, as far as that can be told.

@@ -24,6 +24,7 @@ mod entity_tag;
 mod essential;
 mod fan;
 mod fields;
+mod files;
 mod gate;
 mod gathered;
 mod handshake;
@@ -62,6 +63,10 @@ mod unix_socket;
 mod unread;
 mod write_deadline;
 
+pub use files::{
+    CacheControl, CacheControlError, StaticDir, StaticDirError, StaticDirsError, StaticPath,
+    StaticPathError,
+};
 pub use host::{AllowedHost, HostError};
 pub use limits::{LimitError, Limits};
 pub use listener::{Options, Running, Server};

@@ -15,6 +15,7 @@ use tokio::sync::{Notify, watch};
 
 use crate::accept::{self, Listeners};
 use crate::awaited::AwaitedTopics;
+use crate::files::Files;
 use crate::host::Hosts;
 use crate::permits::ConnectionPermits;
 use crate::proxies::Proxies;
@@ -25,7 +26,9 @@ use crate::stop::Stop;
 use crate::tls::Watch;
 use crate::transport::broadcast::Everyone;
 use crate::unix_socket::SocketFile;
-use crate::{AllowedHost, AllowedOrigin, Limits, Tls, TopicRules, TrustedProxy, UnixSocket};
+use crate::{
+    AllowedHost, AllowedOrigin, Limits, StaticDir, Tls, TopicRules, TrustedProxy, UnixSocket,
+};
 
 /// Connections that the kernel holds for us while we are busy.
 pub(crate) const BACKLOG: i32 = 1024;
@@ -60,6 +63,8 @@ pub struct Options {
     pub broadcast: bool,
     /// Topics that clients may publish to. Default: none; those of the hub are read only.
     pub topics: TopicRules,
+    /// Directories whose files are served. Default: none. One at `/` stands in the place of the built-in page.
+    pub static_dirs: Vec<StaticDir>,
 }
 
 impl Options {
@@ -80,6 +85,7 @@ impl Options {
             echo: false,
             broadcast: false,
             topics: TopicRules::default(),
+            static_dirs: Vec::new(),
         }
     }
 }
@@ -115,7 +121,8 @@ impl Server {
     ///
     /// # Errors
     /// When the address cannot be had: in use, not of this machine, not permitted. When a topic cannot be
-    /// created. When no server can keep to a limit, with [`LimitError`](crate::LimitError) inside.
+    /// created. When no server can keep to a limit, with [`LimitError`](crate::LimitError) inside, or two directories are at one
+    /// path, with [`StaticDirsError`](crate::StaticDirsError).
     pub fn bind(options: Options, hub: Hub) -> io::Result<Self> {
         let invalid = |error| io::Error::new(io::ErrorKind::InvalidInput, error);
         options.limits.check().map_err(invalid)?;
@@ -143,6 +150,8 @@ impl Server {
         let hosts = Hosts::new(local_addr, options.allowed_hosts);
         let publishing = Arc::new(Publishing::new(hub.clone(), topics)?);
         let memory = Memory::new(limits.memory_bytes_max());
+        let files = Files::new(&options.static_dirs, &memory)
+            .map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
         let broadcast = broadcast.then(|| Arc::new(Everyone::new(limits.broadcast_bytes_max)));
         let readers = Arc::default();
         let permits = Arc::new(ConnectionPermits::new(&limits, &memory));
@@ -163,6 +172,7 @@ impl Server {
             readers,
             echo,
             broadcast,
+            files,
         };
         let site = Arc::new(site);
         Ok(Self { listeners, local_addr, tcp_addr, tcp_echo_addr, socket_file, site })

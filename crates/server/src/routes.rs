@@ -14,6 +14,7 @@ use crate::awaited::AwaitedTopics;
 use crate::body::{self, Body, full, kept};
 use crate::client::{Client, Peer};
 use crate::fields::Fields;
+use crate::files::Files;
 use crate::gate::{self, Admitted};
 use crate::handshake::{self, Head};
 use crate::host::{self, Hosts};
@@ -61,6 +62,8 @@ pub(crate) struct Site {
     pub(crate) echo: bool,
     /// To the members of `/broadcast` on every thread, if there is one.
     pub(crate) broadcast: Option<Arc<broadcast::Everyone>>,
+    /// A user's own, beside all this.
+    pub(crate) files: Files,
 }
 
 /// The topic called `name`. Where its first event may create it, it can be read before that.
@@ -334,10 +337,17 @@ async fn route(
         ("/ws", _) => {
             return multiplexed::accept(&Head::of(&request), client, &site.limits).map(Reply::from);
         }
-        _ => match path.strip_prefix("/problems/").and_then(Kind::explanation) {
-            Some(text) => text_response(text),
-            None => assets::file(path, headers).ok_or_else(|| unknown_path(path))?,
-        },
+        _ => {
+            match (path.strip_prefix("/problems/").and_then(Kind::explanation), site.files.at(path))
+            {
+                (Some(text), _) => text_response(text),
+                (None, Some(tree)) => {
+                    reading_only(request.method().as_str())?;
+                    return tree.answer(&request).await.map(Reply::from);
+                }
+                (None, None) => assets::file(path, headers).ok_or_else(|| unknown_path(path))?,
+            }
+        }
     };
     reading_only(request.method().as_str())?;
     Ok(response.into())

@@ -19,7 +19,7 @@ use anemone_sources::exec::{self, Command};
 use super::serve::{cannot_write, descriptors, refuse_other_contents, tls};
 use crate::args;
 use crate::config::{
-    Config, ConfigError, Kind, Listening, Located, Place, Size, Source, Time, TlsFiles,
+    Config, ConfigError, Kind, Listening, Located, Place, Size, Source, Time, TlsFiles, files,
 };
 use crate::exit::Exit;
 use crate::output::{print, report};
@@ -43,6 +43,7 @@ fn judged(config: &Config) -> Result<Vec<String>, ConfigError> {
         ConfigError::new(place, format!("{key}: {:#}", anyhow::Error::new(error)))
     })?;
     let mut warnings = Vec::from_iter(config.listening.warning());
+    warnings.extend(files::look(config)?);
     let data = data(config, &mut warnings)?;
     let scheme = if secure.is_some() { "https://" } else { "http://" };
     let mut lines = Vec::new();
@@ -187,10 +188,15 @@ fn data(config: &Config, warnings: &mut Vec<String>) -> Result<String, ConfigErr
     Ok(format!("data     in {path}, {fsync}"))
 }
 
-/// A line for each source and each rule, and where its topics are: below this URL, or without one at their paths.
+/// A line for each source, each rule and each directory, and where its topics or files are: below this URL, or without one
+/// at their paths.
 pub(crate) fn offered(config: &Config, url: &str) -> Vec<String> {
     let sources = config.sources.iter().map(|source| told(source, url));
-    sources.chain(config.topics.iter().map(|rule| rule_told(rule, url))).collect()
+    let topics = config.topics.iter().map(|rule| rule_told(rule, url));
+    let files = config.files.iter();
+    let files =
+        files.map(|dir| format!("static   {url}{}: the files of {}", dir.path, dir.dir.display()));
+    sources.chain(topics).chain(files).collect()
 }
 
 /// What a source needs, and is not there now.

@@ -1,10 +1,11 @@
 //! What the command line says, which counts before everything else.
 //!
-//! A flag replaces what its key says. Those that name a source add one: two for the same topic are
-//! refused, wherever they come from.
+//! A flag replaces what its key says. Those that name a source, or a directory, add one: two for the same topic, or
+//! path, are refused, wherever they come from.
 
 use std::path::PathBuf;
 
+use anemone_server::{StaticDir, StaticPath};
 use anemone_sources::exec::Command;
 use anemone_sources::windsonic::Mode;
 use anemone_sources::{exec, file, stdin, windsonic};
@@ -84,6 +85,11 @@ pub(super) fn apply(
         short.host = Some(true);
     }
     config.sources.extend(sources(flags));
+    config.files.extend(
+        flags.static_dir.iter().map(|dir| {
+            Located::new(StaticDir::new(StaticPath::root(), dir), Place::Flag("--static"))
+        }),
+    );
 }
 
 fn replace<T>(setting: &mut Located<T>, flag: &'static str, value: Option<T>) {

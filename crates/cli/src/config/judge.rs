@@ -9,7 +9,7 @@ use anemone_server::PublishRight;
 use super::fault::Faults;
 use super::place::{Located, Place};
 use super::sources::{Kind, Source};
-use super::{Config, Part};
+use super::{Config, Part, files};
 use crate::args::Fsync;
 
 pub(super) fn judge(config: &Config, faults: &Faults) {
@@ -19,6 +19,7 @@ pub(super) fn judge(config: &Config, faults: &Faults) {
     topics(config, faults);
     sources(config, faults);
     owners(config, faults);
+    files::judge(config, faults);
 }
 
 /// Two listeners cannot have one address. With port 0 each gets another.

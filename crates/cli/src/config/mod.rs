@@ -6,12 +6,13 @@
 //! - `place` and `fault`: where something was said, and what is wrong with it; all of it at once.
 //! - `document`: a file as it was written; `env` lays variables over it.
 //! - `table` and `values`: keys and values as they are read.
-//! - `settings`, `limits`, `topics`, `sources`: what the keys are; `flags` are those of the command line.
+//! - `settings`, `limits`, `topics`, `sources`, `files`: what the keys are; `flags` are those of the command line.
 //! - `judge`: what fits together.
 
 mod document;
 mod env;
 mod fault;
+pub(crate) mod files;
 mod flags;
 mod judge;
 mod limits;
@@ -29,7 +30,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use anemone_hub::{Retention, Storage, TopicName};
-use anemone_server::{Limits, PublishRight, TopicRule, TopicRules, TopicRulesError};
+use anemone_server::{Limits, PublishRight, StaticDir, TopicRule, TopicRules, TopicRulesError};
 
 use self::document::Node;
 use self::env::Variables;
@@ -75,6 +76,8 @@ pub(crate) struct Config {
     pub(crate) topics: Vec<Located<TopicRule>>,
     /// Those that are declared, and those that `demo` and `host` stand for.
     pub(crate) sources: Vec<Source>,
+    /// Directories whose files are served.
+    pub(crate) files: Vec<Located<StaticDir>>,
 }
 
 /// Keys that stand for sources and topics.
@@ -136,6 +139,7 @@ impl Config {
             limits: limits::read(root.table("limits"), deflate),
             topics: root.tables("topic").into_iter().filter_map(topics::read).collect(),
             sources: root.tables("source").into_iter().filter_map(sources::read).collect(),
+            files: root.tables("static").into_iter().filter_map(files::read).collect(),
         };
         let demo = root.optional("demo", boolean);
         let mut short =

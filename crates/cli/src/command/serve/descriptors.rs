@@ -13,6 +13,8 @@ const OF_THREAD: u64 = 8;
 const OF_SOURCE: u64 = 4;
 const OF_REST: u64 = 64;
 const OF_DATA: u64 = 128;
+/// Files that are served: some are open for clients, and some are looked at, for which their directory is opened, too.
+const OF_FILES: u64 = 96;
 /// With fewer left for connections it is not worth while to start.
 const CONNECTIONS_MIN: u64 = 16;
 
@@ -74,8 +76,12 @@ fn fewer(config: &Config, limit: Option<u64>) -> Result<Option<Fewer>, TooFew> {
         None => std::thread::available_parallelism().map_or(1, NonZero::get),
     };
     let of_data = if config.data.dir.is_some() { OF_DATA } else { 0 };
-    let spared =
-        OF_REST + OF_SOURCE * config.sources.len() as u64 + OF_THREAD * threads as u64 + of_data;
+    let of_files = if config.files.is_empty() { 0 } else { OF_FILES };
+    let spared = OF_REST
+        + OF_SOURCE * config.sources.len() as u64
+        + OF_THREAD * threads as u64
+        + of_data
+        + of_files;
     let possible = limit.saturating_sub(spared);
     if possible < CONNECTIONS_MIN {
         return Err(TooFew { limit, spared });

@@ -36,6 +36,7 @@ pub(super) fn start(config: &Config, hub: &Hub) -> anyhow::Result<Running> {
     options.limits = config.limits.clone();
     options.tls = tls.clone();
     options.topics = config.rules()?;
+    options.static_dirs = config.files.iter().map(|dir| dir.value.clone()).collect();
     let server = Server::bind(options, hub.clone())
         .with_context(|| format!("cannot listen on {}", addresses(config)))?;
     // Not before it has the address: another server's certificate may be in the file.

@@ -15,9 +15,12 @@ use tokio::task::spawn_blocking;
 pub(crate) use self::listen::{cannot_write, refuse_other_contents, tls};
 use self::sources::Sources;
 use super::{EndSignals, runtime};
-use crate::config::{Config, Kind};
+use crate::config::{Config, Kind, files};
 
 pub(crate) fn run(config: &Config) -> anyhow::Result<()> {
+    for warning in files::look(config)? {
+        tracing::warn!("{warning}");
+    }
     let config = &descriptors::within(config)?;
     let runtime = runtime()?;
     let mut signals = EndSignals::listen(&runtime)?;

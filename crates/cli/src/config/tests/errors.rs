@@ -357,3 +357,51 @@ fn a_device_is_read_once() {
         "7:10: source.device: /dev/a is read already, at a.toml:3:10",
     );
 }
+
+#[test]
+fn each_path_has_the_files_of_one_directory() {
+    let dir = |rest: &str| format!("[[static]]\ndir = \"www\"\n{rest}");
+    for (text, expected) in [
+        (
+            dir("") + &dir("path = \"/\"\n"),
+            "4:7: static.path: there are files at / already, those of www (a.toml:2:7)",
+        ),
+        (
+            dir("path = \"/docs\"\n") + &dir("path = \"/docs/\"\n"),
+            "5:7: static.path: there are files at /docs/ already, those of www (a.toml:2:7)",
+        ),
+        (
+            dir("path = \"docs/\"\n"),
+            "3:8: static.path: \"docs/\" is no path for files: expected \"/\", or names of letters, digits, - . _ and ~ that \
+             begin with no dot, as \"/docs/\"",
+        ),
+        (
+            dir("path = \"/topics/mine/\"\n"),
+            "3:8: static.path: no file would ever be served at /topics/mine/: /topics is the server's own",
+        ),
+        (
+            dir("path = \"/wind/\"\n"),
+            "3:8: static.path: /wind/ has files of the built-in page, which could not be served then: take another path",
+        ),
+        (
+            dir("cache_control = \"\\n\"\n"),
+            "3:17: static.cache_control: \"\\n\" cannot be sent as Cache-Control: expected visible ASCII, as \"max-age=3600\"",
+        ),
+        (
+            "[[static]]\npath = \"/docs/\"\n".to_owned(),
+            "1:1: `static.dir` is missing: the directory whose files are served, as \"www\"",
+        ),
+        ("[static]\n".to_owned(), "1:1: there may be many: write [[static]] instead of [static]"),
+    ] {
+        assert_fault(&text, expected);
+    }
+    let both = dir("path = \"/docs/\"\ncache_control = \"max-age=60\"\n") + &dir("");
+    assert_eq!(read(&both, &[]).unwrap().files.len(), 2);
+    let flags = args::Serve { static_dir: Some("page".into()), ..args::Serve::default() };
+    let error = read_with(&dir(""), &[], &flags).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "--static: static.path: there are files at / already, those of www (a.toml:2:7)"
+    );
+    assert!(error.is_wrong_use());
+}

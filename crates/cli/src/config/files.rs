@@ -1,0 +1,71 @@
+//! `[[static]]`: directories whose files are served.
+
+use anemone_server::{StaticDir, StaticPath};
+
+use super::Config;
+use super::fault::{ConfigError, Faults};
+use super::place::Located;
+use super::table::Table;
+use super::values::{parsed, path};
+
+/// A directory, if it is said where it is; `None` once a fault was noted.
+pub(super) fn read(mut table: Table<'_>) -> Option<Located<StaticDir>> {
+    let t = &mut table;
+    let dir = t.required("dir", "the directory whose files are served, as \"www\"", path);
+    let at = t.optional("path", parsed::<StaticPath>);
+    let cache_control = t.value("cache_control", Default::default(), parsed);
+    table.finish();
+    let dir = dir?;
+    let path = at.map_or_else(StaticPath::root, |at| at.value);
+    let place = dir.place;
+    Some(Located::new(StaticDir { path, dir: dir.value, cache_control }, place))
+}
+
+/// Two directories cannot be at one path.
+pub(super) fn judge(config: &Config, faults: &Faults) {
+    for (index, dir) in config.files.iter().enumerate() {
+        let earlier = &config.files[..index];
+        if let Some(first) = earlier.iter().find(|first| first.path == dir.path) {
+            let fault = format!(
+                "static.path: there are files at {} already, those of {} ({})",
+                dir.path,
+                first.dir.display(),
+                first.place
+            );
+            faults.add(&dir.place, fault);
+        }
+    }
+}
+
+/// Looks at the directories: each has to be there, and to hold nothing that is to stay private. What is hardly meant so
+/// is returned.
+///
+/// # Errors
+/// The first thing that is wrong with them.
+pub(crate) fn look(config: &Config) -> Result<Vec<String>, ConfigError> {
+    let wrong = |dir: &Located<StaticDir>, fault: &dyn std::fmt::Display| {
+        ConfigError::new(dir.place.clone(), format!("static.dir: {fault}"))
+    };
+    let private = [
+        ("the private key of TLS", config.tls.key.as_deref()),
+        ("the data directory", config.data.dir.as_deref()),
+        ("the configuration", config.file.as_ref()),
+    ];
+    let mut warnings = Vec::new();
+    for dir in &config.files {
+        dir.check()
+            .map_err(|error| wrong(dir, &format_args!("{:#}", anyhow::Error::new(error))))?;
+        for (what, path) in private {
+            if let Some(path) = path.filter(|path| dir.holds(path)) {
+                let (dir_shown, path) = (dir.dir.display(), path.display());
+                let fault = format_args!(
+                    "{dir_shown} has {what} in it, {path}, and would show it to everybody: keep one of them elsewhere"
+                );
+                return Err(wrong(dir, &fault));
+            }
+        }
+        let warned = dir.warnings().into_iter();
+        warnings.extend(warned.map(|warning| format!("{}: static: {warning}", dir.place)));
+    }
+    Ok(warnings)
+}

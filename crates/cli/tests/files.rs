@@ -1,0 +1,194 @@
+//! The binary with files of its user's own: what `serve` and `check` say of them, and what the log does.
+#![cfg(unix)]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "the helpers of tests are tests too")]
+
+#[allow(dead_code, reason = "other tests use the rest")]
+mod support;
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::os::unix::fs::symlink;
+use std::process::{Child, Stdio};
+
+use support::{Directory, Watchdog, command, output};
+
+/// A server that listens in this directory, what it says, and its log.
+struct Serving {
+    child: Child,
+    url: String,
+    log: BufReader<std::process::ChildStderr>,
+    _watchdog: Watchdog,
+}
+
+impl Serving {
+    fn start(directory: &Directory, args: &[&str]) -> Self {
+        let all = [&["serve", "--threads", "1", "--listen", "127.0.0.1:0"], args].concat();
+        let mut child = command(&all)
+            .env_remove("RUST_LOG")
+            .current_dir(directory.path())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let watchdog = Watchdog::of(&child);
+        let log = BufReader::new(child.stderr.take().unwrap());
+        let mut first = String::new();
+        BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut first).unwrap();
+        let url = first.trim_end().strip_prefix("listening on ").unwrap().to_owned();
+        Self { child, url, log, _watchdog: watchdog }
+    }
+
+    /// Reads the log up to a line that ends so.
+    fn says(&mut self, words: &str) {
+        let mut all = String::new();
+        loop {
+            let mut line = String::new();
+            assert_ne!(self.log.read_line(&mut line).unwrap(), 0, "not said: {words}\n{all}");
+            if line.trim_end().ends_with(words) {
+                return;
+            }
+            all += &line;
+        }
+    }
+
+    /// The connection, once the reply's head has come.
+    fn begin(&self, path: &str) -> (String, BufReader<TcpStream>) {
+        let address: SocketAddr = self.url.strip_prefix("http://").unwrap().parse().unwrap();
+        let mut stream = TcpStream::connect(address).unwrap();
+        let request =
+            format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut stream = BufReader::new(stream);
+        let mut head = String::new();
+        while !head.ends_with("\r\n\r\n") {
+            assert_ne!(stream.read_line(&mut head).unwrap(), 0, "{head}");
+        }
+        (head, stream)
+    }
+
+    fn get(&self, path: &str) -> String {
+        let (mut reply, mut stream) = self.begin(path);
+        // One that is cut off may be reset.
+        let _ = stream.read_to_string(&mut reply);
+        reply
+    }
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A directory with `www`, which has a page.
+fn site() -> Directory {
+    let directory = Directory::new("files");
+    fs::create_dir(directory.path().join("www")).unwrap();
+    fs::write(directory.path().join("www/index.html"), "mine").unwrap();
+    directory
+}
+
+#[test]
+fn serve_and_check_say_what_is_served_where() {
+    let directory = site();
+    let at = |name: &str| directory.path().join(name);
+    fs::create_dir_all(at("docs")).unwrap();
+    fs::create_dir(at("www/topics")).unwrap();
+    let config = "[[static]]\npath = \"/docs\"\ndir = \"docs\"\ncache_control = \"max-age=60\"\n";
+    fs::write(at("my.toml"), config).unwrap();
+    let mut server = Serving::start(&directory, &["--static", "www", "--config", "my.toml"]);
+    server.says(
+        "WARN my.toml:3:7: static: there is no index.html in docs, so /docs/ is answered 404",
+    );
+    server.says("WARN --static: static: www/topics is never served: /topics is the server's own");
+    server.says(&format!("INFO static   {}/docs/: the files of docs", server.url));
+    server.says(&format!("INFO static   {}/: the files of www", server.url));
+    assert!(server.get("/").ends_with("\r\n\r\nmine"));
+    fs::write(at("docs/a"), "docs").unwrap();
+    let reply = server.get("/docs/a");
+    assert!(
+        reply.ends_with("\r\n\r\ndocs") && reply.contains("cache-control: max-age=60"),
+        "{reply}"
+    );
+
+    let mut check = command(&["check", "--static", "www", "--config", "my.toml"]);
+    check.current_dir(directory.path());
+    let checked = output(check, "");
+    let said = String::from_utf8(checked.stdout).unwrap();
+    assert!(checked.status.success(), "{said}");
+    for line in [
+        "static   /docs/: the files of docs\n",
+        "static   /: the files of www\n",
+        "warning: --static: static: www/topics is never served: /topics is the server's own\n",
+    ] {
+        assert!(said.contains(line), "{said}");
+    }
+}
+
+#[test]
+fn a_directory_that_cannot_be_served_is_told_before_it_starts() {
+    let directory = site();
+    let at = |name: &str| directory.path().join(name);
+    fs::write(at("www/my.toml"), "[[static]]\ndir = \".\"\n").unwrap();
+    fs::write(at("my.toml"), "[[static]]\ndir = \"nowhere\"\n").unwrap();
+    for (args, words) in [
+        (&["--static", "nowhere"][..], "--static: static.dir: there is no directory nowhere"),
+        (&["--config", "my.toml"], "my.toml:2:7: static.dir: there is no directory nowhere"),
+        (&["--static", "www/index.html"], "--static: static.dir: www/index.html is no directory"),
+        (
+            &["--static", "www", "--data", "www/data"],
+            "--static: static.dir: www has the data directory in it, www/data, and would show it to everybody: keep one of \
+             them elsewhere",
+        ),
+        (
+            &["--config", "www/my.toml"],
+            "www/my.toml:2:7: static.dir: www/. has the configuration in it, www/my.toml, and would show it to everybody: \
+             keep one of them elsewhere",
+        ),
+    ] {
+        for name in ["check", "serve"] {
+            let mut run = command(&[&[name, "--listen", "127.0.0.1:0"], args].concat());
+            run.current_dir(directory.path());
+            let ended = output(run, "");
+            let said = String::from_utf8(ended.stderr).unwrap();
+            assert_eq!(ended.status.code(), Some(1), "{name} {args:?}: {said}");
+            assert!(said.lines().any(|line| line.ends_with(words)), "{name} {args:?}: {said}");
+        }
+        assert!(!at("www/data").exists());
+    }
+}
+
+#[test]
+fn the_log_tells_why_a_file_is_not_served() {
+    const BIG: usize = 32 << 20;
+    let directory = site();
+    let at = |name: &str| directory.path().join(name);
+    symlink("/etc/passwd", at("www/out")).unwrap();
+    fs::write(at("www/big"), vec![b'1'; BIG]).unwrap();
+    let mut server = Serving::start(&directory, &["--static", "www"]);
+    for _ in 0..2 {
+        assert!(server.get("/out").contains("there is nothing at /out"));
+    }
+    server.says(
+        "WARN www/out is not served: a symbolic link on the way to it leads out of the directory, or is absolute",
+    );
+    let (head, mut stream) = server.begin("/big");
+    assert!(head.contains(&format!("content-length: {BIG}\r\n")), "{head}");
+    fs::write(at("www/big"), "2").unwrap();
+    let mut came = Vec::new();
+    let _ = stream.read_to_end(&mut came);
+    assert!(came.len() < BIG && came.iter().all(|byte| *byte == b'1'));
+    // Nor was the other told twice.
+    let mut line = String::new();
+    server.log.read_line(&mut line).unwrap();
+    assert!(
+        line.trim_end().ends_with(
+            "WARN www/big changed while it was sent: the reply was cut off, for it would have been of two versions; put a \
+             new version in its place with a rename"
+        ),
+        "{line}"
+    );
+}

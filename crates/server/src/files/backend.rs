@@ -1,0 +1,125 @@
+//! A directory as the library sees it that serves files: what it may look at and open there, and on which threads.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::sync::Arc;
+
+use anemone_ws::Memory;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::task::spawn_blocking;
+use tower_http::services::fs as tower_fs;
+
+use super::open::{self, Refusal, Version};
+use super::sent::Sent;
+use super::told::Told;
+
+/// Most files that are looked at, opened or read at once, for each of which a thread waits. Disks have no use for more, and
+/// those that do not answer take no more threads than that.
+const AT_ONCE: usize = 8;
+/// Most files that stay open for clients who take their time.
+const OPEN_MAX: usize = 64;
+
+/// The bounds on all directories together.
+#[derive(Clone, Debug)]
+pub(super) struct Disk {
+    at_once: Arc<Semaphore>,
+    descriptors: Arc<Semaphore>,
+    memory: Memory,
+    told: Arc<Told>,
+}
+
+impl Disk {
+    pub(super) fn new(memory: &Memory) -> Self {
+        Self {
+            at_once: Arc::new(Semaphore::new(AT_ONCE)),
+            descriptors: Arc::new(Semaphore::new(OPEN_MAX)),
+            memory: memory.clone(),
+            told: Arc::default(),
+        }
+    }
+}
+
+/// A directory with files to serve.
+#[derive(Clone, Debug)]
+pub(super) struct Folder {
+    dir: Arc<Path>,
+    disk: Disk,
+}
+
+impl Folder {
+    pub(super) fn new(dir: &Path, disk: &Disk) -> Self {
+        Self { dir: dir.into(), disk: disk.clone() }
+    }
+
+    pub(super) fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    pub(super) fn memory(&self) -> &Memory {
+        &self.disk.memory
+    }
+
+    /// The right to keep one file more open.
+    pub(super) fn descriptor(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.disk.descriptors).try_acquire_owned().ok()
+    }
+
+    /// Does what may wait for the disk on a thread for that.
+    pub(super) async fn aside<T: Send + 'static>(
+        self,
+        work: impl FnOnce(Self) -> io::Result<T> + Send + 'static,
+    ) -> io::Result<T> {
+        let at_once = Arc::clone(&self.disk.at_once);
+        let permit = at_once.acquire_owned().await.map_err(io::Error::other)?;
+        let work = move || {
+            // Until it is done, even if nobody waits for it any more.
+            let _permit = permit;
+            work(self)
+        };
+        spawn_blocking(work).await.map_err(io::Error::other)?
+    }
+
+    /// Tells the log why a file is not served that is there.
+    pub(super) fn tell(&self, path: &Path, error: &io::Error) {
+        match Refusal::of(error) {
+            Some(refusal) => self.disk.told.refused(&self.dir, path, refusal),
+            None if is_absence(error) => {}
+            None => self.disk.told.failed(&self.dir, path, error),
+        }
+    }
+}
+
+/// Whether an error says that there is no such file.
+pub(super) fn is_absence(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::NotFound
+            | io::ErrorKind::NotADirectory
+            | io::ErrorKind::IsADirectory
+            | io::ErrorKind::InvalidFilename
+            | io::ErrorKind::InvalidInput
+    )
+}
+
+type Answer<T> = Pin<Box<dyn Future<Output = io::Result<T>> + Send>>;
+
+impl tower_fs::Backend for Folder {
+    type File = Sent;
+    type Metadata = Version;
+    type OpenFuture = Answer<Sent>;
+    type MetadataFuture = Answer<Version>;
+
+    fn open(&self, path: PathBuf) -> Answer<Sent> {
+        Box::pin(self.clone().aside(move |folder| {
+            let opened = Sent::open(folder.clone(), path.clone());
+            opened.inspect_err(|error| folder.tell(&path, error))
+        }))
+    }
+
+    fn metadata(&self, path: PathBuf) -> Answer<Version> {
+        Box::pin(self.clone().aside(move |folder| {
+            open::look(folder.dir(), &path).inspect_err(|error| folder.tell(&path, error))
+        }))
+    }
+}

@@ -1,0 +1,135 @@
+//! Compresses replies with files, where that is worth its while.
+
+use std::convert::Infallible;
+use std::future::{Ready, ready};
+use std::io;
+use std::ops::RangeInclusive;
+use std::task::{Context, Poll};
+
+use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, header};
+use http_body_util::BodyExt;
+use tower_http::CompressionLevel;
+use tower_http::compression::Compression;
+use tower_service::Service;
+
+use crate::body::Body;
+
+/// Files of so many bytes are compressed, anew for each reply and on the thread that serves it: a smaller one fits into a
+/// packet anyway, and a larger one takes a thread for longer than others should wait.
+const COMPRESSED_BYTES: RangeInclusive<u64> = 1 << 10..=1 << 20;
+
+/// The types that are text, whatever their names; the rest is compressed already, as a rule.
+const TEXTS: [&str; 8] = [
+    "application/javascript",
+    "application/json",
+    "application/manifest+json",
+    "application/wasm",
+    "application/xhtml+xml",
+    "application/xml",
+    "image/svg+xml",
+    "text/",
+];
+
+/// Compresses a reply if its client takes that; the whole of a file alone, never a range. A compressed file has a tag of its
+/// own kind, a weak one: its bytes are not those that another reply has a range of.
+pub(super) async fn compress(fields: &HeaderMap, response: Response<Body>) -> Response<Body> {
+    let mut request = Request::new(());
+    if let Some(accepted) = fields.get(header::ACCEPT_ENCODING) {
+        request.headers_mut().insert(header::ACCEPT_ENCODING, accepted.clone());
+    }
+    let is_worth_while =
+        |status: StatusCode, _: http::Version, fields: &HeaderMap, _: &http::Extensions| {
+            status == StatusCode::OK && is_worth_while(fields)
+        };
+    let mut compression = Compression::new(Made(Some(response)))
+        .quality(CompressionLevel::Fastest)
+        .compress_when(is_worth_while);
+    let response = match compression.call(request).await {
+        Ok(response) => response,
+        Err(never) => match never {},
+    };
+    let mut response = response.map(|body| body.map_err(io::Error::other).boxed_unsync());
+    if response.headers().contains_key(header::CONTENT_ENCODING)
+        && let Some(tag) = response.headers().get(header::ETAG).and_then(weak)
+    {
+        response.headers_mut().insert(header::ETAG, tag);
+    }
+    response
+}
+
+fn is_worth_while(fields: &HeaderMap) -> bool {
+    let text = |name| fields.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
+    let bytes = text(header::CONTENT_LENGTH).and_then(|len| len.parse().ok());
+    let is_text = text(header::CONTENT_TYPE)
+        .is_some_and(|kind| TEXTS.iter().any(|text| kind.starts_with(text)));
+    is_text && bytes.is_some_and(|bytes: u64| COMPRESSED_BYTES.contains(&bytes))
+}
+
+/// The weak tag beside a strong one (RFC 9110 section 8.8.3).
+pub(super) fn weak(tag: &HeaderValue) -> Option<HeaderValue> {
+    let tag = tag.to_str().ok().filter(|tag| tag.starts_with('"'))?;
+    HeaderValue::try_from(format!("W/{tag}")).ok()
+}
+
+/// A reply that is there, as a service gives it.
+struct Made(Option<Response<Body>>);
+
+impl Service<Request<()>> for Made {
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = Ready<Result<Response<Body>, Infallible>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, _: Request<()>) -> Self::Future {
+        ready(Ok(self.0.take().unwrap_or_default()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http_body::Body as _;
+
+    use super::*;
+    use crate::body::full;
+
+    async fn compressed(kind: &str, bytes: usize, accepted: &str) -> Response<Body> {
+        let response = Response::builder()
+            .header("content-type", kind)
+            .header("content-length", bytes)
+            .header("etag", "\"x\"")
+            .header("accept-ranges", "bytes");
+        let response = response.body(full(vec![b' '; bytes])).unwrap();
+        let fields = HeaderMap::from_iter([(header::ACCEPT_ENCODING, accepted.parse().unwrap())]);
+        compress(&fields, response).await
+    }
+
+    #[tokio::test]
+    async fn text_of_a_middling_size_is_compressed_for_those_who_take_it() {
+        const HTML: &str = "text/html; charset=utf-8";
+        for (kind, bytes, accepted, is_compressed) in [
+            (HTML, 1 << 10, "gzip", true),
+            (HTML, 1 << 20, "br, gzip, deflate", true),
+            (HTML, (1 << 10) - 1, "gzip", false),
+            (HTML, (1 << 20) + 1, "gzip", false),
+            (HTML, 1 << 10, "br", false),
+            (HTML, 1 << 10, "gzip;q=0", false),
+            ("image/svg+xml", 1 << 10, "gzip", true),
+            ("text/javascript", 1 << 10, "gzip", true),
+            ("image/png", 1 << 10, "gzip", false),
+            ("application/octet-stream", 1 << 10, "gzip", false),
+        ] {
+            let reply = compressed(kind, bytes, accepted).await;
+            let what = format!("{kind} {bytes} {accepted}");
+            let coding = reply.headers().get("content-encoding");
+            assert_eq!(coding.is_some(), is_compressed, "{what}");
+            let tag = if is_compressed { "W/\"x\"" } else { "\"x\"" };
+            assert_eq!(reply.headers()["etag"], tag, "{what}");
+            assert_eq!(reply.headers().contains_key("content-length"), !is_compressed, "{what}");
+            let len = reply.body().size_hint().exact();
+            assert_eq!(len.is_none(), is_compressed, "{what}");
+        }
+    }
+}

@@ -1,0 +1,304 @@
+//! Directories whose files are served: where they appear, and whether they are there.
+
+use std::fmt;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use http::HeaderValue;
+use rustix::fs::{Access, access};
+
+use crate::assets;
+
+/// The first names of paths that are the server's own, whether or not it was asked to offer what is there.
+pub(super) const OWN: [&str; 7] =
+    ["broadcast", "clock", "echo", "health", "problems", "topics", "ws"];
+
+/// A directory whose files are served below a path.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct StaticDir {
+    /// Where they appear.
+    pub path: StaticPath,
+    /// The directory. It is looked up for each request, so another may take its place.
+    pub dir: PathBuf,
+    /// The `Cache-Control` of each file.
+    pub cache_control: CacheControl,
+}
+
+/// Where a directory appears: `/`, or `/NAME/` and any number of names more.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct StaticPath(String);
+
+/// There can be no files at this path.
+#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum StaticPathError {
+    /// It is no path, or one that would have to be escaped in a URL.
+    #[error(
+        "{path:?} is no path for files: expected \"/\", or names of letters, digits, - . _ and ~ that begin with no dot, \
+         as \"/docs/\""
+    )]
+    Malformed {
+        /// The text, or its beginning.
+        path: String,
+    },
+    /// The server has something else there.
+    #[error("no file would ever be served at {path}: /{first} is the server's own")]
+    Own {
+        /// The path.
+        path: String,
+        /// Its first name.
+        first: &'static str,
+    },
+    /// The built-in page has its scripts and styles there.
+    #[error(
+        "{path} has files of the built-in page, which could not be served then: take another path"
+    )]
+    Page {
+        /// The path.
+        path: String,
+    },
+}
+
+impl FromStr for StaticPath {
+    type Err = StaticPathError;
+
+    fn from_str(text: &str) -> Result<Self, StaticPathError> {
+        let malformed = || StaticPathError::Malformed { path: text.chars().take(80).collect() };
+        let names = text.strip_prefix('/').ok_or_else(malformed)?;
+        if names.is_empty() {
+            return Ok(Self::root());
+        }
+        let names = names.strip_suffix('/').unwrap_or(names);
+        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+        let is_name =
+            |name: &str| !name.is_empty() && !name.starts_with('.') && name.bytes().all(is_plain);
+        if !names.split('/').all(is_name) {
+            return Err(malformed());
+        }
+        let path = format!("/{names}/");
+        if let Some(first) = own(&path) {
+            return Err(StaticPathError::Own { path, first });
+        }
+        if assets::is_below(&path) {
+            return Err(StaticPathError::Page { path });
+        }
+        Ok(Self(path))
+    }
+}
+
+impl StaticPath {
+    /// `/`, in the place of the built-in page.
+    #[must_use]
+    pub fn root() -> Self {
+        Self("/".to_owned())
+    }
+
+    /// The path, with a slash at its end.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for StaticPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// The first name of a path, if that is the server's own.
+pub(super) fn own(path: &str) -> Option<&'static str> {
+    let first = path.strip_prefix('/')?.split('/').next()?;
+    OWN.into_iter().find(|own| *own == first)
+}
+
+/// A value of the field `Cache-Control`. By default `no-cache`: browsers ask each time whether a file has changed, so that
+/// an edit is seen.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct CacheControl(pub(super) HeaderValue);
+
+impl Default for CacheControl {
+    fn default() -> Self {
+        Self(HeaderValue::from_static("no-cache"))
+    }
+}
+
+/// The text cannot be the value of a field.
+#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+#[error("{0:?} cannot be sent as Cache-Control: expected visible ASCII, as \"max-age=3600\"")]
+pub struct CacheControlError(String);
+
+impl FromStr for CacheControl {
+    type Err = CacheControlError;
+
+    fn from_str(text: &str) -> Result<Self, CacheControlError> {
+        let is_visible = !text.is_empty() && text.bytes().all(|byte| matches!(byte, b' '..=b'~'));
+        let value = HeaderValue::from_str(text).ok().filter(|_| is_visible);
+        value.map(Self).ok_or_else(|| CacheControlError(text.chars().take(80).collect()))
+    }
+}
+
+/// A directory whose files cannot be served.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StaticDirError {
+    /// There is none.
+    #[error("there is no directory {}", dir.display())]
+    Missing {
+        /// Which.
+        dir: PathBuf,
+    },
+    /// Something else is there.
+    #[error("{} is no directory", dir.display())]
+    NotADirectory {
+        /// Which.
+        dir: PathBuf,
+    },
+    /// This process may not read it.
+    #[error("cannot read the directory {}", dir.display())]
+    Unreadable {
+        /// Which.
+        dir: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+impl StaticDir {
+    /// Serves the files of this directory at this path.
+    pub fn new(path: StaticPath, dir: impl Into<PathBuf>) -> Self {
+        Self { path, dir: dir.into(), cache_control: CacheControl::default() }
+    }
+
+    /// Looks whether it is there, and can be read. It may go at any time: then its files are not found.
+    ///
+    /// # Errors
+    /// When it is not.
+    pub fn check(&self) -> Result<(), StaticDirError> {
+        let dir = self.dir.clone();
+        match fs::metadata(&dir) {
+            Ok(found) if !found.is_dir() => Err(StaticDirError::NotADirectory { dir }),
+            Ok(_) => access(&dir, Access::READ_OK | Access::EXEC_OK)
+                .map_err(|error| StaticDirError::Unreadable { dir, source: error.into() }),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                Err(StaticDirError::Missing { dir })
+            }
+            Err(source) => Err(StaticDirError::Unreadable { dir, source }),
+        }
+    }
+
+    /// What is there and hardly meant so, now: files that are never served because the server has something of its own at
+    /// their path, and no page where one is to be.
+    #[must_use]
+    pub fn warnings(&self) -> Vec<String> {
+        let (path, dir) = (&self.path, self.dir.display());
+        let is_there = |name: &str| self.dir.join(name).symlink_metadata().is_ok();
+        let own = OWN.into_iter().filter(|name| path.as_str() == "/" && is_there(name));
+        let mut warnings: Vec<_> = own
+            .map(|name| format!("{dir}/{name} is never served: /{name} is the server's own"))
+            .collect();
+        if !is_there("index.html") {
+            warnings.push(format!("there is no index.html in {dir}, so {path} is answered 404"));
+        }
+        warnings
+    }
+
+    /// Whether a file, or a directory, that is to stay private would be served with the others.
+    #[must_use]
+    pub fn holds(&self, private: &Path) -> bool {
+        let (Ok(dir), Ok(private)) = (self.dir.canonicalize(), nearest(private)) else {
+            return false;
+        };
+        private.starts_with(dir)
+    }
+}
+
+/// The place of a file that may not be there yet, without links.
+fn nearest(path: &Path) -> io::Result<PathBuf> {
+    match path.canonicalize() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let parent = path.parent().filter(|parent| *parent != Path::new(""));
+            match (parent, path.file_name()) {
+                (Some(parent), Some(name)) => Ok(nearest(parent)?.join(name)),
+                (None, Some(name)) => Ok(Path::new(".").canonicalize()?.join(name)),
+                _ => Err(error),
+            }
+        }
+        found => found,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_for_files_has_plain_names_and_a_slash_at_its_end() {
+        for (text, expected) in [
+            ("/", "/"),
+            ("/docs", "/docs/"),
+            ("/docs/", "/docs/"),
+            ("/a/b-c_d~e.f/", "/a/b-c_d~e.f/"),
+            ("/topicsx/", "/topicsx/"),
+        ] {
+            assert_eq!(text.parse::<StaticPath>().unwrap().as_str(), expected);
+        }
+        for text in ["", "docs", "docs/", "//", "/a//b/", "/../", "/.git/", "/a b/", "/%20/", "/é/"]
+        {
+            let said = text.parse::<StaticPath>().unwrap_err().to_string();
+            assert_eq!(
+                said,
+                format!(
+                    "{text:?} is no path for files: expected \"/\", or names of letters, digits, - . _ and ~ that begin \
+                     with no dot, as \"/docs/\""
+                )
+            );
+        }
+    }
+
+    #[test]
+    fn the_servers_own_paths_and_the_built_in_pages_are_taken() {
+        for own in OWN {
+            let said = format!("/{own}/x/").parse::<StaticPath>().unwrap_err().to_string();
+            let words =
+                format!("no file would ever be served at /{own}/x/: /{own} is the server's own");
+            assert_eq!(said, words);
+        }
+        assert_eq!(
+            "/wind".parse::<StaticPath>().unwrap_err().to_string(),
+            "/wind/ has files of the built-in page, which could not be served then: take another path"
+        );
+    }
+
+    #[test]
+    fn a_cache_control_is_visible_ascii() {
+        assert!("public, max-age=3600".parse::<CacheControl>().is_ok());
+        for text in ["", "a\nb", "é", "a\tb"] {
+            assert!(text.parse::<CacheControl>().is_err(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_private_file_is_found_in_a_directory_through_links_and_before_it_is_there() {
+        let root = tempfile::tempdir().unwrap();
+        let at = |path: &str| root.path().join(path);
+        fs::create_dir_all(at("www/below")).unwrap();
+        fs::create_dir(at("elsewhere")).unwrap();
+        std::os::unix::fs::symlink(at("www"), at("link")).unwrap();
+        let www = StaticDir::new(StaticPath::root(), at("www"));
+        for (private, is_in) in [
+            ("www", true),
+            ("www/below/data", true),
+            ("link/not/there/yet", true),
+            ("elsewhere/../www/key.pem", true),
+            ("elsewhere/key.pem", false),
+            ("wwwx", false),
+        ] {
+            assert_eq!(www.holds(&at(private)), is_in, "{private}");
+        }
+        let link = StaticDir::new(StaticPath::root(), at("link"));
+        assert!(link.holds(&at("www/key.pem")));
+    }
+}

@@ -1,0 +1,297 @@
+//! A user's own files, beside the topics and of the same origin.
+//!
+//! tower-http finds and describes them: conditions, ranges, types, compression. What it may open is decided in `open`, what it
+//! reads of an open file in `sent`; here is where directories appear, and what of the library's replies is said in our words.
+
+mod backend;
+mod compress;
+mod dirs;
+mod open;
+mod sent;
+mod told;
+
+use anemone_ws::Memory;
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri, header};
+use http_body_util::{BodyExt, Empty};
+use tower_http::services::ServeDir;
+use tower_http::services::fs::DefaultServeDirFallback;
+
+use self::backend::{Disk, Folder, is_absence};
+use self::compress::{compress, weak};
+pub use self::dirs::{
+    CacheControl, CacheControlError, StaticDir, StaticDirError, StaticPath, StaticPathError,
+};
+use self::open::Refusal;
+use crate::body::Body;
+use crate::routes::unknown_path;
+use crate::{Kind, Problem, entity_tag, path};
+
+/// The directories whose files are served.
+#[derive(Debug, Default)]
+pub(crate) struct Files {
+    /// Longer paths first.
+    trees: Vec<Tree>,
+}
+
+/// A directory at its path.
+#[derive(Debug)]
+pub(crate) struct Tree {
+    /// With a slash at its end.
+    path: String,
+    cache_control: HeaderValue,
+    serve: ServeDir<DefaultServeDirFallback, Folder>,
+}
+
+/// Two directories cannot be at one path.
+#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+#[error("there are files at {path} already, those of {}", dir.display())]
+pub struct StaticDirsError {
+    path: StaticPath,
+    dir: std::path::PathBuf,
+}
+
+impl Files {
+    /// Serves these directories; what is in hand for clients counts in `memory`.
+    pub(crate) fn new(dirs: &[StaticDir], memory: &Memory) -> Result<Self, StaticDirsError> {
+        let disk = Disk::new(memory);
+        let mut trees: Vec<Tree> = Vec::with_capacity(dirs.len());
+        for (index, dir) in dirs.iter().enumerate() {
+            if let Some(first) = dirs[..index].iter().find(|first| first.path == dir.path) {
+                let (path, dir) = (first.path.clone(), first.dir.clone());
+                return Err(StaticDirsError { path, dir });
+            }
+            trees.push(Tree::new(dir, &disk));
+        }
+        trees.sort_by_key(|tree| std::cmp::Reverse(tree.path.len()));
+        Ok(Self { trees })
+    }
+
+    /// The directory that has what is at this path, if any does: never the server's own. `path` is normal.
+    pub(crate) fn at(&self, path: &str) -> Option<&Tree> {
+        if dirs::own(path).is_some() {
+            return None;
+        }
+        let has = |tree: &&Tree| {
+            path.starts_with(&*tree.path) || tree.path.strip_suffix('/') == Some(path)
+        };
+        self.trees.iter().find(has)
+    }
+
+    /// Whether a file may be at a path as it was asked for.
+    pub(crate) fn may_be_at(&self, target: &str) -> bool {
+        path::normal(target).is_ok_and(|path| self.at(&path).is_some())
+    }
+}
+
+impl Tree {
+    fn new(StaticDir { path, dir, cache_control }: &StaticDir, disk: &Disk) -> Self {
+        let serve = ServeDir::with_backend("", Folder::new(dir, disk))
+            .with_buf_chunk_size(sent::CHUNK_BYTES)
+            .ignore_multi_range_requests(true);
+        let path = path.as_str().to_owned();
+        Self { path, cache_control: cache_control.0.clone(), serve }
+    }
+
+    /// The reply to a request to read the file at its path.
+    pub(crate) async fn answer<B>(&self, request: &Request<B>) -> Result<Response<Body>, Problem> {
+        let path = request.uri().path();
+        let Some(below) = path.strip_prefix(&*self.path) else {
+            return redirect(request.uri()).ok_or_else(|| unknown_path(path));
+        };
+        if !may_be_file(below) {
+            return Err(unknown_path(path));
+        }
+        let absent = || unknown_path(path);
+        let target = Uri::try_from(format!("/{below}")).map_err(|_| absent())?;
+        let asked = Asked { method: request.method(), target, fields: request.headers() };
+        let response = self.ask(&asked).await.map_err(|error| match Refusal::of(&error) {
+            Some(Refusal::Changed) | None if !is_absence(&error) => {
+                let detail = format!("the file at {path} cannot be read");
+                Problem::new(Kind::Internal, detail)
+            }
+            _ => absent(),
+        })?;
+        let is_head = request.method() == Method::HEAD;
+        let mut response = match response.status() {
+            StatusCode::NOT_FOUND => return Err(absent()),
+            StatusCode::PRECONDITION_FAILED => {
+                let detail = "the file is not, or no longer, the one that the request is for";
+                return Err(Problem::new(Kind::PreconditionFailed, detail));
+            }
+            StatusCode::TEMPORARY_REDIRECT => redirect(request.uri()).ok_or_else(absent)?,
+            StatusCode::NOT_MODIFIED => known(request.headers(), response),
+            _ => compress(request.headers(), with_charset(response)).await,
+        };
+        if response.status() == StatusCode::NOT_ACCEPTABLE {
+            let detail = "files are sent as they are, or with gzip; Accept-Encoding takes neither";
+            return Err(Problem::new(Kind::NotAcceptable, detail));
+        }
+        if is_head {
+            response = response.map(|_| Body::default());
+        }
+        let fields = response.headers_mut();
+        fields.insert(header::CACHE_CONTROL, self.cache_control.clone());
+        fields.insert(header::VARY, HeaderValue::from_static("accept-encoding"));
+        Ok(response)
+    }
+
+    /// The library's reply. A range that is for one version of the file (`If-Range`, RFC 9110 section 13.1.5) is asked for on
+    /// the condition that it is that one, and else the whole of it.
+    async fn ask(&self, asked: &Asked<'_>) -> std::io::Result<Response<Body>> {
+        let call = async |request| {
+            let response = self.serve.clone().try_call(request).await?;
+            Ok::<_, std::io::Error>(response.map(BodyExt::boxed_unsync))
+        };
+        if let Some(request) = asked.for_a_range() {
+            let is_conditional = asked.fields.contains_key(header::IF_RANGE);
+            let response = call(request).await?;
+            if !is_conditional || response.status() != StatusCode::PRECONDITION_FAILED {
+                return Ok(response);
+            }
+        }
+        call(asked.for_the_whole()).await
+    }
+}
+
+/// A request for a file.
+struct Asked<'a> {
+    method: &'a Method,
+    /// Below the directory.
+    target: Uri,
+    fields: &'a HeaderMap,
+}
+
+impl Asked<'_> {
+    fn for_the_whole(&self) -> Request<Empty<Bytes>> {
+        let mut request = Request::new(Empty::new());
+        *request.method_mut() = self.method.clone();
+        *request.uri_mut() = self.target.clone();
+        *request.headers_mut() = self.fields.clone();
+        request.headers_mut().remove(header::RANGE);
+        request
+    }
+
+    /// The request for a range, if one is asked for in a way that counts: by GET, in bytes, and where it is for one version,
+    /// by a strong tag (RFC 9110 section 14.2). In all other cases the whole is as good an answer.
+    fn for_a_range(&self) -> Option<Request<Empty<Bytes>>> {
+        let mut ranges = self.fields.get_all(header::RANGE).iter();
+        let range = ranges.next().filter(|_| ranges.next().is_none())?;
+        if self.method != Method::GET || !range.as_bytes().starts_with(b"bytes=") {
+            return None;
+        }
+        let mut request = self.for_the_whole();
+        let fields = request.headers_mut();
+        fields.insert(header::RANGE, range.clone());
+        if let Some(tag) = fields.remove(header::IF_RANGE) {
+            let is_strong =
+                tag.to_str().is_ok_and(|tag| tag.starts_with('"') && entity_tag::is_one(tag));
+            let conditions = [header::IF_MATCH, header::IF_UNMODIFIED_SINCE];
+            if !is_strong || conditions.iter().any(|name| fields.contains_key(name)) {
+                return None;
+            }
+            fields.insert(header::IF_MATCH, tag);
+        }
+        Some(request)
+    }
+}
+
+/// Whether what is below a directory can be one of its files. What is hidden is none (`.git`, `.env`), but what is to be found
+/// by everybody (`.well-known`, RFC 8615); and no name is empty, or has a backslash, which some take for a slash.
+fn may_be_file(below: &str) -> bool {
+    let names = below.strip_suffix('/').unwrap_or(below);
+    let is_plain = |(index, name): (usize, &str)| {
+        let is_hidden = name.starts_with('.') && (index > 0 || name != ".well-known");
+        !name.is_empty() && !is_hidden && !name.contains('\\') && !name.contains("%5C")
+    };
+    below.is_empty() || names.split('/').enumerate().all(is_plain)
+}
+
+/// To the same path with a slash at its end, where links on a page mean what is below it. It is relative: a proxy may serve
+/// all this below a path of its own.
+fn redirect(uri: &Uri) -> Option<Response<Body>> {
+    let name = uri.path().rsplit('/').next()?;
+    let query = uri.query().map(|query| format!("?{query}")).unwrap_or_default();
+    let location = HeaderValue::try_from(format!("./{name}/{query}")).ok()?;
+    let mut response = Response::new(Body::default());
+    *response.status_mut() = StatusCode::TEMPORARY_REDIRECT;
+    response.headers_mut().insert(header::LOCATION, location);
+    Some(response)
+}
+
+/// The reply to a client that has the file already: with the tag that it knows it by, weak where it has it compressed.
+fn known(fields: &HeaderMap, mut response: Response<Body>) -> Response<Body> {
+    if let Some(weak) = response.headers().get(header::ETAG).and_then(weak)
+        && entity_tag::list(fields, header::IF_NONE_MATCH)
+            .any(|tag| tag.as_bytes() == weak.as_bytes())
+    {
+        response.headers_mut().insert(header::ETAG, weak);
+    }
+    response
+}
+
+/// Says that text is UTF-8: else a browser guesses, and of scripts it is so anyway.
+fn with_charset(mut response: Response<Body>) -> Response<Body> {
+    let kind = response.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    let utf8 = kind.filter(|kind| kind.starts_with("text/") && !kind.contains(';'));
+    if let Some(Ok(utf8)) = utf8.map(|kind| HeaderValue::try_from(format!("{kind}; charset=utf-8")))
+    {
+        response.headers_mut().insert(header::CONTENT_TYPE, utf8);
+    }
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_path_counts_and_the_servers_own_are_left_alone() {
+        let of = |path: &str| StaticDir::new(path.parse().unwrap(), "www");
+        let files = Files::new(&[of("/"), of("/docs/"), of("/docs/new/")], &Memory::default());
+        let files = files.unwrap();
+        let at = |path| files.at(path).map(|tree| &*tree.path);
+        for (path, expected) in [
+            ("/", Some("/")),
+            ("/a", Some("/")),
+            ("/docs", Some("/docs/")),
+            ("/docsx", Some("/")),
+            ("/docs/new", Some("/docs/new/")),
+            ("/docs/new/x", Some("/docs/new/")),
+            ("/docs/newer", Some("/docs/")),
+            ("/topics", None),
+            ("/topics/x/y", None),
+            ("/ws/", None),
+            ("/echo", None),
+        ] {
+            assert_eq!(at(path), expected, "{path}");
+        }
+        assert!(files.may_be_at("/%61") && !files.may_be_at("/%74opics/wind"));
+        assert!(!files.may_be_at("/a%2f"), "no path at all");
+        let twice = Files::new(&[of("/docs"), of("/docs/")], &Memory::default()).unwrap_err();
+        assert_eq!(twice.to_string(), "there are files at /docs/ already, those of www");
+    }
+
+    #[test]
+    fn what_is_hidden_or_no_name_is_no_file() {
+        for path in ["", "a", "a/", "a/b.c", ".well-known/x", "a.b/", "a%20b", "..."] {
+            let is_hidden = path == "...";
+            assert_eq!(may_be_file(path), !is_hidden, "{path}");
+        }
+        for path in [
+            ".env",
+            ".git/config",
+            "a/.htpasswd",
+            "a/.well-known/x",
+            "..",
+            "a/../b",
+            "/a",
+            "a//b",
+            "/",
+            "a\\b",
+            "a%5Cb",
+        ] {
+            assert!(!may_be_file(path), "{path}");
+        }
+    }
+}

@@ -1,0 +1,290 @@
+//! Opens a file below a directory, and nowhere else.
+//!
+//! The kernel resolves the whole path beneath the directory (openat2(2)), so that no link leads out of it, nor one that is
+//! made at the very moment. Where there is no such call, no link is followed at all. What is no plain file is not opened: a
+//! pipe would be waited for, and a device may do anything.
+
+use std::ffi::OsStr;
+use std::fs::{File, Metadata};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Component, Path};
+use std::time::{Duration, SystemTime};
+
+use rustix::fs::{Mode, OFlags, open, openat};
+use rustix::io::Errno;
+
+/// Why a file is not served that is there.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
+pub(super) enum Refusal {
+    #[error("a symbolic link on the way to it leads out of the directory, or is absolute")]
+    LeadsOut,
+    #[error("the server's user may not read it")]
+    NotReadable,
+    #[error("it is neither a file nor a directory")]
+    Special,
+    #[error("it changed while it was sent")]
+    Changed,
+}
+
+impl From<Refusal> for io::Error {
+    fn from(refusal: Refusal) -> Self {
+        let kind = match refusal {
+            Refusal::LeadsOut | Refusal::NotReadable | Refusal::Special => {
+                io::ErrorKind::PermissionDenied
+            }
+            Refusal::Changed => io::ErrorKind::Other,
+        };
+        Self::new(kind, refusal)
+    }
+}
+
+impl Refusal {
+    /// The refusal that an error was made of, if it was.
+    pub(super) fn of(error: &io::Error) -> Option<Self> {
+        error.get_ref()?.downcast_ref().copied()
+    }
+}
+
+/// What a file is at a moment. What has the same version is the same, byte for byte: the system notes when a file was last
+/// changed in any way, even where its time of modification was set back.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub(super) struct Version {
+    inode: (u64, u64),
+    bytes: u64,
+    modified: (i64, i64),
+    changed: (i64, i64),
+    /// Names that it has.
+    links: u64,
+    is_directory: bool,
+}
+
+impl Version {
+    fn of(found: &Metadata) -> Result<Self, Refusal> {
+        if !found.is_file() && !found.is_dir() {
+            return Err(Refusal::Special);
+        }
+        Ok(Self {
+            inode: (found.dev(), found.ino()),
+            bytes: found.len(),
+            modified: (found.mtime(), found.mtime_nsec()),
+            changed: (found.ctime(), found.ctime_nsec()),
+            links: found.nlink(),
+            is_directory: found.is_dir(),
+        })
+    }
+
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    pub(super) fn is_directory(&self) -> bool {
+        self.is_directory
+    }
+
+    /// Whether an open file still has the same bytes. When another one takes its place it loses its name, which is a change as
+    /// well.
+    pub(super) fn is_kept_by(&self, now: &Self) -> bool {
+        let Self { changed, links, .. } = *now;
+        let has_lost_a_name = links != self.links;
+        (has_lost_a_name || changed == self.changed)
+            && *self == Self { changed: self.changed, links: self.links, ..*now }
+    }
+
+    /// When it was modified, to the second, and below that a digest of all that tells one version from another. `Last-Modified`
+    /// has the seconds alone, and an entity tag has all of it: files that were given one time of modification, as by a build
+    /// that can be repeated, have tags of their own.
+    pub(super) fn stamp(&self) -> SystemTime {
+        use std::hash::{Hash as _, Hasher as _};
+        // Always with the same keys: the tag of a file stays across restarts.
+        let mut digest = std::hash::DefaultHasher::new();
+        self.hash(&mut digest);
+        let nanos = Duration::from_nanos(digest.finish() % 1_000_000_000);
+        let seconds = u64::try_from(self.modified.0).unwrap_or(0);
+        SystemTime::UNIX_EPOCH + Duration::from_secs(seconds) + nanos
+    }
+}
+
+/// What there is at this path below a directory.
+pub(super) fn look(dir: &Path, path: &Path) -> io::Result<Version> {
+    let found = File::from(below(dir, path, LOOK)?);
+    Ok(Version::of(&found.metadata()?)?)
+}
+
+/// Opens the file at this path below a directory.
+pub(super) fn file(dir: &Path, path: &Path) -> io::Result<(File, Version)> {
+    // Opening is not without effect: it is done to what was seen to be a file, and never waits.
+    if look(dir, path)?.is_directory {
+        return Err(Errno::ISDIR.into());
+    }
+    let file = File::from(below(dir, path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY)?);
+    let version = version(&file)?;
+    if version.is_directory { Err(Errno::ISDIR.into()) } else { Ok((file, version)) }
+}
+
+/// What an open file is now.
+pub(super) fn version(file: &File) -> io::Result<Version> {
+    Ok(Version::of(&file.metadata()?)?)
+}
+
+/// To look at something without opening it.
+#[cfg(target_os = "linux")]
+const LOOK: OFlags = OFlags::PATH;
+#[cfg(not(target_os = "linux"))]
+const LOOK: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::NOCTTY);
+
+fn below(dir: &Path, path: &Path, flags: OFlags) -> io::Result<OwnedFd> {
+    let flags = flags | OFlags::CLOEXEC;
+    let dir = open(dir, LOOK | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
+    let opened = match beneath(&dir, path, flags) {
+        // There is no such call, or it may not be used, or the path was changed meanwhile.
+        Err(Errno::NOSYS | Errno::PERM | Errno::AGAIN) => without_links(dir, path, flags),
+        opened => opened,
+    };
+    opened.map_err(|error| match error {
+        Errno::XDEV | Errno::LOOP => Refusal::LeadsOut.into(),
+        Errno::ACCESS | Errno::PERM => Refusal::NotReadable.into(),
+        error => error.into(),
+    })
+}
+
+#[cfg(target_os = "linux")]
+fn beneath(dir: &OwnedFd, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
+    use rustix::fs::{ResolveFlags, openat2};
+    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
+    openat2(dir, path, flags, Mode::empty(), resolve)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn beneath(_: &OwnedFd, _: &Path, _: OFlags) -> Result<OwnedFd, Errno> {
+    Err(Errno::NOSYS)
+}
+
+/// Goes from name to name, and follows no link.
+fn without_links(dir: OwnedFd, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
+    let mut names: Vec<&OsStr> = Vec::new();
+    for part in path.components() {
+        match part {
+            Component::CurDir => {}
+            Component::Normal(name) => names.push(name),
+            Component::ParentDir | Component::RootDir | Component::Prefix(_) => {
+                return Err(Errno::XDEV);
+            }
+        }
+    }
+    let Some((last, above)) = names.split_last() else {
+        return openat(&dir, ".", flags, Mode::empty());
+    };
+    let mut dir = dir;
+    for name in above {
+        let next = LOOK | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        dir = openat(&dir, *name, next, Mode::empty())?;
+    }
+    let found = openat(&dir, *last, flags | OFlags::NOFOLLOW, Mode::empty())?;
+    // Whoever only looks gets the link itself.
+    let is_link = rustix::fs::fstat(&found)?.st_mode & 0o170_000 == 0o120_000;
+    if is_link { Err(Errno::LOOP) } else { Ok(found) }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::io::Read;
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    fn tree() -> tempfile::TempDir {
+        let root = tempfile::tempdir().unwrap();
+        let at = |path: &str| root.path().join(path);
+        fs::create_dir_all(at("www/below")).unwrap();
+        for path in ["secret", "www/a", "www/below/b"] {
+            fs::write(at(path), path).unwrap();
+        }
+        symlink("below/b", at("www/inside")).unwrap();
+        symlink("below", at("www/folder")).unwrap();
+        symlink("../secret", at("www/out")).unwrap();
+        symlink(at("secret"), at("www/absolute")).unwrap();
+        symlink("..", at("www/up")).unwrap();
+        symlink("round", at("www/round")).unwrap();
+        root
+    }
+
+    fn read(root: &tempfile::TempDir, path: &str) -> Result<String, io::Error> {
+        let (mut file, version) = file(&root.path().join("www"), Path::new(path))?;
+        let mut text = String::new();
+        file.read_to_string(&mut text)?;
+        assert_eq!(version.bytes(), text.len() as u64);
+        Ok(text)
+    }
+
+    #[test]
+    fn links_within_the_directory_are_followed_and_none_leads_out() {
+        let root = tree();
+        for (path, expected) in [
+            ("a", "www/a"),
+            ("./below/b", "www/below/b"),
+            ("inside", "www/below/b"),
+            ("folder/b", "www/below/b"),
+        ] {
+            assert_eq!(read(&root, path).unwrap(), expected, "{path}");
+        }
+        for path in ["out", "absolute", "up/secret", "../secret", "round", "/etc/passwd"] {
+            let error = read(&root, path).unwrap_err();
+            assert_eq!(Refusal::of(&error), Some(Refusal::LeadsOut), "{path}: {error}");
+        }
+        let error = read(&root, "below").unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::IsADirectory);
+    }
+
+    #[test]
+    fn without_the_kernels_help_no_link_is_followed() {
+        let root = tree();
+        let open = |path: &str, flags| {
+            let dir =
+                open(root.path().join("www"), LOOK | OFlags::DIRECTORY, Mode::empty()).unwrap();
+            without_links(dir, Path::new(path), flags).map(File::from)
+        };
+        for flags in [OFlags::RDONLY, LOOK] {
+            for path in ["a", "./below/b", "below", "."] {
+                assert!(open(path, flags).is_ok(), "{path}");
+            }
+            for path in ["inside", "out", "absolute", "round"] {
+                assert_eq!(open(path, flags).unwrap_err(), Errno::LOOP, "{path}");
+            }
+            for path in ["../secret", "/etc/passwd", "below/../../secret"] {
+                assert_eq!(open(path, flags).unwrap_err(), Errno::XDEV, "{path}");
+            }
+            for path in ["folder/b", "up/secret"] {
+                assert_eq!(open(path, flags).unwrap_err(), Errno::NOTDIR, "{path}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_version_is_told_from_another_whatever_time_it_was_given() {
+        let root = tree();
+        let www = root.path().join("www");
+        let version = || look(&www, Path::new("a")).unwrap();
+        let first = version();
+        assert_eq!(version(), first);
+        let long_ago = SystemTime::UNIX_EPOCH + Duration::from_secs(1);
+        let mut seen = vec![first];
+        for text in ["1", "2"] {
+            // Another file in its place, of the same length and time.
+            let other = www.join("other");
+            fs::write(&other, text).unwrap();
+            File::options().write(true).open(&other).unwrap().set_modified(long_ago).unwrap();
+            fs::rename(&other, www.join("a")).unwrap();
+            let now = version();
+            assert!(!seen.contains(&now));
+            assert!(!seen.iter().any(|seen| seen.stamp() == now.stamp()));
+            seen.push(now);
+        }
+        let seconds = |version: &Version| {
+            version.stamp().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs()
+        };
+        assert_eq!(seen[1..].iter().map(seconds).collect::<Vec<_>>(), [1, 1]);
+    }
+}

@@ -1,0 +1,58 @@
+//! Tells the log of files that are there and not served, each cause once a minute.
+
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::open::Refusal;
+
+/// The log tells of each cause once in so long.
+const TELL_INTERVAL: Duration = Duration::from_secs(60);
+
+/// When each was told last.
+#[derive(Debug, Default)]
+pub(super) struct Told(Mutex<[Option<Instant>; 5]>);
+
+impl Told {
+    /// Takes note that the file at `path` below `dir` is not served, or not to its end.
+    pub(super) fn refused(&self, dir: &Path, path: &Path, refusal: Refusal) {
+        let cause = match refusal {
+            Refusal::LeadsOut => 0,
+            Refusal::NotReadable => 1,
+            Refusal::Special => 2,
+            Refusal::Changed => 3,
+        };
+        if !self.is_time(cause, Instant::now()) {
+            return;
+        }
+        let file = shown(dir, path);
+        match refusal {
+            Refusal::Changed => tracing::warn!(
+                "{file} changed while it was sent: the reply was cut off, for it would have been of two versions; put a new \
+                 version in its place with a rename"
+            ),
+            refusal => tracing::warn!("{file} is not served: {refusal}"),
+        }
+    }
+
+    /// The same where the system says why.
+    pub(super) fn failed(&self, dir: &Path, path: &Path, error: &std::io::Error) {
+        if self.is_time(4, Instant::now()) {
+            tracing::error!("cannot read {}: {error}", shown(dir, path));
+        }
+    }
+
+    fn is_time(&self, cause: usize, now: Instant) -> bool {
+        let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if told[cause].is_some_and(|at| now - at < TELL_INTERVAL) {
+            return false;
+        }
+        told[cause] = Some(now);
+        true
+    }
+}
+
+/// A path as people write it.
+fn shown(dir: &Path, path: &Path) -> String {
+    dir.join(path.strip_prefix(".").unwrap_or(path)).display().to_string()
+}
