@@ -134,6 +134,7 @@ impl Subscribe {
             was_there: false,
             wires: Vec::new(),
             items: VecDeque::new(),
+            without_topic: VecDeque::new(),
             error: None,
             phase: Phase::Closed { until: None },
         };
@@ -212,6 +213,8 @@ struct Engine {
     wires: Vec<Wire>,
     /// What is to be told before anything else is done. It never holds more than one read brought.
     items: VecDeque<Item>,
+    /// The transports that found no topic at a URL which is none's. They are told once another one fares otherwise.
+    without_topic: VecDeque<Item>,
     /// What is to be told after that, and then nothing.
     error: Option<Error>,
     phase: Phase,
@@ -275,6 +278,7 @@ impl Engine {
         if self.wires.is_empty() {
             return read;
         }
+        self.items.append(&mut self.without_topic);
         self.items.push_back(Item::Connected { via });
         self.was_there = true;
         self.phase = Phase::Open { link, since: Instant::now() };
@@ -342,13 +346,20 @@ impl Engine {
             error => error,
         };
         let error = error.at(&self.address);
+        let is_without_topic = matches!(error, Error::NoTopic { .. });
+        if !is_without_topic {
+            self.items.append(&mut self.without_topic);
+        }
         let via = self.via();
         if self.vias.len() > 1 && self.is_to_blame(&error, is_open) {
             self.losses = 0;
             self.current = (self.current + 1) % self.vias.len();
             if self.current > 0 {
                 let (error, retry_in, next) = (Arc::new(error), Duration::ZERO, self.via());
-                return self.items.push_back(Item::Disconnected { via, error, retry_in, next });
+                let item = Item::Disconnected { via, error, retry_in, next };
+                let items =
+                    if is_without_topic { &mut self.without_topic } else { &mut self.items };
+                return items.push_back(item);
             }
         }
         let chance = rand::random();

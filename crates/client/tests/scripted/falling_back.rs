@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use anemone_client::{After, Item, Subscribe, Subscription, Timeouts, Via};
+use anemone_client::{After, Error, Item, Subscribe, Subscription, Timeouts, Via};
 
 use crate::fake::{Conn, Fake, Log, Request};
 use crate::{SOON, events, told};
@@ -74,6 +74,40 @@ async fn who_is_told_of_another_transport_is_told_of_both_and_of_the_cause() {
     let Item::Disconnected { via, next, error, retry_in } = item else { panic!("{item:?}") };
     assert_eq!((via, next, retry_in), (Via::WebSocket, Via::Sse, Duration::ZERO));
     assert_eq!(error.to_string(), "server answered 403");
+}
+
+#[tokio::test]
+async fn a_url_without_a_topic_is_told_once_when_every_transport_has_found_none() {
+    let fake = Fake::start(|_, mut conn| {
+        conn.request()?;
+        conn.answer("200 OK", "content-type: text/html\r\n", "<html>")
+    });
+    let mut subscription = Subscribe::new(format!("http://{}/", fake.address())).start().unwrap();
+    let told = subscription.next().await;
+    assert!(matches!(told, Err(Error::NoTopic { .. })), "{told:?}");
+    assert_eq!(
+        fake.connections(),
+        3,
+        "a proxy may have a topic there, and let through what has an end"
+    );
+}
+
+#[tokio::test]
+async fn a_topic_of_any_url_is_found_and_what_found_none_there_is_told_then() {
+    let fake = Fake::start(|number, mut conn| match number {
+        0 => {
+            conn.request()?;
+            conn.answer("200 OK", "content-type: text/html\r\n", "<html>")
+        }
+        _ => Log::of(3).serve(Via::Sse, &mut conn),
+    });
+    let url = format!("http://{}/x", fake.address());
+    let mut subscription = Subscribe::new(url).after(After::Earliest).start().unwrap();
+    let told = subscription.next().await.unwrap().unwrap();
+    let Item::Disconnected { via, next, error, .. } = told else { panic!("{told:?}") };
+    assert_eq!((via, next), (Via::WebSocket, Via::Sse));
+    assert!(matches!(*error, Error::NoTopic { .. }), "{error}");
+    assert_eq!(vias(&mut subscription, 3).await, [Via::Sse]);
 }
 
 #[tokio::test]
