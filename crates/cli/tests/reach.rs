@@ -7,10 +7,10 @@ mod support;
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener};
-use std::process::Output;
+use std::process::{Output, Stdio};
 use std::thread;
 
-use support::{Directory, Process, command, output, read_until, serve};
+use support::{Directory, Process, Watchdog, command, output, read_until, serve};
 
 /// Takes events from here.
 fn server() -> (Process, SocketAddr) {
@@ -133,7 +133,8 @@ fn topics_are_listed_with_their_urls_and_a_server_is_no_topic_but_has_some() {
     let (out, err, status) = said(&["sub", &format!("http://{address}/")], "");
     assert_eq!((&*out, status), ("", 2), "{err}");
     let list = "this server has these topics:\n";
-    let (_, rest) = err.split_once(list).expect(&err);
+    let rest = err.strip_prefix(list).expect(&err);
+    assert!(!err.contains("WARN"), "{err}");
     assert!(rest.starts_with(&format!("  {}\n", url("host"))), "{err}");
     assert!(rest.contains(&format!("  {}\n", url("scratch-a"))), "{err}");
 
@@ -222,6 +223,102 @@ fn silent() -> SocketAddr {
         listener.incoming().for_each(|stream| held.push(stream));
     });
     address
+}
+
+#[test]
+fn trust_in_certificates_without_tls_is_wrong_use() {
+    let (_server, address) = server();
+    let directory = Directory::new("trust");
+    let file = directory.path().join("dev.pem");
+    let file = file.to_str().unwrap();
+    let args = ["serve", "--listen", "127.0.0.1:0", "--tls-dev", "--tls-dev-cert", file];
+    let mut secure = Process::start(&args);
+    secure.line();
+    for (flag, trust) in [("--ca", &["--ca", file][..]), ("--insecure", &["--insecure"])] {
+        for (scheme, command, rest) in [
+            ("http", "topics", &[][..]),
+            ("HTTP", "topics", &[]),
+            ("ws", "pub", &["a"]),
+            ("http", "sub", &["--count", "1"]),
+            ("tcp", "sub", &["--via", "tcp"]),
+        ] {
+            let url = format!("{scheme}://{address}/topics/scratch-a");
+            let (words, status) = failure(&[&[command, &url][..], rest, trust].concat());
+            let expected = format!(
+                "{flag} is about TLS, and {}:// has none: take it away, or ask by https://",
+                scheme.to_lowercase()
+            );
+            assert_eq!((words, status), (expected, 2), "{command} {scheme}");
+        }
+    }
+    assert!(done(&["sub", "--help"], "").contains("https:// and wss:// only"));
+}
+
+const NO_EVENT: &str = "the topic has no event yet: waiting for the first (if its name is wrong: anemone topics lists the \
+                        names there are)";
+
+#[test]
+fn who_waits_for_the_first_event_of_a_topic_is_told_so_by_every_transport() {
+    let (mut server, address) = serve(&["--threads", "1", "--demo", "--tcp", "127.0.0.1:0"]);
+    let line = server.line();
+    let tcp = line.strip_prefix("tcp on ").expect(&line);
+    for via in ["auto", "ws", "mux", "sse", "ndjson", "long-poll", "poll", "tcp"] {
+        let url = format!("http://{address}/topics/scratch-{via}");
+        let read =
+            if via == "tcp" { format!("tcp://{tcp}/topics/scratch-tcp") } else { url.clone() };
+        let mut sub = command(&["sub", &read, "--via", via, "--count", "1", "-o", "line"]);
+        let mut sub = sub.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let _watchdog = Watchdog::of(&sub);
+        read_until(sub.stderr.as_mut().unwrap(), format!("INFO {NO_EVENT}\n").as_bytes());
+        done(&["pub", &url, "hello"], "");
+        let Output { stdout, status, .. } = sub.wait_with_output().unwrap();
+        assert_eq!((&*stdout, status.code()), (&b"hello\n"[..], Some(0)), "{via}");
+    }
+}
+
+#[test]
+fn a_topic_is_called_empty_where_that_is_certain_and_nobody_asked_for_quiet() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let mut head = Vec::new();
+            while !head.ends_with(b"\r\n\r\n") {
+                let mut byte = [0];
+                stream.read_exact(&mut byte).unwrap();
+                head.extend(byte);
+            }
+            let begin = if head.starts_with(b"GET /topics/new") { 0 } else { 8 };
+            let position = format!(r#"{{"position":"e-{begin}"}}"#);
+            let event = format!(r#"{{"position":"e-{}","time":1,"data":9}}"#, begin + 1);
+            let reply = "HTTP/1.1 200 OK\r\nContent-Type: application/x-ndjson";
+            write!(stream, "{reply}\r\n\r\n{position}\n{event}\n").unwrap();
+        }
+    });
+    for (topic, begin, is_told) in [
+        ("new", &[][..], true),
+        ("new?token=a", &["--after", "latest"], true),
+        ("new?after=latest", &["--last", "0"], true),
+        ("old", &[], false),
+        ("new", &["--quiet"], false),
+        // It may have some.
+        ("new", &["--after", "earliest"], false),
+        ("new", &["--last", "5"], false),
+        ("new", &["--since", "1h"], false),
+        ("new?after=earliest", &[], false),
+        ("new?token=a&since=1h", &[], false),
+    ] {
+        let url = format!("http://{address}/topics/{topic}");
+        let sub = ["sub", &url, "--via", "ndjson", "--count", "1", "-o", "data"];
+        let (out, err, status) = said(&[&sub[..], begin].concat(), "");
+        assert_eq!((&*out, status), ("9\n", 0), "{topic} {begin:?}: {err}");
+        assert_eq!(
+            err.contains(&format!("INFO {NO_EVENT}\n")),
+            is_told,
+            "{topic} {begin:?}: {err}"
+        );
+    }
 }
 
 #[test]

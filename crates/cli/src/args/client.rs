@@ -16,11 +16,12 @@ pub(crate) struct Reach {
     #[arg(long = "header", short = 'H', value_name = "NAME: VALUE")]
     pub(crate) fields: Vec<Field>,
 
-    /// Trust the certificates in this PEM file and no others: `serve --tls-dev --tls-dev-cert FILE` writes one
+    /// Trust the certificates in this PEM file and no others, for https:// and wss:// only: `serve --tls-dev --tls-dev-cert
+    /// FILE` writes one
     #[arg(long, value_name = "FILE", conflicts_with = "insecure")]
     pub(crate) ca: Option<PathBuf>,
 
-    /// Trust any certificate: whoever is in between can read and change everything
+    /// Trust any certificate, for https:// and wss:// only: whoever is in between can read and change everything
     #[arg(long)]
     pub(crate) insecure: bool,
 
@@ -96,6 +97,19 @@ pub(crate) struct Sub {
 }
 
 impl Sub {
+    /// Whether it begins with what comes from now on, by its arguments and by its URL.
+    pub(crate) fn is_from_now(&self) -> bool {
+        let query = self.url.split_once('?').map_or("", |(_, query)| query);
+        let says_where = |parameter: &str| {
+            parameter.starts_with("since=")
+                || parameter.starts_with("after=") && parameter != "after=latest"
+        };
+        match self.begin() {
+            Some(after) => after == After::Latest,
+            None => !query.split('&').any(says_where),
+        }
+    }
+
     /// Where to begin, if that is said.
     pub(crate) fn begin(&self) -> Option<After> {
         let since = || self.since.clone().map(After::Since);

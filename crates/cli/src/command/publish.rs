@@ -41,7 +41,7 @@ pub(crate) fn is_about_events(error: &Error) -> bool {
 }
 
 pub(crate) fn run(args: &args::Pub) -> anyhow::Result<()> {
-    let mut publisher = args.reach.apply(Publisher::new(&args.url)?)?;
+    let mut publisher = args.reach.apply(&args.url, Publisher::new(&args.url)?)?;
     if let Some(retries) = args.retries {
         publisher = publisher.retry(Retry { failures_max: Some(retries), ..Retry::default() });
     }

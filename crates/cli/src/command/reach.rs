@@ -19,7 +19,7 @@ use anemone_client::{Error, Publisher, Subscribe, Timeouts, Topics};
 
 use crate::args;
 
-/// Why the certificates of `--ca` cannot be trusted.
+/// Why it cannot be trusted as `--ca` or `--insecure` says.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum TrustError {
     #[error("--ca: {} cannot be read as PEM", path.display())]
@@ -28,6 +28,8 @@ pub(crate) enum TrustError {
     Empty { path: PathBuf },
     #[error("--ca: a certificate in {} cannot be trusted", path.display())]
     Bad { path: PathBuf, source: rustls::Error },
+    #[error("{flag} is about TLS, and {scheme}:// has none: take it away, or ask by https://")]
+    WithoutTls { flag: &'static str, scheme: &'static str },
     #[error("TLS cannot be had")]
     Tls(#[from] rustls::Error),
 }
@@ -60,12 +62,19 @@ macro_rules! client {
 client!(Publisher, Subscribe, Topics);
 
 impl args::Reach {
-    /// The client, as these arguments have it.
-    pub(crate) fn apply<C: Client>(&self, client: C) -> Result<C, TrustError> {
+    /// The client of `url`, as these arguments have it.
+    ///
+    /// # Errors
+    /// When TLS cannot be as they say, or there is none: who names a certificate takes the connection for secured.
+    pub(crate) fn apply<C: Client>(&self, url: &str, client: C) -> Result<C, TrustError> {
         let field =
             |client: C, field: &args::Field| client.header(field.name.clone(), field.value.clone());
         let mut client = self.fields.iter().fold(client, field);
         if let Some(config) = self.tls()? {
+            if let Some(scheme) = without_tls(url) {
+                let flag = if self.insecure { "--insecure" } else { "--ca" };
+                return Err(TrustError::WithoutTls { flag, scheme });
+            }
             client = client.tls(Arc::new(config));
         }
         if let Some(timeout) = self.timeout {
@@ -91,6 +100,12 @@ impl args::Reach {
             None => None,
         })
     }
+}
+
+/// The scheme of a URL, if it is one that never speaks TLS.
+fn without_tls(url: &str) -> Option<&'static str> {
+    let (scheme, _) = url.split_once("://")?;
+    ["http", "ws", "tcp"].into_iter().find(|known| known.eq_ignore_ascii_case(scheme))
 }
 
 fn roots(path: &Path) -> Result<RootCertStore, TrustError> {

@@ -29,7 +29,8 @@ pub(crate) fn run(args: &args::Sub) -> anyhow::Result<()> {
     let subscription = start(args)?;
     runtime()?.block_on(async {
         let is_quiet = args.reach.quiet;
-        let mut events = Events { subscription, is_quiet, seen: 0, ended: None };
+        let is_from_now = args.is_from_now();
+        let mut events = Events { subscription, is_quiet, is_from_now, seen: 0, ended: None };
         let unread = output::unread();
         tokio::pin!(unread);
         while count.is_none_or(|count| events.seen < count.get()) {
@@ -58,7 +59,7 @@ pub(crate) fn run(args: &args::Sub) -> anyhow::Result<()> {
 
 fn start(args: &args::Sub) -> anyhow::Result<Subscription> {
     let retry = Retry { failures_max: args.retries, ..Retry::default() };
-    let mut subscribe = args.reach.apply(Subscribe::new(&args.url).retry(retry))?;
+    let mut subscribe = args.reach.apply(&args.url, Subscribe::new(&args.url).retry(retry))?;
     if let Some(via) = args.via.into() {
         subscribe = subscribe.via(via);
     }
@@ -79,6 +80,8 @@ struct Events {
     subscription: Subscription,
     /// Says nothing of connections.
     is_quiet: bool,
+    /// Begins with what comes from now on: then a position before the first event says that there is none.
+    is_from_now: bool,
     /// How many there were.
     seen: u64,
     ended: Option<EndReason>,
@@ -106,7 +109,15 @@ impl Events {
                 }
             }
             // Whoever takes the first line of the output wants an event.
-            Some(Item::Position(position)) => tracing::info!("reading begins after {position}"),
+            Some(Item::Position(position)) => {
+                tracing::info!("reading begins after {position}");
+                if self.is_from_now && position.offset() == 0 {
+                    tracing::info!(
+                        "the topic has no event yet: waiting for the first (if its name is wrong: anemone topics lists \
+                         the names there are)"
+                    );
+                }
+            }
             Some(Item::Event { .. }) => self.seen += 1,
             Some(Item::End { reason }) => self.ended = Some(reason.clone()),
             _ => {}

@@ -7,7 +7,7 @@ use crate::args::{self, Listing};
 use crate::output::{print, report};
 
 pub(crate) fn run(args: &args::Topics) -> anyhow::Result<()> {
-    let mut topics = args.reach.apply(Topics::new(&args.url)?)?;
+    let mut topics = args.reach.apply(&args.url, Topics::new(&args.url)?)?;
     runtime()?.block_on(async {
         let mut is_empty = true;
         while let Some(page) = topics.next_page().await? {
@@ -44,7 +44,8 @@ fn json(topic: &ListedTopic) -> String {
 pub(super) async fn tell(url: &str, example: &str, reach: &args::Reach) {
     const TOLD_MAX: usize = 20;
     for url in [url, example] {
-        let Some(topics) = Topics::new(url).ok().and_then(|topics| reach.apply(topics).ok()) else {
+        let Some(topics) = Topics::new(url).ok().and_then(|topics| reach.apply(url, topics).ok())
+        else {
             continue;
         };
         let mut topics = topics;
