@@ -1,4 +1,4 @@
-//! What a subscription yields, and its JSON forms.
+//! The items that a subscription yields, and their JSON forms.
 
 use std::fmt::{self, Write as _};
 use std::sync::Arc;
@@ -11,13 +11,13 @@ use crate::{Error, Position, Via};
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Item {
-    /// Where reading begins. Told once, before anything else of the topic.
+    /// The position at which reading begins. Told once, before anything else of the topic.
     Position(Position),
     /// An event. Each is told once.
     Event {
         /// Reading goes on after this.
         position: Position,
-        /// When the server took it; older servers do not say so by SSE and by the multiplexed transports.
+        /// The time at which the server took it; older servers do not say so by SSE and by the multiplexed transports.
         time: Option<UnixTime>,
         /// JSON, as the server spelled it.
         data: String,
@@ -42,7 +42,7 @@ pub enum Item {
         via: Via,
         /// Why.
         error: Arc<Error>,
-        /// How long until it tries again.
+        /// The time until it tries again.
         retry_in: Duration,
         /// The transport that is tried then.
         next: Via,
@@ -97,7 +97,7 @@ pub struct Gap {
     pub reason: GapReason,
     /// The last event seen before.
     pub after: Position,
-    /// How many events are missing, if that can be known.
+    /// The number of missing events, if that can be known.
     pub missed: Option<u64>,
     /// Reading goes on after this.
     pub resume: Position,
@@ -190,7 +190,7 @@ pub enum EndReason {
     Deleted,
     /// It ends readers who are too slow for what it keeps, and this one was.
     TooSlow {
-        /// What this one missed, and where to go on: after its `resume`.
+        /// The events that this one missed. Reading can go on after its `resume`.
         gap: Option<Gap>,
     },
     /// In the server's word.

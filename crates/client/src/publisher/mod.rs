@@ -20,7 +20,7 @@ use crate::options::{Options, option_setters};
 use crate::wire::Malformed;
 use crate::{Error, Position, Retry, UrlError};
 
-/// How a body says what its events are.
+/// The type of a body, which says what its events are.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Content {
     /// One event, a JSON value.
@@ -42,14 +42,14 @@ pub fn json_or_string(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Where a batch is in its topic.
+/// The place of a batch in its topic.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Published {
     /// The first event's position.
     pub first: Position,
     /// The last event's position.
     pub position: Position,
-    /// How many events it has.
+    /// The number of its events.
     pub count: u64,
 }
 
@@ -119,7 +119,7 @@ impl Publisher {
 
     option_setters!();
 
-    /// When to try again. Default: 8 times, which takes about a minute. Not longer than the server remembers a
+    /// The delays before trying again. Default: 8 times, which takes about a minute. Not longer than the server remembers a
     /// key, 10 minutes unless told otherwise.
     #[must_use]
     pub fn retry(self, retry: Retry) -> Self {
@@ -143,7 +143,7 @@ impl Publisher {
     /// Publishes a batch under a key of its own.
     ///
     /// # Errors
-    /// What does not get better by trying again, or what was tried too often. In the second case it is not known
+    /// Those that do not get better by trying again, or that came too often. In the second case it is not known
     /// whether the batch was published.
     ///
     /// # Cancel safety

@@ -1,4 +1,4 @@
-//! What servers send, taken apart. No IO: bytes in, in any pieces, and [`Wire`]s out.
+//! Parsers of what servers send. No IO: bytes in, in any pieces, and [`Wire`]s out.
 //!
 //! Owns the spelling of each transport and the limits on what is kept of it. Whether what is said follows on
 //! what was said before is the tracker's business.
@@ -16,7 +16,7 @@ use crate::{EndReason, Gap, Position};
 /// One thing that a server says about a topic, whatever the transport.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Wire {
-    /// Where reading begins, or stands.
+    /// The position at which reading begins, or stands.
     Standing(Position),
     Event {
         position: Position,
@@ -67,7 +67,7 @@ impl From<std::str::Utf8Error> for Malformed {
 pub(crate) mod testing {
     use proptest::prelude::*;
 
-    /// Where to cut, as parts of the whole.
+    /// The places to cut at, as parts of the whole.
     pub(crate) fn cuts() -> impl Strategy<Value = Vec<prop::sample::Index>> {
         prop::collection::vec(any::<prop::sample::Index>(), 0..12)
     }
