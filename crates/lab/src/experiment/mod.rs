@@ -1,4 +1,4 @@
-//! What is done, to whom, and what one sample of it says.
+//! Experiments: what is done, to whom, and what one sample of it says.
 //!
 //! A case is one row of the report: some work, done to each contender in turn, in every round. One file for
 //! each kind of work; `rounds` has the order, `mask` is a case of its own without any server, `hostile` one with
@@ -21,7 +21,7 @@ use crate::cpu::{Busy, Used};
 use crate::load::{Closing, Endpoint, Protocol, Shape};
 use crate::statistics::Random;
 
-/// Who does the work.
+/// The program that does the work.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub(crate) enum Contender {
     /// The TCP echo in C, or the broadcast that it offers as well.
@@ -48,7 +48,7 @@ impl Contender {
     }
 }
 
-/// What is done.
+/// The work that is done.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Work {
     /// Messages go and come back on open connections.
@@ -61,7 +61,7 @@ pub(crate) enum Work {
     Memory { connections: usize, before: Before },
 }
 
-/// What an idle connection did before.
+/// The past of an idle connection.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Before {
     Opened,
@@ -108,7 +108,7 @@ impl fmt::Display for Bytes {
     }
 }
 
-/// How long a sample takes, and before it the warm-up, which is not counted.
+/// The times of a sample, and before it of the warm-up, which is not counted.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Times {
     pub(crate) sample: Duration,
