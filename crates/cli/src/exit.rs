@@ -7,7 +7,7 @@ use anemone_client::{EndReason, Error};
 use crate::command::{Ended, InputError, TrustError, is_about_events};
 use crate::config::ConfigError;
 
-/// How a command ended. The numbers are what scripts rely on: one is never used for another thing.
+/// The end of a command. Scripts rely on the numbers: one is never used for another thing.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Exit {
     Done = 0,
@@ -94,7 +94,7 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// What no command chooses.
+/// The exit status that no command chooses.
 pub(crate) const BY_SIGNAL: (&str, &str) =
     ("128+N", "signal N ended it, as the shell says: 130 after Ctrl-C");
 

@@ -32,7 +32,7 @@ pub(crate) enum LogForm {
     Json,
 }
 
-/// What is logged, and how.
+/// The wishes for the log: what is logged, and how.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Wanted {
     /// Asked for on the command line, which counts more than `RUST_LOG`.
@@ -65,7 +65,7 @@ pub(crate) fn start(wanted: Wanted) {
     }
 }
 
-/// What to log, and what is wrong with how that was said.
+/// The targets to log, and the fault in how they were named.
 fn targets(wanted: Wanted, rust_log: Option<&str>) -> (Targets, Option<String>) {
     let level = |verbose| if verbose { LevelFilter::DEBUG } else { LevelFilter::INFO };
     let default = |verbose| Targets::new().with_default(level(verbose));

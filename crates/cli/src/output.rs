@@ -1,6 +1,6 @@
-//! What is written for people and for programs: standard output, and sentences on standard error.
+//! Output for people and for programs: standard output, and sentences on standard error.
 //!
-//! What somebody else said reaches a terminal only as [`printable`] text. A pipe or a file gets it as it is.
+//! The words of others reach a terminal only as [`printable`] text. A pipe or a file gets them as they are.
 
 use std::future::pending;
 use std::io::{self, IsTerminal, Write};

@@ -1,6 +1,6 @@
 //! `anemone check`: what `anemone serve` would do with the same flags, or all that is wrong.
 //!
-//! What is read is the configuration, and the certificate. Of everything else it only looks whether it
+//! It reads the configuration, and the certificate. Of everything else it only looks whether it
 //! is there: a device, a file or a program may come later, and an address may become free, so what is not
 //! to be had now is worth a warning and no more.
 
@@ -199,7 +199,7 @@ pub(crate) fn offered(config: &Config, url: &str) -> Vec<String> {
     sources.chain(topics).chain(files).collect()
 }
 
-/// What a source needs, and is not there now.
+/// Warns of what a source needs, and is not there now.
 fn look_at(source: &Source, warnings: &mut Vec<String>) {
     let place = &source.topic.place;
     let mut look = |what: &str, path: &Path, is_one: fn(FileType) -> bool| {

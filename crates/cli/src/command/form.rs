@@ -20,7 +20,7 @@ pub(super) fn line(json: &str) -> Vec<u8> {
     }
 }
 
-/// What was published: text with a line feed after it, if there is none, bytes exactly, and anything else as JSON.
+/// The event as it was published: text with a line feed after it, if there is none, bytes exactly, and anything else as JSON.
 pub(super) fn raw(json: &str) -> Vec<u8> {
     if let Some(text) = text(json) {
         return ended(text.into_bytes());

@@ -65,7 +65,7 @@ pub(crate) fn run(args: &args::Pub) -> anyhow::Result<()> {
     }
 }
 
-/// Where events are handed in.
+/// The desk at which events are handed in.
 struct Desk {
     publisher: Publisher,
     /// Every batch has one of its own unless there is this one.
@@ -91,7 +91,7 @@ async fn one(mut desk: Desk, content: Content, body: Vec<u8>) -> anyhow::Result<
     Ok(())
 }
 
-/// What an event is read up to; a server takes less.
+/// The bytes up to which an event is read; a server takes less.
 const EVENT_BYTES_MAX: usize = 16 << 20;
 
 /// All of standard input, as one event.
@@ -173,13 +173,13 @@ impl Kept {
 /// Lines as they come: together what is there at once, as far as a server takes it.
 struct Batches<R> {
     input: BufReader<R>,
-    /// What is no JSON is a string.
+    /// Anything that is no JSON is a string.
     is_lenient: bool,
     /// Everything is one batch.
     is_whole: bool,
-    /// How many lines were read.
+    /// The number of lines that were read.
     line: u64,
-    /// What is told after the batch that was read before it.
+    /// The error to tell after the batch that was read before it.
     fault: Option<anyhow::Error>,
 }
 
@@ -187,7 +187,7 @@ struct Batches<R> {
 #[derive(Debug)]
 struct Batch {
     body: Bytes,
-    /// Where each event ends in it, and which line it is.
+    /// The end of each event in it, and which line it is.
     events: Vec<(usize, u64)>,
 }
 

@@ -1,4 +1,4 @@
-//! How a server is reached: header fields, trust and time-outs, for all commands that talk to one.
+//! The way to a server: header fields, trust and time-outs, for all commands that talk to one.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -121,7 +121,7 @@ fn roots(path: &Path) -> Result<RootCertStore, TrustError> {
     }
 }
 
-/// What to do about an error, where it is not plain.
+/// Advice about an error, where it is not plain what to do.
 pub(crate) fn advice(error: &anyhow::Error) -> Option<&'static str> {
     let is_about_certificate = error.downcast_ref().is_some_and(Error::is_about_certificate);
     is_about_certificate.then_some(

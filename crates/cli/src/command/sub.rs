@@ -82,7 +82,7 @@ struct Events {
     is_quiet: bool,
     /// Begins with what comes from now on: then a position before the first event says that there is none.
     is_from_now: bool,
-    /// How many there were.
+    /// The number of events that there were.
     seen: u64,
     ended: Option<EndReason>,
 }

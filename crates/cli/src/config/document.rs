@@ -30,9 +30,9 @@ pub(super) enum Content {
     /// As it is written, and its number if it is one that any key could have.
     Integer(String, Option<u64>),
     Boolean(bool),
-    /// What no key has: a fraction, a date.
+    /// A value that no key has: a fraction, a date.
     Other(&'static str),
-    /// What a variable holds: a text, a number, whatever is asked for.
+    /// The value of a variable: a text, a number, whatever is asked for.
     Variable(String),
 }
 

@@ -18,7 +18,7 @@ const SEPARATOR: &str = "__";
 /// The variables that are for this program.
 #[derive(Debug, Default)]
 pub(super) struct Variables {
-    /// What `ANEMONE_CONFIG` says.
+    /// The file that `ANEMONE_CONFIG` names.
     pub(super) file: Option<PathBuf>,
     /// Names and values, in the order of the names.
     settings: Vec<(String, OsString)>,

@@ -1,4 +1,4 @@
-//! What is wrong with a configuration: all of it at once.
+//! The faults of a configuration, all at once.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -38,7 +38,7 @@ impl ConfigError {
         self.is_wrong_use
     }
 
-    /// How many faults there are; at least one.
+    /// The number of faults; at least one.
     pub(crate) fn count(&self) -> usize {
         self.faults.len()
     }
@@ -61,7 +61,7 @@ struct Unknown {
     /// The table it is in, as `limits.`; empty for the root.
     prefix: String,
     key: String,
-    /// What that table has.
+    /// The keys that the table has.
     known: Vec<&'static str>,
 }
 

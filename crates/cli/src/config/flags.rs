@@ -1,4 +1,4 @@
-//! What the command line says, which counts before everything else.
+//! The flags of the command line, which count before everything else.
 //!
 //! A flag replaces what its key says. Those that name a source, or a directory, add one: two for the same topic, or
 //! path, are refused, wherever they come from.

@@ -1,4 +1,4 @@
-//! What fits together, whichever way it was said.
+//! The judgement on what fits together, whichever way it was said.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -61,7 +61,7 @@ fn tls(config: &Config, faults: &Faults) {
     }
 }
 
-/// Who says when to flush believes that something is kept.
+/// Whoever says when to flush believes that something is kept.
 fn data(config: &Config, faults: &Faults) {
     let (data, place) = (&config.data, &config.data.fsync.place);
     let believes = match place {

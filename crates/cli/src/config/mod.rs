@@ -50,7 +50,7 @@ use crate::log::LogForm;
 const STATUS_RETENTION: Retention =
     Retention { events_max: 1000, bytes_max: 1 << 20, age_max: DAY };
 
-/// What `demo` keeps of each topic that is published to: 100,000 events of up to 1.2 KB on average.
+/// The events that `demo` keeps of each topic that is published to: 100,000 of up to 1.2 KB on average.
 const SCRATCH_RETENTION: Retention =
     Retention { events_max: 100_000, bytes_max: 128 << 20, age_max: DAY };
 /// Most of those topics. It is programs on this very machine that fill them.
@@ -66,7 +66,7 @@ pub(crate) struct Config {
     pub(crate) file: Option<PathBuf>,
     /// Whether what happens on each connection is logged, too.
     pub(crate) verbose: bool,
-    /// How the log is written.
+    /// The form in which the log is written.
     pub(crate) log: LogForm,
     pub(crate) listening: Listening,
     pub(crate) tls: TlsFiles,
@@ -83,7 +83,7 @@ pub(crate) struct Config {
 /// Keys that stand for sources and topics.
 struct Shorthands {
     demo: Option<Located<bool>>,
-    /// Where it is not said, `demo` says it.
+    /// `None` leaves it to `demo`.
     host: Option<bool>,
 }
 

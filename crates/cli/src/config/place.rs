@@ -1,4 +1,4 @@
-//! Where something of the configuration was said.
+//! The place where something of the configuration was said.
 
 use std::fmt;
 use std::ops::Deref;
@@ -47,7 +47,7 @@ impl Source {
     }
 }
 
-/// Where something was said.
+/// The place where something was said.
 #[derive(Clone, Debug, Default)]
 pub(crate) enum Place {
     /// Nowhere: it is so by default.

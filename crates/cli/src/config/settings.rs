@@ -1,4 +1,4 @@
-//! What can be set of the server itself: where it listens, TLS, where topics are kept.
+//! The settings of the server itself: where it listens, TLS, where topics are kept.
 
 use std::net::SocketAddr;
 use std::num::NonZero;
@@ -18,7 +18,7 @@ use crate::args::{self, Listen};
 /// Most threads: more than any machine has use for.
 const THREADS_MAX: usize = 1024;
 
-/// Where and how the server listens.
+/// The listeners of the server, and what they offer.
 #[derive(Clone, Debug)]
 pub(crate) struct Listening {
     /// At least one of these two.
@@ -88,7 +88,7 @@ impl Listening {
         (address, path)
     }
 
-    /// Where it listens by TCP, each with its key.
+    /// The addresses at which it listens by TCP, each with its key.
     pub(crate) fn addresses(&self) -> impl Iterator<Item = (&'static str, &Located<SocketAddr>)> {
         let all = [("listen", &self.listen), ("tcp", &self.tcp), ("tcp_echo", &self.tcp_echo)];
         all.into_iter().filter_map(|(key, address)| Some((key, address.as_ref()?)))
@@ -102,7 +102,7 @@ pub(crate) struct TlsFiles {
     pub(crate) key: Option<Located<PathBuf>>,
     /// With a certificate made for localhost.
     pub(crate) dev: Located<bool>,
-    /// Where that one is written, without its key; standard output for the flag's `-`.
+    /// The file that one is written to, without its key; standard output for the flag's `-`.
     pub(crate) dev_cert: Option<Located<PathBuf>>,
 }
 
@@ -117,16 +117,16 @@ impl TlsFiles {
     }
 }
 
-/// Where topics are kept.
+/// The place where topics are kept.
 #[derive(Clone, Debug)]
 pub(crate) struct Data {
     /// In memory if there is none.
     pub(crate) dir: Option<Located<PathBuf>>,
-    /// When events are flushed.
+    /// The time at which events are flushed.
     pub(crate) fsync: Located<args::Fsync>,
     /// Whether a copy is taken for what it is a copy of. A flag says so, for one start; no key does.
     pub(crate) adopt: bool,
-    /// What else there is to choose; its `fsync` has the interval, and counts when `fsync` says so.
+    /// The other options; its `fsync` has the interval, and counts when `fsync` says so.
     options: DataOptions,
 }
 

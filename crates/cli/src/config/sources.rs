@@ -42,7 +42,7 @@ pub(crate) enum Kind {
     Demo(UnitId),
 }
 
-/// Where the standard error of a program goes.
+/// The place that the standard error of a program goes to.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum StderrTo {
     Log,
@@ -187,7 +187,7 @@ fn exec(t: &mut Table<'_>) -> Option<(exec::Options, StderrTo)> {
     found.then_some((options, stderr))
 }
 
-/// Where a file is, unless that is where this process is.
+/// The directory of a file, unless that is where this process is.
 fn beside(place: &Place) -> Option<PathBuf> {
     let directory = place.source()?.directory();
     (!directory.as_os_str().is_empty()).then(|| directory.to_owned())

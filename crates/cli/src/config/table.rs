@@ -41,7 +41,7 @@ impl<'a> Table<'a> {
         Self { prefix, place, entries, asked: Vec::new(), faults }
     }
 
-    /// Where it begins.
+    /// The place where it begins.
     pub(super) fn place(&self) -> &Place {
         &self.place
     }

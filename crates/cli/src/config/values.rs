@@ -1,4 +1,4 @@
-//! How values are written: durations, sizes, numbers, words, addresses, paths.
+//! The spelling of values: durations, sizes, numbers, words, addresses, paths.
 //!
 //! Each of these says in an error what was found and what was expected; the key's name is put before
 //! it by whoever asks. What a variable holds is always text, and taken for what the key needs.
@@ -16,7 +16,7 @@ use super::fault::closest;
 use super::settings::Listening;
 use crate::args::Listen;
 
-/// How much of a wrong text is shown.
+/// The characters of a wrong text that are shown.
 const SHOWN_CHARS: usize = 60;
 
 pub(super) const KIB: u64 = 1 << 10;
@@ -217,7 +217,7 @@ pub(super) fn address(node: &Node) -> Result<SocketAddr, String> {
     })
 }
 
-/// Where to listen: an address, `unix:PATH`, or a list of one of each.
+/// The places to listen: an address, `unix:PATH`, or a list of one of each.
 pub(super) fn places(node: &Node) -> Result<Vec<Listen>, String> {
     let one = |node: &Node| match as_text(node).and_then(|text| text.strip_prefix("unix:")) {
         Some("") => Err("unix: has the path of a socket after it".to_owned()),
