@@ -6,6 +6,7 @@ mod common;
 #[path = "../common/secure.rs"]
 mod secure;
 
+mod files;
 mod http2;
 mod secured;
 
