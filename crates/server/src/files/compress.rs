@@ -4,18 +4,24 @@ use std::convert::Infallible;
 use std::future::{Ready, ready};
 use std::io;
 use std::ops::RangeInclusive;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, header};
 use http_body_util::BodyExt;
+use tokio::sync::Semaphore;
 use tower_http::CompressionLevel;
 use tower_http::compression::Compression;
 use tower_service::Service;
 
-use crate::body::Body;
+use crate::body::{Body, kept};
+
+/// So many replies are compressed at once, all threads together; more go as they are. Each takes its thread for half a
+/// millisecond at a time, and so do others in turn with it.
+const AT_ONCE: usize = 8;
 
 /// Files of so many bytes are compressed, anew for each reply and on the thread that serves it: a smaller one fits into a
-/// packet anyway, and a larger one takes a thread for longer than others should wait.
+/// packet anyway, and a megabyte takes 7 ms.
 const COMPRESSED_BYTES: RangeInclusive<u64> = 1 << 10..=1 << 20;
 
 /// The types that are text, whatever their names; the rest is compressed already, as a rule.
@@ -30,9 +36,38 @@ const TEXTS: [&str; 8] = [
     "text/",
 ];
 
-/// Compresses a reply if its client takes that; the whole of a file alone, never a range. A compressed file has a tag of its
-/// own kind, a weak one: its bytes are not those that another reply has a range of.
-pub(super) async fn compress(fields: &HeaderMap, response: Response<Body>) -> Response<Body> {
+/// The right to compress, for so many at once.
+#[derive(Clone, Debug)]
+pub(super) struct Compressor(Arc<Semaphore>);
+
+impl Default for Compressor {
+    fn default() -> Self {
+        Self(Arc::new(Semaphore::new(AT_ONCE)))
+    }
+}
+
+impl Compressor {
+    /// Compresses a reply if its client takes that; the whole of a file alone, never a range. A compressed file has a tag of
+    /// its own kind, a weak one: its bytes are not those that another reply has a range of.
+    pub(super) async fn compress(
+        &self,
+        fields: &HeaderMap,
+        response: Response<Body>,
+    ) -> Response<Body> {
+        let Ok(permit) = Arc::clone(&self.0).try_acquire_owned() else { return response };
+        let mut response = compressed(fields, response).await;
+        if !response.headers().contains_key(header::CONTENT_ENCODING) {
+            return response;
+        }
+        if let Some(tag) = response.headers().get(header::ETAG).and_then(weak) {
+            response.headers_mut().insert(header::ETAG, tag);
+        }
+        response.map(|body| kept(body, permit))
+    }
+}
+
+/// The reply as the library compresses it.
+async fn compressed(fields: &HeaderMap, response: Response<Body>) -> Response<Body> {
     let mut request = Request::new(());
     if let Some(accepted) = fields.get(header::ACCEPT_ENCODING) {
         request.headers_mut().insert(header::ACCEPT_ENCODING, accepted.clone());
@@ -48,13 +83,7 @@ pub(super) async fn compress(fields: &HeaderMap, response: Response<Body>) -> Re
         Ok(response) => response,
         Err(never) => match never {},
     };
-    let mut response = response.map(|body| body.map_err(io::Error::other).boxed_unsync());
-    if response.headers().contains_key(header::CONTENT_ENCODING)
-        && let Some(tag) = response.headers().get(header::ETAG).and_then(weak)
-    {
-        response.headers_mut().insert(header::ETAG, tag);
-    }
-    response
+    response.map(|body| body.map_err(io::Error::other).boxed_unsync())
 }
 
 fn is_worth_while(fields: &HeaderMap) -> bool {
@@ -95,7 +124,12 @@ mod tests {
     use super::*;
     use crate::body::full;
 
-    async fn compressed(kind: &str, bytes: usize, accepted: &str) -> Response<Body> {
+    async fn compressed(
+        compressor: &Compressor,
+        kind: &str,
+        bytes: usize,
+        accepted: &str,
+    ) -> Response<Body> {
         let response = Response::builder()
             .header("content-type", kind)
             .header("content-length", bytes)
@@ -103,7 +137,26 @@ mod tests {
             .header("accept-ranges", "bytes");
         let response = response.body(full(vec![b' '; bytes])).unwrap();
         let fields = HeaderMap::from_iter([(header::ACCEPT_ENCODING, accepted.parse().unwrap())]);
-        compress(&fields, response).await
+        compressor.compress(&fields, response).await
+    }
+
+    #[tokio::test]
+    async fn so_many_are_compressed_at_once_and_the_next_goes_as_it_is() {
+        let compressor = Compressor::default();
+        let next = async || {
+            let reply = compressed(&compressor, "text/css", 1 << 10, "gzip").await;
+            let is_compressed = reply.headers().contains_key("content-encoding");
+            (reply, is_compressed)
+        };
+        let mut all = Vec::new();
+        for _ in 0..AT_ONCE {
+            all.push(next().await);
+        }
+        assert!(all.iter().all(|(_, is_compressed)| *is_compressed));
+        assert!(!next().await.1 && !next().await.1);
+        all.pop();
+        assert!(next().await.1);
+        assert!(next().await.1, "the one before is gone");
     }
 
     #[tokio::test]
@@ -121,7 +174,7 @@ mod tests {
             ("image/png", 1 << 10, "gzip", false),
             ("application/octet-stream", 1 << 10, "gzip", false),
         ] {
-            let reply = compressed(kind, bytes, accepted).await;
+            let reply = compressed(&Compressor::default(), kind, bytes, accepted).await;
             let what = format!("{kind} {bytes} {accepted}");
             let coding = reply.headers().get("content-encoding");
             assert_eq!(coding.is_some(), is_compressed, "{what}");

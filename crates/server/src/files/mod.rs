@@ -18,7 +18,7 @@ use tower_http::services::ServeDir;
 use tower_http::services::fs::DefaultServeDirFallback;
 
 use self::backend::{Disk, Folder, is_absence};
-use self::compress::{compress, weak};
+use self::compress::{Compressor, weak};
 pub use self::dirs::{
     CacheControl, CacheControlError, StaticDir, StaticDirError, StaticPath, StaticPathError,
 };
@@ -41,6 +41,8 @@ pub(crate) struct Tree {
     path: String,
     cache_control: HeaderValue,
     serve: ServeDir<DefaultServeDirFallback, Folder>,
+    /// Of all directories together.
+    compressor: Compressor,
 }
 
 /// Two directories cannot be at one path.
@@ -54,14 +56,14 @@ pub struct StaticDirsError {
 impl Files {
     /// Serves these directories; what is in hand for clients counts in `memory`.
     pub(crate) fn new(dirs: &[StaticDir], memory: &Memory) -> Result<Self, StaticDirsError> {
-        let disk = Disk::new(memory);
+        let (disk, compressor) = (Disk::new(memory), Compressor::default());
         let mut trees: Vec<Tree> = Vec::with_capacity(dirs.len());
         for (index, dir) in dirs.iter().enumerate() {
             if let Some(first) = dirs[..index].iter().find(|first| first.path == dir.path) {
                 let (path, dir) = (first.path.clone(), first.dir.clone());
                 return Err(StaticDirsError { path, dir });
             }
-            trees.push(Tree::new(dir, &disk));
+            trees.push(Tree::new(dir, &disk, &compressor));
         }
         trees.sort_by_key(|tree| std::cmp::Reverse(tree.path.len()));
         Ok(Self { trees })
@@ -85,12 +87,17 @@ impl Files {
 }
 
 impl Tree {
-    fn new(StaticDir { path, dir, cache_control }: &StaticDir, disk: &Disk) -> Self {
+    fn new(
+        StaticDir { path, dir, cache_control }: &StaticDir,
+        disk: &Disk,
+        compressor: &Compressor,
+    ) -> Self {
         let serve = ServeDir::with_backend("", Folder::new(dir, disk))
             .with_buf_chunk_size(sent::CHUNK_BYTES)
             .ignore_multi_range_requests(true);
         let path = path.as_str().to_owned();
-        Self { path, cache_control: cache_control.0.clone(), serve }
+        let (cache_control, compressor) = (cache_control.0.clone(), compressor.clone());
+        Self { path, cache_control, serve, compressor }
     }
 
     /// The reply to a request to read the file at its path.
@@ -121,7 +128,7 @@ impl Tree {
             }
             StatusCode::TEMPORARY_REDIRECT => redirect(request.uri()).ok_or_else(absent)?,
             StatusCode::NOT_MODIFIED => known(request.headers(), response),
-            _ => compress(request.headers(), with_charset(response)).await,
+            _ => self.compressor.compress(request.headers(), with_charset(response)).await,
         };
         if response.status() == StatusCode::NOT_ACCEPTABLE {
             let detail = "files are sent as they are, or with gzip; Accept-Encoding takes neither";
