@@ -87,7 +87,9 @@ def sse(topic):
 def websocket(topic, subprotocols, count):
     """The first messages, and then a closing handshake."""
     url = topic.replace("http", "ws", 1) + "?after=earliest"
-    with connect(url, subprotocols=subprotocols, proxy=None, open_timeout=TIMEOUT) as connection:
+    # With more than `max_queue` messages that nobody has taken it reads nothing more, not even the answer to its close frame,
+    # and a server that has run for some seconds has sent more.
+    with connect(url, subprotocols=subprotocols, proxy=None, open_timeout=TIMEOUT, max_queue=None) as connection:
         chosen = subprotocols[0] if subprotocols else None
         assert connection.subprotocol == chosen, f"the subprotocol is {connection.subprotocol}"
         texts = [connection.recv(timeout=TIMEOUT) for _ in range(count)]
