@@ -7,7 +7,8 @@ mod support;
 
 use std::fs::File;
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::unix::net::UnixListener;
 
 use rustix::process::Signal;
 use support::{Directory, LONG, SERVE, command, listening, output};
@@ -82,4 +83,45 @@ fn a_list_of_proxies_that_has_everybody_is_warned_of() {
         let is_told = said.lines().any(|line| line.contains(&format!("WARN {warning}")));
         assert_eq!(is_told, is_warned, "{said}");
     }
+}
+
+/// What `anemone` says last with these arguments, without the time, and its exit status.
+fn failure(args: &[&str]) -> (String, Option<i32>) {
+    let ended = output(command(args), "");
+    let said = String::from_utf8(ended.stderr).unwrap();
+    let said = said.split_once("ERROR ").map_or(&*said, |(_, words)| words);
+    (said.trim_end().to_owned(), ended.status.code())
+}
+
+#[test]
+fn a_place_that_cannot_be_listened_on_is_told_with_the_reason() {
+    let directory = Directory::new("places");
+    let at = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
+    std::fs::write(at("file"), "mine").unwrap();
+    let _taken = UnixListener::bind(at("taken")).unwrap();
+    for (path, words) in [
+        (at("file"), format!("{} is there and is no socket", at("file"))),
+        (at("taken"), format!("another program listens on {}", at("taken"))),
+        (at("none/a"), "No such file or directory (os error 2)".to_owned()),
+    ] {
+        let place = format!("unix:{path}");
+        let said = failure(&["serve", "--listen", &place]);
+        assert_eq!(said, (format!("cannot listen on {place}: {words}"), Some(1)));
+    }
+    assert_eq!(std::fs::read(at("file")).unwrap(), b"mine");
+
+    let long = format!("unix:/{}", "x".repeat(107));
+    let words = format!(
+        "--listen: listen: the path of a Unix socket has at most 107 bytes, and /{} has 108",
+        "x".repeat(107)
+    );
+    assert_eq!(failure(&["serve", "--listen", &long]), (words.clone(), Some(2)));
+    assert_eq!(failure(&["check", "--listen", &long]), (format!("{words}\n1 error"), Some(2)));
+
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let words = format!(
+        "cannot listen on {address}: another program listens there: end that one, or take a free port with --listen 127.0.0.1:0"
+    );
+    assert_eq!(failure(&["serve", "--listen", &address]), (words, Some(1)));
 }

@@ -27,15 +27,34 @@ pub struct UnixSocket {
 impl UnixSocket {
     /// For the server's own user and group.
     pub const MODE_DEFAULT: u32 = 0o660;
+    /// Longest path, in bytes: what an address of the system has room for (unix(7)), but for the zero at its end.
+    pub const PATH_BYTES_MAX: usize = if cfg!(target_os = "linux") { 107 } else { 103 };
 
     /// Listens at this path, for the server's own user and group.
     pub fn new(path: impl Into<PathBuf>) -> Self {
         Self { path: path.into(), mode: Self::MODE_DEFAULT }
     }
 
+    /// Looks whether a socket can have this path at all.
+    ///
+    /// # Errors
+    /// The path is longer than [`PATH_BYTES_MAX`](Self::PATH_BYTES_MAX).
+    pub fn check_path(path: &Path) -> io::Result<()> {
+        let (len, most) = (path.as_os_str().len(), Self::PATH_BYTES_MAX);
+        if len > most {
+            let words = format!(
+                "the path of a Unix socket has at most {most} bytes, and {} has {len}",
+                path.display()
+            );
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, words));
+        }
+        Ok(())
+    }
+
     /// Takes the path.
     pub(crate) fn claim(&self) -> io::Result<(UnixListener, SocketFile)> {
         let Self { path, mode } = self;
+        Self::check_path(path)?;
         remove_stale(path)?;
         let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
         socket.bind(&SockAddr::unix(path)?)?;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 use anemone_hub::TopicName;
-use anemone_server::PublishRight;
+use anemone_server::{PublishRight, UnixSocket};
 
 use super::fault::Faults;
 use super::place::{Located, Place};
@@ -22,7 +22,7 @@ pub(super) fn judge(config: &Config, faults: &Faults) {
     files::judge(config, faults);
 }
 
-/// Two listeners cannot have one address. With port 0 each gets another.
+/// Two listeners cannot have one address, and a socket's path fits into one. With port 0 each gets another.
 fn addresses(config: &Config, faults: &Faults) {
     let mut taken: Vec<(&str, &Located<SocketAddr>)> = Vec::new();
     for (key, address) in config.listening.addresses() {
@@ -37,6 +37,11 @@ fn addresses(config: &Config, faults: &Faults) {
             faults.add(&address.place, fault);
         }
         taken.push((key, address));
+    }
+    if let Some(path) = &config.listening.unix
+        && let Err(error) = UnixSocket::check_path(path)
+    {
+        faults.add(&path.place, format!("listen: {error}"));
     }
 }
 

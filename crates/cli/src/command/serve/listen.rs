@@ -38,6 +38,7 @@ pub(super) fn start(config: &Config, hub: &Hub) -> anyhow::Result<Running> {
     options.topics = config.rules()?;
     options.static_dirs = config.files.iter().map(|dir| dir.value.clone()).collect();
     let server = Server::bind(options, hub.clone())
+        .map_err(with_advice)
         .with_context(|| format!("cannot listen on {}", addresses(config)))?;
     // Not before it has the address: another server's certificate may be in the file.
     if let Some((tls, file)) =
@@ -83,6 +84,17 @@ pub(super) fn tell_what_there_is(config: &Config, running: &Running) {
     });
     for line in check::offered(config, &url.unwrap_or_default()) {
         tracing::info!("{line}");
+    }
+}
+
+/// What to do about an address that another program has. A Unix socket's error has words of its own.
+fn with_advice(error: io::Error) -> io::Error {
+    match error.kind() {
+        kind @ io::ErrorKind::AddrInUse if error.raw_os_error().is_some() => {
+            let words = "another program listens there: end that one, or take a free port with --listen 127.0.0.1:0";
+            io::Error::new(kind, words)
+        }
+        _ => error,
     }
 }
 
