@@ -23,10 +23,10 @@ use crate::log::LogForm;
 #[command(name = "anemone", version, arg_required_else_help = true, after_long_help = exit::table())]
 pub(crate) struct Args {
     /// Log what happens on each connection, too
-    #[arg(long, short, global = true)]
+    #[arg(long, short, global = true, help_heading = LOG)]
     pub(crate) verbose: bool,
     /// How to write the log
-    #[arg(long, global = true, value_name = "FORM", value_enum)]
+    #[arg(long, global = true, value_name = "FORM", value_enum, help_heading = LOG)]
     pub(crate) log: Option<LogForm>,
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -38,23 +38,23 @@ pub(crate) enum Command {
     Serve(Box<Serve>),
     /// Say what `serve` with the same flags would do, or all that is wrong with its configuration
     Check(Box<Serve>),
-    /// Emulate a Gill WindSonic anemometer on a pseudo-terminal
-    Windsonic(Windsonic),
-    /// Print what comes of a topic, a line for each event, across any loss of the connection
+    /// Read a topic: print a line for each event, and go on where it was when a connection is lost
     ///
-    /// On a terminal, control characters and those that turn text round are shown as JSON writes them, as
-    /// \u001b; to a pipe or a file events go exactly as they are. It ends when nobody reads its output any more.
+    /// On a terminal, control characters and those that reverse text are shown as JSON escapes, as \u001b; to a pipe or
+    /// a file events go exactly as they are. It ends when nobody reads its output any more.
     #[command(after_long_help = exit::table())]
     Sub(Sub),
     /// Publish to a topic, each event once, and print its position
     ///
-    /// An event is published when its position is printed: then the server keeps it. Of lines from standard input
-    /// those before a bad one are published, and the number of that one is told.
+    /// The server keeps an event once its position is printed. From standard input the lines before a bad one are
+    /// published, and the error names that line by its number.
     #[command(after_long_help = exit::table())]
     Pub(Pub),
     /// List the topics of a server, a line for each: its URL, how many events it keeps, and their bytes
     #[command(after_long_help = exit::table())]
     Topics(Topics),
+    /// Emulate a Gill WindSonic anemometer on a pseudo-terminal
+    Windsonic(Windsonic),
     /// Print what a shell needs to complete commands, flags and their values
     ///
     /// bash: anemone completions bash > ~/.local/share/bash-completion/completions/anemone
@@ -81,125 +81,133 @@ pub(crate) enum Shell {
     Fish,
 }
 
+// Headings of help texts.
+const LOG: &str = "Log";
+const LISTENING: &str = "Where it listens";
+const LET_IN: &str = "Who is let in";
+const SOURCES: &str = "Where events come from";
+const KEPT: &str = "Where events are kept";
+const LIMITS: &str = "Limits";
+const TRYING: &str = "For trying things out";
+
 /// What each of these says replaces what the configuration file and the environment say; `config` knows
 /// the defaults.
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct Serve {
-    /// Read this configuration file (anemone.toml in the sources has every key), or the one that
-    /// ANEMONE_CONFIG names; flags count more than it
+    /// Read this configuration file, or the one that ANEMONE_CONFIG names; flags count before it. anemone.toml in the
+    /// sources has every key
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
 
-    /// Address to listen on, port 0 takes a free one; or unix:PATH, a Unix socket; may be given once for each
-    /// [default: 127.0.0.1:8080]
-    #[arg(long, value_name = "ADDR:PORT|unix:PATH")]
+    /// Listen on this address (port 0 takes a free one, 0.0.0.0 is every address of this machine), or on a Unix socket;
+    /// may be given once for each [default: 127.0.0.1:8080]
+    #[arg(long, value_name = "ADDR:PORT|unix:PATH", help_heading = LISTENING)]
     pub(crate) listen: Vec<Listen>,
 
     /// Who may connect to the Unix socket: its permissions, in octal digits [default: 660]
-    #[arg(long, value_name = "MODE", value_parser = parse_mode)]
+    #[arg(long, value_name = "MODE", value_parser = parse_mode, help_heading = LISTENING)]
     pub(crate) unix_mode: Option<u32>,
 
     /// Speak TLS with the certificate in this PEM file, its chain after it; read anew when it changes
-    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    #[arg(long, value_name = "FILE", requires = "tls_key", help_heading = LISTENING)]
     pub(crate) tls_cert: Option<PathBuf>,
 
     /// The certificate's private key, PEM
-    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    #[arg(long, value_name = "FILE", requires = "tls_cert", help_heading = LISTENING)]
     pub(crate) tls_key: Option<PathBuf>,
 
     /// Speak TLS with a new certificate for localhost, which is kept in memory
-    #[arg(long, conflicts_with_all = ["tls_cert", "tls_key"])]
+    #[arg(long, conflicts_with_all = ["tls_cert", "tls_key"], help_heading = LISTENING)]
     pub(crate) tls_dev: bool,
 
-    /// Write that certificate, PEM, to this file at each start, or to standard output for -: `anemone sub --ca FILE` and
-    /// `curl --cacert FILE` trust it
-    #[arg(long, value_name = "FILE", requires = "tls_dev")]
+    /// Write the certificate of --tls-dev, PEM, to this file at each start, or to standard output for -: `anemone sub --ca
+    /// FILE` and `curl --cacert FILE` trust it
+    #[arg(long, value_name = "FILE", requires = "tls_dev", help_heading = LISTENING)]
     pub(crate) tls_dev_cert: Option<PathBuf>,
 
-    /// Read an emulated WindSonic that this command starts itself; programs on this machine may
-    /// publish to /topics/scratch-*; with /echo and /broadcast
-    #[arg(long, conflicts_with_all = ["serial", "baud", "polled"])]
+    /// Show what there is: /topics/wind of an emulated WindSonic, /topics/host, topics scratch-* that programs on this
+    /// machine may publish to, /echo and /broadcast
+    #[arg(long, conflicts_with_all = ["serial", "baud", "polled"], help_heading = SOURCES)]
     pub(crate) demo: bool,
 
     /// Read the WindSonic on this serial device, as /dev/ttyUSB0
-    #[arg(long, value_name = "DEVICE")]
+    #[arg(long, value_name = "DEVICE", help_heading = SOURCES)]
     pub(crate) serial: Option<PathBuf>,
 
     /// Speed of the serial line, in bits per second, 50 to 4000000 [default: 9600]
-    #[arg(long, value_name = "RATE", value_parser = baud, requires = "serial")]
+    #[arg(long, value_name = "RATE", value_parser = baud, requires = "serial", help_heading = SOURCES)]
     pub(crate) baud: Option<u32>,
 
     /// The instrument's unit identifier, A to Z [default: Q]
-    #[arg(long, value_name = "LETTER")]
+    #[arg(long, value_name = "LETTER", help_heading = SOURCES)]
     pub(crate) unit: Option<UnitId>,
 
     /// First put the instrument into continuous mode, polar, 4 messages a second
-    #[arg(long, requires = "serial", conflicts_with = "polled")]
+    #[arg(long, requires = "serial", conflicts_with = "polled", help_heading = SOURCES)]
     pub(crate) configure: bool,
 
     /// Ask the instrument for each message instead of listening, 4 times a second
-    #[arg(long, requires = "serial")]
+    #[arg(long, requires = "serial", help_heading = SOURCES)]
     pub(crate) polled: bool,
 
     /// Let pages of this origin read and publish, too: SCHEME://HOST[:PORT], or * for any; may be repeated
-    #[arg(long = "allow-origin", value_name = "ORIGIN")]
+    #[arg(long = "allow-origin", value_name = "ORIGIN", help_heading = LET_IN)]
     pub(crate) allowed_origins: Vec<AllowedOrigin>,
 
-    /// Answer to this name, too, beside localhost and the addresses listened on: NAME or *.NAME, with :PORT where no
-    /// other port will do; may be repeated
-    #[arg(long = "allow-host", value_name = "HOST")]
+    /// Answer to this name, too, beside localhost and the addresses listened on: NAME or *.NAME, or with :PORT for that
+    /// port alone; may be repeated
+    #[arg(long = "allow-host", value_name = "HOST", help_heading = LET_IN)]
     pub(crate) allowed_hosts: Vec<AllowedHost>,
 
-    /// Believe this proxy, IP or IP/BITS, or unix for all that come by the Unix socket, when it says for whom it
-    /// speaks: Forwarded, X-Forwarded-For, -Host and -Proto; may be repeated
-    #[arg(long = "trusted-proxy", value_name = "ADDR")]
+    /// Believe what this proxy says of its clients in Forwarded or X-Forwarded-For, -Host and -Proto: IP or IP/BITS, or
+    /// unix for all that come by the Unix socket; may be repeated
+    #[arg(long = "trusted-proxy", value_name = "ADDR", help_heading = LET_IN)]
     pub(crate) trusted_proxies: Vec<TrustedProxy>,
 
-    /// Answer requests on this address over TCP, too: the protocol of /ws, each message after its
-    /// length; always without TLS
-    #[arg(long, value_name = "ADDR:PORT")]
+    /// Speak the protocol of /ws on this address over bare TCP, too, each message after its length; never with TLS
+    #[arg(long, value_name = "ADDR:PORT", help_heading = LISTENING)]
     pub(crate) tcp: Option<SocketAddr>,
 
     /// Publish the load of this machine to /topics/host, as --demo does
-    #[arg(long)]
+    #[arg(long, help_heading = SOURCES)]
     pub(crate) host: bool,
 
-    /// Echo bytes as they are on this address, over bare TCP: the floor to compare transports with
-    #[arg(long, value_name = "ADDR:PORT")]
+    /// Send bytes back as they come on this address, over bare TCP: the least that a transport can cost
+    #[arg(long, value_name = "ADDR:PORT", help_heading = LISTENING)]
     pub(crate) tcp_echo: Option<SocketAddr>,
 
     /// Send what comes to /echo back, by POST and WebSocket
-    #[arg(long)]
+    #[arg(long, help_heading = TRYING)]
     pub(crate) echo: bool,
 
     /// Send each message on the WebSocket /broadcast to everyone who is connected to it
-    #[arg(long)]
+    #[arg(long, help_heading = TRYING)]
     pub(crate) broadcast: bool,
 
-    /// Keep topics in this directory, across restarts [default: they are in memory]
-    #[arg(long, value_name = "DIR")]
+    /// Keep topics in this directory, across restarts [default: in memory]
+    #[arg(long, value_name = "DIR", help_heading = KEPT)]
     pub(crate) data: Option<PathBuf>,
 
-    /// Take the data directory, a copy, for the one that it was copied from: its topics go on in their epochs. For one
-    /// start, after it was moved on purpose; readers of a directory that was restored are to be told
-    #[arg(long)]
+    /// Take the data directory, which was moved or copied, for the one that it was: positions stay good. For the first
+    /// start after it was moved on purpose; not for one that was restored, whose readers have to be told
+    #[arg(long, help_heading = KEPT)]
     pub(crate) adopt_data: bool,
 
-    /// When what is published is flushed to the disk: before it is acknowledged, every second, or when the
-    /// system sees fit [default: interval]
-    #[arg(long, value_enum, value_name = "WHEN")]
+    /// When events are flushed to the disk: always before they are acknowledged, every second (interval), or never but
+    /// when the system sees fit [default: interval]
+    #[arg(long, value_enum, value_name = "WHEN", help_heading = KEPT)]
     pub(crate) fsync: Option<Fsync>,
 
     /// Publish the lines of standard input to this topic; JSON stays JSON, other lines become strings
-    #[arg(long, value_name = "TOPIC")]
+    #[arg(long, value_name = "TOPIC", help_heading = SOURCES)]
     pub(crate) stdin: Option<TopicName>,
 
-    /// Run this line of shell, and publish the lines of its output to this topic; may be repeated
-    #[arg(long, value_name = "TOPIC=COMMAND")]
+    /// Run this command line, and publish the lines of its output to this topic; may be repeated
+    #[arg(long, value_name = "TOPIC=COMMAND", help_heading = SOURCES)]
     pub(crate) exec: Vec<TopicFrom>,
 
     /// Follow this file as it grows, and publish its lines to this topic; may be repeated
-    #[arg(long, value_name = "TOPIC=PATH")]
+    #[arg(long, value_name = "TOPIC=PATH", help_heading = SOURCES)]
     pub(crate) file: Vec<TopicFrom>,
 
     /// Serve the files of this directory at /, in the place of the built-in page: a page of your own, beside the topics
@@ -207,16 +215,16 @@ pub(crate) struct Serve {
     pub(crate) static_dir: Option<PathBuf>,
 
     /// Threads that serve connections, 1 to 1024 [default: one for each processor]
-    #[arg(long, value_name = "N", value_parser = threads)]
+    #[arg(long, value_name = "N", value_parser = threads, help_heading = LIMITS)]
     pub(crate) threads: Option<NonZero<usize>>,
 
-    /// Most bytes held for clients, all together, as 256MiB; above it requests are answered with 503
+    /// Most memory held for clients, all together, as 256MiB; above it requests are answered with 503
     /// [default: half of what the machine or its control group has]
-    #[arg(long, value_name = "SIZE", value_parser = memory_max)]
+    #[arg(long, value_name = "SIZE", value_parser = memory_max, help_heading = LIMITS)]
     pub(crate) memory_max: Option<usize>,
 
     /// Most connections at once, 1 to 1000000 [default: 10000]
-    #[arg(long, value_name = "N", value_parser = connections_max)]
+    #[arg(long, value_name = "N", value_parser = connections_max, help_heading = LIMITS)]
     pub(crate) connections_max: Option<usize>,
 }
 
@@ -269,9 +277,8 @@ impl FromStr for TopicFrom {
 pub(crate) struct Windsonic {
     /// Make this symbolic link to the pseudo-terminal, as a name that stays the same
     ///
-    /// It is removed at the end, but not when this process is killed (SIGKILL): then it leads
-    /// nowhere, and later maybe to somebody's terminal, until the next emulator with the same link
-    /// replaces it.
+    /// The link is removed at the end, but not when this process is killed (SIGKILL). Then it leads nowhere, and may later
+    /// lead to somebody's terminal, until the next emulator with the same link replaces it.
     #[arg(long, value_name = "PATH")]
     pub(crate) link: Option<PathBuf>,
 
@@ -398,8 +405,8 @@ mod tests {
         };
         assert_eq!(
             help("listen"),
-            "Address to listen on, port 0 takes a free one; or unix:PATH, a Unix socket; may be given once for each \
-             [default: 127.0.0.1:8080]"
+            "Listen on this address (port 0 takes a free one, 0.0.0.0 is every address of this machine), or on a Unix \
+             socket; may be given once for each [default: 127.0.0.1:8080]"
         );
         assert_eq!(
             help("unix_mode"),
@@ -407,8 +414,8 @@ mod tests {
         );
         assert_eq!(
             help("trusted_proxies"),
-            "Believe this proxy, IP or IP/BITS, or unix for all that come by the Unix socket, when it says for whom \
-             it speaks: Forwarded, X-Forwarded-For, -Host and -Proto; may be repeated"
+            "Believe what this proxy says of its clients in Forwarded or X-Forwarded-For, -Host and -Proto: IP or IP/BITS, \
+             or unix for all that come by the Unix socket; may be repeated"
         );
     }
 

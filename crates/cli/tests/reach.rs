@@ -424,6 +424,19 @@ fn time_outs_and_misspellings_are_told_in_these_words() {
         ),
         (&["--quiet", "--verbose"], "the argument '--quiet' cannot be used with '--verbose'"),
         (&["--output", "lines"], "invalid value 'lines' for '--output <OUTPUT>'"),
+        (&["--retries", "-1"], "unexpected argument '-1' found"),
+        (
+            &["--retries", "few"],
+            "invalid value 'few' for '--retries <N>': expected how often to try again, as 8; 0 tries once",
+        ),
+        (
+            &["--log", "xml"],
+            "invalid value 'xml' for '--log <FORM>'\n  [possible values: text, json]",
+        ),
+        (
+            &["--timeuot", "5s"],
+            "unexpected argument '--timeuot' found\n\n  tip: a similar argument exists: '--timeout'",
+        ),
     ] {
         let (_, err, status) = said(&[&["sub", url][..], args].concat(), "");
         assert!(err.starts_with(&format!("error: {words}")), "{args:?}: {err}");

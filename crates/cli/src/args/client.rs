@@ -8,9 +8,11 @@ use std::time::Duration;
 use anemone_client::After;
 use clap::ValueEnum;
 
+const CONNECTION: &str = "Connection";
+
 /// How a server is reached.
 #[derive(Debug, clap::Args)]
-#[command(next_help_heading = "Connection")]
+#[command(next_help_heading = CONNECTION)]
 pub(crate) struct Reach {
     /// Send this header field, too, as "Authorization: Bearer TOKEN"; may be repeated
     #[arg(long = "header", short = 'H', value_name = "NAME: VALUE")]
@@ -25,12 +27,12 @@ pub(crate) struct Reach {
     #[arg(long)]
     pub(crate) insecure: bool,
 
-    /// Take an attempt for failed that has no connection and no answer within this time, as 5s [default: 20s]
+    /// Give an attempt up that has no connection and no answer within this time, as 5s [default: 20s]
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub(crate) timeout: Option<Duration>,
 
-    /// Say nothing of connections: only what is lost, and why it ends
-    #[arg(long, short, conflicts_with = "verbose")]
+    /// Log nothing of connections, only what is lost and why it ends
+    #[arg(long, short, conflicts_with = "verbose", help_heading = super::LOG)]
     pub(crate) quiet: bool,
 }
 
@@ -63,7 +65,8 @@ pub(crate) struct Sub {
     #[arg(long, value_enum, default_value_t = Via::Auto)]
     pub(crate) via: Via,
 
-    /// Where to begin: after a position, as 4zq81x-42, or earliest, or latest [default: latest]
+    /// Begin after this position, as 4zq81x-42, or at earliest, or at latest, which is what comes from now on [default:
+    /// latest]
     #[arg(long, value_name = "POSITION", allow_negative_numbers = true)]
     pub(crate) after: Option<After>,
 
@@ -71,7 +74,7 @@ pub(crate) struct Sub {
     #[arg(long, value_name = "N", value_parser = last, conflicts_with_all = ["after", "since"])]
     pub(crate) last: Option<After>,
 
-    /// Begin with the first event since then: so long ago, as 10m (ms, s, m, h, d), or a time, as 2026-11-22T10:00:00Z
+    /// Begin with the events since then: so long ago, as 10m (ms, s, m, h, d), or a time, as 2026-11-22T10:00:00Z
     #[arg(long, value_name = "TIME", conflicts_with = "after")]
     pub(crate) since: Option<String>,
 
@@ -90,9 +93,8 @@ pub(crate) struct Sub {
     #[command(flatten)]
     pub(crate) reach: Reach,
 
-    /// Give up after so many attempts in a row that failed, and were tried again; 0 after the first [default:
-    /// never]
-    #[arg(long, value_name = "N")]
+    /// Give up after trying so often again in a row; 0 tries once [default: never]
+    #[arg(long, value_name = "N", value_parser = retries, help_heading = CONNECTION)]
     pub(crate) retries: Option<u32>,
 }
 
@@ -202,29 +204,29 @@ pub(crate) struct Pub {
     /// The topic, as http://127.0.0.1:8080/topics/scratch-a
     pub(crate) url: String,
 
-    /// The event: JSON if it is that, else a string (what looks like broken JSON is refused: --text); - for events
-    /// from standard input, one a line
+    /// The event: JSON if it is JSON, else a string (what looks like broken JSON is refused, unless with --text); - for
+    /// events from standard input, one a line
     #[arg(default_value = "-", allow_hyphen_values = true)]
     pub(crate) data: String,
 
-    /// What DATA is, or all of standard input: one event, or with ndjson one a line
+    /// Take DATA, or all of standard input, for this: one event, or with ndjson one a line
     #[arg(long = "type", value_name = "TYPE", value_enum)]
     pub(crate) content: Option<Content>,
 
-    /// DATA, or all of standard input, is text, whatever it looks like: --type text
+    /// Publish DATA, or all of standard input, as one string, whatever it looks like; the same as --type text
     #[arg(long, conflicts_with = "content")]
     pub(crate) text: bool,
 
-    /// What makes it safe to run this command again with the same data: 1 to 128 visible characters
-    /// [default: a new one]
+    /// Idempotency key: running the command again with the same key and data publishes nothing twice; 1 to 128 visible
+    /// characters [default: a new one]
     #[arg(long)]
     pub(crate) key: Option<String>,
 
     #[command(flatten)]
     pub(crate) reach: Reach,
 
-    /// Give up after trying so often again, with longer and longer waits [default: 8, which takes a minute]
-    #[arg(long, value_name = "N")]
+    /// Give up after trying so often again, with longer and longer waits; 0 tries once [default: 8, which takes a minute]
+    #[arg(long, value_name = "N", value_parser = retries, help_heading = CONNECTION)]
     pub(crate) retries: Option<u32>,
 }
 
@@ -243,6 +245,10 @@ pub(crate) enum Content {
 
 fn count(text: &str) -> Result<NonZero<u64>, String> {
     text.parse().map_err(|_| "expected how many events to wait for, at least 1".to_owned())
+}
+
+fn retries(text: &str) -> Result<u32, String> {
+    text.parse().map_err(|_| "expected how often to try again, as 8; 0 tries once".to_owned())
 }
 
 /// At most as many as a server takes; the last 0 are what comes from now on.
