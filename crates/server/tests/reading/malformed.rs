@@ -56,6 +56,30 @@ fn each_parameter_is_told_what_it_may_be() {
 }
 
 #[test]
+fn what_is_often_wrong_is_told_in_these_words() {
+    let fixture = Fixture::start();
+    each(|way| {
+        for (query, detail) in [
+            (
+                "after=newest",
+                "after must be a position, earliest, latest or -N for the last N events: \"newest\" is not a position: expected \
+                 EPOCH-OFFSET, as in \"4zq81x-42\"",
+            ),
+            ("wait=5s", "wait is \"5s\": must be a number of seconds, as 5 or 0.3"),
+            ("wait=121", "wait is \"121\": at most 120 s are allowed"),
+            ("limit=0", "limit is \"0\": must be a whole number from 1 to 1000"),
+            ("mode=newest", "mode is \"newest\": must be all or latest"),
+            (
+                "form=latest",
+                "form is not a parameter: a topic takes after, since, limit, wait, mode and frame",
+            ),
+        ] {
+            assert_eq!(problem(&fixture, way, query, 400, "bad-parameter"), detail);
+        }
+    });
+}
+
+#[test]
 fn what_is_said_of_a_long_value_is_short() {
     let fixture = Fixture::start();
     each(|way| {
