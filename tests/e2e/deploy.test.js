@@ -245,6 +245,13 @@ for (const name of NAMES) {
   });
 }
 
+test("a program of this machine publishes as anemone.toml says", { timeout: STEP_MS_MAX }, async () => {
+  const [, command] = /^# (curl --unix-socket .*)$/m.exec(await deployed("anemone.toml")) ?? [];
+  const line = replaced(String(command), [["/run/anemone/anemone.sock", socket]]);
+  const { text, errors } = await output("sh", ["-c", line]);
+  assert.match(text, /^{"position":"\w+-\d+",.*"count":1}$/m, errors);
+});
+
 test("docs/DEPLOY.md shows these files, to the letter, and no others", async () => {
   const document = await readFile(new URL("../../docs/DEPLOY.md", import.meta.url), "utf8");
   const shown = [...document.matchAll(/^```[a-z]*\n(.*?)^```$/gms)].map(([, text]) => text);
