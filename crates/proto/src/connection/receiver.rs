@@ -6,11 +6,13 @@
 //! `INFLATED_BYTES_MAX` at once.
 
 mod assembly;
+mod payload;
 mod whole;
 
 use std::ops::Range;
 
 use self::assembly::{ANNOUNCED_BYTES_MAX, Assembly, check_text};
+use self::payload::Payload;
 use super::deflate::Incoming;
 use crate::{Config, HEADER_BYTES_MAX, Header, MessageKind, Opcode, ProtocolError, Role, Time};
 
@@ -85,13 +87,6 @@ struct Cut {
     frame: Option<Payload>,
     /// The payload of a control frame, as far as it came.
     control: Vec<u8>,
-}
-
-/// A frame whose payload has not come whole.
-#[derive(Debug)]
-struct Payload {
-    header: Header,
-    received: u64,
 }
 
 impl Receiver {

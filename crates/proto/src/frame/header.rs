@@ -96,7 +96,8 @@ fn check_first(first: u8) -> Result<Opcode, ProtocolError> {
     if first & 0x30 != 0 {
         return Err(ProtocolError::ReservedBits { bits: (first & 0x70) >> 4 });
     }
-    let opcode = Opcode::decode(first)?;
+    let bits = first & 0x0f;
+    let opcode = Opcode::decode(bits).ok_or(ProtocolError::UnknownOpcode { opcode: bits })?;
     if opcode.is_control() && first & 0x80 == 0 {
         return Err(ProtocolError::ControlFrameFragmented { opcode });
     }

@@ -1,7 +1,5 @@
 //! Opcodes (RFC 6455 sections 5.2 and 11.8).
 
-use crate::ProtocolError;
-
 /// The kind of a frame.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[repr(u8)]
@@ -27,16 +25,16 @@ impl Opcode {
         self as u8 & 0x8 != 0
     }
 
-    /// Reads the low four bits of a frame's first byte.
-    pub(crate) const fn decode(bits: u8) -> Result<Self, ProtocolError> {
-        match bits & 0x0f {
-            0x0 => Ok(Self::Continuation),
-            0x1 => Ok(Self::Text),
-            0x2 => Ok(Self::Binary),
-            0x8 => Ok(Self::Close),
-            0x9 => Ok(Self::Ping),
-            0xa => Ok(Self::Pong),
-            opcode => Err(ProtocolError::UnknownOpcode { opcode }),
+    /// The opcode of these four bits; `None` for a reserved one.
+    pub(crate) const fn decode(bits: u8) -> Option<Self> {
+        match bits {
+            0x0 => Some(Self::Continuation),
+            0x1 => Some(Self::Text),
+            0x2 => Some(Self::Binary),
+            0x8 => Some(Self::Close),
+            0x9 => Some(Self::Ping),
+            0xa => Some(Self::Pong),
+            _ => None,
         }
     }
 }

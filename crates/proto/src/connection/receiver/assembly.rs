@@ -1,6 +1,6 @@
 //! A message in the making: its bytes as far as they came, inflated and checked as they come.
 
-use super::Payload;
+use super::payload::Payload;
 use crate::connection::deflate::violation;
 use crate::extension::{Bounds, Inflater, Pushed};
 use crate::utf8::Utf8Checker;
