@@ -2,6 +2,7 @@
 //!
 //! Owns what a caller can choose and the order of the steps, each a module of its own.
 
+mod deadline;
 mod error;
 mod head;
 mod proxy;
@@ -11,17 +12,15 @@ mod tcp;
 mod tls;
 mod url;
 
-use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anemone_proto::handshake::{ClientHandshake, Established, Nonce, is_token};
 use anemone_proto::{Config, DeflateConfig};
+use deadline::Deadline;
 pub use error::{ConnectError, Refusal, Step, UrlError};
-use head::Head;
 pub use stream::ClientStream;
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
-use tokio::time::{Instant, timeout_at};
+use tokio::io::{AsyncRead, AsyncWrite};
 #[cfg(feature = "tls")]
 use tokio_rustls::rustls::ClientConfig;
 use url::{PROXY, Security, Url, WEB_SOCKET};
@@ -316,7 +315,7 @@ impl Opening {
     where
         S: AsyncRead + AsyncWrite + Unpin,
     {
-        let asked = ask(&mut stream, &self.request, Step::Handshake);
+        let asked = head::ask(&mut stream, &self.request, Step::Handshake);
         let head = deadline.within(Step::Handshake, asked).await?;
         match head.status() {
             101 => {}
@@ -333,40 +332,6 @@ impl Opening {
         #[expect(clippy::expect_used, reason = "`head::read` returns a whole head")]
         let Established { subprotocol, deflate, rest } = established.expect("the head is whole");
         Ok(WebSocket::client(stream, config, rest).agreed(subprotocol, deflate.as_ref()))
-    }
-}
-
-/// Sends a request and reads the head of its response.
-async fn ask<S>(stream: &mut S, request: &str, step: Step) -> Result<Head, ConnectError>
-where
-    S: AsyncRead + AsyncWrite + Unpin,
-{
-    let failed = |source| ConnectError::Stream { step, source };
-    stream.write_all(request.as_bytes()).await.map_err(failed)?;
-    stream.flush().await.map_err(failed)?;
-    head::read(stream, step).await
-}
-
-/// The time by which connecting must be done.
-struct Deadline {
-    /// `None` when it is too far away to matter.
-    at: Option<Instant>,
-    limit: Duration,
-}
-
-impl Deadline {
-    fn after(limit: Duration) -> Self {
-        Self { at: Instant::now().checked_add(limit), limit }
-    }
-
-    async fn within<T>(
-        &self,
-        step: Step,
-        work: impl Future<Output = Result<T, ConnectError>>,
-    ) -> Result<T, ConnectError> {
-        let Some(at) = self.at else { return work.await };
-        let timed_out = ConnectError::TimedOut { step, limit: self.limit };
-        timeout_at(at, work).await.unwrap_or(Err(timed_out))
     }
 }
 

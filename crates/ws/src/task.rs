@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use anemone_proto::{CloseFrame, Config, Connection, MaskKey, NegotiatedDeflate, Role, Sender};
 use driver::Driver;
-pub use message::{AsMessage, Incoming, IncomingPiece};
+pub use message::{AsMessage, Incoming, IncomingPiece, Turn};
 pub use split::{ReceiveHalf, SendHalf};
 use tokio::io::{AsyncRead, AsyncWrite};
 
@@ -43,17 +43,6 @@ use crate::Error;
 pub struct WebSocket<S> {
     driver: Driver<S>,
     subprotocol: Option<String>,
-}
-
-/// The result of [`WebSocket::turn`].
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub enum Turn {
-    /// The peer sent a message.
-    Message(Incoming),
-    /// Everything queued has been written.
-    Drained,
-    /// The closing handshake is done.
-    Closed,
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> WebSocket<S> {

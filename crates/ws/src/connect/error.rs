@@ -85,11 +85,19 @@ pub enum ConnectError {
 /// The meaning of a failure, where that is known and it does not say so itself.
 fn hint(source: &io::Error) -> &'static str {
     #[cfg(feature = "tls")]
-    if super::tls::is_not_tls(source) {
+    if is_not_tls(source) {
         return ", the server does not seem to speak TLS";
     }
     let _ = source;
     ""
+}
+
+/// Whether the peer answered with something other than a TLS record, plain HTTP for instance.
+#[cfg(feature = "tls")]
+fn is_not_tls(error: &io::Error) -> bool {
+    use tokio_rustls::rustls::{Error, InvalidMessage};
+    let cause = error.get_ref().and_then(|cause| cause.downcast_ref::<Error>());
+    matches!(cause, Some(Error::InvalidMessage(InvalidMessage::InvalidContentType)))
 }
 
 /// The words for where a redirect leads to.

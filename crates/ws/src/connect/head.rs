@@ -5,10 +5,10 @@
 use std::time::Duration;
 
 use anemone_proto::handshake::{FIELDS_MAX, HANDSHAKE_BYTES_MAX, ResponseError};
-use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::time::{Instant, timeout_at};
 
-use super::Deadline;
+use super::deadline::Deadline;
 use super::error::{ConnectError, Refusal, Step};
 
 /// Most bytes of a refusal's body that are kept.
@@ -26,9 +26,20 @@ pub(super) struct Head {
     refusal: Refusal,
 }
 
+/// Sends a request and reads the head of its response.
+pub(super) async fn ask<S>(stream: &mut S, request: &str, step: Step) -> Result<Head, ConnectError>
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    let failed = |source| ConnectError::Stream { step, source };
+    stream.write_all(request.as_bytes()).await.map_err(failed)?;
+    stream.flush().await.map_err(failed)?;
+    read(stream, step).await
+}
+
 /// Reads up to the end of the header of the first final response; interim ones (RFC 9110 section
 /// 15.2) are skipped.
-pub(super) async fn read<S>(stream: &mut S, step: Step) -> Result<Head, ConnectError>
+async fn read<S>(stream: &mut S, step: Step) -> Result<Head, ConnectError>
 where
     S: AsyncRead + Unpin,
 {

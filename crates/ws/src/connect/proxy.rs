@@ -2,9 +2,10 @@
 
 use tokio::io::{AsyncRead, AsyncWrite};
 
+use super::deadline::Deadline;
 use super::error::{ConnectError, Step};
+use super::head::ask;
 use super::url::Url;
-use super::{Deadline, ask};
 
 /// Asks the proxy at the other end of `stream` for a tunnel to `target`.
 pub(super) async fn open_tunnel<S>(

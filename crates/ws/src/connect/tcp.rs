@@ -10,7 +10,7 @@ use std::time::Duration;
 use tokio::net::{TcpStream, lookup_host};
 use tokio::time::sleep;
 
-use super::Deadline;
+use super::deadline::Deadline;
 use super::error::{ConnectError, Step};
 use super::url::{Host, Url};
 

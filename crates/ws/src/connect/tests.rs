@@ -3,8 +3,9 @@ use std::net::SocketAddr;
 
 use anemone_proto::handshake::{FIELDS_MAX, ResponseError, accept_key};
 use anemone_proto::{DeflateConfig, Message};
-use tokio::io::{AsyncReadExt, DuplexStream, copy_bidirectional, duplex};
+use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, copy_bidirectional, duplex};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::time::Instant;
 
 use super::*;
 use crate::{Accept, AcceptError, Accepted, Error, Incoming, Lost, accept};

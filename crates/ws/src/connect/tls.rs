@@ -11,7 +11,7 @@ use tokio::sync::OnceCell;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::crypto::aws_lc_rs;
 use tokio_rustls::rustls::pki_types::ServerName;
-use tokio_rustls::rustls::{ClientConfig, Error, InvalidMessage, RootCertStore};
+use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
 use super::error::{ConnectError, Step};
 use super::stream::ClientStream;
@@ -36,12 +36,6 @@ pub(super) async fn connect(
     };
     let secured = connect.await.map_err(|source| ConnectError::Stream { step: Step::Tls, source });
     Ok(ClientStream::tls(secured?))
-}
-
-/// Whether what came is no record of TLS at all, as an answer in plain HTTP is none.
-pub(super) fn is_not_tls(error: &io::Error) -> bool {
-    let cause = error.get_ref().and_then(|cause| cause.downcast_ref::<Error>());
-    matches!(cause, Some(Error::InvalidMessage(InvalidMessage::InvalidContentType)))
 }
 
 /// One for the process: reading the roots takes milliseconds, on some systems many, and sessions

@@ -6,7 +6,7 @@ use std::net::TcpStream;
 use mio::net::TcpListener;
 use mio::{Interest, Registry};
 
-use super::Accept;
+use super::shared::Accept;
 
 /// Most connections accepted in one turn; the rest come in the next.
 const ACCEPTS_MAX: usize = 16;

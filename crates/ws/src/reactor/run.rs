@@ -15,9 +15,10 @@ use super::concerned::Concerned;
 use super::listeners::Listeners;
 use super::protocol::Next;
 use super::scratch::Scratch;
+use super::shared::{Adopted, Shared};
 use super::socket::Readiness;
 use super::sockets::{Gone, Sockets};
-use super::{Adopted, Shared, Waker};
+use super::waker::Waker;
 use crate::clock::Clock;
 
 /// Most that epoll tells of at once; the rest come in the next turn.

@@ -37,6 +37,17 @@ impl From<Message<'_>> for Incoming {
     }
 }
 
+/// The result of [`WebSocket::turn`](super::WebSocket::turn).
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Turn {
+    /// The peer sent a message.
+    Message(Incoming),
+    /// Everything queued has been written.
+    Drained,
+    /// The closing handshake is done.
+    Closed,
+}
+
 /// Part of a message that the peer sent, as it came.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct IncomingPiece {
