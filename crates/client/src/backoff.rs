@@ -1,8 +1,8 @@
-//! The delay before trying again. Pure: chance is an argument.
+//! How long to wait before trying again. Pure: chance is an argument.
 
 use std::time::Duration;
 
-/// The delays after which a connection is tried again, and how often.
+/// When a connection is tried again, and how often.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Retry {
     /// The first wait, at most. Default 250 ms.

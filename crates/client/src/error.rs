@@ -1,4 +1,4 @@
-//! Errors, and whether trying again helps.
+//! What can go wrong, and whether trying again helps.
 
 use std::fmt;
 use std::time::{Duration, SystemTime};
@@ -9,10 +9,10 @@ use http::header::{LOCATION, RETRY_AFTER};
 use serde::Deserialize;
 
 use crate::address::{Address, UrlError};
-use crate::tracker::Hole;
+use crate::text::shown;
 use crate::wire::Malformed;
 use crate::wire::item::GapObject;
-use crate::{EndReason, Gap};
+use crate::{EndReason, Gap, Hole};
 
 /// Why there is no connection, or nothing came of one.
 #[derive(Debug, thiserror::Error)]
@@ -36,7 +36,7 @@ pub enum Error {
     /// An idempotency key is 1 to 128 visible characters of ASCII.
     #[error("an idempotency key has 1 to 128 visible ASCII characters")]
     KeyInvalid,
-    /// The text to publish is not UTF-8.
+    /// What is to be published as text is not UTF-8.
     #[error("text is not UTF-8")]
     NotText,
     /// No connection could be opened.
@@ -51,7 +51,7 @@ pub enum Error {
     /// The URL is not that of a topic, and the answer is not that of one.
     #[error("there is no topic at this URL: one is as {example}")]
     NoTopic {
-        /// An example of a topic's URL there.
+        /// What the URL of a topic there looks like.
         example: String,
     },
     /// Something came that no server sends.
@@ -108,7 +108,7 @@ pub enum Foreign {
     ContentType {
         /// `Content-Type`, or that there is none.
         found: String,
-        /// The type that it should be.
+        /// What it should be.
         expected: &'static str,
     },
     /// A WebSocket that does not speak the subprotocol.
@@ -137,7 +137,7 @@ struct Problem {
     name: String,
     title: String,
     detail: String,
-    /// The events that a reader who was too slow has missed.
+    /// What a reader who was too slow has missed.
     gap: Option<Gap>,
 }
 
@@ -191,7 +191,7 @@ impl Refused {
         self.problem.as_ref().map(|problem| problem.name.as_str())
     }
 
-    /// The time to wait before asking again.
+    /// How long to wait before asking again.
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         self.retry_after
@@ -228,11 +228,6 @@ impl Refused {
             (None, _) => true,
         }
     }
-}
-
-/// The words of a peer, with their control characters escaped; quotes stay as they are.
-pub(crate) fn shown(text: &str) -> String {
-    text.escape_debug().to_string().replace("\\\"", "\"").replace("\\'", "'")
 }
 
 impl fmt::Display for Refused {
@@ -325,7 +320,7 @@ impl Error {
         matches!(source, Some(rustls::Error::InvalidCertificate(_)))
     }
 
-    /// The time that the server asks to wait.
+    /// How long the server asks to wait.
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         match self {

@@ -28,22 +28,28 @@
 //! # }
 //! ```
 //!
-//! The words of servers are taken apart by parsers that do no IO and keep no more than [`Limits`] allow; what follows
+//! What servers send is taken apart by parsers that do no IO and keep no more than [`Limits`] allow; what follows
 //! on what is decided in one place for all transports.
 #![forbid(unsafe_code)]
 
 mod address;
 mod backoff;
 mod error;
+mod gap;
+mod hole;
 mod http;
 mod item;
+mod mode;
 mod options;
 mod position;
 mod publisher;
 mod subscription;
+mod text;
+mod time;
 mod topics;
 mod tracker;
 mod transport;
+mod via;
 mod web_socket;
 mod wire;
 
@@ -52,11 +58,16 @@ pub use address::UrlError;
 pub use anemone_ws::rustls;
 pub use backoff::Retry;
 pub use error::{Error, Foreign, Refused};
-pub use item::{EndReason, Gap, GapReason, Item, UnixTime, one_line};
-pub use options::{Limits, Mode, Timeouts, Via};
+pub use gap::{EndReason, Gap, GapReason};
+pub use hole::Hole;
+pub use item::Item;
+pub use mode::Mode;
+pub use options::{Limits, Timeouts};
 pub use position::{After, AfterError, Position, PositionError};
-pub use publisher::{Content, Published, Publisher, json_or_string};
+pub use publisher::{Content, Published, Publisher};
 pub use subscription::{Subscribe, Subscription};
+pub use text::{json_or_string, one_line};
+pub use time::UnixTime;
 pub use topics::{ListedTopic, Topics};
-pub use tracker::Hole;
+pub use via::Via;
 pub use wire::Malformed;

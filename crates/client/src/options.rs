@@ -1,4 +1,4 @@
-//! The options of a caller.
+//! What a caller can choose.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,69 +10,6 @@ use http::{HeaderName, HeaderValue};
 
 use crate::address::{Address, Scheme};
 use crate::{Error, Retry, UrlError};
-
-/// A transport.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-#[non_exhaustive]
-pub enum Via {
-    /// A WebSocket of the topic's own, with the subprotocol `anemone.events`.
-    WebSocket,
-    /// `anemone.v1` on a WebSocket.
-    Mux,
-    /// Server-sent events.
-    Sse,
-    /// An endless reply, one JSON object a line.
-    Ndjson,
-    /// Requests that wait for an event.
-    LongPoll,
-    /// Requests at an interval.
-    Poll,
-    /// `anemone.v1` on bare TCP.
-    Tcp,
-}
-
-impl Via {
-    /// All of them.
-    pub const ALL: [Self; 7] = [
-        Self::WebSocket,
-        Self::Mux,
-        Self::Sse,
-        Self::Ndjson,
-        Self::LongPoll,
-        Self::Poll,
-        Self::Tcp,
-    ];
-
-    /// Its name.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::WebSocket => "ws",
-            Self::Mux => "mux",
-            Self::Sse => "sse",
-            Self::Ndjson => "ndjson",
-            Self::LongPoll => "long-poll",
-            Self::Poll => "poll",
-            Self::Tcp => "tcp",
-        }
-    }
-}
-
-impl fmt::Display for Via {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-/// The events that a reader who is behind gets.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub enum Mode {
-    /// Every event, in order.
-    #[default]
-    All,
-    /// The newest event alone, and how many were passed over.
-    Latest,
-}
 
 /// Bounds on what a server can make a client keep.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -90,7 +27,7 @@ impl Default for Limits {
     }
 }
 
-/// The times that things may take.
+/// How long things may take.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Timeouts {
     /// From nothing to an open connection. Default 10 s.
@@ -142,7 +79,7 @@ macro_rules! option_setters {
             self.with(|options| options.tls = Some(config))
         }
 
-        /// The times that things may take.
+        /// How long things may take.
         #[must_use = "the option is set in what is returned"]
         pub fn timeouts(self, timeouts: crate::Timeouts) -> Self {
             self.with(|options| options.timeouts = timeouts)

@@ -1,4 +1,4 @@
-//! The topics of a server.
+//! What topics a server has.
 
 use std::fmt;
 use std::sync::Arc;
@@ -18,18 +18,18 @@ use crate::{Error, Position, UrlError};
 pub struct ListedTopic {
     /// Its name: `A-Z a-z 0-9 . _ -`.
     pub name: String,
-    /// The URL at which it is read, and maybe published to.
+    /// Where it is read, and maybe published to.
     pub url: String,
     /// The offset of the oldest event kept; that of the next one to come when none is.
     pub first: u64,
-    /// The position of its newest event.
+    /// Where its newest event is.
     pub next: Position,
-    /// The bytes that it keeps.
+    /// What it keeps, in bytes.
     pub bytes: u64,
 }
 
 impl ListedTopic {
-    /// The number of events that it keeps.
+    /// How many events it keeps.
     #[must_use]
     pub fn events(&self) -> u64 {
         self.next.offset().saturating_add(1).saturating_sub(self.first)

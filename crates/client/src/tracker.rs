@@ -5,30 +5,20 @@
 
 use std::collections::VecDeque;
 
-use crate::item::GapReason;
+use crate::GapReason;
 use crate::wire::Wire;
-use crate::{EndReason, Gap, Item, Position};
+use crate::{EndReason, Gap, Hole, Item, Position};
 
 /// Follows a topic through all connections of a subscription.
 #[derive(Debug, Default)]
 pub(crate) struct Tracker {
-    /// The position that was told last; `None` until the server has said where reading begins.
+    /// What was told last; `None` until the server has said where reading begins.
     position: Option<Position>,
     /// Passed over before the next event, and not told yet.
     skipped: u64,
     /// A hole was found after this position. Once more, and it is a gap.
     hole_after: Option<Position>,
     repeated: u64,
-}
-
-/// Events are missing without notice. A new connection may bring them.
-#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
-#[error("{found} came after {after}, and nothing said what became of those between")]
-pub struct Hole {
-    /// The last event seen.
-    pub after: Position,
-    /// The position that came then.
-    pub found: Position,
 }
 
 /// The effect of a [`Wire`].
@@ -46,12 +36,12 @@ impl Tracker {
         Self { position: Some(position), ..Self::default() }
     }
 
-    /// The position after which reading goes on.
+    /// Where reading goes on.
     pub(crate) fn position(&self) -> Option<&Position> {
         self.position.as_ref()
     }
 
-    /// The number of events that came again, on any connection.
+    /// How many events came again, on any connection.
     pub(crate) fn repeated(&self) -> u64 {
         self.repeated
     }
@@ -203,7 +193,7 @@ mod tests {
         Wire::Gap(Gap { reason: GapReason::Retention, after, missed, resume })
     }
 
-    /// The items that are told of these, and how it ends.
+    /// What is told of these, and how it ends.
     fn told(tracker: &mut Tracker, wires: Vec<Wire>) -> (Vec<String>, Option<Hole>) {
         let mut items = VecDeque::new();
         let hole = wires.into_iter().find_map(|wire| tracker.receive(wire, &mut items).err());

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use http::Method;
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderName};
 
-use super::{Content, Published};
+use super::batch::{Content, Published};
 use crate::Error;
 use crate::address::Address;
 use crate::http::{Ask, Http};

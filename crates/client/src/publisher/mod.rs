@@ -1,80 +1,22 @@
 //! Publishing: a batch goes in whole and once, however often it has to be sent.
 
+mod batch;
 mod http;
 mod mux;
 
-use std::borrow::Cow;
+pub use batch::{Content, Published};
+
 use std::fmt;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use serde::Deserialize;
-use serde_json::value::RawValue;
 use tokio::time::{sleep, timeout};
 
 use crate::address::{Address, Scheme};
 use crate::backoff::Backoff;
 use crate::error::Foreign;
-use crate::item::quoted;
 use crate::options::{Options, option_setters};
-use crate::wire::Malformed;
-use crate::{Error, Position, Retry, UrlError};
-
-/// The type of a body, which says what its events are.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Content {
-    /// One event, a JSON value.
-    Json,
-    /// One event, a string, in UTF-8.
-    Text,
-    /// One event, any bytes; it will read `{"base64":"…"}`.
-    Binary,
-    /// Many events, a JSON value a line: all of them are published, or none.
-    Lines,
-}
-
-/// The JSON of an event that somebody typed: the text itself if it is one JSON value, else a string of it.
-#[must_use]
-pub fn json_or_string(text: &str) -> Cow<'_, str> {
-    match serde_json::from_str::<&RawValue>(text) {
-        Ok(_) => text.into(),
-        Err(_) => quoted(text).into(),
-    }
-}
-
-/// The place of a batch in its topic.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Published {
-    /// The first event's position.
-    pub first: Position,
-    /// The last event's position.
-    pub position: Position,
-    /// The number of its events.
-    pub count: u64,
-}
-
-/// The body of a reply.
-#[derive(Deserialize)]
-struct Reply {
-    position: String,
-    first: Option<String>,
-    count: Option<u64>,
-}
-
-impl Published {
-    fn parse(text: &[u8]) -> Result<Self, Error> {
-        let reply: Reply = serde_json::from_slice(text).map_err(Malformed::Json)?;
-        let parse = |text: &str| text.parse::<Position>().map_err(|_| Malformed::NoPosition);
-        let position = parse(&reply.position)?;
-        let first = reply.first.as_deref().map_or(Ok(position.clone()), parse)?;
-        Ok(Self { first, position, count: reply.count.unwrap_or(1) })
-    }
-
-    /// The position of each event, in order.
-    pub fn positions(&self) -> impl Iterator<Item = Position> + '_ {
-        (self.first.offset()..=self.position.offset()).map(|offset| self.position.at(offset))
-    }
-}
+use crate::{Error, Retry, UrlError};
 
 /// Publishes to a topic.
 ///
@@ -119,7 +61,7 @@ impl Publisher {
 
     option_setters!();
 
-    /// The delays before trying again. Default: 8 times, which takes about a minute. Not longer than the server remembers a
+    /// When to try again. Default: 8 times, which takes about a minute. Not longer than the server remembers a
     /// key, 10 minutes unless told otherwise.
     #[must_use]
     pub fn retry(self, retry: Retry) -> Self {
@@ -143,7 +85,7 @@ impl Publisher {
     /// Publishes a batch under a key of its own.
     ///
     /// # Errors
-    /// Those that do not get better by trying again, or that came too often. In the second case it is not known
+    /// What does not get better by trying again, or what was tried too often. In the second case it is not known
     /// whether the batch was published.
     ///
     /// # Cancel safety
@@ -230,44 +172,5 @@ impl Publisher {
 impl fmt::Debug for Publisher {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Publisher").field("to", &self.address.to_string()).finish_non_exhaustive()
-    }
-}
-
-/// A multiplexed target needs the key in its query, where some visible characters mean something.
-fn encoded_key(key: &str) -> String {
-    form_urlencoded::byte_serialize(key.as_bytes()).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_reply_says_where_each_event_is() {
-        let published = Published::parse(br#"{"position":"a-4","first":"a-2","count":3}"#).unwrap();
-        let positions: Vec<String> = published.positions().map(|at| at.to_string()).collect();
-        assert_eq!(positions, ["a-2", "a-3", "a-4"]);
-        let published = Published::parse(br#"{"position":"a-4"}"#).unwrap();
-        assert_eq!((published.positions().count(), published.count), (1, 1));
-        assert!(Published::parse(br#"{"position":"four"}"#).is_err());
-    }
-
-    #[test]
-    fn what_is_no_json_is_a_string() {
-        for (text, json) in [
-            ("{\"n\": 1.50}", "{\"n\": 1.50}"),
-            ("17", "17"),
-            ("hello", "\"hello\""),
-            ("1 2", "\"1 2\""),
-            ("say \"hi\"", "\"say \\\"hi\\\"\""),
-            ("", "\"\""),
-        ] {
-            assert_eq!(json_or_string(text), json);
-        }
-    }
-
-    #[test]
-    fn a_key_goes_into_a_query() {
-        assert_eq!(encoded_key("a+b&c=d"), "a%2Bb%26c%3Dd");
     }
 }

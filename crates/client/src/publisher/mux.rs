@@ -4,19 +4,19 @@ use std::borrow::Cow;
 
 use anemone_ws::{ClientStream, Incoming, WebSocket};
 
-use super::{Content, Published, encoded_key};
+use super::batch::{Content, Published};
 use crate::Error;
 use crate::address::Address;
 use crate::error::Refused;
-use crate::item::quoted;
 use crate::options::Options;
+use crate::text::quoted;
 use crate::web_socket;
 use crate::wire::mux::{self, Reply};
 
 #[derive(Default)]
 pub(super) struct Carrier {
     socket: Option<WebSocket<ClientStream>>,
-    /// The number of requests that were made on it: the next one's id.
+    /// How many requests were made on it: the next one's id.
     count: u64,
 }
 
@@ -71,4 +71,19 @@ impl Carrier {
 
 fn text(body: &[u8]) -> Result<&str, Error> {
     std::str::from_utf8(body).map_err(|_| Error::NotText)
+}
+
+/// A multiplexed target needs the key in its query, where some visible characters mean something.
+fn encoded_key(key: &str) -> String {
+    form_urlencoded::byte_serialize(key.as_bytes()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_goes_into_a_query() {
+        assert_eq!(encoded_key("a+b&c=d"), "a%2Bb%26c%3Dd");
+    }
 }

@@ -8,11 +8,12 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use tokio::time::{Instant, sleep_until};
 
-use super::{Link, Pages, Reading};
+use super::link::{Link, Reading};
+use super::pages::Pages;
 use crate::Error;
 use crate::wire::Wire;
 
-/// The time that a server is to wait, at most.
+/// How long a server is to wait, at most.
 const WAIT_MAX: Duration = Duration::from_secs(25);
 /// A page without news that comes sooner was not waited for. Then it is a poll, and not a loop.
 const HASTE: Duration = Duration::from_secs(1);

@@ -3,7 +3,7 @@
 use anemone_ws::{ClientStream, Incoming, WebSocket};
 use futures_util::future::BoxFuture;
 
-use super::{Link, Reading};
+use super::link::{Link, Reading};
 use crate::Error;
 use crate::web_socket;
 use crate::wire::{Wire, mux};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use hyper::body::Incoming;
 
-use super::{Link, Reading};
+use super::link::{Link, Reading};
 use crate::Error;
 use crate::http::{Ask, Http};
 use crate::wire::lines::Lines;

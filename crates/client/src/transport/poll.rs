@@ -5,7 +5,8 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use tokio::time::{Instant, sleep_until};
 
-use super::{Link, Pages, Reading};
+use super::link::{Link, Reading};
+use super::pages::Pages;
 use crate::Error;
 use crate::wire::Wire;
 

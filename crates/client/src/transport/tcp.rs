@@ -4,7 +4,7 @@ use anemone_ws::ClientStream;
 use futures_util::future::BoxFuture;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use super::{Link, Reading};
+use super::link::{Link, Reading};
 use crate::Error;
 use crate::wire::frames::{Frames, frame};
 use crate::wire::{Wire, mux};

@@ -5,7 +5,7 @@ use std::time::Duration;
 use anemone_ws::{ClientStream, WebSocket};
 use futures_util::future::BoxFuture;
 
-use super::{Link, Reading};
+use super::link::{Link, Reading};
 use crate::Error;
 use crate::web_socket;
 use crate::wire::{Wire, item};

@@ -2,7 +2,7 @@
 
 use super::Malformed;
 
-/// The bytes of the length.
+/// How long the length is.
 const LENGTH_BYTES: usize = 4;
 
 /// Takes messages out of a stream.

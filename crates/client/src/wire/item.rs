@@ -4,8 +4,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 use super::{Malformed, Wire};
-use crate::item::{GapReason, UnixTime};
-use crate::{EndReason, Gap, Position};
+use crate::{EndReason, Gap, GapReason, Position, UnixTime};
 
 /// All members there are. What is not known is passed over, so that servers can have more to say.
 #[derive(Deserialize)]

@@ -1,8 +1,8 @@
 //! Messages of `anemone.v1`: `STATUS ID[ POSITION[ TIME]]`, and a payload after a line feed.
 
 use super::{Malformed, Wire, item};
+use crate::UnixTime;
 use crate::error::Refused;
-use crate::item::UnixTime;
 use crate::{Error, Position};
 
 /// The subprotocol's name.
@@ -59,7 +59,7 @@ impl<'a> Reply<'a> {
 
 /// Stands where an id would, in what is about the connection.
 pub(crate) const NO_ID: &str = "-";
-/// The id of the one reader of a connection.
+/// What the one reader of a connection is called.
 pub(crate) const READER: &str = "1";
 
 /// The meaning of a message to the one reader; its final status is an error.

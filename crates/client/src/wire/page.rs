@@ -6,16 +6,16 @@ use serde_json::value::RawValue;
 use super::item::{GapObject, position};
 use super::{Malformed, Wire};
 use crate::Position;
-use crate::item::UnixTime;
+use crate::UnixTime;
 
 /// A page, taken apart.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Page {
-    /// The position to ask for next.
+    /// What to ask for next.
     pub(crate) next: Position,
-    /// The number of its events.
+    /// How many events it has.
     pub(crate) events: usize,
-    /// The things that it says, in order; last, where reading stands then.
+    /// What it says, in order; last, where reading stands then.
     pub(crate) wires: Vec<Wire>,
 }
 

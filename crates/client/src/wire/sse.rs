@@ -2,7 +2,7 @@
 
 use super::item::{self, position};
 use super::{Malformed, Wire};
-use crate::item::UnixTime;
+use crate::UnixTime;
 
 /// Takes blocks out of an event stream.
 #[derive(Debug)]

@@ -1,0 +1,13 @@
+//! A hole in what a server told.
+
+use crate::Position;
+
+/// Events are missing without notice. A new connection may bring them.
+#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+#[error("{found} came after {after}, and nothing said what became of those between")]
+pub struct Hole {
+    /// The last event seen.
+    pub after: Position,
+    /// What came then.
+    pub found: Position,
+}

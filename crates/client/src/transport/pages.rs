@@ -1,0 +1,73 @@
+//! The pages of both polls.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::link::Reading;
+use crate::http::{Ask, Http};
+use crate::wire::{Malformed, Wire, page};
+use crate::{After, Error};
+
+/// The pages of a topic, one after the other.
+pub(super) struct Pages {
+    pub(super) reading: Reading,
+    http: Http,
+    /// Whether a page has come; the first one asks for a position as a stream does, to begin there.
+    has_begun: bool,
+}
+
+/// The result of asking for a page.
+pub(super) struct Turned {
+    /// Whether reading has got any further.
+    pub(super) is_forward: bool,
+    /// Whether there is probably more where it came from.
+    pub(super) is_full: bool,
+}
+
+impl Pages {
+    pub(super) fn new(reading: Reading) -> Self {
+        let http = Http::new(Arc::clone(&reading.address), Arc::clone(&reading.options));
+        Self { reading, http, has_begun: false }
+    }
+
+    /// Asks for the next page, which the server may wait for.
+    pub(super) async fn turn(
+        &mut self,
+        wait: Option<Duration>,
+        wires: &mut Vec<Wire>,
+    ) -> Result<Turned, Error> {
+        /// As many events as a server has in a page unless it is told otherwise, and as many bytes.
+        const FULL: (usize, usize) = (1000, 1 << 20);
+        /// After a position: reading begins there, however much has gone since. Without it a topic that ends slow
+        /// readers would end whoever comes back, again and again.
+        const ANEW: &str = "~";
+        let asked = self.reading.after.clone();
+        let mut parameters = self.reading.parameters(&asked);
+        if !self.has_begun && matches!(asked, After::Position(_)) {
+            parameters[0].1.push_str(ANEW);
+        }
+        if let Some(wait) = wait {
+            parameters.push(("wait", wait.as_secs_f64().to_string()));
+        }
+        let target = self.reading.address.target(&parameters);
+        let answer = self.http.send(&Ask::get(target, "application/json")).await?;
+        let mut body = self.http.expect(answer, "application/json").await?;
+        let limit = self.reading.options.limits.page_bytes_max;
+        let text = self.http.whole(&mut body, limit).await?;
+        let page = page::parse(&text)?;
+        if let After::Position(asked) = &asked
+            && asked.epoch() == page.next.epoch()
+            && asked.offset() > page.next.offset()
+        {
+            // To follow it would be to go round in circles.
+            return Err(Malformed::Page.into());
+        }
+        wires.extend(page.wires);
+        self.reading.after = After::Position(page.next);
+        self.has_begun = true;
+        Ok(Turned {
+            is_forward: self.reading.after != asked,
+            is_full: page.events >= FULL.0 || text.len() >= FULL.1,
+        })
+    }
+}

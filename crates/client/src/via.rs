@@ -1,0 +1,56 @@
+//! The transports.
+
+use std::fmt;
+
+/// A transport.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+#[non_exhaustive]
+pub enum Via {
+    /// A WebSocket of the topic's own, with the subprotocol `anemone.events`.
+    WebSocket,
+    /// `anemone.v1` on a WebSocket.
+    Mux,
+    /// Server-sent events.
+    Sse,
+    /// An endless reply, one JSON object a line.
+    Ndjson,
+    /// Requests that wait for an event.
+    LongPoll,
+    /// Requests at an interval.
+    Poll,
+    /// `anemone.v1` on bare TCP.
+    Tcp,
+}
+
+impl Via {
+    /// All of them.
+    pub const ALL: [Self; 7] = [
+        Self::WebSocket,
+        Self::Mux,
+        Self::Sse,
+        Self::Ndjson,
+        Self::LongPoll,
+        Self::Poll,
+        Self::Tcp,
+    ];
+
+    /// Its name.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::WebSocket => "ws",
+            Self::Mux => "mux",
+            Self::Sse => "sse",
+            Self::Ndjson => "ndjson",
+            Self::LongPoll => "long-poll",
+            Self::Poll => "poll",
+            Self::Tcp => "tcp",
+        }
+    }
+}
+
+impl fmt::Display for Via {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
