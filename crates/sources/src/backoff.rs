@@ -1,4 +1,4 @@
-//! The delay before the next attempt. A pure rule; chance is an argument.
+//! How long to wait before the next attempt. A pure rule; chance is an argument.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! The words of others, for people.
+//! What somebody else said, for people.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;

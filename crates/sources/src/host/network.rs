@@ -1,4 +1,4 @@
-//! The bytes through each network interface, as the system counts them.
+//! What went through each network interface, as the system counts.
 
 /// One interface's counts.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]

@@ -1,9 +1,9 @@
 //! Lines to messages: framing, checksum, fields.
 //!
-//! The checksum is the exclusive-or of the bytes, so it detects every change, loss or addition of
-//! **one** byte (but of a NUL, which no field takes); it misses changes of several bytes that cancel
-//! out, such as the same bit in two digits. Fields must therefore also have exactly the shape the
-//! manual gives, digit for digit.
+//! What the checksum is worth: it is the exclusive-or of the bytes, so it detects every change,
+//! loss or addition of **one** byte (but of a NUL, which no field takes); it misses changes of
+//! several bytes that cancel out, such as the same bit in two digits. Fields must therefore also have
+//! exactly the shape the manual gives, digit for digit.
 
 use super::message::{ETX, Hundredths, Message, STX, SpeedUnits, UnitId, Wind, checksum};
 
@@ -17,39 +17,39 @@ pub enum ParseError {
     /// The end is missing.
     #[error("line has no {end} and no checksum after it")]
     End {
-        /// The byte that should stand before the checksum: `ETX` or `*`.
+        /// What should stand before the checksum: `ETX` or `*`.
         end: &'static str,
     },
-    /// The end is not followed by two hex digits.
+    /// What follows the end is not two hex digits.
     #[error("{len} bytes stand where the checksum should be two hex digits")]
     ChecksumDigits {
-        /// The number of bytes that follow the end.
+        /// How many bytes follow the end.
         len: usize,
     },
     /// Bytes were damaged on the way.
     #[error("checksum is {found:02X}, the bytes give {computed:02X}")]
     Checksum {
-        /// The checksum that the line says.
+        /// What the line says.
         found: u8,
-        /// The checksum of its bytes.
+        /// What its bytes add up to.
         computed: u8,
     },
     /// Not a measurement of a known format.
     #[error("message has {found} fields, expected {expected}")]
     Fields {
-        /// The number that there are.
+        /// How many there are.
         found: usize,
-        /// The number that there should be.
+        /// How many there should be.
         expected: usize,
     },
     /// One field is not what should stand there.
     #[error("{field} {text:?} is not {expected}")]
     Field {
-        /// The name of the field.
+        /// What the field is called.
         field: &'static str,
-        /// The text that stands there, cut to 20 characters.
+        /// What stands there, cut to 20 characters.
         text: String,
-        /// The words for what should.
+        /// What should.
         expected: &'static str,
     },
     /// The line went on beyond the limit.
@@ -64,7 +64,7 @@ pub enum ParseError {
 /// for NMEA the line.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Parsed<'a> {
-    /// The message that the line says.
+    /// What the line says.
     pub message: Message,
     /// The text of it.
     pub raw: &'a str,

@@ -2,49 +2,19 @@
 
 use std::convert::Infallible;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use tokio::time::Instant;
 
 use super::Options;
+use super::error::OpenError;
 use super::instrument::{Instrument, Source};
 use super::link::Link;
 use super::noise::Noise;
 use super::pty::{Pty, Wait};
-use super::replay::{Replay, ReplayError};
+use super::replay::Replay;
 use super::wind::Model;
-
-/// Why an emulation cannot begin.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum OpenError {
-    /// The system gives no pseudo-terminal.
-    #[error("no pseudo-terminal")]
-    Pty(#[source] io::Error),
-    /// The link's path is something else, which is left alone.
-    #[error("{} exists and is not a symbolic link", .0.display())]
-    LinkTaken(PathBuf),
-    /// The link cannot be made.
-    #[error("cannot make the link {}", path.display())]
-    Link {
-        /// The path at which it should be.
-        path: PathBuf,
-        /// The error of the system.
-        source: io::Error,
-    },
-    /// The recording cannot be replayed.
-    #[error("cannot replay {}", path.display())]
-    Replay {
-        /// The recording.
-        path: PathBuf,
-        /// The fault in it.
-        source: ReplayError,
-    },
-    /// The noise is not a probability.
-    #[error("noise is {0}, a probability is from 0 to 1")]
-    Noise(f64),
-}
 
 /// An instrument behind a pseudo-terminal that can be opened as a serial device. It begins to
 /// measure when it is [run](Self::run).

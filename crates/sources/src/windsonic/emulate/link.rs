@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-use super::OpenError;
+use super::error::OpenError;
 
 #[derive(Debug)]
 pub(crate) struct Link {

@@ -29,6 +29,8 @@
 
 #[cfg(unix)]
 mod emulator;
+#[cfg(unix)]
+mod error;
 mod instrument;
 #[cfg(unix)]
 mod link;
@@ -45,14 +47,16 @@ pub use replay::ReplayError;
 pub use settings::{Format, Rate, Settings};
 
 #[cfg(unix)]
-pub use emulator::{Emulator, OpenError};
+pub use emulator::Emulator;
+#[cfg(unix)]
+pub use error::OpenError;
 
 /// The instrument to emulate.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The instrument's settings when it is switched on. Default: the factory's.
     pub settings: Settings,
-    /// The seed that the wind and the noise are drawn from; the same seed gives the same. Default 1.
+    /// What the wind and the noise are drawn from; the same seed gives the same. Default 1.
     pub seed: u64,
     /// A recording to send instead of a model's wind, over and over, one line for each message.
     /// Each line is a line of the instrument, what stands between STX and ETX alone, or a JSON

@@ -1,4 +1,4 @@
-//! The settings of configuration mode, as the instrument keeps and lists them.
+//! What can be set in configuration mode, as the instrument keeps and lists it.
 
 use std::fmt;
 use std::time::Duration;
@@ -30,7 +30,7 @@ impl Format {
     }
 }
 
-/// The rate at which it sends: setting `P`.
+/// How often it sends: setting `P`.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Rate {
     /// `P1`: once a second; the factory's setting.

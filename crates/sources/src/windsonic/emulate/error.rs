@@ -1,0 +1,37 @@
+//! The causes for which an emulation does not begin.
+
+use std::io;
+use std::path::PathBuf;
+
+use super::replay::ReplayError;
+
+/// Why an emulation cannot begin.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// The system gives no pseudo-terminal.
+    #[error("no pseudo-terminal")]
+    Pty(#[source] io::Error),
+    /// The link's path is something else, which is left alone.
+    #[error("{} exists and is not a symbolic link", .0.display())]
+    LinkTaken(PathBuf),
+    /// The link cannot be made.
+    #[error("cannot make the link {}", path.display())]
+    Link {
+        /// Where it should be.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The recording cannot be replayed.
+    #[error("cannot replay {}", path.display())]
+    Replay {
+        /// The recording.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: ReplayError,
+    },
+    /// The noise is not a probability.
+    #[error("noise is {0}, a probability is from 0 to 1")]
+    Noise(f64),
+}
