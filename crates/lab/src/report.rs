@@ -1,4 +1,4 @@
-//! The results, as Markdown.
+//! What came out, as Markdown.
 //!
 //! A ratio is the median over the rounds of the ratio within a round, with its 95 % interval; a cost is the
 //! median over the rounds.
@@ -158,7 +158,7 @@ fn notes(results: &Results) -> String {
     text
 }
 
-/// The number of samples that were disturbed.
+/// How many samples were disturbed.
 fn disturbed(samples: impl Iterator<Item = Busy>) -> String {
     let (mut all, mut disturbed) = (0, 0);
     for busy in samples {

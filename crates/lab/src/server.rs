@@ -20,7 +20,7 @@ pub(crate) struct Program {
     path: PathBuf,
     args: Vec<String>,
     announced: Addresses,
-    /// The file that it logs to.
+    /// Where it logs to.
     log: Option<PathBuf>,
 }
 
@@ -105,7 +105,7 @@ struct Addresses {
     tcp_broadcast: bool,
 }
 
-/// The services that a program says it has somewhere.
+/// What a program says to serve somewhere.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Service {
     Web,
@@ -151,12 +151,12 @@ impl Server {
         self.child.id()
     }
 
-    /// The endpoint of its echo over `protocol`, if it has one.
+    /// Where it serves an echo over `protocol`, if it does.
     pub(crate) fn endpoint(&self, protocol: Protocol, path: &str) -> Option<Endpoint> {
         self.service(protocol, self.tcp, path)
     }
 
-    /// The endpoint of its broadcast over `protocol`, if it has one.
+    /// Where what one sends over `protocol` goes to all, if it does.
     pub(crate) fn broadcast(&self, protocol: Protocol, path: &str) -> Option<Endpoint> {
         self.service(protocol, self.tcp_broadcast, path)
     }

@@ -2,7 +2,7 @@
 //!
 //! Messages are JSON strings, so that a topic can carry the same.
 
-use super::{Sample, Times};
+use super::work::{Sample, Times};
 use crate::cpu::Meter;
 use crate::load::{Audience, Endpoint, Frames, Opener, Shape, join};
 use crate::statistics::Random;

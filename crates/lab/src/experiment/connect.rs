@@ -1,7 +1,7 @@
 //! Connections are opened, say one thing and are closed: CPU time for each. What a WebSocket says is its
 //! opening handshake; TCP says one byte, which comes back.
 
-use super::{Sample, Times};
+use super::work::{Sample, Times};
 use crate::cpu::Meter;
 use crate::load::{Closing, Endpoint, Opener, Protocol, churn};
 use crate::statistics::Random;

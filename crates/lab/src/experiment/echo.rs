@@ -1,6 +1,6 @@
 //! Messages go and come back on open connections: CPU time for each.
 
-use super::{Sample, Times};
+use super::work::{Sample, Times};
 use crate::cpu::Meter;
 use crate::load::{Endpoint, Frames, Generator, Opener, Shape, open};
 use crate::statistics::Random;

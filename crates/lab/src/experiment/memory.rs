@@ -2,7 +2,7 @@
 //!
 //! For a server just started only: one that has been busy serves new connections from memory it has kept.
 
-use super::{Before, Sample};
+use super::work::{Before, Sample};
 use crate::cpu::{Busy, anonymous_bytes, at_rest_ns};
 use crate::load::{Endpoint, Opener, echo_once, open};
 use crate::statistics::Random;

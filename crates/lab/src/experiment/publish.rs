@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
 
-use super::Times;
 use super::rounds::{progress, undisturbed};
+use super::work::Times;
 use crate::cpu::{Busy, Cores, Meter};
 use crate::histogram::Histogram;
 use crate::load::{Acknowledged, Publishers, Topic, Way};
@@ -27,7 +27,7 @@ const WAYS: [Way; 4] = [
 const FLUSHES: usize = 32;
 const FLUSHED_BYTES: usize = 128;
 
-/// The place where events are kept.
+/// Where events are kept.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub(crate) enum Storage {
     Memory,
@@ -61,13 +61,13 @@ impl fmt::Display for Storage {
     }
 }
 
-/// The plan: what is measured, and how often.
+/// What is measured and how often.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     pub(crate) server: Program,
     /// Before the number of a topic.
     pub(crate) topic_path: String,
-    /// The place where folders are made for what is kept, and removed again.
+    /// Where folders are made for what is kept, and removed again.
     pub(crate) folder: PathBuf,
     pub(crate) cores: Cores,
     pub(crate) rounds: usize,
@@ -76,7 +76,7 @@ pub(crate) struct Plan {
     pub(crate) seed: u64,
 }
 
-/// The results.
+/// What came out.
 #[derive(Debug)]
 pub(crate) struct Results {
     pub(crate) cases: Vec<Case>,
@@ -179,7 +179,7 @@ impl Drop for Folder {
     }
 }
 
-/// The time that a disk takes to keep what is appended to a file: the median.
+/// What a disk takes to keep what is appended to a file: the median.
 fn flush(folder: &Path) -> anyhow::Result<Duration> {
     let path = folder.join(format!("bench-flush-{}", std::process::id()));
     let mut file = File::create(&path)?;

@@ -6,21 +6,23 @@ use std::time::Duration;
 
 use anyhow::Context;
 
-use super::{Contender, Sample, Times, Work, measure};
+use super::work::{Contender, Sample, Times, Work};
+use super::{broadcast, connect, echo, memory};
 use crate::cpu::{self, Cores};
+use crate::load::Endpoint;
 use crate::server::{Program, Server};
 use crate::statistics::Random;
 
 const IDLE: Duration = Duration::from_millis(500);
 
-/// The plan: what is measured, and how often.
+/// What is measured and how often.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     pub(crate) cases: Vec<Work>,
     pub(crate) floor: Program,
     /// Without one, only the C echo is measured against itself.
     pub(crate) server: Option<Program>,
-    /// The paths of the server's WebSocket echo, as `/echo`, and of its broadcast.
+    /// Where the server's WebSocket echo is, as `/echo`, and its broadcast.
     pub(crate) path: String,
     pub(crate) broadcast_path: String,
     /// A topic that may be published to, for the same by way of it.
@@ -28,12 +30,12 @@ pub(crate) struct Plan {
     pub(crate) cores: Cores,
     pub(crate) rounds: usize,
     pub(crate) times: Times,
-    /// A disturbed sample is taken again so often; the last is kept.
+    /// How often a disturbed sample is taken again; the last is kept.
     pub(crate) retries: usize,
     pub(crate) seed: u64,
 }
 
-/// The results.
+/// What came out.
 #[derive(Debug)]
 pub(crate) struct Results {
     pub(crate) cases: Vec<Case>,
@@ -174,7 +176,7 @@ pub(super) fn undisturbed<T>(
     Ok(taken)
 }
 
-/// The CPU time of a server without any connection.
+/// What a server uses without any connection.
 fn idle(server: &Server) -> anyhow::Result<f64> {
     // Its own start is not part of it.
     std::thread::sleep(IDLE / 2);
@@ -187,6 +189,28 @@ fn idle(server: &Server) -> anyhow::Result<f64> {
 /// Says on standard error where we are; that it cannot be read is no reason to stop.
 pub(crate) fn progress(text: &str) {
     let _ = writeln!(std::io::stderr(), "{text}");
+}
+
+/// Does `work` once at `endpoint`, which the process `pid` serves.
+fn measure(
+    work: Work,
+    pid: u32,
+    endpoint: Endpoint,
+    times: Times,
+    random: &mut Random,
+) -> anyhow::Result<Sample> {
+    match work {
+        Work::Echo { connections, shape } => {
+            echo::measure(connections, shape, pid, endpoint, times, random)
+        }
+        Work::Broadcast { connections, shape } => {
+            broadcast::measure(connections, shape, pid, endpoint, times, random)
+        }
+        Work::Connect { closing } => connect::measure(closing, pid, endpoint, times, random),
+        Work::Memory { connections, before } => {
+            memory::measure(connections, before, pid, endpoint, random)
+        }
+    }
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The waits of a normal client beside floods.
+//! What floods make a normal client wait for.
 
 use std::fmt::Write as _;
 use std::time::Duration;
