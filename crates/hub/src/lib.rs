@@ -42,33 +42,39 @@ mod error;
 mod event;
 mod health;
 mod hub;
+mod idempotency_key;
 mod keys;
 mod log;
+mod note;
 mod options;
+mod page;
 mod position;
+mod receipt;
 mod retention;
 #[cfg(test)]
 mod testing;
 mod time;
 mod topic;
+mod topic_name;
 
-pub use batch::{
-    Batch, IdempotencyKey, IdempotencyKeyError, NewEvent, Note, NoteError, Published, Receipt,
-};
+pub use batch::{Batch, NewEvent};
 pub use error::{
     CreateError, DataError, DeleteError, OpenError, PublishError, ReadError, StorageError,
 };
 pub use event::{Data, Event};
 pub use health::Health;
 pub use hub::Hub;
+pub use idempotency_key::{IdempotencyKey, IdempotencyKeyError};
 pub use keys::KeyWindow;
 pub use log::{DataDir, DataOptions, Fsync};
 #[cfg(feature = "testing")]
 pub use log::{DiskFault, FailingDisk};
+pub use note::{Note, NoteError};
 pub use options::{Storage, TopicOptions};
+pub use page::{Gap, GapReason, Page, PageLimit};
 pub use position::{After, Epoch, Position, PositionError};
+pub use receipt::{Published, Receipt};
 pub use retention::Retention;
 pub use time::UnixTime;
-pub use topic::{
-    Gap, GapReason, Head, Lag, Page, PageLimit, Topic, TopicInfo, TopicName, TopicNameError,
-};
+pub use topic::{Head, Lag, Topic, TopicInfo};
+pub use topic_name::{TopicName, TopicNameError};

@@ -1,8 +1,6 @@
 //! A topic: a named log that is appended to and read on from positions.
 
-use std::fmt;
-use std::str::FromStr;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use serde::Serialize;
 use tokio::sync::watch;
@@ -10,49 +8,10 @@ use tokio::sync::watch;
 use crate::awaited::Place;
 use crate::log::{DataDir, Extent, Log, MemoryLog, NoLog, Progress, WhenFull};
 use crate::{
-    After, Batch, Data, Epoch, Event, Health, IdempotencyKey, NewEvent, Note, Position,
-    PublishError, Published, ReadError, Receipt, Retention, StorageError, TopicOptions, UnixTime,
+    After, Batch, Data, Epoch, Gap, GapReason, Health, IdempotencyKey, NewEvent, Note, Page,
+    PageLimit, Position, PublishError, Published, ReadError, Receipt, Retention, StorageError,
+    TopicName, TopicOptions, UnixTime,
 };
-
-/// A topic's name: 1 to 128 of `A-Z a-z 0-9 . _ -`, beginning with a letter or a digit, so that it
-/// needs no escaping in a path.
-#[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
-pub struct TopicName(Arc<str>);
-
-impl TopicName {
-    /// The longest name, in bytes.
-    pub const BYTES_MAX: usize = 128;
-
-    /// The name.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-/// The text is not a topic's name.
-#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
-#[error("a topic's name is 1 to 128 of A-Z a-z 0-9 . _ - and begins with a letter or a digit")]
-pub struct TopicNameError;
-
-impl FromStr for TopicName {
-    type Err = TopicNameError;
-
-    fn from_str(text: &str) -> Result<Self, TopicNameError> {
-        let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
-        let begins_well = text.bytes().next().is_some_and(|byte| byte.is_ascii_alphanumeric());
-        if !begins_well || text.len() > Self::BYTES_MAX || !text.bytes().all(allowed) {
-            return Err(TopicNameError);
-        }
-        Ok(Self(text.into()))
-    }
-}
-
-impl fmt::Display for TopicName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
 
 /// An append-only log of events with a name. Shared by reference; every method takes `&self`.
 #[derive(Debug)]
@@ -64,61 +23,6 @@ pub struct Topic {
     progress: watch::Sender<Progress>,
     /// Its place among those that are awaited, as long as it is.
     place: Mutex<Option<Place>>,
-}
-
-/// The bounds on what one [`Topic::read`] may return.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct PageLimit {
-    /// Most events in a page. Default 1,000.
-    pub events_max: usize,
-    /// Most bytes of data in a page, unless its first event alone is larger. Default 1 MiB.
-    pub bytes_max: u64,
-}
-
-impl Default for PageLimit {
-    fn default() -> Self {
-        Self { events_max: 1_000, bytes_max: 1 << 20 }
-    }
-}
-
-/// The result of a read: the events after a position, and the position to read on from.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Page {
-    /// Offset of the oldest event the log keeps, or of the next to come when it keeps none.
-    pub first: u64,
-    /// The gap before `events`, if there is one.
-    pub gap: Option<Gap>,
-    /// In the log's order, without a hole.
-    pub events: Vec<Arc<Event>>,
-    /// The position to read on from.
-    pub next: Position,
-}
-
-/// Events a reader asked for and does not get.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Gap {
-    /// Why they are missing.
-    pub reason: GapReason,
-    /// The position the reader asked to read on from.
-    pub after: Position,
-    /// The number of missing events; `None` when that cannot be known.
-    pub missed: Option<u64>,
-    /// The position reading goes on from.
-    pub resume: Position,
-}
-
-/// Why a reader does not get what it asked for.
-#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum GapReason {
-    /// The events were there and are no longer kept: retention has dropped them.
-    Retention,
-    /// The events would be kept, and what is on the disk is not what was written. A gap that begins with what
-    /// retention has dropped ends before these, which are the next gap.
-    Damaged,
-    /// The position is of another log, or of this one before events of it may have been lost; how many
-    /// were not seen is not known.
-    Epoch,
 }
 
 /// The distance that a reader is behind.

@@ -6,9 +6,9 @@ use tokio::sync::{Notify, watch};
 
 use super::ring::Ring;
 use super::{Extent, Filling, Log, Progress, Slice, WhenFull, advance, receipt};
-use crate::batch::Outcome;
 use crate::event::EVENT_OVERHEAD_BYTES;
 use crate::keys::{Keyed, Keys, Place, Seen, room_beside};
+use crate::receipt::Outcome;
 use crate::retention::Holding;
 use crate::{
     Batch, Epoch, Event, Health, IdempotencyKey, Note, PageLimit, Position, PublishError, Receipt,

@@ -20,7 +20,7 @@ pub(crate) use memory::MemoryLog;
 pub(crate) use none::NoLog;
 pub(crate) use ring::Entry;
 
-use crate::batch::Outcome;
+use crate::receipt::Outcome;
 use crate::{
     Batch, Epoch, Event, Health, IdempotencyKey, Note, PageLimit, Position, PublishError,
     Published, Receipt, StorageError, TopicOptions, UnixTime,

@@ -62,7 +62,7 @@ fn count_bound_drops_the_oldest() {
 
 #[test]
 fn byte_bound_drops_the_oldest_and_refuses_what_can_never_fit() {
-    let one = Event { offset: 1, time: at(0), data: Data::json(&1).unwrap() }.cost_bytes();
+    let one = with_events(1, Retention::default()).info(at(1)).bytes;
     let topic = with_events(5, Retention { bytes_max: 3 * one, ..Retention::default() });
     assert_eq!(topic.info(at(5)).first, 3);
     assert_eq!(topic.info(at(5)).bytes, 3 * one);

@@ -26,11 +26,11 @@ use super::platform::replace;
 use super::segments::{Gone, Segments, Stretch};
 use super::shared::Disk;
 use super::state::{Meta, OwnNote};
-use crate::batch::Outcome;
 use crate::error::Action;
 use crate::keys::{Keys, Place, Seen, room_beside};
 use crate::log::ring::Ring;
 use crate::log::{Progress, advance, receipt};
+use crate::receipt::Outcome;
 use crate::{
     Batch, Epoch, Event, Health, NewEvent, Note, Position, PublishError, Receipt, Retention,
     StorageError, TopicOptions, UnixTime,

@@ -1,0 +1,52 @@
+//! The receipt of a batch: where it is, and whether it is kept.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use tokio::sync::oneshot;
+
+use crate::{Position, PublishError};
+
+/// The place of a batch in its topic.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Published {
+    /// The position of its first event.
+    pub first: Position,
+    /// The position of its last event.
+    pub last: Position,
+    /// Its key was seen before: these are the positions of the first time, and nothing was appended.
+    pub repeated: bool,
+}
+
+/// Completes once a batch is kept as the topic's log promises, or is refused.
+///
+/// # Cancel safety
+/// Dropping it takes nothing back: the batch may be kept or not.
+#[derive(Debug)]
+#[must_use = "whether the batch is kept is not known before this completes"]
+pub struct Receipt {
+    pub(crate) published: Published,
+    pub(crate) outcome: Outcome,
+}
+
+/// The outcome of a batch that a log took.
+#[derive(Debug)]
+pub(crate) enum Outcome {
+    Kept,
+    /// The log will tell.
+    Pending(oneshot::Receiver<Result<(), PublishError>>),
+}
+
+impl Future for Receipt {
+    type Output = Result<Published, PublishError>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        if let Outcome::Pending(told) = &mut self.outcome {
+            // A log that went without a word was closed.
+            ready!(Pin::new(told).poll(context)).unwrap_or(Err(PublishError::Closed))?;
+            self.outcome = Outcome::Kept;
+        }
+        Poll::Ready(Ok(self.published))
+    }
+}

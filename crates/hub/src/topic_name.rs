@@ -1,0 +1,45 @@
+//! The names of topics.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+/// A topic's name: 1 to 128 of `A-Z a-z 0-9 . _ -`, beginning with a letter or a digit, so that it
+/// needs no escaping in a path.
+#[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub struct TopicName(Arc<str>);
+
+impl TopicName {
+    /// The longest name, in bytes.
+    pub const BYTES_MAX: usize = 128;
+
+    /// The name.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// The text is not a topic's name.
+#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+#[error("a topic's name is 1 to 128 of A-Z a-z 0-9 . _ - and begins with a letter or a digit")]
+pub struct TopicNameError;
+
+impl FromStr for TopicName {
+    type Err = TopicNameError;
+
+    fn from_str(text: &str) -> Result<Self, TopicNameError> {
+        let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
+        let begins_well = text.bytes().next().is_some_and(|byte| byte.is_ascii_alphanumeric());
+        if !begins_well || text.len() > Self::BYTES_MAX || !text.bytes().all(allowed) {
+            return Err(TopicNameError);
+        }
+        Ok(Self(text.into()))
+    }
+}
+
+impl fmt::Display for TopicName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
