@@ -60,7 +60,8 @@ impl Batch {
 
     /// Its key, with what comes with it.
     pub(crate) fn keyed(&self) -> Option<Keyed> {
-        self.key.map(|key| Keyed { key, content: digest::of_events(&self.events) })
+        let data = self.events.iter().map(|event| event.data.bytes());
+        self.key.map(|key| Keyed { key, content: digest::of_data(data) })
     }
 
     /// The same batch with a note.
@@ -73,5 +74,24 @@ impl Batch {
 impl From<NewEvent> for Batch {
     fn from(event: NewEvent) -> Self {
         Self::new(vec![event])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_same_events_have_the_same_digest_and_others_do_not() {
+        let of = |numbers: &[u64], micros: u64| {
+            let time = UnixTime::from_micros(micros);
+            let event = |number| NewEvent { time, data: Data::json(number).unwrap() };
+            let batch = Batch::new(numbers.iter().map(event).collect());
+            batch.with_key("a".parse().unwrap()).keyed().unwrap().content
+        };
+        assert_eq!(of(&[1, 2], 0), of(&[1, 2], 9));
+        for other in [&[12][..], &[2, 1], &[1], &[1, 2, 3], &[]] {
+            assert_ne!(of(&[1, 2], 0), of(other, 0), "{other:?}");
+        }
     }
 }

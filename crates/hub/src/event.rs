@@ -4,7 +4,6 @@ use bytes::Bytes;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use crate::log::Entry;
 use crate::{DataError, UnixTime};
 
 /// One entry of a topic's log.
@@ -89,27 +88,6 @@ fn looks_like_json(text: &str) -> bool {
         rest.is_empty() || rest.starts_with(|c: char| "{[\"]-".contains(c) || c.is_ascii_digit())
     };
     text.starts_with(['{', '"']) || text.strip_prefix('[').is_some_and(in_array)
-}
-
-/// The cost of an event in memory beside its data: itself and its data's owner, with their counts of
-/// references, its place in the log, and what an allocator takes for each of three pieces.
-pub(crate) const EVENT_OVERHEAD_BYTES: u64 =
-    (size_of::<Event>() + COUNTS_BYTES + OWNER_BYTES + size_of::<Entry>() + 3 * PIECE_BYTES) as u64;
-
-/// Of an `Arc`.
-const COUNTS_BYTES: usize = 2 * size_of::<usize>();
-
-/// The owner that `Bytes` makes for shared data: where it is, how long, and a count.
-const OWNER_BYTES: usize = 3 * size_of::<usize>();
-
-/// The overhead of an allocator for each piece, about: a header of 8 bytes, and up to 16 to round off.
-const PIECE_BYTES: usize = 16;
-
-impl Event {
-    /// The bytes that this event counts for in [`Retention::bytes_max`](crate::Retention::bytes_max) of a topic in memory.
-    pub(crate) fn cost_bytes(&self) -> u64 {
-        self.data.0.len() as u64 + EVENT_OVERHEAD_BYTES
-    }
 }
 
 #[cfg(test)]

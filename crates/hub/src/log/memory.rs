@@ -4,9 +4,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{Notify, watch};
 
-use super::ring::Ring;
+use super::ring::{Ring, cost_bytes};
 use super::{Extent, Filling, Log, Progress, Slice, WhenFull, advance, receipt};
-use crate::event::EVENT_OVERHEAD_BYTES;
 use crate::keys::{Keyed, Keys, Place, Seen, room_beside};
 use crate::receipt::Outcome;
 use crate::retention::Holding;
@@ -145,8 +144,7 @@ impl Kept {
     }
 
     fn append(&mut self, batch: &Batch, keyed: Option<Keyed>) -> Result<Place, PublishError> {
-        let cost = |data: &crate::Data| data.bytes().len() as u64 + EVENT_OVERHEAD_BYTES;
-        let bytes = batch.events.iter().map(|event| cost(&event.data)).sum();
+        let bytes = batch.events.iter().map(|event| cost_bytes(&event.data)).sum();
         let bytes_max = self.retention.bytes_max.min(Batch::BYTES_MAX);
         if bytes > bytes_max {
             return Err(PublishError::TooBig { bytes, bytes_max });

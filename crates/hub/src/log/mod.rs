@@ -18,7 +18,6 @@ pub use disk::{DataDir, DataOptions, Fsync};
 pub use disk::{DiskFault, FailingDisk};
 pub(crate) use memory::MemoryLog;
 pub(crate) use none::NoLog;
-pub(crate) use ring::Entry;
 
 use crate::receipt::Outcome;
 use crate::{

@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use crate::{Event, UnixTime};
+use crate::{Data, Event, UnixTime};
 
 /// The number of offsets in a block: looking for a time takes a look at each block, and at the events of one.
 const BLOCK: u64 = 256;
@@ -22,10 +22,29 @@ pub(super) struct Ring {
 
 /// An event and its place in the ring.
 #[derive(Debug)]
-pub(crate) struct Entry {
+struct Entry {
     event: Arc<Event>,
     /// Bytes of the data of all events up to this one.
     data_end: u64,
+}
+
+/// The cost of an event in memory beside its data: itself and its data's owner, with their counts of
+/// references, its place in the log, and what an allocator takes for each of three pieces.
+const EVENT_OVERHEAD_BYTES: u64 =
+    (size_of::<Event>() + COUNTS_BYTES + OWNER_BYTES + size_of::<Entry>() + 3 * PIECE_BYTES) as u64;
+
+/// Of an `Arc`.
+const COUNTS_BYTES: usize = 2 * size_of::<usize>();
+
+/// The owner that `Bytes` makes for shared data: where it is, how long, and a count.
+const OWNER_BYTES: usize = 3 * size_of::<usize>();
+
+/// The overhead of an allocator for each piece, about: a header of 8 bytes, and up to 16 to round off.
+const PIECE_BYTES: usize = 16;
+
+/// The bytes that an event with this data counts for in [`Retention::bytes_max`](crate::Retention::bytes_max) of a topic in memory.
+pub(super) fn cost_bytes(data: &Data) -> u64 {
+    data.bytes().len() as u64 + EVENT_OVERHEAD_BYTES
 }
 
 impl Ring {
@@ -50,14 +69,14 @@ impl Ring {
             }
             _ => self.blocks.push_back(event.time),
         }
-        self.bytes += event.cost_bytes();
+        self.bytes += cost_bytes(&event.data);
         self.data_bytes += event.data.bytes().len() as u64;
         self.entries.push_back(Entry { event, data_end: self.data_bytes });
     }
 
     pub(super) fn pop_oldest(&mut self) {
         if let Some(entry) = self.entries.pop_front() {
-            self.bytes -= entry.event.cost_bytes();
+            self.bytes -= cost_bytes(&entry.event.data);
             let is_last_of_block = (entry.event.offset + 1).is_multiple_of(BLOCK);
             if is_last_of_block || self.entries.is_empty() {
                 self.blocks.pop_front();
@@ -105,7 +124,6 @@ impl Ring {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Data, UnixTime};
 
     #[test]
     fn the_oldest_event_since_a_time_is_found_whatever_has_gone() {
