@@ -6,7 +6,8 @@ use std::task::{Context, Poll, ready};
 
 use tokio::sync::oneshot;
 
-use crate::{Position, PublishError};
+use crate::keys::Place;
+use crate::{Epoch, Position, PublishError};
 
 /// The place of a batch in its topic.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -27,7 +28,7 @@ pub struct Published {
 #[must_use = "whether the batch is kept is not known before this completes"]
 pub struct Receipt {
     pub(crate) published: Published,
-    pub(crate) outcome: Outcome,
+    outcome: Outcome,
 }
 
 /// The outcome of a batch that a log took.
@@ -36,6 +37,16 @@ pub(crate) enum Outcome {
     Kept,
     /// The log will tell.
     Pending(oneshot::Receiver<Result<(), PublishError>>),
+}
+
+impl Receipt {
+    /// The receipt of a batch at these offsets.
+    pub(crate) fn new(epoch: Epoch, place: Place, repeated: bool, outcome: Outcome) -> Self {
+        let position = |offset| Position { epoch, offset };
+        let published =
+            Published { first: position(place.first), last: position(place.last), repeated };
+        Self { published, outcome }
+    }
 }
 
 impl Future for Receipt {

@@ -4,8 +4,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{Notify, watch};
 
+use super::filling::Filling;
+use super::progress::advance;
 use super::ring::{Ring, cost_bytes};
-use super::{Extent, Filling, Log, Progress, Slice, WhenFull, advance, receipt};
+use super::{Extent, Log, Progress, Slice, WhenFull};
 use crate::keys::{Keyed, Keys, Place, Seen, room_beside};
 use crate::receipt::Outcome;
 use crate::retention::Holding;
@@ -59,14 +61,14 @@ impl Log for MemoryLog {
         let keyed = batch.keyed();
         let mut kept = self.kept();
         if let Some(place) = keyed.map_or(Ok(None), |keyed| kept.keys.repeats(now, keyed))? {
-            return Ok(receipt(self.epoch, place, true, Outcome::Kept));
+            return Ok(Receipt::new(self.epoch, place, true, Outcome::Kept));
         }
         batch.check_head(Position { epoch: self.epoch, offset: kept.head })?;
         let place = kept.append(batch, keyed)?;
         kept.expire(now);
         drop(kept);
         advance(&self.progress, place.last);
-        Ok(receipt(self.epoch, place, false, Outcome::Kept))
+        Ok(Receipt::new(self.epoch, place, false, Outcome::Kept))
     }
 
     fn room(&self) -> Option<&Notify> {

@@ -28,8 +28,8 @@ use super::shared::Disk;
 use super::state::{Meta, OwnNote};
 use crate::error::Action;
 use crate::keys::{Keys, Place, Seen, room_beside};
+use crate::log::progress::{Progress, advance};
 use crate::log::ring::Ring;
-use crate::log::{Progress, advance, receipt};
 use crate::receipt::Outcome;
 use crate::{
     Batch, Epoch, Event, Health, NewEvent, Note, Position, PublishError, Receipt, Retention,
@@ -173,7 +173,7 @@ impl DiskLog {
                 self.disk.queue.push(job(Vec::new(), 0), 0)?;
             }
             let outcome = if is_kept { Outcome::Kept } else { Outcome::Pending(outcome) };
-            return Ok(receipt(self.epoch, place, true, outcome));
+            return Ok(Receipt::new(self.epoch, place, true, outcome));
         }
         // Also what is on its way is before it.
         batch.check_head(Position { epoch: self.epoch, offset: intake.next - 1 })?;
@@ -191,7 +191,7 @@ impl DiskLog {
         let room = room_beside(bytes, intake.bytes_max);
         intake.keys.forget_beyond(room);
         lock(&self.kept).keys_bytes = intake.keys.bytes();
-        Ok(receipt(self.epoch, place, false, Outcome::Pending(outcome)))
+        Ok(Receipt::new(self.epoch, place, false, Outcome::Pending(outcome)))
     }
 
     /// Makes batches good that were handed over in this order: writes them, shows them to readers, and

@@ -15,7 +15,8 @@ use super::record::{self, Fault, Origin, Record};
 use super::scan::scan;
 use super::segments::{Known, Stretch};
 use crate::error::Action;
-use crate::log::{Filling, Slice};
+use crate::log::Slice;
+use crate::log::filling::Filling;
 use crate::{Data, Event, PageLimit, StorageError, UnixTime};
 
 /// The bytes that are read from a file at a time, unless one record is larger.
