@@ -7,7 +7,6 @@
 
 use std::any::Any;
 use std::collections::HashMap;
-use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -18,18 +17,12 @@ use crate::{Epoch, Topic, TopicName};
 #[derive(Debug, Default)]
 pub(crate) struct Awaited(Mutex<HashMap<TopicName, Weak<Topic>>>);
 
-/// The place of an awaited topic; it goes when the topic does, or has its log.
-pub(crate) struct Place {
+/// The entry of an awaited topic, which the topic holds; it goes when the topic does, or has its log.
+struct Listed<G> {
     all: Weak<Awaited>,
     name: TopicName,
     /// Given back to its caller then.
-    _admission: Box<dyn Any + Send + Sync>,
-}
-
-impl fmt::Debug for Place {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Place").field(&self.name).finish()
-    }
+    _admission: G,
 }
 
 impl Awaited {
@@ -54,9 +47,8 @@ impl Locked<'_> {
         (name, epoch): (TopicName, Epoch),
         admission: impl Any + Send + Sync,
     ) -> Arc<Topic> {
-        let place =
-            Place { all: Arc::downgrade(all), name: name.clone(), _admission: Box::new(admission) };
-        let topic = Arc::new(Topic::awaited(name.clone(), epoch, Some(place)));
+        let listed = Listed { all: Arc::downgrade(all), name: name.clone(), _admission: admission };
+        let topic = Arc::new(Topic::awaited(name.clone(), epoch, Some(Box::new(listed))));
         self.0.insert(name, Arc::downgrade(&topic));
         topic
     }
@@ -72,7 +64,7 @@ impl Locked<'_> {
     }
 }
 
-impl Drop for Place {
+impl<G> Drop for Listed<G> {
     fn drop(&mut self) {
         let Some(all) = self.all.upgrade() else { return };
         let mut awaited = all.lock();

@@ -237,7 +237,7 @@ impl Inner {
         awaited.remove(&name);
         self.write().insert(name, Arc::clone(&topic));
         drop(awaited);
-        drop(topic.take_place());
+        drop(topic.take_held());
         Ok(topic)
     }
 

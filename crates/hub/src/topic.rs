@@ -1,11 +1,11 @@
 //! A topic: a named log that is appended to and read on from positions.
 
+use std::any::Any;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use serde::Serialize;
 use tokio::sync::watch;
 
-use crate::awaited::Place;
 use crate::log::{DataDir, Extent, Log, MemoryLog, NoLog, Progress, WhenFull};
 use crate::{
     After, Batch, Data, Epoch, Gap, GapReason, Health, IdempotencyKey, NewEvent, Note, Page,
@@ -21,9 +21,12 @@ pub struct Topic {
     /// None until it is created, of one that somebody waits for.
     log: OnceLock<Box<dyn Log>>,
     progress: watch::Sender<Progress>,
-    /// Its place among those that are awaited, as long as it is.
-    place: Mutex<Option<Place>>,
+    /// Dropped when it is created, or gone.
+    while_awaited: Mutex<Option<WhileAwaited>>,
 }
+
+/// The things that an awaited topic holds for those who list it: they are told by its drop that it is awaited no longer.
+pub(crate) type WhileAwaited = Box<dyn Any + Send + Sync>;
 
 /// The distance that a reader is behind.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize)]
@@ -58,9 +61,9 @@ impl Topic {
     }
 
     /// One that is not created yet.
-    pub(crate) fn awaited(name: TopicName, epoch: Epoch, place: Option<Place>) -> Self {
+    pub(crate) fn awaited(name: TopicName, epoch: Epoch, held: Option<WhileAwaited>) -> Self {
         let (log, progress) = (OnceLock::new(), watch::Sender::new(Progress::default()));
-        Self { name, epoch, log, progress, place: Mutex::new(place) }
+        Self { name, epoch, log, progress, while_awaited: Mutex::new(held) }
     }
 
     pub(crate) fn create_in_memory(&self, options: TopicOptions) {
@@ -90,12 +93,12 @@ impl Topic {
         progress: watch::Sender<Progress>,
     ) -> Self {
         let log: Box<dyn Log> = Box::new(log);
-        Self { name, epoch, log: log.into(), progress, place: Mutex::default() }
+        Self { name, epoch, log: log.into(), progress, while_awaited: Mutex::default() }
     }
 
-    /// It is awaited no longer.
-    pub(crate) fn take_place(&self) -> Option<Place> {
-        self.place.lock().unwrap_or_else(PoisonError::into_inner).take()
+    /// The caller drops it: the topic is awaited no longer.
+    pub(crate) fn take_held(&self) -> Option<WhileAwaited> {
+        self.while_awaited.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
     pub(crate) fn epoch(&self) -> Epoch {
