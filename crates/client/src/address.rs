@@ -1,4 +1,4 @@
-//! Where a topic is, as its URL says.
+//! The address of a topic, as its URL says.
 
 use std::fmt;
 use std::str::FromStr;
@@ -181,7 +181,7 @@ impl Address {
         Some(format!("{scheme}://{}/topics/NAME", self.authority))
     }
 
-    /// Where the multiplexed socket is, and the topic's target on it. What stands before `/topics/` is
+    /// The URL of the multiplexed socket, and the topic's target on it. What stands before `/topics/` is
     /// a proxy's business, which takes it away.
     pub(crate) fn multiplexed(&self, own: &[(&str, String)]) -> Result<(String, String), UrlError> {
         let at = self.path.rfind("/topics/").ok_or(UrlError::NoTopic)?;
@@ -190,7 +190,7 @@ impl Address {
         Ok((self.with_query(&format!("{prefix}/ws"), &[]), target))
     }
 
-    /// Where the topics are listed: beside those of a topic's URL, else below this one.
+    /// The address at which topics are listed: beside those of a topic's URL, else below this one.
     pub(crate) fn topics(&self) -> Self {
         let prefix = match self.path.rfind("/topics/") {
             Some(at) => &self.path[..at],

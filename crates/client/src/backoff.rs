@@ -1,8 +1,8 @@
-//! How long to wait before trying again. Pure: chance is an argument.
+//! The delay before trying again. Pure: chance is an argument.
 
 use std::time::Duration;
 
-/// When a connection is tried again, and how often.
+/// The delays after which a connection is tried again, and how often.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Retry {
     /// The first wait, at most. Default 250 ms.

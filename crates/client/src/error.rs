@@ -1,4 +1,4 @@
-//! What can go wrong, and whether trying again helps.
+//! Errors, and whether trying again helps.
 
 use std::fmt;
 use std::time::{Duration, SystemTime};
@@ -36,7 +36,7 @@ pub enum Error {
     /// An idempotency key is 1 to 128 visible characters of ASCII.
     #[error("an idempotency key has 1 to 128 visible ASCII characters")]
     KeyInvalid,
-    /// What is to be published as text is not UTF-8.
+    /// The text to publish is not UTF-8.
     #[error("text is not UTF-8")]
     NotText,
     /// No connection could be opened.
@@ -51,7 +51,7 @@ pub enum Error {
     /// The URL is not that of a topic, and the answer is not that of one.
     #[error("there is no topic at this URL: one is as {example}")]
     NoTopic {
-        /// What the URL of a topic there looks like.
+        /// An example of a topic's URL there.
         example: String,
     },
     /// Something came that no server sends.
@@ -108,7 +108,7 @@ pub enum Foreign {
     ContentType {
         /// `Content-Type`, or that there is none.
         found: String,
-        /// What it should be.
+        /// The type that it should be.
         expected: &'static str,
     },
     /// A WebSocket that does not speak the subprotocol.
@@ -137,7 +137,7 @@ struct Problem {
     name: String,
     title: String,
     detail: String,
-    /// What a reader who was too slow has missed.
+    /// The events that a reader who was too slow has missed.
     gap: Option<Gap>,
 }
 
@@ -191,7 +191,7 @@ impl Refused {
         self.problem.as_ref().map(|problem| problem.name.as_str())
     }
 
-    /// How long to wait before asking again.
+    /// The time to wait before asking again.
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         self.retry_after
@@ -320,7 +320,7 @@ impl Error {
         matches!(source, Some(rustls::Error::InvalidCertificate(_)))
     }
 
-    /// How long the server asks to wait.
+    /// The time that the server asks to wait.
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         match self {

@@ -12,7 +12,7 @@ pub struct Gap {
     pub reason: GapReason,
     /// The last event seen before.
     pub after: Position,
-    /// How many events are missing, if that can be known.
+    /// The number of missing events, if that can be known.
     pub missed: Option<u64>,
     /// Reading goes on after this.
     pub resume: Position,
@@ -105,7 +105,7 @@ pub enum EndReason {
     Deleted,
     /// It ends readers who are too slow for what it keeps, and this one was.
     TooSlow {
-        /// What this one missed, and where to go on: after its `resume`.
+        /// The events that this one missed. Reading can go on after its `resume`.
         gap: Option<Gap>,
     },
     /// In the server's word.

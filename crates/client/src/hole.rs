@@ -8,6 +8,6 @@ use crate::Position;
 pub struct Hole {
     /// The last event seen.
     pub after: Position,
-    /// What came then.
+    /// The position that came then.
     pub found: Position,
 }

@@ -25,7 +25,7 @@ type Driver = Pin<Box<http1::Connection<TokioIo<ClientStream>, Full<Bytes>>>>;
 
 /// Most bytes of a head, and of what is read of a body at once.
 const BUFFER_BYTES_MAX: usize = 64 << 10;
-/// How long a refusal's body is waited for: it only explains.
+/// The time that a refusal's body is waited for: it only explains.
 const REFUSAL_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A request to be made, maybe more than once.

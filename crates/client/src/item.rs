@@ -1,4 +1,4 @@
-//! What a subscription yields, and its JSON forms.
+//! The items that a subscription yields, and their JSON forms.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -11,13 +11,13 @@ use crate::{EndReason, Error, Gap, Position, UnixTime, Via};
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Item {
-    /// Where reading begins. Told once, before anything else of the topic.
+    /// The position at which reading begins. Told once, before anything else of the topic.
     Position(Position),
     /// An event. Each is told once.
     Event {
         /// Reading goes on after this.
         position: Position,
-        /// When the server took it; older servers do not say so by SSE and by the multiplexed transports.
+        /// The time at which the server took it; older servers do not say so by SSE and by the multiplexed transports.
         time: Option<UnixTime>,
         /// JSON, as the server spelled it.
         data: String,
@@ -42,7 +42,7 @@ pub enum Item {
         via: Via,
         /// Why.
         error: Arc<Error>,
-        /// How long until it tries again.
+        /// The time until it tries again.
         retry_in: Duration,
         /// The transport that is tried then.
         next: Via,

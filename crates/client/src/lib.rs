@@ -28,7 +28,7 @@
 //! # }
 //! ```
 //!
-//! What servers send is taken apart by parsers that do no IO and keep no more than [`Limits`] allow; what follows
+//! The words of servers are taken apart by parsers that do no IO and keep no more than [`Limits`] allow; what follows
 //! on what is decided in one place for all transports.
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! What a caller can choose.
+//! The options of a caller.
 
 use std::fmt;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ impl Default for Limits {
     }
 }
 
-/// How long things may take.
+/// The times that things may take.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Timeouts {
     /// From nothing to an open connection. Default 10 s.
@@ -79,7 +79,7 @@ macro_rules! option_setters {
             self.with(|options| options.tls = Some(config))
         }
 
-        /// How long things may take.
+        /// The times that things may take.
         #[must_use = "the option is set in what is returned"]
         pub fn timeouts(self, timeouts: crate::Timeouts) -> Self {
             self.with(|options| options.timeouts = timeouts)

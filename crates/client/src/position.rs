@@ -52,7 +52,7 @@ impl fmt::Display for Position {
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[error("{text:?} is not a position: expected EPOCH-OFFSET, as in \"4zq81x-42\"")]
 pub struct PositionError {
-    /// What was given instead, cut to 40 characters.
+    /// The text that was given instead, cut to 40 characters.
     pub text: String,
 }
 
@@ -73,7 +73,7 @@ fn parse(text: &str) -> Option<Position> {
     Position::of(epoch, offset.parse().ok()?)
 }
 
-/// Where a subscription begins.
+/// The place where a subscription begins.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub enum After {
     /// With what comes from now on.
@@ -139,7 +139,7 @@ fn last(text: &str) -> Option<NonZero<u64>> {
     "{text:?} is no place to begin: expected a position, as \"4zq81x-42\", or earliest, or latest, or -10 for the last 10 events"
 )]
 pub struct AfterError {
-    /// What was given instead, cut to 40 characters.
+    /// The text that was given instead, cut to 40 characters.
     pub text: String,
 }
 

@@ -24,7 +24,7 @@ use crate::transport::{self, Link, Reading};
 use crate::wire::Wire;
 use crate::{After, Error, Item, Limits, Mode, Retry, Via};
 
-/// What transports are tried, in turn, when none is chosen: the first has the least overhead, the last
+/// The transports that are tried, in turn, when none is chosen: the first has the least overhead, the last
 /// goes through anything that carries HTTP.
 const AUTO: [Via; 3] = [Via::WebSocket, Via::Sse, Via::LongPoll];
 /// So many connections in a row that break without an event are the transport's fault.
@@ -72,7 +72,7 @@ impl Subscribe {
         self
     }
 
-    /// Where to begin. Default: what the URL says, else with what comes from now on.
+    /// The place to begin. Default: what the URL says, else with what comes from now on.
     pub fn after(mut self, after: After) -> Self {
         self.after = Some(after);
         self
@@ -92,7 +92,7 @@ impl Subscribe {
         self
     }
 
-    /// When to try again.
+    /// The delays before trying again.
     pub fn retry(mut self, retry: Retry) -> Self {
         self.options.retry = retry;
         self
@@ -171,7 +171,7 @@ impl Subscription {
     /// The next item; `None` once the topic has ended or an error was returned.
     ///
     /// # Errors
-    /// What does not get better by trying again ([`Error::is_permanent`]), or what was tried too often
+    /// Those that do not get better by trying again ([`Error::is_permanent`]), or that came too often
     /// ([`Retry::failures_max`]). Anything else is told as [`Item::Disconnected`].
     ///
     /// # Cancel safety
@@ -198,10 +198,10 @@ impl fmt::Debug for Subscription {
 struct Engine {
     address: Arc<Address>,
     options: Arc<Options>,
-    /// Where to begin while there is no position.
+    /// The place to begin while there is no position.
     after: After,
     mode: Mode,
-    /// What to try, in turn.
+    /// The transports to try, in turn.
     vias: Vec<Via>,
     current: usize,
     /// Connections in a row that broke without anything new on them.
@@ -211,11 +211,11 @@ struct Engine {
     was_there: bool,
     backoff: Backoff,
     wires: Vec<Wire>,
-    /// What is to be told before anything else is done. It never holds more than one read brought.
+    /// The items to tell before anything else is done. It never holds more than one read brought.
     items: VecDeque<Item>,
     /// The transports that found no topic at a URL which is none's. They are told once another one fares otherwise.
     without_topic: VecDeque<Item>,
-    /// What is to be told after that, and then nothing.
+    /// The error to tell after that, and then nothing.
     error: Option<Error>,
     phase: Phase,
 }

@@ -1,4 +1,4 @@
-//! What topics a server has.
+//! The topics of a server.
 
 use std::fmt;
 use std::sync::Arc;
@@ -18,18 +18,18 @@ use crate::{Error, Position, UrlError};
 pub struct ListedTopic {
     /// Its name: `A-Z a-z 0-9 . _ -`.
     pub name: String,
-    /// Where it is read, and maybe published to.
+    /// The URL at which it is read, and maybe published to.
     pub url: String,
     /// The offset of the oldest event kept; that of the next one to come when none is.
     pub first: u64,
-    /// Where its newest event is.
+    /// The position of its newest event.
     pub next: Position,
-    /// What it keeps, in bytes.
+    /// The bytes that it keeps.
     pub bytes: u64,
 }
 
 impl ListedTopic {
-    /// How many events it keeps.
+    /// The number of events that it keeps.
     #[must_use]
     pub fn events(&self) -> u64 {
         self.next.offset().saturating_add(1).saturating_sub(self.first)

@@ -12,7 +12,7 @@ use crate::{EndReason, Gap, Hole, Item, Position};
 /// Follows a topic through all connections of a subscription.
 #[derive(Debug, Default)]
 pub(crate) struct Tracker {
-    /// What was told last; `None` until the server has said where reading begins.
+    /// The position that was told last; `None` until the server has said where reading begins.
     position: Option<Position>,
     /// Passed over before the next event, and not told yet.
     skipped: u64,
@@ -36,12 +36,12 @@ impl Tracker {
         Self { position: Some(position), ..Self::default() }
     }
 
-    /// Where reading goes on.
+    /// The position after which reading goes on.
     pub(crate) fn position(&self) -> Option<&Position> {
         self.position.as_ref()
     }
 
-    /// How many events came again, on any connection.
+    /// The number of events that came again, on any connection.
     pub(crate) fn repeated(&self) -> u64 {
         self.repeated
     }
@@ -193,7 +193,7 @@ mod tests {
         Wire::Gap(Gap { reason: GapReason::Retention, after, missed, resume })
     }
 
-    /// What is told of these, and how it ends.
+    /// The items that are told of these, and how it ends.
     fn told(tracker: &mut Tracker, wires: Vec<Wire>) -> (Vec<String>, Option<Hole>) {
         let mut items = VecDeque::new();
         let hole = wires.into_iter().find_map(|wire| tracker.receive(wire, &mut items).err());

@@ -9,7 +9,7 @@ use crate::Error;
 use crate::error::Foreign;
 use crate::options::Options;
 
-/// How long a failed connection waits for the answer to its close frame: another one is to be opened.
+/// The time that a failed connection waits for the answer to its close frame: another one is to be opened.
 const CLOSE_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Opens one that speaks `subprotocol`.

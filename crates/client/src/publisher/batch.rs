@@ -5,7 +5,7 @@ use serde::Deserialize;
 use crate::wire::Malformed;
 use crate::{Error, Position};
 
-/// How a body says what its events are.
+/// The type of a body, which says what its events are.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Content {
     /// One event, a JSON value.
@@ -18,14 +18,14 @@ pub enum Content {
     Lines,
 }
 
-/// Where a batch is in its topic.
+/// The place of a batch in its topic.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Published {
     /// The first event's position.
     pub first: Position,
     /// The last event's position.
     pub position: Position,
-    /// How many events it has.
+    /// The number of its events.
     pub count: u64,
 }
 

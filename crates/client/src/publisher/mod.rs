@@ -61,7 +61,7 @@ impl Publisher {
 
     option_setters!();
 
-    /// When to try again. Default: 8 times, which takes about a minute. Not longer than the server remembers a
+    /// The delays before trying again. Default: 8 times, which takes about a minute. Not longer than the server remembers a
     /// key, 10 minutes unless told otherwise.
     #[must_use]
     pub fn retry(self, retry: Retry) -> Self {
@@ -85,7 +85,7 @@ impl Publisher {
     /// Publishes a batch under a key of its own.
     ///
     /// # Errors
-    /// What does not get better by trying again, or what was tried too often. In the second case it is not known
+    /// Those that do not get better by trying again, or that came too often. In the second case it is not known
     /// whether the batch was published.
     ///
     /// # Cancel safety

@@ -16,7 +16,7 @@ use crate::wire::mux::{self, Reply};
 #[derive(Default)]
 pub(super) struct Carrier {
     socket: Option<WebSocket<ClientStream>>,
-    /// How many requests were made on it: the next one's id.
+    /// The number of requests that were made on it: the next one's id.
     count: u64,
 }
 

@@ -25,7 +25,7 @@ pub(crate) trait Link: Send {
     /// alone. What was appended before an error counts.
     fn read<'a>(&'a mut self, wires: &'a mut Vec<Wire>) -> BoxFuture<'a, Result<(), Error>>;
 
-    /// How long it may be quiet, where it is that on purpose.
+    /// The time that it may be quiet, where it is that on purpose.
     fn is_quiet_for(&self) -> Duration {
         Duration::ZERO
     }

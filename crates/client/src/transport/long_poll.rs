@@ -13,7 +13,7 @@ use super::pages::Pages;
 use crate::Error;
 use crate::wire::Wire;
 
-/// How long a server is to wait, at most.
+/// The time that a server is to wait, at most.
 const WAIT_MAX: Duration = Duration::from_secs(25);
 /// A page without news that comes sooner was not waited for. Then it is a poll, and not a loop.
 const HASTE: Duration = Duration::from_secs(1);

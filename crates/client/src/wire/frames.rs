@@ -2,7 +2,7 @@
 
 use super::Malformed;
 
-/// How long the length is.
+/// The bytes of the length.
 const LENGTH_BYTES: usize = 4;
 
 /// Takes messages out of a stream.

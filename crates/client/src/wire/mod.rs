@@ -1,4 +1,4 @@
-//! What servers send, taken apart. No IO: bytes in, in any pieces, and [`Wire`]s out.
+//! Parsers of what servers send. No IO: bytes in, in any pieces, and [`Wire`]s out.
 //!
 //! Owns the spelling of each transport and the limits on what is kept of it. Whether what is said follows on
 //! what was said before is the tracker's business.
@@ -19,7 +19,7 @@ pub(crate) use said::Wire;
 pub(crate) mod testing {
     use proptest::prelude::*;
 
-    /// Where to cut, as parts of the whole.
+    /// The places to cut at, as parts of the whole.
     pub(crate) fn cuts() -> impl Strategy<Value = Vec<prop::sample::Index>> {
         prop::collection::vec(any::<prop::sample::Index>(), 0..12)
     }

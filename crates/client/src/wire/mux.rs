@@ -59,7 +59,7 @@ impl<'a> Reply<'a> {
 
 /// Stands where an id would, in what is about the connection.
 pub(crate) const NO_ID: &str = "-";
-/// What the one reader of a connection is called.
+/// The id of the one reader of a connection.
 pub(crate) const READER: &str = "1";
 
 /// The meaning of a message to the one reader; its final status is an error.

@@ -11,11 +11,11 @@ use crate::UnixTime;
 /// A page, taken apart.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Page {
-    /// What to ask for next.
+    /// The position to ask for next.
     pub(crate) next: Position,
-    /// How many events it has.
+    /// The number of its events.
     pub(crate) events: usize,
-    /// What it says, in order; last, where reading stands then.
+    /// The things that it says, in order; last, where reading stands then.
     pub(crate) wires: Vec<Wire>,
 }
 

@@ -5,7 +5,7 @@ use crate::{EndReason, Gap, Position, UnixTime};
 /// One thing that a server says about a topic, whatever the transport.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Wire {
-    /// Where reading begins, or stands.
+    /// The position at which reading begins, or stands.
     Standing(Position),
     Event {
         position: Position,
