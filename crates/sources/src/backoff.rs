@@ -1,4 +1,4 @@
-//! How long to wait before the next attempt. A pure rule; chance is an argument.
+//! The delay before the next attempt. A pure rule; chance is an argument.
 
 use std::time::Duration;
 

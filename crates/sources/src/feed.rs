@@ -18,18 +18,18 @@ use crate::lines::{self, Line, Lines};
 use crate::printable::printable_start;
 use crate::status::{Status, chain, earliest, sleep_until};
 
-/// How many lines to publish before others have their turn: some hundred microseconds. They are kept
+/// The lines that are published before others have their turn: some hundred microseconds. They are kept
 /// together.
 const TURN_LINES: usize = 256;
 
-/// How much of a bad line is told, in characters.
+/// The characters of a bad line that are told.
 const SHOWN_CHARS: usize = 60;
 
 /// Time between two attempts while lines cannot be kept: from here, doubling up to there.
 const RETRY_MIN: Duration = Duration::from_millis(250);
 const RETRY_MAX: Duration = Duration::from_secs(5);
 
-/// How long the disk may take before that is told.
+/// The time that the disk may take before that is told.
 const SLOW: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
@@ -42,7 +42,7 @@ pub(crate) struct Feed {
     is_over: bool,
 }
 
-/// How long lines may wait: for ever, unless somebody says that it is over.
+/// The time that lines may wait: for ever, unless somebody says that it is over.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Patience(Option<watch::Receiver<bool>>);
 

@@ -1,4 +1,4 @@
-//! Where events come from: a serial wind instrument, programs, files, and this machine itself.
+//! The sources of events: a serial wind instrument, programs, files, and this machine itself.
 //!
 //! - [`windsonic`]: a Gill WindSonic on a serial line, as a source ([`windsonic::run`]) and as an
 //!   instrument for those who have none ([`windsonic::emulate`]).
@@ -16,7 +16,7 @@
 //! instrument cannot wait. No input makes it fail: what cannot be read is counted, reported at a limited rate and
 //! skipped, and a device that is gone is looked for again.
 //!
-//! What thinks is kept apart from what does IO. [`lines`], an instrument's lines, messages, the
+//! Rules are kept apart from what does IO. [`lines`], an instrument's lines, messages, the
 //! configuration dialogue, the session with the instrument and the instrument's emulation are state
 //! machines: bytes and time in, events and bytes out. Time in them is a
 //! [`Duration`](std::time::Duration) since whoever drives them began.

@@ -1,4 +1,4 @@
-//! What somebody else said, for people.
+//! The words of others, for people.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;

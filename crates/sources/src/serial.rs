@@ -26,7 +26,7 @@ pub enum SerialError {
     NoDevice {
         /// The device.
         path: PathText,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
     /// It is there and this user may not open it.
@@ -34,7 +34,7 @@ pub enum SerialError {
     Denied {
         /// The device.
         path: PathText,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
     /// Another program has it.
@@ -42,7 +42,7 @@ pub enum SerialError {
     Busy {
         /// The device.
         path: PathText,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
     /// The path is a file, a directory or another kind of device.
@@ -66,7 +66,7 @@ pub enum SerialError {
         path: PathText,
         /// The speed asked for.
         baud: u32,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
     /// The driver took the settings but for the speed.
@@ -84,7 +84,7 @@ pub enum SerialError {
     Gone {
         /// The device.
         path: PathText,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
     /// Anything else the system says.
@@ -92,7 +92,7 @@ pub enum SerialError {
     Io {
         /// The device.
         path: PathText,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
 }

@@ -1,4 +1,4 @@
-//! How a source is doing: events on a topic of its own, `NAME.status` beside `NAME`.
+//! The status of a source: events on a topic of its own, `NAME.status` beside `NAME`.
 //!
 //! One event at each change of [`State`], at once; and one at a limited rate (default: at most
 //! once in 10 s) when bad lines were counted or the sentence changed since the last one:
@@ -36,7 +36,7 @@ pub enum State {
     Silent,
     /// The device, program or file is gone or cannot be opened; it is tried again.
     Lost,
-    /// What came cannot be kept, for the topic's disk is full, broken or behind: it is tried again, and
+    /// The last events cannot be kept, for the topic's disk is full, broken or behind: they are tried again, and
     /// nothing more is read until it is kept.
     Waiting,
     /// Nothing more will come: the input is over, or a program is not to be started again.
@@ -46,17 +46,17 @@ pub enum State {
 /// One event of a status topic.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Report {
-    /// What the source is doing.
+    /// The state of the source.
     pub state: State,
     /// The same for people, in a sentence.
     pub detail: String,
-    /// When it came into this state.
+    /// The time at which it came into this state.
     pub since: UnixTime,
     /// Events published since the source started.
     pub events: u64,
     /// Bad lines since the source started.
     pub bad_lines: u64,
-    /// How often since then something may be missing before what comes next; `detail` of the report after says
+    /// The number of times since then that something may be missing before what comes next; `detail` of the report after says
     /// what.
     #[serde(skip_serializing_if = "is_zero")]
     pub gaps: u64,
@@ -87,7 +87,7 @@ struct Reporter {
     pending: bool,
     bad_lines_unreported: u64,
     newest_bad: String,
-    /// What may be missing, until that is told.
+    /// The words for what may be missing, until they are told.
     newest_gap: Option<String>,
 }
 
@@ -143,7 +143,7 @@ impl Reporter {
         self.pending = true;
     }
 
-    /// When [`Reporter::take_due`] has something to tell.
+    /// The time at which [`Reporter::take_due`] has something to tell.
     fn due(&self) -> Option<Duration> {
         self.pending.then_some(self.next_at)
     }
@@ -180,7 +180,7 @@ pub(crate) struct Status {
     started: Instant,
     /// The state before it had to wait, and its sentence.
     held: Option<(State, String)>,
-    /// How many gaps were logged.
+    /// The number of gaps that were logged.
     gaps_logged: u64,
 }
 
@@ -211,7 +211,7 @@ impl Status {
         }
     }
 
-    /// What came cannot be kept, says this sentence.
+    /// Tells with this sentence that what came cannot be kept.
     pub(crate) fn hold(&mut self, detail: String) {
         let Report { state, detail: before, .. } = &self.reporter.report;
         let before = (*state, before.clone());
@@ -247,7 +247,7 @@ impl Status {
         self.tell_due();
     }
 
-    /// When [`Status::tell_due`] has something to tell.
+    /// The time at which [`Status::tell_due`] has something to tell.
     pub(crate) fn due(&self) -> Option<Instant> {
         Some(self.started + self.reporter.due()?)
     }

@@ -1,6 +1,6 @@
 //! This process's standard input, line by line: `vmstat 1 | anemone serve --stdin cpu`.
 //!
-//! What a line is and what becomes of it says [`lines`]; an event's time is the wall
+//! [`lines`] says what a line is and what becomes of it; an event's time is the wall
 //! clock right after the read that brought the end of its line. It is read as fast as the topic
 //! takes it: whoever writes faster waits.
 //!
@@ -25,18 +25,18 @@ use crate::status::{State, Status, chain, sleep_until, wall_clock};
 /// One read's worth; a pipe holds 64 KiB as a rule.
 const READ_BYTES: usize = 16 << 10;
 
-/// How much is still read once it is stopped: all that a pipe can hold. Whoever writes without end does not keep
+/// The bytes that are still read once it is stopped: all that a pipe can hold. Whoever writes without end does not keep
 /// it from ending.
 pub const REST_BYTES_MAX: usize = 1 << 20;
 
-/// How to read it.
+/// The options of reading it.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Longest line. Default 64 KiB, see [`lines`].
     pub line_bytes_max: usize,
     /// Time between two reports of bad lines, on the status topic and in the log. Default 10 s.
     pub report_interval: Duration,
-    /// How long lines wait for their topic's disk once it is stopped. Default 5 s.
+    /// The time that lines wait for their topic's disk once it is stopped. Default 5 s.
     pub grace: Duration,
 }
 

@@ -1,4 +1,4 @@
-//! How many lines may be logged in an interval. A pure rule: `now` is time since some beginning.
+//! The number of lines that may be logged in an interval. A pure rule: `now` is time since some beginning.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use std::time::Duration;
 pub(super) struct Allowance {
     lines_max: u32,
     interval: Duration,
-    /// When the interval of the last line began.
+    /// The time at which the interval of the last line began.
     since: Duration,
     used: u32,
     /// Lines not logged in it.
@@ -33,12 +33,12 @@ impl Allowance {
         allowed
     }
 
-    /// When to tell how many were refused.
+    /// The time at which to tell how many were refused.
     pub(super) fn due(&self) -> Option<Duration> {
         (self.refused > 0).then_some(self.since + self.interval)
     }
 
-    /// How many were refused, once that is due.
+    /// The number of lines that were refused, once that is due.
     pub(super) fn take_refused(&mut self, now: Duration) -> Option<u64> {
         (now >= self.due()?).then(|| std::mem::take(&mut self.refused))
     }

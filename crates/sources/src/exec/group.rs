@@ -17,10 +17,10 @@ use tokio::signal::unix::Signal as Signals;
 use super::guard::Guard;
 use super::{Command, Options};
 
-/// How often to look whether a group that was asked to end has ended: nothing tells of it.
+/// The interval at which to look whether a group that was asked to end has ended: nothing tells of it.
 pub(super) const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// How long to wait after SIGKILL. It takes no time, but for a process that hangs in the kernel.
+/// The time to wait after SIGKILL. It takes none, but for a process that hangs in the kernel.
 const KILL_WAIT: Duration = Duration::from_secs(1);
 
 /// A running group. Dropping it ends it in the background, in a thread of its own: SIGTERM at once,
@@ -145,7 +145,7 @@ struct Members {
     /// Once it is reaped; how it ended, if that is known.
     exit: Option<Option<ExitStatus>>,
     grace: Duration,
-    /// When they were asked to end.
+    /// The time at which they were asked to end.
     asked_at: Option<Instant>,
     killed: bool,
 }

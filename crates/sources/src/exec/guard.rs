@@ -1,4 +1,4 @@
-//! Who ends a program when this process cannot, because it was killed.
+//! The guard that ends a program when this process cannot, because it was killed.
 //!
 //! A shell that reads from a pipe whose other end is held by this process alone: at its end, which
 //! `kill -9` brings about like any other, the shell ends its own group (`kill 0`, which needs no number

@@ -1,7 +1,7 @@
 //! A program whose output lines become events.
 //!
 //! One process for all readers: it runs as long as the source does, whether anybody reads or not.
-//! What a line is and what becomes of it says [`lines`]; an event's time is the wall
+//! [`lines`] says what a line is and what becomes of it; an event's time is the wall
 //! clock right after the read that brought the end of its line.
 //!
 //! - Its **standard input** is empty (`/dev/null`).
@@ -100,7 +100,7 @@ impl Restart {
     }
 }
 
-/// Where a program's standard error goes, line by line.
+/// The place that a program's standard error goes to, line by line.
 #[derive(Clone, Debug, Default)]
 pub enum Stderr {
     /// To the log, as information: each line cut to 1,000 characters, control characters escaped, at
@@ -116,11 +116,11 @@ pub enum Stderr {
 /// The command to run, and how. [`Options::new`] has the defaults named here.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// What to run.
+    /// The command to run.
     pub command: Command,
     /// Added to the environment it inherits, or replacing what is there.
     pub environment: Vec<(OsString, OsString)>,
-    /// Where it runs. Default: where this process does.
+    /// The directory that it runs in. Default: that of this process.
     pub directory: Option<PathBuf>,
     /// Default [`Restart::Always`].
     pub restart: Restart,

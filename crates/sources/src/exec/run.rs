@@ -24,7 +24,7 @@ use crate::status::{State, Status, chain, earliest, seconds, sleep_until, wall_c
 /// One read's worth; a pipe holds 64 KiB as a rule.
 const READ_BYTES: usize = 16 << 10;
 
-/// How much is still read once all who could write are gone: all that a pipe can hold. One who has
+/// The bytes that are still read once all who could write are gone: all that a pipe can hold. One who has
 /// left the group may hold it open and go on writing.
 const REST_BYTES_MAX: usize = 1 << 20;
 
@@ -81,7 +81,7 @@ pub async fn run(
     }
 }
 
-/// How a run ended.
+/// The end of a run.
 struct End {
     exit: io::Result<Option<ExitStatus>>,
     /// It was asked to.
@@ -278,7 +278,7 @@ fn take(pipe: &mut Option<Receiver>, buffer: &mut [u8]) -> Read {
     }
 }
 
-/// How much may still be read.
+/// The bytes that may still be read.
 struct Rest(usize);
 
 impl Rest {

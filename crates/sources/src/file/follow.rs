@@ -24,7 +24,7 @@ use super::watch::Watches;
 /// that were written to since.
 const COPIES_MAX: usize = 16;
 
-/// How often the names are read again because the file was rotated meanwhile.
+/// The names are read again at most so often because the file was rotated meanwhile.
 const ATTEMPTS_MAX: u32 = 4;
 
 /// The result of one look at the file.
@@ -48,10 +48,10 @@ pub(super) enum Turn {
     Lost(io::Error),
 }
 
-/// Where reading began.
+/// The place where reading began.
 #[derive(Debug)]
 pub(super) enum Opened {
-    /// Where the origin says: nothing was known of it.
+    /// At the origin: nothing was known of it.
     Anew,
     /// After the place that was kept, in a copy maybe.
     After(Place, Option<Missing>),
@@ -62,9 +62,9 @@ pub(super) enum Opened {
 /// Something may be missing before what is read next.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) enum Missing {
-    /// What was written after this many bytes, before it was truncated, replaced or rotated away.
+    /// The rest after this many bytes, written before it was truncated, replaced or rotated away.
     Rest(u64),
-    /// What was written between the copying to this file and the truncation.
+    /// The lines written between the copying to this file and the truncation.
     BetweenCopies(PathBuf),
     /// Files between that was read and this one: the old one is not among them any more, or there are more of them than
     /// are looked at.
@@ -100,13 +100,13 @@ pub(super) struct Chunk {
 #[derive(Debug)]
 pub(super) struct Follower {
     path: PathBuf,
-    /// Where to begin in the first file.
+    /// The place to begin in the first file.
     origin: Origin,
     /// There was none at this time, in nanoseconds since the Unix epoch: all is new that is written after it.
     absent_at: Option<i64>,
     /// For a beginning at the end: how far back a line that was begun is looked for.
     line_bytes_max: usize,
-    /// Where to go on, until it is found.
+    /// The place to go on, until it is found.
     place: Option<Place>,
     watches: Watches,
     open: Option<OpenFile>,
@@ -117,13 +117,13 @@ struct OpenFile {
     file: File,
     /// As long as it is open no other file can have it.
     id: Id,
-    /// How much of it was read.
+    /// The bytes of it that were read.
     position: u64,
-    /// What it begins with, as far as it was read.
+    /// Its beginning, as far as it was read.
     head: Vec<u8>,
-    /// What stands before the position.
+    /// The bytes before the position.
     tail: Vec<u8>,
-    /// When it was last written to, when it was last read.
+    /// The time of the last write to it, as of the last read.
     modified: i64,
 }
 
@@ -158,7 +158,7 @@ impl Follower {
         Self { path, origin, absent_at, line_bytes_max, place, watches, open: None }
     }
 
-    /// How large a buffer has to be that takes this much at a time.
+    /// The size of a buffer that takes this much at a time.
     pub(super) const fn buffer_bytes(read_bytes: usize) -> usize {
         WINDOW_BYTES + read_bytes
     }
@@ -400,7 +400,7 @@ fn now() -> Option<i64> {
     i64::try_from(since.as_nanos()).ok()?.checked_sub(10_000_000)
 }
 
-/// How much stands before a place, of what tells files from each other.
+/// The number of bytes before a place that tell files from each other.
 fn window_bytes(offset: u64) -> usize {
     usize::try_from(offset).map_or(WINDOW_BYTES, |offset| offset.min(WINDOW_BYTES))
 }

@@ -1,6 +1,6 @@
 //! A file that is followed as it grows, as `tail -F` does, and as far as it was read before.
 //!
-//! What a line is and what becomes of it says [`lines`]; an event's time is the wall
+//! [`lines`] says what a line is and what becomes of it; an event's time is the wall
 //! clock right after the read that brought the end of its line. A last line without LF is not
 //! finished: it waits for its LF.
 //!
@@ -47,7 +47,7 @@ pub use run::run;
 
 use crate::lines;
 
-/// Where to begin in a file that is there already, and of which no place is known.
+/// The place to begin in a file that is there already, and of which no place is known.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Origin {
     /// At its end: only lines that end from now on. One that was begun is given whole.
@@ -63,9 +63,9 @@ pub struct Options {
     /// The file. It need not be there yet. A regular file, or a symbolic link to one, which is
     /// looked up again at every turn.
     pub path: PathBuf,
-    /// Where to begin. Default [`Origin::End`].
+    /// The place to begin. Default [`Origin::End`].
     pub from: Origin,
-    /// How often to look at a file of which the system does not tell changes. Default 1 s; at least 1 ms.
+    /// The interval at which to look at a file of which the system does not tell changes. Default 1 s; at least 1 ms.
     pub interval: Duration,
     /// Longest line. Default 64 KiB, see [`lines`].
     pub line_bytes_max: usize,

@@ -1,9 +1,9 @@
-//! Where reading stands in a file, as it is kept beside the events that were made of it. A pure rule.
+//! The place where reading stands in a file, as it is kept beside the events that were made of it. A pure rule.
 
 use anemone_hub::Note;
 use serde::{Deserialize, Serialize};
 
-/// How much of a file's beginning, and of what stands before a place, tells it from another file: more than a line
+/// The bytes of a file's beginning, and before a place, that tell it from another file: more than a line
 /// with a time as a rule has, and no work to read again.
 pub(super) const WINDOW_BYTES: usize = 512;
 
@@ -17,9 +17,9 @@ pub(super) struct Place {
     path: u64,
     /// Which file it is, unless it was copied.
     pub(super) id: Id,
-    /// How much of it was read.
+    /// The bytes of it that were read.
     pub(super) offset: u64,
-    /// When it was last written to as far as it was read, in nanoseconds since the Unix epoch.
+    /// The time of the last write to it as far as it was read, in nanoseconds since the Unix epoch.
     pub(super) modified: i64,
     /// Digest of what stands before the place.
     before: u64,

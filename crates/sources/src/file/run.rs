@@ -91,12 +91,12 @@ async fn blocking(mut follower: Follower, mut buffer: Vec<u8>) -> (Follower, Vec
 struct Source {
     /// The file, for people.
     path: String,
-    /// How often it is looked for, for people.
+    /// The interval at which it is looked for, in words.
     interval: String,
     topic: Arc<Topic>,
     status: Status,
     feed: Feed,
-    /// Where all that was read so far ends.
+    /// The end of all that was read so far.
     end: Option<Place>,
     was_open: bool,
 }

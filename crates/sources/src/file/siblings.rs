@@ -20,9 +20,9 @@ pub(super) struct Sibling {
     pub(super) path: PathBuf,
     pub(super) id: Id,
     pub(super) len: u64,
-    /// When it was last written to, in nanoseconds since the Unix epoch.
+    /// The time of the last write to it, in nanoseconds since the Unix epoch.
     pub(super) modified: i64,
-    /// When it, or its name, last changed, likewise.
+    /// The time of the last change of it or of its name, likewise.
     changed: i64,
     mark: Mark,
 }
@@ -62,7 +62,7 @@ pub(super) fn siblings(path: &Path) -> io::Result<Vec<Sibling>> {
     Ok(found)
 }
 
-/// When it was last written to, in nanoseconds since the Unix epoch.
+/// The time of the last write to it, in nanoseconds since the Unix epoch.
 pub(super) fn modified(metadata: &fs::Metadata) -> i64 {
     nanoseconds(metadata.mtime(), metadata.mtime_nsec())
 }

@@ -20,7 +20,7 @@ mod system {
     /// Tells that something may have changed.
     pub(in crate::file) struct Changes(AsyncFd<Arc<OwnedFd>>);
 
-    /// What changes are told of: those of the open file, of another one under the path, and of the names in the
+    /// Watches of changes: of the open file, of another one under the path, and of the names in the
     /// path's directory.
     #[derive(Debug, Default)]
     pub(in crate::file) struct Watches {

@@ -1,4 +1,4 @@
-//! What went through each network interface, as the system counts.
+//! The bytes through each network interface, as the system counts them.
 
 /// One interface's counts.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]

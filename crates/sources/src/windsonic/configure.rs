@@ -21,16 +21,16 @@ use std::time::Duration;
 
 use super::message::{ETX, STX, UnitId};
 
-/// How often entering, and each command, is tried: a byte or an answer may be lost.
+/// The number of times that entering, and each command, is tried: a byte or an answer may be lost.
 const ATTEMPTS_MAX: u32 = 3;
 
 /// The end of what was heard that is kept to look for an answer in; answers are at most 20 bytes.
 const HEARD_BYTES_MAX: usize = 64;
 
-/// How an instrument says that it takes commands.
+/// The words by which an instrument says that it takes commands.
 const ENTERED: &[u8] = b"CONFIGURATION MODE";
 
-/// How a dialogue ended.
+/// The end of a dialogue.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum Outcome {
     /// All commands were accepted, by the instrument with this identifier.
@@ -131,7 +131,7 @@ impl Dialogue {
         }
     }
 
-    /// When [`Dialogue::handle_timeout`] is to be called.
+    /// The time at which [`Dialogue::handle_timeout`] is to be called.
     pub(crate) fn deadline(&self) -> Duration {
         self.deadline
     }

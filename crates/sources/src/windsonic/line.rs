@@ -6,7 +6,7 @@
 
 use super::message::STX;
 
-/// What a line begins with, if it is a message: of the Gill formats, of NMEA.
+/// The first bytes of lines that are messages: of the Gill formats, of NMEA.
 const STARTERS: [u8; 2] = [STX, b'$'];
 
 /// A line without its end.

@@ -115,7 +115,7 @@ impl SpeedUnits {
         }
     }
 
-    /// How many of these are one metre per second.
+    /// The number of these that are one metre per second.
     #[must_use]
     pub fn per_metre_per_second(self) -> f64 {
         match self {
@@ -195,7 +195,7 @@ pub struct Message {
     pub unit: Option<UnitId>,
     /// The wind.
     pub wind: Wind,
-    /// What the speeds are in.
+    /// The units of the speeds.
     pub units: SpeedUnits,
     /// `00` for OK and other two-digit codes in the Gill formats, `A` or `V` in NMEA.
     pub status: String,

@@ -17,7 +17,7 @@
 //!   since the Unix epoch; also the event's own time. The last byte is the first of CR and LF to come:
 //!   some settings send only one.
 //!
-//! What is not a measurement is skipped: half a line at the start and what the instrument says of
+//! Anything else than a measurement is skipped: half a line at the start and what the instrument says of
 //! itself silently, everything else as a bad line, see [`status`](crate::status). A device that is
 //! gone or cannot be opened is tried again for ever, with growing waits.
 //!
@@ -40,7 +40,7 @@ pub use parse::{ParseError, Parsed, parse};
 #[cfg(unix)]
 pub use run::run;
 
-/// How the instrument is asked for its measurements.
+/// The way in which the instrument is asked for its measurements.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Mode {
     /// Only listened to: nothing is ever sent.
@@ -76,7 +76,7 @@ pub struct Options {
     /// In polled mode, how long to listen before the first poll for an instrument that sends by
     /// itself. Default 1.1 s: a little over the slowest rate.
     pub unasked_wait: Duration,
-    /// How long to wait for the answer to a command. Default 1 s: the instrument's is 130 ms, at
+    /// The time to wait for the answer to a command. Default 1 s: the instrument's is 130 ms, at
     /// the slowest line another 100 ms.
     pub answer_wait: Duration,
     /// Time between two dialogues to configure an instrument. Default 30 s: long enough not to get

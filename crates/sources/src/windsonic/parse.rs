@@ -1,9 +1,9 @@
 //! Lines to messages: framing, checksum, fields.
 //!
-//! What the checksum is worth: it is the exclusive-or of the bytes, so it detects every change,
-//! loss or addition of **one** byte (but of a NUL, which no field takes); it misses changes of
-//! several bytes that cancel out, such as the same bit in two digits. Fields must therefore also have
-//! exactly the shape the manual gives, digit for digit.
+//! The checksum is the exclusive-or of the bytes, so it detects every change, loss or addition of
+//! **one** byte (but of a NUL, which no field takes); it misses changes of several bytes that cancel
+//! out, such as the same bit in two digits. Fields must therefore also have exactly the shape the
+//! manual gives, digit for digit.
 
 use super::message::{ETX, Hundredths, Message, STX, SpeedUnits, UnitId, Wind, checksum};
 
@@ -17,39 +17,39 @@ pub enum ParseError {
     /// The end is missing.
     #[error("line has no {end} and no checksum after it")]
     End {
-        /// What should stand before the checksum: `ETX` or `*`.
+        /// The byte that should stand before the checksum: `ETX` or `*`.
         end: &'static str,
     },
-    /// What follows the end is not two hex digits.
+    /// The end is not followed by two hex digits.
     #[error("{len} bytes stand where the checksum should be two hex digits")]
     ChecksumDigits {
-        /// How many bytes follow the end.
+        /// The number of bytes that follow the end.
         len: usize,
     },
     /// Bytes were damaged on the way.
     #[error("checksum is {found:02X}, the bytes give {computed:02X}")]
     Checksum {
-        /// What the line says.
+        /// The checksum that the line says.
         found: u8,
-        /// What its bytes add up to.
+        /// The checksum of its bytes.
         computed: u8,
     },
     /// Not a measurement of a known format.
     #[error("message has {found} fields, expected {expected}")]
     Fields {
-        /// How many there are.
+        /// The number that there are.
         found: usize,
-        /// How many there should be.
+        /// The number that there should be.
         expected: usize,
     },
     /// One field is not what should stand there.
     #[error("{field} {text:?} is not {expected}")]
     Field {
-        /// What the field is called.
+        /// The name of the field.
         field: &'static str,
-        /// What stands there, cut to 20 characters.
+        /// The text that stands there, cut to 20 characters.
         text: String,
-        /// What should.
+        /// The words for what should.
         expected: &'static str,
     },
     /// The line went on beyond the limit.
@@ -64,7 +64,7 @@ pub enum ParseError {
 /// for NMEA the line.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Parsed<'a> {
-    /// What the line says.
+    /// The message that the line says.
     pub message: Message,
     /// The text of it.
     pub raw: &'a str,

@@ -30,7 +30,7 @@ pub(crate) enum Output {
     Message(Message, String, UnixTime),
     /// A line that is none, with its fault.
     BadLine(String),
-    /// What the session is doing now.
+    /// The state of the session.
     State(State, String),
 }
 
@@ -269,7 +269,7 @@ impl Session {
         self.transmit.pop_front()
     }
 
-    /// When [`Session::handle_timeout`] is to be called, if nothing comes in before.
+    /// The time at which [`Session::handle_timeout`] is to be called, if nothing comes in before.
     pub(crate) fn poll_timeout(&self) -> Option<Duration> {
         let task = match &self.task {
             Task::Listen => None,

@@ -18,9 +18,9 @@ pub enum OpenError {
     /// The link cannot be made.
     #[error("cannot make the link {}", path.display())]
     Link {
-        /// Where it should be.
+        /// The path at which it should be.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
     /// The recording cannot be replayed.
@@ -28,7 +28,7 @@ pub enum OpenError {
     Replay {
         /// The recording.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The fault in it.
         source: ReplayError,
     },
     /// The noise is not a probability.

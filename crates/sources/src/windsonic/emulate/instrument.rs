@@ -18,7 +18,7 @@ const COMMAND_BYTES_MAX: usize = 16;
 /// Replies not yet sent. More are dropped: the line is not faster than that.
 const TRANSMIT_LINES_MAX: usize = 64;
 
-/// Where measurements come from.
+/// The source of measurements.
 #[derive(Clone, Debug)]
 pub(crate) enum Source {
     Model(Model),
@@ -43,7 +43,7 @@ pub(crate) struct Instrument {
     source: Source,
     noise: Noise,
     mode: Mode,
-    /// When the next message is due, if it sends by itself.
+    /// The time at which the next message is due, if it sends by itself.
     due: Duration,
     transmit: VecDeque<Vec<u8>>,
 }
@@ -110,7 +110,7 @@ impl Instrument {
         }
     }
 
-    /// When [`Instrument::handle_timeout`] is to be called: when it sends by itself.
+    /// The time at which [`Instrument::handle_timeout`] is to be called, if it sends by itself.
     pub(crate) fn poll_timeout(&self) -> Option<Duration> {
         match self.mode {
             Mode::Measuring { polls: false, .. } if !self.stored.settings.format.is_polled() => {

@@ -56,7 +56,7 @@ pub use error::OpenError;
 pub struct Options {
     /// The instrument's settings when it is switched on. Default: the factory's.
     pub settings: Settings,
-    /// What the wind and the noise are drawn from; the same seed gives the same. Default 1.
+    /// The seed that the wind and the noise are drawn from; the same seed gives the same. Default 1.
     pub seed: u64,
     /// A recording to send instead of a model's wind, over and over, one line for each message.
     /// Each line is a line of the instrument, what stands between STX and ETX alone, or a JSON

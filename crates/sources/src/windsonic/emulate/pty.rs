@@ -22,7 +22,7 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::serial::{raw_8n1, watch};
 
-/// How often to look whether somebody has opened the other end: nothing tells of it. A command sent
+/// The interval at which to look whether somebody has opened the other end: nothing tells of it. A command sent
 /// meanwhile waits this long for its answer, which is within the instrument's own 130 ms.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 

@@ -12,7 +12,7 @@ use crate::windsonic::parse::{ParseError, parse, parse_gill};
 /// Largest recording: a fortnight at 4 Hz.
 const FILE_BYTES_MAX: u64 = 128 << 20;
 
-/// What some editors put before UTF-8 text (U+FEFF).
+/// The mark that some editors put before UTF-8 text (U+FEFF).
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// Why a recording cannot be replayed.
@@ -39,7 +39,7 @@ pub enum ReplayError {
     Line {
         /// Its number, from 1.
         number: usize,
-        /// What is wrong with it.
+        /// The fault in it.
         source: ParseError,
     },
     /// A line begins with `{` and is not an event.
@@ -47,7 +47,7 @@ pub enum ReplayError {
     Json {
         /// Its number, from 1.
         number: usize,
-        /// What is wrong with it.
+        /// The fault in it.
         source: serde_json::Error,
     },
 }

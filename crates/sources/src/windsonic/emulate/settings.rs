@@ -1,4 +1,4 @@
-//! What can be set in configuration mode, as the instrument keeps and lists it.
+//! The settings of configuration mode, as the instrument keeps and lists them.
 
 use std::fmt;
 use std::time::Duration;
@@ -30,7 +30,7 @@ impl Format {
     }
 }
 
-/// How often it sends: setting `P`.
+/// The rate at which it sends: setting `P`.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Rate {
     /// `P1`: once a second; the factory's setting.

@@ -21,7 +21,7 @@ const FAN_PERIOD_SECONDS: f64 = 17.0;
 const GUST_SHARE: f64 = 0.25;
 const GUST_MEMORY_SECONDS: f64 = 3.0;
 
-/// How much the direction flutters.
+/// The degrees by which the direction flutters.
 const FLUTTER_DEGREES: f64 = 6.0;
 
 /// Calms: how long between two, at least and at most, and how long one is.
@@ -32,7 +32,7 @@ const CALM_SECONDS: (f64, f64) = (2.0, 5.0);
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Sample {
     pub(crate) metres_per_second: f64,
-    /// Where it comes from, in degrees; of any size.
+    /// The direction that it comes from, in degrees; of any size.
     pub(crate) degrees: f64,
 }
 
