@@ -32,7 +32,7 @@ const SERVER_LOG: &str = "bench-server.log";
 const QUICK_ROUNDS: usize = 3;
 const QUICK_SAMPLE: Duration = Duration::from_millis(200);
 const MASK_TIME: Duration = Duration::from_millis(20);
-/// How long each flood lasts.
+/// The time that each flood lasts.
 const FLOOD: Duration = Duration::from_secs(60);
 const QUICK_FLOOD: Duration = Duration::from_secs(5);
 

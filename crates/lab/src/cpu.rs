@@ -1,4 +1,4 @@
-//! What a process has used: CPU time and memory, as Linux accounts for them; and which core runs what.
+//! The use of a process: CPU time and memory, as Linux accounts for them; and which core runs what.
 //!
 //! CPU time is the sum over `/proc/PID/task/*/schedstat`, nanoseconds on a processor, user and system
 //! together. The kernel brings a thread's figure up to date when the thread goes to sleep, so readings are
@@ -48,7 +48,7 @@ fn pin(core: usize) -> anyhow::Result<()> {
     sched_setaffinity(None, &set).with_context(|| format!("moving to core {core}"))
 }
 
-/// What went on between two moments of rest.
+/// The work between two moments of rest.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Used {
     pub(crate) server_ns: u64,
@@ -61,7 +61,7 @@ pub(crate) struct Busy {
     /// Below one, the server waited for work: the generator was the slower.
     pub(crate) server: f64,
     pub(crate) generator: f64,
-    /// What any other process used of all cores together, from `/proc/stat`, good to a few per cent.
+    /// The time that other processes used of all cores together, from `/proc/stat`, good to a few per cent.
     pub(crate) others: f64,
 }
 

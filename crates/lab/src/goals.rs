@@ -1,4 +1,4 @@
-//! What this project wants of its own server.
+//! The goals of this project for its own server.
 
 use std::time::Duration;
 
@@ -61,5 +61,5 @@ fn broadcast(shape: Shape) -> Option<f64> {
     }
 }
 
-/// What a normal client waits for, at most, beside any flood on its thread: 99 of 100 echoes and requests.
+/// The time that a normal client waits, at most, beside any flood on its thread: for 99 of 100 echoes and requests.
 pub(crate) const FLOOD_WAIT_P99: Duration = Duration::from_millis(5);

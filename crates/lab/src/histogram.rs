@@ -7,7 +7,7 @@ use std::time::Duration;
 const CLASSES_LOG2: u32 = 7;
 const CLASSES: u64 = 1 << CLASSES_LOG2;
 
-/// How many times there were of each class.
+/// The number of times of each class.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub(crate) struct Histogram {
     counts: Vec<u64>,

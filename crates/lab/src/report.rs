@@ -1,4 +1,4 @@
-//! What came out, as Markdown.
+//! The results, as Markdown.
 //!
 //! A ratio is the median over the rounds of the ratio within a round, with its 95 % interval; a cost is the
 //! median over the rounds.
@@ -158,7 +158,7 @@ fn notes(results: &Results) -> String {
     text
 }
 
-/// How many samples were disturbed.
+/// The number of samples that were disturbed.
 fn disturbed(samples: impl Iterator<Item = Busy>) -> String {
     let (mut all, mut disturbed) = (0, 0);
     for busy in samples {

@@ -20,7 +20,7 @@ pub(crate) struct Program {
     path: PathBuf,
     args: Vec<String>,
     announced: Addresses,
-    /// Where it logs to.
+    /// The file that it logs to.
     log: Option<PathBuf>,
 }
 
@@ -105,7 +105,7 @@ struct Addresses {
     tcp_broadcast: bool,
 }
 
-/// What a program says to serve somewhere.
+/// The services that a program says it has somewhere.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Service {
     Web,
@@ -151,12 +151,12 @@ impl Server {
         self.child.id()
     }
 
-    /// Where it serves an echo over `protocol`, if it does.
+    /// The endpoint of its echo over `protocol`, if it has one.
     pub(crate) fn endpoint(&self, protocol: Protocol, path: &str) -> Option<Endpoint> {
         self.service(protocol, self.tcp, path)
     }
 
-    /// Where what one sends over `protocol` goes to all, if it does.
+    /// The endpoint of its broadcast over `protocol`, if it has one.
     pub(crate) fn broadcast(&self, protocol: Protocol, path: &str) -> Option<Endpoint> {
         self.service(protocol, self.tcp_broadcast, path)
     }

@@ -17,15 +17,15 @@ use crate::statistics::Random;
 const FIRST_READERS: usize = 10;
 const WARM_UP_EVENTS: usize = 1;
 
-/// What is measured and how often.
+/// The plan: what is measured, and how often.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     pub(crate) server: Program,
-    /// Where it echoes WebSocket messages.
+    /// The path at which it echoes WebSocket messages.
     pub(crate) echo_path: String,
     pub(crate) topic_path: String,
     pub(crate) cores: Cores,
-    /// How many readers there are; each number is a case.
+    /// The numbers of readers; each is a case.
     pub(crate) readers: Vec<usize>,
     /// Of all readers together; it says how often there is an event.
     pub(crate) deliveries_per_second: f64,
@@ -33,12 +33,12 @@ pub(crate) struct Plan {
     /// A sample is as much longer as these take.
     pub(crate) events_min: usize,
     pub(crate) rounds: usize,
-    /// How often a disturbed sample is taken again; the last is kept.
+    /// A disturbed sample is taken again so often; the last is kept.
     pub(crate) retries: usize,
     pub(crate) seed: u64,
 }
 
-/// What a connection does.
+/// The work of a connection.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Role {
     /// A WebSocket to the echo that says nothing: what a reader is compared with.
@@ -152,7 +152,7 @@ impl Plan {
     }
 }
 
-/// When events are published: the first at once, the others from half to one and a half intervals apart, so that
+/// The times at which events are published: the first at once, the others from half to one and a half intervals apart, so that
 /// they fall into step with nothing else.
 fn times(events: usize, interval: Duration, random: &mut Random) -> Vec<Duration> {
     let mut time = Duration::ZERO;
@@ -177,7 +177,7 @@ impl Memory {
         Ok(Self { pid, connections, before: anonymous_bytes(pid)? })
     }
 
-    /// What it has grown by, for each connection.
+    /// The bytes that it has grown by, for each connection.
     fn grown(&self) -> anyhow::Result<f64> {
         at_rest_ns(self.pid)?;
         let grown = anonymous_bytes(self.pid)? as f64 - self.before as f64;

@@ -24,17 +24,17 @@ pub(crate) const TIME_MAX: Duration = Duration::from_secs(75);
 const DRIP_INTERVAL: Duration = Duration::from_secs(1);
 /// Of the slow kinds, to leave the processor to the server.
 const TURN: Duration = Duration::from_millis(2);
-/// How often the server's memory is read.
+/// The interval at which the server's memory is read.
 const MEMORY_INTERVAL: Duration = Duration::from_millis(10);
 
-/// What came of one kind.
+/// The outcome of one kind.
 #[derive(Debug)]
 pub(crate) struct Outcome {
     pub(crate) kind: Kind,
     pub(crate) connections: usize,
     /// By each of them, on average.
     pub(crate) sent_bytes: f64,
-    /// What the server's memory had grown by when it was largest, for each connection.
+    /// The bytes that the server's memory had grown by when it was largest, for each connection.
     pub(crate) memory_bytes: f64,
     /// For each connection, over its whole life.
     pub(crate) cpu_us: f64,

@@ -1,4 +1,4 @@
-//! What is done, to whom, and what one sample of it says.
+//! Experiments: what is done, to whom, and what one sample of it says.
 //!
 //! A case is one row of the report: some work, done to each contender in turn, in every round. One file for
 //! each kind of work; `rounds` has the order, `mask` is a case of its own without any server, `hostile` one with

@@ -27,7 +27,7 @@ const WAYS: [Way; 4] = [
 const FLUSHES: usize = 32;
 const FLUSHED_BYTES: usize = 128;
 
-/// Where events are kept.
+/// The place where events are kept.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub(crate) enum Storage {
     Memory,
@@ -61,13 +61,13 @@ impl fmt::Display for Storage {
     }
 }
 
-/// What is measured and how often.
+/// The plan: what is measured, and how often.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     pub(crate) server: Program,
     /// Before the number of a topic.
     pub(crate) topic_path: String,
-    /// Where folders are made for what is kept, and removed again.
+    /// The place where folders are made for what is kept, and removed again.
     pub(crate) folder: PathBuf,
     pub(crate) cores: Cores,
     pub(crate) rounds: usize,
@@ -76,7 +76,7 @@ pub(crate) struct Plan {
     pub(crate) seed: u64,
 }
 
-/// What came out.
+/// The results.
 #[derive(Debug)]
 pub(crate) struct Results {
     pub(crate) cases: Vec<Case>,
@@ -179,7 +179,7 @@ impl Drop for Folder {
     }
 }
 
-/// What a disk takes to keep what is appended to a file: the median.
+/// The time that a disk takes to keep what is appended to a file: the median.
 fn flush(folder: &Path) -> anyhow::Result<Duration> {
     let path = folder.join(format!("bench-flush-{}", std::process::id()));
     let mut file = File::create(&path)?;

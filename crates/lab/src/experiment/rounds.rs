@@ -15,14 +15,14 @@ use crate::statistics::Random;
 
 const IDLE: Duration = Duration::from_millis(500);
 
-/// What is measured and how often.
+/// The plan: what is measured, and how often.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     pub(crate) cases: Vec<Work>,
     pub(crate) floor: Program,
     /// Without one, only the C echo is measured against itself.
     pub(crate) server: Option<Program>,
-    /// Where the server's WebSocket echo is, as `/echo`, and its broadcast.
+    /// The paths of the server's WebSocket echo, as `/echo`, and of its broadcast.
     pub(crate) path: String,
     pub(crate) broadcast_path: String,
     /// A topic that may be published to, for the same by way of it.
@@ -30,12 +30,12 @@ pub(crate) struct Plan {
     pub(crate) cores: Cores,
     pub(crate) rounds: usize,
     pub(crate) times: Times,
-    /// How often a disturbed sample is taken again; the last is kept.
+    /// A disturbed sample is taken again so often; the last is kept.
     pub(crate) retries: usize,
     pub(crate) seed: u64,
 }
 
-/// What came out.
+/// The results.
 #[derive(Debug)]
 pub(crate) struct Results {
     pub(crate) cases: Vec<Case>,
@@ -176,7 +176,7 @@ pub(super) fn undisturbed<T>(
     Ok(taken)
 }
 
-/// What a server uses without any connection.
+/// The CPU time of a server without any connection.
 fn idle(server: &Server) -> anyhow::Result<f64> {
     // Its own start is not part of it.
     std::thread::sleep(IDLE / 2);

@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::cpu::{Busy, Used};
 use crate::load::{Closing, Protocol, Shape};
 
-/// Who does the work.
+/// The program that does the work.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub(crate) enum Contender {
     /// The TCP echo in C, or the broadcast that it offers as well.
@@ -33,7 +33,7 @@ impl Contender {
     }
 }
 
-/// What is done.
+/// The work that is done.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Work {
     /// Messages go and come back on open connections.
@@ -46,7 +46,7 @@ pub(crate) enum Work {
     Memory { connections: usize, before: Before },
 }
 
-/// What an idle connection did before.
+/// The past of an idle connection.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Before {
     Opened,
@@ -93,7 +93,7 @@ impl fmt::Display for Bytes {
     }
 }
 
-/// How long a sample takes, and before it the warm-up, which is not counted.
+/// The times of a sample, and before it of the warm-up, which is not counted.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Times {
     pub(crate) sample: Duration,

@@ -129,9 +129,9 @@ impl<S: Read> Member<S> {
 #[derive(Debug)]
 struct Outstanding {
     members: usize,
-    /// How many members each is still on its way to, the oldest first.
+    /// The number of members that each is still on its way to, the oldest first.
     missing: VecDeque<usize>,
-    /// How many came before them.
+    /// The number that came before them.
     done: u64,
 }
 
@@ -144,7 +144,7 @@ impl Outstanding {
         self.missing.is_empty()
     }
 
-    /// How many were sent so far.
+    /// The number that were sent so far.
     fn begun(&self) -> u64 {
         self.done + self.missing.len() as u64
     }
@@ -181,7 +181,7 @@ mod tests {
         Frames::new(Protocol::WebSocket, shape, &mut Random::new(1))
     }
 
-    /// What the bytes at `range` of the broadcast make of a member that has got all before them.
+    /// The effect of the bytes at `range` of the broadcast on a member that has got all before them.
     fn read(frames: &Frames, from: u64, len: usize, begun: u64) -> anyhow::Result<Range<u64>> {
         let bytes = frames.expected.slice(frames.expected.place(from), len);
         Member { stream: bytes, received_bytes: from }.on_readable(&mut [0; 100], frames, begun)

@@ -16,7 +16,7 @@ const CONNECTIONS_MAX: u64 = 10_000;
 /// Close code 1000.
 const NORMAL_CLOSURE: [u8; 2] = 1000_u16.to_be_bytes();
 
-/// How a connection ends.
+/// The way in which a connection ends.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Closing {
     /// The client closes the socket.

@@ -1,4 +1,4 @@
-//! How a topic's events come to its readers: by each transport, what is asked and how an answer is taken
+//! The delivery of a topic's events to its readers: by each transport, what is asked and how an answer is taken
 //! apart. No sockets here.
 
 use std::fmt;
@@ -12,7 +12,7 @@ use super::http;
 /// Seconds; no sample takes as long.
 const WAIT_SECONDS: u32 = 120;
 
-/// How a topic is read.
+/// The way in which a topic is read.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub(crate) enum Delivery {
     WebSocket,
@@ -24,7 +24,7 @@ pub(crate) enum Delivery {
 impl Delivery {
     pub(crate) const ALL: [Self; 4] = [Self::WebSocket, Self::Sse, Self::Ndjson, Self::LongPoll];
 
-    /// What a reader over HTTP asks for first. A long poll has to know a position before it can wait for
+    /// The first request of a reader over HTTP. A long poll has to know a position before it can wait for
     /// what follows it, so it begins with a poll.
     pub(super) fn first_request(self, host: SocketAddr, topic: &str) -> Vec<u8> {
         let fields = match self {
@@ -70,11 +70,11 @@ impl fmt::Display for Delivery {
     }
 }
 
-/// What was taken.
+/// The part that was taken.
 #[derive(Debug, Eq, PartialEq)]
 pub(super) struct Taken<'a> {
     pub(super) len: usize,
-    /// Where to go on, if that has to be asked for.
+    /// The position to go on from, if that has to be asked for.
     pub(super) next: Option<&'a str>,
 }
 

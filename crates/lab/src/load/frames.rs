@@ -1,4 +1,4 @@
-//! What a connection sends and what must come back, made before the clock starts.
+//! The bytes that a connection sends and those that must come back, made before the clock starts.
 //!
 //! Both are rings of bytes: a connection goes round them from a place of its own, so a check is one
 //! comparison of memory however the stream was cut, and covers headers as well as payloads. The rings are
@@ -18,7 +18,7 @@ const MESSAGES_MAX: usize = 256;
 /// Smaller replies are expected in one frame, which is checked with its header in one comparison.
 const FRAGMENTED_BYTES_MIN: usize = 4096;
 
-/// What the traffic on one connection looks like.
+/// The shape of the traffic on one connection.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Shape {
     /// Payload of one message.
@@ -119,7 +119,7 @@ pub(crate) fn masked_frame(header: Header, payload: &[u8], key: MaskKey) -> Vec<
 #[derive(Debug)]
 pub(crate) struct Ring {
     bytes: Vec<u8>,
-    /// Where the ring ends and its beginning is repeated.
+    /// The end of the ring, where its beginning is repeated.
     len: usize,
     message_bytes: usize,
 }

@@ -50,7 +50,7 @@ pub(crate) fn response(bytes: &[u8]) -> anyhow::Result<Option<Response<'_>>> {
     Ok(Some(Response { status: head.status, body, len }))
 }
 
-/// What stands before a response's body.
+/// The part of a response before its body.
 #[derive(Debug)]
 pub(super) struct Head<'a> {
     pub(super) status: u16,

@@ -1,6 +1,6 @@
 //! The load generator: one thread, its own epoll set, every reply checked.
 //!
-//! What is sent and what must come back is laid out in `frames` before the clock starts, so that a message
+//! Bytes to send and bytes that must come back are laid out in `frames` before the clock starts, so that a message
 //! costs the generator a copy into the kernel, a copy out of it and a comparison.
 
 mod audience;
@@ -36,7 +36,7 @@ pub(crate) use topic::Topic;
 /// Longest wait for anything a server should do at once.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What is spoken on a connection once it is open.
+/// The protocol of a connection once it is open.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Protocol {
     /// Bytes come as they went.
@@ -45,12 +45,12 @@ pub(crate) enum Protocol {
     WebSocket,
 }
 
-/// Where an echo or a broadcast is served.
+/// The endpoint of an echo or a broadcast.
 #[derive(Clone, Debug)]
 pub(crate) struct Endpoint {
     pub(crate) address: SocketAddr,
     pub(crate) protocol: Protocol,
-    /// What a WebSocket's handshake asks for, as `/echo`.
+    /// The path that a WebSocket's handshake asks for, as `/echo`.
     pub(crate) path: String,
 }
 

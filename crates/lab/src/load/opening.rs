@@ -18,7 +18,7 @@ pub(super) const BATCH: usize = 100;
 const HANDSHAKES: usize = 64;
 const RESPONSE_BYTES_MAX: usize = 2048;
 
-/// What opens a connection to one endpoint, made before the clock starts.
+/// The opener of connections to one endpoint, made before the clock starts.
 #[derive(Debug)]
 pub(crate) struct Opener {
     endpoint: Endpoint,

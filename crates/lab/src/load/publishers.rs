@@ -21,7 +21,7 @@ const EVENT_BYTES: usize = 100;
 const MULTIPLEXED_PATH: &str = "/ws";
 const SUBPROTOCOL: &str = "anemone.v1";
 
-/// How events are published.
+/// The way in which events are published.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub(crate) enum Way {
     /// One event a request, on so many connections that are kept.
@@ -43,7 +43,7 @@ impl fmt::Display for Way {
     }
 }
 
-/// What was acknowledged.
+/// The events that were acknowledged.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Acknowledged {
     pub(crate) events: u64,

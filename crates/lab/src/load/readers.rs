@@ -19,17 +19,17 @@ use crate::statistics::Random;
 
 const READ_BYTES: usize = 64 << 10;
 const EVENT_BYTES: usize = 100;
-/// What is not delivered when nothing came for so long is lost.
+/// An event that is not delivered when nothing came for so long is lost.
 const SILENCE_MAX: Duration = Duration::from_secs(3);
 
-/// What came of what was published.
+/// The deliveries of what was published.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Deliveries {
     pub(crate) expected: u64,
     pub(crate) received: u64,
     /// From an event's planned time to a reader.
     pub(crate) latency: Histogram,
-    /// How much later than planned events were sent.
+    /// The delay of events that were sent later than planned.
     pub(crate) lag: Histogram,
 }
 
@@ -233,7 +233,7 @@ struct Reader {
     stream: TcpStream,
     /// The beginning of something whose end has not come.
     partial: Vec<u8>,
-    /// How many events it has.
+    /// The number of its events.
     received: usize,
 }
 

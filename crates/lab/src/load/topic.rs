@@ -10,7 +10,7 @@ use super::http;
 const NOT_FOUND: u16 = 404;
 const CREATED: u16 = 201;
 
-/// Where a topic is.
+/// The address of a topic.
 #[derive(Clone, Debug)]
 pub(crate) struct Topic {
     pub(crate) address: SocketAddr,
@@ -29,7 +29,7 @@ impl Topic {
         }
     }
 
-    /// How many events were ever published to it.
+    /// The number of events that were ever published to it.
     pub(crate) fn events(&self) -> anyhow::Result<u64> {
         let request = http::request("GET", self.address, &self.path, "", b"");
         let (_, page) = http::exchange(self.address, &request)?;

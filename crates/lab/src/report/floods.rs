@@ -1,4 +1,4 @@
-//! What floods make a normal client wait for.
+//! The waits of a normal client beside floods.
 
 use std::fmt::Write as _;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! What came of topics: fan-out to readers, and publishing.
+//! The results of topics: fan-out to readers, and publishing.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -66,7 +66,7 @@ pub(crate) fn of_fan_out(cases: &[fan_out::Case]) -> String {
     text + &disturbed(cases.iter().flat_map(|case| case.samples.iter().map(|sample| sample.busy)))
 }
 
-/// What a reader of a case may take.
+/// The most that a reader of a case may take.
 fn limit(cases: &[fan_out::Case], case: &fan_out::Case) -> Option<f64> {
     match case.role {
         Role::Reader(Delivery::WebSocket) => {

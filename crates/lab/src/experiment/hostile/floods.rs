@@ -18,9 +18,9 @@ use crate::experiment::rounds::progress;
 use crate::load::{Endpoint, Protocol, connect, shake_hands};
 use crate::server::{Program, Server};
 
-/// How many of a kind there are, each number a case.
+/// The numbers of connections of a kind, each a case.
 const CONNECTIONS: [usize; 2] = [1, 10];
-/// What a flood writes again and again has about so many bytes.
+/// A flood writes about so many bytes again and again.
 const BURST_BYTES: usize = 256 << 10;
 /// Before anything counts.
 const WARM_UP: Duration = Duration::from_millis(500);
@@ -47,7 +47,7 @@ pub(crate) enum Flood {
     Http,
 }
 
-/// What came of one.
+/// The outcome of one.
 #[derive(Debug)]
 pub(crate) struct FloodOutcome {
     pub(crate) flood: Flood,
@@ -55,7 +55,7 @@ pub(crate) struct FloodOutcome {
     /// Of all its connections together, a second.
     pub(crate) messages: f64,
     pub(crate) bytes: f64,
-    /// What the normal client waited for.
+    /// The waits of the normal client.
     pub(crate) echo: Waits,
     pub(crate) get: Waits,
 }
@@ -159,7 +159,7 @@ impl Flood {
         Peer::new(stream, Script { burst, bursts: usize::MAX, ..Script::default() })
     }
 
-    /// Where its WebSocket is, and what is agreed there.
+    /// The path of its WebSocket, and what is agreed there.
     fn opening(self, echo: &str) -> Option<(&str, &'static [&'static str], Option<DeflateConfig>)> {
         match self {
             Self::None | Self::Http => None,
@@ -169,7 +169,7 @@ impl Flood {
         }
     }
 
-    /// What it sends over and over: a message, or a request.
+    /// The message, or the request, that it sends over and over.
     fn message(self, endpoint: &Endpoint, topic: &str) -> anyhow::Result<Vec<u8>> {
         let text = |text: String| kinds::frame(Header::new(Opcode::Text, 0), text.as_bytes());
         Ok(match self {

@@ -76,7 +76,7 @@ impl Kind {
         self == Self::Pings
     }
 
-    /// How many pings each connection sends, where that is what it does.
+    /// The number of pings that each connection sends, where that is what it does.
     pub(crate) fn pings(self) -> Option<usize> {
         (self == Self::Pings).then_some(PINGS)
     }
@@ -324,7 +324,7 @@ impl fmt::Display for Kind {
     }
 }
 
-/// What comes before the first hostile byte.
+/// The bytes before the first hostile one.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Opening {
     None,

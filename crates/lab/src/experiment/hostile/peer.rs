@@ -15,7 +15,7 @@ const TAIL_BYTES: usize = 256;
 /// So much is written and read before others have their turn.
 const TURN_BYTES: u64 = 256 << 10;
 
-/// What a peer does once it has connected, and maybe opened a WebSocket.
+/// The script of a peer once it has connected, and maybe opened a WebSocket.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Script {
     /// Sent at once, and then the burst, so many times over.
@@ -42,7 +42,7 @@ pub(super) struct Peer {
     pub(super) end: Option<End>,
 }
 
-/// How the server ended a connection.
+/// The way in which the server ended a connection.
 #[derive(Debug)]
 pub(super) struct End {
     pub(super) after: Duration,
@@ -68,7 +68,7 @@ impl Peer {
         self.end.is_some() || self.script.reply_bytes.is_some_and(has_all)
     }
 
-    /// What is left of all that is sent at once.
+    /// The rest of all that is sent at once.
     fn burst_left(&self) -> u64 {
         let Script { begin, burst, bursts, .. } = &self.script;
         let all = (burst.len() as u64).saturating_mul(*bursts as u64);

@@ -18,7 +18,7 @@ const INTERVAL: Duration = Duration::from_millis(15);
 const PAYLOAD: [u8; 125] = [b'w'; 125];
 const MASK: MaskKey = MaskKey([0x37, 0xfa, 0x21, 0x3d]);
 
-/// How long replies took, from when the request was planned.
+/// The times that replies took, from when the request was planned.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Waits {
     pub(crate) times: Histogram,
@@ -43,7 +43,7 @@ pub(super) struct Witness {
 struct Stream {
     stream: TcpStream,
     request: Vec<u8>,
-    /// How long the reply is that these bytes begin with, once it is whole.
+    /// The length of the reply that these bytes begin with, once it is whole.
     reply: fn(&[u8]) -> anyhow::Result<Option<usize>>,
     received: Vec<u8>,
     next_at: Instant,
@@ -81,7 +81,7 @@ impl Witness {
             | self.get.turn().context("a normal client's GET")?)
     }
 
-    /// How long all took. What has not come has taken as long as it has been waited for.
+    /// The times that all took. A reply that has not come has taken as long as it has been waited for.
     pub(super) fn end(self) -> (Waits, Waits) {
         (self.echo.end(), self.get.end())
     }
