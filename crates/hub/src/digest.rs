@@ -6,12 +6,12 @@
 use bytes::Bytes;
 use sha2::{Digest, Sha256};
 
-/// Of a key's text.
+/// The digest of a key's text.
 pub(crate) fn of_key(text: &str) -> [u8; 16] {
     first(Sha256::digest(text).into())
 }
 
-/// Of the data of a batch's events; times do not count, since those of a retry are others.
+/// The digest of the data of a batch's events; times do not count, since those of a retry are others.
 pub(crate) fn of_data<'a>(events: impl Iterator<Item = &'a Bytes>) -> u64 {
     let mut digest = Sha256::new();
     for data in events {

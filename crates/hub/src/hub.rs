@@ -20,7 +20,7 @@ pub struct Hub(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    /// Of topics in memory.
+    /// The epochs of topics in memory.
     epochs: Epochs,
     /// And of those in the data directory.
     data: Option<(DataDir, Epochs)>,
@@ -170,7 +170,7 @@ impl Hub {
     ) -> Result<Arc<Topic>, E> {
         let (epochs, awaited) = (self.0.epochs(storage), &self.0.awaited);
         let mut locked = awaited.lock();
-        // Who creates one puts it among the topics while it holds the same lock.
+        // One that is created is put among the topics under the same lock.
         if let Some(topic) = self.topic(name).or_else(|| locked.get(name)) {
             return Ok(topic);
         }

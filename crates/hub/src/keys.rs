@@ -39,7 +39,7 @@ pub(crate) struct Place {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Keyed {
     pub(crate) key: IdempotencyKey,
-    /// Of 64 bits: it finds a publisher's mistake. Who makes two batches alike has a key of his own mean both.
+    /// A digest of 64 bits: it finds a publisher's mistake. Two batches that are made alike only confuse their own publisher.
     pub(crate) content: u64,
 }
 
@@ -67,7 +67,7 @@ impl Keyed {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Seen {
     pub(crate) keyed: Keyed,
-    /// Of the first event of its batch.
+    /// The time of the first event of its batch.
     pub(crate) time: UnixTime,
     first: u64,
     /// The number of events that follow the first.

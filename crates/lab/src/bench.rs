@@ -24,7 +24,7 @@ const DESCRIPTORS_SPARE: usize = 100;
 const ACTIVE_BYTES: usize = 125;
 const BROADCAST_BYTES: usize = 100;
 const BROADCAST_OUTSTANDING: [usize; 2] = [1, 8];
-/// Of the fan-out to many readers, where a sample's time is too short for as many.
+/// Least events of the fan-out to many readers, where a sample's time is too short for as many.
 const EVENTS_MIN: usize = 4;
 const QUICK_EVENTS_MIN: usize = 2;
 /// Beside this program.

@@ -78,7 +78,7 @@ impl<S: AsyncRead + Unpin> Shared<S> {
                     // Maybe somebody waits for these.
                     cx.waker().wake_by_ref();
                 }
-                // Who reads next finds out what is wrong.
+                // The next read finds out what is wrong.
                 Ok(()) | Err(_) => self.has_ended = true,
             }
         }

@@ -125,7 +125,7 @@ pub(crate) struct Asked<'a, F: ?Sized> {
 }
 
 impl Client {
-    /// Of a connection that has nothing to say but what it is about.
+    /// The client of a connection, before it asks for anything.
     pub(crate) fn of_connection(peer: Peer, proxies: &Proxies) -> Self {
         let foreign = match peer {
             _ if proxies.trust(peer) => Some(Foreign::Proxy),
@@ -145,7 +145,7 @@ impl Client {
         Self { address, foreign: Some(Foreign::Proxy), own_end: None }
     }
 
-    /// Of a request.
+    /// The client of a request.
     pub(crate) fn of_request<F: Fields + ?Sized>(peer: Peer, asked: &Asked<'_, F>) -> Self {
         let foreign = if peer.is_local() { foreign(asked) } else { Some(Foreign::Elsewhere) };
         Self { address: peer.address(), foreign, own_end: peer.own_end() }

@@ -168,7 +168,7 @@ pub(crate) async fn requests<S: AsyncRead + AsyncWrite + Unpin>(
     let io = TokioIo::new(stream);
     let mut http = http1::Builder::new()
         .timer(TokioTimer::new())
-        // Who has asked and sends nothing more is answered.
+        // A client that has asked and sends nothing more is answered.
         .half_close(true)
         .header_read_timeout(limits.header_timeout)
         .max_buf_size(limits.header_bytes_max)

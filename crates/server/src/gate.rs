@@ -82,7 +82,7 @@ pub(crate) fn room(
     site.permits.take_for(client, peer)
 }
 
-/// Sees that not too much is held already. Who asks for the server's health is told of that.
+/// Sees that not too much is held already. A request for the server's health is answered all the same, and tells of that.
 pub(crate) fn check_memory(memory: &Memory, path: &str) -> Result<(), Problem> {
     if memory.is_exceeded() && path != "/health" {
         return Err(Problem::overloaded());

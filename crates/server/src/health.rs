@@ -21,7 +21,7 @@ const MEMORY_TOLD: Duration = Duration::from_secs(10);
 #[derive(Debug, PartialEq, Serialize)]
 struct Fault {
     problem: &'static str,
-    /// Of which topic; of all, when it is `None`.
+    /// The topic that it is about; `None` for all.
     #[serde(skip_serializing_if = "Option::is_none")]
     topic: Option<String>,
     detail: String,

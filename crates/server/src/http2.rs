@@ -191,7 +191,7 @@ pub(crate) async fn serve<S: AsyncRead + AsyncWrite + Unpin + 'static>(
 }
 
 task_local! {
-    /// Of the reply that this task writes.
+    /// The pace of the reply that this task writes.
     static PACE: Arc<Pace>;
 }
 

@@ -22,7 +22,7 @@ pub(crate) enum Owner {
 pub(crate) fn of(peer: SocketAddr, own: SocketAddr) -> Owner {
     match diag::ask(peer, own) {
         Some(diag::Answer::Socket { user, is_open: true }) => Owner::User(user),
-        // Of a socket that was closed the kernel says that it is root's.
+        // The kernel says of a socket that was closed that it is root's.
         Some(diag::Answer::Socket { is_open: false, .. }) => Owner::Nobody,
         // That a kernel which cannot tell says, too. It knows our own end, if it knows any.
         Some(diag::Answer::None) if diag::ask(own, peer).is_some_and(diag::Answer::is_socket) => {

@@ -28,7 +28,7 @@ pub(crate) struct ConnectionPermits {
     kept: Arc<Semaphore>,
     /// Each connection counts there.
     memory: Memory,
-    /// Of each address that has any.
+    /// The places of each address that has any.
     places: Arc<Places>,
 }
 

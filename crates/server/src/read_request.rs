@@ -143,7 +143,7 @@ impl ReadRequest {
             && !topic.is_created()
             && self.hub.was_deleted(topic.name(), position.epoch)
         {
-            // Who was in it is told so, and does not wait for another one unasked.
+            // A reader who was in it is told so, and does not wait for another one unasked.
             return Err(ReadError::Deleted.into());
         }
         Ok(Reader::open(topic, after, limit)?.in_mode(self.query.mode))

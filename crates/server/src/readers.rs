@@ -75,7 +75,7 @@ pub(crate) struct Listing {
 impl Listing {
     /// The reader has moved on, from a position of this epoch.
     pub(crate) fn moved(&self, from: Epoch, to: Position) {
-        // Who asks sees what was a moment ago, and nothing hangs on it.
+        // A list shows what was a moment ago, and nothing hangs on it.
         if from != to.epoch {
             self.entry.epoch.store(to.epoch.bits(), Ordering::Relaxed);
         }
@@ -119,7 +119,7 @@ impl Readers {
         let mut entries = self.of(topic);
         let now = now();
         let head = topic.info(now).head;
-        // Who stands in another epoch has read nothing of this one.
+        // A reader that stands in another epoch has read nothing of this one.
         entries.sort_by_cached_key(|entry| {
             let position = entry.position();
             (position.epoch == head.epoch, position.offset, entry.since)

@@ -187,7 +187,7 @@ impl Reader {
 
 /// Whether there is something after `position`.
 pub(crate) fn is_past(head: &mut Head, position: Position) -> bool {
-    // Of a task that has used its turn up tokio would say that it must wait.
+    // tokio would have a task that has used its turn up wait.
     unconstrained(head.passed(position)).now_or_never().is_some()
 }
 

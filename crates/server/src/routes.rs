@@ -43,7 +43,7 @@ pub(crate) struct Site {
     pub(crate) hub: Hub,
     pub(crate) publishing: Arc<Publishing>,
     pub(crate) limits: Limits,
-    /// Of all threads' connections.
+    /// The permits for connections, of all threads.
     pub(crate) permits: Arc<ConnectionPermits>,
     /// All topics that are waited for.
     pub(crate) awaited: Arc<AwaitedTopics>,

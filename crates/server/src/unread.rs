@@ -12,7 +12,7 @@ use std::task::{Context, Poll};
 use anemone_ws::{Held, Memory};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// Of one connection. Clones are handles to the same.
+/// The unread bytes of one connection. Clones are handles to the same.
 #[derive(Clone, Debug)]
 pub(crate) struct Unread(Rc<RefCell<Counted>>);
 

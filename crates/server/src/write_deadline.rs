@@ -64,7 +64,7 @@ impl<S> WriteDeadline<S> {
                 }
             })
         });
-        // Who has given up may be asked again: TLS has a last word.
+        // It may be asked again once it has given up: TLS has a last word.
         self.is_given_up = self.is_given_up || stuck.as_mut().poll(cx).is_ready();
         if self.is_given_up {
             Poll::Ready(Err(io::ErrorKind::TimedOut.into()))

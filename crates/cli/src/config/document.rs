@@ -39,7 +39,7 @@ pub(super) enum Content {
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
     pub(super) key: String,
-    /// Of the key.
+    /// The place of the key.
     pub(super) place: Place,
     pub(super) node: Node,
 }

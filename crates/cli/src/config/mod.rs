@@ -1,7 +1,7 @@
 //! The configuration of `anemone serve`: a file, environment variables and the command line.
 //!
-//! Of what these three say the command line counts first, then the environment, then the file, and
-//! what none of them says is by default. `anemone.toml` at the root of the repository has every key.
+//! The command line counts more than the environment, and that more than the file; what none of
+//! them says has its default. `anemone.toml` at the root of the repository has every key.
 //!
 //! - `place` and `fault`: where something was said, and what is wrong with it; all of it at once.
 //! - `document`: a file as it was written; `env` lays variables over it.

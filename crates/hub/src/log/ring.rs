@@ -16,7 +16,7 @@ pub(super) struct Ring {
     /// multiple of [`BLOCK`] on are a block.
     blocks: VecDeque<UnixTime>,
     bytes: u64,
-    /// Of all that ever were in it.
+    /// The bytes of data of all events that ever were in it.
     data_bytes: u64,
 }
 
@@ -33,7 +33,7 @@ struct Entry {
 const EVENT_OVERHEAD_BYTES: u64 =
     (size_of::<Event>() + COUNTS_BYTES + OWNER_BYTES + size_of::<Entry>() + 3 * PIECE_BYTES) as u64;
 
-/// Of an `Arc`.
+/// The counts of references of an `Arc`.
 const COUNTS_BYTES: usize = 2 * size_of::<usize>();
 
 /// The owner that `Bytes` makes for shared data: where it is, how long, and a count.

@@ -22,7 +22,7 @@ use crate::server::{Program, Server};
 /// A little more than the longest default time-out, of an idle WebSocket that does not end politely either.
 pub(crate) const TIME_MAX: Duration = Duration::from_secs(75);
 const DRIP_INTERVAL: Duration = Duration::from_secs(1);
-/// Of the slow kinds, to leave the processor to the server.
+/// The time of a turn of the slow kinds, to leave the processor to the server.
 const TURN: Duration = Duration::from_millis(2);
 /// The interval at which the server's memory is read.
 const MEMORY_INTERVAL: Duration = Duration::from_millis(10);

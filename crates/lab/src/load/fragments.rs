@@ -11,7 +11,7 @@ use super::frames::Ring;
 pub(super) struct Fragments {
     /// Place in the ring of payloads.
     at: usize,
-    /// Of the message and of the frame that are coming, the bytes to come.
+    /// The bytes to come of the message and of the frame that are coming.
     message_rest: usize,
     frame_rest: usize,
     is_first: bool,

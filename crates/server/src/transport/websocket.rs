@@ -111,7 +111,7 @@ impl Events {
         }
     }
 
-    /// Whether a gap cannot be told but by the end. Who wants the newest alone is not told what was passed over,
+    /// Whether a gap can be told by the end alone. A reader that wants the newest alone is not told what was passed over,
     /// whether it is still kept or not.
     fn ends_at_gaps(&self) -> bool {
         self.form == WireForm::Plain && self.reader.place().mode == Mode::All

@@ -60,14 +60,14 @@ impl Guard {
         if cfg!(target_os = "linux") {
             return test_kill_process_group(self.pid).is_ok() && has_living_member(self.pid);
         }
-        // Who is in a group is not told elsewhere, but whether anybody is.
+        // Other systems do not tell who is in a group, but whether anybody is.
         self.dismiss();
         test_kill_process_group(self.pid).is_ok()
     }
 
     fn dismiss(&mut self) {
         if !self.is_reaped {
-            // Of one that is being killed with the rest of its group there is nothing to wait for.
+            // It may be killed with the rest of its group already: then there is nothing to wait for.
             let _ = self.shell.kill();
             let _ = self.shell.wait();
             self.is_reaped = true;

@@ -86,7 +86,7 @@ mod system {
         /// fault: changes are seen later then.
         fn set(&mut self, watched: Watched, path: &Path, flags: WatchFlags) {
             let Some(queue) = &self.queue else { return };
-            // Of what two names mean there is one watch, whose kinds of changes add up.
+            // One watch is for both names of the same file, and its kinds of changes add up.
             let new = add_watch(queue, path, flags | WatchFlags::MASK_ADD).ok();
             let old = std::mem::replace(&mut self.watches[watched as usize], new);
             if let Some(old) = old.filter(|old| !self.watches.contains(&Some(*old))) {

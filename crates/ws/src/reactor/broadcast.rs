@@ -96,7 +96,7 @@ impl Broadcast {
     #[must_use]
     pub fn join(&self, waker: Waker) -> Member {
         let (broadcast, next) = (Rc::clone(&self.0), self.0.log.borrow().end());
-        // Of those who were told none may be left.
+        // None may be left of those who were told.
         broadcast.is_told.set(false);
         let key = broadcast.members.borrow_mut().insert(waker.clone());
         Member { broadcast, key, waker, next }

@@ -29,7 +29,7 @@ pub(super) struct Sockets<S> {
     memory: Memory,
     scratch: Scratch,
     timers: Timers,
-    /// Of these something is new.
+    /// There is news of these.
     told: VecDeque<Token>,
     woken: VecDeque<Token>,
     /// These may have more to read than their last slice took: epoll tells only of what is new.
@@ -126,7 +126,7 @@ impl<S: Stream> Sockets<S> {
             self.serve(key, FIRST_SLICE, |socket, scratch| socket.ready(now, scratch));
         }
         self.scratch.budget.begin_share();
-        // Who waits again waits for the next turn.
+        // A socket that waits again waits for the next turn.
         for _ in 0..self.waiting.len() {
             if self.scratch.budget.is_share_over() {
                 break;

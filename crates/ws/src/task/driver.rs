@@ -1,6 +1,6 @@
 //! The connection, its stream and its times, as functions to be polled.
 //!
-//! Owns the order of reading, writing, waiting and ending. Who waits for what is [`super`]'s and
+//! Owns the order of reading, writing, waiting and ending. The tasks that wait are [`super`]'s and
 //! [`super::split`]'s.
 
 use std::io;

@@ -29,7 +29,7 @@ pub(super) struct Job {
     pub(super) events: Vec<Arc<Event>>,
     pub(super) key: Option<Keyed>,
     pub(super) note: Option<Note>,
-    /// Of its records.
+    /// The bytes of its records.
     pub(super) bytes: u64,
     pub(super) done: oneshot::Sender<Result<(), PublishError>>,
 }

@@ -135,8 +135,8 @@ impl DiskLog {
     /// The state that readers see at `now`, once retention was applied to the event. For that a piece of the oldest file is
     /// read now and then, with no lock held. When that cannot be read, more is kept until it can.
     ///
-    /// For those who read or write events anyway. Who only asks what is kept has [`Kept::expire`] alone, which goes as
-    /// far as is known without the disk.
+    /// For those who read or write events anyway. For those who only ask what is kept there is [`Kept::expire`], which
+    /// goes as far as is known without the disk.
     pub(super) fn settled(&self, now: UnixTime) -> MutexGuard<'_, Kept> {
         let mut failures = 0;
         let mut kept = lock(&self.kept);

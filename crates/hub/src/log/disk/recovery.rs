@@ -181,7 +181,7 @@ impl Recovery<'_> {
         let before_last = files.bases.last().map_or(0, |base| base - 1);
         let last_span = list.last().and_then(|segment| segment.spans.last());
         let head = last_span.map_or(before_last, |span| span.last);
-        // Of batches that are lost, not gone: they may come again.
+        // Keys of batches that are lost are forgotten: they may come again.
         keys.forget_after(head);
         let aside = complete(directory, &mut list, files, head);
         Ok(Reading { list, keys, carried, note, last, head, aside })

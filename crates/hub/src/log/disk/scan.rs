@@ -51,7 +51,7 @@ pub(super) struct Stride {
 }
 
 impl Span {
-    /// Of one record.
+    /// The span of one record.
     pub(super) fn new(offset: u64, time: UnixTime, start: u64, bytes: u64) -> Self {
         let end = start + bytes;
         let index = vec![Entry { offset, at: start, newest: time }];

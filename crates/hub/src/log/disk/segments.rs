@@ -88,7 +88,7 @@ pub(super) struct Known {
 }
 
 impl Known {
-    /// Of most events: 4 KiB for a topic.
+    /// Most events that are known at once: 4 KiB for a topic.
     pub(super) const AT_ONCE_MAX: usize = 256;
 }
 

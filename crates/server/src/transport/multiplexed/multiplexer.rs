@@ -41,7 +41,7 @@ pub(super) struct Multiplexer {
     transport: Transport,
     session: Session<Work>,
     submissions: Submissions<Result<Done, Problem>>,
-    /// Of payloads whose events may not be kept yet.
+    /// The bytes of payloads whose events may not be kept yet.
     submitted_bytes: usize,
     /// The topics that its readers follow, by address: a name may be another topic's by now.
     topics: BTreeMap<usize, Followed>,
@@ -237,7 +237,7 @@ impl Multiplexer {
     }
 
     fn answer(&self, id: Id, resource: &Resource, outlet: &mut impl Outlet) {
-        // Who stops tells its connections, and answers nothing more on them.
+        // A server that stops tells its connections, and answers nothing more on them.
         let (status, value) = resource.value(&self.site, false);
         tell(
             Some(id),

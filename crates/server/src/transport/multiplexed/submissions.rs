@@ -32,7 +32,7 @@ impl<T: 'static> Submissions<T> {
         wake: impl FnOnce() + 'static,
     ) -> Option<T> {
         let mut submission = Box::pin(submission);
-        // Of a task that has used its turn up tokio would say that it must wait.
+        // tokio would have a task that has used its turn up wait.
         let begun = pin!(unconstrained(&mut submission));
         if let Some(result) = begun.now_or_never() {
             return Some(result);
