@@ -5,15 +5,36 @@
  * `/usr/bin/chromium`).
  */
 import assert from "node:assert/strict";
-import { readFile } from "node:fs/promises";
+import { mkdir, readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import { test } from "node:test";
-import { kill, launch, serve, until } from "./support.js";
+import { PATIENCE_MS, folder, kill, launch, remove, serve, until } from "./support.js";
 
 const STEP_MS_MAX = 120_000;
+const README = await readFile(new URL("../../README.md", import.meta.url), "utf8");
+
+test("the page shows the newest line", { timeout: STEP_MS_MAX }, async () => {
+  const [, page] = /^```html\n(.*?)^```$/ms.exec(README) ?? [];
+  const [, flag, directory, source, command] = /^    anemone serve (--static) (\w+) (--exec) (cpu='vmstat 1')/m.exec(README) ?? [];
+  const root = await folder("anemone-readme-");
+  const www = join(root, String(directory));
+  await mkdir(www);
+  await writeFile(join(www, "index.html"), String(page));
+  const server = await serve("--listen", "127.0.0.1:0", String(flag), www, String(source), String(command).replaceAll("'", ""));
+  const browser = await launch();
+  try {
+    const page = await browser.newPage();
+    await page.goto(`${server.origin}/`);
+    await page.waitForFunction(() => /^\s*\d+ +\d+ /.test(document.querySelector("pre")?.textContent ?? ""), null, { timeout: PATIENCE_MS });
+  } finally {
+    await browser.close();
+    await kill(server);
+    await remove(root);
+  }
+});
 
 test("each line of JavaScript shows the wind", { timeout: STEP_MS_MAX }, async () => {
-  const readme = await readFile(new URL("../../README.md", import.meta.url), "utf8");
-  const lines = /^```js\n(.*?)^```$/ms.exec(readme)?.[1]?.trimEnd().split("\n") ?? [];
+  const lines = /^```js\n(.*?)^```$/ms.exec(README)?.[1]?.trimEnd().split("\n") ?? [];
   assert.equal(lines.length, 2);
   const server = await serve("--demo", "--listen", "127.0.0.1:0");
   const browser = await launch();

@@ -195,6 +195,7 @@ fn each_way_from_elsewhere_answers_those_who_use_it_as_the_readme_says() {
 #[test]
 fn check_finds_every_server_of_the_readme_fine() {
     let directory = Directory::new("readme-check");
+    std::fs::create_dir(directory.path().join("www")).unwrap();
     let serves = README.lines().filter_map(|line| line.strip_prefix("    "));
     let serves =
         serves.filter_map(|line| Some(line.split("  #").next()?.split_once("anemone serve")?.1));
