@@ -97,6 +97,7 @@ fn serve_and_check_say_what_is_served_where() {
     let at = |name: &str| directory.path().join(name);
     fs::create_dir_all(at("docs")).unwrap();
     fs::create_dir(at("www/topics")).unwrap();
+    fs::create_dir(at("www/docs")).unwrap();
     let config = "[[static]]\npath = \"/docs\"\ndir = \"docs\"\ncache_control = \"max-age=60\"\n";
     fs::write(at("my.toml"), config).unwrap();
     let mut server = Serving::start(&directory, &["--static", "www", "--config", "my.toml"]);
@@ -104,6 +105,7 @@ fn serve_and_check_say_what_is_served_where() {
         "WARN my.toml:3:7: static: there is no index.html in docs, so /docs/ is answered 404",
     );
     server.says("WARN --static: static: www/topics is never served: /topics is the server's own");
+    server.says("WARN --static: static: www/docs is never served: /docs/ has the files of docs");
     server.says(&format!("INFO static   {}/docs/: the files of docs", server.url));
     server.says(&format!("INFO static   {}/: the files of www", server.url));
     assert!(server.get("/").ends_with("\r\n\r\nmine"));

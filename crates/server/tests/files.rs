@@ -129,6 +129,29 @@ fn a_directory_stands_in_the_place_of_the_built_in_page() {
 }
 
 #[test]
+fn what_pages_are_made_of_has_its_type() {
+    let site = Site::at(&["/"]);
+    for (name, kind) in [
+        ("a.mjs", "application/javascript"),
+        ("a.css", "text/css; charset=utf-8"),
+        ("a.wasm", "application/wasm"),
+        ("a.json", "application/json"),
+        ("a.webmanifest", "application/manifest+json"),
+        ("a.svg", "image/svg+xml"),
+        ("a.woff2", "font/woff2"),
+        ("a.webp", "image/webp"),
+        ("a.mp4", "video/mp4"),
+        ("a.md", "text/markdown; charset=utf-8"),
+        ("A.HTML", "text/html; charset=utf-8"),
+    ] {
+        site.write(name, "");
+        let reply = site.get(&format!("/{name}"), &[]);
+        assert_eq!((reply.status, reply.field("content-type")), (200, Some(kind)), "{name}");
+        assert_eq!(reply.field("content-length"), Some("0"));
+    }
+}
+
+#[test]
 fn the_servers_own_paths_come_first() {
     let site = Site::at(&["/"]);
     for name in [

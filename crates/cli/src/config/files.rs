@@ -66,6 +66,23 @@ pub(crate) fn look(config: &Config) -> Result<Vec<String>, ConfigError> {
         }
         let warned = dir.warnings().into_iter();
         warnings.extend(warned.map(|warning| format!("{}: static: {warning}", dir.place)));
+        warnings.extend(hidden(config, dir));
     }
     Ok(warnings)
+}
+
+/// What is in this directory and never served, for another one is at its path.
+fn hidden(config: &Config, dir: &Located<StaticDir>) -> impl Iterator<Item = String> {
+    let below = |other: &Located<StaticDir>| {
+        let rest = other.path.as_str().strip_prefix(dir.path.as_str())?.trim_end_matches('/');
+        let hidden = dir.dir.join(rest);
+        (!rest.is_empty() && hidden.symlink_metadata().is_ok()).then(|| {
+            let (place, hidden, by) = (&dir.place, hidden.display(), other.dir.display());
+            format!(
+                "{place}: static: {hidden} is never served: {} has the files of {by}",
+                other.path
+            )
+        })
+    };
+    config.files.iter().filter_map(below)
 }

@@ -4,10 +4,12 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anemone_ws::Memory;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::spawn_blocking;
+use tokio::time::timeout;
 use tower_http::services::fs as tower_fs;
 
 use super::open::{self, Refusal, Version};
@@ -19,6 +21,8 @@ use super::told::Told;
 const AT_ONCE: usize = 8;
 /// Most files that stay open for clients who take their time.
 const OPEN_MAX: usize = 64;
+/// How long a client waits for the disk. One of another machine may never answer.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The bounds on all directories together.
 #[derive(Clone, Debug)]
@@ -71,13 +75,21 @@ impl Folder {
         work: impl FnOnce(Self) -> io::Result<T> + Send + 'static,
     ) -> io::Result<T> {
         let at_once = Arc::clone(&self.disk.at_once);
-        let permit = at_once.acquire_owned().await.map_err(io::Error::other)?;
-        let work = move || {
-            // Until it is done, even if nobody waits for it any more.
-            let _permit = permit;
-            work(self)
+        let folder = self.clone();
+        let done = async move {
+            let permit = at_once.acquire_owned().await.map_err(io::Error::other)?;
+            let work = move || {
+                // Until it is done, even if nobody waits for it any more.
+                let _permit = permit;
+                work(folder)
+            };
+            spawn_blocking(work).await.map_err(io::Error::other)?
         };
-        spawn_blocking(work).await.map_err(io::Error::other)?
+        timeout(PATIENCE, done).await.unwrap_or_else(|_| {
+            let error = io::Error::new(io::ErrorKind::TimedOut, NoAnswer);
+            self.tell(Path::new(""), &error);
+            Err(error)
+        })
     }
 
     /// Tells the log why a file is not served that is there.
@@ -89,6 +101,10 @@ impl Folder {
         }
     }
 }
+
+#[derive(Debug, thiserror::Error)]
+#[error("the disk has not answered for {PATIENCE:?}")]
+struct NoAnswer;
 
 /// Whether an error says that there is no such file.
 pub(super) fn is_absence(error: &io::Error) -> bool {
@@ -121,5 +137,33 @@ impl tower_fs::Backend for Folder {
         Box::pin(self.clone().aside(move |folder| {
             open::look(folder.dir(), &path).inspect_err(|error| folder.tell(&path, error))
         }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn nobody_waits_for_ever_for_a_disk_and_so_many_threads_do() {
+        let folder = Folder::new(Path::new("www"), &Disk::new(&Memory::default()));
+        let (_stuck, never) = std::sync::mpsc::channel::<()>();
+        let never = Arc::new(std::sync::Mutex::new(never));
+        let begun = Arc::new(Semaphore::new(0));
+        // Dropped as by a client that goes away.
+        for _ in 0..AT_ONCE {
+            let (never, begun) = (Arc::clone(&never), Arc::clone(&begun));
+            tokio::spawn(folder.clone().aside(move |_| {
+                begun.add_permits(1);
+                let _ = never.lock().map(|never| never.recv());
+                Ok(())
+            }));
+        }
+        let all = begun.acquire_many(u32::try_from(AT_ONCE).unwrap()).await;
+        assert!(all.is_ok());
+        // Time does not go by itself while a thread works.
+        let time = tokio::time::advance(PATIENCE);
+        let (done, ()) = tokio::join!(folder.aside(|_| Ok(())), time);
+        assert_eq!(done.unwrap_err().to_string(), "the disk has not answered for 30s");
     }
 }
