@@ -27,7 +27,7 @@ fn server() -> (Process, SocketAddr, SocketAddr) {
     (server, address, tcp)
 }
 
-/// What the command says, when it is given this input, and how it ends.
+/// The output of the command that is given this input, and how it ends.
 fn run(args: &[&str], input: &str) -> Output {
     output(command(args), input)
 }
@@ -39,7 +39,7 @@ fn lines(args: &[&str], input: &str) -> Vec<String> {
     String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect()
 }
 
-/// What a command says that fails, and its exit status.
+/// The errors of a command that fails, and its exit status.
 fn failure(args: &[&str]) -> (String, i32) {
     let output = run(args, "");
     (String::from_utf8(output.stderr).unwrap(), output.status.code().unwrap())
@@ -158,7 +158,7 @@ fn another_transport_is_told_with_the_one_that_failed_and_the_cause() {
     assert!(said.contains(words), "{said}");
 }
 
-/// Where nobody listens.
+/// An address at which nobody listens.
 fn nobody() -> SocketAddr {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
 }

@@ -1,4 +1,4 @@
-//! How `sub`, `pub` and `topics` reach a server, and in which form `sub` prints what comes.
+//! The ways in which `sub`, `pub` and `topics` reach a server, and the form in which `sub` prints what comes.
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "the helpers of tests are tests too")]
 
@@ -17,7 +17,7 @@ fn server() -> (Process, SocketAddr) {
     serve(&["--threads", "1", "--demo"])
 }
 
-/// What a command says, and its exit status.
+/// The output of a command, its errors, and its exit status.
 fn said(args: &[&str], input: &str) -> (String, String, i32) {
     let Output { stdout, stderr, status } = output(command(args), input);
     let text = |bytes| String::from_utf8(bytes).unwrap();
@@ -31,7 +31,7 @@ fn done(args: &[&str], input: &str) -> String {
     out
 }
 
-/// What one that fails says last, without the time, and its exit status.
+/// The last line of one that fails, without the time, and its exit status.
 fn failure(args: &[&str]) -> (String, i32) {
     let (_, err, status) = said(args, "");
     let line = err.trim_end().lines().last().unwrap_or_default();

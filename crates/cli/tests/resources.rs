@@ -1,4 +1,4 @@
-//! What the system lets the server have: descriptors, and files of so many bytes.
+//! The resources that the system lets the server have: descriptors, and files of so many bytes.
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "the helpers of tests are tests too")]
 

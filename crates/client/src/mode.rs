@@ -1,4 +1,4 @@
-//! How a reader who is behind is served.
+//! The mode in which a reader who is behind is served.
 
 /// The events that a reader who is behind gets.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]

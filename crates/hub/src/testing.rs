@@ -1,4 +1,4 @@
-//! What tests share.
+//! Helpers that tests share.
 
 use crate::{Batch, Data, NewEvent, Page, UnixTime};
 

@@ -1,4 +1,4 @@
-//! What a topic in memory says that it keeps is what it takes from the machine, within 15 %.
+//! The bytes that a topic in memory says it keeps are those that it takes from the machine, within 15 %.
 //!
 //! One test, in a process of its own: what another one frees would be counted here.
 #![cfg(target_os = "linux")]
@@ -13,7 +13,7 @@ use anemone_hub::{
 
 const NOW: UnixTime = UnixTime::from_micros(1_789_000_000_000_000);
 
-/// What the process has in memory, in bytes.
+/// The bytes that the process has in memory.
 fn resident_bytes() -> u64 {
     let text = std::fs::read_to_string("/proc/self/smaps_rollup").unwrap();
     let line = text.lines().find(|line| line.starts_with("Rss:")).unwrap();

@@ -10,7 +10,7 @@ use std::process::Command;
 
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
-/// What may be named of the standard library: a whole module that does nothing but compute, or one item.
+/// The names of the standard library that may be used: a whole module that does nothing but compute, or one item.
 const STD: &[&str] = &[
     "std::cell::OnceCell",
     "std::fmt",
@@ -148,7 +148,7 @@ fn list(folder: &Path, files: &mut Vec<PathBuf>) {
     }
 }
 
-/// What is wrong with some source, and the modules of it that are in other files.
+/// The faults of some source, and the modules of it that are in other files.
 fn check(source: TokenStream) -> (Vec<String>, Vec<String>) {
     let mut tokens = Vec::new();
     flatten(source, &mut tokens);

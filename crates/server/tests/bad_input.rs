@@ -1,4 +1,4 @@
-//! What a client can do wrong, and what it is told.
+//! Bad input: what a client can do wrong, and what it is told.
 #![allow(clippy::unwrap_used)]
 
 mod common;

@@ -70,7 +70,7 @@ impl Server {
         }
     }
 
-    /// What is found after a restart.
+    /// The events that are found after a restart.
     fn events_after_restart(mut self) -> Vec<u64> {
         self.disk.set(None);
         self.fixture.stop();
@@ -107,7 +107,7 @@ const WAYS: [Way; 5] = [
     Way::Multiplexed(Carrier::Tcp),
 ];
 
-/// What somebody who publishes is told.
+/// The answer to somebody who publishes.
 #[derive(Debug, PartialEq)]
 enum Told {
     Kept,
@@ -148,7 +148,7 @@ impl Way {
         }
     }
 
-    /// How this way says that there is no room, or that it cannot be kept.
+    /// The status by which this way says that there is no room, or that it cannot be kept.
     fn status(self, status: u16) -> u16 {
         if matches!(self, Self::WebSocket) { 1013 } else { status }
     }

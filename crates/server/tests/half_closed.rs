@@ -23,10 +23,10 @@ use common::{Fixture, PATIENCE, Reply, request};
 use secure::Secure;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-/// How often each way is tried: a race is not lost each time.
+/// Each way is tried so often: a race is not lost each time.
 const ROUNDS: usize = 50;
 
-/// What a browser says of a forever-frame.
+/// The fields by which a browser says that it asks for a forever-frame.
 const IN_AN_IFRAME: [(&str, &str); 2] =
     [("Sec-Fetch-Dest", "iframe"), ("Sec-Fetch-Site", "same-origin")];
 

@@ -12,7 +12,7 @@ use common::{Fixture, Reply};
 const HANDSHAKE: &str = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
                          Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
 
-/// What else a page sends that asks for one of these.
+/// The ways to ask, and what else a page sends with each.
 const WAYS: [(&str, &str, &str); 14] = [
     ("GET", "/", ""),
     ("GET", "/topics", ""),
@@ -142,7 +142,7 @@ fn the_host_of_a_target_counts_more_than_the_field() {
     assert_eq!((origin("http://localhost/clock"), origin(&own)), (200, 403));
 }
 
-/// What a browser says that was asked for `http://wind.example/`, by way of a proxy that says its own `Host`.
+/// The field of a browser at `http://wind.example/`, by way of a proxy that says its own `Host`.
 const REWRITTEN: &str = "Origin: http://wind.example\r\n";
 const OWN_PAGE: &str = "Sec-Fetch-Site: same-origin\r\n";
 

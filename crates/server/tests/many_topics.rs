@@ -22,9 +22,9 @@ use ways::{ALL, Follower, each};
 
 /// A pattern's default limit.
 const TOPICS: usize = 10_000;
-/// How many are asked for before the answers are read.
+/// The number of requests before the answers are read.
 const BATCH: usize = 500;
-/// How many are read in each way.
+/// The number of topics that are read in each way.
 const SAMPLE: usize = 50;
 /// Most that a topic with one event may take, in bytes.
 const TOPIC_BYTES_MAX: u64 = 4 << 10;

@@ -1,4 +1,4 @@
-//! What every reply tells browsers, and what is not taken from requests.
+//! The protection that every reply tells browsers of, and what is not taken from requests.
 #![allow(clippy::unwrap_used)]
 
 mod common;

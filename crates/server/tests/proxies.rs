@@ -14,7 +14,7 @@ use anemone_ws::proto::handshake::{ClientHandshake, Nonce};
 use common::{Fixture, PATIENCE, Reply, Socket};
 use socket2::{Domain, Type};
 
-/// Where the proxy that is trusted has its connections from.
+/// The address that the trusted proxy has its connections from.
 const PROXY: &str = "127.0.0.9:0";
 const NOBODY_SAYS: &str = "127.0.0.1:0";
 

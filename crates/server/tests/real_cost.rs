@@ -40,7 +40,7 @@ const MARK: &str = "server: ";
 trait Wire: AsyncRead + AsyncWrite + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Unpin> Wire for T {}
 
-/// What keeps something open.
+/// A guard that keeps something open.
 type Open = Box<dyn Any>;
 
 /// A server in a process of its own.
@@ -53,7 +53,7 @@ struct Server {
     folder: PathBuf,
 }
 
-/// What a server has in memory and what it counts, in bytes.
+/// The bytes that a server has in memory, and those that it counts.
 #[derive(Clone, Copy)]
 struct Measured {
     resident: u64,

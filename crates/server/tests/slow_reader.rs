@@ -41,7 +41,7 @@ fn publish_large(fixture: &Fixture) {
     }
 }
 
-/// What a reader was told, one after the other, until it was ended: events up to some number, and that the
+/// The things that a reader was told, one after the other, until it was ended: events up to some number, and that the
 /// next ones are missing.
 #[derive(Default)]
 struct Ending {

@@ -1,6 +1,6 @@
 //! Readers that stop reading, one and more for each way, among a thousand fast ones of all ways.
 //!
-//! How long they stop is told in events: fast readers are given the next ones only when all of them have read those
+//! The time that they stop is told in events: fast readers are given the next ones only when all of them have read those
 //! before, so nothing here waits for time to pass. With `TEST_STOP_SECONDS=30` they are published for 30 s.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
@@ -56,7 +56,7 @@ struct Topics {
     brief: Arc<Topic>,
 }
 
-/// How many `brief` keeps.
+/// The number of events that `brief` keeps.
 const KEPT: u64 = 4;
 
 impl Topics {

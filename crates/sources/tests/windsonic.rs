@@ -14,7 +14,7 @@ use serde_json::Value;
 use support::bench::{Directory, within};
 use support::{Bench, Terminal, emulator};
 
-/// What an error and its causes say.
+/// The words of an error and of its causes.
 fn chain(error: &dyn Error) -> Vec<String> {
     let cause = error.source().map(chain).unwrap_or_default();
     [vec![error.to_string()], cause].concat()

@@ -11,7 +11,7 @@ use super::env::Variables;
 use super::place::Source as File;
 use super::*;
 
-/// What this file and these variables give, without any flag.
+/// The configuration of this file and these variables, without any flag.
 fn read(text: &str, variables: &[(&str, &str)]) -> Result<Config, ConfigError> {
     read_with(text, variables, &args::Serve::default())
 }

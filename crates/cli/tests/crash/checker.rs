@@ -11,7 +11,7 @@ use std::fmt;
 
 use crate::history::{Head, History, Id, MayBeGone, Place, Record, Role};
 
-/// What must not happen.
+/// The violations: what must not happen.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub(crate) enum Kind {
     /// An event that was acknowledged is not there, or one that is there was left out.
@@ -71,7 +71,7 @@ struct Topic<'a> {
     histories: Vec<&'a History>,
     may_be_gone: u64,
     epoch: Option<&'a str>,
-    /// What is where, and who says so.
+    /// The events by offset, and who says so.
     at: BTreeMap<u64, (&'a Id, &'a str)>,
     of: HashMap<&'a Id, u64>,
     /// The first and the last offset of the final log.
@@ -114,7 +114,7 @@ impl<'a> Topic<'a> {
         self.violations.push(Violation { kind, topic, who, what });
     }
 
-    /// What was read after the last restart: it goes before all else.
+    /// Takes what was read after the last restart: it goes before all else.
     fn take_log(&mut self) {
         let Some(log) = self.histories.iter().find(|history| history.head.role == Role::Log) else {
             let head = self.histories[0].head.clone();
@@ -309,7 +309,7 @@ impl<'a> Topic<'a> {
         }
     }
 
-    /// Where a reader stands after this event.
+    /// Moves a reader on after this event.
     fn follow_event(
         &mut self,
         head: &'a Head,

@@ -12,7 +12,7 @@ use anemone_hub::{DataDir, DataOptions, Epoch, Hub, NewEvent, Retention, UnixTim
 use crate::history::{Data, Id, LONG_AGO, Record, Role};
 use crate::world::{Witness, World};
 
-/// How long `serve --demo` keeps an event, and how long it writes to one segment.
+/// The time that `serve --demo` keeps an event, and that it writes to one segment.
 const KEPT: Duration = Duration::from_secs(24 * 3600);
 const SEGMENT: Duration = Duration::from_secs(3 * 3600);
 
@@ -66,7 +66,7 @@ pub(crate) fn prepare(
     number
 }
 
-/// What notes down how much of each file is flushed, and where it does.
+/// The library that notes down how much of each file is flushed, and where it does.
 pub(crate) struct Flushes {
     pub(crate) library: PathBuf,
     pub(crate) directory: PathBuf,
@@ -89,13 +89,13 @@ impl Flushes {
         flushes
     }
 
-    /// Where that of a file stands.
+    /// The path of the note about a file.
     fn note(&self, path: &Path) -> PathBuf {
         let path = path.canonicalize().unwrap();
         self.directory.join(path.to_str().unwrap().replace('/', "%"))
     }
 
-    /// How much of a file is flushed. Nothing of one that is not known, not even its name.
+    /// The bytes of a file that are flushed. Nothing of one that is not known, not even its name.
     fn of(&self, path: &Path) -> Option<u64> {
         let bytes = fs::read(self.note(path)).ok()?;
         // One that was just made when the server was killed is empty.

@@ -1,4 +1,4 @@
-//! What everyone saw, as they wrote it down: a file of JSON lines each.
+//! Histories: what everyone saw, as they wrote it down, a file of JSON lines each.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -67,7 +67,7 @@ impl fmt::Display for Id {
     }
 }
 
-/// What happened to one of them.
+/// One thing that happened to one of them.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Record {
@@ -87,7 +87,7 @@ pub(crate) enum Record {
     Fault(String),
 }
 
-/// What somebody does.
+/// The role that somebody has.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Role {
@@ -149,13 +149,13 @@ fn read(path: &Path) -> History {
     History { head, records }
 }
 
-/// What `anemone sub` wrote, up to here: it may be in the middle of a line.
+/// The records that `anemone sub` wrote, up to here: it may be in the middle of a line.
 pub(crate) fn read_sub(text: &str) -> Vec<Record> {
     let whole = text.rfind('\n').map_or("", |end| &text[..end]);
     whole.lines().map(said).collect()
 }
 
-/// What a line of JSON says, as NDJSON and others have it.
+/// The record of a line of JSON, as NDJSON and others have it.
 pub(crate) fn said(line: &str) -> Record {
     let value: Said = match serde_json::from_str(line) {
         Ok(value) => value,
@@ -195,7 +195,7 @@ impl Gap {
     }
 }
 
-/// What the events of this test carry.
+/// The data of this test's events.
 #[derive(Debug, Deserialize, Serialize)]
 pub(crate) struct Data {
     p: String,
@@ -223,7 +223,7 @@ impl Data {
     }
 }
 
-/// Who published what is there before the first start.
+/// The publisher of what is there before the first start.
 pub(crate) const LONG_AGO: &str = "long-ago";
 
 /// Mostly short, sometimes more than a page of memory.
@@ -236,5 +236,5 @@ fn padding(id: &Id) -> String {
     "x".repeat(usize::try_from(length).unwrap())
 }
 
-/// How many events of each topic retention may have dropped, from its first on.
+/// The number of events of each topic that retention may have dropped, from its first on.
 pub(crate) type MayBeGone = BTreeMap<String, u64>;

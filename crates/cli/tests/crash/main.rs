@@ -48,11 +48,11 @@ fn none_is_by_kills_alone_when_the_disk_is_never_flushed() {
     Experiment::new("never", 8).run();
 }
 
-/// Where most is read and published.
+/// The topic at which most is read and published.
 const MAIN: &str = "scratch-main";
-/// Where segments become too old all the time.
+/// The topic whose segments become too old all the time.
 const EXPIRING: &str = "scratch-expiring";
-/// Where a new segment is begun, once each.
+/// The number of topics at which a new segment is begun, once each.
 const ROLLING: u64 = 16;
 
 /// A directory of its own, which stays when the test fails.
@@ -79,7 +79,7 @@ impl Drop for Directory {
     }
 }
 
-/// When the server is killed.
+/// The moment at which the server is killed.
 #[derive(Debug)]
 enum Moment {
     /// At this part of the time that a start took last.
@@ -106,9 +106,9 @@ struct Experiment {
     seed: u64,
     chance: fastrand::Rng,
     world: Arc<World>,
-    /// What says where it was when it fails.
+    /// The directory, which is named when it fails.
     directory: Directory,
-    /// How long the last start took.
+    /// The time that the last start took.
     start: Duration,
     cuts: u64,
     /// Bytes that were there at all power cuts and not flushed.

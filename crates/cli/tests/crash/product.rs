@@ -139,7 +139,7 @@ impl Sub {
         self.records().iter().for_each(|record| pen.record(record));
     }
 
-    /// What it has told so far: on standard error where reading begins, and the rest on standard output.
+    /// The records of what it has told so far: on standard error where reading begins, and the rest on standard output.
     fn records(&self) -> Vec<Record> {
         let text = |path: &Path| std::fs::read_to_string(path).unwrap();
         let log = text(&self.output.with_extension("log"));

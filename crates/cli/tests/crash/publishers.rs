@@ -7,7 +7,7 @@ use crate::history::{Data, Id, Place, Record, Role, said};
 use crate::wire::{Channel, Stream, Trouble, WebSocket, connect, invalid, request};
 use crate::world::{Addresses, Witness, World};
 
-/// Where a batch is.
+/// The place of a batch.
 pub(crate) type Placed = (Place, Place);
 
 /// Numbers of events that are sent together, from the first to the last.
@@ -24,7 +24,7 @@ type Open = fn(Addresses) -> Result<Box<dyn Desk>, Trouble>;
 pub(crate) const KEYED: [(&str, Open, u64); 4] =
     [("post", post, 1), ("batches", batches, 20), ("mux", mux, 1), ("tcp", tcp, 1)];
 
-/// What was answered to a batch.
+/// The answer to a batch.
 #[derive(Deserialize)]
 struct Published {
     first: Place,
@@ -80,7 +80,7 @@ struct Insisting<'a> {
     name: &'a str,
     open: Open,
     desk: Option<Box<dyn Desk>>,
-    /// What was acknowledged last, and where.
+    /// The batch that was acknowledged last, and where.
     last: Option<(String, Batch)>,
 }
 

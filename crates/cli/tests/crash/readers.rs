@@ -201,7 +201,7 @@ fn plain_web_socket(addresses: Addresses, witness: &mut Witness<'_>) -> Result<(
     }
 }
 
-/// What `gap: REASON, missed N, resume P` says to one who has come so far.
+/// The gap that `gap: REASON, missed N, resume P` tells one who has come so far.
 fn gap_in_words(words: &str, after: Option<&Place>) -> Option<Record> {
     let (reason, rest) = words.strip_prefix("gap: ")?.split_once(", missed ")?;
     let (missed, resume) = rest.split_once(", resume ")?;

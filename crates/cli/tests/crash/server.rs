@@ -35,7 +35,7 @@ impl Server {
         Self { child, stdout }
     }
 
-    /// Where it is, once it says so.
+    /// Its addresses, once it says them.
     pub(crate) fn addresses(&mut self) -> Addresses {
         let http = self.announced("listening on http://");
         let tcp = self.announced("tcp on ");

@@ -203,7 +203,7 @@ impl WebSocket {
     }
 }
 
-/// What carries `anemone.v1`.
+/// The channel that carries `anemone.v1`.
 pub(crate) enum Channel {
     WebSocket(WebSocket),
     Tcp(Stream),

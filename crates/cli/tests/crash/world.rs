@@ -1,4 +1,4 @@
-//! What everyone in the experiment shares: whether the server is up, how many events were acknowledged, and
+//! The world that everyone in the experiment shares: whether the server is up, how many events were acknowledged, and
 //! who waits for what. Nobody sleeps to wait: they wait for a change of this.
 
 use std::collections::BTreeMap;
@@ -12,7 +12,7 @@ use crate::history::{Head, Id, Pen, Place, Record, Role};
 /// No wait here takes this long, on any machine.
 pub(crate) const LONG: Duration = Duration::from_secs(60);
 
-/// Where a server is.
+/// The addresses of a server.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Addresses {
     pub(crate) http: SocketAddr,
@@ -20,7 +20,7 @@ pub(crate) struct Addresses {
 }
 
 pub(crate) struct World {
-    /// Where histories are written.
+    /// The directory in which histories are written.
     pub(crate) directory: PathBuf,
     state: Mutex<State>,
     changed: Condvar,
@@ -115,7 +115,7 @@ pub(crate) struct Witness<'a> {
     pub(crate) world: &'a World,
     pub(crate) head: Head,
     pen: Pen,
-    /// Where a reader stands.
+    /// The place where a reader stands.
     pub(crate) place: Option<Place>,
 }
 
@@ -169,7 +169,7 @@ impl<'a> Witness<'a> {
         });
     }
 
-    /// Where to read on.
+    /// The target to read on at.
     pub(crate) fn target(&mut self) -> String {
         let topic = self.head.topic.clone();
         let Some(place) = self.place.clone() else {

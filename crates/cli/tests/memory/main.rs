@@ -1,4 +1,4 @@
-//! What the server holds for all its clients together, when they do everything at once that makes it hold something:
+//! The memory of the server for all its clients together, when they do everything at once that makes it hold something:
 //! plain, and over TLS with HTTP/2 beside it.
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "the helpers of tests are tests too")]
@@ -47,7 +47,7 @@ publish = \"anyone\"
 const HANDSHAKE: &str = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
                          Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
 
-/// Where the server listens, and how it is spoken to.
+/// A door of the server: where it listens, and how it is spoken to.
 #[derive(Clone)]
 struct Door {
     address: SocketAddr,
@@ -74,7 +74,7 @@ impl Door {
         }
     }
 
-    /// What a peer sends that means no good. It may be cut off meanwhile.
+    /// Sends what a peer sends that means no good. It may be cut off meanwhile.
     fn send(&self, head: &str, rest: &[u8]) -> Box<dyn Wire> {
         let mut stream = self.connect();
         let head = format!("{head}\r\nHost: {}\r\n\r\n", self.address);

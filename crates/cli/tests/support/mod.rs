@@ -44,7 +44,7 @@ impl Watchdog {
     }
 }
 
-/// What a command says that is given this input, and how it ends.
+/// The output of a command that is given this input, and how it ends.
 pub(crate) fn output(mut command: Command, input: &str) -> Output {
     let piped = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = piped.spawn().unwrap();

@@ -1,4 +1,4 @@
-//! What ends a topic ends a subscription alike, whatever the transport.
+//! The end of a topic ends a subscription alike, whatever the transport.
 
 use std::io;
 
@@ -9,7 +9,7 @@ use crate::{short, subscribe};
 
 const GAP: &str = r#"{"reason":"retention","after":"e-2","missed":7,"resume":"e-9"}"#;
 
-/// How a server tells of the end.
+/// The words by which a server tells of the end.
 #[derive(Clone)]
 struct End {
     /// The notice of streams.
@@ -35,7 +35,7 @@ fn deleted() -> End {
     }
 }
 
-/// What a poll is answered once its topic is no more.
+/// The answer to a poll once its topic is no more.
 fn unknown() -> End {
     let problem = r#"{"type":"/problems/unknown-topic","title":"No"}"#.to_owned();
     End { status: "404 Not Found", problem, ..deleted() }

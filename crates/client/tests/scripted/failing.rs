@@ -1,4 +1,4 @@
-//! What does not get better is an error at once; what may is tried again, not too soon.
+//! Failures: one that does not get better is an error at once; one that may is tried again, not too soon.
 
 use std::time::Duration;
 

@@ -60,7 +60,7 @@ impl Fake {
         Self { address, connections }
     }
 
-    /// Where its topic is.
+    /// The URL of its topic.
     pub(crate) fn url(&self, via: Via) -> String {
         let scheme = if via == Via::Tcp { "tcp" } else { "http" };
         format!("{scheme}://{}/topics/x", self.address)
@@ -70,7 +70,7 @@ impl Fake {
         self.address
     }
 
-    /// How many connections there were.
+    /// The number of connections that there were.
     pub(crate) fn connections(&self) -> usize {
         self.connections.load(Ordering::SeqCst)
     }
@@ -88,7 +88,7 @@ pub(crate) struct Conn {
     is_patient: bool,
 }
 
-/// What a client asks for.
+/// The request of a client.
 pub(crate) struct Request {
     pub(crate) method: String,
     pub(crate) target: String,
@@ -225,7 +225,7 @@ pub(crate) fn problem(name: &str) -> String {
     format!(r#"{{"type":"/problems/{name}","title":"No","status":400,"detail":"for a reason"}}"#)
 }
 
-/// What a topic holds.
+/// The events of a topic.
 #[derive(Clone, Copy)]
 pub(crate) struct Log {
     pub(crate) first: u64,

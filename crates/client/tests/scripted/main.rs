@@ -29,7 +29,7 @@ fn subscribe(fake: &Fake, via: Via) -> Subscribe {
     Subscribe::new(fake.url(via)).via(via).retry(SOON).timeouts(timeouts)
 }
 
-/// What it tells of the topic, in short, until it has told so many events.
+/// The items that it tells of the topic, in short, until it has told so many events.
 async fn told(subscription: &mut Subscription, events: usize) -> Vec<String> {
     let (mut told, mut count) = (Vec::new(), 0);
     while count < events {

@@ -383,7 +383,7 @@ fn text_in_pieces_is_checked_across_them() {
     assert_eq!(seen.last(), Some(&Seen::Failed(ProtocolError::TextNotUtf8)));
 }
 
-/// What a peer may send, as the frames that carry it.
+/// Any traffic of a peer, as the frames that carry it.
 fn any_traffic() -> impl Strategy<Value = Vec<u8>> {
     let payload = || prop::collection::vec(any::<u8>(), 0..300);
     let text = || "\\PC{0,60}".prop_map(String::into_bytes);

@@ -16,7 +16,7 @@ use serde_json::Value;
 /// Longest wait for anything that must come; only a failing test takes this long.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
-/// What every WebSocket's handshake over HTTP/1.1 has (RFC 6455 section 4.1).
+/// The fields that every WebSocket's handshake over HTTP/1.1 has (RFC 6455 section 4.1).
 pub const HANDSHAKE: [(&str, &str); 4] = [
     ("Connection", "Upgrade"),
     ("Upgrade", "websocket"),
@@ -66,7 +66,7 @@ impl Fixture {
         last
     }
 
-    /// What the server counts as held for its clients.
+    /// The bytes that the server counts as held for its clients.
     pub fn held_bytes(&self) -> usize {
         self.running.as_ref().unwrap().held_bytes()
     }
@@ -296,7 +296,7 @@ impl<S: Read + Write> Socket<S> {
         self.take_binary()
     }
 
-    /// What the last `binary` stood for.
+    /// The bytes that the last `binary` stood for.
     pub fn take_binary(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.binary)
     }
@@ -358,7 +358,7 @@ impl<S: Read + Write> Socket<S> {
     }
 }
 
-/// What this process, the server and its clients, has in memory.
+/// The bytes that this process, the server and its clients, has in memory.
 pub fn resident_bytes() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
@@ -400,7 +400,7 @@ impl EventStream {
 }
 
 impl<S: Read + Write> EventStream<S> {
-    /// What this request is answered with.
+    /// The stream that this request is answered with.
     pub fn over(mut stream: S, request: &str) -> io::Result<Self> {
         stream.write_all(request.as_bytes())?;
         let mut reader = BufReader::new(stream);

@@ -8,7 +8,7 @@ use crate::common::Fixture;
 use crate::{frame, rest, somebody_else_is_served, start_with};
 
 const LIMIT: usize = 1 << 20;
-/// What comes before it in a compressed message does not change what it means: a MiB of zeros.
+/// A MiB of zeros, which means the same whatever comes before it in a compressed message.
 const ZEROS: usize = 1 << 20;
 
 fn start() -> Fixture {

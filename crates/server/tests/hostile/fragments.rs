@@ -7,7 +7,7 @@ use anemone_ws::proto::{Config, Opcode};
 use crate::common::Fixture;
 use crate::{fragment, frame, somebody_else_is_served, start_with};
 
-/// What becomes of a message in fragments of so many bytes each, the first begun and the last ended.
+/// The end of a message in fragments of so many bytes each, the first begun and the last ended.
 fn end_of(fixture: &Fixture, target: &str, payload: &[u8], fragments: usize) -> String {
     let mut socket = fixture.websocket(target, &[], &[]);
     let mut message = fragment(Opcode::Binary, payload, false);

@@ -31,7 +31,7 @@ use common::{Fixture, PATIENCE};
 
 /// Between two bytes of a peer that is slow on purpose.
 const PAUSE: Duration = Duration::from_millis(5);
-/// What the sockets of both ends hold at most, by the kernel's own rules, and some more.
+/// The bytes that the sockets of both ends hold at most, by the kernel's own rules, and some more.
 const KERNEL_BYTES_MAX: usize = 100 << 20;
 /// And at least.
 const KERNEL_BYTES_MIN: usize = 1 << 20;
@@ -113,7 +113,7 @@ fn flood(stream: &mut TcpStream, bytes: &[u8]) {
     assert!(sent > KERNEL_BYTES_MIN, "ended after {sent} bytes, for another reason");
 }
 
-/// What the server sends until it has ended the connection, by a reset maybe.
+/// The bytes that the server sends until it has ended the connection, by a reset maybe.
 fn rest(stream: &mut TcpStream) -> Vec<u8> {
     let mut received = Vec::new();
     let mut bytes = [0; 4096];

@@ -35,7 +35,7 @@ fn each_request_has_exactly_one_final_status_on_a_disk() {
     BOTH.into_iter().for_each(|carrier| check(&fixture, carrier));
 }
 
-/// What was sent on a connection, and what came.
+/// The ledger of what was sent on a connection, and what came.
 #[derive(Debug, Default)]
 struct Ledger {
     /// Of each id.

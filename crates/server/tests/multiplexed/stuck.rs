@@ -1,4 +1,4 @@
-//! Who does not read, and who has much to read, holds nobody up.
+//! A client that does not read, or has much to read, holds nobody up.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};

@@ -1,4 +1,4 @@
-//! What is TCP's alone: framing, time-outs and the end.
+//! The matters of TCP alone: framing, time-outs and the end.
 
 use std::io::{Read, Write};
 use std::sync::Arc;

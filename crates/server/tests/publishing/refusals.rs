@@ -1,4 +1,4 @@
-//! What is not published, and what its sender is told.
+//! Refusals: what is not published, and what its sender is told.
 
 use std::io::{BufReader, Write};
 use std::net::{IpAddr, TcpStream, UdpSocket};

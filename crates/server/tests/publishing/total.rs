@@ -1,4 +1,4 @@
-//! How much the topics of a pattern keep together.
+//! The total that the topics of a pattern keep together.
 
 use std::time::Instant;
 
@@ -25,7 +25,7 @@ fn start() -> Fixture {
     start_with(|options| options.topics = TopicRules::new([small, named]).unwrap())
 }
 
-/// What the topics keep together, as `GET /topics` tells it.
+/// The bytes that the topics keep together, as `GET /topics` tells them.
 fn kept(fixture: &Fixture) -> u64 {
     let list = fixture.get("/topics", &[]).json();
     let topics = list["topics"].as_array().unwrap().iter();

@@ -1,4 +1,4 @@
-//! Where reading begins: so many events back, or with those since a time.
+//! The beginning of reading: so many events back, or with those since a time.
 
 use std::time::{Duration, SystemTime};
 

@@ -1,4 +1,4 @@
-//! What events carry: what was published comes out as it was, whichever way it is read.
+//! The content of events: what was published comes out as it was, whichever way it is read.
 
 use std::io::{BufReader, Write};
 use std::time::SystemTime;

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::common::Fixture;
 use crate::ways::{Kind, Told, each};
 
-/// What a publisher could want readers to take for the server's words, on some way to read.
+/// The data that a publisher could want readers to take for the server's words, on some way to read.
 fn forged() -> Vec<Value> {
     let gap = json!({ "reason": "retention", "after": "ya-1", "missed": 7, "resume": "ya-900" });
     let end = json!({ "reason": "too-slow", "gap": gap });

@@ -1,4 +1,4 @@
-//! What a reader can ask for in vain, and what it is told: the same by every way.
+//! Requests of readers that are in vain, and what they are told: the same by every way.
 
 use crate::common::Fixture;
 use crate::ways::{FOREVER_FRAME, HTTP, Way, each, each_of};

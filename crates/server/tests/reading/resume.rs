@@ -8,7 +8,7 @@ use crate::common::Fixture;
 use crate::random::{Random, seed};
 use crate::ways::{ALL, Follower, Kind, POLL, Told, Way, Wire, each, is_cut};
 
-/// How often each reader is cut off.
+/// The number of times that each reader is cut off.
 const RECONNECTS: u64 = 1000;
 /// Most events published between two of them.
 const BURST_MAX: u64 = 6;
@@ -18,7 +18,7 @@ const BURST_MAX: u64 = 6;
 struct Resuming {
     follower: Follower,
     published: u64,
-    /// How often it was cut off before it had read what was published: in a head, a line, a frame, or between two.
+    /// The number of times that it was cut off before it had read what was published: in a head, a line, a frame, or between two.
     cuts: u64,
 }
 
@@ -58,7 +58,7 @@ fn resumes(way: &'static Way, query: &str, seed: u64) -> Resuming {
     resuming
 }
 
-/// How many bytes come before the events, and how many with each of them.
+/// The number of bytes before the events, and of those with each of them.
 fn lengths(way: &Way) -> (u64, u64) {
     const EVENTS: u64 = 10;
     let fixture = Fixture::start();

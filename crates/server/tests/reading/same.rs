@@ -1,4 +1,4 @@
-//! What is the same whichever way a topic is read.
+//! Reading is the same whichever way a topic is read.
 
 use std::num::NonZero;
 use std::sync::Barrier;
@@ -107,7 +107,7 @@ fn a_position_of_another_epoch_is_a_gap_of_unknown_length() {
     });
 }
 
-/// What comes first, after the position that was asked for where that is repeated.
+/// The first thing told, after the position that was asked for where that is repeated.
 fn first_notice(reader: &mut dyn Reading, position: &str) -> Told {
     match reader.next() {
         Told::Position(begin) => {

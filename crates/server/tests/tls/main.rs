@@ -83,7 +83,7 @@ fn run<T>(test: impl Future<Output = T>) -> T {
     runtime.block_on(async { tokio::time::timeout(PATIENCE, test).await.unwrap() })
 }
 
-/// What a WebSocket client reads from and writes to.
+/// The stream that a WebSocket client reads from and writes to.
 trait Wire {
     /// The next bytes; none at the end.
     async fn read(&mut self) -> Vec<u8>;

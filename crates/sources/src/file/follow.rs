@@ -263,7 +263,8 @@ impl Follower {
         }
     }
 
-    /// What was written to the old file before the other one appeared is there by now.
+    /// Reads the old file to its end, and turns to another one then: what was written to the old one before the other
+    /// appeared is there by now.
     fn replace_at_end(&mut self, other: OpenFile, gap: Option<Missing>, buffer: &mut [u8]) -> Turn {
         match self.open.as_mut().map(|open| open.look(buffer)) {
             Some(Ok(Look::More(chunk))) => Turn::Read(chunk),
@@ -272,7 +273,7 @@ impl Follower {
         }
     }
 
-    /// What was read of the open file is not in it any more.
+    /// Goes on with an open file in which what was read of it is no more.
     fn changed(&mut self) -> Turn {
         let Some(open) = &mut self.open else { return Turn::Idle };
         let (id, position) = (open.id, open.position);

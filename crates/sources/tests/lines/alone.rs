@@ -27,7 +27,7 @@ impl Alone {
         (Self(child), input)
     }
 
-    /// How the test ended.
+    /// The end of the test.
     pub(crate) async fn ended(&mut self, time_max: Duration) -> ExitStatus {
         let mut children = signal(SignalKind::child()).unwrap();
         let ended = async {

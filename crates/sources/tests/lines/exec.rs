@@ -254,7 +254,7 @@ async fn a_program_that_closes_its_output_and_lives_is_silent() {
     assert_eq!(running.topics.all(), ["one"]);
 }
 
-/// What this process has in memory, in bytes: now, and at most so far.
+/// The bytes that this process has in memory: now, and at most so far.
 #[cfg(target_os = "linux")]
 fn resident_bytes() -> (u64, u64) {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();

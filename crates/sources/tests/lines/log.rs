@@ -1,4 +1,4 @@
-//! What is logged on this thread, kept.
+//! The log of this thread, kept.
 
 use std::fmt::{Debug, Write as _};
 use std::sync::{Arc, Mutex};

@@ -90,7 +90,7 @@ impl Followed {
         self.topics().status(|status| status["detail"].as_str().unwrap().contains(part)).await
     }
 
-    /// How many were told so far.
+    /// The number that were told so far.
     fn gaps(&self) -> u64 {
         let status = Arc::clone(&self.topics().status);
         let told = Topics { events: Arc::clone(&status), status }.all();
@@ -118,7 +118,7 @@ fn numbers(range: std::ops::RangeInclusive<u64>) -> (String, Vec<Value>) {
 
 type WhileDown = fn(&Followed);
 
-/// What is done while nobody follows, with lines 4 to 8, and a name for it.
+/// The changes to make while nobody follows, with lines 4 to 8, and a name for each.
 const WHILE_DOWN: [(&str, WhileDown); 8] = [
     ("appended", |file| file.append("log", "4\n5\n6\n7\n8\n")),
     ("renamed", |file| {
@@ -187,7 +187,7 @@ async fn each_line_comes_once_whatever_was_done_while_nobody_followed() {
     }
 }
 
-/// What the rotated file of this rotation is called, of so many, from 1 on.
+/// The name of the rotated file of this rotation, of so many, from 1 on.
 type RotatedName = fn(u64) -> String;
 
 const ROTATED_NAMES: [(&str, RotatedName); 3] = [

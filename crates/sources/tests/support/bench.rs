@@ -26,7 +26,7 @@ impl<T> Drop for Background<T> {
     }
 }
 
-/// What a source publishes to.
+/// The topics that a source publishes to.
 #[derive(Clone)]
 pub(crate) struct Topics {
     pub(crate) events: Arc<Topic>,

@@ -1,4 +1,4 @@
-//! What the tests stand on: a source with its topics, an emulator in the background, a bare
+//! The bench of the tests: a source with its topics, an emulator in the background, a bare
 //! pseudo-terminal, and waits that end.
 
 pub(crate) mod bench;

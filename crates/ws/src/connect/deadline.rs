@@ -7,7 +7,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::error::{ConnectError, Step};
 
-/// When connecting must be done.
+/// The time by which connecting must be done.
 pub(super) struct Deadline {
     /// `None` when it is too far away to matter.
     pub(super) at: Option<Instant>,

@@ -34,7 +34,7 @@ fn switching(request: &str, fields: &str) -> String {
     )
 }
 
-/// What comes of a server that answers so, and then leaves the stream open.
+/// The result with a server that answers so, and then leaves the stream open.
 async fn answered(
     answer: impl FnOnce(&str) -> String,
 ) -> Result<WebSocket<DuplexStream>, ConnectError> {
@@ -401,7 +401,7 @@ async fn a_proxy_opens_a_tunnel_to_those_it_knows() {
     assert_eq!(refusal.field("Proxy-Authenticate"), Some("Basic"));
 }
 
-/// What comes of a proxy that answers so.
+/// The result with a proxy that answers so.
 async fn tunnel(answer: &str) -> Result<(), ConnectError> {
     tunnel_within(Duration::from_secs(3), answer).await
 }

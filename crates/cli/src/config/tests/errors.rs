@@ -1,4 +1,4 @@
-//! What is refused, where it stands, and what people are told.
+//! Faults: what is refused, where it stands, and what people are told.
 
 use super::*;
 

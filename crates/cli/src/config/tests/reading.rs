@@ -1,4 +1,4 @@
-//! What is said is what holds.
+//! A value that is given is the one that holds.
 
 use std::path::Path;
 use std::time::Duration;

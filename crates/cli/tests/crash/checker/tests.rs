@@ -28,7 +28,7 @@ fn gap(after: &str, missed: u64, resume: &str) -> Record {
     Record::Gap { reason: "retention".to_owned(), after, missed: Some(missed), resume }
 }
 
-/// What is read from the position of epoch `e` before the first: `a1@3` is an event at 3, `a1` one without a
+/// The records of reading from the position of epoch `e` before the first: `a1@3` is an event at 3, `a1` one without a
 /// position.
 fn read(begins: u64, events: &str) -> Vec<Record> {
     let mut records = vec![Record::Begins(place("e-0").at(begins))];

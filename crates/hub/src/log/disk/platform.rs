@@ -1,4 +1,4 @@
-//! What changes anything on a disk, and what else comes from the machine: the one seam at which tests
+//! The calls that change anything on a disk, and what else comes from the machine: the one seam at which tests
 //! make a disk fail. Reading is done with `std::fs` where it is needed.
 
 use std::fmt;

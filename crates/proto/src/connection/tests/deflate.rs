@@ -24,7 +24,7 @@ pub(super) fn all_with_takeover() -> DeflateConfig {
     DeflateConfig { own_context_takeover: true, peer_context_takeover: true, ..all() }
 }
 
-/// What a client and a server make out between them.
+/// The parameters that a client and a server agree on.
 pub(super) fn negotiate(
     client: &DeflateConfig,
     server: &DeflateConfig,
@@ -264,7 +264,7 @@ fn compression_costs_an_idle_connection_only_what_it_takes_over() {
     assert!(!idle.contains("Assembly"), "{idle}");
 }
 
-/// What a receiver keeps of a message that has begun, in bytes, but for its inflater.
+/// The bytes that a receiver keeps of a message that has begun, but for its inflater.
 fn kept_bytes(connection: &mut Connection) -> usize {
     connection.sender();
     connection.receiver.collected_capacity()

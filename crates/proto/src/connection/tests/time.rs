@@ -1,4 +1,4 @@
-//! What comes too late: pongs, bytes, the end of a message, the answer to a close frame.
+//! Time-outs: pongs, bytes, the end of a message and the answer to a close frame that come too late.
 
 use super::*;
 

@@ -13,7 +13,7 @@ fn with_takeover() -> DeflateConfig {
     }
 }
 
-/// What a server says to these offers.
+/// The answer of a server to these offers.
 fn accepted(offers: &str, config: &DeflateConfig) -> Option<NegotiatedDeflate> {
     accept(&parse([offers.as_bytes()].into_iter()).unwrap(), config)
 }
@@ -22,7 +22,7 @@ fn response(offers: &str, config: &DeflateConfig) -> Option<String> {
     accepted(offers, config).map(|negotiated| negotiated.to_string())
 }
 
-/// What a client makes of this response.
+/// The verdict of a client on this response.
 fn checked(response: &str, config: &DeflateConfig) -> Result<NegotiatedDeflate, ParameterError> {
     check(&parse([response.as_bytes()].into_iter()).unwrap()[0], config)
 }

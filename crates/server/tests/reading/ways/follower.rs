@@ -10,10 +10,10 @@ use super::Told;
 pub(crate) struct Follower {
     /// The last event that was seen.
     pub(crate) offset: u64,
-    /// How many were skipped after that.
+    /// The number of events that were skipped after that.
     pub(crate) skipped: u64,
     pub(crate) skipped_in_all: u64,
-    /// How many are missing, as it was told.
+    /// The number of events that are missing, as it was told.
     pub(crate) missed: u64,
     pub(crate) events: u64,
 }

@@ -25,7 +25,7 @@ fn close_code(text: &str) -> Option<u16> {
     text.strip_prefix("close ").map(|end| end.split(' ').next().unwrap().parse().unwrap())
 }
 
-/// What the next message says; an error at the end of the stream.
+/// The text of the next message; an error at the end of the stream.
 fn message(socket: &mut Socket<Wire>) -> io::Result<String> {
     match socket.try_next()? {
         end if end == "end of stream" => Err(ErrorKind::UnexpectedEof.into()),

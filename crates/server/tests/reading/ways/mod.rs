@@ -20,10 +20,10 @@ use polls::Polls;
 pub(crate) use streams::Lines;
 pub(crate) use wire::{Wire, is_cut};
 
-/// What a reader is told.
+/// One thing that a reader is told.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Told {
-    /// Where reading begins.
+    /// The position at which reading begins.
     Position(String),
     Gap(Value),
     Skipped(u64),
@@ -40,7 +40,7 @@ pub(crate) enum Told {
 
 /// A reader of a topic, by one of the ways.
 pub(crate) trait Reading: Send {
-    /// What it is told next, heartbeats left out; an error where the connection fails.
+    /// The next thing that it is told, heartbeats left out; an error where the connection fails.
     fn read(&mut self) -> io::Result<Told>;
 
     /// The same on a connection that does not fail.
@@ -200,7 +200,7 @@ impl Way {
         reply.problem(status, "r", kind)
     }
 
-    /// How a stream ends when its topic is deleted.
+    /// The end of a stream when its topic is deleted.
     pub(crate) fn deleted(&self) -> Told {
         Told::End(match self.form {
             Form::Messages(None) => Some(4001),    // RFC 6455 section 7.4.2
@@ -210,7 +210,7 @@ impl Way {
         })
     }
 
-    /// How a stream ends when the server stops.
+    /// The end of a stream when the server stops.
     pub(crate) fn stopped(&self) -> Told {
         Told::End(match self.form {
             Form::Messages(_) | Form::Multiplexed => Some(1001), // RFC 6455 section 7.4.1
@@ -234,7 +234,7 @@ pub(crate) fn each_of(ways: &[&'static Way], test: impl Fn(&'static Way) + Sync)
     });
 }
 
-/// What `\ud800` is here. JSON permits half of a pair in a string, and serde_json does not.
+/// The text that stands for `\ud800` here. JSON permits half of a pair in a string, and serde_json does not.
 pub(crate) const HALF_PAIR: &str = "(half a pair)";
 
 fn parse(json: &str) -> Value {
@@ -242,7 +242,7 @@ fn parse(json: &str) -> Value {
         .unwrap_or_else(|error| panic!("{error}: {json:?}"))
 }
 
-/// What one object of a stream says.
+/// The thing that one object of a stream tells.
 fn told(object: &Value) -> Told {
     let members: Vec<&str> = object.as_object().unwrap().keys().map(|key| &**key).collect();
     let position = || object["position"].as_str().unwrap().to_owned();

@@ -10,7 +10,7 @@ use crate::common::{PATIENCE, Reply, request};
 pub(super) struct Polls {
     reader: BufReader<Wire>,
     path: String,
-    /// What goes with each request but where to begin.
+    /// The query of each request but for where to begin.
     rest: String,
     next: String,
     told: VecDeque<Told>,
@@ -43,7 +43,7 @@ impl Polls {
         Ok(polls)
     }
 
-    /// Where the first page begins.
+    /// The beginning of the first page.
     fn begin(&self) -> String {
         let first = self.told.iter().find_map(|told| match told {
             Told::Event { position, .. } => position.clone(),

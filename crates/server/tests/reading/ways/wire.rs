@@ -5,10 +5,10 @@ use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// What a reader reads from.
+/// The stream that a reader reads from.
 pub(crate) struct Wire {
     stream: TcpStream,
-    /// How many bytes have come.
+    /// The number of bytes that have come.
     count: Arc<AtomicUsize>,
     max: usize,
 }
@@ -23,7 +23,7 @@ impl Wire {
         Self { max: bytes, ..self }
     }
 
-    /// How many bytes have come, at any time.
+    /// The number of bytes that have come, at any time.
     pub(crate) fn count(&self) -> Arc<AtomicUsize> {
         Arc::clone(&self.count)
     }

@@ -31,7 +31,7 @@ impl Log {
     }
 }
 
-/// What a turn gave: what was read, or a word.
+/// The result of a turn: what was read, or a word.
 fn follow(follower: &mut Follower) -> String {
     let mut buffer = [0; Follower::buffer_bytes(4)];
     match follower.turn(&mut buffer) {

@@ -3,7 +3,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::windsonic::line::Assembler;
 
-/// What stands between STX and ETX, and the checksum: verified against an instrument's.
+/// The text between STX and ETX, and the checksum: verified against an instrument's.
 const VERIFIED: [(&str, &str); 6] = [
     ("Q,229,002.74,M,00,", "16"),
     ("Q,,000.03,M,00,", "2D"),

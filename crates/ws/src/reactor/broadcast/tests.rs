@@ -59,7 +59,7 @@ impl Reader {
         Ok(texts)
     }
 
-    /// How many bytes one turn queues; they are written before the next.
+    /// The number of bytes that one turn queues; they are written before the next.
     fn deliver_bytes(&mut self) -> usize {
         self.member.deliver(self.connection.sender()).unwrap();
         let bytes = self.connection.sender().queued_bytes();

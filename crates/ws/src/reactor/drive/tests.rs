@@ -16,7 +16,7 @@ use tokio::time::Instant;
 use super::*;
 use crate::{Error, codecs};
 
-/// What a handler was told, in order.
+/// The words of a handler about what it was told, in order.
 type Told = Rc<RefCell<Vec<String>>>;
 
 /// Echoes, and sends `woken` when it is.
@@ -108,7 +108,7 @@ fn close() -> Vec<u8> {
     bytes_of(|sender| sender.close(Some(&frame)).unwrap())
 }
 
-/// What a client makes of all that came, as short texts.
+/// The events that a client takes from all that came, as short texts.
 fn events_in(mut bytes: &mut [u8]) -> Vec<String> {
     let (mut client, mut events) = (client(), Vec::new());
     while !bytes.is_empty() {

@@ -14,7 +14,7 @@ use crate::Agreed;
 const NOW: Time = Time::ZERO;
 
 thread_local! {
-    /// How much time has passed since the tests began.
+    /// The time that has passed since the tests began.
     static PASSED: Cell<Duration> = const { Cell::new(Duration::ZERO) };
 }
 
@@ -28,7 +28,7 @@ fn pass(time: Duration) {
     PASSED.set(PASSED.get() + time);
 }
 
-/// What was done, in order.
+/// The log of what was done, in order.
 type Log = Rc<RefCell<Vec<&'static str>>>;
 
 /// A peer that has sent so many messages of one byte; all there is to read for the rest of time where it is
@@ -148,7 +148,7 @@ impl Fixture {
         self.sockets.tell(handle.key, Readiness { read: true, ..Readiness::default() });
     }
 
-    /// What is done in one turn.
+    /// The work of one turn.
     fn turn(&mut self) -> Vec<&'static str> {
         self.sockets.begin_turn();
         self.sockets.turn(NOW, &self.bell);

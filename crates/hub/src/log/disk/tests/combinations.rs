@@ -7,10 +7,10 @@ use super::*;
 use crate::testing::batch;
 use crate::{GapReason, ReadError};
 
-/// What happens to the files of a topic while nobody has them open.
+/// The damage to the files of a topic while nobody has them open.
 type Damage = fn(&Copy<'_>);
 
-/// What can be damaged.
+/// The copy that can be damaged.
 struct Copy<'a> {
     machine: &'a Machine,
     /// The whole directory, as it was when it was closed before.
@@ -106,7 +106,7 @@ fn swap(one: &Path, other: &Path) {
     fs::write(other, first).unwrap();
 }
 
-/// What was acknowledged, by position.
+/// The numbers that were acknowledged, by position.
 type Acknowledged = HashMap<Position, u64>;
 
 /// Publishes batches of 10 to a topic, numbers that nobody published before.
@@ -125,7 +125,7 @@ async fn publish(topic: &Topic, batches: u64, numbers: &mut u64, acked: &mut Ack
     }
 }
 
-/// What is wrong with what a reader gets who has seen everything up to this position, so far as its next page
+/// The fault in what a reader gets who has seen everything up to this position, so far as its next page
 /// goes. All positions that such a page ends with are asked for, too.
 fn wrong(topic: &Topic, seen: Position, acked: &Acknowledged) -> Option<String> {
     let limit = PageLimit { events_max: 3, ..PageLimit::default() };

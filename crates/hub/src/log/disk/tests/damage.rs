@@ -15,7 +15,7 @@ fn damage(path: &Path, at: u64) {
     fs::write(path, bytes).unwrap();
 }
 
-/// Where the record of this event is, in a log of one-digit numbers in one segment.
+/// The place of the record of this event, in a log of one-digit numbers in one segment.
 fn record_at(offset: u64) -> u64 {
     SEGMENT_HEADER_BYTES + (offset - 1) * RECORD_BYTES
 }

@@ -1,4 +1,4 @@
-//! What a topic holds is said without the disk.
+//! The extent of a topic is told without the disk.
 
 use super::*;
 

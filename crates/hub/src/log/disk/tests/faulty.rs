@@ -19,7 +19,7 @@ struct Shared {
     resumed: Condvar,
 }
 
-/// What fails.
+/// The faults of a disk.
 #[derive(Debug, Default)]
 pub(super) struct Faults {
     /// Bytes that still can be written.
@@ -34,12 +34,12 @@ pub(super) struct Faults {
     stalled: bool,
     /// One does.
     is_waiting: bool,
-    /// How often the machine was started.
+    /// The number of times that the machine was started.
     pub(super) boots: u32,
     pub(super) now: UnixTime,
     /// Which copy of its files this is.
     pub(super) copy: u64,
-    /// What of each file is flushed.
+    /// The part of each file that is flushed.
     flushed: HashMap<PathBuf, Vec<u8>>,
     pub(super) flushes: u32,
     pub(super) writes: u32,

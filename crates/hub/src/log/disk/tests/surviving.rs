@@ -1,4 +1,4 @@
-//! What is there after an end, polite or not.
+//! Events survive an end, polite or not.
 
 use proptest::prelude::*;
 
@@ -204,7 +204,7 @@ async fn a_log_that_lost_its_end_while_it_was_closed_begins_a_new_epoch() {
     assert_eq!(running.all(), [1]);
 }
 
-/// What a data directory on this machine has: its topic's head, after so many events more.
+/// The head of the topic of a data directory on this machine, after so many events more.
 async fn head_of(path: &Path, adopt: bool, epoch: u64, publish: u64) -> Position {
     let data = DataDir::open(path, DataOptions { adopt, ..LATER }).unwrap();
     let hub = Hub::with_data(Epoch::from_bits(epoch), data).unwrap();

@@ -19,13 +19,13 @@ fn lines(instrument: &mut Instrument) -> Vec<String> {
     lines.map(|line| String::from_utf8(line).unwrap()).collect()
 }
 
-/// What it answers to this at once.
+/// The answers that it gives to this at once.
 fn answers(instrument: &mut Instrument, sent: &str) -> Vec<String> {
     instrument.receive(ms(100), sent.as_bytes());
     lines(instrument)
 }
 
-/// What it sends by itself until then, with the times.
+/// The messages that it sends by itself until then, with the times.
 fn pass(instrument: &mut Instrument, until: Duration) -> Vec<(Duration, Message)> {
     let mut sent = Vec::new();
     while let Some(at) = instrument.poll_timeout().filter(|at| *at <= until) {
