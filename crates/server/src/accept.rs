@@ -16,8 +16,9 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 
-use crate::client::{Client, Peer};
+use crate::client::Client;
 use crate::connection::{Guest, Local};
+use crate::peer::Peer;
 use crate::permits::ConnectionPermit;
 use crate::routes::Site;
 use crate::stop::Stop;

@@ -91,7 +91,7 @@ mod tests {
     use std::net::SocketAddr;
 
     use super::*;
-    use crate::client::Peer;
+    use crate::peer::Peer;
     use crate::proxies::Proxies;
 
     fn of(address: &str) -> Client {

@@ -1,8 +1,7 @@
 //! Clients: who is at the other end of a connection, and for whom a request is made.
 
 use std::fmt;
-use std::io;
-use std::net::{SocketAddr, TcpStream};
+use std::net::SocketAddr;
 
 use http::Version;
 use rustix::process::geteuid;
@@ -10,62 +9,8 @@ use rustix::process::geteuid;
 use crate::fields::{self, Fields};
 use crate::host::Host;
 use crate::owner::{self, Owner};
+use crate::peer::Peer;
 use crate::proxies::{Forwarded, Node, Proxies};
-
-/// The other end of a connection, as the socket says.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Peer {
-    Address(SocketAddr),
-    /// A loopback address, and the one that it is connected to.
-    Loopback(SocketAddr, SocketAddr),
-    /// Whoever may connect to the Unix socket, which is on this machine.
-    Unix,
-    /// It is gone already.
-    Unknown,
-}
-
-impl Peer {
-    /// As a socket says of its peer. That it cannot any more, for the peer is gone, is no error.
-    pub(crate) fn of(stream: &TcpStream) -> Self {
-        match (Self::new(stream.peer_addr()), stream.local_addr()) {
-            (Self::Address(address), Ok(own)) if address.ip().is_loopback() => {
-                Self::Loopback(address, canonical(own))
-            }
-            (peer, _) => peer,
-        }
-    }
-
-    /// As its address says, alone.
-    pub(crate) fn new(peer: io::Result<SocketAddr>) -> Self {
-        peer.map_or(Self::Unknown, |address| Self::Address(canonical(address)))
-    }
-
-    pub(crate) fn is_local(self) -> bool {
-        match self {
-            Self::Address(address) | Self::Loopback(address, _) => address.ip().is_loopback(),
-            Self::Unix => true,
-            Self::Unknown => false,
-        }
-    }
-
-    /// Its address, if it has one.
-    pub(crate) fn address(self) -> Option<SocketAddr> {
-        match self {
-            Self::Address(address) | Self::Loopback(address, _) => Some(address),
-            Self::Unix | Self::Unknown => None,
-        }
-    }
-
-    /// The end of the connection here, if the other is on this machine.
-    fn own_end(self) -> Option<SocketAddr> {
-        if let Self::Loopback(_, own) = self { Some(own) } else { None }
-    }
-}
-
-/// An IPv4 client comes to an IPv6 socket with a mapped address.
-fn canonical(address: SocketAddr) -> SocketAddr {
-    SocketAddr::new(address.ip().to_canonical(), address.port())
-}
 
 /// Why a client is not taken for one of this machine.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -283,7 +228,7 @@ mod tests {
                 "{address}"
             );
         }
-        let gone = Peer::new(Err(io::ErrorKind::NotConnected.into()));
+        let gone = Peer::new(Err(std::io::ErrorKind::NotConnected.into()));
         let client = Client::of_connection(gone, &Proxies::default());
         assert_eq!(client.check_local(), Err(Foreign::Elsewhere));
     }

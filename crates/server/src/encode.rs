@@ -2,45 +2,8 @@
 
 use std::fmt::Write as _;
 
-use anemone_hub::{Gap, GapReason};
-
-use crate::query::ANEW;
+use crate::gap;
 use crate::reading::{EndReason, Item, Page};
-
-/// The word for why events are missing.
-const fn gap_reason(gap: &Gap) -> &'static str {
-    match gap.reason {
-        GapReason::Retention => "retention",
-        GapReason::Damaged => "damaged",
-        GapReason::Epoch => "epoch",
-    }
-}
-
-/// `REASON, missed N, resume P`: for where no object can stand. Fits a close frame.
-pub(crate) fn gap_in_words(gap: &Gap) -> String {
-    let missed = gap.missed.map_or_else(|| "unknown".to_owned(), |missed| missed.to_string());
-    format!("{}, missed {missed}, resume {}", gap_reason(gap), gap.resume)
-}
-
-/// `{"reason":…,"after":P,"missed":N|null,"resume":P}`.
-fn gap(out: &mut String, gap: &Gap) {
-    gap_with_resume(out, gap, &gap.resume.to_string());
-}
-
-/// That of a reader which was ended. Its `resume` says so: who asks for that begins there.
-pub(crate) fn gap_of_an_end(out: &mut String, gap: &Gap) {
-    gap_with_resume(out, gap, &format!("{}{ANEW}", gap.resume));
-}
-
-fn gap_with_resume(out: &mut String, gap: &Gap, resume: &str) {
-    let (reason, after) = (gap_reason(gap), gap.after);
-    let missed = gap.missed.map_or_else(|| "null".to_owned(), |missed| missed.to_string());
-    // Writing to a string cannot fail.
-    let _ = write!(
-        out,
-        r#"{{"reason":"{reason}","after":"{after}","missed":{missed},"resume":"{resume}"}}"#
-    );
-}
 
 /// An item as one object: an event is `{"position":P,"time":…,"data":…}`, anything else a notice with one member that
 /// says what it is.
@@ -52,7 +15,7 @@ pub(crate) fn item(item: &Item<'_>, out: &mut String) {
         }
         Item::Gap(notice) => {
             out.push_str(r#"{"gap":"#);
-            gap(out, notice);
+            gap::to_json(out, notice);
             out.push('}');
             Ok(())
         }
@@ -65,7 +28,7 @@ pub(crate) fn item(item: &Item<'_>, out: &mut String) {
             let _ = write!(out, r#"{{"end":{{"reason":"{}""#, reason.as_str());
             if let EndReason::TooSlow(missed) = reason {
                 out.push_str(r#","gap":"#);
-                gap_of_an_end(out, missed);
+                gap::of_an_end(out, missed);
             }
             out.push_str("}}");
             Ok(())
@@ -85,7 +48,7 @@ pub(crate) fn page(page: &Page) -> String {
     );
     if let Some(notice) = &page.gap {
         out.push_str(r#","gap":"#);
-        gap(&mut out, notice);
+        gap::to_json(&mut out, notice);
     }
     if page.skipped > 0 {
         let _ = write!(out, r#","skipped":{}"#, page.skipped);
@@ -104,7 +67,7 @@ pub(crate) fn page(page: &Page) -> String {
 mod tests {
     use std::sync::Arc;
 
-    use anemone_hub::{Data, Epoch, Event, Position, UnixTime};
+    use anemone_hub::{Data, Epoch, Event, Gap, GapReason, Position, UnixTime};
 
     use super::*;
 
@@ -151,16 +114,6 @@ mod tests {
     fn what_was_skipped_stands_before_the_events() {
         let page = page(&Page { skipped: 7, ..example() });
         assert!(page.contains(r#""resume":"9-3"},"skipped":7,"events":[{"offset":4,"#), "{page}");
-    }
-
-    #[test]
-    fn a_gap_in_words_fits_a_close_frame() {
-        assert_eq!(gap_in_words(&example().gap.unwrap()), "retention, missed 2, resume 9-3");
-        let last = Position { epoch: Epoch::from_bits(u64::MAX), offset: u64::MAX };
-        let reason = GapReason::Retention;
-        let gap = |missed| gap_in_words(&Gap { reason, after: last, missed, resume: last });
-        assert!(gap(None).contains("missed unknown"));
-        assert_eq!(gap(Some(u64::MAX)).len(), 78); // a close frame's reason has room for 123
     }
 
     #[test]

@@ -5,12 +5,13 @@ use std::net::SocketAddr;
 
 use anemone_ws::Memory;
 
-use crate::client::{Asked, Client, Peer};
+use crate::client::{Asked, Client};
 use crate::fields::Fields;
 use crate::handshake::Head;
 use crate::host;
 use crate::host::Host;
 use crate::origin::{self, Target, Verdict};
+use crate::peer::Peer;
 use crate::places::Place;
 use crate::routes::Site;
 use crate::{Problem, assets};

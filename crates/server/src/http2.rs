@@ -29,11 +29,11 @@ use tokio::task_local;
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 
 use crate::body::Body;
-use crate::client::Peer;
 use crate::connection::{self, InTask, Local};
 use crate::cost::{HTTP2_BYTES, HTTP2_REQUEST_BYTES};
 use crate::linger::Linger;
 use crate::pace::{Pace, paced};
+use crate::peer::Peer;
 use crate::permits::ConnectionPermit;
 use crate::routes::{self, Handover, Reply};
 use crate::stop::Stop;

@@ -14,10 +14,10 @@ use http::{Response, Version};
 use httparse::Header;
 
 use crate::Limits;
-use crate::client::Peer;
 use crate::connection::{Carrier, Guest, Local, hand_over};
 use crate::fields::Fields;
 use crate::handshake::Head;
+use crate::peer::Peer;
 use crate::permits::ConnectionPermit;
 use crate::routes::{self, LoopStream};
 use crate::stream::in_loop::InLoop;

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use anemone_ws::{Held, Memory};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::client::{Client, Peer};
+use crate::client::Client;
 use crate::cost::CONNECTION_BYTES;
+use crate::peer::Peer;
 use crate::places::{Place, Places, Source, Words};
 use crate::proxies::Proxies;
 use crate::{Limits, Problem};

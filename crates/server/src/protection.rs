@@ -3,8 +3,6 @@
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 
-use crate::origin::Verdict;
-
 /// Each unless the reply has a stricter word of its own. The last two say the same, to new browsers and to old ones.
 pub(crate) const FIELDS: [(&str, &str); 4] = [
     ("x-content-type-options", "nosniff"),
@@ -14,12 +12,14 @@ pub(crate) const FIELDS: [(&str, &str); 4] = [
 ];
 
 /// Adds them.
-pub(crate) fn protect(headers: &mut HeaderMap, verdict: &Verdict) {
-    if matches!(verdict, Verdict::Allowed(_)) {
-        let policy = HeaderName::from_static("cross-origin-resource-policy");
-        headers.entry(policy).or_insert(HeaderValue::from_static("cross-origin"));
-    }
+pub(crate) fn protect(headers: &mut HeaderMap) {
     for (name, value) in FIELDS {
         headers.entry(name).or_insert(HeaderValue::from_static(value));
     }
+}
+
+/// Lets pages of other origins have the reply. To be called before [`protect`].
+pub(crate) fn share(headers: &mut HeaderMap) {
+    let policy = HeaderName::from_static("cross-origin-resource-policy");
+    headers.entry(policy).or_insert(HeaderValue::from_static("cross-origin"));
 }

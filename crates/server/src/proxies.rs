@@ -8,9 +8,9 @@ use std::fmt;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::str::FromStr;
 
-use crate::client::Peer;
 use crate::fields::Fields;
 use crate::host::Host;
+use crate::peer::Peer;
 use crate::{Kind, Problem};
 
 /// Most proxies, or what looks like some, in one request.

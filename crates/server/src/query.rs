@@ -3,7 +3,9 @@
 //! Owns their syntax. Anything that does not say what it must is a problem that names it; nothing is guessed and
 //! nothing is ignored.
 
+mod frame_name;
 mod list;
+mod parameter;
 mod representation;
 mod since;
 
@@ -11,12 +13,15 @@ use std::time::Duration;
 
 use anemone_hub::{After, PageLimit};
 
+pub(crate) use self::frame_name::FrameName;
 pub(crate) use self::list::{limit_alone, topics};
+use self::parameter::{bad, parse_limit};
 pub(crate) use self::representation::{Representation, representation};
 use crate::client::Client;
 use crate::fields::{self, Fields};
+use crate::gap::ANEW;
 use crate::reading::{Mode, now};
-use crate::{Kind, Limits, Problem};
+use crate::{Limits, Problem};
 
 /// A reader's request, understood.
 #[derive(Clone, Debug, PartialEq)]
@@ -33,29 +38,6 @@ pub(crate) struct Query {
     pub(crate) mode: Mode,
     /// The function that a forever-frame calls.
     pub(crate) frame: Option<FrameName>,
-}
-
-/// The function of a page that a forever-frame in it calls: identifiers with dots between them, so that it can
-/// stand in a script as it is.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub(crate) struct FrameName(String);
-
-impl FrameName {
-    /// The longest name, in bytes.
-    const BYTES_MAX: usize = 64;
-
-    fn new(name: &str) -> Option<Self> {
-        let is_identifier = |part: &str| {
-            let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"_$".contains(&byte);
-            part.bytes().all(allowed) && part.bytes().next().is_some_and(|b| !b.is_ascii_digit())
-        };
-        let fits = name.len() <= Self::BYTES_MAX && name.split('.').all(is_identifier);
-        fits.then(|| Self(name.to_owned()))
-    }
-
-    pub(crate) fn as_str(&self) -> &str {
-        &self.0
-    }
 }
 
 /// The time that a long poll may take.
@@ -105,7 +87,7 @@ impl Query {
                 }
                 "limit" => parsed.page.events_max = parse_limit(&value, limits.page.events_max)?,
                 "mode" => parsed.mode = parse_mode(&value)?,
-                "frame" => parsed.frame = Some(parse_frame(&value)?),
+                "frame" => parsed.frame = Some(frame_name::parse(&value)?),
                 _ => {
                     let name = name.chars().take(40).collect::<String>();
                     return Err(bad(
@@ -145,14 +127,6 @@ impl Query {
     }
 }
 
-/// After a position: reading begins there. A poll's position is how far the polls before it came, and who was ended
-/// for being too slow could never go on at one where events go faster than it asks.
-pub(crate) const ANEW: char = '~';
-
-fn bad(name: &str, detail: &str) -> Problem {
-    Problem::new(Kind::BadParameter, format!("{name} {detail}"))
-}
-
 /// Seconds, decimals allowed; RFC 7240 section 4.3 has whole ones.
 fn parse_wait(name: &str, value: &str, max: Duration) -> Result<Duration, Problem> {
     let explain = |detail: &str| {
@@ -183,16 +157,6 @@ fn parse_since(value: &str) -> Result<After, Problem> {
     })
 }
 
-fn parse_limit(value: &str, max: usize) -> Result<usize, Problem> {
-    match value.parse() {
-        Ok(limit) if (1..=max).contains(&limit) => Ok(limit),
-        _ => {
-            let value: String = value.chars().take(40).collect();
-            Err(bad("limit", &format!("is {value:?}: must be a whole number from 1 to {max}")))
-        }
-    }
-}
-
 fn parse_mode(value: &str) -> Result<Mode, Problem> {
     match value {
         "all" => Ok(Mode::All),
@@ -202,18 +166,6 @@ fn parse_mode(value: &str) -> Result<Mode, Problem> {
             Err(bad("mode", &format!("is {value:?}: must be all or latest")))
         }
     }
-}
-
-fn parse_frame(value: &str) -> Result<FrameName, Problem> {
-    FrameName::new(value).ok_or_else(|| {
-        let value: String = value.chars().take(80).collect();
-        let detail = format!(
-            "is {value:?}: must be identifiers of A-Z a-z 0-9 _ $ with dots between them, as in app.receive, \
-             at most {} bytes",
-            FrameName::BYTES_MAX
-        );
-        bad("frame", &detail)
-    })
 }
 
 /// `Prefer: wait=N` (RFC 7240): the first `wait` counts, other preferences are not ours to judge.

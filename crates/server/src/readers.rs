@@ -168,7 +168,7 @@ mod tests {
     use anemone_hub::{Data, Retention};
 
     use super::*;
-    use crate::client::Peer;
+    use crate::peer::Peer;
 
     #[test]
     fn an_entry_takes_at_most_56_bytes() {

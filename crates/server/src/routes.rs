@@ -11,8 +11,8 @@ use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header
 use hyper::body::Incoming;
 
 use crate::awaited::AwaitedTopics;
-use crate::body::{self, Body, full, kept};
-use crate::client::{Client, Peer};
+use crate::body::{Body, full, kept};
+use crate::client::Client;
 use crate::fields::Fields;
 use crate::files::Files;
 use crate::gate::{self, Admitted};
@@ -20,9 +20,10 @@ use crate::handshake::{self, Head};
 use crate::host::{self, Hosts};
 use crate::memory::counted;
 use crate::origin::{AllowedOrigin, Verdict};
+use crate::peer::Peer;
 use crate::permits::ConnectionPermits;
 use crate::places::Place;
-use crate::protection::protect;
+use crate::protection::{protect, share};
 use crate::proxies::Proxies;
 use crate::publishing::{Methods, PublishPermit, Publishing};
 use crate::query::{Representation, representation};
@@ -30,6 +31,7 @@ use crate::read_request::ReadRequest;
 use crate::readers::Readers;
 use crate::reading::Reader;
 use crate::refusals::{self, Refusals};
+use crate::request_body::check_transfer_coding;
 use crate::resource::Resource;
 use crate::stop::Stop;
 use crate::transport::{
@@ -174,7 +176,7 @@ pub(crate) async fn answer(
         }
     };
     let room = path::normalize(request.uri_mut())
-        .and_then(|()| body::check_transfer_coding(request.headers()))
+        .and_then(|()| check_transfer_coding(request.headers()))
         .and_then(|()| gate::room(site, peer, client, request.uri().path()));
     let place = match room {
         Ok(place) => place,
@@ -497,7 +499,11 @@ fn preflight(methods: Methods) -> Response<Body> {
 /// Protects the reply, and lets a page of an allowed origin see it.
 fn finish(mut reply: Reply, verdict: Verdict) -> Reply {
     if reply.handover.is_none() {
-        protect(reply.response.headers_mut(), &verdict);
+        let headers = reply.response.headers_mut();
+        if matches!(verdict, Verdict::Allowed(_)) {
+            share(headers);
+        }
+        protect(headers);
     }
     if let Verdict::Allowed(origin) = verdict {
         let headers: &mut HeaderMap = reply.response.headers_mut();

@@ -7,10 +7,10 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_rustls::server::TlsStream;
 
-use crate::client::Peer;
 use crate::connection::{self, InTask, Local};
 use crate::cost::TLS_BYTES;
 use crate::linger::Linger;
+use crate::peer::Peer;
 use crate::permits::ConnectionPermit;
 use crate::stop::Stop;
 use crate::tls::{ALPN_HTTP2, Tls};

@@ -2,7 +2,7 @@
 
 use anemone_hub::{TopicName, TopicNameError};
 
-use super::{bad, parse_limit};
+use super::parameter::{bad, parse_limit};
 use crate::Problem;
 
 /// The query of a list, which takes `limit` and nothing else.

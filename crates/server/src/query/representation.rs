@@ -1,6 +1,7 @@
 //! The representation of a topic that `Accept` asks for.
 
-use super::{FrameName, bad};
+use super::frame_name::FrameName;
+use super::parameter::bad;
 use crate::fields::{self, Fields};
 use crate::{Kind, Problem};
 
@@ -133,7 +134,7 @@ mod tests {
 
     #[test]
     fn a_frame_is_html_or_nothing() {
-        let html = || Ok(Representation::ForeverFrame(FrameName("app.receive".to_owned())));
+        let html = || Ok(Representation::ForeverFrame(FrameName::new("app.receive").unwrap()));
         for (value, form) in [
             ("text/html", html()),
             ("*/*", html()),

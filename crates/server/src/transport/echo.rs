@@ -5,10 +5,11 @@ use anemone_ws::reactor::Handler;
 use http::{HeaderValue, Method, Request, Response, header};
 use hyper::body::Incoming;
 
-use crate::body::{self, full};
+use crate::body::full;
 use crate::fields::Fields;
 use crate::handshake::Head;
 use crate::permits::ConnectionPermit;
+use crate::request_body::receive;
 use crate::routes::{Destination, Reply, Site, Upgrade};
 use crate::stop::Stop;
 use crate::{Limits, Problem};
@@ -33,7 +34,7 @@ pub(crate) async fn answer(
     }
     // The whole body first: most clients do not read before they have sent everything.
     let bytes_max = usize::try_from(site.limits.echo.message_bytes_max).unwrap_or(usize::MAX);
-    let body = body::receive(request, bytes_max, site, stop).await?;
+    let body = receive(request, bytes_max, site, stop).await?;
     let mut response = Response::new(full(body));
     let headers = response.headers_mut();
     // Never the sender's own type: a page must not be made to show what somebody else had it send.

@@ -3,10 +3,11 @@
 use http::{HeaderValue, Request, Response, StatusCode, header};
 use hyper::body::Incoming;
 
-use crate::body::{self, Body, full};
+use crate::body::{Body, full};
 use crate::publishing::{
     Content, Expected, Outcome, PublishPermit, Published, Sent, key, no_parameters,
 };
+use crate::request_body::receive;
 use crate::routes::Site;
 use crate::stop::Stop;
 use crate::{Kind, Problem, origin};
@@ -22,7 +23,7 @@ pub(crate) async fn answer(
     let key = key(request.uri().query(), request.headers())?;
     let content = Content::of(request.headers())?;
     let expected = Expected::of(request.headers())?;
-    let body = body::receive(request, site.limits.batch_bytes_max, site, stop).await?;
+    let body = receive(request, site.limits.batch_bytes_max, site, stop).await?;
     let sent = Sent { content, body: body.as_ref(), key, expected };
     Ok(match permit.submit(&site.limits, sent).await? {
         Outcome::Published(published) => reply(StatusCode::CREATED, &published),

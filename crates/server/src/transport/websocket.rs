@@ -30,7 +30,7 @@ use crate::read_request::ReadRequest;
 use crate::readers::Transport;
 use crate::reading::{EndReason, Item, Mode, Page, Reader};
 use crate::routes::{Destination, Upgrade};
-use crate::{Kind, Problem, encode};
+use crate::{Kind, Problem, encode, gap};
 
 /// The subprotocol whose messages carry positions.
 const EVENTS: &str = "anemone.events";
@@ -129,7 +129,7 @@ impl Events {
             return Ok(match reason {
                 EndReason::Deleted => CloseFrame::new(DELETED, DELETED_WORDS),
                 EndReason::TooSlow(gap) => {
-                    let words = format!("too slow: {}", encode::gap_in_words(&gap));
+                    let words = format!("too slow: {}", gap::in_words(&gap));
                     CloseFrame::new(CloseCode::POLICY_VIOLATION, &words)
                 }
             });
@@ -144,7 +144,7 @@ impl Events {
 
 /// The close frame by which a reader that is told data alone learns that events are missing.
 fn interrupted(gap: &Gap) -> CloseFrame {
-    CloseFrame::new(GAP, &format!("gap: {}", encode::gap_in_words(gap)))
+    CloseFrame::new(GAP, &format!("gap: {}", gap::in_words(gap)))
 }
 
 impl Handler for Events {

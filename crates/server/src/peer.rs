@@ -1,0 +1,59 @@
+//! The other end of a connection, as its socket says.
+
+use std::io;
+use std::net::{SocketAddr, TcpStream};
+
+/// The other end of a connection.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Peer {
+    Address(SocketAddr),
+    /// A loopback address, and the one that it is connected to.
+    Loopback(SocketAddr, SocketAddr),
+    /// Whoever may connect to the Unix socket, which is on this machine.
+    Unix,
+    /// It is gone already.
+    Unknown,
+}
+
+impl Peer {
+    /// As a socket says of its peer. That it cannot any more, for the peer is gone, is no error.
+    pub(crate) fn of(stream: &TcpStream) -> Self {
+        match (Self::new(stream.peer_addr()), stream.local_addr()) {
+            (Self::Address(address), Ok(own)) if address.ip().is_loopback() => {
+                Self::Loopback(address, canonical(own))
+            }
+            (peer, _) => peer,
+        }
+    }
+
+    /// As its address says, alone.
+    pub(crate) fn new(peer: io::Result<SocketAddr>) -> Self {
+        peer.map_or(Self::Unknown, |address| Self::Address(canonical(address)))
+    }
+
+    pub(crate) fn is_local(self) -> bool {
+        match self {
+            Self::Address(address) | Self::Loopback(address, _) => address.ip().is_loopback(),
+            Self::Unix => true,
+            Self::Unknown => false,
+        }
+    }
+
+    /// Its address, if it has one.
+    pub(crate) fn address(self) -> Option<SocketAddr> {
+        match self {
+            Self::Address(address) | Self::Loopback(address, _) => Some(address),
+            Self::Unix | Self::Unknown => None,
+        }
+    }
+
+    /// The end of the connection here, if the other is on this machine.
+    pub(crate) fn own_end(self) -> Option<SocketAddr> {
+        if let Self::Loopback(_, own) = self { Some(own) } else { None }
+    }
+}
+
+/// An IPv4 client comes to an IPv6 socket with a mapped address.
+fn canonical(address: SocketAddr) -> SocketAddr {
+    SocketAddr::new(address.ip().to_canonical(), address.port())
+}
