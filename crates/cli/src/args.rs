@@ -268,7 +268,10 @@ impl FromStr for TopicFrom {
                 let topic = topic.parse().map_err(|error: TopicNameError| error.to_string())?;
                 Ok(Self { topic, from: from.to_owned() })
             }
-            _ => Err("expected a topic's name, = and what its events are from".to_owned()),
+            _ => {
+                Err("expected a topic's name, =, and a command or a path, as cpu='vmstat 1' or log=app.log"
+                    .to_owned())
+            }
         }
     }
 }

@@ -125,6 +125,11 @@ fn topics_are_listed_with_their_urls_and_a_server_is_no_topic_but_has_some() {
         assert_eq!(words[..3], [&*url("scratch-a"), "2", "events"], "{listed}");
         assert!(words[3].parse::<u64>().unwrap() > 0 && words[4] == "bytes", "{line}");
     }
+    done(&["pub", &url("scratch-b"), "1"], "");
+    let listed = done(&["topics", &url("")], "");
+    let words = listed.lines().find_map(|line| line.strip_prefix(&url("scratch-b")));
+    let words: Vec<_> = words.unwrap().split_whitespace().take(2).collect();
+    assert_eq!(words, ["1", "event"], "{listed}");
     let listed = done(&["topics", &url(""), "--output", "json"], "");
     let line = listed.lines().find(|line| line.contains("scratch-a")).unwrap();
     let object: serde_json::Value = serde_json::from_str(line).unwrap();

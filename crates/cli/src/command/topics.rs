@@ -30,7 +30,8 @@ pub(crate) fn run(args: &args::Topics) -> anyhow::Result<()> {
 
 fn line(topic: &ListedTopic, width: usize) -> String {
     let (url, events, bytes) = (&topic.url, topic.events(), topic.bytes);
-    format!("{url:width$}  {events} events  {bytes} bytes")
+    let s = if events == 1 { "" } else { "s" };
+    format!("{url:width$}  {events} event{s}  {bytes} bytes")
 }
 
 /// Names and URLs have nothing that JSON would escape.

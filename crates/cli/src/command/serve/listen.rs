@@ -87,15 +87,20 @@ pub(super) fn tell_what_there_is(config: &Config, running: &Running) {
     }
 }
 
-/// What to do about an address that another program has. A Unix socket's error has words of its own.
+/// What to do about an address that cannot be had. A Unix socket's errors have words of their own.
 fn with_advice(error: io::Error) -> io::Error {
-    match error.kind() {
-        kind @ io::ErrorKind::AddrInUse if error.raw_os_error().is_some() => {
-            let words = "another program listens there: end that one, or take a free port with --listen 127.0.0.1:0";
-            io::Error::new(kind, words)
+    let words = match error.kind() {
+        _ if error.raw_os_error().is_none() => return error,
+        io::ErrorKind::AddrInUse => {
+            "another program listens there: end that one, or take a free port with --listen 127.0.0.1:0"
         }
-        _ => error,
-    }
+        io::ErrorKind::PermissionDenied => {
+            "permission denied: ports below 1024 are for root, so take another one, or put a proxy before it \
+             (docs/DEPLOY.md); a Unix socket needs a directory that may be written to"
+        }
+        _ => return error,
+    };
+    io::Error::new(error.kind(), words)
 }
 
 /// All of them: which one cannot be had is not told.
@@ -160,4 +165,33 @@ fn tell_how_to_trust(tls: &Tls, address: SocketAddr, file: Option<&PathBuf>) {
         "trust exactly this one: curl --insecure --pinnedpubkey 'sha256//{pin}' https://{address}/clock"
     );
     tracing::info!("or: chromium --ignore-certificate-errors-spki-list={pin} https://{address}/");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_that_cannot_be_had_is_told_with_what_to_do() {
+        for (error, words) in [
+            (
+                of_the_system(io::ErrorKind::AddrInUse),
+                "another program listens there: end that one, or take a free port with --listen 127.0.0.1:0",
+            ),
+            (
+                of_the_system(io::ErrorKind::PermissionDenied),
+                "permission denied: ports below 1024 are for root, so take another one, or put a proxy before it \
+                 (docs/DEPLOY.md); a Unix socket needs a directory that may be written to",
+            ),
+            (io::Error::other("its own words"), "its own words"),
+        ] {
+            assert_eq!(with_advice(error).to_string(), words);
+        }
+    }
+
+    /// One that the system made.
+    fn of_the_system(kind: io::ErrorKind) -> io::Error {
+        let mut errors = (1..133).map(io::Error::from_raw_os_error);
+        errors.find(|error| error.kind() == kind).unwrap()
+    }
 }
