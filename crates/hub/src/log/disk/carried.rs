@@ -16,7 +16,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::Fsync;
+use super::options::Fsync;
 use super::platform::{Platform, replace};
 use super::record::Origin;
 use crate::error::Action;

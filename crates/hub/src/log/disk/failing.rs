@@ -4,9 +4,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
-use super::log::lock;
+use super::data_dir::DataDir;
+use super::lock::lock;
+use super::options::DataOptions;
 use super::platform::{Identity, Output, Platform, System};
-use super::{DataDir, DataOptions};
 use crate::{OpenError, UnixTime};
 
 /// A fault of a disk.

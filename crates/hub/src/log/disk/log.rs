@@ -4,24 +4,21 @@
 //! ([`DiskLog::commit`]) makes them good, under the `file` lock; readers see what is under the `kept`
 //! lock. Nothing waits for a disk while it holds `intake` or `kept`, but for the search after damage
 //! was read.
-//!
-//! Locks are taken in this order: `file`, `begun` of [`Disk`], `meta`, `leftover`, `intake`, `kept`, `carried`, and of
-//! [`Disk`] `marks`. While one of the others is held nothing more is locked: `logs` of [`Disk`], both `fault`, those of
-//! the queue, `coming` of [`Disk`]. Of two topics nobody locks the same but `begin` of [`Disk`], which locks `meta`, `leftover` and `kept` of
-//! one after the other. `file`, `begun`, `meta`, `leftover`, `carried` and `marks` are held while the disk is waited for.
 
 use std::borrow::Cow;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use tokio::sync::{oneshot, watch};
 
-use super::Fsync;
-use super::active::{Active, Limits, aside_path, free_path, segment_path};
+use super::active::{Active, Limits};
 use super::carried::Carried;
 use super::intake::{Intake, Job};
+use super::lock::lock;
+use super::options::Fsync;
+use super::paths::{META_FILE, aside_path, free_path, segment_path};
 use super::platform::replace;
 use super::segments::{Gone, Segments, Stretch};
 use super::shared::Disk;
@@ -35,9 +32,6 @@ use crate::{
     Batch, Epoch, Event, Health, NewEvent, Note, Position, PublishError, Receipt, Retention,
     StorageError, TopicOptions, UnixTime,
 };
-
-/// The name of a topic's file of what is known beside its events.
-pub(super) const META_FILE: &str = "topic.json";
 
 #[derive(Debug)]
 pub(super) struct DiskLog {
@@ -502,9 +496,4 @@ impl DiskLog {
         let damaged_events = lock(&self.kept).segments.missing();
         Health { writing, damaged_events, behind: None }
     }
-}
-
-/// No method panics while it holds one of these locks, so a poisoned one still guards a whole thing.
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

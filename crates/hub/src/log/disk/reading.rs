@@ -9,8 +9,9 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::{Arc, MutexGuard};
 
-use super::active::segment_path;
-use super::log::{DiskLog, Kept, lock};
+use super::lock::lock;
+use super::log::{DiskLog, Kept};
+use super::paths::segment_path;
 use super::record::{self, Fault, Origin, Record};
 use super::scan::scan;
 use super::segments::{Known, Stretch};

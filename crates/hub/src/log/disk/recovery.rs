@@ -15,11 +15,12 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use super::active::{
-    Active, Found, aside_path, damaged_path, damaged_range, segment_base, segment_path,
-};
+use super::active::{Active, Found};
 use super::carried::Carried;
-use super::log::{Contents, META_FILE};
+use super::log::Contents;
+use super::paths::{
+    META_FILE, aside_path, damaged_path, damaged_range, segment_base, segment_path,
+};
 use super::platform::Platform;
 use super::record::{FORMAT, Origin, SEGMENT_HEADER_BYTES, decode_segment_header};
 use super::scan::{Scan, Span, Tail, scan};

@@ -7,20 +7,19 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-use super::DataOptions;
-use super::Fsync;
 use super::intake::Job;
-use super::log::{DiskLog, lock};
+use super::lock::lock;
+use super::log::DiskLog;
 use super::marks::Marks;
+use super::options::{DataOptions, Fsync};
 use super::platform::{Platform, private, replace};
 use super::queue::Queue;
-use super::state::{State, marks_path, session_of, witness_path};
+use super::state::{STATE_FILE, State, marks_path, session_of, witness_path};
 use crate::error::Action;
 use crate::{Epoch, OpenError, Position, StorageError};
 
 pub(super) const TOPICS: &str = "topics";
 const DELETED: &str = "deleted";
-pub(super) const STATE_FILE: &str = "state.json";
 const LOCK_FILE: &str = "lock";
 
 /// The things that the topics of a data directory share.

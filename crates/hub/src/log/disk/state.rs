@@ -8,16 +8,18 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::Fsync;
 use super::marks::Marks;
+use super::options::Fsync;
 use super::platform::{Identity, Platform};
 use super::scan::Tail;
-use super::shared::STATE_FILE;
 use crate::error::Action;
 use crate::{Epoch, KeyWindow, Note, OpenError, Position, Retention, StorageError, TopicOptions};
 
 /// The format of these files that this version writes and reads.
 pub(super) const FORMAT: u32 = 2;
+
+/// The name of the file of a [`State`].
+pub(super) const STATE_FILE: &str = "state.json";
 
 /// `state.json`: written when a data directory is opened, and when it is closed.
 #[derive(Clone, Debug, Deserialize, Serialize)]

@@ -7,14 +7,21 @@ mod faulty;
 mod keys;
 mod surviving;
 
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
+
+use tempfile::TempDir;
 
 use self::faulty::Faulty;
-use super::*;
+use super::{DataDir, DataOptions, Fsync, marks, paths, record};
 use crate::testing::{at, batch, numbers};
-use crate::{After, Hub, Page, PageLimit, Position, PublishError, Published, Retention, Topic};
-use tempfile::TempDir;
+use crate::{
+    After, Epoch, Hub, OpenError, Page, PageLimit, Position, PublishError, Published, Retention,
+    StorageError, Topic, TopicName, TopicOptions,
+};
 
 const ALWAYS: DataOptions = options(Fsync::Always);
 /// Never while a test runs.

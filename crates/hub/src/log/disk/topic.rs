@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
 
-use super::log::{DiskLog, lock};
+use super::lock::lock;
+use super::log::DiskLog;
 use super::state::OwnNote;
 use crate::keys::room_beside;
 use crate::log::{Extent, Log, Slice, WhenFull};

@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::Fsync;
 use super::intake::Job;
 use super::log::DiskLog;
+use super::options::Fsync;
 use super::shared::Disk;
 use crate::StorageError;
 

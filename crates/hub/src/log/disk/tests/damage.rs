@@ -186,7 +186,7 @@ async fn a_damaged_first_segment_is_counted_from_its_base_told_and_set_aside() {
     let running = machine.start(LATER);
     fill(&machine, &running, 20, 4).await;
     let head = running.head();
-    let second = active::segment_base(
+    let second = paths::segment_base(
         machine.segments()[1].file_name().and_then(|name| name.to_str()).unwrap(),
     );
     let lost = second.unwrap() - 1;
@@ -243,7 +243,7 @@ async fn a_segment_with_damage_is_set_aside_when_retention_is_past_it() {
     assert_eq!(machine.start(LATER).topic.health().damaged_events, 0);
     // A name that is taken is left alone.
     let path = machine.topic_directory().join("00000000000000000001.damaged");
-    assert_eq!(active::free_path(&path), path.with_extension("damaged.2"));
+    assert_eq!(paths::free_path(&path), path.with_extension("damaged.2"));
 }
 
 #[tokio::test]
@@ -254,7 +254,7 @@ async fn two_segments_swapped_are_found_out() {
     let head = running.head();
     running.hub.close().unwrap();
     let files = machine.segments();
-    let third = active::segment_base(files[2].file_name().unwrap().to_str().unwrap()).unwrap();
+    let third = paths::segment_base(files[2].file_name().unwrap().to_str().unwrap()).unwrap();
     let swap = machine.directory.path().join("swap");
     for (from, to) in [(&files[0], &swap), (&files[1], &files[0]), (&swap, &files[1])] {
         fs::rename(from, to).unwrap();

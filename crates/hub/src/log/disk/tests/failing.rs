@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use super::super::platform::{Platform as _, System};
 use super::*;
 use crate::Data;
 use crate::error::Action;
@@ -353,7 +354,7 @@ async fn a_disk_that_is_really_full_loses_nothing_that_was_acknowledged() {
     drop(running);
     let running = open(2);
     assert_eq!(running.head(), Position { epoch: Epoch::from_bits(1), offset: kept });
-    fs::remove_file(super::active::segment_path(&path.join("topics/wind"), 1)).unwrap();
+    fs::remove_file(super::super::paths::segment_path(&path.join("topics/wind"), 1)).unwrap();
     assert_eq!(running.publish([0]).await, Ok(kept + 1));
     drop(running);
     fs::remove_dir_all(path).unwrap();

@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex};
 
-use super::super::log::lock;
+use super::super::lock::lock;
 use super::super::platform::{Identity, Output, Platform, System};
 use crate::UnixTime;
 

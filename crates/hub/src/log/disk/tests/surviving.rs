@@ -369,7 +369,7 @@ async fn a_note_is_kept_with_its_batch_and_outlives_it() {
     // All events too old, and their segments gone, once after the other.
     running.publish(vec![4; 300]).await.unwrap();
     assert!(machine.segments().len() > 1);
-    running.hub.data().unwrap().0.disk.logs().iter().for_each(|log| log.sweep(at(62)));
+    running.hub.data().unwrap().sweep(at(62));
     assert_eq!((running.all(), machine.segments().len()), (vec![], 1));
     assert_eq!(note(&running).as_deref(), Some("three"));
     assert_eq!(note(&machine.killed().start(LATER)).as_deref(), Some("three"));
@@ -469,10 +469,8 @@ async fn a_quiet_topic_is_emptied_on_the_disk_too_and_keeps_its_place() {
     let topic = hub.create(wind(), retention).unwrap();
     let running = Running { hub, topic };
     running.publish(1..=500).await.unwrap();
-    let disk = &running.hub.data().unwrap().0.disk;
-    for log in disk.logs() {
-        log.sweep(at(62));
-        log.sweep(at(62));
+    for _ in 0..2 {
+        running.hub.data().unwrap().sweep(at(62));
     }
     let files = machine.segments();
     assert_eq!(files.len(), 1);

@@ -1,0 +1,286 @@
+//! A data directory: opening it, its topics, and closing it.
+
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use tokio::sync::watch;
+
+use super::active::{Active, Found};
+use super::carried::Carried;
+use super::lock::lock;
+use super::log::{Contents, DiskLog};
+use super::options::DataOptions;
+use super::platform::{Platform, System};
+use super::recovery::Recovery;
+use super::segments::Segments;
+use super::shared::{Disk, TOPICS, lock_directory};
+use super::state::History;
+use super::topic::DiskTopic;
+use super::{name, writer};
+use crate::error::Action;
+use crate::keys::Keys;
+use crate::log::Progress;
+use crate::{Epoch, Health, OpenError, StorageError, TopicName, TopicOptions, UnixTime};
+
+/// The time that something may wait for the disk before that is worth telling.
+const BEHIND_MIN: Duration = Duration::from_secs(5);
+
+/// A directory that topics are kept in. Cheap to clone; it is closed when the last clone is dropped, or
+/// by [`DataDir::close`].
+#[derive(Clone, Debug)]
+pub struct DataDir(Arc<Handle>);
+
+#[derive(Debug)]
+struct Handle {
+    disk: Arc<Disk>,
+    history: History,
+    /// Its topics were taken by a hub.
+    taken: AtomicBool,
+    /// Held until it is closed. None on a file system that nobody can write to.
+    lock: Mutex<Option<File>>,
+    writer: Mutex<Option<JoinHandle<Result<(), StorageError>>>>,
+}
+
+/// A topic that was found in a data directory.
+pub(crate) struct FoundTopic {
+    pub(crate) name: TopicName,
+    pub(crate) epoch: Epoch,
+    pub(crate) log: DiskTopic,
+    pub(crate) progress: watch::Sender<Progress>,
+}
+
+impl DataDir {
+    /// Opens a data directory, and makes it when there is none. Blocks for the disk.
+    ///
+    /// # Errors
+    /// [`OpenError::InUse`] while it is open elsewhere, [`OpenError::Format`] when another version wrote
+    /// it, [`OpenError::Storage`] when it cannot be made or read. One that can be read and not
+    /// written to is opened; [`DataDir::health`] says so.
+    pub fn open(path: impl Into<PathBuf>, options: DataOptions) -> Result<Self, OpenError> {
+        Self::open_on(Arc::new(System), path.into(), options)
+    }
+
+    pub(super) fn open_on(
+        platform: Arc<dyn Platform>,
+        path: PathBuf,
+        options: DataOptions,
+    ) -> Result<Self, OpenError> {
+        let topics = path.join(TOPICS);
+        if let Err(error) = platform.create_directory(&topics)
+            && !path.is_dir()
+        {
+            return Err(StorageError::new(Action::Make, &topics, error).into());
+        }
+        let lock = lock_directory(&path)?;
+        keep_private(&path, &topics);
+        let history = History::read(&*platform, &path, options.adopt)?;
+        if history.is_copy {
+            tracing::warn!(
+                "{} looks like a copy, or like one that a backup was put back over, and may be in the past of its readers: \
+                 all its topics begin new epochs. chmod, chown, hard links and touch of the files in it look the same, \
+                 also a chown -R at each start of a container: leave the files as they are while the server is down. Of \
+                 one that has all it had, changed so or moved on purpose, a start with --adopt-data keeps the epochs",
+                path.display()
+            );
+        }
+        if history.is_adopted {
+            tracing::warn!(
+                "{} looks like a copy, and its topics go on in their epochs (--adopt-data): if it is one, and events were \
+                 published to the original after it was made, their readers are not told, and may skip as many new ones \
+                 silently",
+                path.display()
+            );
+        }
+        let disk = Arc::new(Disk::new(platform, path, options, history.session + 1));
+        let writing = Arc::clone(&disk);
+        let writer = std::thread::Builder::new()
+            .name("anemone-disk".to_owned())
+            .spawn(move || writer::run(&writing))
+            .map_err(|error| StorageError::new(Action::StartWriter, &disk.path, error))?;
+        let (lock, writer) = (Mutex::new(lock), Mutex::new(Some(writer)));
+        let taken = AtomicBool::new(false);
+        Ok(Self(Arc::new(Handle { disk, history, taken, lock, writer })))
+    }
+
+    /// Its path.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.0.disk.path
+    }
+
+    /// Its health, all its topics together: the first fault, and the sum of what is damaged.
+    #[must_use]
+    pub fn health(&self) -> Health {
+        let disk = &self.0.disk;
+        let behind = disk.queue.waits_for().filter(|waits_for| *waits_for >= BEHIND_MIN);
+        let own = Health { writing: lock(&disk.fault).clone(), damaged_events: 0, behind };
+        disk.logs().iter().fold(own, |health, log| health.and(log.health()))
+    }
+
+    /// Writes and flushes what was handed over, and closes it; topics can still be read. Publishing from
+    /// now on is refused. Blocks for the disk. Closing it again does nothing.
+    ///
+    /// # Errors
+    /// When not all could be flushed. It is closed all the same.
+    pub fn close(&self) -> Result<(), StorageError> {
+        self.0.close()
+    }
+
+    /// All topics in it, once, and the epoch of those to come. What must begin a new epoch begins this one.
+    pub(crate) fn recover(&self, new_epoch: Epoch) -> Result<(Vec<FoundTopic>, Epoch), OpenError> {
+        let Handle { disk, history, taken, .. } = &*self.0;
+        if taken.swap(true, Ordering::AcqRel) {
+            return Err(OpenError::InUse(disk.path.clone()));
+        }
+        let topics = disk.path.join(TOPICS);
+        let failure = |error| StorageError::new(Action::Read, &topics, error);
+        let recovery = Recovery { platform: &*disk.platform, history, new_epoch };
+        let (mut found, mut directories) = (Vec::new(), BTreeSet::new());
+        let entries = match fs::read_dir(&topics) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            entries => Some(entries.map_err(failure)?),
+        };
+        for entry in entries.into_iter().flatten() {
+            let entry = entry.map_err(failure)?;
+            let directory = entry.file_name();
+            let named = directory.to_str().and_then(|text| Some((text, name::topic(text)?)));
+            let Some((text, name)) = named else {
+                tracing::warn!("{} is not a topic's directory", entry.path().display());
+                continue;
+            };
+            if let Some(recovered) = recovery.topic(entry.path(), text)? {
+                if !recovered.is_flushed {
+                    disk.taint();
+                }
+                directories.insert(text.to_owned());
+                let epoch = recovered.contents.epoch;
+                let progress = watch::Sender::new(Progress::default());
+                let (disk, told) = (Arc::clone(disk), progress.clone());
+                let log = DiskLog::new(disk, entry.path(), recovered.contents, told);
+                // The disk is read here once, so that nobody has to who only asks what the topic holds.
+                drop(log.settled(UnixTime::default()));
+                self.0.disk.add(&log);
+                found.push(FoundTopic { name, epoch, log: DiskTopic(log), progress });
+            }
+        }
+        // A topic that was lost as a whole had events in that epoch, and would begin it again.
+        let are_all_there = history.listed().all(|topic| directories.contains(topic));
+        let coming = history.coming.filter(|_| are_all_there).unwrap_or(new_epoch);
+        *lock(&disk.coming) = Some(coming);
+        // What cannot be written now is written before the first event. A fault is told by `health`.
+        if disk.begin().is_ok() {
+            disk.empty_trash();
+        }
+        Ok((found, coming))
+    }
+
+    /// Makes a topic's directory.
+    pub(crate) fn create(
+        &self,
+        name: &TopicName,
+        epoch: Epoch,
+        options: TopicOptions,
+        progress: watch::Sender<Progress>,
+    ) -> Result<DiskTopic, StorageError> {
+        let disk = &self.0.disk;
+        disk.begin()?;
+        let topics = disk.path.join(TOPICS);
+        let directory = topics.join(name::directory(name));
+        let contents = Contents {
+            epoch,
+            options,
+            segments: Segments::new(Vec::new(), 0),
+            keys: Keys::new(options.keys),
+            carried: Carried::nothing(&directory),
+            active: Active::new(directory.clone(), epoch, Found::nothing(), None),
+            own_note: None,
+            aside: Vec::new(),
+            meta_is_saved: false,
+        };
+        let platform = &*disk.platform;
+        platform
+            .create_directory(&directory)
+            .map_err(|error| StorageError::new(Action::Make, &directory, error))?;
+        let log = DiskLog::new(Arc::clone(disk), directory, contents, progress);
+        let flush = || {
+            platform
+                .flush_directory(&topics)
+                .map_err(|error| StorageError::new(Action::Flush, &topics, error))
+        };
+        let made = log.save_meta().and_then(|()| flush()).and_then(|()| log.mark(0));
+        if let Err(error) = made {
+            // If that fails, too, there is an empty topic, or none, at the next start.
+            let _ = platform.remove_directory(&log.directory);
+            return Err(error);
+        }
+        disk.add(&log);
+        Ok(DiskTopic(log))
+    }
+
+    /// Does what its writer does now and then with topics that nobody publishes to.
+    #[cfg(test)]
+    pub(super) fn sweep(&self, now: UnixTime) {
+        self.0.disk.logs().iter().for_each(|log| log.sweep(now));
+    }
+
+    /// Whether nothing more is taken.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.0.disk.queue.is_closed()
+    }
+}
+
+/// Has nobody but the owner see what is in a data directory. One that is open to others is not changed: it may be more
+/// than ours. What is in it is.
+fn keep_private(path: &Path, topics: &Path) {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        let is_open = |path: &Path| {
+            fs::metadata(path).is_ok_and(|found| found.permissions().mode() & 0o077 != 0)
+        };
+        if is_open(path) {
+            tracing::warn!(
+                "others on this machine may look into {}: chmod 700 it; the topics in it are closed to them",
+                path.display()
+            );
+        }
+        if is_open(topics)
+            && let Err(error) = fs::set_permissions(topics, fs::Permissions::from_mode(0o700))
+        {
+            tracing::warn!("{} is open to others on this machine: {error}", topics.display());
+        }
+    }
+    #[cfg(not(unix))]
+    let _ = (path, topics);
+}
+
+impl Handle {
+    fn close(&self) -> Result<(), StorageError> {
+        self.disk.queue.close();
+        let Some(writer) = lock(&self.writer).take() else { return Ok(()) };
+        let written = writer.join().unwrap_or_else(|_| {
+            let error = io::Error::other("the writer panicked");
+            Err(StorageError::new(Action::Close, &self.disk.path, error))
+        });
+        // The lock goes with the file.
+        lock(&self.lock).take();
+        written
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        if let Err(error) = self.close() {
+            tracing::error!("{}", error.with_cause());
+        }
+        // Each of them has the disk, too.
+        self.disk.forget();
+    }
+}

@@ -1,0 +1,73 @@
+//! The names of the files in a topic's directory.
+
+use std::path::{Path, PathBuf};
+
+/// The name of a topic's file of what is known beside its events.
+pub(super) const META_FILE: &str = "topic.json";
+
+/// The file of the segment that begins with this offset.
+pub(super) fn segment_path(directory: &Path, base: u64) -> PathBuf {
+    directory.join(format!("{base:020}.log"))
+}
+
+/// The offset in a segment's name, if this is the name of one.
+pub(super) fn segment_base(name: &str) -> Option<u64> {
+    let digits = name.strip_suffix(".log").filter(|digits| digits.len() == 20)?;
+    digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse().ok())?
+}
+
+/// The path to which a segment is set aside whose events from `base` to `last` are all damaged: its name says so.
+pub(super) fn damaged_path(directory: &Path, base: u64, last: u64) -> PathBuf {
+    directory.join(format!("{base:020}-{last:020}.damaged"))
+}
+
+/// The offsets in such a name.
+pub(super) fn damaged_range(name: &str) -> Option<(u64, u64)> {
+    let (stem, _) = name.split_once(".damaged")?;
+    let (base, last) = stem.split_once('-')?;
+    let number = |digits: &str| {
+        let is_number = digits.len() == 20 && digits.bytes().all(|byte| byte.is_ascii_digit());
+        is_number.then(|| digits.parse().ok())?
+    };
+    number(base).zip(number(last)).filter(|(base, last)| (1..=*last).contains(base))
+}
+
+/// The path to which any other damaged segment is set aside: its name does not say what is missing in it.
+pub(super) fn aside_path(directory: &Path, base: u64) -> PathBuf {
+    directory.join(format!("{base:020}.damaged"))
+}
+
+/// The first name of this path, path`.2`, path`.3` … that is free.
+pub(super) fn free_path(path: &Path) -> PathBuf {
+    let numbered = |number| {
+        let mut name = path.as_os_str().to_owned();
+        name.push(format!(".{number}"));
+        PathBuf::from(name)
+    };
+    let is_free = |path: &PathBuf| path.symlink_metadata().is_err();
+    let mut others = (2_u64..).map(numbered);
+    Some(path.to_owned()).filter(is_free).or_else(|| others.find(is_free)).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_segments_sort_as_their_offsets() {
+        let path = segment_path(Path::new("d"), 42);
+        assert_eq!(path, Path::new("d/00000000000000000042.log"));
+        assert_eq!(segment_base("00000000000000000042.log"), Some(42));
+        assert_eq!(segment_base("18446744073709551616.log"), None);
+        let damaged = damaged_path(Path::new("d"), 42, 99);
+        let name = damaged.file_name().unwrap().to_str().unwrap();
+        assert_eq!(damaged_range(name), Some((42, 99)));
+        assert_eq!(damaged_range(&format!("{name}.2")), Some((42, 99)));
+        assert_eq!(damaged_range("00000000000000000042.damaged"), None);
+        assert_eq!(segment_base(name), None);
+        for name in ["42.log", "0000000000000000004x.log", "00000000000000000042.new", "topic.json"]
+        {
+            assert_eq!(segment_base(name), None, "{name}");
+        }
+    }
+}
