@@ -164,7 +164,7 @@ impl DataDir {
                 let (disk, told) = (Arc::clone(disk), progress.clone());
                 let log = DiskLog::new(disk, entry.path(), recovered.contents, told);
                 // The disk is read here once, so that nobody has to who only asks what the topic holds.
-                drop(log.settled(UnixTime::default()));
+                drop(log.readable.settled(UnixTime::default()));
                 self.0.disk.add(&log);
                 found.push(FoundTopic { name, epoch, log: DiskTopic(log), progress });
             }

@@ -16,21 +16,22 @@ use tokio::sync::{oneshot, watch};
 use super::active::{Active, Limits};
 use super::carried::Carried;
 use super::intake::{Intake, Job};
+use super::kept::Kept;
 use super::lock::lock;
 use super::options::Fsync;
 use super::paths::{META_FILE, aside_path, free_path, segment_path};
 use super::platform::replace;
-use super::segments::{Gone, Segments, Stretch};
+use super::reading::Readable;
+use super::segments::Segments;
 use super::shared::Disk;
 use super::state::{Meta, OwnNote};
 use crate::error::Action;
 use crate::keys::{Keys, Place, Seen, room_beside};
 use crate::log::progress::{Progress, advance};
-use crate::log::ring::Ring;
 use crate::receipt::Outcome;
 use crate::{
-    Batch, Epoch, Event, Health, NewEvent, Note, Position, PublishError, Receipt, Retention,
-    StorageError, TopicOptions, UnixTime,
+    Batch, Epoch, Event, Health, NewEvent, Position, PublishError, Receipt, StorageError,
+    TopicOptions, UnixTime,
 };
 
 #[derive(Debug)]
@@ -40,7 +41,7 @@ pub(super) struct DiskLog {
     epoch: Epoch,
     progress: watch::Sender<Progress>,
     pub(super) intake: Mutex<Intake>,
-    pub(super) kept: Mutex<Kept>,
+    pub(super) readable: Readable,
     pub(super) file: Mutex<Active>,
     carried: Mutex<Carried>,
     pub(super) meta: Mutex<SavedMeta>,
@@ -48,21 +49,6 @@ pub(super) struct DiskLog {
     /// Why the last attempt to keep something failed.
     fault: Mutex<Option<StorageError>>,
     pub(super) deleted: AtomicBool,
-}
-
-/// The side of a log that readers see.
-#[derive(Debug)]
-pub(super) struct Kept {
-    pub(super) segments: Segments,
-    /// The newest events, if they are in memory.
-    pub(super) newest: Ring,
-    pub(super) retention: Retention,
-    /// The bytes that keys count for.
-    pub(super) keys_bytes: u64,
-    /// The newest note.
-    pub(super) note: Option<Note>,
-    /// Files that can go.
-    gone: Vec<Gone>,
 }
 
 /// The changes to make to files before anything is written.
@@ -116,19 +102,17 @@ impl DiskLog {
         } = contents;
         let head = segments.head();
         let bytes_max = options.retention.bytes_max.min(Batch::BYTES_MAX);
-        let (newest, retention) = (Ring::default(), options.retention);
         advance(&progress, head);
         let leftover = Mutex::new(Leftover { ragged: active.leftover(), aside });
         let note = OwnNote::or(own_note.as_ref(), active.note.as_ref());
-        let keys_bytes = keys.bytes();
-        let kept = Kept { segments, newest, retention, keys_bytes, note, gone: Vec::new() };
+        let kept = Kept::new(segments, options.retention, keys.bytes(), note);
         Arc::new(Self {
             disk,
+            readable: Readable::new(directory.clone(), kept),
             directory,
             epoch,
             progress,
             intake: Mutex::new(Intake { next: head + 1, round: 0, keys, bytes_max }),
-            kept: Mutex::new(kept),
             file: Mutex::new(active),
             carried: Mutex::new(carried),
             meta: Mutex::new(SavedMeta { options, own_note, is_saved: meta_is_saved }),
@@ -141,10 +125,6 @@ impl DiskLog {
     /// The name of its directory among the others.
     pub(super) fn directory_name(&self) -> Cow<'_, str> {
         self.directory.file_name().unwrap_or_default().to_string_lossy()
-    }
-
-    pub(super) fn head(&self) -> u64 {
-        lock(&self.kept).segments.head()
     }
 
     /// Gives a batch its offsets and hands it over.
@@ -184,7 +164,7 @@ impl DiskLog {
         }
         let room = room_beside(bytes, intake.bytes_max);
         intake.keys.forget_beyond(room);
-        lock(&self.kept).keys_bytes = intake.keys.bytes();
+        lock(&self.readable.kept).keys_bytes = intake.keys.bytes();
         Ok(Receipt::new(self.epoch, place, false, Outcome::Pending(outcome)))
     }
 
@@ -210,13 +190,13 @@ impl DiskLog {
                     self.failed(&error);
                     let mut intake = lock(&self.intake);
                     // What is behind it has offsets that follow on what is not kept.
-                    intake.begin_again(self.head());
+                    intake.begin_again(self.readable.head());
                     drop(intake);
                     jobs.by_ref().for_each(|job| job.tell(Err(error.clone().into())));
                 }
             }
         }
-        file.flushed < self.head()
+        file.flushed < self.readable.head()
     }
 
     /// Writes the first of these batches, as many as go in one file, and shows them to readers. How
@@ -226,7 +206,7 @@ impl DiskLog {
         disk.begin()?;
         self.save_meta()?;
         let (limits, is_spent) = {
-            let kept = lock(&self.kept);
+            let kept = lock(&self.readable.kept);
             let limits = Limits::of(kept.retention, disk.options.segment_bytes_max);
             (limits, kept.segments.is_spent() && file.events > 0)
         };
@@ -260,7 +240,7 @@ impl DiskLog {
             file.begun = file.begun.or(Some(begun));
             if let Some(note) = jobs[..count].iter().rev().find_map(|job| job.note.as_ref()) {
                 file.note = Some(note.clone());
-                lock(&self.kept).note = Some(note.clone());
+                lock(&self.readable.kept).note = Some(note.clone());
             }
             self.show(file.base, at, written);
             *lock(&self.fault) = None;
@@ -275,7 +255,7 @@ impl DiskLog {
         mut at: u64,
         written: impl Iterator<Item = (&'a Arc<Event>, u64)>,
     ) {
-        let mut kept = lock(&self.kept);
+        let mut kept = lock(&self.readable.kept);
         let mut newest = UnixTime::default();
         for (event, bytes) in written {
             kept.segments.append(base, event.time, at, bytes);
@@ -288,7 +268,7 @@ impl DiskLog {
         }
         let head = kept.segments.head();
         drop(kept);
-        drop(self.settled(newest));
+        drop(self.readable.settled(newest));
         advance(&self.progress, head);
     }
 
@@ -315,7 +295,7 @@ impl DiskLog {
         if self.disk.options.fsync != Fsync::Never {
             return Ok(());
         }
-        let bases: Vec<_> = lock(&self.kept).segments.bases().collect();
+        let bases: Vec<_> = lock(&self.readable.kept).segments.bases().collect();
         for base in bases {
             let path = segment_path(&self.directory, base);
             let file = self.disk.platform.open(&path);
@@ -328,7 +308,7 @@ impl DiskLog {
 
     /// Applies retention at `now`, and removes the files that can go.
     pub(super) fn sweep(&self, now: UnixTime) {
-        let is_spent = self.settled(now).segments.is_spent();
+        let is_spent = self.readable.settled(now).segments.is_spent();
         if is_spent && let Err(error) = self.replace_spent() {
             self.failed(&error);
         }
@@ -338,7 +318,7 @@ impl DiskLog {
     /// Puts an empty file in the place of one whose events are all too old.
     fn replace_spent(&self) -> Result<(), StorageError> {
         let mut file = lock(&self.file);
-        if self.is_deleted() || file.events == 0 || !lock(&self.kept).segments.is_spent() {
+        if self.is_deleted() || file.events == 0 || !lock(&self.readable.kept).segments.is_spent() {
             return Ok(());
         }
         self.disk.begin()?;
@@ -348,7 +328,7 @@ impl DiskLog {
         file.write(platform, fsync, &[], head, || Ok(()))?;
         // The name of the new file is all that says what the next offset is.
         file.flush(platform)?;
-        let mut kept = lock(&self.kept);
+        let mut kept = lock(&self.readable.kept);
         kept.segments.begin(file.base, file.len);
         kept.expire(UnixTime::default());
         Ok(())
@@ -358,13 +338,13 @@ impl DiskLog {
     pub(super) fn remove_gone(&self) {
         // The directory of a deleted topic can be another's by now.
         let file = lock(&self.file);
-        let gone = std::mem::take(&mut lock(&self.kept).gone);
+        let gone = std::mem::take(&mut lock(&self.readable.kept).gone);
         if gone.is_empty() || self.is_deleted() {
             return;
         }
         if let Err(error) = self.carry_keys() {
             self.failed(&error);
-            lock(&self.kept).gone.extend(gone);
+            lock(&self.readable.kept).gone.extend(gone);
             return;
         }
         for (done, segment) in gone.iter().enumerate() {
@@ -378,7 +358,7 @@ impl DiskLog {
                 && error.kind() != io::ErrorKind::NotFound
             {
                 self.failed(&StorageError::new(Action::Remove, &path, error));
-                lock(&self.kept).gone.extend(&gone[done..]);
+                lock(&self.readable.kept).gone.extend(&gone[done..]);
                 break;
             }
         }
@@ -388,7 +368,7 @@ impl DiskLog {
     /// Keeps the keys of segments that are to be removed, while they are in their window.
     fn carry_keys(&self) -> Result<(), StorageError> {
         let intake = lock(&self.intake);
-        let below = lock(&self.kept).segments.bases().next().unwrap_or(intake.next);
+        let below = lock(&self.readable.kept).segments.bases().next().unwrap_or(intake.next);
         let mut carried = lock(&self.carried);
         let is_stale = carried.is_stale(intake.keys.between(0, below).len() as u64);
         let after = if is_stale { 0 } else { carried.up_to };
@@ -454,7 +434,7 @@ impl DiskLog {
 
     /// Its newest position.
     pub(super) fn position(&self) -> Position {
-        Position { epoch: self.epoch, offset: self.head() }
+        Position { epoch: self.epoch, offset: self.readable.head() }
     }
 
     pub(super) fn failed(&self, error: &StorageError) {
@@ -472,28 +452,10 @@ impl DiskLog {
     pub(super) fn is_deleted(&self) -> bool {
         self.deleted.load(Ordering::Acquire)
     }
-}
 
-impl Kept {
-    /// Drops what retention no longer keeps; what it takes from the disk is not done here. What has to be read to go on
-    /// is returned: see [`DiskLog::settled`].
-    pub(super) fn expire(&mut self, now: UnixTime) -> Option<Stretch> {
-        let bytes_max = self.retention.bytes_max.saturating_sub(self.keys_bytes);
-        let retention = Retention { bytes_max, ..self.retention };
-        let (gone, unknown) = self.segments.expire(retention, now);
-        self.gone.extend(gone);
-        let first = self.segments.first();
-        while self.newest.oldest().is_some_and(|event| event.offset < first) {
-            self.newest.pop_oldest();
-        }
-        unknown
-    }
-}
-
-impl DiskLog {
     pub(super) fn health(&self) -> Health {
         let writing = lock(&self.fault).clone();
-        let damaged_events = lock(&self.kept).segments.missing();
+        let damaged_events = lock(&self.readable.kept).segments.missing();
         Health { writing, damaged_events, behind: None }
     }
 }

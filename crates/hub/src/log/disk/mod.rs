@@ -54,6 +54,7 @@ mod data_dir;
 #[cfg(feature = "testing")]
 mod failing;
 mod intake;
+mod kept;
 mod lock;
 mod log;
 mod marks;

@@ -6,11 +6,11 @@
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::ops::ControlFlow;
-use std::path::Path;
-use std::sync::{Arc, MutexGuard};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard};
 
+use super::kept::Kept;
 use super::lock::lock;
-use super::log::{DiskLog, Kept};
 use super::paths::segment_path;
 use super::record::{self, Fault, Origin, Record};
 use super::scan::scan;
@@ -37,7 +37,23 @@ enum Trouble {
     Damage,
 }
 
-impl DiskLog {
+/// The side of a log that readers see: events from memory, or from their segments.
+#[derive(Debug)]
+pub(super) struct Readable {
+    directory: PathBuf,
+    pub(super) kept: Mutex<Kept>,
+}
+
+impl Readable {
+    pub(super) fn new(directory: PathBuf, kept: Kept) -> Self {
+        Self { directory, kept: Mutex::new(kept) }
+    }
+
+    /// Offset of the newest event.
+    pub(super) fn head(&self) -> u64 {
+        lock(&self.kept).segments.head()
+    }
+
     pub(super) fn read(
         &self,
         now: UnixTime,
@@ -174,12 +190,6 @@ impl DiskLog {
         let lost = kept.segments.replace(base, found.spans);
         tracing::error!("{} is damaged: {lost} events of it are lost", path.display());
         Ok(())
-    }
-}
-
-impl Kept {
-    pub(super) fn is_in_memory(&self, after: u64) -> bool {
-        self.newest.oldest().is_some_and(|oldest| oldest.offset <= after.saturating_add(1))
     }
 }
 

@@ -31,7 +31,7 @@ impl DiskTopic {
     fn expire_keys(&self, now: UnixTime) {
         let mut intake = lock(&self.0.intake);
         intake.keys.expire(now);
-        lock(&self.0.kept).keys_bytes = intake.keys.bytes();
+        lock(&self.0.readable.kept).keys_bytes = intake.keys.bytes();
     }
 }
 
@@ -61,22 +61,22 @@ impl Log for DiskTopic {
     }
 
     fn read(&self, now: UnixTime, after: u64, limit: PageLimit) -> Result<Slice, StorageError> {
-        self.0.read(now, after, limit)
+        self.0.readable.read(now, after, limit)
     }
 
     fn first(&self, now: UnixTime) -> u64 {
         self.expire_keys(now);
-        self.0.settled(now).segments.first()
+        self.0.readable.settled(now).segments.first()
     }
 
     fn since(&self, now: UnixTime, time: UnixTime) -> Result<u64, StorageError> {
         self.expire_keys(now);
-        self.0.since(now, time)
+        self.0.readable.since(now, time)
     }
 
     fn extent(&self, now: UnixTime) -> Extent {
         self.expire_keys(now);
-        let mut kept = lock(&self.0.kept);
+        let mut kept = lock(&self.0.readable.kept);
         // What would have to be read to go on is not: see `settled`.
         let _ = kept.expire(now);
         let segments = &kept.segments;
@@ -85,7 +85,7 @@ impl Log for DiskTopic {
     }
 
     fn data_bytes_after(&self, after: u64) -> u64 {
-        let kept = lock(&self.0.kept);
+        let kept = lock(&self.0.readable.kept);
         let after = after.max(kept.segments.first() - 1);
         if kept.is_in_memory(after) {
             return kept.newest.data_bytes_after(after);
@@ -94,13 +94,13 @@ impl Log for DiskTopic {
     }
 
     fn note(&self) -> Option<Note> {
-        lock(&self.0.kept).note.clone()
+        lock(&self.0.readable.kept).note.clone()
     }
 
     fn set_note(&self, note: Note) -> Result<(), StorageError> {
         // While the file is locked, no batch comes between.
         let file = lock(&self.0.file);
-        lock(&self.0.kept).note = Some(note.clone());
+        lock(&self.0.readable.kept).note = Some(note.clone());
         {
             let mut meta = lock(&self.0.meta);
             meta.own_note = Some(OwnNote { note, replaces: file.note.clone() });
@@ -130,9 +130,9 @@ impl Log for DiskTopic {
             let room = room_beside(0, intake.bytes_max);
             intake.keys.forget_beyond(room);
         }
-        lock(&self.0.kept).retention = options.retention;
+        lock(&self.0.readable.kept).retention = options.retention;
         // No time: age is measured by who asks.
-        drop(self.0.settled(UnixTime::default()));
+        drop(self.0.readable.settled(UnixTime::default()));
         if let Err(error) = self.0.save_meta() {
             self.0.failed(&error);
         }
