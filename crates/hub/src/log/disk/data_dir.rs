@@ -216,7 +216,7 @@ impl DataDir {
         let made = log.save_meta().and_then(|()| flush()).and_then(|()| log.mark(0));
         if let Err(error) = made {
             // If that fails, too, there is an empty topic, or none, at the next start.
-            let _ = platform.remove_directory(&log.directory);
+            let _ = platform.remove_directory(&log.groundwork.directory);
             return Err(error);
         }
         disk.add(&log);

@@ -5,26 +5,24 @@
 //! lock. Nothing waits for a disk while it holds `intake` or `kept`, but for the search after damage
 //! was read.
 
-use std::borrow::Cow;
 use std::io;
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use tokio::sync::{oneshot, watch};
 
 use super::active::{Active, Limits};
 use super::carried::Carried;
+use super::groundwork::{Groundwork, Leftover, SavedMeta};
 use super::intake::{Intake, Job};
 use super::kept::Kept;
 use super::lock::lock;
 use super::options::Fsync;
-use super::paths::{META_FILE, aside_path, free_path, segment_path};
-use super::platform::replace;
+use super::paths::{aside_path, segment_path};
 use super::reading::Readable;
 use super::segments::Segments;
 use super::shared::Disk;
-use super::state::{Meta, OwnNote};
+use super::state::OwnNote;
 use crate::error::Action;
 use crate::keys::{Keys, Place, Seen, room_beside};
 use crate::log::progress::{Progress, advance};
@@ -37,34 +35,14 @@ use crate::{
 #[derive(Debug)]
 pub(super) struct DiskLog {
     pub(super) disk: Arc<Disk>,
-    pub(super) directory: PathBuf,
-    epoch: Epoch,
+    pub(super) groundwork: Groundwork,
     progress: watch::Sender<Progress>,
     pub(super) intake: Mutex<Intake>,
     pub(super) readable: Readable,
     pub(super) file: Mutex<Active>,
     carried: Mutex<Carried>,
-    pub(super) meta: Mutex<SavedMeta>,
-    leftover: Mutex<Leftover>,
     /// Why the last attempt to keep something failed.
     fault: Mutex<Option<StorageError>>,
-    pub(super) deleted: AtomicBool,
-}
-
-/// The changes to make to files before anything is written.
-#[derive(Debug, Default)]
-struct Leftover {
-    /// The last segment, and where its good part ends, if the end before this start left something behind that.
-    ragged: Option<(PathBuf, u64)>,
-    /// The files with nothing good in them, and their names to be.
-    aside: Vec<(PathBuf, PathBuf)>,
-}
-
-#[derive(Debug)]
-pub(super) struct SavedMeta {
-    pub(super) options: TopicOptions,
-    pub(super) own_note: Option<OwnNote>,
-    pub(super) is_saved: bool,
 }
 
 /// The contents that a log begins with.
@@ -103,28 +81,20 @@ impl DiskLog {
         let head = segments.head();
         let bytes_max = options.retention.bytes_max.min(Batch::BYTES_MAX);
         advance(&progress, head);
-        let leftover = Mutex::new(Leftover { ragged: active.leftover(), aside });
+        let leftover = Leftover { ragged: active.leftover(), aside };
         let note = OwnNote::or(own_note.as_ref(), active.note.as_ref());
+        let meta = SavedMeta { options, own_note, is_saved: meta_is_saved };
         let kept = Kept::new(segments, options.retention, keys.bytes(), note);
         Arc::new(Self {
             disk,
             readable: Readable::new(directory.clone(), kept),
-            directory,
-            epoch,
+            groundwork: Groundwork::new(directory, epoch, meta, leftover),
             progress,
             intake: Mutex::new(Intake { next: head + 1, round: 0, keys, bytes_max }),
             file: Mutex::new(active),
             carried: Mutex::new(carried),
-            meta: Mutex::new(SavedMeta { options, own_note, is_saved: meta_is_saved }),
-            leftover,
             fault: Mutex::default(),
-            deleted: AtomicBool::new(false),
         })
-    }
-
-    /// The name of its directory among the others.
-    pub(super) fn directory_name(&self) -> Cow<'_, str> {
-        self.directory.file_name().unwrap_or_default().to_string_lossy()
     }
 
     /// Gives a batch its offsets and hands it over.
@@ -147,10 +117,10 @@ impl DiskLog {
                 self.disk.queue.push(job(Vec::new(), 0), 0)?;
             }
             let outcome = if is_kept { Outcome::Kept } else { Outcome::Pending(outcome) };
-            return Ok(Receipt::new(self.epoch, place, true, outcome));
+            return Ok(Receipt::new(self.groundwork.epoch, place, true, outcome));
         }
         // Also what is on its way is before it.
-        batch.check_head(Position { epoch: self.epoch, offset: intake.next - 1 })?;
+        batch.check_head(Position { epoch: self.groundwork.epoch, offset: intake.next - 1 })?;
         let bytes = intake.bytes_of(batch, key)?;
         let place = |(offset, event): (u64, &NewEvent)| {
             Arc::new(Event { offset, time: event.time, data: event.data.clone() })
@@ -165,7 +135,7 @@ impl DiskLog {
         let room = room_beside(bytes, intake.bytes_max);
         intake.keys.forget_beyond(room);
         lock(&self.readable.kept).keys_bytes = intake.keys.bytes();
-        Ok(Receipt::new(self.epoch, place, false, Outcome::Pending(outcome)))
+        Ok(Receipt::new(self.groundwork.epoch, place, false, Outcome::Pending(outcome)))
     }
 
     /// Makes batches good that were handed over in this order: writes them, shows them to readers, and
@@ -180,7 +150,7 @@ impl DiskLog {
         }
         let mut jobs = jobs.into_iter();
         while !jobs.as_slice().is_empty() {
-            if self.is_deleted() {
+            if self.groundwork.is_deleted() {
                 jobs.by_ref().for_each(|job| job.tell(Err(PublishError::Deleted)));
                 break;
             }
@@ -275,7 +245,7 @@ impl DiskLog {
     /// Flushes what was written.
     pub(super) fn flush(&self) -> Result<(), StorageError> {
         let mut file = lock(&self.file);
-        if self.is_deleted() {
+        if self.groundwork.is_deleted() {
             return Ok(());
         }
         let flushed = file.flush(&*self.disk.platform);
@@ -297,7 +267,7 @@ impl DiskLog {
         }
         let bases: Vec<_> = lock(&self.readable.kept).segments.bases().collect();
         for base in bases {
-            let path = segment_path(&self.directory, base);
+            let path = segment_path(&self.groundwork.directory, base);
             let file = self.disk.platform.open(&path);
             file.and_then(|mut file| file.flush())
                 .map_err(|error| StorageError::new(Action::Flush, &path, error))
@@ -318,7 +288,10 @@ impl DiskLog {
     /// Puts an empty file in the place of one whose events are all too old.
     fn replace_spent(&self) -> Result<(), StorageError> {
         let mut file = lock(&self.file);
-        if self.is_deleted() || file.events == 0 || !lock(&self.readable.kept).segments.is_spent() {
+        if self.groundwork.is_deleted()
+            || file.events == 0
+            || !lock(&self.readable.kept).segments.is_spent()
+        {
             return Ok(());
         }
         self.disk.begin()?;
@@ -339,7 +312,7 @@ impl DiskLog {
         // The directory of a deleted topic can be another's by now.
         let file = lock(&self.file);
         let gone = std::mem::take(&mut lock(&self.readable.kept).gone);
-        if gone.is_empty() || self.is_deleted() {
+        if gone.is_empty() || self.groundwork.is_deleted() {
             return;
         }
         if let Err(error) = self.carry_keys() {
@@ -347,12 +320,13 @@ impl DiskLog {
             lock(&self.readable.kept).gone.extend(gone);
             return;
         }
+        let (platform, directory) = (&*self.disk.platform, &self.groundwork.directory);
         for (done, segment) in gone.iter().enumerate() {
-            let path = segment_path(&self.directory, segment.base);
+            let path = segment_path(directory, segment.base);
             let result = if segment.is_damaged {
-                self.set_aside(&path, &aside_path(&self.directory, segment.base))
+                self.groundwork.set_aside(platform, &path, &aside_path(directory, segment.base))
             } else {
-                self.disk.platform.remove_file(&path)
+                platform.remove_file(&path)
             };
             if let Err(error) = result
                 && error.kind() != io::ErrorKind::NotFound
@@ -382,59 +356,19 @@ impl DiskLog {
         }
     }
 
-    /// Writes what is known of the topic beside its events, unless that was done.
     pub(super) fn save_meta(&self) -> Result<(), StorageError> {
-        let mut meta = lock(&self.meta);
-        if meta.is_saved || self.is_deleted() {
-            return Ok(());
-        }
-        let path = self.directory.join(META_FILE);
-        let json = Meta::new(&self.directory_name(), self.epoch, meta.options)
-            .with_note(meta.own_note.as_ref())
-            .to_json();
-        replace(&*self.disk.platform, &path, &json)
-            .map_err(|error| StorageError::new(Action::Write, &path, error))?;
-        meta.is_saved = true;
-        Ok(())
-    }
-
-    /// Sets aside what has nothing good, and cuts off what the end before this start left, unless that was done.
-    pub(super) fn settle_leftover(&self) -> Result<(), StorageError> {
-        let mut leftover = lock(&self.leftover);
-        while let Some((from, to)) = leftover.aside.last() {
-            match self.set_aside(from, to) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                    return Err(StorageError::new(Action::Rename, from, error));
-                }
-                _ => leftover.aside.pop(),
-            };
-        }
-        if let Some((path, len)) = &leftover.ragged {
-            let file = self.disk.platform.open(path);
-            file.and_then(|mut file| file.cut(*len))
-                .map_err(|error| StorageError::new(Action::Cut, path, error))?;
-        }
-        leftover.ragged = None;
-        Ok(())
-    }
-
-    /// Has a damaged file out of the way, under a name that nothing else has.
-    fn set_aside(&self, from: &Path, to: &Path) -> io::Result<()> {
-        let to = free_path(to);
-        self.disk.platform.rename(from, &to)?;
-        tracing::error!("{} is damaged: it is set aside as {}", from.display(), to.display());
-        self.disk.platform.flush_directory(&self.directory)
+        self.groundwork.save_meta(&*self.disk.platform)
     }
 
     /// Notes down, apart from the segments, that events up to this offset may be acknowledged.
     pub(super) fn mark(&self, offset: u64) -> Result<(), StorageError> {
-        let position = Position { epoch: self.epoch, offset };
-        self.disk.mark(&self.directory_name(), position)
+        let position = Position { epoch: self.groundwork.epoch, offset };
+        self.disk.mark(&self.groundwork.directory_name(), position)
     }
 
     /// Its newest position.
     pub(super) fn position(&self) -> Position {
-        Position { epoch: self.epoch, offset: self.readable.head() }
+        Position { epoch: self.groundwork.epoch, offset: self.readable.head() }
     }
 
     pub(super) fn failed(&self, error: &StorageError) {
@@ -444,13 +378,9 @@ impl DiskLog {
         let mut fault = lock(&self.fault);
         // Said once: what fails now is likely to fail again with the next event.
         if fault.as_ref() != Some(error) {
-            tracing::error!(topic = %self.directory.display(), "{}", error.with_cause());
+            tracing::error!(topic = %self.groundwork.directory.display(), "{}", error.with_cause());
         }
         *fault = Some(error.clone());
-    }
-
-    pub(super) fn is_deleted(&self) -> bool {
-        self.deleted.load(Ordering::Acquire)
     }
 
     pub(super) fn health(&self) -> Health {

@@ -53,6 +53,7 @@ mod carried;
 mod data_dir;
 #[cfg(feature = "testing")]
 mod failing;
+mod groundwork;
 mod intake;
 mod kept;
 mod lock;

@@ -77,7 +77,10 @@ impl Disk {
             return Ok(());
         }
         let mut logs = self.logs().into_iter();
-        let result = logs.try_for_each(|log| log.save_meta().and_then(|()| log.settle_leftover()));
+        let result = logs.try_for_each(|log| {
+            log.groundwork.save_meta(&*self.platform)?;
+            log.groundwork.settle_leftover(&*self.platform)
+        });
         let result = result.and_then(|()| {
             let state = self.begin_session()?;
             self.write_state(&state)?;
@@ -109,7 +112,8 @@ impl Disk {
         let path = marks_path(&self.path, self.session);
         let failure = |error| StorageError::new(Action::Make, &path, error);
         let logs = self.logs();
-        let heads = logs.iter().map(|log| (log.directory_name().into_owned(), log.position()));
+        let heads =
+            logs.iter().map(|log| (log.groundwork.directory_name().into_owned(), log.position()));
         let marks = Marks::create(platform, &path, heads).map_err(failure)?;
         *lock(&self.marks) = Some(marks);
         platform.flush_directory(&self.path).map_err(failure)?;

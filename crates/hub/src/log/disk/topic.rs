@@ -4,7 +4,6 @@
 //! room where it may. All others answer from memory.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
@@ -101,11 +100,7 @@ impl Log for DiskTopic {
         // While the file is locked, no batch comes between.
         let file = lock(&self.0.file);
         lock(&self.0.readable.kept).note = Some(note.clone());
-        {
-            let mut meta = lock(&self.0.meta);
-            meta.own_note = Some(OwnNote { note, replaces: file.note.clone() });
-            meta.is_saved = false;
-        }
+        self.0.groundwork.set_own_note(OwnNote { note, replaces: file.note.clone() });
         self.0.save_meta().inspect_err(|error| self.0.failed(error))
     }
 
@@ -118,11 +113,7 @@ impl Log for DiskTopic {
     }
 
     fn configure(&self, options: TopicOptions) {
-        {
-            let mut meta = lock(&self.0.meta);
-            meta.is_saved &= meta.options == options;
-            meta.options = options;
-        }
+        self.0.groundwork.set_options(options);
         {
             let mut intake = lock(&self.0.intake);
             intake.keys.set_window(options.keys);
@@ -143,13 +134,11 @@ impl Log for DiskTopic {
         // While the file is locked, the writer makes nothing in the directory.
         let mut file = lock(&log.file);
         log.disk.end_coming()?;
-        let meta = lock(&log.meta);
         file.release();
-        let trash = log.disk.discard(&log.directory)?;
-        log.deleted.store(true, Ordering::Release);
-        drop((meta, file));
+        let trash = log.groundwork.delete(|directory| log.disk.discard(directory))?;
+        drop(file);
         log.disk.remove(log);
-        log.disk.forget_mark(&log.directory_name());
+        log.disk.forget_mark(&log.groundwork.directory_name());
         if let Err(error) = log.disk.platform.remove_directory(&trash) {
             // It is tried again when the data directory is opened.
             tracing::warn!("cannot remove {}: {error}", trash.display());

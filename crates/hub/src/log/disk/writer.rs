@@ -92,7 +92,7 @@ fn finish(disk: &Disk) -> Result<(), StorageError> {
     for log in disk.logs() {
         // All of them, also after one that fails.
         flushed = flushed.and(log.flush_all());
-        heads.insert(log.directory_name().into_owned(), log.position());
+        heads.insert(log.groundwork.directory_name().into_owned(), log.position());
     }
     flushed.and_then(|()| disk.end(&heads))
 }

@@ -1,0 +1,137 @@
+//! The changes to a topic's directory that come before the next write to it: `topic.json` says what counts now, and
+//! what the end before this start left behind is out of the way.
+
+use std::borrow::Cow;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::lock::lock;
+use super::paths::{META_FILE, free_path};
+use super::platform::{Platform, replace};
+use super::state::{Meta, OwnNote};
+use crate::error::Action;
+use crate::{Epoch, StorageError, TopicOptions};
+
+#[derive(Debug)]
+pub(super) struct Groundwork {
+    pub(super) directory: PathBuf,
+    pub(super) epoch: Epoch,
+    meta: Mutex<SavedMeta>,
+    leftover: Mutex<Leftover>,
+    /// The directory may be another topic's.
+    deleted: AtomicBool,
+}
+
+/// The facts in `topic.json`, and whether it says so.
+#[derive(Debug)]
+pub(super) struct SavedMeta {
+    pub(super) options: TopicOptions,
+    pub(super) own_note: Option<OwnNote>,
+    pub(super) is_saved: bool,
+}
+
+/// The changes to make to files before anything is written.
+#[derive(Debug, Default)]
+pub(super) struct Leftover {
+    /// The last segment, and where its good part ends, if the end before this start left something behind that.
+    pub(super) ragged: Option<(PathBuf, u64)>,
+    /// The files with nothing good in them, and their names to be.
+    pub(super) aside: Vec<(PathBuf, PathBuf)>,
+}
+
+impl Groundwork {
+    pub(super) fn new(
+        directory: PathBuf,
+        epoch: Epoch,
+        meta: SavedMeta,
+        leftover: Leftover,
+    ) -> Self {
+        let (meta, leftover) = (Mutex::new(meta), Mutex::new(leftover));
+        Self { directory, epoch, meta, leftover, deleted: AtomicBool::new(false) }
+    }
+
+    /// The name of its directory among the others.
+    pub(super) fn directory_name(&self) -> Cow<'_, str> {
+        self.directory.file_name().unwrap_or_default().to_string_lossy()
+    }
+
+    /// Takes in other options; they are not saved yet.
+    pub(super) fn set_options(&self, options: TopicOptions) {
+        let mut meta = lock(&self.meta);
+        meta.is_saved &= meta.options == options;
+        meta.options = options;
+    }
+
+    /// Takes in a note without a batch; it is not saved yet.
+    pub(super) fn set_own_note(&self, note: OwnNote) {
+        let mut meta = lock(&self.meta);
+        meta.own_note = Some(note);
+        meta.is_saved = false;
+    }
+
+    /// Writes what is known of the topic beside its events, unless that was done.
+    pub(super) fn save_meta(&self, platform: &dyn Platform) -> Result<(), StorageError> {
+        let mut meta = lock(&self.meta);
+        if meta.is_saved || self.is_deleted() {
+            return Ok(());
+        }
+        let path = self.directory.join(META_FILE);
+        let json = Meta::new(&self.directory_name(), self.epoch, meta.options)
+            .with_note(meta.own_note.as_ref())
+            .to_json();
+        replace(platform, &path, &json)
+            .map_err(|error| StorageError::new(Action::Write, &path, error))?;
+        meta.is_saved = true;
+        Ok(())
+    }
+
+    /// Sets aside what has nothing good, and cuts off what the end before this start left, unless that was done.
+    pub(super) fn settle_leftover(&self, platform: &dyn Platform) -> Result<(), StorageError> {
+        let mut leftover = lock(&self.leftover);
+        while let Some((from, to)) = leftover.aside.last() {
+            match self.set_aside(platform, from, to) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    return Err(StorageError::new(Action::Rename, from, error));
+                }
+                _ => leftover.aside.pop(),
+            };
+        }
+        if let Some((path, len)) = &leftover.ragged {
+            let file = platform.open(path);
+            file.and_then(|mut file| file.cut(*len))
+                .map_err(|error| StorageError::new(Action::Cut, path, error))?;
+        }
+        leftover.ragged = None;
+        Ok(())
+    }
+
+    /// Has a damaged file out of the way, under a name that nothing else has.
+    pub(super) fn set_aside(
+        &self,
+        platform: &dyn Platform,
+        from: &Path,
+        to: &Path,
+    ) -> io::Result<()> {
+        let to = free_path(to);
+        platform.rename(from, &to)?;
+        tracing::error!("{} is damaged: it is set aside as {}", from.display(), to.display());
+        platform.flush_directory(&self.directory)
+    }
+
+    /// Has `discard` move the directory away while nothing is saved in it; afterwards nothing is.
+    pub(super) fn delete<T>(
+        &self,
+        discard: impl FnOnce(&Path) -> Result<T, StorageError>,
+    ) -> Result<T, StorageError> {
+        let _meta = lock(&self.meta);
+        let discarded = discard(&self.directory)?;
+        self.deleted.store(true, Ordering::Release);
+        Ok(discarded)
+    }
+
+    pub(super) fn is_deleted(&self) -> bool {
+        self.deleted.load(Ordering::Acquire)
+    }
+}
