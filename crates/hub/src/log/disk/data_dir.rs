@@ -13,6 +13,7 @@ use tokio::sync::watch;
 
 use super::active::{Active, Found};
 use super::carried::Carried;
+use super::desk::Desk;
 use super::lock::lock;
 use super::log::{Contents, DiskLog};
 use super::options::DataOptions;
@@ -38,7 +39,7 @@ pub struct DataDir(Arc<Handle>);
 
 #[derive(Debug)]
 struct Handle {
-    disk: Arc<Disk>,
+    desk: Arc<Desk>,
     history: History,
     /// Its topics were taken by a hub.
     taken: AtomicBool,
@@ -98,29 +99,30 @@ impl DataDir {
             );
         }
         let disk = Arc::new(Disk::new(platform, path, options, history.session + 1));
-        let writing = Arc::clone(&disk);
+        let desk = Arc::new(Desk::new(Arc::clone(&disk)));
+        let writing = Arc::clone(&desk);
         let writer = std::thread::Builder::new()
             .name("anemone-disk".to_owned())
             .spawn(move || writer::run(&writing))
             .map_err(|error| StorageError::new(Action::StartWriter, &disk.path, error))?;
         let (lock, writer) = (Mutex::new(lock), Mutex::new(Some(writer)));
         let taken = AtomicBool::new(false);
-        Ok(Self(Arc::new(Handle { disk, history, taken, lock, writer })))
+        Ok(Self(Arc::new(Handle { desk, history, taken, lock, writer })))
     }
 
     /// Its path.
     #[must_use]
     pub fn path(&self) -> &Path {
-        &self.0.disk.path
+        &self.0.desk.disk.path
     }
 
     /// Its health, all its topics together: the first fault, and the sum of what is damaged.
     #[must_use]
     pub fn health(&self) -> Health {
-        let disk = &self.0.disk;
-        let behind = disk.queue.waits_for().filter(|waits_for| *waits_for >= BEHIND_MIN);
+        let (desk, disk) = (&self.0.desk, &self.0.desk.disk);
+        let behind = desk.queue.waits_for().filter(|waits_for| *waits_for >= BEHIND_MIN);
         let own = Health { writing: lock(&disk.fault).clone(), damaged_events: 0, behind };
-        disk.logs().iter().fold(own, |health, log| health.and(log.health()))
+        desk.logs().iter().fold(own, |health, log| health.and(log.health()))
     }
 
     /// Writes and flushes what was handed over, and closes it; topics can still be read. Publishing from
@@ -134,14 +136,15 @@ impl DataDir {
 
     /// All topics in it, once, and the epoch of those to come. What must begin a new epoch begins this one.
     pub(crate) fn recover(&self, new_epoch: Epoch) -> Result<(Vec<FoundTopic>, Epoch), OpenError> {
-        let Handle { disk, history, taken, .. } = &*self.0;
+        let Handle { desk, history, taken, .. } = &*self.0;
+        let disk = &desk.disk;
         if taken.swap(true, Ordering::AcqRel) {
             return Err(OpenError::InUse(disk.path.clone()));
         }
         let topics = disk.path.join(TOPICS);
         let failure = |error| StorageError::new(Action::Read, &topics, error);
         let recovery = Recovery { platform: &*disk.platform, history, new_epoch };
-        let (mut found, mut directories) = (Vec::new(), BTreeSet::new());
+        let (mut found, mut logs, mut directories) = (Vec::new(), Vec::new(), BTreeSet::new());
         let entries = match fs::read_dir(&topics) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             entries => Some(entries.map_err(failure)?),
@@ -165,18 +168,22 @@ impl DataDir {
                 let log = DiskLog::new(disk, entry.path(), recovered.contents, told);
                 // The disk is read here once, so that nobody has to who only asks what the topic holds.
                 drop(log.readable.settled(UnixTime::default()));
-                self.0.disk.add(&log);
-                found.push(FoundTopic { name, epoch, log: DiskTopic(log), progress });
+                let topic = DiskTopic::new(Arc::clone(&log), Arc::clone(desk));
+                logs.push(log);
+                found.push(FoundTopic { name, epoch, log: topic, progress });
             }
         }
         // A topic that was lost as a whole had events in that epoch, and would begin it again.
         let are_all_there = history.listed().all(|topic| directories.contains(topic));
         let coming = history.coming.filter(|_| are_all_there).unwrap_or(new_epoch);
-        *lock(&disk.coming) = Some(coming);
+        let topics = logs.iter().map(|log| (Arc::clone(&log.groundwork), log.position()));
+        disk.found(topics.collect(), coming);
         // What cannot be written now is written before the first event. A fault is told by `health`.
         if disk.begin().is_ok() {
             disk.empty_trash();
         }
+        // Not before: the writer would sweep them, and begin with some of them alone.
+        logs.iter().for_each(|log| desk.add(log));
         Ok((found, coming))
     }
 
@@ -188,7 +195,7 @@ impl DataDir {
         options: TopicOptions,
         progress: watch::Sender<Progress>,
     ) -> Result<DiskTopic, StorageError> {
-        let disk = &self.0.disk;
+        let (desk, disk) = (&self.0.desk, &self.0.desk.disk);
         disk.begin()?;
         let topics = disk.path.join(TOPICS);
         let directory = topics.join(name::directory(name));
@@ -219,20 +226,20 @@ impl DataDir {
             let _ = platform.remove_directory(&log.groundwork.directory);
             return Err(error);
         }
-        disk.add(&log);
-        Ok(DiskTopic(log))
+        desk.add(&log);
+        Ok(DiskTopic::new(log, Arc::clone(desk)))
     }
 
     /// Does what its writer does now and then with topics that nobody publishes to.
     #[cfg(test)]
     pub(super) fn sweep(&self, now: UnixTime) {
-        self.0.disk.logs().iter().for_each(|log| log.sweep(now));
+        self.0.desk.sweep(now);
     }
 
     /// Whether nothing more is taken.
     #[must_use]
     pub fn is_closed(&self) -> bool {
-        self.0.disk.queue.is_closed()
+        self.0.desk.queue.is_closed()
     }
 }
 
@@ -263,11 +270,11 @@ fn keep_private(path: &Path, topics: &Path) {
 
 impl Handle {
     fn close(&self) -> Result<(), StorageError> {
-        self.disk.queue.close();
+        self.desk.queue.close();
         let Some(writer) = lock(&self.writer).take() else { return Ok(()) };
         let written = writer.join().unwrap_or_else(|_| {
             let error = io::Error::other("the writer panicked");
-            Err(StorageError::new(Action::Close, &self.disk.path, error))
+            Err(StorageError::new(Action::Close, &self.desk.disk.path, error))
         });
         // The lock goes with the file.
         lock(&self.lock).take();
@@ -280,7 +287,7 @@ impl Drop for Handle {
         if let Err(error) = self.close() {
             tracing::error!("{}", error.with_cause());
         }
-        // Each of them has the disk, too.
-        self.disk.forget();
+        // A topic that outlives it needs no other one.
+        self.desk.forget();
     }
 }

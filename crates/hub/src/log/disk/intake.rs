@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use tokio::sync::oneshot;
 
-use super::log::DiskLog;
 use super::record::{Framing, Origin, encode, record_bytes};
 use crate::keys::{Keyed, Keys};
 use crate::{Batch, Event, Note, PublishError};
@@ -23,7 +22,6 @@ pub(super) struct Intake {
 /// A batch on its way to the disk.
 #[derive(Debug)]
 pub(super) struct Job {
-    pub(super) log: Arc<DiskLog>,
     pub(super) round: u64,
     /// None when the same batch is on its way already, in front of this one.
     pub(super) events: Vec<Arc<Event>>,

@@ -1,15 +1,14 @@
-//! The log of one topic on disk.
+//! The log of one topic on disk: its three sides together, and the writer's.
 //!
-//! Publishers hand batches over under the `intake` lock, where each gets its offsets; the writer
-//! ([`DiskLog::commit`]) makes them good, under the `file` lock; readers see what is under the `kept`
-//! lock. Nothing waits for a disk while it holds `intake` or `kept`, but for the search after damage
-//! was read.
+//! Publishers hand batches over under the `intake` lock, where each gets its offsets ([`Intake`]); the writer
+//! ([`DiskLog::commit`]) makes them good, under the `file` lock, which nobody else can see; readers see what is under
+//! the `kept` lock ([`Readable`]).
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use tokio::sync::{oneshot, watch};
+use tokio::sync::watch;
 
 use super::active::{Active, Limits};
 use super::carried::Carried;
@@ -24,22 +23,20 @@ use super::segments::Segments;
 use super::shared::Disk;
 use super::state::OwnNote;
 use crate::error::Action;
-use crate::keys::{Keys, Place, Seen, room_beside};
+use crate::keys::Keys;
 use crate::log::progress::{Progress, advance};
-use crate::receipt::Outcome;
 use crate::{
-    Batch, Epoch, Event, Health, NewEvent, Position, PublishError, Receipt, StorageError,
-    TopicOptions, UnixTime,
+    Batch, Epoch, Event, Health, Note, Position, PublishError, StorageError, TopicOptions, UnixTime,
 };
 
 #[derive(Debug)]
 pub(super) struct DiskLog {
-    pub(super) disk: Arc<Disk>,
-    pub(super) groundwork: Groundwork,
-    progress: watch::Sender<Progress>,
+    disk: Arc<Disk>,
+    pub(super) groundwork: Arc<Groundwork>,
+    pub(super) progress: watch::Sender<Progress>,
     pub(super) intake: Mutex<Intake>,
     pub(super) readable: Readable,
-    pub(super) file: Mutex<Active>,
+    file: Mutex<Active>,
     carried: Mutex<Carried>,
     /// Why the last attempt to keep something failed.
     fault: Mutex<Option<StorageError>>,
@@ -88,54 +85,13 @@ impl DiskLog {
         Arc::new(Self {
             disk,
             readable: Readable::new(directory.clone(), kept),
-            groundwork: Groundwork::new(directory, epoch, meta, leftover),
+            groundwork: Arc::new(Groundwork::new(directory, epoch, meta, leftover)),
             progress,
             intake: Mutex::new(Intake { next: head + 1, round: 0, keys, bytes_max }),
             file: Mutex::new(active),
             carried: Mutex::new(carried),
             fault: Mutex::default(),
         })
-    }
-
-    /// Gives a batch its offsets and hands it over.
-    pub(super) fn hand_over(
-        self: &Arc<Self>,
-        now: UnixTime,
-        batch: &Batch,
-    ) -> Result<Receipt, PublishError> {
-        let key = batch.keyed();
-        let mut intake = lock(&self.intake);
-        let round = intake.round;
-        let (told, outcome) = oneshot::channel();
-        let job = |events, bytes| {
-            let note = batch.note.clone();
-            Job { log: Arc::clone(self), round, events, key, note, bytes, done: told }
-        };
-        if let Some(place) = key.map_or(Ok(None), |key| intake.keys.repeats(now, key))? {
-            let is_kept = place.last <= self.progress.borrow().head;
-            if !is_kept {
-                self.disk.queue.push(job(Vec::new(), 0), 0)?;
-            }
-            let outcome = if is_kept { Outcome::Kept } else { Outcome::Pending(outcome) };
-            return Ok(Receipt::new(self.groundwork.epoch, place, true, outcome));
-        }
-        // Also what is on its way is before it.
-        batch.check_head(Position { epoch: self.groundwork.epoch, offset: intake.next - 1 })?;
-        let bytes = intake.bytes_of(batch, key)?;
-        let place = |(offset, event): (u64, &NewEvent)| {
-            Arc::new(Event { offset, time: event.time, data: event.data.clone() })
-        };
-        let events: Vec<_> = (intake.next..).zip(&batch.events).map(place).collect();
-        let place = Place { first: intake.next, last: intake.next + events.len() as u64 - 1 };
-        self.disk.queue.push(job(events, bytes), bytes)?;
-        intake.next = place.last + 1;
-        if let (Some(key), Some(event)) = (key, batch.events.first()) {
-            intake.keys.remember(Seen::new(key, event.time, place));
-        }
-        let room = room_beside(bytes, intake.bytes_max);
-        intake.keys.forget_beyond(room);
-        lock(&self.readable.kept).keys_bytes = intake.keys.bytes();
-        Ok(Receipt::new(self.groundwork.epoch, place, false, Outcome::Pending(outcome)))
     }
 
     /// Makes batches good that were handed over in this order: writes them, shows them to readers, and
@@ -353,6 +309,33 @@ impl DiskLog {
             carried.rewrite(platform, &keys, below - 1)
         } else {
             carried.append(platform, fsync, &keys, below - 1)
+        }
+    }
+
+    /// Keeps a note without a batch.
+    pub(super) fn set_note(&self, note: Note) -> Result<(), StorageError> {
+        // While the file is locked, no batch comes between.
+        let file = lock(&self.file);
+        lock(&self.readable.kept).note = Some(note.clone());
+        self.groundwork.set_own_note(OwnNote { note, replaces: file.note.clone() });
+        self.save_meta().inspect_err(|error| self.failed(error))
+    }
+
+    /// Moves its directory to where it is removed; returns where that is.
+    pub(super) fn discard(&self) -> Result<PathBuf, StorageError> {
+        // While the file is locked, the writer makes nothing in the directory.
+        let mut file = lock(&self.file);
+        self.disk.end_coming()?;
+        file.release();
+        self.groundwork.delete(|directory| self.disk.discard(directory))
+    }
+
+    /// Forgets how far it had come, and removes what was discarded.
+    pub(super) fn remove(&self, discarded: &Path) {
+        self.disk.forget_mark(&self.groundwork.directory_name());
+        if let Err(error) = self.disk.platform.remove_directory(discarded) {
+            // It is tried again when the data directory is opened.
+            tracing::warn!("cannot remove {}: {error}", discarded.display());
         }
     }
 

@@ -43,14 +43,22 @@
 //! **What is cut short.** The newest offset of each topic is kept apart from its segments, too, in `marks.N`; a topic
 //! that has less than that begins a new epoch.
 //!
-//! Modules: `record` and `scan` are the format, `segments` what is where, `active` the file that is
-//! written, `log` puts them together, `topic` is how a topic has it, `reading` and `recovery` read, `carried` is the file of keys, `intake`, `queue`
-//! and `writer` are the way to the disk, `shared`, `state`, `marks` and `name` what else is in the directory, `platform` what the machine
-//! is asked for.
+//! Modules, each of which uses only those before it:
+//!
+//! - `options`, `lock` (the order of all locks), `paths` and `name` (of files and directories), `platform` (all that the
+//!   machine is asked for), `queue`;
+//! - the format: `record`, `scan`, `segments` (what is where), `carried` (keys whose segments are gone), `marks`, `state`;
+//! - the sides of one topic: `intake` is the publishers', `kept` and `reading` the readers', `active` the file that is
+//!   written, `groundwork` what comes before the first write;
+//! - `shared`, what all topics need of the directory; `log`, the three sides together and what the writer does;
+//!   `recovery`, which reads one at a start;
+//! - `desk`, where publishers and the writer meet; `topic` on the one side of it, `writer` on the other;
+//! - `data_dir` on top of all.
 
 mod active;
 mod carried;
 mod data_dir;
+mod desk;
 #[cfg(feature = "testing")]
 mod failing;
 mod groundwork;

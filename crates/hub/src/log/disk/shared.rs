@@ -7,13 +7,11 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-use super::intake::Job;
+use super::groundwork::Groundwork;
 use super::lock::lock;
-use super::log::DiskLog;
 use super::marks::Marks;
 use super::options::{DataOptions, Fsync};
 use super::platform::{Platform, private, replace};
-use super::queue::Queue;
 use super::state::{STATE_FILE, State, marks_path, session_of, witness_path};
 use crate::error::Action;
 use crate::{Epoch, OpenError, Position, StorageError};
@@ -30,19 +28,27 @@ pub(super) struct Disk {
     pub(super) platform: Arc<dyn Platform>,
     /// The number of times that the directory was opened, this time included.
     session: u64,
-    pub(super) queue: Queue<Job>,
-    /// All that are open, though nobody else may have them: they are flushed when this is closed.
-    logs: Mutex<Vec<Arc<DiskLog>>>,
-    /// The content of `state.json`, once it says that the directory is in use; nothing may be written before.
-    begun: Mutex<Option<State>>,
-    /// Since then.
+    phase: Mutex<Phase>,
+    /// Since it has begun.
     marks: Mutex<Option<Marks>>,
-    /// The epoch of topics to come, as `state.json` has it.
-    pub(super) coming: Mutex<Option<Epoch>>,
     /// Something may not have been flushed although it was tried: this cannot be closed as whole.
     tainted: AtomicBool,
     /// Why the directory itself could not be written to.
     pub(super) fault: Mutex<Option<StorageError>>,
+}
+
+/// The session that `state.json` is about.
+#[derive(Debug)]
+enum Phase {
+    /// The one before this. Nothing may be written yet but what follows from the past.
+    Opened {
+        /// The topics that were found, each with its newest position.
+        topics: Vec<(Arc<Groundwork>, Position)>,
+        /// The epoch of topics to come.
+        coming: Option<Epoch>,
+    },
+    /// This one, with this content.
+    Begun(State),
 }
 
 impl Disk {
@@ -53,18 +59,21 @@ impl Disk {
         session: u64,
     ) -> Self {
         Self {
-            queue: Queue::new(options.queue_bytes_max),
             path,
             options,
             platform,
             session,
-            logs: Mutex::default(),
-            begun: Mutex::default(),
+            phase: Mutex::new(Phase::Opened { topics: Vec::new(), coming: None }),
             marks: Mutex::default(),
-            coming: Mutex::default(),
             tainted: AtomicBool::new(false),
             fault: Mutex::default(),
         }
+    }
+
+    /// Takes in what was found, once, before anything begins: the topics, each with its newest position, and the epoch of
+    /// those to come.
+    pub(super) fn found(&self, topics: Vec<(Arc<Groundwork>, Position)>, coming: Epoch) {
+        *lock(&self.phase) = Phase::Opened { topics, coming: Some(coming) };
     }
 
     /// Says in `state.json` that the directory is in use, unless that was done: before anything else is
@@ -72,29 +81,42 @@ impl Disk {
     /// written, and what a crash of the machine left at the end of a segment is cut off, which would be
     /// damage if a mere kill were next.
     pub(super) fn begin(&self) -> Result<(), StorageError> {
-        let mut begun = lock(&self.begun);
-        if begun.is_some() {
-            return Ok(());
-        }
-        let mut logs = self.logs().into_iter();
-        let result = logs.try_for_each(|log| {
-            log.groundwork.save_meta(&*self.platform)?;
-            log.groundwork.settle_leftover(&*self.platform)
-        });
-        let result = result.and_then(|()| {
-            let state = self.begin_session()?;
-            self.write_state(&state)?;
-            Ok(state)
-        });
-        *lock(&self.fault) = result.as_ref().err().cloned();
-        *begun = Some(result?);
+        let mut phase = lock(&self.phase);
+        let Phase::Opened { topics, coming } = &*phase else { return Ok(()) };
+        let begun = self.begin_session(topics, *coming);
+        *lock(&self.fault) = begun.as_ref().err().cloned();
+        *phase = Phase::Begun(begun?);
         self.remove_past_sessions();
         Ok(())
     }
 
+    fn begin_session(
+        &self,
+        topics: &[(Arc<Groundwork>, Position)],
+        coming: Option<Epoch>,
+    ) -> Result<State, StorageError> {
+        for (groundwork, _) in topics {
+            groundwork.save_meta(&*self.platform)?;
+            groundwork.settle_leftover(&*self.platform)?;
+        }
+        let name = |groundwork: &Groundwork| groundwork.directory_name().into_owned();
+        let heads = topics.iter().map(|(groundwork, head)| (name(groundwork), *head));
+        self.make_session_files(heads)?;
+        let failure =
+            |error| StorageError::new(Action::Make, &marks_path(&self.path, self.session), error);
+        let state =
+            State::open(&*self.platform, &self.path, self.session, (self.options.fsync, coming))
+                .map_err(failure)?;
+        self.write_state(&state)?;
+        Ok(state)
+    }
+
     /// Makes the files that a copy of this directory cannot have, or not as they are. Under names that no session
     /// before this had: until `state.json` speaks of these, those count.
-    fn begin_session(&self) -> Result<State, StorageError> {
+    fn make_session_files(
+        &self,
+        heads: impl Iterator<Item = (String, Position)>,
+    ) -> Result<(), StorageError> {
         let platform = &*self.platform;
         let witness = witness_path(&self.path, self.session);
         let failure = |error| StorageError::new(Action::Make, &witness, error);
@@ -111,24 +133,20 @@ impl Disk {
         made.map_err(failure)?;
         let path = marks_path(&self.path, self.session);
         let failure = |error| StorageError::new(Action::Make, &path, error);
-        let logs = self.logs();
-        let heads =
-            logs.iter().map(|log| (log.groundwork.directory_name().into_owned(), log.position()));
         let marks = Marks::create(platform, &path, heads).map_err(failure)?;
         *lock(&self.marks) = Some(marks);
-        platform.flush_directory(&self.path).map_err(failure)?;
-        let coming = *lock(&self.coming);
-        State::open(platform, &self.path, self.session, (self.options.fsync, coming))
-            .map_err(failure)
+        platform.flush_directory(&self.path).map_err(failure)
     }
 
     /// Says in `state.json` that a topic may have been deleted since the directory was opened: before the first one is.
     pub(super) fn end_coming(&self) -> Result<(), StorageError> {
         self.begin()?;
-        let mut begun = lock(&self.begun);
-        if let Some(state) = begun.as_ref().and_then(State::without_coming) {
+        let mut phase = lock(&self.phase);
+        if let Phase::Begun(state) = &*phase
+            && let Some(state) = state.without_coming()
+        {
             self.write_state(&state)?;
-            *begun = Some(state);
+            *phase = Phase::Begun(state);
         }
         Ok(())
     }
@@ -172,8 +190,12 @@ impl Disk {
 
     /// Says in `state.json` that everything is there.
     pub(super) fn end(&self, heads: &BTreeMap<String, Position>) -> Result<(), StorageError> {
-        let begun = lock(&self.begun).clone().filter(|_| !self.tainted.load(Ordering::Acquire));
-        begun.map_or(Ok(()), |state| self.write_state(&state.closed(heads)))
+        match &*lock(&self.phase) {
+            Phase::Begun(state) if !self.tainted.load(Ordering::Acquire) => {
+                self.write_state(&state.clone().closed(heads))
+            }
+            _ => Ok(()),
+        }
     }
 
     fn write_state(&self, state: &State) -> Result<(), StorageError> {
@@ -184,23 +206,6 @@ impl Disk {
 
     pub(super) fn taint(&self) {
         self.tainted.store(true, Ordering::Release);
-    }
-
-    pub(super) fn add(&self, log: &Arc<DiskLog>) {
-        lock(&self.logs).push(Arc::clone(log));
-    }
-
-    pub(super) fn remove(&self, log: &Arc<DiskLog>) {
-        lock(&self.logs).retain(|other| !Arc::ptr_eq(other, log));
-    }
-
-    /// Lets all of them go.
-    pub(super) fn forget(&self) {
-        lock(&self.logs).clear();
-    }
-
-    pub(super) fn logs(&self) -> Vec<Arc<DiskLog>> {
-        lock(&self.logs).clone()
     }
 
     /// Moves a topic's directory to where it is removed; returns where that is.

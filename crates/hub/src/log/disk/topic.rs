@@ -1,4 +1,4 @@
-//! A topic's log on disk, as the topic has it: the contract, and which of its calls wait for the disk.
+//! A topic's log on disk, as the topic has it: the publishers' side, and which calls wait for the disk.
 //!
 //! `read`, `first` and `since` read what is not in memory, `set_note`, `configure` and `delete` read and write, and `append` waits for
 //! room where it may. All others answer from memory.
@@ -6,16 +6,18 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tokio::sync::Notify;
+use tokio::sync::{Notify, oneshot};
 
+use super::desk::Desk;
+use super::intake::Job;
 use super::lock::lock;
 use super::log::DiskLog;
-use super::state::OwnNote;
-use crate::keys::room_beside;
+use crate::keys::{Place, Seen, room_beside};
 use crate::log::{Extent, Log, Slice, WhenFull};
+use crate::receipt::Outcome;
 use crate::{
-    Batch, Health, IdempotencyKey, Note, PageLimit, PublishError, Receipt, StorageError,
-    TopicOptions, UnixTime,
+    Batch, Event, Health, IdempotencyKey, NewEvent, Note, PageLimit, Position, PublishError,
+    Receipt, StorageError, TopicOptions, UnixTime,
 };
 
 /// Longest time that [`Topic::publish`](crate::Topic::publish) blocks its thread while the disk is behind.
@@ -23,14 +25,59 @@ const HAND_OVER_WAIT_MAX: Duration = Duration::from_secs(1);
 
 /// A topic's log, as the topic has it.
 #[derive(Debug)]
-pub(crate) struct DiskTopic(pub(super) Arc<DiskLog>);
+pub(crate) struct DiskTopic {
+    log: Arc<DiskLog>,
+    desk: Arc<Desk>,
+}
 
 impl DiskTopic {
+    pub(super) fn new(log: Arc<DiskLog>, desk: Arc<Desk>) -> Self {
+        Self { log, desk }
+    }
+
+    /// Gives a batch its offsets and hands it over.
+    fn hand_over(&self, now: UnixTime, batch: &Batch) -> Result<Receipt, PublishError> {
+        let (log, key) = (&self.log, batch.keyed());
+        let epoch = log.groundwork.epoch;
+        let mut intake = lock(&log.intake);
+        let round = intake.round;
+        let (told, outcome) = oneshot::channel();
+        let job = |events, bytes| {
+            let note = batch.note.clone();
+            (Arc::clone(log), Job { round, events, key, note, bytes, done: told })
+        };
+        if let Some(place) = key.map_or(Ok(None), |key| intake.keys.repeats(now, key))? {
+            let is_kept = place.last <= log.progress.borrow().head;
+            if !is_kept {
+                self.desk.queue.push(job(Vec::new(), 0), 0)?;
+            }
+            let outcome = if is_kept { Outcome::Kept } else { Outcome::Pending(outcome) };
+            return Ok(Receipt::new(epoch, place, true, outcome));
+        }
+        // Also what is on its way is before it.
+        batch.check_head(Position { epoch, offset: intake.next - 1 })?;
+        let bytes = intake.bytes_of(batch, key)?;
+        let place = |(offset, event): (u64, &NewEvent)| {
+            Arc::new(Event { offset, time: event.time, data: event.data.clone() })
+        };
+        let events: Vec<_> = (intake.next..).zip(&batch.events).map(place).collect();
+        let place = Place { first: intake.next, last: intake.next + events.len() as u64 - 1 };
+        self.desk.queue.push(job(events, bytes), bytes)?;
+        intake.next = place.last + 1;
+        if let (Some(key), Some(event)) = (key, batch.events.first()) {
+            intake.keys.remember(Seen::new(key, event.time, place));
+        }
+        let room = room_beside(bytes, intake.bytes_max);
+        intake.keys.forget_beyond(room);
+        lock(&log.readable.kept).keys_bytes = intake.keys.bytes();
+        Ok(Receipt::new(epoch, place, false, Outcome::Pending(outcome)))
+    }
+
     /// Forgets the keys that are past their window: they count in what is kept.
     fn expire_keys(&self, now: UnixTime) {
-        let mut intake = lock(&self.0.intake);
+        let mut intake = lock(&self.log.intake);
         intake.keys.expire(now);
-        lock(&self.0.readable.kept).keys_bytes = intake.keys.bytes();
+        lock(&self.log.readable.kept).keys_bytes = intake.keys.bytes();
     }
 }
 
@@ -43,10 +90,10 @@ impl Log for DiskTopic {
     ) -> Result<Receipt, PublishError> {
         let mut until = None;
         loop {
-            match self.0.hand_over(now, batch) {
+            match self.hand_over(now, batch) {
                 Err(busy @ PublishError::Busy { .. }) if when_full == WhenFull::Wait => {
                     let until = *until.get_or_insert_with(|| Instant::now() + HAND_OVER_WAIT_MAX);
-                    if !self.0.disk.queue.wait_for_room(until) {
+                    if !self.desk.queue.wait_for_room(until) {
                         return Err(busy);
                     }
                 }
@@ -56,26 +103,26 @@ impl Log for DiskTopic {
     }
 
     fn room(&self) -> Option<&Notify> {
-        Some(self.0.disk.queue.room())
+        Some(self.desk.queue.room())
     }
 
     fn read(&self, now: UnixTime, after: u64, limit: PageLimit) -> Result<Slice, StorageError> {
-        self.0.readable.read(now, after, limit)
+        self.log.readable.read(now, after, limit)
     }
 
     fn first(&self, now: UnixTime) -> u64 {
         self.expire_keys(now);
-        self.0.readable.settled(now).segments.first()
+        self.log.readable.settled(now).segments.first()
     }
 
     fn since(&self, now: UnixTime, time: UnixTime) -> Result<u64, StorageError> {
         self.expire_keys(now);
-        self.0.readable.since(now, time)
+        self.log.readable.since(now, time)
     }
 
     fn extent(&self, now: UnixTime) -> Extent {
         self.expire_keys(now);
-        let mut kept = lock(&self.0.readable.kept);
+        let mut kept = lock(&self.log.readable.kept);
         // What would have to be read to go on is not: see `settled`.
         let _ = kept.expire(now);
         let segments = &kept.segments;
@@ -84,7 +131,7 @@ impl Log for DiskTopic {
     }
 
     fn data_bytes_after(&self, after: u64) -> u64 {
-        let kept = lock(&self.0.readable.kept);
+        let kept = lock(&self.log.readable.kept);
         let after = after.max(kept.segments.first() - 1);
         if kept.is_in_memory(after) {
             return kept.newest.data_bytes_after(after);
@@ -93,56 +140,42 @@ impl Log for DiskTopic {
     }
 
     fn note(&self) -> Option<Note> {
-        lock(&self.0.readable.kept).note.clone()
+        lock(&self.log.readable.kept).note.clone()
     }
 
     fn set_note(&self, note: Note) -> Result<(), StorageError> {
-        // While the file is locked, no batch comes between.
-        let file = lock(&self.0.file);
-        lock(&self.0.readable.kept).note = Some(note.clone());
-        self.0.groundwork.set_own_note(OwnNote { note, replaces: file.note.clone() });
-        self.0.save_meta().inspect_err(|error| self.0.failed(error))
+        self.log.set_note(note)
     }
 
     fn knows(&self, now: UnixTime, key: IdempotencyKey) -> bool {
-        lock(&self.0.intake).keys.find(now, key).is_some()
+        lock(&self.log.intake).keys.find(now, key).is_some()
     }
 
     fn health(&self) -> Health {
-        self.0.health()
+        self.log.health()
     }
 
     fn configure(&self, options: TopicOptions) {
-        self.0.groundwork.set_options(options);
+        self.log.groundwork.set_options(options);
         {
-            let mut intake = lock(&self.0.intake);
+            let mut intake = lock(&self.log.intake);
             intake.keys.set_window(options.keys);
             intake.bytes_max = options.retention.bytes_max.min(Batch::BYTES_MAX);
             let room = room_beside(0, intake.bytes_max);
             intake.keys.forget_beyond(room);
         }
-        lock(&self.0.readable.kept).retention = options.retention;
+        lock(&self.log.readable.kept).retention = options.retention;
         // No time: age is measured by who asks.
-        drop(self.0.readable.settled(UnixTime::default()));
-        if let Err(error) = self.0.save_meta() {
-            self.0.failed(&error);
+        drop(self.log.readable.settled(UnixTime::default()));
+        if let Err(error) = self.log.save_meta() {
+            self.log.failed(&error);
         }
     }
 
     fn delete(&self) -> Result<(), StorageError> {
-        let log = &self.0;
-        // While the file is locked, the writer makes nothing in the directory.
-        let mut file = lock(&log.file);
-        log.disk.end_coming()?;
-        file.release();
-        let trash = log.groundwork.delete(|directory| log.disk.discard(directory))?;
-        drop(file);
-        log.disk.remove(log);
-        log.disk.forget_mark(&log.groundwork.directory_name());
-        if let Err(error) = log.disk.platform.remove_directory(&trash) {
-            // It is tried again when the data directory is opened.
-            tracing::warn!("cannot remove {}: {error}", trash.display());
-        }
+        let discarded = self.log.discard()?;
+        self.desk.remove(&self.log);
+        self.log.remove(&discarded);
         Ok(())
     }
 }

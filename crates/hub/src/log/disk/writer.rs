@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use super::desk::Desk;
 use super::intake::Job;
 use super::log::DiskLog;
 use super::options::Fsync;
-use super::shared::Disk;
 use crate::StorageError;
 
 /// The interval at which topics that nobody publishes to have retention applied to their files. Readers do not see
@@ -16,7 +16,7 @@ use crate::StorageError;
 const SWEEP_INTERVAL: Duration = Duration::from_secs(30);
 
 /// Has publishers told that nobody writes any more, also when that comes as a surprise.
-struct Closing<'a>(&'a Disk);
+struct Closing<'a>(&'a Desk);
 
 impl Drop for Closing<'_> {
     fn drop(&mut self) {
@@ -27,14 +27,14 @@ impl Drop for Closing<'_> {
 }
 
 /// Writes until the queue is closed, then flushes everything and says that it is all there.
-pub(super) fn run(disk: &Disk) -> Result<(), StorageError> {
-    let closing = Closing(disk);
+pub(super) fn run(desk: &Desk) -> Result<(), StorageError> {
+    let (closing, disk) = (Closing(desk), &desk.disk);
     let mut unflushed: Vec<Arc<DiskLog>> = Vec::new();
     let mut flush_at: Option<Instant> = None;
     let mut sweep_at = Instant::now() + SWEEP_INTERVAL;
     loop {
         let until = flush_at.map_or(sweep_at, |at| at.min(sweep_at));
-        let taken = disk.queue.take(until);
+        let taken = desk.queue.take(until);
         for (log, jobs) in by_log(taken.jobs) {
             let is_unflushed = log.commit(jobs);
             log.remove_gone();
@@ -61,24 +61,24 @@ pub(super) fn run(disk: &Disk) -> Result<(), StorageError> {
             };
         }
         if sweep_at <= now {
-            disk.logs().iter().for_each(|log| log.sweep(disk.platform.now()));
+            desk.sweep(disk.platform.now());
             sweep_at = now + SWEEP_INTERVAL;
         }
     }
     drop(closing);
-    finish(disk)
+    finish(desk)
 }
 
 /// Shortest time before flushing is tried again after it failed.
 const RETRY_INTERVAL_MIN: Duration = Duration::from_millis(100);
 
 /// Each log's jobs, in their order.
-fn by_log(jobs: Vec<Job>) -> Vec<(Arc<DiskLog>, Vec<Job>)> {
+fn by_log(jobs: Vec<(Arc<DiskLog>, Job)>) -> Vec<(Arc<DiskLog>, Vec<Job>)> {
     let mut groups: Vec<(Arc<DiskLog>, Vec<Job>)> = Vec::new();
     let mut places = HashMap::new();
-    for job in jobs {
-        let place = *places.entry(Arc::as_ptr(&job.log)).or_insert_with(|| {
-            groups.push((Arc::clone(&job.log), Vec::new()));
+    for (log, job) in jobs {
+        let place = *places.entry(Arc::as_ptr(&log)).or_insert_with(|| {
+            groups.push((log, Vec::new()));
             groups.len() - 1
         });
         groups[place].1.push(job);
@@ -86,13 +86,13 @@ fn by_log(jobs: Vec<Job>) -> Vec<(Arc<DiskLog>, Vec<Job>)> {
     groups
 }
 
-fn finish(disk: &Disk) -> Result<(), StorageError> {
+fn finish(desk: &Desk) -> Result<(), StorageError> {
     let mut heads = BTreeMap::new();
     let mut flushed = Ok(());
-    for log in disk.logs() {
+    for log in desk.logs() {
         // All of them, also after one that fails.
         flushed = flushed.and(log.flush_all());
         heads.insert(log.groundwork.directory_name().into_owned(), log.position());
     }
-    flushed.and_then(|()| disk.end(&heads))
+    flushed.and_then(|()| desk.disk.end(&heads))
 }

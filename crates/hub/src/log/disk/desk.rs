@@ -1,0 +1,50 @@
+//! The desk between publishers and the writer: the batches that wait to be written, and the topics that are open.
+//!
+//! Both sides know it, and it is all that they have in common beside the log itself: publishers put on it and never
+//! see the file, the writer takes from it and gives no offsets.
+
+use std::sync::{Arc, Mutex};
+
+use super::intake::Job;
+use super::lock::lock;
+use super::log::DiskLog;
+use super::queue::Queue;
+use super::shared::Disk;
+use crate::UnixTime;
+
+#[derive(Debug)]
+pub(super) struct Desk {
+    pub(super) disk: Arc<Disk>,
+    pub(super) queue: Queue<(Arc<DiskLog>, Job)>,
+    /// All that are open, though nobody else may have them: they are flushed when the directory is closed.
+    logs: Mutex<Vec<Arc<DiskLog>>>,
+}
+
+impl Desk {
+    pub(super) fn new(disk: Arc<Disk>) -> Self {
+        let queue = Queue::new(disk.options.queue_bytes_max);
+        Self { disk, queue, logs: Mutex::default() }
+    }
+
+    pub(super) fn add(&self, log: &Arc<DiskLog>) {
+        lock(&self.logs).push(Arc::clone(log));
+    }
+
+    pub(super) fn remove(&self, log: &Arc<DiskLog>) {
+        lock(&self.logs).retain(|other| !Arc::ptr_eq(other, log));
+    }
+
+    /// Lets all of them go.
+    pub(super) fn forget(&self) {
+        lock(&self.logs).clear();
+    }
+
+    pub(super) fn logs(&self) -> Vec<Arc<DiskLog>> {
+        lock(&self.logs).clone()
+    }
+
+    /// Applies retention to the files of all topics, also of those that nobody publishes to.
+    pub(super) fn sweep(&self, now: UnixTime) {
+        self.logs().iter().for_each(|log| log.sweep(now));
+    }
+}
