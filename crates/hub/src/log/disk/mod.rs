@@ -53,7 +53,7 @@
 //! - `shared`, what all topics need of the directory; `log`, the three sides together and what the writer does;
 //!   `recovery`, which reads one at a start;
 //! - `desk`, where publishers and the writer meet; `topic` on the one side of it, `writer` on the other;
-//! - `data_dir` on top of all.
+//! - `data_dir` on top of all, and `failing` on it, for tests.
 
 mod active;
 mod carried;
