@@ -349,10 +349,10 @@ impl Error {
     /// connection had worked.
     pub(crate) fn is_about_transport(&self, is_open: bool) -> bool {
         match self {
-            Self::Foreign(_) | Self::NoTopic { .. } | Self::Malformed(_) | Self::Stalled { .. } => {
-                true
-            }
-            Self::Unanswered { .. } => true,
+            Self::Foreign(_)
+            | Self::Malformed(_)
+            | Self::Stalled { .. }
+            | Self::Unanswered { .. } => true,
             Self::Refused(refused) => refused.is_about_transport(),
             Self::Connect(ConnectError::Response(_)) => true,
             Self::Connect(
@@ -367,6 +367,7 @@ impl Error {
             | Self::HeaderReserved { .. }
             | Self::KeyInvalid
             | Self::NotText
+            | Self::NoTopic { .. }
             | Self::Connect(_)
             | Self::Hole(_) => false,
         }

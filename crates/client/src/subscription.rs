@@ -345,13 +345,15 @@ impl Engine {
             }
             error => error,
         };
+        // Before it is known for one about the URL: a server of ours that has nothing at a path says so by any transport.
+        let is_to_blame = self.is_to_blame(&error, is_open);
         let error = error.at(&self.address);
         let is_without_topic = matches!(error, Error::NoTopic { .. });
         if !is_without_topic {
             self.items.append(&mut self.without_topic);
         }
         let via = self.via();
-        if self.vias.len() > 1 && self.is_to_blame(&error, is_open) {
+        if self.vias.len() > 1 && is_to_blame {
             self.losses = 0;
             self.current = (self.current + 1) % self.vias.len();
             if self.current > 0 {

@@ -93,6 +93,19 @@ async fn a_url_without_a_topic_is_told_once_when_every_transport_has_found_none(
 }
 
 #[tokio::test]
+async fn a_server_that_has_nothing_at_a_path_is_believed_at_once() {
+    let problem = r#"{"type":"/problems/unknown-path","title":"Nothing here","status":404}"#;
+    let fake = Fake::start(move |_, mut conn| {
+        conn.request()?;
+        conn.answer("404 Not Found", "content-type: application/problem+json\r\n", problem)
+    });
+    let mut subscription = Subscribe::new(format!("http://{}/x", fake.address())).start().unwrap();
+    let told = subscription.next().await;
+    assert!(matches!(told, Err(Error::NoTopic { .. })), "{told:?}");
+    assert_eq!(fake.connections(), 1);
+}
+
+#[tokio::test]
 async fn a_topic_of_any_url_is_found_and_what_found_none_there_is_told_then() {
     let fake = Fake::start(|number, mut conn| match number {
         0 => {
