@@ -304,8 +304,7 @@ fn an_address_with_too_many_connections_is_named_in_the_log_and_not_each_time() 
         let log = logged(&at("log"));
         let warnings: Vec<_> = log.iter().filter(|line| line.starts_with("WARN ")).collect();
         let expected = format!(
-            "WARN {source} has 1 connections, as many as limits.connections_per_address_max allows: one more was \
-             refused (1 refusals since this was last told)"
+            "WARN {source} has as many connections as limits.connections_per_address_max allows, 1: one more was refused"
         );
         assert_eq!(warnings[0], &expected);
         // It is told at most once in 10 s.

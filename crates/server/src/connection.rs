@@ -31,10 +31,12 @@ use crate::essential::Essentials;
 use crate::fan::Fan;
 use crate::gathered::Gathered;
 use crate::peer::Peer;
-use crate::permits::ConnectionPermit;
+use crate::permits::{ConnectionPermit, NoPermit};
+use crate::refusals::Asked;
 use crate::routes::{self, Destination, Handover, Site};
 use crate::stop::Stop;
 use crate::transport::{broadcast, echo, multiplexed, websocket};
+use crate::visit::Visit;
 use crate::write_deadline::WriteDeadline;
 
 /// A connection answers requests that came together for so long before others have their turn.
@@ -88,7 +90,14 @@ impl Local {
 
     /// A place for one more connection of this peer, or why there is none.
     pub(crate) fn permit(&self, peer: Peer) -> Result<ConnectionPermit, Problem> {
-        self.site.permits.take(peer, &self.site.proxies)
+        self.site.permits.take(peer, &self.site.proxies).map_err(|refused| {
+            let problem = refused.problem();
+            // `places` has told of one that has too many, with how many it may have.
+            if refused != NoPermit::OfAddress {
+                self.site.refusals.note(&problem, Asked::connection(peer.address()));
+            }
+            problem
+        })
     }
 
     /// Has a connection served by a task of its own.
@@ -160,8 +169,9 @@ pub(crate) async fn requests<S: AsyncRead + AsyncWrite + Unpin>(
                     tokio::task::yield_now().await;
                 }
                 let reply = routes::answer(&site, peer, request, stop).await;
-                handover.set(reply.handover);
-                Ok::<_, Infallible>(reply.response)
+                let (response, becomes) = reply.into_parts();
+                handover.set(becomes);
+                Ok::<_, Infallible>(response)
             })
         })
     };
@@ -231,22 +241,23 @@ pub(crate) fn hand_over<C: Carrier>(
 ) -> C::Carried {
     let (limits, deflate) = (&local.site.limits, handover.deflate);
     let permit = permit.beside(handover.place);
+    let visit = Visit::new(&local.site, handover.client, handover.access);
     match handover.to {
         Destination::Events(subscriber) => {
             let agreed = Agreed { config: Arc::clone(&limits.websocket), deflate, first };
-            carrier.carry(agreed, websocket::Events::new(subscriber, local, permit))
+            carrier.carry(agreed, websocket::Events::new(subscriber, local, permit, visit))
         }
         Destination::Echo => {
             let agreed = Agreed { config: Arc::clone(&limits.echo), deflate, first };
-            carrier.carry(agreed, echo::Echo::new(permit))
+            carrier.carry(agreed, echo::Echo::new(permit, visit))
         }
         Destination::Broadcast(everyone) => {
             let agreed = Agreed { config: Arc::clone(&limits.websocket), deflate, first };
-            carrier.carry(agreed, broadcast::Participant::new(everyone, local, permit))
+            carrier.carry(agreed, broadcast::Participant::new(everyone, local, permit, visit))
         }
         Destination::Multiplexed(client) => {
             let agreed = Agreed { config: Arc::clone(&limits.multiplexed), deflate, first };
-            carrier.carry(agreed, multiplexed::Socket::new(local, client, permit))
+            carrier.carry(agreed, multiplexed::Socket::new(local, client, permit, visit))
         }
     }
 }

@@ -35,7 +35,7 @@ use crate::linger::Linger;
 use crate::pace::{Pace, paced};
 use crate::peer::Peer;
 use crate::permits::ConnectionPermit;
-use crate::routes::{self, Handover, Reply};
+use crate::routes::{self, Handover};
 use crate::stop::Stop;
 use crate::unread::{Carried, Unread};
 use crate::{Kind, Problem, host};
@@ -250,18 +250,24 @@ async fn answer(
 ) -> Response<Body> {
     let upgrade = match as_in_http1(&mut request) {
         Ok(upgrade) => upgrade,
-        Err(problem) => return problem.into_response(),
+        Err(problem) => return refuse(&local, peer, &request, problem),
     };
     let is_upgrade = upgrade.is_some();
     if !is_upgrade && !has_room(&tasks, &request, &open.requests).await {
-        return Problem::overloaded().into_response();
+        return refuse(&local, peer, &request, Problem::overloaded());
     }
-    let Reply { mut response, handover } =
-        routes::answer(&local.site, peer, request, stop.clone()).await;
+    let mut reply = routes::answer(&local.site, peer, request, stop.clone()).await;
+    if is_upgrade && reply.response.status().is_success() {
+        // A success would tell the client that it has its WebSocket (RFC 8441 section 5).
+        let detail = "there is no WebSocket at this path";
+        reply.response = Problem::new(Kind::BadHandshake, detail).into_response();
+    }
+    reply.response = as_in_http2(reply.response);
+    let (response, handover) = reply.into_parts();
     if let (Some(upgrade), Some(handover)) = (upgrade, handover) {
         let permit = match local.permit(peer) {
             Ok(permit) => permit,
-            Err(problem) => return problem.into_response(),
+            Err(problem) => return handover.access.follow(problem.into_response()),
         };
         let writer = tasks.writer();
         task::spawn_local(async move {
@@ -271,19 +277,23 @@ async fn answer(
             finish(writer, write_timeout).await;
             drop(open);
         });
-        return as_in_http2(response);
-    }
-    if is_upgrade && response.status().is_success() {
-        // A success would tell the client that it has its WebSocket (RFC 8441 section 5).
-        let detail = "there is no WebSocket at this path";
-        response = Problem::new(Kind::BadHandshake, detail).into_response();
-        return as_in_http2(response);
+        return response;
     }
     let pace = PACE.try_with(Arc::clone).unwrap_or_default();
-    as_in_http2(response.map(|body| {
+    response.map(|body| {
         let open = open.with(&body);
         paced(body, pace, open)
-    }))
+    })
+}
+
+/// Answers a request that goes no further.
+fn refuse(
+    local: &Local,
+    peer: Peer,
+    request: &Request<Incoming>,
+    problem: Problem,
+) -> Response<Body> {
+    routes::refuse(&local.site, peer, request, problem).into_parts().0
 }
 
 /// Waits until there is room for another reply; false once what is held for this request is wanted back for others.

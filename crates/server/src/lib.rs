@@ -10,6 +10,7 @@
 #![forbid(unsafe_code)]
 
 mod accept;
+mod access;
 mod ahead;
 mod alarms;
 mod assets;
@@ -65,8 +66,10 @@ mod topics;
 mod transport;
 mod unix_socket;
 mod unread;
+mod visit;
 mod write_deadline;
 
+pub use access::{ACCESS_TARGET, AccessLog};
 pub use files::{
     CacheControl, CacheControlError, StaticDir, StaticDirError, StaticDirsError, StaticPath,
     StaticPathError,

@@ -14,13 +14,13 @@ use socket2::{Domain, Protocol, Socket, Type};
 use tokio::sync::{Notify, watch};
 
 use crate::accept::{self, Listeners};
+use crate::access::{AccessLog, Accesses};
 use crate::awaited::AwaitedTopics;
 use crate::files::Files;
 use crate::host::Hosts;
 use crate::permits::ConnectionPermits;
 use crate::proxies::Proxies;
 use crate::publishing::Publishing;
-use crate::refusals::Refusals;
 use crate::routes::Site;
 use crate::stop::Stop;
 use crate::tls::Watch;
@@ -65,6 +65,8 @@ pub struct Options {
     pub topics: TopicRules,
     /// Directories whose files are served. Default: none. One at `/` stands in the place of the built-in page.
     pub static_dirs: Vec<StaticDir>,
+    /// The requests that are logged, as events with the target [`ACCESS_TARGET`](crate::ACCESS_TARGET). Default: none.
+    pub access_log: AccessLog,
 }
 
 impl Options {
@@ -86,6 +88,7 @@ impl Options {
             broadcast: false,
             topics: TopicRules::default(),
             static_dirs: Vec::new(),
+            access_log: AccessLog::default(),
         }
     }
 }
@@ -109,6 +112,7 @@ pub struct Running {
     threads: Vec<JoinHandle<()>>,
     failed: Arc<Notify>,
     memory: Memory,
+    accesses: Arc<Accesses>,
     local_addr: Option<SocketAddr>,
     tcp_addr: Option<SocketAddr>,
     tcp_echo_addr: Option<SocketAddr>,
@@ -156,6 +160,7 @@ impl Server {
         let readers = Arc::default();
         let permits = Arc::new(ConnectionPermits::new(&limits, &memory));
         let awaited = Arc::new(AwaitedTopics::new(&limits, &memory));
+        let accesses = Arc::new(Accesses::new(options.access_log, &memory));
         let site = Site {
             hub,
             publishing,
@@ -166,7 +171,8 @@ impl Server {
             has_relief: AtomicBool::new(false),
             hosts,
             proxies,
-            refusals: Refusals::default(),
+            refusals: Arc::default(),
+            accesses,
             allowed_origins,
             tls,
             readers,
@@ -193,6 +199,7 @@ impl Server {
             threads,
             failed: Arc::clone(&failed),
             memory: self.site.memory.clone(),
+            accesses: Arc::clone(&self.site.accesses),
             local_addr,
             tcp_addr,
             tcp_echo_addr,
@@ -284,6 +291,7 @@ impl Running {
             // A thread that panicked has stopped, too; the panic was reported where it happened.
             let _ = thread.join();
         }
+        self.accesses.flush();
     }
 }
 

@@ -37,15 +37,8 @@ pub(crate) fn decide(
 ) -> Opening {
     let mut fields = [MaybeUninit::uninit(); FIELDS_MAX];
     if let Some((head, len)) = parse(&local.site.limits, first, &mut fields) {
-        if let Some((upgrade, place)) = routes::shake_hands(&local.site, peer, &head) {
-            let answer = Answer(upgrade.accepted.response().into_bytes());
-            return hand_over(
-                &local,
-                first[len..].to_vec(),
-                upgrade.handover(place),
-                permit,
-                answer,
-            );
+        if let Some((response, handover)) = routes::shake_hands(&local.site, peer, &head) {
+            return hand_over(&local, first[len..].to_vec(), handover, permit, Answer(response));
         }
         // Another request behind it would not be answered.
         if len == first.len()

@@ -33,6 +33,26 @@ pub(crate) struct ConnectionPermits {
     places: Arc<Places>,
 }
 
+/// Why there is no place for a connection.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum NoPermit {
+    /// Its address has as many as it may.
+    OfAddress,
+    /// There are as many as there may be.
+    InAll,
+    /// Far too much is held already.
+    Overloaded,
+}
+
+impl NoPermit {
+    pub(crate) fn problem(self) -> Problem {
+        match self {
+            Self::OfAddress | Self::InAll => Problem::too_many_connections(),
+            Self::Overloaded => Problem::overloaded(),
+        }
+    }
+}
+
 /// A connection's place; dropping it gives it back.
 #[derive(Debug)]
 pub(crate) struct ConnectionPermit {
@@ -74,16 +94,14 @@ impl ConnectionPermits {
         self: &Arc<Self>,
         peer: Peer,
         proxies: &Proxies,
-    ) -> Result<ConnectionPermit, Problem> {
+    ) -> Result<ConnectionPermit, NoPermit> {
         let address = peer.address().map(|address| address.ip());
         let is_own = peer.is_local();
         // A proxy's clients are many, and all have its address.
         let is_proxy = proxies.trust(peer);
         let source = address.filter(|_| !is_own && !is_proxy).map(Source::of);
         let place = match source {
-            Some(source) => {
-                Some(self.places.take(source).ok_or_else(Problem::too_many_connections)?)
-            }
+            Some(source) => Some(self.places.take(source).ok_or(NoPermit::OfAddress)?),
             None => None,
         };
         let is_overloaded = self.memory.is_far_exceeded();
@@ -97,8 +115,8 @@ impl ConnectionPermits {
                 let held = self.memory.hold(CONNECTION_BYTES);
                 Ok(ConnectionPermit { _one: one, _held: held, _places: [place, None] })
             }
-            None if is_overloaded => Err(Problem::overloaded()),
-            None => Err(Problem::too_many_connections()),
+            None if is_overloaded => Err(NoPermit::Overloaded),
+            None => Err(NoPermit::InAll),
         }
     }
 
@@ -142,7 +160,7 @@ mod tests {
     fn try_take(
         permits: &Arc<ConnectionPermits>,
         address: &str,
-    ) -> Result<ConnectionPermit, Problem> {
+    ) -> Result<ConnectionPermit, NoPermit> {
         let peer = Peer::new(Ok(SocketAddr::new(address.parse().unwrap(), 1)));
         permits.take(peer, &Proxies::new(vec!["10.9.0.0/16".parse().unwrap()]))
     }
@@ -209,7 +227,7 @@ mod tests {
         let taken = count(&permits, &["192.0.2.1"]);
         // An eighth more than may be held, and the one with which it is more.
         assert_eq!((taken.len(), memory.held_bytes()), (91, 91 * CONNECTION_BYTES));
-        let problem = try_take(&permits, "192.0.2.2").unwrap_err();
+        let problem = try_take(&permits, "192.0.2.2").unwrap_err().problem();
         assert!(problem.to_json().contains("/problems/overloaded"), "{}", problem.to_json());
         assert!(take(&permits, "127.0.0.1").is_some(), "who looks into it is");
         drop(taken);

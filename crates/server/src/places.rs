@@ -98,8 +98,8 @@ impl Places {
             drop(taken);
             let (max, Words { what, limit }) = (self.max, self.words);
             tracing::warn!(
-                "{source} has {max} {what}, as many as {limit} allows: one more was refused ({refused} refusals since this \
-                 was last told)"
+                "{source} has as many {what} as {limit} allows, {max}: one more was refused{}",
+                more(refused)
             );
         }
         false
@@ -113,6 +113,14 @@ impl Places {
 
     fn taken(&self) -> MutexGuard<'_, Taken> {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// How many were refused before this one and not told.
+fn more(refused: usize) -> String {
+    match refused {
+        0 | 1 => String::new(),
+        refused => format!(" ({} more since this was last told)", refused - 1),
     }
 }
 

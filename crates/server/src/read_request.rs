@@ -9,6 +9,7 @@ use anemone_hub::{After, Hub, PageLimit, ReadError, Storage, Topic};
 use anemone_ws::Memory;
 use http::HeaderMap;
 
+use crate::access::AccessLine;
 use crate::awaited::AwaitedTopics;
 use crate::client::Client;
 use crate::fields::Fields;
@@ -16,6 +17,7 @@ use crate::handshake::Head;
 use crate::query::Query;
 use crate::readers::{Readers, Transport};
 use crate::reading::Reader;
+use crate::refusals::Refusals;
 use crate::routes::{Site, reading_only, topic};
 use crate::{Kind, Problem, SlowReader};
 
@@ -34,6 +36,8 @@ pub(crate) struct ReadRequest {
     pub(crate) memory: Memory,
     readers: Arc<Readers>,
     stream_bytes_max: u64,
+    pub(crate) refusals: Arc<Refusals>,
+    access: AccessLine,
 }
 
 impl ReadRequest {
@@ -85,11 +89,19 @@ impl ReadRequest {
             memory,
             readers,
             stream_bytes_max,
+            refusals: Arc::clone(&site.refusals),
+            access: AccessLine::default(),
         }
+    }
+
+    /// The same, for a request that has this line in the access log.
+    pub(crate) fn told_in(self, access: AccessLine) -> Self {
+        Self { access, ..self }
     }
 
     /// A reader of one page that begins where the request says, or else `default`.
     pub(crate) fn open(&self, default: After) -> Result<Reader, Problem> {
+        self.access.by("poll");
         self.open_page(Arc::clone(&self.topic), default)
     }
 
@@ -110,11 +122,13 @@ impl ReadRequest {
 
     /// The same, and it stays for a while.
     pub(crate) fn open_waiting(&self, default: After) -> Result<Reader, Problem> {
+        self.access.by(Transport::LongPoll.as_str());
         Ok(self.list(self.open_page(self.awaited()?, default)?, Transport::LongPoll))
     }
 
     /// A reader that stays: from where the request says, or else from now on.
     pub(crate) fn open_stream(&self, transport: Transport) -> Result<Reader, Problem> {
+        self.access.by(transport.as_str());
         let limit = PageLimit { bytes_max: self.stream_bytes_max, ..self.query.page };
         let after = self.query.after.unwrap_or(After::Latest);
         let reader = self.open_at(self.awaited()?, after, limit)?;
@@ -146,7 +160,8 @@ impl ReadRequest {
             // A reader who was in it is told so, and does not wait for another one unasked.
             return Err(ReadError::Deleted.into());
         }
-        Ok(Reader::open(topic, after, limit)?.in_mode(self.query.mode))
+        let reader = Reader::open(topic, after, limit)?.in_mode(self.query.mode);
+        Ok(reader.told_in(self.access.clone()))
     }
 
     /// The topic for one who stays: if it is not created yet, the one that it will be.

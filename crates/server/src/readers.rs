@@ -9,15 +9,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use anemone_hub::{Epoch, Position, Topic, UnixTime};
-use serde::Serialize;
 use serde_json::json;
 
 use crate::client::Client;
 use crate::reading::{Mode, now};
 
 /// A way to carry a reader.
-#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Transport {
     LongPoll,
     Sse,
@@ -28,6 +26,21 @@ pub(crate) enum Transport {
     Multiplexed,
     /// Multiplexed, too.
     Tcp,
+}
+
+impl Transport {
+    /// As it stands in lists and in the log.
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::LongPoll => "long-poll",
+            Self::Sse => "sse",
+            Self::Ndjson => "ndjson",
+            Self::ForeverFrame => "forever-frame",
+            Self::Websocket => "websocket",
+            Self::Multiplexed => "multiplexed",
+            Self::Tcp => "tcp",
+        }
+    }
 }
 
 /// All readers that stay.
@@ -50,12 +63,9 @@ struct Entry {
 }
 
 impl Entry {
-    /// Its address, with the port where that is known.
-    fn client(&self) -> Option<String> {
-        self.address.map(|ip| match self.port {
-            0 => ip.to_string(),
-            port => SocketAddr::new(ip, port).to_string(),
-        })
+    /// Its address, with port 0 where that is not known.
+    fn client(&self) -> Option<SocketAddr> {
+        self.address.map(|ip| SocketAddr::new(ip, self.port))
     }
 
     fn position(&self) -> Position {
@@ -72,7 +82,20 @@ pub(crate) struct Listing {
     entry: Arc<Entry>,
 }
 
+/// A client's address, with the port where that is known.
+pub(crate) fn in_words(client: SocketAddr) -> String {
+    match client.port() {
+        0 => client.ip().to_string(),
+        _ => client.to_string(),
+    }
+}
+
 impl Listing {
+    /// The reader's address.
+    pub(crate) fn client(&self) -> Option<SocketAddr> {
+        self.entry.client()
+    }
+
     /// The reader has moved on, from a position of this epoch.
     pub(crate) fn moved(&self, from: Epoch, to: Position) {
         // A list shows what was a moment ago, and nothing hangs on it.
@@ -128,8 +151,8 @@ impl Readers {
         let readers = entries.iter().take(limit).map(|entry| {
             let position = entry.position();
             json!({
-                "transport": entry.transport,
-                "client": entry.client(),
+                "transport": entry.transport.as_str(),
+                "client": entry.client().map(in_words),
                 "mode": entry.mode.as_str(),
                 "since": entry.since,
                 "position": position.to_string(),

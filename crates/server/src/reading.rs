@@ -1,11 +1,14 @@
 //! The one reading core under every transport: "from this position to the head".
 
+use std::borrow::Cow;
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use anemone_hub::{After, Event, Gap, Head, PageLimit, Position, ReadError, Topic, UnixTime};
 use futures_util::FutureExt;
 use tokio::task::coop::unconstrained;
 
+use crate::access::AccessLine;
 use crate::client::Client;
 use crate::readers::{Listing, Readers, Transport};
 use crate::{Kind, Problem, SlowReader};
@@ -46,6 +49,8 @@ pub(crate) struct Reader {
     place: Place,
     /// Its treatment from its second page on, should it be too slow.
     slow: SlowReader,
+    /// Told how far it is.
+    access: AccessLine,
 }
 
 /// All that a reader's next page depends on, beside the topic.
@@ -64,7 +69,8 @@ impl Reader {
         let position = topic.start(now(), after)?;
         let slow = SlowReader::Gap;
         let place = Place { position, mode: Mode::All, limit, slow };
-        Ok(Self { topic, head: None, place, listing: None, slow })
+        let access = AccessLine::default();
+        Ok(Self { topic, head: None, place, listing: None, slow, access })
     }
 
     /// The same, should it be too slow: `first` if it is by its first page, `then` if it is by a later one.
@@ -82,6 +88,27 @@ impl Reader {
         let Place { position, mode, .. } = self.place;
         let listing = readers.enter(&self.topic, position, client, (transport, mode));
         Self { listing: Some(listing), ..self }
+    }
+
+    /// The same, for a request that has this line in the access log.
+    pub(crate) fn told_in(self, access: AccessLine) -> Self {
+        access.reached(self.place.position);
+        Self { access, ..self }
+    }
+
+    /// The line of its request in the access log.
+    pub(crate) fn access(&self) -> &AccessLine {
+        &self.access
+    }
+
+    /// Nothing more is read: its line is written, with why that is so.
+    pub(crate) fn over(&mut self, why: impl Into<Cow<'static, str>>) {
+        std::mem::take(&mut self.access).ended(why);
+    }
+
+    /// The address of whom it reads for, if it is in the list of readers and that is known.
+    pub(crate) fn client(&self) -> Option<SocketAddr> {
+        self.listing.as_ref().and_then(Listing::client)
     }
 
     /// Whether events after its position are no longer kept.
@@ -119,6 +146,7 @@ impl Reader {
         if let Some(listing) = &self.listing {
             listing.moved(self.place.position.epoch, next);
         }
+        self.access.reached(next);
         self.place.position = next;
         self.place.slow = self.slow;
     }
@@ -272,6 +300,14 @@ impl EndReason {
         match self {
             Self::Deleted => "deleted",
             Self::TooSlow(_) => "too-slow",
+        }
+    }
+
+    /// The same in the access log.
+    pub(crate) const fn in_log(&self) -> &'static str {
+        match self {
+            Self::Deleted => "topic deleted",
+            Self::TooSlow(_) => "too slow",
         }
     }
 

@@ -2,9 +2,12 @@
 //! a setting would let in, because a client is taken for none of this machine, or by a limit. Once a minute for each cause, for
 //! anybody can have themselves refused as often as they like.
 
+use std::fmt;
 use std::net::SocketAddr;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
+
+use anemone_ws::proto::CloseCode;
 
 use crate::{Kind, Problem};
 
@@ -15,7 +18,7 @@ const TELL_INTERVAL: Duration = Duration::from_secs(60);
 const PATH_CHARS_TOLD: usize = 80;
 
 /// The causes that are told, and what to do about each where the problem's detail does not say.
-const CAUSES: [(Kind, &str); 13] = [
+const CAUSES: [(Kind, &str); 15] = [
     (Kind::Misdirected, ""),
     (Kind::OriginRefused, ""),
     (
@@ -34,6 +37,11 @@ const CAUSES: [(Kind, &str); 13] = [
     ),
     (Kind::Overloaded, "; memory_max bounds that"),
     (
+        Kind::TooSlow,
+        "; slow_reader = \"gap\" in the topic's [[topic]] lets such readers go on, and events_max, bytes_max and age_max keep more",
+    ),
+    (Kind::TooManyConnections, "; limits.connections_max bounds that"),
+    (
         Kind::TooManyAwaited,
         "; limits.awaited_topics_max and limits.awaited_topics_per_address_max bound that",
     ),
@@ -50,9 +58,16 @@ const CAUSES: [(Kind, &str); 13] = [
     ),
 ];
 
+/// The codes with which WebSockets are closed that ask for too much.
+const CLOSES: [CloseCode; 3] =
+    [CloseCode::POLICY_VIOLATION, CloseCode::MESSAGE_TOO_BIG, CloseCode::TRY_AGAIN_LATER];
+
 /// The refusals of each cause.
 #[derive(Debug, Default)]
-pub(crate) struct Refusals(Mutex<[Refused; CAUSES.len()]>);
+pub(crate) struct Refusals {
+    problems: Mutex<[Refused; CAUSES.len()]>,
+    closes: Mutex<[Refused; CLOSES.len()]>,
+}
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Refused {
@@ -61,13 +76,55 @@ struct Refused {
     told_at: Option<Instant>,
 }
 
-/// A request, as the log tells of it.
+/// What was asked for, as the log tells of it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Asked<'a> {
     /// `None` when that is not known, as by the Unix socket.
-    pub(crate) client: Option<SocketAddr>,
-    pub(crate) method: &'a str,
-    pub(crate) path: &'a str,
+    client: Option<SocketAddr>,
+    what: What<'a>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum What<'a> {
+    Request {
+        method: &'a str,
+        path: &'a str,
+    },
+    /// On a WebSocket of this path.
+    Message {
+        path: &'a str,
+    },
+    /// It had no time to ask for anything.
+    Connection,
+}
+
+impl<'a> Asked<'a> {
+    pub(crate) fn request(client: Option<SocketAddr>, method: &'a str, path: &'a str) -> Self {
+        Self { client, what: What::Request { method, path } }
+    }
+
+    pub(crate) fn message(client: Option<SocketAddr>, path: &'a str) -> Self {
+        Self { client, what: What::Message { path } }
+    }
+
+    pub(crate) fn connection(client: Option<SocketAddr>) -> Self {
+        Self { client, what: What::Connection }
+    }
+}
+
+impl fmt::Display for Asked<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let start = |text: &str| text.chars().take(PATH_CHARS_TOLD).collect::<String>();
+        match self.what {
+            What::Request { method, path } => write!(f, "{} {}", start(method), start(path))?,
+            What::Message { path } => write!(f, "a message to {}", start(path))?,
+            What::Connection => f.write_str("a connection")?,
+        }
+        match self.client {
+            Some(address) => write!(f, " of {}", address.ip()),
+            None => f.write_str(" of somebody whose address is not known"),
+        }
+    }
 }
 
 impl Refusals {
@@ -78,34 +135,41 @@ impl Refusals {
         }
     }
 
+    /// Takes note of a WebSocket that is closed, and of the limit that closes it. Most are none of this.
+    pub(crate) fn note_close(&self, code: CloseCode, reason: &str, limit: &str, asked: Asked<'_>) {
+        let more = CLOSES.iter().position(|own| *own == code);
+        let more = more.and_then(|cause| count(&self.closes, cause, Instant::now()));
+        if let Some(more) = more {
+            tracing::warn!(
+                "refused {asked}, closed with {code}: {reason}; {limit} bounds that{more}"
+            );
+        }
+    }
+
     /// The words to tell, if it is one of the causes and has not been told for long enough.
     fn words(&self, problem: &Problem, asked: Asked<'_>, now: Instant) -> Option<String> {
         let cause = CAUSES.iter().position(|(kind, _)| *kind == problem.kind())?;
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let refused = &mut all[cause];
-        refused.count += 1;
-        if refused.told_at.is_some_and(|told_at| now - told_at < TELL_INTERVAL) {
-            return None;
-        }
-        let count = refused.count;
-        *refused = Refused { count: 0, told_at: Some(now) };
-        drop(all);
+        let more = count(&self.problems, cause, now)?;
         let (status, name) = (problem.code().as_u16(), problem.kind().name());
         let (detail, advice) = (problem.detail(), CAUSES[cause].1);
-        let client = match asked.client {
-            Some(address) => address.ip().to_string(),
-            None => "somebody whose address is not known".to_owned(),
-        };
-        let path: String = asked.path.chars().take(PATH_CHARS_TOLD).collect();
-        let method: String = asked.method.chars().take(PATH_CHARS_TOLD).collect();
-        let more = match count {
-            1 => String::new(),
-            count => format!(" ({} more since this was last told)", count - 1),
-        };
-        Some(format!(
-            "refused {method} {path} of {client}, {status} {name}: {detail}{advice}{more}"
-        ))
+        Some(format!("refused {asked}, {status} {name}: {detail}{advice}{more}"))
     }
+}
+
+/// Counts one, and says how many were not told, if it is time to tell.
+fn count<const N: usize>(all: &Mutex<[Refused; N]>, cause: usize, now: Instant) -> Option<String> {
+    let mut all = all.lock().unwrap_or_else(PoisonError::into_inner);
+    let refused = &mut all[cause];
+    refused.count += 1;
+    if refused.told_at.is_some_and(|told_at| now - told_at < TELL_INTERVAL) {
+        return None;
+    }
+    let count = refused.count;
+    *refused = Refused { count: 0, told_at: Some(now) };
+    Some(match count {
+        1 => String::new(),
+        count => format!(" ({} more since this was last told)", count - 1),
+    })
 }
 
 #[cfg(test)]
@@ -117,8 +181,7 @@ mod tests {
             std::net::IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 7)),
             99,
         )),
-        method: "GET",
-        path: "/wind",
+        what: What::Request { method: "GET", path: "/wind" },
     };
 
     #[test]
@@ -190,7 +253,7 @@ mod tests {
     #[test]
     fn a_long_path_is_cut() {
         let path = "/x".repeat(1000);
-        let asked = Asked { client: None, path: &path, ..ASKED };
+        let asked = Asked::request(None, "GET", &path);
         let problem = Problem::new(Kind::LocalOnly, "not here");
         let words = Refusals::default().words(&problem, asked, Instant::now()).unwrap();
         assert!(words.len() < 400 && words.contains("of somebody whose address"), "{words}");

@@ -1,5 +1,6 @@
 //! From a request to its reply. The decisions are here, the work is in the transports.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -10,6 +11,7 @@ use anemone_ws::proto::handshake::Accepted;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
 use hyper::body::Incoming;
 
+use crate::access::{AccessLine, Accesses};
 use crate::awaited::AwaitedTopics;
 use crate::body::{Body, full, kept};
 use crate::client::Client;
@@ -30,7 +32,7 @@ use crate::query::{Representation, representation};
 use crate::read_request::ReadRequest;
 use crate::readers::Readers;
 use crate::reading::Reader;
-use crate::refusals::{self, Refusals};
+use crate::refusals::{Asked, Refusals};
 use crate::request_body::check_transfer_coding;
 use crate::resource::Resource;
 use crate::stop::Stop;
@@ -55,7 +57,8 @@ pub(crate) struct Site {
     pub(crate) has_relief: AtomicBool,
     pub(crate) hosts: Hosts,
     pub(crate) proxies: Proxies,
-    pub(crate) refusals: Refusals,
+    pub(crate) refusals: Arc<Refusals>,
+    pub(crate) accesses: Arc<Accesses>,
     pub(crate) allowed_origins: Vec<AllowedOrigin>,
     pub(crate) tls: Option<Tls>,
     /// Those that stay, on every thread.
@@ -94,6 +97,8 @@ pub(crate) fn unknown_topic(name: &str) -> Problem {
 pub(crate) struct Reply {
     pub(crate) response: Response<Body>,
     pub(crate) handover: Option<Handover>,
+    /// Its line in the access log, which follows the response, if that is the whole reply.
+    pub(crate) access: AccessLine,
 }
 
 /// The future of a connection after its handshake.
@@ -104,6 +109,9 @@ pub(crate) struct Handover {
     pub(crate) deflate: Option<NegotiatedDeflate>,
     /// Its place among those of a trusted proxy's client.
     pub(crate) place: Option<Place>,
+    /// Whose it is, and its line in the access log.
+    pub(crate) client: Option<SocketAddr>,
+    pub(crate) access: AccessLine,
 }
 
 /// The one who takes a connection over.
@@ -127,8 +135,9 @@ pub(crate) struct Upgrade {
 }
 
 impl Upgrade {
-    pub(crate) fn handover(self, place: Option<Place>) -> Handover {
-        Handover { to: self.to, deflate: self.accepted.deflate, place }
+    fn handover(self) -> Handover {
+        let (client, access) = Default::default();
+        Handover { to: self.to, deflate: self.accepted.deflate, place: None, client, access }
     }
 }
 
@@ -142,18 +151,36 @@ impl Reply {
         }
         self
     }
+
+    /// The same, for a request of this client that has this line in the access log.
+    fn told_in(mut self, access: AccessLine, client: Option<SocketAddr>) -> Self {
+        match &mut self.handover {
+            Some(handover) => (handover.access, handover.client) = (access, client),
+            None => self.access = access,
+        }
+        self
+    }
+
+    /// The response, and what to do with the connection after it. What is logged of it is logged once that is over.
+    pub(crate) fn into_parts(self) -> (Response<Body>, Option<Handover>) {
+        let Self { response, handover, access } = self;
+        if let Some(handover) = &handover {
+            handover.access.status(response.status().as_u16());
+        }
+        (access.follow(response), handover)
+    }
 }
 
 impl From<Upgrade> for Reply {
     fn from(upgrade: Upgrade) -> Self {
         let response = handshake::switching_protocols(&upgrade.accepted);
-        Self { response, handover: Some(upgrade.handover(None)) }
+        Self { response, handover: Some(upgrade.handover()), access: AccessLine::default() }
     }
 }
 
 impl From<Response<Body>> for Reply {
     fn from(response: Response<Body>) -> Self {
-        Self { response, handover: None }
+        Self { response, handover: None, access: AccessLine::default() }
     }
 }
 
@@ -169,59 +196,66 @@ pub(crate) async fn answer(
     let Admitted { client, verdict } = match admitted {
         Ok(admitted) => admitted,
         Err(problem) => {
-            let client = gate::address_of(site, peer, request.headers());
-            let (method, path) = (request.method().as_str(), request.uri().path());
-            site.refusals.note(&problem, refusals::Asked { client, method, path });
-            return problem.into_response().into();
+            return refuse(site, peer, &request, problem);
         }
     };
+    let address = client.address();
+    let access = site.accesses.begin(address, request.method().as_str(), request.uri().path());
     let room = path::normalize(request.uri_mut())
         .and_then(|()| check_transfer_coding(request.headers()))
         .and_then(|()| gate::room(site, peer, client, request.uri().path()));
     let place = match room {
         Ok(place) => place,
         Err(problem) => {
-            let (method, path) = (request.method().as_str(), request.uri().path());
-            site.refusals
-                .note(&problem, refusals::Asked { client: client.address(), method, path });
-            return finish(problem.into_response().into(), verdict);
+            // `places` has told of one that has too many, with how many it may have.
+            if problem.kind() != Kind::TooManyConnections {
+                let (method, path) = (request.method().as_str(), request.uri().path());
+                site.refusals.note(&problem, Asked::request(address, method, path));
+            }
+            let refused = finish(problem.into_response().into(), verdict);
+            return refused.told_in(access, address);
         }
     };
-    tracing::debug!(
-        client = client.address().map(tracing::field::display),
-        method = request.method().as_str(),
-        path = request.uri().path(),
-        "request"
-    );
     let reply = if request.method() == Method::OPTIONS && matches!(verdict, Verdict::Allowed(_)) {
         preflight(methods(site, request.uri().path())).into()
     } else {
         let (method, uri) = (request.method().clone(), request.uri().clone());
-        route(site, client, request, stop).await.unwrap_or_else(|problem| {
-            let (client, method, path) = (client.address(), method.as_str(), uri.path());
-            site.refusals.note(&problem, refusals::Asked { client, method, path });
+        route(site, client, request, stop, &access).await.unwrap_or_else(|problem| {
+            site.refusals.note(&problem, Asked::request(address, method.as_str(), uri.path()));
             problem.into_response().into()
         })
     };
-    finish(reply.with(place), verdict)
+    finish(reply.with(place), verdict).told_in(access, address)
+}
+
+/// Answers a request with a problem, before anything else was found out about it.
+pub(crate) fn refuse<B>(site: &Site, peer: Peer, request: &Request<B>, problem: Problem) -> Reply {
+    let client = gate::address_of(site, peer, request.headers());
+    let (method, path) = (request.method().as_str(), request.uri().path());
+    let access = site.accesses.begin(client, method, path);
+    site.refusals.note(&problem, Asked::request(client, method, path));
+    Reply::from(problem.into_response()).told_in(access, client)
 }
 
 /// Answers a WebSocket handshake of HTTP/1.1; `None` when the request is no such thing, is refused, or comes from
-/// a page that must be told that it is allowed. With its place, if it has one.
+/// a page that must be told that it is allowed. The response, and what comes after it.
 pub(crate) fn shake_hands<F: Fields + ?Sized>(
     site: &Site,
     peer: Peer,
     head: &Head<'_, F>,
-) -> Option<(Upgrade, Option<Place>)> {
+) -> Option<(Vec<u8>, Handover)> {
     if !head.asks_for_web_socket() {
         return None;
     }
     let Admitted { client, verdict } = gate::admit(site, peer, head).ok()?;
     let place = gate::room(site, peer, client, head.path).ok()?;
-    match verdict {
-        Verdict::Same => upgrade(site, client, head).ok()?.map(|upgrade| (upgrade, place)),
-        Verdict::Allowed(_) => None,
-    }
+    let Verdict::Same = verdict else { return None };
+    let upgrade = upgrade(site, client, head).ok()??;
+    let client = client.address();
+    let access = site.accesses.begin(client, head.method, head.path);
+    access.status(StatusCode::SWITCHING_PROTOCOLS.as_u16());
+    let response = upgrade.accepted.response().into_bytes();
+    Some((response, Handover { place, client, access, ..upgrade.handover() }))
 }
 
 /// A stream over HTTP/1.1 that the thread's loop can serve, with the head of its reply; `None` when something else is
@@ -249,6 +283,10 @@ pub(crate) fn begin_stream<F: Fields + ?Sized>(
         return None;
     }
     let reader = read.open_stream(form.transport).ok()?;
+    let access = site.accesses.begin(client.address(), head.method, head.path);
+    access.status(StatusCode::OK.as_u16());
+    access.by(form.transport.as_str());
+    let reader = reader.told_in(access);
     let head = vary(stream::in_loop::head(form), header::ACCEPT.as_str());
     Some(LoopStream { reader, form, head: finish(head.into(), verdict).response, place })
 }
@@ -303,6 +341,7 @@ async fn route(
     client: Client,
     request: Request<Incoming>,
     stop: Stop,
+    access: &AccessLine,
 ) -> Result<Reply, Problem> {
     if let Some(upgrade) = upgrade(site, client, &Head::of(&request))? {
         return Ok(upgrade.into());
@@ -324,9 +363,11 @@ async fn route(
     if let Some(name) = path.strip_prefix("/topics/") {
         if !is_reading(request.method().as_str()) {
             let name = topic_name(name)?;
-            return change_topic(site, client, request, &name, stop).await;
+            return change_topic(site, client, request, &name, stop, access).await;
         }
-        return read_topic(site, client, &request, name, stop).await;
+        let read = ReadRequest::of(site, client, &Head::of(&request), name)?;
+        let read = read.told_in(access.clone());
+        return read_topic(site, client, &request, read, stop).await;
     }
     if path == "/echo" && site.echo {
         return echo::answer(request, site, stop).await;
@@ -359,10 +400,9 @@ async fn read_topic<B>(
     site: &Site,
     client: Client,
     request: &Request<B>,
-    name: &str,
+    read: ReadRequest,
     stop: Stop,
 ) -> Result<Reply, Problem> {
-    let read = ReadRequest::of(site, client, &Head::of(request), name)?;
     let (heartbeat, headers) = (site.limits.heartbeat, request.headers());
     let response = match (representation(headers, read.query.frame.as_ref())?, read.query.wait) {
         // A HEAD gets the fields of a poll at once: a stream without its body says nothing.
@@ -387,10 +427,11 @@ async fn change_topic(
     request: Request<Incoming>,
     name: &TopicName,
     stop: Stop,
+    access: &AccessLine,
 ) -> Result<Reply, Problem> {
     let method = request.method().as_str();
     let response = match Change::of(site, client, method, name)? {
-        Change::Publish(permit) => post::answer(permit, request, site, stop).await?,
+        Change::Publish(permit) => post::answer(permit, request, site, stop, access).await?,
         Change::Delete(permit) => post::delete(permit, &request).await?,
     };
     Ok(response.into())

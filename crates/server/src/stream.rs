@@ -7,6 +7,7 @@
 
 pub(crate) mod in_loop;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use anemone_hub::Position;
@@ -15,12 +16,14 @@ use http::{HeaderValue, Response, header};
 use tokio::time::timeout;
 
 use crate::Problem;
+use crate::access::{CLIENT_GONE, SERVER_STOPPED};
 use crate::body::{self, Body};
 use crate::fan::WireForm;
 use crate::memory::counted;
 use crate::read_request::ReadRequest;
 use crate::readers::Transport;
 use crate::reading::{EndReason, Item, Page, Reader};
+use crate::refusals::{Asked, Refusals};
 use crate::stop::Stop;
 
 /// The form of a transport's stream.
@@ -55,8 +58,8 @@ pub(crate) fn answer(
     stop: Stop,
     form: impl Fn(&Item<'_>, &mut String) + Send + 'static,
 ) -> Result<Response<Body>, Problem> {
-    let state =
-        Stream { reader: read.open_stream(transport)?, heartbeat, stop, form, phase: Phase::New };
+    let (reader, refusals) = (read.open_stream(transport)?, Arc::clone(&read.refusals));
+    let state = Stream { reader, heartbeat, stop, form, phase: Phase::New, refusals };
     let memory = read.memory.clone();
     let pieces = stream::unfold((state, memory), |(mut state, memory)| async move {
         let piece = state.next().await?;
@@ -83,6 +86,7 @@ struct Stream<F> {
     stop: Stop,
     form: F,
     phase: Phase,
+    refusals: Arc<Refusals>,
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -110,7 +114,10 @@ impl<F: Fn(&Item<'_>, &mut String)> Stream<F> {
                     Err(_) => Some(self.one(&Item::Quiet(self.reader.position()))),
                 },
                 () = self.stop.over() => {
-                    self.phase = match self.stop.is_stopping() {
+                    let is_stopping = self.stop.is_stopping();
+                    let end = if is_stopping { SERVER_STOPPED } else { CLIENT_GONE };
+                    self.reader.access().ended(end);
+                    self.phase = match is_stopping {
                         true => Phase::Over,
                         false => Phase::Ending(self.reader.end_by_now()),
                     };
@@ -135,9 +142,16 @@ impl<F: Fn(&Item<'_>, &mut String)> Stream<F> {
             Ok(page) => Some(text(&page, &self.form)),
             Err(problem) => {
                 self.phase = Phase::Over;
+                let path = format!("/topics/{}", self.reader.topic().name());
+                let asked = Asked::request(self.reader.client(), "GET", &path);
+                self.refusals.note(&problem, asked);
                 match EndReason::of(&problem) {
-                    Some(reason) => Some(self.one(&Item::End(reason))),
+                    Some(reason) => {
+                        self.reader.access().ended(reason.in_log());
+                        Some(self.one(&Item::End(reason)))
+                    }
                     None => {
+                        self.reader.access().ended(problem.kind().name());
                         tracing::warn!(problem = problem.to_json(), "a stream is cut off");
                         None
                     }

@@ -53,6 +53,14 @@ pub(crate) enum Outcome {
     Repeated(Published),
 }
 
+impl Outcome {
+    /// Where it is.
+    pub(crate) fn published(self) -> Published {
+        let (Self::Published(published) | Self::Repeated(published)) = self;
+        published
+    }
+}
+
 /// Why a client may not publish to a topic.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Refusal {

@@ -13,12 +13,14 @@ use http::{HeaderValue, Response, header};
 use tokio::time::Instant;
 
 use super::{Form, response, text};
+use crate::access::{CLIENT_GONE, SERVER_STOPPED};
 use crate::alarms::Alarm;
 use crate::body::{Body, full};
 use crate::connection::Local;
 use crate::fan::Subscription;
 use crate::permits::ConnectionPermit;
 use crate::reading::{EndReason, Item, Reader};
+use crate::refusals::Asked;
 
 /// A chunk of nothing (RFC 9112 section 7.1).
 const LAST_CHUNK: &[u8] = b"0\r\n\r\n";
@@ -62,7 +64,9 @@ impl InLoop {
         permit: ConnectionPermit,
         head: &mut Vec<u8>,
     ) -> Self {
-        head.extend_from_slice(&chunk(&one(form, &Item::Begin(reader.position()))));
+        let begin = one(form, &Item::Begin(reader.position()));
+        reader.access().sent(begin.len());
+        head.extend_from_slice(&chunk(&begin));
         Self {
             local: Rc::clone(local),
             reader,
@@ -77,11 +81,15 @@ impl InLoop {
     }
 
     fn tell(&mut self, item: &Item<'_>, output: &mut Output) {
-        output.extend_from_slice(&chunk(&one(self.form, item)));
+        let text = one(self.form, item);
+        self.reader.access().sent(text.len());
+        output.extend_from_slice(&chunk(&text));
         self.told_at = Instant::now();
     }
 
-    fn end(&mut self, output: &mut Output) {
+    /// `why` is for the access log.
+    fn end(&mut self, why: &'static str, output: &mut Output) {
+        self.reader.over(why);
         output.extend_from_slice(LAST_CHUNK);
         (self.is_over, self.woken, self.alarm) = (true, None, None);
     }
@@ -93,6 +101,7 @@ impl InLoop {
         let encode = |page: &_| chunk(&text(page, form.item));
         match place.read_chunk(&mut self.reader, form.wire, encode) {
             Ok(Some(page)) => {
+                self.reader.access().sent(text_bytes(&page.chunk));
                 output.extend_from_slice(&page.chunk);
                 self.told_at = Instant::now();
             }
@@ -101,11 +110,20 @@ impl InLoop {
             }
             Ok(None) => {}
             Err(problem) => {
-                match EndReason::of(&problem) {
-                    Some(reason) => self.tell(&Item::End(reason), output),
-                    None => tracing::warn!(problem = problem.to_json(), "a stream is cut off"),
-                }
-                self.end(output);
+                let path = format!("/topics/{}", self.reader.topic().name());
+                let asked = Asked::request(self.reader.client(), "GET", &path);
+                self.local.site.refusals.note(&problem, asked);
+                let why = match EndReason::of(&problem) {
+                    Some(reason) => {
+                        self.tell(&Item::End(reason), output);
+                        reason.in_log()
+                    }
+                    None => {
+                        tracing::warn!(problem = problem.to_json(), "a stream is cut off");
+                        problem.kind().name()
+                    }
+                };
+                self.end(why, output);
             }
         }
     }
@@ -148,19 +166,25 @@ impl StreamHandler for InLoop {
             return true;
         }
         if !self.is_over {
-            self.end(output);
+            self.end(CLIENT_GONE, output);
         }
         false
     }
 
     fn close(&mut self, output: &mut Output) {
         if !self.is_over {
-            self.end(output);
+            self.end(SERVER_STOPPED, output);
         }
     }
 
     fn ending(&self) -> Option<Duration> {
         self.is_over.then_some(self.local.site.limits.websocket.close_timeout)
+    }
+}
+
+impl Drop for InLoop {
+    fn drop(&mut self) {
+        self.reader.over(CLIENT_GONE);
     }
 }
 
@@ -179,9 +203,22 @@ fn chunk(text: &str) -> Vec<u8> {
     [size.as_bytes(), text.as_bytes(), b"\r\n"].concat()
 }
 
+/// The length of the text in a chunk.
+fn text_bytes(chunk: &[u8]) -> usize {
+    let size_bytes = chunk.iter().position(|&byte| byte == b'\r');
+    size_bytes.map_or(0, |size_bytes| chunk.len() - size_bytes - b"\r\n\r\n".len())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_text_of_a_chunk_is_as_long_as_it_was() {
+        for text in ["", "a", "0123456789abcdef", &"\r\n".repeat(5000)] {
+            assert_eq!(text_bytes(&chunk(text)), text.len());
+        }
+    }
 
     #[test]
     fn a_chunk_says_its_length_and_nothing_is_no_chunk() {

@@ -18,6 +18,7 @@ use crate::fields::Fields;
 use crate::handshake::Head;
 use crate::permits::ConnectionPermit;
 use crate::routes::{Destination, Upgrade};
+use crate::visit::Visit;
 use crate::{Limits, Problem};
 
 /// A message on its way to the threads.
@@ -150,12 +151,20 @@ pub(crate) struct Participant {
     everyone: Arc<Everyone>,
     members: Broadcast,
     member: Option<Member>,
+    visit: Visit,
     _permit: ConnectionPermit,
 }
 
+const PATH: &str = "/broadcast";
+
 impl Participant {
-    pub(crate) fn new(everyone: Arc<Everyone>, local: &Local, permit: ConnectionPermit) -> Self {
-        Self { everyone, members: local.broadcast.clone(), member: None, _permit: permit }
+    pub(crate) fn new(
+        everyone: Arc<Everyone>,
+        local: &Local,
+        permit: ConnectionPermit,
+        visit: Visit,
+    ) -> Self {
+        Self { everyone, members: local.broadcast.clone(), member: None, visit, _permit: permit }
     }
 }
 
@@ -170,10 +179,12 @@ impl Handler for Participant {
 
     fn ready(&mut self, sender: &mut Sender) {
         let Some(member) = &mut self.member else { return };
-        match member.deliver(sender) {
+        match self.visit.counted(sender, |sender| member.deliver(sender)) {
             Ok(()) => {}
             Err(error @ DeliverError::Missed { .. }) => {
                 let frame = CloseFrame::new(CloseCode::POLICY_VIOLATION, &error.to_string());
+                let (reason, limit) = (error.to_string(), "limits.broadcast_bytes_max");
+                self.visit.gives_up(frame.code, &reason, Some(limit), PATH);
                 // Refused when it is closing already.
                 let _ = sender.close(Some(&frame));
             }
@@ -182,7 +193,11 @@ impl Handler for Participant {
     }
 
     fn error(&mut self, error: &Error) {
-        tracing::debug!(error = error as &dyn std::error::Error, "WebSocket connection failed");
+        self.visit.failed(error, PATH);
+    }
+
+    fn close(&mut self, frame: Option<&CloseFrame>) {
+        self.visit.over(frame);
     }
 }
 

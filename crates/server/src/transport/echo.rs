@@ -1,6 +1,7 @@
 //! `/echo`: what is sent comes back. By `POST` a body, by WebSocket each message.
 
-use anemone_ws::proto::{Message, Piece, Sender};
+use anemone_ws::Error;
+use anemone_ws::proto::{CloseFrame, Message, Piece, Sender};
 use anemone_ws::reactor::Handler;
 use http::{HeaderValue, Method, Request, Response, header};
 use hyper::body::Incoming;
@@ -12,6 +13,7 @@ use crate::permits::ConnectionPermit;
 use crate::request_body::receive;
 use crate::routes::{Destination, Reply, Site, Upgrade};
 use crate::stop::Stop;
+use crate::visit::Visit;
 use crate::{Limits, Problem};
 
 /// Answers a handshake.
@@ -46,12 +48,15 @@ pub(crate) async fn answer(
 /// Sends each message back.
 #[derive(Debug)]
 pub(crate) struct Echo {
+    visit: Visit,
     _permit: ConnectionPermit,
 }
 
+const PATH: &str = "/echo";
+
 impl Echo {
-    pub(crate) fn new(permit: ConnectionPermit) -> Self {
-        Self { _permit: permit }
+    pub(crate) fn new(permit: ConnectionPermit, visit: Visit) -> Self {
+        Self { visit, _permit: permit }
     }
 }
 
@@ -63,11 +68,21 @@ impl Handler for Echo {
 
     fn piece(&mut self, piece: Piece<'_>, sender: &mut Sender) {
         // Refused once closing: then there is nobody to send it back to.
-        let _ = sender.send_fragment(piece.kind, piece.bytes, piece.is_last);
+        let _ = self
+            .visit
+            .counted(sender, |sender| sender.send_fragment(piece.kind, piece.bytes, piece.is_last));
     }
 
     fn message(&mut self, message: Message<'_>, sender: &mut Sender) {
         // Refused once closing: then there is nobody to send it back to.
-        let _ = sender.send(message);
+        let _ = self.visit.counted(sender, |sender| sender.send(message));
+    }
+
+    fn error(&mut self, error: &Error) {
+        self.visit.failed(error, PATH);
+    }
+
+    fn close(&mut self, frame: Option<&CloseFrame>) {
+        self.visit.over(frame);
     }
 }

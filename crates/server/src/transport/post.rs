@@ -3,6 +3,7 @@
 use http::{HeaderValue, Request, Response, StatusCode, header};
 use hyper::body::Incoming;
 
+use crate::access::AccessLine;
 use crate::body::{Body, full};
 use crate::publishing::{
     Content, Expected, Outcome, PublishPermit, Published, Sent, key, no_parameters,
@@ -18,6 +19,7 @@ pub(crate) async fn answer(
     request: Request<Incoming>,
     site: &Site,
     stop: Stop,
+    access: &AccessLine,
 ) -> Result<Response<Body>, Problem> {
     origin::refuse_unnamed(request.headers())?;
     let key = key(request.uri().query(), request.headers())?;
@@ -25,7 +27,9 @@ pub(crate) async fn answer(
     let expected = Expected::of(request.headers())?;
     let body = receive(request, site.limits.batch_bytes_max, site, stop).await?;
     let sent = Sent { content, body: body.as_ref(), key, expected };
-    Ok(match permit.submit(&site.limits, sent).await? {
+    let outcome = permit.submit(&site.limits, sent).await?;
+    access.reached(outcome.published().last);
+    Ok(match outcome {
         Outcome::Published(published) => reply(StatusCode::CREATED, &published),
         Outcome::Repeated(published) => {
             let mut reply = reply(StatusCode::OK, &published);

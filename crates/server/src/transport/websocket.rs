@@ -30,6 +30,7 @@ use crate::read_request::ReadRequest;
 use crate::readers::Transport;
 use crate::reading::{EndReason, Item, Mode, Page, Reader};
 use crate::routes::{Destination, Upgrade};
+use crate::visit::Visit;
 use crate::{Kind, Problem, encode, gap};
 
 /// The subprotocol whose messages carry positions.
@@ -78,16 +79,23 @@ pub(crate) struct Events {
     fan: Fan,
     place: Option<Subscription>,
     inbox: Inbox,
+    visit: Visit,
     _permit: ConnectionPermit,
 }
 
 impl Events {
-    pub(crate) fn new(subscriber: Subscriber, local: &Local, permit: ConnectionPermit) -> Self {
+    pub(crate) fn new(
+        subscriber: Subscriber,
+        local: &Local,
+        permit: ConnectionPermit,
+        visit: Visit,
+    ) -> Self {
         let Subscriber { reader, form, writing } = subscriber;
         let outcome = Outcome { failed: Rc::default(), waker: None };
         let memory = local.site.memory.clone();
         let inbox = Inbox { writing, outcome, waiting: Rc::default(), memory };
-        Self { reader, form, fan: local.fan.clone(), place: None, inbox, _permit: permit }
+        let (reader, fan) = (reader.told_in(visit.access().clone()), local.fan.clone());
+        Self { reader, form, fan, place: None, inbox, visit, _permit: permit }
     }
 
     /// Queues the next page. What was read waits in the socket's output, and while it does nothing
@@ -98,17 +106,36 @@ impl Events {
         match place.read(&mut self.reader, form, |page| messages(page, form)) {
             Ok(None) => Ok(()),
             Ok(Some(page)) => match page.gap.filter(|_| self.ends_at_gaps()) {
-                Some(gap) => sender.close(Some(&interrupted(&gap))),
-                None => page.messages.iter().try_for_each(|message| sender.send_prepared(message)),
+                Some(gap) => self.close_with(&interrupted(&gap), sender),
+                None => self.visit.counted(sender, |sender| {
+                    page.messages.iter().try_for_each(|message| sender.send_prepared(message))
+                }),
             },
             Err(problem) => {
+                self.visit.refused(&problem, &self.path());
                 let frame = match EndReason::of(&problem) {
                     Some(reason) => self.end(reason, &problem, sender)?,
                     None => CloseFrame::new(CloseCode::INTERNAL_ERROR, &problem.to_json()),
                 };
-                sender.close(Some(&frame))
+                self.close_with(&frame, sender)
             }
         }
+    }
+
+    fn path(&self) -> String {
+        format!("/topics/{}", self.reader.topic().name())
+    }
+
+    fn close_with(&self, frame: &CloseFrame, sender: &mut Sender) -> Result<(), MisuseError> {
+        self.visit.closing(frame);
+        sender.close(Some(frame))
+    }
+
+    /// A message of the client was not published, and no other will be.
+    fn refuse(&self, problem: &Problem, sender: &mut Sender) {
+        self.visit.refused(problem, &self.path());
+        // Refused when it is closing already.
+        let _ = self.close_with(&refusal(problem), sender);
     }
 
     /// Whether a gap can be told by the end alone. A reader that wants the newest alone is not told what was passed over,
@@ -154,7 +181,7 @@ impl Handler for Events {
         if self.form == WireForm::Positions {
             let begin = text(self.form, &Item::Begin(self.reader.position()));
             // Nothing was sent before, so nothing can refuse this.
-            let _ = sender.send(Message::Text(&begin));
+            let _ = self.visit.counted(sender, |sender| sender.send(Message::Text(&begin)));
         }
         self.ready(sender);
     }
@@ -165,17 +192,14 @@ impl Handler for Events {
             return;
         }
         if let Err(problem) = self.inbox.publish(message, self.reader.topic().name()) {
-            // It is not closing yet, so nothing can refuse this.
-            let _ = sender.close(Some(&refusal(&problem)));
+            self.refuse(&problem, sender);
         }
     }
 
     fn ready(&mut self, sender: &mut Sender) {
         let failed = self.inbox.outcome.failed.take();
         if let Some(problem) = failed {
-            // Refused when it is closing already.
-            let _ = sender.close(Some(&refusal(&problem)));
-            return;
+            return self.refuse(&problem, sender);
         }
         if let Err(error) = self.send_page(sender) {
             tracing::debug!(%error, "nothing more can be sent");
@@ -183,7 +207,12 @@ impl Handler for Events {
     }
 
     fn error(&mut self, error: &Error) {
-        tracing::debug!(error = error as &dyn std::error::Error, "WebSocket connection failed");
+        self.visit.failed(error, &self.path());
+    }
+
+    fn close(&mut self, frame: Option<&CloseFrame>) {
+        self.visit.over(frame);
+        self.reader.over("closed");
     }
 }
 

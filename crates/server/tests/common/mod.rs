@@ -409,6 +409,11 @@ impl<S: Read + Write> EventStream<S> {
         Ok(Self { reader, head })
     }
 
+    /// What it comes by.
+    pub fn get_ref(&self) -> &S {
+        self.reader.get_ref()
+    }
+
     /// The next block, chunk framing taken out; `None` at the end.
     pub fn block(&mut self) -> Option<String> {
         self.try_block().unwrap()

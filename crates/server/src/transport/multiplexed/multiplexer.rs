@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use anemone_hub::{Head, Position, Topic};
+use anemone_hub::{Head, Position, Topic, TopicName};
 use anemone_ws::reactor::Waker;
 use tokio::time::Instant;
 
@@ -15,6 +15,7 @@ use super::Outlet;
 use super::message::{Id, Reply, Request};
 use super::session::{Session, Step};
 use super::submissions::Submissions;
+use crate::access::{AccessLine, CLIENT_GONE};
 use crate::alarms::{Alarm, Alarms};
 use crate::client::Client;
 use crate::connection::Local;
@@ -27,6 +28,12 @@ use crate::refusals::Asked;
 use crate::resource::Resource;
 use crate::routes::{self, Change, Site};
 use crate::{Kind, Problem, encode, gate, path};
+
+/// The status of a reader that has no final one.
+const MORE_TO_COME: u16 = 206;
+
+/// Why a request is over that was open until then.
+const CONNECTION_CLOSED: &str = "connection closed";
 
 /// Most requests served at once. Other connections have their turn before the rest.
 const TURNS_MAX: usize = 64;
@@ -56,9 +63,19 @@ pub(super) struct Multiplexer {
 enum Work {
     Read(Reading),
     /// To be answered once what was queued before is written.
-    Answer(Resource),
-    /// To be answered once it is known how that went. Of so many bytes.
-    Submit(usize),
+    Answer(Resource, AccessLine),
+    /// To be answered once it is known how that went.
+    Submit(Submitted),
+}
+
+/// What was handed in.
+#[derive(Debug)]
+struct Submitted {
+    /// Of its payload.
+    bytes: usize,
+    topic: TopicName,
+    is_deletion: bool,
+    access: AccessLine,
 }
 
 /// The change that was made.
@@ -114,21 +131,28 @@ impl Multiplexer {
     pub(super) fn receive(&mut self, message: &[u8], outlet: &mut impl Outlet) {
         match self.session.receive(message) {
             Step::Begin(id, request) => {
-                if let Err(problem) = self.begin(id, &request, outlet) {
-                    let (method, path) = (request.method, request.path_and_query().0);
-                    let asked = Asked { client: self.client.address(), method, path };
-                    self.site.refusals.note(&problem, asked);
-                    tell_problem(Some(id), &problem, outlet);
+                let (client, method, path) =
+                    (self.client.address(), request.method, request.path_and_query().0);
+                let access = self.site.accesses.begin(client, method, path);
+                access.by(self.transport.as_str());
+                if let Err(problem) = self.begin(id, &request, &access, outlet) {
+                    self.site.refusals.note(&problem, Asked::request(client, method, path));
+                    tell_end(id, &problem, &access, outlet);
                 }
             }
             // What is handed in cannot be taken back: its own answer is the last.
             Step::Cancel(id) if matches!(self.session.work(id), Some(Work::Submit(_))) => {}
             Step::Cancel(id) => {
-                self.end(id);
-                tell(Some(id), Reply::done(), outlet);
+                let access = self.end(id);
+                access.ended("cancelled");
+                tell_last(id, Reply::done(), &access, outlet);
             }
             Step::Pass => {}
-            Step::Refuse(id, problem) => tell_problem(id, &problem, outlet),
+            Step::Refuse(id, problem) => {
+                let to = if self.transport == Transport::Tcp { "the TCP port" } else { "/ws" };
+                self.site.refusals.note(&problem, Asked::message(self.client.address(), to));
+                tell_problem(id, &problem, outlet);
+            }
         }
     }
 
@@ -137,6 +161,7 @@ impl Multiplexer {
         &mut self,
         id: Id,
         request: &Request<'_>,
+        access: &AccessLine,
         outlet: &mut impl Outlet,
     ) -> Result<(), Problem> {
         let (path, query) = request.path_and_query();
@@ -146,10 +171,10 @@ impl Multiplexer {
         let resource = Resource::at(&self.site, self.client, path, query)?;
         if let Some(name) = path.strip_prefix("/topics/").filter(|_| resource.is_none()) {
             if !is_get {
-                return self.change(id, name, request, outlet);
+                return self.change(id, name, request, access, outlet);
             }
             let read = ReadRequest::multiplexed(&self.site, self.client, path, query)?;
-            return self.read(id, &read, outlet);
+            return self.read(id, &read.told_in(access.clone()), outlet);
         }
         let resource = resource.ok_or_else(|| routes::unknown_path(path))?;
         if !is_get {
@@ -157,11 +182,11 @@ impl Multiplexer {
         }
         let has_room = outlet.queued_bytes() < self.output_bytes_max();
         if has_room && !self.session.has_turns() {
-            self.answer(id, &resource, outlet);
+            self.answer(id, &resource, access, outlet);
         } else {
             // Small requests, many of which one read brings, may have large answers; and none is answered
             // before those that came before it.
-            self.session.open(id, Work::Answer(resource));
+            self.session.open(id, Work::Answer(resource, access.clone()));
             self.wake();
         }
         Ok(())
@@ -173,10 +198,17 @@ impl Multiplexer {
         id: Id,
         name: &str,
         request: &Request<'_>,
+        access: &AccessLine,
         outlet: &mut impl Outlet,
     ) -> Result<(), Problem> {
         let name = routes::topic_name(name)?;
         let (_, query) = request.path_and_query();
+        let submitted = |bytes, is_deletion| Submitted {
+            bytes,
+            topic: name.clone(),
+            is_deletion,
+            access: access.clone(),
+        };
         match Change::of(&self.site, self.client, request.method, &name)? {
             Change::Publish(permit) => {
                 let (content, key) = publishing::of_multiplexed(query)?;
@@ -189,12 +221,12 @@ impl Multiplexer {
                     let sent = Sent { content, body: &body, key, expected: Expected::Anything };
                     permit.submit(&site.limits, sent).await.map(Done::Published)
                 };
-                self.submit(id, bytes, submission, outlet);
+                self.submit(id, submitted(bytes, false), submission, outlet);
             }
             Change::Delete(permit) => {
                 publishing::no_parameters(query)?;
                 let deletion = async move { permit.delete().await.map(|()| Done::Deleted) };
-                self.submit(id, 0, deletion, outlet);
+                self.submit(id, submitted(0, true), deletion, outlet);
             }
         }
         Ok(())
@@ -221,29 +253,55 @@ impl Multiplexer {
     fn submit(
         &mut self,
         id: Id,
-        bytes: usize,
+        submitted: Submitted,
         submission: impl Future<Output = Result<Done, Problem>> + 'static,
         outlet: &mut impl Outlet,
     ) {
         let waker = self.waker.clone();
         let wake = move || waker.iter().for_each(Waker::wake);
         match self.submissions.begin(id, submission, wake) {
-            Some(result) => tell_result(id, result, outlet),
+            Some(result) => self.tell_result(id, &submitted, result, outlet),
             None => {
-                self.submitted_bytes += bytes;
-                self.session.open(id, Work::Submit(bytes));
+                self.submitted_bytes += submitted.bytes;
+                self.session.open(id, Work::Submit(submitted));
             }
         }
     }
 
-    fn answer(&self, id: Id, resource: &Resource, outlet: &mut impl Outlet) {
+    fn tell_result(
+        &self,
+        id: Id,
+        submitted: &Submitted,
+        result: Result<Done, Problem>,
+        outlet: &mut impl Outlet,
+    ) {
+        let access = &submitted.access;
+        if let Err(problem) = &result {
+            let path = format!("/topics/{}", submitted.topic);
+            let method = if submitted.is_deletion { "DELETE" } else { "POST" };
+            let asked = Asked::request(self.client.address(), method, &path);
+            self.site.refusals.note(problem, asked);
+        }
+        match result {
+            Ok(Done::Published(Outcome::Published(published))) => {
+                let json = published.to_json();
+                tell_last(id, Reply::published(published.last, &json), access, outlet);
+            }
+            Ok(Done::Published(Outcome::Repeated(published))) => {
+                let json = published.to_json();
+                tell_last(id, Reply::replayed(published.last, &json), access, outlet);
+            }
+            Ok(Done::Deleted) => tell_last(id, Reply::done(), access, outlet),
+            Err(problem) => tell_end(id, &problem, access, outlet),
+        }
+    }
+
+    fn answer(&self, id: Id, resource: &Resource, access: &AccessLine, outlet: &mut impl Outlet) {
         // A server that stops tells its connections, and answers nothing more on them.
         let (status, value) = resource.value(&self.site, false);
-        tell(
-            Some(id),
-            Reply { status: status.as_u16(), ..Reply::answer(&value.to_string()) },
-            outlet,
-        );
+        let json = value.to_string();
+        let reply = Reply { status: status.as_u16(), ..Reply::answer(&json) };
+        tell_last(id, reply, access, outlet);
     }
 
     /// Opens a reader.
@@ -255,7 +313,8 @@ impl Multiplexer {
     ) -> Result<(), Problem> {
         let Some(waker) = self.waker.clone() else { return Ok(()) };
         let reader = read.open_stream(self.transport)?;
-        tell(Some(id), Reply::standing(reader.position()), outlet);
+        reader.access().status(MORE_TO_COME);
+        reader.access().sent(tell(Some(id), Reply::standing(reader.position()), outlet));
         let topic = reader.topic();
         let followed = self.topics.entry(address(topic)).or_insert_with(|| {
             let subscription = self.fan.subscribe(topic, waker.clone());
@@ -274,8 +333,10 @@ impl Multiplexer {
     /// Somebody woke the connection, or what was queued is written.
     pub(super) fn ready(&mut self, outlet: &mut impl Outlet) {
         for (id, result) in self.submissions.take() {
-            self.end(id);
-            tell_result(id, result, outlet);
+            if let Some(Work::Submit(submitted)) = self.session.end(id) {
+                self.submitted_bytes -= submitted.bytes;
+                self.tell_result(id, &submitted, result, outlet);
+            }
         }
         for followed in self.topics.values_mut() {
             if followed.has_news() {
@@ -320,6 +381,7 @@ impl Multiplexer {
 
     /// Nothing more is told: nothing is kept for it.
     pub(super) fn close(&mut self) {
+        self.session.works().for_each(|(_, work)| work.access().ended(CONNECTION_CLOSED));
         self.session.clear();
         self.topics.clear();
         self.alarm = None;
@@ -329,36 +391,43 @@ impl Multiplexer {
     fn serve(&mut self, id: Id, now: Instant, outlet: &mut impl Outlet) {
         match self.session.work(id) {
             None | Some(Work::Submit(_)) => {}
-            Some(Work::Answer(resource)) => {
-                let resource = resource.clone();
-                self.answer(id, &resource, outlet);
+            Some(Work::Answer(resource, access)) => {
+                let (resource, access) = (resource.clone(), access.clone());
+                self.answer(id, &resource, &access, outlet);
                 self.end(id);
             }
             Some(Work::Read(reading))
                 if reading.end.is_some_and(|end| reading.reader.has_reached(end)) =>
             {
-                self.end(id);
-                tell(Some(id), Reply::done(), outlet);
+                let access = self.end(id);
+                access.ended(CLIENT_GONE);
+                tell_last(id, Reply::done(), &access, outlet);
             }
             Some(Work::Read(reading)) => {
                 reading.told_at = now;
                 match reading.reader.read() {
                     Ok(page) => {
                         let is_behind = reading.reader.is_behind() || reading.end.is_some();
-                        tell_page(id, &page, outlet);
+                        let bytes = tell_page(id, &page, outlet);
+                        reading.reader.access().sent(bytes);
                         if is_behind {
                             self.session.give_turn(id);
                         }
                     }
                     Err(problem) => {
                         let position = reading.reader.position();
-                        self.end(id);
+                        let path = format!("/topics/{}", reading.reader.topic().name());
+                        let access = self.end(id);
+                        let asked = Asked::request(self.client.address(), "GET", &path);
+                        self.site.refusals.note(&problem, asked);
                         if let Some(reason) = EndReason::of(&problem) {
+                            access.ended(reason.in_log());
                             let mut message = String::new();
                             format_item(id, &Item::End(reason), position, &mut message);
+                            access.sent(message.len());
                             outlet.put(&message);
                         }
-                        tell_problem(Some(id), &problem, outlet);
+                        tell_end(id, &problem, &access, outlet);
                     }
                 }
             }
@@ -375,7 +444,8 @@ impl Multiplexer {
             let Work::Read(reading) = work else { continue };
             if reading.told_at + heartbeat <= soon {
                 reading.told_at = now;
-                tell(Some(id), Reply::standing(reading.reader.position()), outlet);
+                let reply = Reply::standing(reading.reader.position());
+                reading.reader.access().sent(tell(Some(id), reply, outlet));
             }
             let due = reading.told_at + heartbeat;
             next = Some(next.map_or(due, |next| next.min(due)));
@@ -383,13 +453,11 @@ impl Multiplexer {
         Some(self.alarms.set(next?, self.waker.clone()?))
     }
 
-    /// The request is over.
-    fn end(&mut self, id: Id) {
-        let reader = match self.session.end(id) {
-            Some(Work::Read(Reading { reader, .. })) => reader,
-            Some(Work::Submit(bytes)) => return self.submitted_bytes -= bytes,
-            Some(Work::Answer(_)) | None => return,
-        };
+    /// The request, which is none that was handed in, is over. Returns its line in the access log.
+    fn end(&mut self, id: Id) -> AccessLine {
+        let Some(work) = self.session.end(id) else { return AccessLine::default() };
+        let access = work.access().clone();
+        let Work::Read(Reading { reader, .. }) = work else { return access };
         let address = address(reader.topic());
         if let Some(followed) = self.topics.get_mut(&address) {
             followed.readers.remove(&id);
@@ -397,6 +465,7 @@ impl Multiplexer {
                 self.topics.remove(&address);
             }
         }
+        access
     }
 
     /// Nothing more is queued beyond this, but for what is being told.
@@ -412,6 +481,23 @@ impl Multiplexer {
     fn wake(&self) {
         if let Some(waker) = &self.waker {
             waker.wake();
+        }
+    }
+}
+
+impl Drop for Multiplexer {
+    fn drop(&mut self) {
+        self.session.works().for_each(|(_, work)| work.access().ended(CONNECTION_CLOSED));
+    }
+}
+
+impl Work {
+    /// The line of its request in the access log.
+    fn access(&self) -> &AccessLine {
+        match self {
+            Self::Read(reading) => reading.reader.access(),
+            Self::Answer(_, access) => access,
+            Self::Submit(submitted) => &submitted.access,
         }
     }
 }
@@ -436,13 +522,16 @@ fn address(topic: &Arc<Topic>) -> usize {
     Arc::as_ptr(topic).addr()
 }
 
-fn tell_page(id: Id, page: &Page, outlet: &mut impl Outlet) {
-    let mut message = String::new();
+/// Returns how many bytes that was.
+fn tell_page(id: Id, page: &Page, outlet: &mut impl Outlet) -> usize {
+    let (mut message, mut bytes) = (String::new(), 0);
     for item in page.items() {
         message.clear();
         format_item(id, &item, page.next, &mut message);
+        bytes += message.len();
         outlet.put(&message);
     }
+    bytes
 }
 
 /// `position` counts for what has none of its own.
@@ -463,23 +552,27 @@ fn format_item(id: Id, item: &Item<'_>, position: Position, out: &mut String) {
     Reply::notice(position, &text).format(Some(id), out);
 }
 
-fn tell_result(id: Id, result: Result<Done, Problem>, outlet: &mut impl Outlet) {
-    match result {
-        Ok(Done::Published(Outcome::Published(published))) => {
-            tell(Some(id), Reply::published(published.last, &published.to_json()), outlet);
-        }
-        Ok(Done::Published(Outcome::Repeated(published))) => {
-            tell(Some(id), Reply::replayed(published.last, &published.to_json()), outlet);
-        }
-        Ok(Done::Deleted) => tell(Some(id), Reply::done(), outlet),
-        Err(problem) => tell_problem(Some(id), &problem, outlet),
+/// Tells the final status of a request.
+fn tell_last(id: Id, reply: Reply<'_>, access: &AccessLine, outlet: &mut impl Outlet) {
+    access.status(reply.status);
+    if let Some(position) = reply.position {
+        access.reached(position);
     }
+    access.sent(tell(Some(id), reply, outlet));
 }
 
-fn tell(id: Option<Id>, reply: Reply<'_>, outlet: &mut impl Outlet) {
+/// Tells the problem that a request ends with.
+fn tell_end(id: Id, problem: &Problem, access: &AccessLine, outlet: &mut impl Outlet) {
+    let (status, json) = (problem.code().as_u16(), problem.to_json());
+    tell_last(id, Reply::problem(status, &json), access, outlet);
+}
+
+/// Returns how many bytes that was.
+fn tell(id: Option<Id>, reply: Reply<'_>, outlet: &mut impl Outlet) -> usize {
     let mut message = String::new();
     reply.format(id, &mut message);
     outlet.put(&message);
+    message.len()
 }
 
 /// Without an id it is about the connection.

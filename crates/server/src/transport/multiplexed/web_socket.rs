@@ -13,6 +13,7 @@ use crate::handshake::Head;
 use crate::permits::ConnectionPermit;
 use crate::readers::Transport;
 use crate::routes::{Destination, Upgrade};
+use crate::visit::Visit;
 use crate::{Kind, Limits, Problem};
 
 /// Without it the handshake is refused: who asks for nothing cannot know what is spoken.
@@ -37,15 +38,21 @@ pub(crate) fn accept<F: Fields + ?Sized>(
 #[derive(Debug)]
 pub(crate) struct Socket {
     multiplexer: Multiplexer,
+    visit: Visit,
     _permit: ConnectionPermit,
 }
 
+const PATH: &str = "/ws";
+
 impl Socket {
-    pub(crate) fn new(local: &Local, client: Client, permit: ConnectionPermit) -> Self {
-        Self {
-            multiplexer: Multiplexer::new(local, client, Transport::Multiplexed),
-            _permit: permit,
-        }
+    pub(crate) fn new(
+        local: &Local,
+        client: Client,
+        permit: ConnectionPermit,
+        visit: Visit,
+    ) -> Self {
+        let multiplexer = Multiplexer::new(local, client, Transport::Multiplexed);
+        Self { multiplexer, visit, _permit: permit }
     }
 }
 
@@ -55,15 +62,18 @@ impl Handler for Socket {
     }
 
     fn message(&mut self, message: Message<'_>, sender: &mut Sender) {
-        self.multiplexer.receive(message.as_bytes(), sender);
+        let multiplexer = &mut self.multiplexer;
+        self.visit.counted(sender, |sender| multiplexer.receive(message.as_bytes(), sender));
     }
 
     fn ready(&mut self, sender: &mut Sender) {
-        self.multiplexer.ready(sender);
+        let multiplexer = &mut self.multiplexer;
+        self.visit.counted(sender, |sender| multiplexer.ready(sender));
     }
 
     fn ended(&mut self, sender: &mut Sender) -> bool {
-        self.multiplexer.ended(sender)
+        let multiplexer = &mut self.multiplexer;
+        self.visit.counted(sender, |sender| multiplexer.ended(sender))
     }
 
     fn open_bytes(&self) -> usize {
@@ -71,12 +81,13 @@ impl Handler for Socket {
     }
 
     /// Its last words may wait for long.
-    fn close(&mut self, _frame: Option<&CloseFrame>) {
+    fn close(&mut self, frame: Option<&CloseFrame>) {
         self.multiplexer.close();
+        self.visit.over(frame);
     }
 
     fn error(&mut self, error: &Error) {
-        tracing::debug!(error = error as &dyn std::error::Error, "WebSocket connection failed");
+        self.visit.failed(error, PATH);
     }
 }
 

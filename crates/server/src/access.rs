@@ -1,0 +1,285 @@
+//! The access log: a line for each request once its reply, its stream or its WebSocket is over, as an event of `tracing`
+//! with a target of its own.
+//!
+//! Owns what a line says; `samples` decides which polls have one. Where it is off, a request costs a look at a flag, and
+//! a page or message nothing but a look at a pointer that is not there.
+
+mod samples;
+
+use std::borrow::Cow;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, ready};
+use std::time::{Duration, Instant};
+
+use anemone_hub::Position;
+use anemone_ws::{Held, Memory};
+use bytes::Bytes;
+use http::Response;
+use http_body::{Frame, SizeHint};
+use http_body_util::BodyExt as _;
+
+use self::samples::Samples;
+use crate::body::Body;
+use crate::readers::in_words;
+
+/// The target of the access log's events, all of level info. The line of a request that begins is one of level debug, as
+/// any other of this crate.
+pub const ACCESS_TARGET: &str = "anemone::access";
+
+/// As much is told of a path, and of a method.
+const PATH_CHARS_MAX: usize = 256;
+const METHOD_CHARS_MAX: usize = 32;
+
+/// What a line takes until it is written, beside its words.
+const LINE_BYTES: usize = 384;
+
+/// The requests that the access log tells of.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum AccessLog {
+    /// None. They are many, and say who was there.
+    #[default]
+    Off,
+    /// All but most polls: of those of a client for a topic that end alike, one a minute, with how many there were.
+    Sampled,
+    /// All.
+    All,
+}
+
+/// The access log of a server.
+#[derive(Debug)]
+pub(crate) struct Accesses {
+    which: AccessLog,
+    samples: Mutex<Samples>,
+    /// What lines take counts there.
+    memory: Memory,
+}
+
+impl Accesses {
+    pub(crate) fn new(which: AccessLog, memory: &Memory) -> Self {
+        Self { which, samples: Mutex::default(), memory: memory.clone() }
+    }
+
+    /// A request has come, of this client if that is known.
+    pub(crate) fn begin(
+        self: &Arc<Self>,
+        client: Option<SocketAddr>,
+        method: &str,
+        path: &str,
+    ) -> AccessLine {
+        tracing::debug!(client = client.map(display), method, path, "request");
+        if self.which == AccessLog::Off
+            || !tracing::enabled!(target: ACCESS_TARGET, tracing::Level::INFO)
+        {
+            return AccessLine(None);
+        }
+        let (method, path) = (start(method, METHOD_CHARS_MAX), start(path, PATH_CHARS_MAX));
+        let held = self.memory.hold(LINE_BYTES + method.len() + path.len());
+        AccessLine(Some(Arc::new(Draft {
+            log: Arc::clone(self),
+            begun: Instant::now(),
+            request: Arc::new(AccessedRequest { client, method, path, _held: held }),
+            outcome: Mutex::default(),
+        })))
+    }
+
+    /// Writes the line, and those of polls that are due, unless it is one of many polls.
+    fn finish(&self, line: Line) {
+        if self.which == AccessLog::All {
+            return line.write(0);
+        }
+        let due = self.samples().take(line, Instant::now());
+        due.into_iter().for_each(|(line, repeats)| line.write(repeats));
+    }
+
+    /// Writes what is known of polls that had no line yet.
+    pub(crate) fn flush(&self) {
+        let left = self.samples().take_all();
+        left.into_iter().for_each(|(line, repeats)| line.write(repeats));
+    }
+
+    fn samples(&self) -> MutexGuard<'_, Samples> {
+        self.samples.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The beginning of a text, with an ellipsis where that is not all.
+fn start(text: &str, chars_max: usize) -> String {
+    match text.char_indices().nth(chars_max) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+/// A request, as its line has it.
+#[derive(Debug)]
+struct AccessedRequest {
+    client: Option<SocketAddr>,
+    method: String,
+    path: String,
+    _held: Held,
+}
+
+/// A line of the access log to be, if there is one. It is written once its last clone is dropped.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct AccessLine(Option<Arc<Draft>>);
+
+#[derive(Debug)]
+struct Draft {
+    log: Arc<Accesses>,
+    begun: Instant,
+    request: Arc<AccessedRequest>,
+    outcome: Mutex<RequestOutcome>,
+}
+
+/// What became of a request.
+#[derive(Clone, Debug)]
+struct RequestOutcome {
+    status: u16,
+    transport: &'static str,
+    bytes: u64,
+    position: Option<Position>,
+    end: Option<Cow<'static, str>>,
+}
+
+impl Default for RequestOutcome {
+    fn default() -> Self {
+        Self { status: 0, transport: "http", bytes: 0, position: None, end: None }
+    }
+}
+
+impl AccessLine {
+    /// Whether there is one.
+    pub(crate) fn is_some(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// By what it is answered.
+    pub(crate) fn by(&self, transport: &'static str) {
+        self.change(|outcome| outcome.transport = transport);
+    }
+
+    pub(crate) fn status(&self, status: u16) {
+        self.change(|outcome| outcome.status = status);
+    }
+
+    /// So much more of its reply was made.
+    pub(crate) fn sent(&self, bytes: usize) {
+        self.change(|outcome| outcome.bytes += bytes as u64);
+    }
+
+    /// Its reply goes as far as here.
+    pub(crate) fn reached(&self, position: Position) {
+        self.change(|outcome| outcome.position = Some(position));
+    }
+
+    /// Why it is over. What is said first counts.
+    pub(crate) fn ended(&self, end: impl Into<Cow<'static, str>>) {
+        self.change(|outcome| {
+            outcome.end.get_or_insert_with(|| end.into());
+        });
+    }
+
+    fn change(&self, change: impl FnOnce(&mut RequestOutcome)) {
+        if let Some(draft) = &self.0 {
+            change(&mut draft.outcome.lock().unwrap_or_else(PoisonError::into_inner));
+        }
+    }
+
+    /// Has the line written once this reply is.
+    pub(crate) fn follow(self, response: Response<Body>) -> Response<Body> {
+        let Some(draft) = &self.0 else { return response };
+        self.status(response.status().as_u16());
+        // The body of such a reply is not sent.
+        let is_whole = draft.request.method == "HEAD";
+        response.map(|body| {
+            let is_whole = is_whole || http_body::Body::is_end_stream(&body);
+            Followed { body, line: self, is_whole }.boxed_unsync()
+        })
+    }
+}
+
+impl Drop for Draft {
+    fn drop(&mut self) {
+        let outcome = self.outcome.get_mut().unwrap_or_else(PoisonError::into_inner).clone();
+        let (request, duration) = (Arc::clone(&self.request), self.begun.elapsed());
+        self.log.finish(Line { request, outcome, duration });
+    }
+}
+
+/// A body whose bytes are counted.
+struct Followed {
+    body: Body,
+    line: AccessLine,
+    is_whole: bool,
+}
+
+impl http_body::Body for Followed {
+    type Data = Bytes;
+    type Error = <Body as http_body::Body>::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
+        match &frame {
+            Some(Ok(frame)) => self.line.sent(frame.data_ref().map_or(0, Bytes::len)),
+            Some(Err(error)) => self.line.ended(format!("broken off: {error}")),
+            None => {}
+        }
+        self.is_whole = frame.is_none() || self.body.is_end_stream();
+        Poll::Ready(frame)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+impl Drop for Followed {
+    fn drop(&mut self) {
+        if !self.is_whole {
+            self.line.ended(CLIENT_GONE);
+        }
+    }
+}
+
+/// The client has closed its side, the connection was lost, or it did not take the rest for too long.
+pub(crate) const CLIENT_GONE: &str = "client gone";
+pub(crate) const SERVER_STOPPED: &str = "server stopped";
+
+/// All that is told of a request.
+#[derive(Clone, Debug)]
+struct Line {
+    request: Arc<AccessedRequest>,
+    outcome: RequestOutcome,
+    duration: Duration,
+}
+
+impl Line {
+    /// `repeats` is how many there were like it since its last line that had none.
+    fn write(&self, repeats: u64) {
+        let Self { request, outcome, duration } = self;
+        let client = request.client.map(in_words);
+        tracing::info!(
+            target: ACCESS_TARGET,
+            method = request.method,
+            path = request.path,
+            status = outcome.status,
+            transport = %outcome.transport,
+            client = client.as_ref().map(display),
+            bytes = outcome.bytes,
+            duration_ms = duration.as_micros() as f64 / 1000.0,
+            position = outcome.position.map(display),
+            end = outcome.end.as_deref(),
+            repeats = (repeats > 0).then_some(repeats),
+            "request"
+        );
+    }
+}

@@ -1,0 +1,513 @@
+//! The access log: a line for each request, whatever it came by, with its bytes and its position.
+#![allow(clippy::unwrap_used, reason = "the helpers of tests are tests too")]
+
+mod common;
+#[path = "common/logged.rs"]
+mod logged;
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::time::Duration;
+
+use anemone_hub::Retention;
+use anemone_server::{AccessLog, Options, PublishRight, TopicRule, TopicRules};
+use anemone_ws::proto::{CloseCode, CloseFrame, Config, Message};
+use socket2::SockRef;
+
+use common::{EventStream, Fixture, Reply, Socket, request, send};
+
+/// A server that logs all requests, with a topic that everybody may publish to, and three events in `wind`.
+fn start(which: AccessLog, change: impl FnOnce(&mut Options)) -> Fixture {
+    logged::keep();
+    let fixture = Fixture::with(
+        |options| {
+            options.access_log = which;
+            let chat = TopicRule {
+                publish: PublishRight::Anyone,
+                event_bytes_max: 100,
+                ..TopicRule::new("chat".parse().unwrap())
+            };
+            options.topics = TopicRules::new([chat]).unwrap();
+            change(options);
+        },
+        Retention::default(),
+    );
+    assert_eq!(fixture.publish(1..=3), "ya-3");
+    fixture
+}
+
+fn all() -> Fixture {
+    start(AccessLog::All, |_| {})
+}
+
+/// The reply to a request on a connection of its own, and whose that was.
+fn ask(
+    fixture: &Fixture,
+    method: &str,
+    target: &str,
+    fields: &[(&str, &str)],
+) -> (Reply, SocketAddr) {
+    let mut stream = fixture.connect();
+    let client = stream.local_addr().unwrap();
+    send(&mut stream, method, target, fields);
+    (Reply::read(&mut BufReader::new(stream), method), client)
+}
+
+/// What is logged of a request that is answered at once.
+fn line_of(fixture: &Fixture, method: &str, target: &str, fields: &[(&str, &str)]) -> String {
+    let (reply, client) = ask(fixture, method, target, fields);
+    let line = logged::requests(client, 1).remove(0);
+    let bytes = if method == "HEAD" { 0 } else { reply.body.len() };
+    let said = format!(" bytes={bytes}");
+    assert!(line.contains(&said), "{line}: the body has {bytes} bytes");
+    line.replace(&said, "")
+}
+
+#[test]
+fn requests_that_are_answered_at_once_have_a_line_each() {
+    let fixture = all();
+    let tag = ask(&fixture, "GET", "/topics/wind?after=ya-1", &[]).0;
+    let tag = tag.field("etag").unwrap();
+    for (method, target, fields, expected) in [
+        ("GET", "/topics/wind?after=ya-1", &[][..], "GET /topics/wind 200 poll position=ya-3"),
+        ("GET", "/topics/wind?after=ya-1&limit=1", &[], "GET /topics/wind 200 poll position=ya-2"),
+        (
+            "GET",
+            "/topics/wind?after=ya-1",
+            &[("If-None-Match", tag)],
+            "GET /topics/wind 304 poll position=ya-3",
+        ),
+        ("HEAD", "/topics/wind", &[], "HEAD /topics/wind 200 poll position=ya-3"),
+        (
+            "GET",
+            "/topics/wind?after=ya-2&wait=30",
+            &[],
+            "GET /topics/wind 200 long-poll position=ya-3",
+        ),
+        (
+            "GET",
+            "/topics/wind?after=ya-3&wait=0",
+            &[],
+            "GET /topics/wind 200 long-poll position=ya-3",
+        ),
+        ("GET", "/clock", &[], "GET /clock 200 http"),
+        ("GET", "/nowhere?key=secret", &[], "GET /nowhere 404 http"),
+        ("GET", "/topics/none", &[], "GET /topics/none 404 http"),
+        ("GET", "/topics/wind?after=nonsense", &[], "GET /topics/wind 400 http"),
+        ("GET", "/topics/wind", &[("Host", "")], "GET /topics/wind 400 http"),
+        ("GET", "/topics/%77ind", &[], "GET /topics/%77ind 200 poll position=ya-3"),
+        (
+            "GET",
+            "/topics/wind",
+            &[("Accept", "text/event-stream"), ("Origin", "http://evil.example")],
+            "GET /topics/wind 403 http",
+        ),
+    ] {
+        let fields = match fields.first() {
+            Some(("Host", _)) => &[("Host", "again")],
+            _ => fields,
+        };
+        assert_eq!(line_of(&fixture, method, target, fields), expected);
+    }
+}
+
+#[test]
+fn a_post_has_the_position_of_its_last_event() {
+    let fixture = all();
+    for (kind, body, expected) in [
+        ("application/json", "1", "POST /topics/chat 201 http bytes=45 position=ya-1"),
+        ("application/x-ndjson", "1\n2\n", "POST /topics/chat 201 http bytes=45 position=ya-3"),
+        ("application/json", "{", "POST /topics/chat 400 http"),
+    ] {
+        let len = body.len().to_string();
+        let mut stream = fixture.connect();
+        let client = stream.local_addr().unwrap();
+        send(
+            &mut stream,
+            "POST",
+            "/topics/chat",
+            &[("Content-Type", kind), ("Content-Length", &len)],
+        );
+        stream.write_all(body.as_bytes()).unwrap();
+        let reply = Reply::read(&mut BufReader::new(stream), "POST");
+        let line = logged::requests(client, 1).remove(0);
+        assert!(line.starts_with(expected), "{line}: {reply:?}");
+    }
+}
+
+/// The two ways that a stream goes: by the thread's loop, and by the HTTP server, which sees to requests with a body.
+const WAYS: [&[(&str, &str)]; 2] = [&[], &[("Content-Length", "0")]];
+
+#[test]
+fn a_stream_has_a_line_at_its_end_with_all_that_it_had() {
+    for (accept, transport) in [
+        ("text/event-stream", "sse"),
+        ("application/x-ndjson", "ndjson"),
+        ("text/html", "forever-frame"),
+    ] {
+        for way in WAYS {
+            let fixture = all();
+            let mut stream = fixture.connect();
+            let client = stream.local_addr().unwrap();
+            let frame = [("Sec-Fetch-Dest", "iframe"), ("Sec-Fetch-Site", "same-origin")];
+            let fields = [&[("Accept", accept)], way, &frame].concat();
+            let name = if transport == "forever-frame" { "&frame=f" } else { "" };
+            let target = format!("/topics/wind?after=ya-1{name}");
+            send(&mut stream, "GET", &target, &fields);
+            let mut reader = BufReader::new(stream.try_clone().unwrap());
+            assert_eq!(Reply::read_head(&mut reader).status, 200);
+            let mut bytes = 0;
+            while let Some(chunk) = chunk(&mut reader) {
+                bytes += chunk.len();
+                if chunk.contains("\"n\":3") {
+                    fixture.publish(4..=4);
+                }
+                if chunk.contains("\"n\":4") {
+                    // It is told what there is by now, and then the stream ends.
+                    stream.shutdown(Shutdown::Write).unwrap();
+                }
+            }
+            assert_eq!(
+                logged::requests(client, 1),
+                [format!(
+                    "GET /topics/wind 200 {transport} bytes={bytes} position=ya-4 end=client gone"
+                )],
+            );
+        }
+    }
+}
+
+/// The next chunk of a reply; `None` after the last.
+fn chunk(reader: &mut impl BufRead) -> Option<String> {
+    let mut size = String::new();
+    reader.read_line(&mut size).unwrap();
+    let size = usize::from_str_radix(size.trim_end(), 16).unwrap();
+    let mut chunk = vec![0; size + 2];
+    reader.read_exact(&mut chunk).unwrap();
+    chunk.truncate(size);
+    (size > 0).then(|| String::from_utf8(chunk).unwrap())
+}
+
+#[test]
+fn the_line_of_a_stream_says_why_it_ended() {
+    for way in WAYS {
+        let mut fixture = all();
+        let open = |fixture: &Fixture, target: &str| {
+            let stream = fixture.connect();
+            let client = stream.local_addr().unwrap();
+            let fields = [&[("Accept", "text/event-stream")], way].concat();
+            let request = request(fixture.address, "GET", target, &fields);
+            let mut stream = EventStream::over(stream, &request).unwrap();
+            stream.block().unwrap();
+            (stream, client)
+        };
+        let (stream, client) = open(&fixture, "/topics/wind");
+        drop(stream);
+        // What it began with was all that it was told.
+        let begin = "retry: 1000\nid: ya-3\n\n".len();
+        let line = |end| format!("GET /topics/wind 200 sse bytes={begin} position=ya-3 end={end}");
+        assert_eq!(logged::requests(client, 1), [line("client gone")]);
+        let (stream, client) = open(&fixture, "/topics/wind");
+        SockRef::from(stream.get_ref()).set_linger(Some(Duration::ZERO)).unwrap();
+        drop(stream);
+        assert_eq!(logged::requests(client, 1), [line("client gone")]);
+        let (_stream, client) = open(&fixture, "/topics/wind");
+        fixture.stop();
+        assert_eq!(logged::requests(client, 1), [line("server stopped")]);
+    }
+}
+
+fn closed(socket: &mut Socket, code: CloseCode) -> String {
+    socket.connection.sender().close(Some(&CloseFrame::new(code, "bye"))).unwrap();
+    socket.flush();
+    socket.next()
+}
+
+#[test]
+fn a_websocket_has_a_line_at_its_end_that_says_how_it_ended() {
+    let mut fixture = all();
+    let client = |socket: &Socket| socket.stream.local_addr().unwrap();
+    let mut socket = fixture.websocket("/topics/wind?after=ya-1", &[], &[]);
+    assert_eq!((socket.next(), socket.next()), ("{\"n\":2}".into(), "{\"n\":3}".into()));
+    closed(&mut socket, CloseCode::GOING_AWAY);
+    // Two frames of 7 bytes, and their headers of 2.
+    let line = "GET /topics/wind 101 websocket bytes=18 position=ya-3 end=closed 1001";
+    assert_eq!(logged::requests(client(&socket), 1), [line]);
+
+    let mut socket = fixture.websocket("/topics/wind", &["anemone.events"], &[]);
+    let begin = socket.next();
+    let address = client(&socket);
+    drop(socket);
+    let line = format!(
+        "GET /topics/wind 101 websocket bytes={} position=ya-3 end=client gone",
+        begin.len() + 2
+    );
+    assert_eq!(logged::requests(address, 1), [line]);
+
+    let mut socket = fixture.websocket("/topics/chat", &[], &[]);
+    socket.send(Message::Text(&"x".repeat(101)));
+    assert!(socket.next().starts_with("close 1009"));
+    let line = "GET /topics/chat 101 websocket bytes=0 position=ya-0 end=server closed 1009: the event has 103 bytes as \
+                JSON, at most 100 are allowed";
+    assert_eq!(logged::requests(client(&socket), 1), [line]);
+
+    let mut socket = fixture.websocket("/echo", &[], &[]);
+    socket.send(Message::Text("hello"));
+    assert_eq!(socket.next(), "hello");
+    closed(&mut socket, CloseCode::NORMAL);
+    let line = "GET /echo 101 websocket bytes=7 end=closed 1000";
+    assert_eq!(logged::requests(client(&socket), 1), [line]);
+
+    let mut socket = fixture.websocket("/topics/wind", &[], &[]);
+    let address = client(&socket);
+    let stopping = std::thread::spawn(move || {
+        assert!(socket.next().starts_with("close 1001"));
+        socket.flush();
+    });
+    fixture.stop();
+    stopping.join().unwrap();
+    let line = "GET /topics/wind 101 websocket bytes=0 position=ya-3 end=closed 1001";
+    assert_eq!(logged::requests(address, 1), [line]);
+}
+
+/// A client of `anemone.v1` by WebSocket or TCP.
+enum Multiplexed {
+    WebSocket(Box<Socket>),
+    Tcp(TcpStream),
+}
+
+impl Multiplexed {
+    fn address(&self) -> SocketAddr {
+        match self {
+            Self::WebSocket(socket) => socket.stream.local_addr().unwrap(),
+            Self::Tcp(stream) => stream.local_addr().unwrap(),
+        }
+    }
+
+    /// The answer to a message.
+    fn ask(&mut self, message: &str) -> String {
+        match self {
+            Self::WebSocket(socket) => socket.send(Message::Text(message)),
+            Self::Tcp(stream) => {
+                stream.write_all(&u32::try_from(message.len()).unwrap().to_be_bytes()).unwrap();
+                stream.write_all(message.as_bytes()).unwrap();
+            }
+        }
+        self.next()
+    }
+
+    fn next(&mut self) -> String {
+        match self {
+            Self::WebSocket(socket) => socket.next(),
+            Self::Tcp(stream) => {
+                let mut len = [0; 4];
+                stream.read_exact(&mut len).unwrap();
+                let mut message = vec![0; u32::from_be_bytes(len) as usize];
+                stream.read_exact(&mut message).unwrap();
+                String::from_utf8(message).unwrap()
+            }
+        }
+    }
+}
+
+#[test]
+fn each_multiplexed_request_has_a_line() {
+    let fixture = all();
+    let socket = Multiplexed::WebSocket(Box::new(fixture.websocket("/ws", &["anemone.v1"], &[])));
+    let stream = Multiplexed::Tcp(TcpStream::connect(fixture.tcp()).unwrap());
+    for (mut client, transport) in [(socket, "multiplexed"), (stream, "tcp")] {
+        let address = client.address();
+        let clock = client.ask("GET a /clock").len();
+        let published = client.ask("POST b /topics/chat\n1");
+        let position = published.split(' ').nth(2).unwrap().split('\n').next().unwrap().to_owned();
+        let unknown = client.ask("GET c /nowhere").len();
+        let refused = client.ask("POST c /topics/wind\n1").len();
+        let mut read = client.ask("GET d /topics/wind?after=ya-2").len();
+        read += client.next().len() + client.ask("CANCEL d").len();
+        client.ask("GET e /topics/wind");
+        let mut expected = vec![
+            format!("GET /clock 200 {transport} bytes={clock}"),
+            format!(
+                "POST /topics/chat 201 {transport} bytes={} position={position}",
+                published.len()
+            ),
+            format!("GET /nowhere 404 {transport} bytes={unknown}"),
+            format!("POST /topics/wind 405 {transport} bytes={refused}"),
+            format!("GET /topics/wind 204 {transport} bytes={read} position=ya-3 end=cancelled"),
+        ];
+        if let Multiplexed::WebSocket(mut socket) = client {
+            closed(&mut socket, CloseCode::NORMAL);
+            let sent = [clock, published.len(), unknown, refused, read, 10];
+            // Of all its messages, those of more than 125 bytes with 4 bytes before them, the others with 2.
+            let headers = 2 * 8 + 2 * sent[2..4].iter().filter(|&&len| len > 125).count();
+            let sent = sent.iter().sum::<usize>() + headers;
+            expected.push(format!("GET /ws 101 websocket bytes={sent} end=closed 1000"));
+            let left =
+                "GET /topics/wind 206 multiplexed bytes=10 position=ya-3 end=connection closed";
+            expected.push(left.to_owned());
+        } else {
+            drop(client);
+            let left = "GET /topics/wind 204 tcp bytes=15 position=ya-3 end=client gone";
+            expected.push(left.to_owned());
+        }
+        let mut lines = logged::requests(address, expected.len());
+        lines.sort();
+        expected.sort();
+        assert_eq!(lines, expected);
+    }
+}
+
+#[test]
+fn of_many_polls_one_has_a_line_and_the_rest_are_counted() {
+    let mut fixture = start(AccessLog::Sampled, |_| {});
+    let stream = fixture.connect();
+    let client = stream.local_addr().unwrap();
+    let mut writer = stream.try_clone().unwrap();
+    let mut reader = BufReader::new(stream);
+    for _ in 0..50 {
+        for target in ["/topics/wind?after=ya-1", "/topics/wind?after=ya-9", "/clock"] {
+            send(&mut writer, "GET", target, &[]);
+            Reply::read(&mut reader, "GET");
+        }
+    }
+    drop((writer, reader));
+    fixture.stop();
+    // Two kinds of polls, each with a line at first and one at the end.
+    let mut lines = logged::requests(client, 54);
+    lines.retain(|line| !line.starts_with("GET /clock 200 http bytes="));
+    let repeats = |line: &str| line.split(" repeats=").nth(1).map_or(0, |n| n.parse().unwrap());
+    let counted: u64 = lines.iter().map(|line| 1 + repeats(line)).sum();
+    assert!(counted == 100 && lines.len() < 10, "{lines:?}");
+    assert!(lines[0].starts_with("GET /topics/wind 200 poll bytes="), "{lines:?}");
+    assert!(lines[0].ends_with(" position=ya-3"), "{lines:?}");
+    assert!(lines[1].starts_with("GET /topics/wind 400 poll bytes="), "{lines:?}");
+}
+
+#[test]
+fn nothing_is_logged_where_nobody_asked_for_it() {
+    let fixture = start(AccessLog::Off, |_| {});
+    let (_, client) = ask(&fixture, "GET", "/clock", &[]);
+    let other = all();
+    let (_, after) = ask(&other, "GET", "/clock", &[]);
+    logged::requests(after, 1);
+    assert!(logged::requests(client, 0).is_empty());
+}
+
+#[test]
+fn a_long_path_is_cut_in_the_line() {
+    let fixture = all();
+    let target = format!("/{}", "x".repeat(1000));
+    let line = line_of(&fixture, "GET", &target, &[]);
+    assert_eq!(line, format!("GET /{}… 404 http", "x".repeat(255)));
+}
+
+/// Topics that keep no more together than an event takes.
+fn for_one(topics: &str) -> TopicRule {
+    TopicRule {
+        publish: PublishRight::Anyone,
+        event_bytes_max: 100,
+        bytes_total_max: 400,
+        retention: Retention { bytes_max: 400, ..Retention::default() },
+        ..TopicRule::new(topics.parse().unwrap())
+    }
+}
+
+#[test]
+fn what_a_limit_refuses_of_a_websocket_is_told_with_the_limit() {
+    let fixture = start(AccessLog::Off, |options| {
+        let full = for_one("full-*");
+        let chat = options.topics.iter().next().unwrap().clone();
+        options.topics = TopicRules::new([chat, full]).unwrap();
+        let config = Config { message_bytes_max: 200, ..Config::default() };
+        options.limits.websocket = Arc::new(config.clone());
+        options.limits.echo = Arc::new(config);
+    });
+    let mut first = fixture.websocket("/topics/full-0", &[], &[]);
+    first.send(Message::Text(&"7".repeat(90)));
+    assert_eq!(first.next(), "7".repeat(90));
+    for (path, message, code, words) in [
+        (
+            "/topics/chat",
+            "x".repeat(101),
+            "1009",
+            "refused a message to /topics/chat of 127.0.0.1, 413 event-too-big: the event has 103 bytes as JSON, at most 100 \
+             are allowed; event_bytes_max in the topic's [[topic]] bounds that",
+        ),
+        (
+            "/echo",
+            "x".repeat(201),
+            "1009",
+            "refused a message to /echo of 127.0.0.1, closed with 1009: message needs 201 bytes, limit is 200; \
+             message_bytes_max in [limits.echo] bounds that",
+        ),
+        (
+            "/topics/full-1",
+            "1".to_owned(),
+            "1013",
+            "refused a message to /topics/full-1 of 127.0.0.1, 507 storage-full: ",
+        ),
+    ] {
+        let mut socket = fixture.websocket(path, &[], &[]);
+        socket.send(Message::Text(&message));
+        let end = socket.next();
+        assert!(end.starts_with(&format!("close {code}")), "{end}");
+        assert!(
+            logged::warning(&words[..40]).starts_with(words),
+            "{}",
+            logged::warning(&words[..40])
+        );
+    }
+}
+
+#[test]
+fn a_multiplexed_request_that_is_refused_when_it_was_handed_in_is_told() {
+    let fixture = start(AccessLog::Off, |options| {
+        options.topics = TopicRules::new([for_one("brim-*")]).unwrap();
+        options.limits.multiplexed_requests_max = 1;
+    });
+    let mut client =
+        Multiplexed::WebSocket(Box::new(fixture.websocket("/ws", &["anemone.v1"], &[])));
+    let long = "7".repeat(90);
+    assert!(client.ask(&format!("POST a /topics/brim-0\n{long}")).starts_with("201 a"));
+    assert!(client.ask("POST a /topics/brim-1\n1").starts_with("507 a"));
+    let words = logged::warning("/topics/brim-1");
+    assert!(
+        words.starts_with("refused POST /topics/brim-1 of 127.0.0.1, 507 storage-full: "),
+        "{words}"
+    );
+    assert!(client.ask("GET a /topics/wind").starts_with("100 a"));
+    assert!(client.ask("GET b /topics/wind").starts_with("429 b"));
+    assert_eq!(
+        logged::warning("a message to /ws"),
+        "refused a message to /ws of 127.0.0.1, 429 too-many-requests: 1 requests are open, as many as may be; \
+         limits.multiplexed_requests_max and limits.multiplexed_waiting_bytes_max bound that"
+    );
+}
+
+#[test]
+fn a_connection_that_is_one_too_many_is_told() {
+    let fixture = start(AccessLog::Off, |options| options.limits.connections_max = 1);
+    let _first = EventStream::open(&fixture, "/topics/wind", &[]);
+    let mut reader = BufReader::new(fixture.connect());
+    Reply::read(&mut reader, "GET").problem(503, "too-many-connections");
+    assert_eq!(
+        logged::warning("a connection of"),
+        "refused a connection of 127.0.0.1, 503 too-many-connections: the server has as many connections as it may; \
+         limits.connections_max bounds that"
+    );
+}
+
+#[test]
+fn a_503_that_is_given_before_a_request_is_looked_at_is_in_both_logs() {
+    let fixture = start(AccessLog::All, |options| options.limits.memory_max = Some(12 << 10));
+    let (reply, client) = ask(&fixture, "GET", "/topics/wind?after=before-routing", &[]);
+    reply.problem(503, "overloaded");
+    let line = format!("GET /topics/wind 503 http bytes={}", reply.body.len());
+    assert_eq!(logged::requests(client, 1), [line]);
+    assert_eq!(
+        logged::warning("503 overloaded"),
+        "refused GET /topics/wind of 127.0.0.1, 503 overloaded: the server holds as much for its clients as it may; \
+         memory_max bounds that"
+    );
+}

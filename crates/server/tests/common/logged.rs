@@ -1,0 +1,116 @@
+//! What the server logs, as events of `tracing`, for all tests of a process.
+#![allow(dead_code, clippy::unwrap_used, unreachable_pub)]
+
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+use std::net::SocketAddr;
+use std::sync::{Mutex, MutexGuard, Once, PoisonError};
+use std::time::{Duration, Instant};
+
+use tracing::field::{Field, Visit};
+use tracing::{Event, Metadata, Subscriber, span};
+
+use crate::common::PATIENCE;
+
+/// An event's fields, each as it is shown, and its target.
+type Fields = BTreeMap<&'static str, String>;
+
+static LOGGED: Mutex<Vec<Fields>> = Mutex::new(Vec::new());
+
+/// Has everything logged kept from now on.
+pub fn keep() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| tracing::subscriber::set_global_default(Kept).unwrap());
+}
+
+/// What is logged of the requests of a client, each as `METHOD PATH STATUS TRANSPORT BYTES POSITION END REPEATS`, the last
+/// three as far as they are there; once there are so many.
+pub fn requests(client: SocketAddr, count: usize) -> Vec<String> {
+    let client = client.to_string();
+    let is_of_client = |fields: &Fields| {
+        fields["target"] == "anemone::access" && fields.get("client") == Some(&client)
+    };
+    wait(|logged| {
+        let lines: Vec<_> = logged.iter().filter(|fields| is_of_client(fields)).map(line).collect();
+        (lines.len() >= count).then_some(lines)
+    })
+}
+
+/// The first warning with this in it.
+pub fn warning(part: &str) -> String {
+    wait(|logged| {
+        let mut messages = logged.iter().filter_map(|fields| fields.get("message"));
+        messages.find(|message| message.contains(part)).cloned()
+    })
+}
+
+fn wait<T>(find: impl Fn(&[Fields]) -> Option<T>) -> T {
+    let begun = Instant::now();
+    loop {
+        let logged = logged();
+        if let Some(found) = find(&logged) {
+            return found;
+        }
+        assert!(begun.elapsed() < PATIENCE, "not logged: {logged:?}");
+        drop(logged);
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+fn line(fields: &Fields) -> String {
+    assert_eq!(fields["message"], "request");
+    assert!(fields["duration_ms"].parse::<f64>().unwrap() >= 0.0, "{fields:?}");
+    let mut line = ["method", "path", "status", "transport"].map(|name| &*fields[name]).join(" ");
+    for name in ["bytes", "position", "end", "repeats"] {
+        if let Some(value) = fields.get(name) {
+            line += &format!(" {name}={value}");
+        }
+    }
+    line
+}
+
+fn logged() -> MutexGuard<'static, Vec<Fields>> {
+    LOGGED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+struct Kept;
+
+impl Subscriber for Kept {
+    fn enabled(&self, _: &Metadata<'_>) -> bool {
+        true
+    }
+
+    fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {
+        span::Id::from_u64(1)
+    }
+
+    fn record(&self, _: &span::Id, _: &span::Record<'_>) {}
+
+    fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
+
+    fn event(&self, event: &Event<'_>) {
+        let target = event.metadata().target();
+        if !target.starts_with("anemone") {
+            return;
+        }
+        let mut seen = Seen(Fields::from([("target", target.to_owned())]));
+        event.record(&mut seen);
+        logged().push(seen.0);
+    }
+
+    fn enter(&self, _: &span::Id) {}
+
+    fn exit(&self, _: &span::Id) {}
+}
+
+struct Seen(Fields);
+
+impl Visit for Seen {
+    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+        self.0.insert(field.name(), format!("{value:?}"));
+    }
+
+    fn record_str(&mut self, field: &Field, value: &str) {
+        self.0.insert(field.name(), value.to_owned());
+    }
+}
