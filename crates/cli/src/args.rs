@@ -16,7 +16,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 pub(crate) use self::client::{Behind, Content, Field, Listing, Output, Pub, Reach, Sub, Topics};
 use crate::config::parse_mode;
 use crate::exit;
-use crate::log::LogForm;
+use crate::log::{LogForm, LogRequests};
 
 /// Puts any data stream on the web over every web transport, from one handler, at one URL.
 #[derive(Debug, Parser)]
@@ -98,6 +98,14 @@ pub(crate) struct Serve {
     /// sources has every key
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
+
+    /// Log each request once it is over: method, path, status, transport, client, bytes, time and position; of polls that
+    /// are alike one a minute [default: off; with the flag alone: sampled]
+    #[arg(
+        long, value_name = "WHICH", value_enum, num_args = 0..=1, require_equals = true,
+        default_missing_value = "sampled", help_heading = LOG
+    )]
+    pub(crate) log_requests: Option<LogRequests>,
 
     /// Listen on this address (port 0 takes a free one, 0.0.0.0 is every address of this machine), or on a Unix socket;
     /// may be given once for each [default: 127.0.0.1:8080]

@@ -1,15 +1,21 @@
-//! The log: lines on standard error, of text or of JSON.
+//! The log: lines on standard error, of text or of JSON. Those of a server go through a `queue`.
 //!
 //! Whatever a field holds was maybe said by somebody else, a peer, a program, a file, so each value is made
 //! [`printable`] here, once for all crates: nobody begins a line of the log, or moves a cursor, but the log.
+
+mod queue;
 
 use std::error::Error;
 use std::ffi::OsStr;
 use std::fmt::{self, Debug};
 use std::io::{self, IsTerminal};
+use std::sync::OnceLock;
+use std::time::Duration;
 
+use anemone_server::{ACCESS_TARGET, AccessLog};
 use anemone_sources::printable;
 use clap::ValueEnum;
+use queue::Queue;
 use serde_json::Value;
 use tracing::field::{Field, Visit};
 use tracing::{Event, Subscriber};
@@ -17,6 +23,7 @@ use tracing_subscriber::field::RecordFields;
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::time::{FormatTime as _, SystemTime};
+use tracing_subscriber::fmt::writer::BoxMakeWriter;
 use tracing_subscriber::fmt::{self as lines, FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
 use tracing_subscriber::registry::LookupSpan;
@@ -32,6 +39,28 @@ pub(crate) enum LogForm {
     Json,
 }
 
+/// The requests that are logged.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, ValueEnum)]
+pub(crate) enum LogRequests {
+    /// None
+    #[default]
+    Off,
+    /// All, but of polls that are alike one a minute, with how many there were
+    Sampled,
+    /// All
+    All,
+}
+
+impl From<LogRequests> for AccessLog {
+    fn from(wanted: LogRequests) -> Self {
+        match wanted {
+            LogRequests::Off => Self::Off,
+            LogRequests::Sampled => Self::Sampled,
+            LogRequests::All => Self::All,
+        }
+    }
+}
+
 /// The wishes for the log: what is logged, and how.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Wanted {
@@ -41,8 +70,25 @@ pub(crate) struct Wanted {
     pub(crate) verbose_configured: bool,
     /// Nothing about connections, which is all that `anemone_client` logs.
     pub(crate) quiet: bool,
+    /// Requests, which only a `RUST_LOG` that names their target leaves out.
+    pub(crate) requests: LogRequests,
     pub(crate) form: LogForm,
+    /// Nobody waits for whoever reads it.
+    pub(crate) is_queued: bool,
 }
+
+/// The lines that somebody else writes.
+static QUEUE: OnceLock<Queue> = OnceLock::new();
+
+/// Waits until all lines are written, for a second at most: the process ends.
+pub(crate) fn flush() {
+    if let Some(queue) = QUEUE.get() {
+        queue.flush(FLUSH_TIMEOUT);
+    }
+}
+
+/// Whoever reads the log and takes longer does not get the rest.
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 
 pub(crate) fn start(wanted: Wanted) {
     let (targets, fault) = targets(wanted, std::env::var("RUST_LOG").ok().as_deref());
@@ -51,7 +97,21 @@ pub(crate) fn start(wanted: Wanted) {
         true => targets,
         false => targets.with_target("h2", LevelFilter::WARN),
     };
-    let lines = lines::layer().fmt_fields(Fields).with_target(false).with_writer(io::stderr);
+    let targets = match targets.iter().any(|(target, _)| target == ACCESS_TARGET) {
+        false if wanted.requests != LogRequests::Off => {
+            targets.with_target(ACCESS_TARGET, LevelFilter::INFO)
+        }
+        _ => targets,
+    };
+    let queue = if wanted.is_queued { Queue::start(io::stderr()) } else { None };
+    let writer = match queue {
+        Some(queue) => {
+            let _ = QUEUE.set(queue.clone());
+            BoxMakeWriter::new(move || queue.clone())
+        }
+        None => BoxMakeWriter::new(io::stderr),
+    };
+    let lines = lines::layer().fmt_fields(Fields).with_target(false).with_writer(writer);
     let lines = match wanted.form {
         LogForm::Text => {
             let no_color = std::env::var_os("NO_COLOR");

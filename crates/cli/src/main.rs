@@ -23,10 +23,13 @@ fn main() -> ExitCode {
     let done = match command {
         Command::Serve(flags) => {
             let config = Config::load(&flags);
-            let (verbose_configured, configured) =
-                config.as_ref().map_or_else(|_| Default::default(), |own| (own.verbose, own.log));
+            let (verbose_configured, configured, requests) = config.as_ref().map_or_else(
+                |_| Default::default(),
+                |own| (own.verbose, own.log, own.log_requests),
+            );
             let form = form.unwrap_or(configured);
-            log::start(Wanted { verbose_configured, form, ..wanted });
+            let wanted = Wanted { verbose_configured, requests, is_queued: true, ..wanted };
+            log::start(Wanted { form, ..wanted });
             config.map_err(Into::into).and_then(|config| command::serve::run(&config))
         }
         Command::Check(flags) => return command::check::run(&flags),
@@ -55,7 +58,7 @@ fn main() -> ExitCode {
             command::topics::run(&options)
         }
     };
-    match done {
+    let exit = match done {
         Ok(()) => Exit::Done.into(),
         Err(error) => {
             // A configuration may have several faults.
@@ -65,5 +68,7 @@ fn main() -> ExitCode {
             }
             Exit::of(&error).into()
         }
-    }
+    };
+    log::flush();
+    exit
 }

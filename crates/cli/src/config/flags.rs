@@ -23,6 +23,7 @@ pub(super) fn apply(
     short: &mut Shorthands,
     faults: &Faults,
 ) {
+    config.log_requests = flags.log_requests.unwrap_or(config.log_requests);
     let listening = &mut config.listening;
     if !flags.listen.is_empty() {
         let place = Place::Flag("--listen");

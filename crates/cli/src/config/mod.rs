@@ -44,7 +44,7 @@ use self::table::Table;
 use self::values::{DAY, boolean, word};
 pub(crate) use self::values::{Size, Time, parse_mode, parse_size};
 use crate::args;
-use crate::log::LogForm;
+use crate::log::{LogForm, LogRequests};
 
 /// Statuses change seldom and are all worth keeping for a day.
 const STATUS_RETENTION: Retention =
@@ -59,6 +59,10 @@ const SCRATCH_TOPICS_MAX: usize = 1000;
 /// The words for how the log is written.
 const LOG_FORMS: [(&str, LogForm); 2] = [("text", LogForm::Text), ("json", LogForm::Json)];
 
+/// The words for which requests are logged.
+const LOG_REQUESTS: [(&str, LogRequests); 3] =
+    [("off", LogRequests::Off), ("sampled", LogRequests::Sampled), ("all", LogRequests::All)];
+
 /// All that `anemone serve` goes by.
 #[derive(Clone, Debug)]
 pub(crate) struct Config {
@@ -68,6 +72,8 @@ pub(crate) struct Config {
     pub(crate) verbose: bool,
     /// The form in which the log is written.
     pub(crate) log: LogForm,
+    /// The requests that are logged.
+    pub(crate) log_requests: LogRequests,
     pub(crate) listening: Listening,
     pub(crate) tls: TlsFiles,
     pub(crate) data: Data,
@@ -133,6 +139,7 @@ impl Config {
             file,
             verbose: root.value("verbose", false, boolean),
             log: root.value("log", LogForm::default(), word(LOG_FORMS)),
+            log_requests: root.value("log_requests", LogRequests::default(), word(LOG_REQUESTS)),
             listening: Listening::read(&mut root),
             tls: TlsFiles::read(root.table("tls")),
             data: Data::read(root.table("data")),

@@ -11,6 +11,7 @@ use anyhow::Context;
 
 use crate::command::check;
 use crate::config::Config;
+use crate::log;
 use crate::output::announce;
 
 /// Starts to serve, and says where.
@@ -37,6 +38,7 @@ pub(super) fn start(config: &Config, hub: &Hub) -> anyhow::Result<Running> {
     options.tls = tls.clone();
     options.topics = config.rules()?;
     options.static_dirs = config.files.iter().map(|dir| dir.value.clone()).collect();
+    options.access_log = config.log_requests.into();
     let server = Server::bind(options, hub.clone())
         .map_err(with_advice)
         .with_context(|| format!("cannot listen on {}", addresses(config)))?;
@@ -49,6 +51,8 @@ pub(super) fn start(config: &Config, hub: &Hub) -> anyhow::Result<Running> {
     }
     let running = server.start().context("cannot start to serve")?;
     let scheme = scheme(config);
+    // Warnings are there before anybody is told to come.
+    log::flush();
     if let Some(address) = running.local_addr() {
         announce(&format!("listening on {scheme}://{address}"))?;
         if let Some(tls) = tls.filter(|_| *config.tls.dev) {

@@ -16,6 +16,7 @@ pub(crate) use self::listen::{cannot_write, refuse_other_contents, tls};
 use self::sources::Sources;
 use super::{EndSignals, runtime};
 use crate::config::{Config, Kind, files};
+use crate::log;
 
 pub(crate) fn run(config: &Config) -> anyhow::Result<()> {
     for warning in files::look(config)? {
@@ -92,6 +93,7 @@ fn stop(
 /// this signal.
 fn end_at_once(signal: SignalKind) -> ! {
     tracing::info!("ending at once");
+    log::flush();
     std::process::exit(128 + signal.as_raw_value())
 }
 
