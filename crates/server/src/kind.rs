@@ -226,7 +226,7 @@ impl Kind {
                 StatusCode::NOT_ACCEPTABLE,
                 "No form that Accept allows",
                 "A topic is read as application/json, application/x-ndjson or text/event-stream, and as \
-                 text/html with frame=NAME.",
+                 text/html with frame=NAME; a file as it is, or with gzip.",
             ),
             Self::OriginRefused => (
                 "origin-refused",
@@ -284,9 +284,9 @@ impl Kind {
             Self::PreconditionFailed => (
                 "precondition-failed",
                 StatusCode::PRECONDITION_FAILED,
-                "The topic is not where If-Match says",
-                "Something was published since, or the topic began anew. Nothing was published. Read what there is, \
-                 and try again with its ETag.",
+                "It is not, or no longer, what If-Match says",
+                "Something was published since, or the topic began anew, and nothing was published; or the file is another \
+                 one. Read what there is, and try again with its ETag.",
             ),
             Self::KeyReused => (
                 "key-reused",
