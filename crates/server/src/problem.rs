@@ -89,6 +89,12 @@ impl Problem {
         self.gap.as_ref()
     }
 
+    /// That there is nothing at this path.
+    pub(crate) fn nothing_at(path: &str) -> Self {
+        let path: String = path.chars().take(80).collect();
+        Self::new(Kind::UnknownPath, format!("there is nothing at {path}"))
+    }
+
     /// That there is no room for one more connection.
     pub(crate) fn too_many_connections() -> Self {
         let detail = "the server has as many connections as it may";

@@ -388,7 +388,9 @@ async fn route(
                     reading_only(request.method().as_str())?;
                     return tree.answer(&request).await.map(Reply::from);
                 }
-                (None, None) => assets::file(path, headers).ok_or_else(|| unknown_path(path))?,
+                (None, None) => {
+                    assets::file(path, headers).ok_or_else(|| Problem::nothing_at(path))?
+                }
             }
         }
     };
@@ -493,11 +495,6 @@ pub(crate) fn not_allowed(method: &str, methods: Methods) -> Problem {
 fn methods(site: &Site, path: &str) -> Methods {
     let name = path.strip_prefix("/topics/").and_then(|name| name.parse().ok());
     name.map_or(Methods::Read, |name| site.publishing.methods(&name))
-}
-
-pub(crate) fn unknown_path(path: &str) -> Problem {
-    let path: String = path.chars().take(80).collect();
-    Problem::new(Kind::UnknownPath, format!("there is nothing at {path}"))
 }
 
 fn json_response(

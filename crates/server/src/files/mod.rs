@@ -24,7 +24,6 @@ pub use self::dirs::{
 };
 use self::open::Refusal;
 use crate::body::Body;
-use crate::routes::unknown_path;
 use crate::{Kind, Problem, entity_tag, path};
 
 /// The directories whose files are served.
@@ -104,12 +103,12 @@ impl Tree {
     pub(crate) async fn answer<B>(&self, request: &Request<B>) -> Result<Response<Body>, Problem> {
         let path = request.uri().path();
         let Some(below) = path.strip_prefix(&*self.path) else {
-            return redirect(request.uri()).ok_or_else(|| unknown_path(path));
+            return redirect(request.uri()).ok_or_else(|| Problem::nothing_at(path));
         };
         if !may_be_file(below) {
-            return Err(unknown_path(path));
+            return Err(Problem::nothing_at(path));
         }
-        let absent = || unknown_path(path);
+        let absent = || Problem::nothing_at(path);
         let target = Uri::try_from(format!("/{below}")).map_err(|_| absent())?;
         let asked = Asked { method: request.method(), target, fields: request.headers() };
         let response = self.ask(&asked).await.map_err(|error| match Refusal::of(&error) {

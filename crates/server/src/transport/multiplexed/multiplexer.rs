@@ -176,7 +176,7 @@ impl Multiplexer {
             let read = ReadRequest::multiplexed(&self.site, self.client, path, query)?;
             return self.read(id, &read.told_in(access.clone()), outlet);
         }
-        let resource = resource.ok_or_else(|| routes::unknown_path(path))?;
+        let resource = resource.ok_or_else(|| Problem::nothing_at(path))?;
         if !is_get {
             return Err(routes::not_allowed(request.method, Methods::Read));
         }
