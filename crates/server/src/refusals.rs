@@ -212,6 +212,15 @@ mod tests {
         for (kind, words) in [
             (Kind::Overloaded, "503 overloaded: for a reason; memory_max bounds that"),
             (
+                Kind::TooManyConnections,
+                "503 too-many-connections: for a reason; limits.connections_max bounds that",
+            ),
+            (
+                Kind::TooSlow,
+                "410 too-slow: for a reason; slow_reader = \"gap\" in the topic's [[topic]] lets such readers go on, and \
+                 events_max, bytes_max and age_max keep more",
+            ),
+            (
                 Kind::TooManyAwaited,
                 "503 too-many-awaited: for a reason; limits.awaited_topics_max and \
                  limits.awaited_topics_per_address_max bound that",

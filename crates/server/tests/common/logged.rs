@@ -27,11 +27,18 @@ pub fn keep() {
 /// three as far as they are there; once there are so many.
 pub fn requests(client: SocketAddr, count: usize) -> Vec<String> {
     let client = client.to_string();
-    let is_of_client = |fields: &Fields| {
-        fields["target"] == "anemone::access" && fields.get("client") == Some(&client)
-    };
+    lines(count, |fields| fields.get("client") == Some(&client))
+}
+
+/// The same of all clients.
+pub fn all_requests(count: usize) -> Vec<String> {
+    lines(count, |_| true)
+}
+
+fn lines(count: usize, is_wanted: impl Fn(&Fields) -> bool) -> Vec<String> {
+    let is_line = |fields: &&Fields| fields["target"] == "anemone::access" && is_wanted(fields);
     wait(|logged| {
-        let lines: Vec<_> = logged.iter().filter(|fields| is_of_client(fields)).map(line).collect();
+        let lines: Vec<_> = logged.iter().filter(is_line).map(line).collect();
         (lines.len() >= count).then_some(lines)
     })
 }

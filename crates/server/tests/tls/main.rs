@@ -3,9 +3,12 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+#[path = "../common/logged.rs"]
+mod logged;
 #[path = "../common/secure.rs"]
 mod secure;
 
+mod access;
 mod files;
 mod http2;
 mod secured;
