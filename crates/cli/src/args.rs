@@ -201,8 +201,8 @@ pub(crate) struct Serve {
     #[arg(long, help_heading = KEPT)]
     pub(crate) adopt_data: bool,
 
-    /// When events are flushed to the disk: always before they are acknowledged, every second (interval), or never but
-    /// when the system sees fit [default: interval]
+    /// When events are flushed to the disk. always: before they are acknowledged; interval: every second; never: when the
+    /// system sees fit [default: interval]
     #[arg(long, value_enum, value_name = "WHEN", help_heading = KEPT)]
     pub(crate) fsync: Option<Fsync>,
 

@@ -41,7 +41,7 @@ fn every_flag_in_the_documents_is_one() {
         ));
     }
     for (name, text, of_others) in [
-        ("README.md", README, "--locked --path --unix-socket"), // cargo install, curl
+        ("README.md", README, "--locked --path --staticdir --unix-socket"), // cargo install, websocketd, curl
         ("docs/FEATURES.md", FEATURES, ""),
         ("docs/DEPLOY.md", DEPLOY, "--unix-socket --json --system --now"), // curl, useradd, systemctl
     ] {
