@@ -209,6 +209,9 @@ pub(crate) async fn requests<S: AsyncRead + AsyncWrite + Unpin>(
     };
     let written = poll_fn(poll_out).await.map_err(HttpEnd::from);
     if let Err(error) = ended.and(written) {
+        if let HttpEnd::Http(error) = &error {
+            note_malformed(local, peer, error);
+        }
         tracing::debug!(%error, "HTTP connection ended");
         return None;
     }
@@ -220,6 +223,17 @@ pub(crate) async fn requests<S: AsyncRead + AsyncWrite + Unpin>(
         return None;
     };
     Some((stream, [&parts.read_buf[..], &ahead].concat(), handover))
+}
+
+/// Notes a request that the HTTP server could not read, and has answered by itself, in the access log.
+fn note_malformed(local: &Local, peer: Peer, error: &hyper::Error) {
+    // That is HTTP/2 without an agreement on it, which is not answered.
+    if !error.is_parse() || error.is_parse_version_h2() {
+        return;
+    }
+    let access = local.site.accesses.begin(peer.address(), "-", "-");
+    access.status(if error.is_parse_too_large() { 431 } else { 400 });
+    access.ended(format!("malformed request: {error}"));
 }
 
 /// An end of an HTTP connection that was not meant.

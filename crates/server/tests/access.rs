@@ -395,6 +395,22 @@ fn nothing_is_logged_where_nobody_asked_for_it() {
 }
 
 #[test]
+fn a_request_that_cannot_be_read_has_a_line_without_a_method() {
+    let fixture = all();
+    let long = format!("GET / HTTP/1.1\r\nlong: {}\r\n\r\n", "x".repeat(100_000));
+    for (said, status) in [("NONSENSE\r\n\r\n", 400), (&long, 431)] {
+        let mut stream = fixture.connect();
+        let client = stream.local_addr().unwrap();
+        stream.write_all(said.as_bytes()).unwrap();
+        let reply = Reply::read_head(&mut BufReader::new(stream));
+        assert_eq!(reply.status, status);
+        let line = logged::requests(client, 1).remove(0);
+        let begin = format!("- - {status} http bytes=0 end=malformed request: ");
+        assert!(line.starts_with(&begin), "{line}");
+    }
+}
+
+#[test]
 fn a_long_path_is_cut_in_the_line() {
     let fixture = all();
     let target = format!("/{}", "x".repeat(1000));

@@ -101,7 +101,9 @@ impl InLoop {
         let encode = |page: &_| chunk(&text(page, form.item));
         match place.read_chunk(&mut self.reader, form.wire, encode) {
             Ok(Some(page)) => {
-                self.reader.access().sent(text_bytes(&page.chunk));
+                if self.reader.access().is_some() {
+                    self.reader.access().sent(text_bytes(&page.chunk));
+                }
                 output.extend_from_slice(&page.chunk);
                 self.told_at = Instant::now();
             }
