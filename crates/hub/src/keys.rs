@@ -192,6 +192,14 @@ impl Keys {
         }
     }
 
+    /// Forgets the keys of batches up to `offset`.
+    pub(crate) fn forget_up_to(&mut self, offset: u64) {
+        while self.order.front().is_some_and(|seen| seen.place().last <= offset) {
+            self.forget_oldest();
+        }
+        self.shrink();
+    }
+
     /// Forgets the oldest until the rest counts for no more than this.
     pub(crate) fn forget_beyond(&mut self, bytes: u64) {
         while self.bytes() > bytes {

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 
 use super::record::{Framing, Origin, encode, record_bytes};
-use crate::keys::{Keyed, Keys};
-use crate::{Batch, Event, Note, PublishError};
+use crate::keys::{Keyed, Keys, Place, Seen, room_beside};
+use crate::{Batch, Event, IdempotencyKey, Note, PublishError, TopicOptions, UnixTime};
 
 /// The side of a log that publishers see.
 #[derive(Debug)]
@@ -15,8 +15,11 @@ pub(super) struct Intake {
     pub(super) next: u64,
     /// Counts failures: what was handed over before one has offsets that do not count.
     pub(super) round: u64,
+    /// The keys of what is kept.
     pub(super) keys: Keys,
-    pub(super) bytes_max: u64,
+    /// The keys of what is on its way. Apart from the others: a batch that is not kept costs no key of one that is.
+    under_way: Keys,
+    bytes_max: u64,
 }
 
 /// A batch on its way to the disk.
@@ -33,6 +36,60 @@ pub(super) struct Job {
 }
 
 impl Intake {
+    /// Of a log that has come to `head`, with the keys of what is in it.
+    pub(super) fn new(head: u64, keys: Keys, options: TopicOptions) -> Self {
+        let bytes_max = options.retention.bytes_max.min(Batch::BYTES_MAX);
+        Self { next: head + 1, round: 0, keys, under_way: Keys::new(options.keys), bytes_max }
+    }
+
+    /// Applies other options from now on.
+    pub(super) fn configure(&mut self, options: TopicOptions) {
+        self.keys.set_window(options.keys);
+        self.under_way.set_window(options.keys);
+        self.bytes_max = options.retention.bytes_max.min(Batch::BYTES_MAX);
+        self.keys.forget_beyond(room_beside(0, self.bytes_max));
+    }
+
+    /// The place of the batch of this key, if that is kept or on its way, and the key in the window.
+    pub(super) fn repeats(
+        &mut self,
+        now: UnixTime,
+        keyed: Keyed,
+    ) -> Result<Option<Place>, PublishError> {
+        match self.keys.repeats(now, keyed)? {
+            None => self.under_way.repeats(now, keyed),
+            kept => Ok(kept),
+        }
+    }
+
+    /// Whether a key is in the window.
+    pub(super) fn knows(&mut self, now: UnixTime, key: IdempotencyKey) -> bool {
+        self.keys.find(now, key).or_else(|| self.under_way.find(now, key)).is_some()
+    }
+
+    /// Takes in that a batch was handed over.
+    pub(super) fn handed_over(&mut self, place: Place, key: Option<Seen>) {
+        self.next = place.last + 1;
+        if let Some(seen) = key {
+            self.under_way.remember(seen);
+        }
+    }
+
+    /// Remembers the keys of batches that are kept now: the next ones in the order they were handed over in.
+    pub(super) fn keep(&mut self, jobs: &[Job]) {
+        for job in jobs {
+            let (Some(first), Some(last)) = (job.events.first(), job.events.last()) else {
+                continue;
+            };
+            if let Some(key) = job.key {
+                let place = Place { first: first.offset, last: last.offset };
+                self.keys.remember(Seen::new(key, first.time, place));
+                self.under_way.forget_up_to(last.offset);
+            }
+            self.keys.forget_beyond(room_beside(job.bytes, self.bytes_max));
+        }
+    }
+
     /// The bytes that the records of a batch take, if a log may keep that much.
     pub(super) fn bytes_of(&self, batch: &Batch, key: Option<Keyed>) -> Result<u64, PublishError> {
         let data = batch.events.iter().map(|event| event.data.bytes().len());
@@ -47,7 +104,7 @@ impl Intake {
     pub(super) fn begin_again(&mut self, head: u64) {
         self.round += 1;
         self.next = head + 1;
-        self.keys.forget_after(head);
+        self.under_way.forget_after(head);
     }
 }
 

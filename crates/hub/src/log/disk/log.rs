@@ -26,7 +26,7 @@ use crate::error::Action;
 use crate::keys::Keys;
 use crate::log::progress::{Progress, advance};
 use crate::{
-    Batch, Epoch, Event, Health, Note, Position, PublishError, StorageError, TopicOptions, UnixTime,
+    Epoch, Event, Health, Note, Position, PublishError, StorageError, TopicOptions, UnixTime,
 };
 
 #[derive(Debug)]
@@ -76,7 +76,6 @@ impl DiskLog {
             meta_is_saved,
         } = contents;
         let head = segments.head();
-        let bytes_max = options.retention.bytes_max.min(Batch::BYTES_MAX);
         advance(&progress, head);
         let leftover = Leftover { ragged: active.leftover(), aside };
         let note = OwnNote::or(own_note.as_ref(), active.note.as_ref());
@@ -87,7 +86,7 @@ impl DiskLog {
             readable: Readable::new(directory.clone(), kept),
             groundwork: Arc::new(Groundwork::new(directory, epoch, meta, leftover)),
             progress,
-            intake: Mutex::new(Intake { next: head + 1, round: 0, keys, bytes_max }),
+            intake: Mutex::new(Intake::new(head, keys, options)),
             file: Mutex::new(active),
             carried: Mutex::new(carried),
             fault: Mutex::default(),
@@ -168,6 +167,10 @@ impl DiskLog {
                 file.note = Some(note.clone());
                 lock(&self.readable.kept).note = Some(note.clone());
             }
+            let mut intake = lock(&self.intake);
+            intake.keep(&jobs[..count]);
+            lock(&self.readable.kept).keys_bytes = intake.keys.bytes();
+            drop(intake);
             self.show(file.base, at, written);
             *lock(&self.fault) = None;
         }
@@ -298,7 +301,10 @@ impl DiskLog {
     /// Keeps the keys of segments that are to be removed, while they are in their window.
     fn carry_keys(&self) -> Result<(), StorageError> {
         let intake = lock(&self.intake);
-        let below = lock(&self.readable.kept).segments.bases().next().unwrap_or(intake.next);
+        let below = {
+            let kept = lock(&self.readable.kept);
+            kept.segments.bases().next().unwrap_or(kept.segments.head() + 1)
+        };
         let mut carried = lock(&self.carried);
         let is_stale = carried.is_stale(intake.keys.between(0, below).len() as u64);
         let after = if is_stale { 0 } else { carried.up_to };

@@ -12,7 +12,7 @@ use super::desk::Desk;
 use super::intake::Job;
 use super::lock::lock;
 use super::log::DiskLog;
-use crate::keys::{Place, Seen, room_beside};
+use crate::keys::{Keyed, Place, Seen};
 use crate::log::{Extent, Log, Slice, WhenFull};
 use crate::receipt::Outcome;
 use crate::{
@@ -46,7 +46,7 @@ impl DiskTopic {
             let note = batch.note.clone();
             (Arc::clone(log), Job { round, events, key, note, bytes, done: told })
         };
-        if let Some(place) = key.map_or(Ok(None), |key| intake.keys.repeats(now, key))? {
+        if let Some(place) = key.map_or(Ok(None), |key| intake.repeats(now, key))? {
             let is_kept = place.last <= log.progress.borrow().head;
             if !is_kept {
                 self.desk.queue.push(job(Vec::new(), 0), 0)?;
@@ -63,13 +63,8 @@ impl DiskTopic {
         let events: Vec<_> = (intake.next..).zip(&batch.events).map(place).collect();
         let place = Place { first: intake.next, last: intake.next + events.len() as u64 - 1 };
         self.desk.queue.push(job(events, bytes), bytes)?;
-        intake.next = place.last + 1;
-        if let (Some(key), Some(event)) = (key, batch.events.first()) {
-            intake.keys.remember(Seen::new(key, event.time, place));
-        }
-        let room = room_beside(bytes, intake.bytes_max);
-        intake.keys.forget_beyond(room);
-        lock(&log.readable.kept).keys_bytes = intake.keys.bytes();
+        let seen = |(key, event): (Keyed, &NewEvent)| Seen::new(key, event.time, place);
+        intake.handed_over(place, key.zip(batch.events.first()).map(seen));
         Ok(Receipt::new(epoch, place, false, Outcome::Pending(outcome)))
     }
 
@@ -148,7 +143,7 @@ impl Log for DiskTopic {
     }
 
     fn knows(&self, now: UnixTime, key: IdempotencyKey) -> bool {
-        lock(&self.log.intake).keys.find(now, key).is_some()
+        lock(&self.log.intake).knows(now, key)
     }
 
     fn health(&self) -> Health {
@@ -157,13 +152,7 @@ impl Log for DiskTopic {
 
     fn configure(&self, options: TopicOptions) {
         self.log.groundwork.set_options(options);
-        {
-            let mut intake = lock(&self.log.intake);
-            intake.keys.set_window(options.keys);
-            intake.bytes_max = options.retention.bytes_max.min(Batch::BYTES_MAX);
-            let room = room_beside(0, intake.bytes_max);
-            intake.keys.forget_beyond(room);
-        }
+        lock(&self.log.intake).configure(options);
         lock(&self.log.readable.kept).retention = options.retention;
         // No time: age is measured by who asks.
         drop(self.log.readable.settled(UnixTime::default()));

@@ -1,7 +1,7 @@
 //! Keys whose segments are gone.
 
 use super::*;
-use crate::{Fsync, KeyWindow};
+use crate::{Batch, Data, KeyWindow, NewEvent};
 
 /// Keeps few events and more keys.
 fn keep_few(machine: &mut Machine, options: DataOptions) -> Running {
@@ -135,4 +135,32 @@ async fn what_is_damaged_of_the_keys_costs_no_other() {
         found.publish_with_key(&format!("k{number}"), number).await.unwrap();
     }
     assert_eq!(known(&keep_few(&mut machine.killed(), LATER), 600), known(&found, 600));
+}
+
+#[tokio::test]
+async fn a_batch_that_is_not_kept_costs_no_key_of_one_that_is() {
+    let mut machine = Machine::new();
+    let running = keep_few(&mut machine, LATER);
+    let retention = Retention { bytes_max: 100_000, ..Retention::default() };
+    let keys = KeyWindow { keys_max: 150, ..KeyWindow::default() };
+    let options = TopicOptions { retention, keys, ..TopicOptions::default() };
+    running.hub.ensure(wind(), options).unwrap();
+    for number in 1..=150 {
+        running.publish_with_key(&format!("k{number}"), number).await.unwrap();
+    }
+    machine.faults.set(|faults| faults.room = Some(0));
+    for number in 151..=200 {
+        running.publish_with_key(&format!("k{number}"), number).await.unwrap_err();
+    }
+    // Kept, it would leave room for a few keys alone.
+    let data = Data::json(&"x".repeat(99_000)).unwrap();
+    let large = Batch::from(NewEvent { time: at(1), data });
+    running.topic.publish_kept(at(1), &large).await.unwrap_err();
+    assert_eq!(known(&running, 200), (1..=150).collect::<Vec<_>>());
+    machine.faults.set(|faults| faults.room = None);
+    let again = running.publish_with_key("k1", 1).await.unwrap();
+    assert_eq!((again.last.offset, again.repeated), (1, true));
+    let next = running.publish_with_key("k151", 151).await.unwrap();
+    assert_eq!((next.last.offset, next.repeated), (151, false));
+    assert_eq!(known(&running, 200), (2..=151).collect::<Vec<_>>());
 }
