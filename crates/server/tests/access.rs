@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anemone_hub::Retention;
-use anemone_server::{AccessLog, Options, PublishRight, TopicRule, TopicRules};
+use anemone_server::{AccessLog, Options, PublishRight, SlowReader, TopicRule, TopicRules};
 use anemone_ws::proto::{CloseCode, CloseFrame, Config, Message};
 use socket2::SockRef;
 
@@ -498,6 +498,36 @@ fn a_multiplexed_request_that_is_refused_when_it_was_handed_in_is_told() {
         logged::warning("a message to /ws"),
         "refused a message to /ws of 127.0.0.1, 429 too-many-requests: 1 requests are open, as many as may be; \
          limits.multiplexed_requests_max and limits.multiplexed_waiting_bytes_max bound that"
+    );
+}
+
+#[test]
+fn a_reader_that_is_too_slow_is_told_with_what_would_let_it_go_on() {
+    let fixture = start(AccessLog::All, |options| {
+        let retention = Retention { events_max: 2, ..Retention::default() };
+        let slow_reader = SlowReader::Close;
+        let brief = TopicRule {
+            publish: PublishRight::Anyone,
+            retention,
+            slow_reader,
+            ..TopicRule::new("brief".parse().unwrap())
+        };
+        options.topics = TopicRules::new([brief]).unwrap();
+    });
+    let mut client =
+        Multiplexed::WebSocket(Box::new(fixture.websocket("/ws", &["anemone.v1"], &[])));
+    for id in 1..=9 {
+        let published = client.ask(&format!("POST {id} /topics/brief\n{id}"));
+        assert!(published.starts_with("201 "), "{published}");
+    }
+    let (reply, client) = ask(&fixture, "GET", "/topics/brief?after=ya-1", &[]);
+    reply.problem(410, "too-slow");
+    let line = format!("GET /topics/brief 410 poll bytes={} position=ya-1", reply.body.len());
+    assert_eq!(logged::requests(client, 1), [line]);
+    assert_eq!(
+        logged::warning("/topics/brief"),
+        "refused GET /topics/brief of 127.0.0.1, 410 too-slow: too slow: 6 events after ya-1 are no longer kept; slow_reader \
+         = \"gap\" in the topic's [[topic]] lets such readers go on, and events_max, bytes_max and age_max keep more"
     );
 }
 
