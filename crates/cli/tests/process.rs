@@ -287,7 +287,7 @@ fn an_address_with_too_many_connections_is_named_in_the_log_and_not_each_time() 
         let args = ["--host", "--trusted-proxy", "127.0.0.1", "--config", config.to_str().unwrap()];
         let mut command = command(&[SERVE, &args].concat());
         command.stderr(std::fs::File::create(at("log")).unwrap());
-        let (_server, address) = listening(command);
+        let (server, address) = listening(command);
         let ask = |path: &str| {
             let field = format!("X-Forwarded-For: {client}\r\nAccept: text/event-stream");
             request(address, &format!("GET {path} HTTP/1.1\r\n{field}\r\nConnection: close"))
@@ -301,6 +301,11 @@ fn an_address_with_too_many_connections_is_named_in_the_log_and_not_each_time() 
             assert!(reply.starts_with("HTTP/1.1 503 "), "{reply}");
             assert!(reply.contains("/problems/too-many-connections"), "{reply}");
         }
+        let seconds = begun.elapsed().as_secs();
+        drop(stream);
+        // Then all is written.
+        server.signal(Signal::TERM);
+        assert_eq!(server.wait().code(), Some(0));
         let log = logged(&at("log"));
         let warnings: Vec<_> = log.iter().filter(|line| line.starts_with("WARN ")).collect();
         let expected = format!(
@@ -308,7 +313,7 @@ fn an_address_with_too_many_connections_is_named_in_the_log_and_not_each_time() 
         );
         assert_eq!(warnings[0], &expected);
         // It is told at most once in 10 s.
-        assert!(warnings.len() as u64 <= 1 + begun.elapsed().as_secs() / 10, "{warnings:?}");
+        assert!(warnings.len() as u64 <= 1 + seconds / 10, "{warnings:?}");
     }
 }
 
