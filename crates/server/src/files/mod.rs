@@ -6,6 +6,7 @@
 mod backend;
 mod compress;
 mod dirs;
+mod length;
 mod open;
 mod sent;
 mod told;
@@ -22,6 +23,7 @@ use self::compress::{Compressor, weak};
 pub use self::dirs::{
     CacheControl, CacheControlError, StaticDir, StaticDirError, StaticPath, StaticPathError,
 };
+use self::length::measured;
 use self::open::Refusal;
 use crate::body::Body;
 use crate::{Kind, Problem, entity_tag, path};
@@ -127,7 +129,10 @@ impl Tree {
             }
             StatusCode::TEMPORARY_REDIRECT => redirect(request.uri()).ok_or_else(absent)?,
             StatusCode::NOT_MODIFIED => known(request.headers(), response),
-            _ => self.compressor.compress(request.headers(), with_charset(response)).await,
+            _ => {
+                let response = with_charset(measured(response));
+                self.compressor.compress(request.headers(), response).await
+            }
         };
         if response.status() == StatusCode::NOT_ACCEPTABLE {
             let detail = "files are sent as they are, or with gzip; Accept-Encoding takes neither";
