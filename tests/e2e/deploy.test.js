@@ -97,8 +97,8 @@ async function endQuiet(quiet) {
 
 after(async () => {
   clearInterval(ticking);
-  await endQuiet(quiet);
-  await Promise.all([...proxies.values()].map((proxy) => proxy.remove()));
+  await Reader.stopAll();
+  await Proxy.removeAll();
   await kill(server);
   await remove(directory);
 });

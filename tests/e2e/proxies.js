@@ -240,6 +240,11 @@ export class Proxy {
     await remove(this.folder);
   }
 
+  /** Removes those that a test that failed has left: this process would wait for them. */
+  static async removeAll() {
+    await Promise.all([...running].map((proxy) => proxy.remove()));
+  }
+
   /** As a browser names it. */
   get origin() {
     return `${this.kind.isSecure ? "https" : "http"}://${NAME}:${this.ports.http}`;

@@ -30,6 +30,7 @@ export async function publish(target, topic, n) {
 
 /** One who reads on after each end, from where they were. */
 export class Reader {
+  /** @type {Set<Reader>} */ static #reading = new Set();
   /** @type {number[]} */ numbers = [];
   /** @type {string[]} */ problems = [];
   ends = 0;
@@ -46,6 +47,7 @@ export class Reader {
    */
   constructor(transport, read, target, path, position) {
     this.transport = transport;
+    Reader.#reading.add(this);
     this.#done = this.#read(read, target, path, position);
   }
 
@@ -72,6 +74,12 @@ export class Reader {
   async stop() {
     this.#controller.abort();
     await this.#done;
+    Reader.#reading.delete(this);
+  }
+
+  /** Stops those that a test that failed has left, which would read on for ever. */
+  static async stopAll() {
+    await Promise.all([...Reader.#reading].map((reader) => reader.stop()));
   }
 }
 

@@ -38,6 +38,7 @@ before(async () => {
 });
 
 after(async () => {
+  await Reader.stopAll();
   await browser?.close();
   await Promise.all([stock?.remove(), below?.remove()]);
   await kill(server);
