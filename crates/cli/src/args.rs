@@ -14,7 +14,7 @@ use anemone_sources::windsonic::emulate::{Format, Rate};
 use clap::{Parser, Subcommand, ValueEnum};
 
 pub(crate) use self::client::{Behind, Content, Field, Listing, Output, Pub, Reach, Sub, Topics};
-use crate::config::parse_mode;
+use crate::config::{Listen, parse_mode};
 use crate::exit;
 use crate::log::{LogForm, LogRequests};
 
@@ -234,30 +234,6 @@ pub(crate) struct Serve {
     /// Most connections at once, 1 to 1000000 [default: 10000]
     #[arg(long, value_name = "N", value_parser = connections_max, help_heading = LIMITS)]
     pub(crate) connections_max: Option<usize>,
-}
-
-/// Where to listen.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub(crate) enum Listen {
-    Address(SocketAddr),
-    Unix(PathBuf),
-}
-
-impl Listen {
-    pub(crate) const EXPECTED: &str =
-        "expected IP:PORT, as 127.0.0.1:8080, 0.0.0.0:80 or [::1]:8080, or unix:PATH";
-}
-
-impl FromStr for Listen {
-    type Err = &'static str;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        match text.strip_prefix("unix:") {
-            Some("") => Err("unix: has the path of a socket after it"),
-            Some(path) => Ok(Self::Unix(path.into())),
-            None => text.parse().map(Self::Address).map_err(|_| Self::EXPECTED),
-        }
-    }
 }
 
 /// A topic and where its events come from.

@@ -42,12 +42,12 @@ pub(crate) enum LogForm {
 /// The requests that are logged.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, ValueEnum)]
 pub(crate) enum LogRequests {
-    /// None
+    /// No requests
     #[default]
     Off,
-    /// All, but of polls that are alike one a minute, with how many there were
+    /// Every request, but of polls that are alike one a minute, with how many there were
     Sampled,
-    /// All
+    /// Every request
     All,
 }
 

@@ -5,7 +5,7 @@
 //! to be had now is worth a warning and no more.
 
 use std::ffi::OsStr;
-use std::fmt::{Display, Write as _};
+use std::fmt::Display;
 use std::fs::FileType;
 use std::net::TcpListener;
 use std::os::unix::fs::FileTypeExt as _;
@@ -16,6 +16,7 @@ use std::process::ExitCode;
 use anemone_server::{Limits, PublishRight, TlsError, TopicRule};
 use anemone_sources::exec::{self, Command};
 
+use super::offered::offered;
 use super::serve::{cannot_write, descriptors, refuse_other_contents, tls};
 use crate::args;
 use crate::config::{
@@ -188,17 +189,6 @@ fn data(config: &Config, warnings: &mut Vec<String>) -> Result<String, ConfigErr
     Ok(format!("data     in {path}, {fsync}"))
 }
 
-/// A line for each source, each rule and each directory, and where its topics or files are: below this URL, or without one
-/// at their paths.
-pub(crate) fn offered(config: &Config, url: &str) -> Vec<String> {
-    let sources = config.sources.iter().map(|source| told(source, url));
-    let topics = config.topics.iter().map(|rule| rule_told(rule, url));
-    let files = config.files.iter();
-    let files =
-        files.map(|dir| format!("static   {url}{}: the files of {}", dir.path, dir.dir.display()));
-    sources.chain(topics).chain(files).collect()
-}
-
 /// Warns of what a source needs, and is not there now.
 fn look_at(source: &Source, warnings: &mut Vec<String>) {
     let place = &source.topic.place;
@@ -223,22 +213,6 @@ fn look_at(source: &Source, warnings: &mut Vec<String>) {
         Kind::File(options) => look("file", &options.path, |found| found.is_file()),
         Kind::Stdin(_) | Kind::Host(_) | Kind::Demo(_) => {}
     }
-}
-
-fn told(source: &Source, url: &str) -> String {
-    let what = match &source.kind {
-        Kind::Serial(options) => format!("{} at {} baud", options.path.display(), options.baud),
-        Kind::Exec(options, _) => options.command.to_string(),
-        Kind::File(options) => options.path.display().to_string(),
-        Kind::Stdin(_) => "standard input".to_owned(),
-        Kind::Host(interval) => format!("the load of this machine, every {}", Time(*interval)),
-        Kind::Demo(_) => "an emulated WindSonic".to_owned(),
-    };
-    let mut line = format!("source   {}: {what} ->", source.kind.name());
-    for (name, _) in source.topics() {
-        let _ = write!(line, " {url}/topics/{name}");
-    }
-    line
 }
 
 /// A program without a shell is looked for as it would be when it is started.
@@ -283,21 +257,4 @@ fn too_large(rule: &Located<TopicRule>, limits: &Limits) -> Vec<String> {
             ways.into_iter().filter(is_short).map(told).collect()
         }
     }
-}
-
-fn rule_told(rule: &Located<TopicRule>, url: &str) -> String {
-    let who = match rule.publish {
-        PublishRight::Nobody => "no client publishes",
-        PublishRight::Loopback => "programs on this machine publish",
-        PublishRight::Anyone => "every client publishes",
-    };
-    let kept = &rule.retention;
-    let path = if url.is_empty() { String::new() } else { format!("{url}/topics/") };
-    format!(
-        "topic    {path}{}: {who}; kept are {} events, {}, {}",
-        rule.topics,
-        kept.events_max,
-        Size(kept.bytes_max),
-        Time(kept.age_max)
-    )
 }

@@ -4,6 +4,7 @@ pub(crate) mod check;
 pub(crate) mod completions;
 mod form;
 pub(crate) mod man;
+mod offered;
 pub(crate) mod publish;
 mod reach;
 pub(crate) mod serve;

@@ -6,14 +6,10 @@ use std::path::PathBuf;
 use super::document::Node;
 use super::fault::Faults;
 use super::place::Place;
-
-const PREFIX: &str = "ANEMONE_";
+use super::variable::{PREFIX, SEPARATOR};
 
 /// Names the configuration file.
 pub(super) const FILE: &str = "ANEMONE_CONFIG";
-
-/// Between a table and its key: a single one is part of a name.
-const SEPARATOR: &str = "__";
 
 /// The variables that are for this program.
 #[derive(Debug, Default)]
@@ -61,9 +57,4 @@ impl Variables {
             node.set(&path, name, value);
         }
     }
-}
-
-/// The variable for a key.
-pub(super) fn variable(path: &str) -> String {
-    format!("{PREFIX}{}", path.replace('.', SEPARATOR).to_uppercase())
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 use super::place::Place;
+use super::variable::variable;
 
 /// One thing that is wrong.
 #[derive(Clone, Debug)]
@@ -121,7 +122,7 @@ impl Unknown {
         let near = closest(&key, known.iter().copied()).map(|near| format!("{prefix}{near}"));
         let same = || everywhere.iter().find(|path| path.rsplit('.').next() == Some(&*key));
         let hint = near.as_ref().or_else(same).map(|path| match &place {
-            Place::Variable(_) => super::env::variable(path),
+            Place::Variable(_) => variable(path),
             _ => format!("`{path}`"),
         });
         let hint = hint.map(|hint| format!("; did you mean {hint}?")).unwrap_or_default();

@@ -11,11 +11,12 @@ use anemone_sources::windsonic::Mode;
 use anemone_sources::{exec, file, stdin, windsonic};
 
 use super::fault::Faults;
+use super::listen::Listen;
 use super::place::{Located, Place};
 use super::settings::{Listening, TlsFiles};
 use super::sources::{Kind, Source, StderrTo};
-use super::{Config, Shorthands};
-use crate::args::{self, Listen, TopicFrom};
+use super::whole::{Config, Shorthands, source};
+use crate::args::{self, TopicFrom};
 
 pub(super) fn apply(
     flags: &args::Serve,
@@ -31,7 +32,7 @@ pub(super) fn apply(
         let is_address = |listen: &&Listen| matches!(listen, Listen::Address(_));
         let addresses = flags.listen.iter().filter(is_address).count();
         if addresses > 1 || flags.listen.len() - addresses > 1 {
-            faults.add(&place, Listening::MOST);
+            faults.add(&place, Listen::MOST);
         }
     }
     if let Some(mode) = flags.unix_mode {
@@ -121,7 +122,7 @@ fn sources(flags: &args::Serve) -> Vec<Source> {
             ..default
         };
         let kind = Kind::Serial(Located::new(options, place.clone()));
-        sources.extend(super::source("wind", &place, kind));
+        sources.extend(source("wind", &place, kind));
     }
     for TopicFrom { topic, from } in &flags.exec {
         let options = exec::Options::new(Command::Shell(from.clone().into()));

@@ -7,9 +7,10 @@ use anemone_hub::TopicName;
 use anemone_server::{PublishRight, UnixSocket};
 
 use super::fault::Faults;
+use super::files;
 use super::place::{Located, Place};
 use super::sources::{Kind, Source};
-use super::{Config, Part, files};
+use super::whole::{Config, Part};
 use crate::args::Fsync;
 
 pub(super) fn judge(config: &Config, faults: &Faults) {

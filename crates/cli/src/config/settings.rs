@@ -7,13 +7,14 @@ use std::path::PathBuf;
 use anemone_hub::{DataOptions, Fsync};
 use anemone_server::{AllowedHost, AllowedOrigin, TrustedProxy, UnixSocket};
 
+use super::listen::Listen;
 use super::place::{Located, Place};
 use super::table::Table;
 use super::values::{
     GIB, HOUR, KIB, MILLISECOND, address, boolean, duration, list, mode, number, parsed, path,
     places, size, word,
 };
-use crate::args::{self, Listen};
+use crate::args;
 
 /// Most threads: more than any machine has use for.
 const THREADS_MAX: usize = 1024;
@@ -39,9 +40,6 @@ pub(crate) struct Listening {
 }
 
 impl Listening {
-    /// Said to those who want more.
-    pub(super) const MOST: &str = "there can be one address and one Unix socket";
-
     pub(super) fn read(table: &mut Table<'_>) -> Self {
         let places = match table.optional("listen", places) {
             Some(Located { value, place }) => (value, place),

@@ -8,8 +8,12 @@ mod reading;
 
 use super::document::Node;
 use super::env::Variables;
+use super::fault::Faults;
 use super::place::Source as File;
+use super::sources::StderrTo;
+
 use super::*;
+use crate::args;
 
 /// The configuration of this file and these variables, without any flag.
 fn read(text: &str, variables: &[(&str, &str)]) -> Result<Config, ConfigError> {

@@ -13,8 +13,7 @@ use std::time::Duration;
 
 use super::document::{Content, Node};
 use super::fault::closest;
-use super::settings::Listening;
-use crate::args::Listen;
+use super::listen::Listen;
 
 /// The characters of a wrong text that are shown.
 const SHOWN_CHARS: usize = 60;
@@ -237,7 +236,7 @@ pub(super) fn places(node: &Node) -> Result<Vec<Listen>, String> {
     match (addresses, all.len() - addresses) {
         (0, 0) => Err("it is empty: there is nowhere to listen".to_owned()),
         (0..=1, 0..=1) => Ok(all),
-        _ => Err(Listening::MOST.to_owned()),
+        _ => Err(Listen::MOST.to_owned()),
     }
 }
 

@@ -9,7 +9,7 @@ use anemone_hub::Hub;
 use anemone_server::{Options, Running, Server, Tls, TlsError, UnixSocket};
 use anyhow::Context;
 
-use crate::command::check;
+use crate::command::offered::offered;
 use crate::config::Config;
 use crate::log;
 use crate::output::announce;
@@ -86,7 +86,7 @@ pub(super) fn tell_what_there_is(config: &Config, running: &Running) {
         }
         format!("{scheme}://{address}")
     });
-    for line in check::offered(config, &url.unwrap_or_default()) {
+    for line in offered(config, &url.unwrap_or_default()) {
         tracing::info!("{line}");
     }
 }

@@ -1,5 +1,7 @@
 //! A value that is given is the one that holds.
 
+use anemone_hub::{Retention, Storage};
+use anemone_server::{Limits, PublishRight, TopicRule};
 use std::path::Path;
 use std::time::Duration;
 
@@ -9,6 +11,7 @@ use anemone_sources::windsonic::Mode;
 
 use anemone_server::SlowReader;
 
+use super::super::load::SCRATCH_RETENTION;
 use super::*;
 
 #[test]

@@ -1,0 +1,130 @@
+//! The reading of a configuration from all that says something of it.
+
+use std::ffi::OsString;
+
+use anemone_hub::Retention;
+use anemone_server::{PublishRight, TopicRule};
+
+use super::document::Node;
+use super::env::{self, Variables};
+use super::fault::{ConfigError, Faults};
+use super::place::{Located, Place};
+use super::settings::{Data, Listening, TlsFiles};
+use super::sources::{Kind, Source};
+use super::table::Table;
+use super::values::{DAY, boolean, word};
+use super::whole::{Config, Shorthands, source};
+use super::{files, flags, judge, limits, sources, topics};
+use crate::args;
+use crate::log::{LogForm, LogRequests};
+
+/// The events that `demo` keeps of each topic that is published to: 100,000 of up to 1.2 KB on average.
+pub(super) const SCRATCH_RETENTION: Retention =
+    Retention { events_max: 100_000, bytes_max: 128 << 20, age_max: DAY };
+/// Most of those topics. It is programs on this very machine that fill them.
+const SCRATCH_TOPICS_MAX: usize = 1000;
+
+/// The words for how the log is written.
+const LOG_FORMS: [(&str, LogForm); 2] = [("text", LogForm::Text), ("json", LogForm::Json)];
+
+/// The words for which requests are logged.
+const LOG_REQUESTS: [(&str, LogRequests); 3] =
+    [("off", LogRequests::Off), ("sampled", LogRequests::Sampled), ("all", LogRequests::All)];
+
+impl Config {
+    /// The configuration of this command line, with the file it names and the environment of this process.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it.
+    pub(crate) fn load(flags: &args::Serve) -> Result<Self, ConfigError> {
+        Self::with(flags, std::env::vars_os())
+    }
+
+    pub(super) fn with(
+        flags: &args::Serve,
+        environment: impl IntoIterator<Item = (OsString, OsString)>,
+    ) -> Result<Self, ConfigError> {
+        let variables = Variables::of(environment);
+        let flag = flags.config.as_ref().map(|path| (path, Place::Flag("--config")));
+        let variable = || {
+            let path = variables.file.as_ref()?;
+            Some((path, Place::Variable(env::FILE.to_owned())))
+        };
+        let file = flag.or_else(variable);
+        let node = file.map(|(path, place)| Node::read(path, &place)).transpose()?;
+        Self::of(node, &variables, flags)
+    }
+
+    pub(super) fn of(
+        file: Option<Node>,
+        variables: &Variables,
+        flags: &args::Serve,
+    ) -> Result<Self, ConfigError> {
+        let faults = Faults::default();
+        let mut node = file.unwrap_or_else(Node::empty);
+        variables.apply(&mut node, &faults);
+        let config = Self::read(node, flags, &faults);
+        faults.into_result()?;
+        Ok(config)
+    }
+
+    /// Reads all of it, whatever is wrong.
+    pub(super) fn read(node: Node, flags: &args::Serve, faults: &Faults) -> Self {
+        let file = node.place.source().map(|source| source.path().to_owned());
+        let mut root = Table::root(node, faults);
+        let deflate = limits::deflate(root.table("deflate"));
+        let mut config = Self {
+            file,
+            verbose: root.value("verbose", false, boolean),
+            log: root.value("log", LogForm::default(), word(LOG_FORMS)),
+            log_requests: root.value("log_requests", LogRequests::default(), word(LOG_REQUESTS)),
+            listening: Listening::read(&mut root),
+            tls: TlsFiles::read(root.table("tls")),
+            data: Data::read(root.table("data")),
+            limits: limits::read(root.table("limits"), deflate),
+            topics: root.tables("topic").into_iter().filter_map(topics::read).collect(),
+            sources: root.tables("source").into_iter().filter_map(sources::read).collect(),
+            files: root.tables("static").into_iter().filter_map(files::read).collect(),
+        };
+        let demo = root.optional("demo", boolean);
+        let mut short =
+            Shorthands { demo, host: root.optional("host", boolean).map(|host| host.value) };
+        root.finish();
+        flags::apply(flags, &mut config, &mut short, faults);
+        config.complete(&short, flags);
+        judge::judge(&config, faults);
+        config
+    }
+
+    /// Adds what the shorthands stand for.
+    fn complete(&mut self, short: &Shorthands, flags: &args::Serve) {
+        if let Some(demo) = short.demo.as_ref().filter(|demo| demo.value) {
+            (self.listening.echo, self.listening.broadcast) = (true, true);
+            self.sources.extend(source(
+                "wind",
+                &demo.place,
+                Kind::Demo(flags.unit.unwrap_or_default()),
+            ));
+            let own = |pattern| {
+                let rule = TopicRule {
+                    publish: PublishRight::Loopback,
+                    retention: SCRATCH_RETENTION,
+                    topics_max: SCRATCH_TOPICS_MAX,
+                    ..TopicRule::new(pattern)
+                };
+                Located::new(rule, demo.place.clone())
+            };
+            let scratch = "scratch-*".parse().ok().map(own);
+            let is_declared =
+                |rule: &Located<TopicRule>| self.topics.iter().any(|own| own.topics == rule.topics);
+            self.topics.extend(scratch.filter(|rule| !is_declared(rule)));
+        }
+        let is_host = |source: &Source| matches!(source.kind, Kind::Host(_));
+        let demo = short.demo.as_ref().is_some_and(|demo| demo.value);
+        if short.host.unwrap_or(demo) && !self.sources.iter().any(is_host) {
+            let kind = Kind::Host(anemone_sources::host::INTERVAL_DEFAULT);
+            // First: whoever takes its topic is told so.
+            self.sources.splice(..0, source("host", &Place::Default, kind));
+        }
+    }
+}

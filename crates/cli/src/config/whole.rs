@@ -1,0 +1,113 @@
+//! The whole configuration, and the rules for topics that it means.
+
+use std::path::PathBuf;
+
+use anemone_hub::{Retention, Storage, TopicName};
+use anemone_server::{Limits, PublishRight, StaticDir, TopicRule, TopicRules, TopicRulesError};
+
+use super::place::{Located, Place};
+use super::settings::{Data, Listening, TlsFiles};
+use super::sources::{Kind, Source, StderrTo};
+use super::values::DAY;
+use crate::log::{LogForm, LogRequests};
+
+/// Statuses change seldom and are all worth keeping for a day.
+const STATUS_RETENTION: Retention =
+    Retention { events_max: 1000, bytes_max: 1 << 20, age_max: DAY };
+
+/// All that `anemone serve` goes by.
+#[derive(Clone, Debug)]
+pub(crate) struct Config {
+    /// The file it was read from, if any.
+    pub(crate) file: Option<PathBuf>,
+    /// Whether what happens on each connection is logged, too.
+    pub(crate) verbose: bool,
+    /// The form in which the log is written.
+    pub(crate) log: LogForm,
+    /// The requests that are logged.
+    pub(crate) log_requests: LogRequests,
+    pub(crate) listening: Listening,
+    pub(crate) tls: TlsFiles,
+    pub(crate) data: Data,
+    pub(crate) limits: Limits,
+    /// Those that are declared, and those that `demo` stands for.
+    pub(crate) topics: Vec<Located<TopicRule>>,
+    /// Those that are declared, and those that `demo` and `host` stand for.
+    pub(crate) sources: Vec<Source>,
+    /// Directories whose files are served.
+    pub(crate) files: Vec<Located<StaticDir>>,
+}
+
+/// Keys that stand for sources and topics.
+pub(super) struct Shorthands {
+    pub(super) demo: Option<Located<bool>>,
+    /// `None` leaves it to `demo`.
+    pub(super) host: Option<bool>,
+}
+
+impl Config {
+    /// The rules for topics: those that are declared, and for each topic of a source one of its own, so that
+    /// no client publishes to it or deletes it because of a pattern it happens to match.
+    ///
+    /// # Errors
+    /// When two rules are for the same topics, which was refused before.
+    pub(crate) fn rules(&self) -> Result<TopicRules, TopicRulesError> {
+        let declared: Vec<_> = self.topics.iter().map(|rule| rule.value.clone()).collect();
+        let rules = TopicRules::new(declared.iter().cloned())?;
+        let mut all = declared.clone();
+        for source in &self.sources {
+            for (name, part) in source.topics() {
+                if declared.iter().all(|rule| rule.topics.name() != Some(&name)) {
+                    all.push(source.rule(&name, part, &rules));
+                }
+            }
+        }
+        TopicRules::new(all)
+    }
+}
+
+/// The part of a source that a topic has.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Part {
+    Events,
+    /// `NAME.status`.
+    Status,
+    /// `NAME.stderr`.
+    Stderr,
+}
+
+impl Source {
+    /// The topics it publishes to, those with names too long for one left out.
+    pub(crate) fn topics(&self) -> Vec<(TopicName, Part)> {
+        let mut topics = vec![(self.topic.value.clone(), Part::Events)];
+        let named = |ending| format!("{}{ending}", *self.topic).parse().ok();
+        if !matches!(self.kind, Kind::Host(_)) {
+            topics.extend(named(".status").map(|name| (name, Part::Status)));
+        }
+        if matches!(self.kind, Kind::Exec(_, StderrTo::Topic)) {
+            topics.extend(named(".stderr").map(|name| (name, Part::Stderr)));
+        }
+        topics
+    }
+
+    /// The rule for one of its topics that no rule names, beside these.
+    fn rule(&self, name: &TopicName, part: Part, rules: &TopicRules) -> TopicRule {
+        let own = TopicRule::new(name.clone().into());
+        let storage = Storage::Memory; // what is worth nothing after a restart
+        match (part, rules.rule(name)) {
+            (Part::Status, _) => TopicRule { retention: STATUS_RETENTION, storage, ..own },
+            (Part::Events | Part::Stderr, Some(rule)) => {
+                TopicRule { topics: own.topics, publish: PublishRight::Nobody, ..rule.clone() }
+            }
+            (Part::Events, None) if matches!(self.kind, Kind::Host(_)) => {
+                TopicRule { storage, ..own }
+            }
+            (Part::Events | Part::Stderr, None) => own,
+        }
+    }
+}
+
+/// A source that a shorthand or a flag stands for.
+pub(super) fn source(topic: &str, place: &Place, kind: Kind) -> Option<Source> {
+    Some(Source { topic: Located::new(topic.parse().ok()?, place.clone()), kind })
+}
