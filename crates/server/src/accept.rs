@@ -17,10 +17,11 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 
 use crate::client::Client;
-use crate::connection::{Guest, Local};
+use crate::handover::going_away;
+use crate::local::{Guest, Local};
 use crate::peer::Peer;
 use crate::permits::ConnectionPermit;
-use crate::routes::Site;
+use crate::site::Site;
 use crate::stop::Stop;
 use crate::transport::multiplexed;
 use crate::{connection, opening, secure, unix_socket};
@@ -125,7 +126,7 @@ async fn accept(
     }
     local.reactor.stop_listening();
     let requests = async { while requests.join_next().await.is_some() {} };
-    let all = async { tokio::join!(requests, local.reactor.close_all(connection::going_away())) };
+    let all = async { tokio::join!(requests, local.reactor.close_all(going_away())) };
     if tokio::time::timeout(local.site.limits.shutdown_grace, all).await.is_err() {
         tracing::info!("some connections did not end in time and were cut off");
     }

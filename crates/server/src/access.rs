@@ -4,6 +4,7 @@
 //! Owns what a line says; `samples` decides which polls have one. Where it is off, a request costs a look at a flag, and
 //! a page or message nothing but a look at a pointer that is not there.
 
+mod line;
 mod samples;
 
 use std::borrow::Cow;
@@ -11,22 +12,19 @@ use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use anemone_hub::Position;
-use anemone_ws::{Held, Memory};
+use anemone_ws::Memory;
 use bytes::Bytes;
 use http::Response;
 use http_body::{Frame, SizeHint};
 use http_body_util::BodyExt as _;
 
+pub use self::line::ACCESS_TARGET;
+use self::line::{AccessedRequest, Line, RequestOutcome};
 use self::samples::Samples;
 use crate::body::Body;
-use crate::readers::in_words;
-
-/// The target of the access log's events, all of level info. The line of a request that begins is one of level debug, as
-/// any other of this crate.
-pub const ACCESS_TARGET: &str = "anemone::access";
 
 /// As much is told of a path, and of a method.
 const PATH_CHARS_MAX: usize = 256;
@@ -112,15 +110,6 @@ fn start(text: &str, chars_max: usize) -> String {
     }
 }
 
-/// A request, as its line has it.
-#[derive(Debug)]
-struct AccessedRequest {
-    client: Option<SocketAddr>,
-    method: String,
-    path: String,
-    _held: Held,
-}
-
 /// A line of the access log to be, if there is one. It is written once its last clone is dropped.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct AccessLine(Option<Arc<Draft>>);
@@ -131,22 +120,6 @@ struct Draft {
     begun: Instant,
     request: Arc<AccessedRequest>,
     outcome: Mutex<RequestOutcome>,
-}
-
-/// What became of a request.
-#[derive(Clone, Debug)]
-struct RequestOutcome {
-    status: u16,
-    transport: &'static str,
-    bytes: u64,
-    position: Option<Position>,
-    end: Option<Cow<'static, str>>,
-}
-
-impl Default for RequestOutcome {
-    fn default() -> Self {
-        Self { status: 0, transport: "http", bytes: 0, position: None, end: None }
-    }
 }
 
 impl AccessLine {
@@ -253,33 +226,3 @@ impl Drop for Followed {
 /// The client has closed its side, the connection was lost, or it did not take the rest for too long.
 pub(crate) const CLIENT_GONE: &str = "client gone";
 pub(crate) const SERVER_STOPPED: &str = "server stopped";
-
-/// All that is told of a request.
-#[derive(Clone, Debug)]
-struct Line {
-    request: Arc<AccessedRequest>,
-    outcome: RequestOutcome,
-    duration: Duration,
-}
-
-impl Line {
-    /// `repeats` is how many there were like it since its last line that had none.
-    fn write(&self, repeats: u64) {
-        let Self { request, outcome, duration } = self;
-        let client = request.client.map(in_words);
-        tracing::info!(
-            target: ACCESS_TARGET,
-            method = request.method,
-            path = request.path,
-            status = outcome.status,
-            transport = %outcome.transport,
-            client = client.as_ref().map(display),
-            bytes = outcome.bytes,
-            duration_ms = duration.as_micros() as f64 / 1000.0,
-            position = outcome.position.map(display),
-            end = outcome.end.as_deref(),
-            repeats = (repeats > 0).then_some(repeats),
-            "request"
-        );
-    }
-}

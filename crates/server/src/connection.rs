@@ -4,108 +4,32 @@ use std::cell::Cell;
 use std::convert::Infallible;
 use std::future::poll_fn;
 use std::io;
-use std::net::TcpStream as StdTcpStream;
-use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-use anemone_ws::proto::{CloseCode, CloseFrame};
-use anemone_ws::reactor::{Broadcast, Handler, Reactor, drive_within};
-use anemone_ws::{Agreed, Memory};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, join};
 use tokio::net::TcpStream;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::watch;
 
-use crate::Problem;
 use crate::ahead::Ahead;
-use crate::alarms::Alarms;
 use crate::begun::Begun;
 use crate::cost::HTTP1_BYTES;
-use crate::essential::Essentials;
-use crate::fan::Fan;
 use crate::gathered::Gathered;
+use crate::handover::Handover;
+use crate::local::Local;
 use crate::peer::Peer;
-use crate::permits::{ConnectionPermit, NoPermit};
-use crate::refusals::Asked;
-use crate::routes::{self, Destination, Handover, Site};
+use crate::permits::ConnectionPermit;
+use crate::routes;
 use crate::stop::Stop;
-use crate::transport::{broadcast, echo, multiplexed, websocket};
-use crate::visit::Visit;
 use crate::write_deadline::WriteDeadline;
 
 /// A connection answers requests that came together for so long before others have their turn.
 const YIELD_AFTER: Duration = Duration::from_micros(100);
-
-/// The things that the connections of one thread share.
-#[derive(Debug)]
-pub(crate) struct Local {
-    pub(crate) site: Arc<Site>,
-    pub(crate) reactor: Reactor,
-    pub(crate) essentials: Essentials,
-    pub(crate) fan: Fan,
-    pub(crate) alarms: Alarms,
-    /// The thread's members of `/broadcast`.
-    pub(crate) broadcast: Broadcast,
-    guests: mpsc::UnboundedSender<Guest>,
-}
-
-/// A connection that a task of its own is to serve. There are no more than permits.
-#[derive(Debug)]
-pub(crate) struct Guest {
-    /// Non-blocking.
-    pub(crate) stream: StdTcpStream,
-    pub(crate) peer: Peer,
-    /// The bytes that were read of it already.
-    pub(crate) first: Vec<u8>,
-    pub(crate) permit: ConnectionPermit,
-}
-
-impl Local {
-    /// Starts the thread's loop. Those who come out of it are to be served by tasks.
-    pub(crate) fn start(site: Arc<Site>) -> io::Result<(Self, mpsc::UnboundedReceiver<Guest>)> {
-        let reactor = Reactor::start_within(site.memory.clone())?;
-        let (guests, admitted) = mpsc::unbounded_channel();
-        let essentials = Essentials::default();
-        let broadcast = Broadcast::within(&site.memory, site.limits.broadcast_bytes_max);
-        if let Some(everyone) = site.broadcast.clone() {
-            let members = broadcast.clone();
-            essentials.spawn(async move { everyone.relay(members).await });
-        }
-        let (fan, alarms) = (Fan::new(essentials.clone()), Alarms::default());
-        let ringing = alarms.clone();
-        essentials.spawn(async move { ringing.ring().await });
-        // One schedule for all threads: several would go through the ages at the same time.
-        if !site.has_relief.swap(true, Ordering::Relaxed) {
-            let relief = site.memory.clone();
-            essentials.spawn(async move { relief.relieve().await });
-        }
-        Ok((Self { site, reactor, essentials, fan, alarms, broadcast, guests }, admitted))
-    }
-
-    /// A place for one more connection of this peer, or why there is none.
-    pub(crate) fn permit(&self, peer: Peer) -> Result<ConnectionPermit, Problem> {
-        self.site.permits.take(peer, &self.site.proxies).map_err(|refused| {
-            let problem = refused.problem();
-            // `places` has told of one that has too many, with how many it may have.
-            if refused != NoPermit::OfAddress {
-                self.site.refusals.note(&problem, Asked::connection(peer.address()));
-            }
-            problem
-        })
-    }
-
-    /// Has a connection served by a task of its own.
-    pub(crate) fn admit(&self, guest: Guest) {
-        // Nobody is served any more when the server has stopped.
-        let _ = self.guests.send(guest);
-    }
-}
 
 /// Serves a plain connection until it ends, or until the thread's loop has taken it over.
 pub(crate) async fn serve(
@@ -133,7 +57,7 @@ pub(crate) async fn serve(
     rest.extend_from_slice(&first);
     match reader.reunite(writer).map(TcpStream::into_std) {
         Ok(Ok(stream)) => {
-            hand_over(&local, rest, handover, permit, InLoop { reactor: &local.reactor, stream });
+            handover.in_loop(&local, rest, permit, stream);
         }
         Ok(Err(error)) => tracing::debug!(%error, "connection lost in its handshake"),
         Err(error) => tracing::error!(%error, "two halves of different connections"),
@@ -243,85 +167,6 @@ enum HttpEnd {
     Http(#[from] hyper::Error),
     #[error(transparent)]
     Write(#[from] io::Error),
-}
-
-/// Has a WebSocket served whose handshake is done; `first` came after it.
-pub(crate) fn hand_over<C: Carrier>(
-    local: &Local,
-    first: Vec<u8>,
-    handover: Handover,
-    permit: ConnectionPermit,
-    carrier: C,
-) -> C::Carried {
-    let (limits, deflate) = (&local.site.limits, handover.deflate);
-    let permit = permit.beside(handover.place);
-    let visit = Visit::new(&local.site, handover.client, handover.access);
-    match handover.to {
-        Destination::Events(subscriber) => {
-            let agreed = Agreed { config: Arc::clone(&limits.websocket), deflate, first };
-            carrier.carry(agreed, websocket::Events::new(subscriber, local, permit, visit))
-        }
-        Destination::Echo => {
-            let agreed = Agreed { config: Arc::clone(&limits.echo), deflate, first };
-            carrier.carry(agreed, echo::Echo::new(permit, visit))
-        }
-        Destination::Broadcast(everyone) => {
-            let agreed = Agreed { config: Arc::clone(&limits.websocket), deflate, first };
-            carrier.carry(agreed, broadcast::Participant::new(everyone, local, permit, visit))
-        }
-        Destination::Multiplexed(client) => {
-            let agreed = Agreed { config: Arc::clone(&limits.multiplexed), deflate, first };
-            carrier.carry(agreed, multiplexed::Socket::new(local, client, permit, visit))
-        }
-    }
-}
-
-/// A way to carry a WebSocket.
-pub(crate) trait Carrier {
-    type Carried;
-
-    fn carry<H: Handler + 'static>(self, agreed: Agreed, handler: H) -> Self::Carried;
-}
-
-/// A stream whose WebSocket the thread's loop serves.
-struct InLoop<'a> {
-    reactor: &'a Reactor,
-    stream: StdTcpStream,
-}
-
-impl Carrier for InLoop<'_> {
-    type Carried = ();
-
-    fn carry<H: Handler + 'static>(self, agreed: Agreed, handler: H) {
-        self.reactor.adopt(self.stream, agreed, handler);
-    }
-}
-
-/// A stream whose WebSocket is served by the task that is here, until it is over.
-pub(crate) struct InTask<S> {
-    pub(crate) memory: Memory,
-    pub(crate) stream: S,
-    pub(crate) stop: Stop,
-}
-
-impl<S: AsyncRead + AsyncWrite + Unpin + 'static> Carrier for InTask<S> {
-    type Carried = Pin<Box<dyn Future<Output = ()>>>;
-
-    fn carry<H: Handler + 'static>(self, agreed: Agreed, handler: H) -> Self::Carried {
-        let Self { memory, stream, mut stop } = self;
-        Box::pin(async move {
-            let farewell = async {
-                stop.stopped().await;
-                going_away()
-            };
-            drive_within(&memory, stream, agreed, handler, farewell).await;
-        })
-    }
-}
-
-/// The close frame of every WebSocket when the server stops.
-pub(crate) fn going_away() -> CloseFrame {
-    CloseFrame::new(CloseCode::GOING_AWAY, "the server stops")
 }
 
 /// Ends our side politely; nothing more is expected from the client.

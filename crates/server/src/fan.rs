@@ -16,7 +16,8 @@ use tokio::task::AbortHandle;
 
 use crate::Problem;
 use crate::essential::Essentials;
-use crate::reading::{self, Mode, Page, Place, Reader};
+use crate::mode::Mode;
+use crate::reading::{self, Page, Place, Reader};
 
 /// A thread's readers of one topic.
 #[derive(Debug)]

@@ -13,7 +13,7 @@ use crate::host::Host;
 use crate::origin::{self, Target, Verdict};
 use crate::peer::Peer;
 use crate::places::Place;
-use crate::routes::Site;
+use crate::site::Site;
 use crate::{Problem, assets};
 
 /// A request that is let in.

@@ -29,16 +29,16 @@ use tokio::task_local;
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 
 use crate::body::Body;
-use crate::connection::{self, InTask, Local};
 use crate::cost::{HTTP2_BYTES, HTTP2_REQUEST_BYTES};
+use crate::handover::Handover;
 use crate::linger::Linger;
+use crate::local::Local;
 use crate::pace::{Pace, paced};
 use crate::peer::Peer;
 use crate::permits::ConnectionPermit;
-use crate::routes::{self, Handover};
 use crate::stop::Stop;
 use crate::unread::{Carried, Unread};
-use crate::{Kind, Problem, host};
+use crate::{Kind, Problem, host, routes};
 
 /// The bytes that a client may send on one stream before it is read; and on all streams of a connection, so
 /// that is the most a connection can make us hold.
@@ -267,7 +267,7 @@ async fn answer(
     if let (Some(upgrade), Some(handover)) = (upgrade, handover) {
         let permit = match local.permit(peer) {
             Ok(permit) => permit,
-            Err(problem) => return handover.access.follow(problem.into_response()),
+            Err(problem) => return handover.refuse(problem),
         };
         let writer = tasks.writer();
         task::spawn_local(async move {
@@ -322,10 +322,8 @@ async fn run(
     match upgrade.await {
         Ok(stream) => {
             tracing::debug!("WebSocket over HTTP/2");
-            let memory = local.site.memory.clone();
             let stream = Carried::new(TokioIo::new(stream), unread, STREAM_WINDOW_BYTES as usize);
-            let carrier = InTask { memory, stream, stop };
-            connection::hand_over(&local, Vec::new(), handover, permit, carrier).await;
+            handover.in_task(&local, Vec::new(), permit, (stream, stop)).await;
         }
         Err(error) => tracing::debug!(%error, "connection lost in its handshake"),
     }

@@ -16,22 +16,19 @@ use tokio::sync::{Notify, watch};
 use crate::accept::{self, Listeners};
 use crate::access::{AccessLog, Accesses};
 use crate::awaited::AwaitedTopics;
+use crate::everyone::Everyone;
 use crate::files::Files;
 use crate::host::Hosts;
 use crate::permits::ConnectionPermits;
 use crate::proxies::Proxies;
 use crate::publishing::Publishing;
-use crate::routes::Site;
+use crate::site::Site;
 use crate::stop::Stop;
 use crate::tls::Watch;
-use crate::transport::broadcast::Everyone;
-use crate::unix_socket::SocketFile;
+use crate::unix_socket::{BACKLOG, SocketFile};
 use crate::{
     AllowedHost, AllowedOrigin, Limits, StaticDir, Tls, TopicRules, TrustedProxy, UnixSocket,
 };
-
-/// Connections that the kernel holds for us while we are busy.
-pub(crate) const BACKLOG: i32 = 1024;
 
 /// The options that a server is started with.
 #[derive(Clone, Debug)]

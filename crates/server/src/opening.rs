@@ -8,15 +8,14 @@
 use std::mem::MaybeUninit;
 use std::rc::Rc;
 
-use anemone_ws::Agreed;
-use anemone_ws::reactor::{Handler, Opening};
+use anemone_ws::reactor::Opening;
 use http::{Response, Version};
 use httparse::Header;
 
 use crate::Limits;
-use crate::connection::{Carrier, Guest, Local, hand_over};
 use crate::fields::Fields;
 use crate::handshake::Head;
+use crate::local::{Guest, Local};
 use crate::peer::Peer;
 use crate::permits::ConnectionPermit;
 use crate::routes::{self, LoopStream};
@@ -38,7 +37,7 @@ pub(crate) fn decide(
     let mut fields = [MaybeUninit::uninit(); FIELDS_MAX];
     if let Some((head, len)) = parse(&local.site.limits, first, &mut fields) {
         if let Some((response, handover)) = routes::shake_hands(&local.site, peer, &head) {
-            return hand_over(&local, first[len..].to_vec(), handover, permit, Answer(response));
+            return handover.opening(&local, first[len..].to_vec(), permit, response);
         }
         // Another request behind it would not be answered.
         if len == first.len()
@@ -98,17 +97,6 @@ fn encode<B>(response: &Response<B>) -> Vec<u8> {
     }
     bytes.extend_from_slice(b"\r\n");
     bytes
-}
-
-/// The response to a handshake; the WebSocket follows on the same stream.
-struct Answer(Vec<u8>);
-
-impl Carrier for Answer {
-    type Carried = Opening;
-
-    fn carry<H: Handler + 'static>(self, agreed: Agreed, handler: H) -> Opening {
-        Opening::web_socket(self.0, agreed, handler)
-    }
 }
 
 #[cfg(test)]

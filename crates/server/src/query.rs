@@ -11,7 +11,7 @@ mod since;
 
 use std::time::Duration;
 
-use anemone_hub::{After, PageLimit};
+use anemone_hub::{After, PageLimit, UnixTime};
 
 pub(crate) use self::frame_name::FrameName;
 pub(crate) use self::list::{limit_alone, topics};
@@ -20,7 +20,7 @@ pub(crate) use self::representation::{Representation, representation};
 use crate::client::Client;
 use crate::fields::{self, Fields};
 use crate::gap::ANEW;
-use crate::reading::{Mode, now};
+use crate::mode::Mode;
 use crate::{Limits, Problem};
 
 /// A reader's request, understood.
@@ -147,7 +147,7 @@ fn parse_wait(name: &str, value: &str, max: Duration) -> Result<Duration, Proble
 
 /// A time: how long ago, or which.
 fn parse_since(value: &str) -> Result<After, Problem> {
-    since::parse(value, now()).map(After::Since).ok_or_else(|| {
+    since::parse(value, UnixTime::now()).map(After::Since).ok_or_else(|| {
         let value: String = value.chars().take(40).collect();
         let detail = format!(
             "is {value:?}: must be how long ago, as 10m or 2h (ms, s, m, h, d), or a time, as 2026-11-22T10:00:00Z or \

@@ -14,11 +14,12 @@ use crate::awaited::AwaitedTopics;
 use crate::client::Client;
 use crate::fields::Fields;
 use crate::handshake::Head;
+use crate::methods::reading_only;
 use crate::query::Query;
 use crate::readers::{Readers, Transport};
 use crate::reading::Reader;
 use crate::refusals::Refusals;
-use crate::routes::{Site, reading_only, topic};
+use crate::site::Site;
 use crate::{Kind, Problem, SlowReader};
 
 /// A request to read a topic.
@@ -48,7 +49,7 @@ impl ReadRequest {
         head: &Head<'_, F>,
         name: &str,
     ) -> Result<Self, Problem> {
-        let topic = topic(site, name)?;
+        let topic = site.topic(name)?;
         reading_only(head.method)?;
         let query = Query::parse(head.query, head.fields, &site.limits)?;
         Ok(Self::new(site, client, topic, query))
@@ -61,7 +62,7 @@ impl ReadRequest {
         path: &str,
         query: Option<&str>,
     ) -> Result<Self, Problem> {
-        let topic = topic(site, path.strip_prefix("/topics/").unwrap_or_default())?;
+        let topic = site.topic(path.strip_prefix("/topics/").unwrap_or_default())?;
         let query = Query::parse(query, &HeaderMap::new(), &site.limits)?;
         let unfit = [("wait", query.wait.is_some()), ("frame", query.frame.is_some())];
         if let Some((name, _)) = unfit.iter().find(|(_, is_given)| *is_given) {

@@ -12,7 +12,7 @@ use anemone_hub::{Epoch, Position, Topic, UnixTime};
 use serde_json::json;
 
 use crate::client::Client;
-use crate::reading::{Mode, now};
+use crate::mode::Mode;
 
 /// A way to carry a reader.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -126,7 +126,7 @@ impl Readers {
         let entry = Arc::new(Entry {
             epoch: AtomicU64::new(position.epoch.bits()),
             offset: AtomicU64::new(position.offset),
-            since: now(),
+            since: UnixTime::now(),
             address: peer.map(|peer| peer.ip()),
             port: peer.map_or(0, |peer| peer.port()),
             transport,
@@ -140,7 +140,7 @@ impl Readers {
     /// Those of a topic as JSON, who is furthest behind first; at most `limit` of them, and how many there are.
     pub(crate) fn list(&self, topic: &Arc<Topic>, limit: usize) -> serde_json::Value {
         let mut entries = self.of(topic);
-        let now = now();
+        let now = UnixTime::now();
         let head = topic.info(now).head;
         // A reader that stands in another epoch has read nothing of this one.
         entries.sort_by_cached_key(|entry| {
@@ -205,7 +205,7 @@ mod tests {
         };
         let (wind, other) = (topic("wind"), topic("other"));
         for _ in 0..5 {
-            wind.publish(now(), Data::parse("\"xxxx\"").unwrap()).unwrap();
+            wind.publish(UnixTime::now(), Data::parse("\"xxxx\"").unwrap()).unwrap();
         }
         let readers = Arc::new(Readers::default());
         let client = Client::of_connection(

@@ -10,33 +10,9 @@ use tokio::task::coop::unconstrained;
 
 use crate::access::AccessLine;
 use crate::client::Client;
+use crate::mode::Mode;
 use crate::readers::{Listing, Readers, Transport};
 use crate::{Kind, Problem, SlowReader};
-
-/// The wall clock, as events carry it.
-pub(crate) fn now() -> UnixTime {
-    UnixTime::now()
-}
-
-/// The events that a reader who is behind gets.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub(crate) enum Mode {
-    /// Every event, in order.
-    #[default]
-    All,
-    /// The newest event alone, and how many were passed over.
-    Latest,
-}
-
-impl Mode {
-    /// As `mode` has it.
-    pub(crate) const fn as_str(self) -> &'static str {
-        match self {
-            Self::All => "all",
-            Self::Latest => "latest",
-        }
-    }
-}
 
 /// A reader: a topic, and how far it was read.
 #[derive(Debug)]
@@ -66,7 +42,7 @@ pub(crate) struct Place {
 impl Reader {
     /// Begins where `after` says, and reads every event.
     pub(crate) fn open(topic: Arc<Topic>, after: After, limit: PageLimit) -> Result<Self, Problem> {
-        let position = topic.start(now(), after)?;
+        let position = topic.start(UnixTime::now(), after)?;
         let slow = SlowReader::Gap;
         let place = Place { position, mode: Mode::All, limit, slow };
         let access = AccessLine::default();
@@ -113,7 +89,7 @@ impl Reader {
 
     /// Whether events after its position are no longer kept.
     pub(crate) fn has_fallen_out(&self) -> bool {
-        let info = self.topic.info(now());
+        let info = self.topic.info(UnixTime::now());
         is_before(self.place.position, info.head, info.first)
     }
 
@@ -154,7 +130,7 @@ impl Reader {
     /// The events after its position, unless they are gone and that is its end.
     fn next(&self) -> Result<Page, Problem> {
         let Place { position, limit, slow, .. } = self.place;
-        let page = self.topic.read(now(), position, limit)?;
+        let page = self.topic.read(UnixTime::now(), position, limit)?;
         match page.gap {
             Some(gap)
                 if slow == SlowReader::Close && is_before(position, page.next, page.first) =>
@@ -168,7 +144,7 @@ impl Reader {
     /// The newest event, unless it was read. Everything between is skipped, be it kept or not; what
     /// was gone before is a gap.
     fn newest(&self) -> Result<Page, ReadError> {
-        let (now, one) = (now(), PageLimit { events_max: 1, ..self.place.limit });
+        let (now, one) = (UnixTime::now(), PageLimit { events_max: 1, ..self.place.limit });
         let nearest = Page::from(self.topic.read(now, self.place.position, one)?);
         let before_newest = self.topic.start(now, After::Newest)?;
         if before_newest.offset <= nearest.begin.offset {
@@ -181,7 +157,7 @@ impl Reader {
 
     /// Up to where there is something to read by now.
     pub(crate) fn end_by_now(&self) -> Position {
-        self.topic.info(now()).head
+        self.topic.info(UnixTime::now()).head
     }
 
     /// Whether it has read on to there.

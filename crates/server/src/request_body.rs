@@ -9,7 +9,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Request, header};
 use http_body_util::BodyExt;
 use tokio::time::{Instant, timeout};
 
-use crate::routes::Site;
+use crate::site::Site;
 use crate::stop::Stop;
 use crate::{Kind, Problem, fields};
 

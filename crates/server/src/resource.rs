@@ -2,13 +2,12 @@
 
 use std::sync::Arc;
 
-use anemone_hub::{Topic, TopicName};
+use anemone_hub::{Topic, TopicName, UnixTime};
 use http::StatusCode;
 use serde_json::{Value, json};
 
 use crate::client::Client;
-use crate::reading::now;
-use crate::routes::{self, Site};
+use crate::site::Site;
 use crate::{Kind, Problem, health, query};
 
 /// The number of readers that are listed unless `limit` says otherwise, and at most.
@@ -67,7 +66,7 @@ impl Resource {
             );
             return Err(Problem::new(Kind::LocalOnly, detail));
         }
-        let topic = routes::topic(site, name)?;
+        let topic = site.topic(name)?;
         let limit = query::limit_alone(query, READERS_LISTED, READERS_LISTED_MAX)?;
         Ok(Self::Readers(topic, limit))
     }
@@ -76,7 +75,7 @@ impl Resource {
     pub(crate) fn value(&self, site: &Site, is_stopping: bool) -> (StatusCode, Value) {
         let value = match self {
             Self::Topics(after, limit) => list_topics(site, after.as_ref(), *limit),
-            Self::Clock => json!({ "time": now() }),
+            Self::Clock => json!({ "time": UnixTime::now() }),
             Self::Health => return health::report(&site.hub, &site.memory, is_stopping),
             Self::Readers(topic, limit) => site.readers.list(topic, *limit),
         };
@@ -95,7 +94,7 @@ fn list_topics(site: &Site, after: Option<&TopicName>, limit: usize) -> Value {
     let mut topics = site.hub.topics_after(after, limit + 1);
     let has_more = topics.len() > limit;
     topics.truncate(limit);
-    let now = now();
+    let now = UnixTime::now();
     let listed = topics.iter().map(|topic| {
         let info = topic.info(now);
         json!({

@@ -1,188 +1,40 @@
 //! From a request to its reply. The decisions are here, the work is in the transports.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
-use anemone_hub::{Hub, Topic, TopicName, TopicNameError};
+use anemone_hub::{Topic, TopicName};
 use anemone_ws::Memory;
-use anemone_ws::proto::NegotiatedDeflate;
-use anemone_ws::proto::handshake::Accepted;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
 use hyper::body::Incoming;
 
-use crate::access::{AccessLine, Accesses};
-use crate::awaited::AwaitedTopics;
-use crate::body::{Body, full, kept};
+use crate::access::AccessLine;
+use crate::body::{Body, full};
+use crate::change::Change;
 use crate::client::Client;
 use crate::fields::Fields;
-use crate::files::Files;
 use crate::gate::{self, Admitted};
-use crate::handshake::{self, Head};
-use crate::host::{self, Hosts};
+use crate::handover::{Handover, Reply, Upgrade};
+use crate::handshake::Head;
 use crate::memory::counted;
-use crate::origin::{AllowedOrigin, Verdict};
+use crate::methods::{Methods, is_reading, reading_only};
+use crate::names::topic_name;
+use crate::origin::Verdict;
 use crate::peer::Peer;
-use crate::permits::ConnectionPermits;
 use crate::places::Place;
 use crate::protection::{protect, share};
-use crate::proxies::Proxies;
-use crate::publishing::{Methods, PublishPermit, Publishing};
+use crate::publishing::Writer;
 use crate::query::{Representation, representation};
 use crate::read_request::ReadRequest;
-use crate::readers::Readers;
 use crate::reading::Reader;
-use crate::refusals::{Asked, Refusals};
+use crate::refusals::Asked;
 use crate::request_body::check_transfer_coding;
 use crate::resource::Resource;
+use crate::site::Site;
 use crate::stop::Stop;
 use crate::transport::{
     broadcast, echo, forever_frame, long_poll, multiplexed, ndjson, poll, post, sse, websocket,
 };
-use crate::{Kind, Limits, Problem, Tls, assets, path, stream};
-
-/// The server, as every request sees it.
-#[derive(Debug)]
-pub(crate) struct Site {
-    pub(crate) hub: Hub,
-    pub(crate) publishing: Arc<Publishing>,
-    pub(crate) limits: Limits,
-    /// The permits for connections, of all threads.
-    pub(crate) permits: Arc<ConnectionPermits>,
-    /// All topics that are waited for.
-    pub(crate) awaited: Arc<AwaitedTopics>,
-    /// The memory in which counts what is held for peers.
-    pub(crate) memory: Memory,
-    /// Whether a thread sees to its relief.
-    pub(crate) has_relief: AtomicBool,
-    pub(crate) hosts: Hosts,
-    pub(crate) proxies: Proxies,
-    pub(crate) refusals: Arc<Refusals>,
-    pub(crate) accesses: Arc<Accesses>,
-    pub(crate) allowed_origins: Vec<AllowedOrigin>,
-    pub(crate) tls: Option<Tls>,
-    /// Those that stay, on every thread.
-    pub(crate) readers: Arc<Readers>,
-    /// Whether there is an `/echo`.
-    pub(crate) echo: bool,
-    /// To the members of `/broadcast` on every thread, if there is one.
-    pub(crate) broadcast: Option<Arc<broadcast::Everyone>>,
-    /// A user's own, beside all this.
-    pub(crate) files: Files,
-}
-
-/// The topic called `name`. Where its first event may create it, it can be read before that.
-pub(crate) fn topic(site: &Site, name: &str) -> Result<Arc<Topic>, Problem> {
-    let parsed = topic_name(name)?;
-    let or_none_yet = || {
-        let storage = site.publishing.may_create(&parsed)?;
-        Some(site.hub.topic_or_none_yet(&parsed, storage))
-    };
-    site.hub.topic(&parsed).or_else(or_none_yet).ok_or_else(|| unknown_topic(name))
-}
-
-pub(crate) fn topic_name(name: &str) -> Result<TopicName, Problem> {
-    name.parse().map_err(|error: TopicNameError| {
-        let name: String = name.chars().take(80).collect();
-        Problem::new(Kind::BadName, format!("{name:?} is no name: {error}"))
-    })
-}
-
-pub(crate) fn unknown_topic(name: &str) -> Problem {
-    let name: String = name.chars().take(80).collect();
-    Problem::new(Kind::UnknownTopic, format!("there is no topic {name:?}"))
-}
-
-/// A reply, and what to do with the connection when it is one to a handshake.
-pub(crate) struct Reply {
-    pub(crate) response: Response<Body>,
-    pub(crate) handover: Option<Handover>,
-    /// Its line in the access log, which follows the response, if that is the whole reply.
-    pub(crate) access: AccessLine,
-}
-
-/// The future of a connection after its handshake.
-#[derive(Debug)]
-pub(crate) struct Handover {
-    pub(crate) to: Destination,
-    /// Compression, if it was negotiated.
-    pub(crate) deflate: Option<NegotiatedDeflate>,
-    /// Its place among those of a trusted proxy's client.
-    pub(crate) place: Option<Place>,
-    /// Whose it is, and its line in the access log.
-    pub(crate) client: Option<SocketAddr>,
-    pub(crate) access: AccessLine,
-}
-
-/// The one who takes a connection over.
-#[derive(Debug)]
-pub(crate) enum Destination {
-    /// A reader of a topic.
-    Events(websocket::Subscriber),
-    /// An echo.
-    Echo,
-    /// One to whom everyone else's messages go.
-    Broadcast(Arc<broadcast::Everyone>),
-    /// The requests of a client.
-    Multiplexed(Client),
-}
-
-/// An accepted handshake.
-#[derive(Debug)]
-pub(crate) struct Upgrade {
-    pub(crate) accepted: Accepted,
-    pub(crate) to: Destination,
-}
-
-impl Upgrade {
-    fn handover(self) -> Handover {
-        let (client, access) = Default::default();
-        Handover { to: self.to, deflate: self.accepted.deflate, place: None, client, access }
-    }
-}
-
-impl Reply {
-    /// Keeps the place of a trusted proxy's client until the reply, or the WebSocket, is over.
-    fn with(mut self, place: Option<Place>) -> Self {
-        match (&mut self.handover, place) {
-            (Some(handover), place) => handover.place = place,
-            (None, Some(place)) => self.response = self.response.map(|body| kept(body, place)),
-            (None, None) => {}
-        }
-        self
-    }
-
-    /// The same, for a request of this client that has this line in the access log.
-    fn told_in(mut self, access: AccessLine, client: Option<SocketAddr>) -> Self {
-        match &mut self.handover {
-            Some(handover) => (handover.access, handover.client) = (access, client),
-            None => self.access = access,
-        }
-        self
-    }
-
-    /// The response, and what to do with the connection after it. What is logged of it is logged once that is over.
-    pub(crate) fn into_parts(self) -> (Response<Body>, Option<Handover>) {
-        let Self { response, handover, access } = self;
-        if let Some(handover) = &handover {
-            handover.access.status(response.status().as_u16());
-        }
-        (access.follow(response), handover)
-    }
-}
-
-impl From<Upgrade> for Reply {
-    fn from(upgrade: Upgrade) -> Self {
-        let response = handshake::switching_protocols(&upgrade.accepted);
-        Self { response, handover: Some(upgrade.handover()), access: AccessLine::default() }
-    }
-}
-
-impl From<Response<Body>> for Reply {
-    fn from(response: Response<Body>) -> Self {
-        Self { response, handover: None, access: AccessLine::default() }
-    }
-}
+use crate::{Kind, Problem, assets, host, path, stream};
 
 /// Answers a request.
 pub(crate) async fn answer(
@@ -217,7 +69,7 @@ pub(crate) async fn answer(
         }
     };
     let reply = if request.method() == Method::OPTIONS && matches!(verdict, Verdict::Allowed(_)) {
-        preflight(methods(site, request.uri().path())).into()
+        preflight(site.methods(request.uri().path())).into()
     } else {
         let (method, uri) = (request.method().clone(), request.uri().clone());
         route(site, client, request, stop, &access).await.unwrap_or_else(|problem| {
@@ -255,7 +107,7 @@ pub(crate) fn shake_hands<F: Fields + ?Sized>(
     let access = site.accesses.begin(client, head.method, head.path);
     access.status(StatusCode::SWITCHING_PROTOCOLS.as_u16());
     let response = upgrade.accepted.response().into_bytes();
-    Some((response, Handover { place, client, access, ..upgrade.handover() }))
+    Some((response, upgrade.handover().within(place).told_in(access, client)))
 }
 
 /// A stream over HTTP/1.1 that the thread's loop can serve, with the head of its reply; `None` when something else is
@@ -318,7 +170,7 @@ fn upgrade<F: Fields + ?Sized>(
         }
         let writing = |topic: &Arc<Topic>| {
             Ok(match site.publishing.permit(topic.name(), client) {
-                Ok(permit) => Ok(Box::new(permit.writer(topic, &site.limits)?)),
+                Ok(permit) => Ok(Box::new(Writer::new(permit, topic, &site.limits)?)),
                 Err(refusal) => Err(refusal), // told to those who write, for all may read
             })
         };
@@ -437,64 +289,6 @@ async fn change_topic(
         Change::Delete(permit) => post::delete(permit, &request).await?,
     };
     Ok(response.into())
-}
-
-/// A change to a topic that a client may make.
-#[derive(Debug)]
-pub(crate) enum Change {
-    Publish(PublishPermit),
-    Delete(PublishPermit),
-}
-
-impl Change {
-    /// The change that a method means, if the client may make it.
-    pub(crate) fn of(
-        site: &Site,
-        client: Client,
-        method: &str,
-        name: &TopicName,
-    ) -> Result<Self, Problem> {
-        let is_deletion = method == "DELETE";
-        if !is_deletion && method != "POST" {
-            return Err(unfit_for_topic(site, method, name));
-        }
-        let permit = site.publishing.permit(name, client);
-        let permit = permit.map_err(|refusal| refusal.problem(name))?;
-        match site.publishing.methods(name) {
-            _ if !is_deletion => Ok(Self::Publish(permit)),
-            Methods::Delete => Ok(Self::Delete(permit)),
-            Methods::Read | Methods::Publish => Err(unfit_for_topic(site, method, name)),
-        }
-    }
-}
-
-/// The problem of a method that is none of this topic.
-fn unfit_for_topic(site: &Site, method: &str, name: &TopicName) -> Problem {
-    match site.hub.topic(name).is_some() || site.publishing.may_create(name).is_some() {
-        true => not_allowed(method, site.publishing.methods(name)),
-        false => unknown_topic(name.as_str()),
-    }
-}
-
-fn is_reading(method: &str) -> bool {
-    matches!(method, "GET" | "HEAD")
-}
-
-pub(crate) fn reading_only(method: &str) -> Result<(), Problem> {
-    if is_reading(method) { Ok(()) } else { Err(not_allowed(method, Methods::Read)) }
-}
-
-pub(crate) fn not_allowed(method: &str, methods: Methods) -> Problem {
-    let method: String = method.chars().take(40).collect();
-    let problem =
-        Problem::new(Kind::MethodNotAllowed, format!("{method} is not a method of this path"));
-    problem.field("allow", HeaderValue::from_static(methods.as_str()))
-}
-
-/// The methods that some client can use on a path.
-fn methods(site: &Site, path: &str) -> Methods {
-    let name = path.strip_prefix("/topics/").and_then(|name| name.parse().ok());
-    name.map_or(Methods::Read, |name| site.publishing.methods(&name))
 }
 
 fn json_response(

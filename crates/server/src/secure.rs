@@ -7,15 +7,15 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_rustls::server::TlsStream;
 
-use crate::connection::{self, InTask, Local};
 use crate::cost::TLS_BYTES;
 use crate::linger::Linger;
+use crate::local::Local;
 use crate::peer::Peer;
 use crate::permits::ConnectionPermit;
 use crate::stop::Stop;
 use crate::tls::{ALPN_HTTP2, Tls};
 use crate::write_deadline::WriteDeadline;
-use crate::{Kind, Problem, http2};
+use crate::{Kind, Problem, connection, http2};
 
 /// A socket whose writes may not be stuck for ever.
 type Guarded = WriteDeadline<TcpStream>;
@@ -52,8 +52,7 @@ pub(crate) async fn serve(
     if let Some((mut stream, first, handover)) = requests {
         // A WebSocket looks after itself.
         stream.get_mut().0.lift();
-        let carrier = InTask { memory: local.site.memory.clone(), stream, stop };
-        connection::hand_over(&local, first, handover, permit, carrier).await;
+        handover.in_task(&local, first, permit, (stream, stop)).await;
     }
 }
 

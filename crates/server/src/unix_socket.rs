@@ -13,7 +13,8 @@ use std::path::{Path, PathBuf};
 
 use socket2::{Domain, SockAddr, Socket, Type};
 
-use crate::listener::BACKLOG;
+/// Connections that the kernel holds for us while we are busy.
+pub(crate) const BACKLOG: i32 = 1024;
 
 /// The Unix socket to listen on.
 #[derive(Clone, Debug, Eq, PartialEq)]

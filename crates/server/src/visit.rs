@@ -10,7 +10,7 @@ use anemone_ws::{Error, Lost};
 use crate::Problem;
 use crate::access::{AccessLine, CLIENT_GONE};
 use crate::refusals::Asked;
-use crate::routes::Site;
+use crate::site::Site;
 
 /// One WebSocket. Nothing is told any more of one that is over.
 #[derive(Debug)]

@@ -496,7 +496,7 @@ fn a_multiplexed_request_that_is_refused_when_it_was_handed_in_is_told() {
     assert!(client.ask("GET b /topics/wind").starts_with("429 b"));
     assert_eq!(
         logged::warning("a message to /ws"),
-        "refused a message to /ws of 127.0.0.1, 429 too-many-requests: 1 requests are open, as many as may be; \
+        "refused a message to /ws of 127.0.0.1, 429 too-many-requests: as many requests are open as may be, 1; \
          limits.multiplexed_requests_max and limits.multiplexed_waiting_bytes_max bound that"
     );
 }

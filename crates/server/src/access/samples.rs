@@ -10,7 +10,7 @@ use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::{AccessedRequest, Line};
+use super::line::{AccessedRequest, Line};
 use crate::places::Source;
 
 /// Polls that are alike have one line in so long.
@@ -132,7 +132,7 @@ impl Unwritten {
 mod tests {
     use anemone_ws::Memory;
 
-    use super::super::RequestOutcome;
+    use super::super::line::RequestOutcome;
     use super::*;
 
     fn line(client: &str, path: &str, transport: &'static str, status: u16) -> Line {

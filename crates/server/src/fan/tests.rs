@@ -89,7 +89,7 @@ fn topic_keeping(events_max: u64) -> Arc<Topic> {
 fn publish(topic: &Topic, numbers: std::ops::RangeInclusive<u64>) {
     for number in numbers {
         let now = UnixTime::from_micros(1_789_000_000_000_000);
-        topic.publish(reading::now().max(now), Data::json(&number).unwrap()).unwrap();
+        topic.publish(UnixTime::now().max(now), Data::json(&number).unwrap()).unwrap();
     }
 }
 

@@ -6,6 +6,7 @@
 mod backend;
 mod compress;
 mod dirs;
+mod folder;
 mod length;
 mod open;
 mod sent;
@@ -18,11 +19,11 @@ use http_body_util::{BodyExt, Empty};
 use tower_http::services::ServeDir;
 use tower_http::services::fs::DefaultServeDirFallback;
 
-use self::backend::{Disk, Folder, is_absence};
 use self::compress::{Compressor, weak};
 pub use self::dirs::{
     CacheControl, CacheControlError, StaticDir, StaticDirError, StaticPath, StaticPathError,
 };
+use self::folder::{Disk, Folder, is_absence};
 use self::length::measured;
 use self::open::Refusal;
 use crate::body::Body;

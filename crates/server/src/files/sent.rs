@@ -15,7 +15,7 @@ use tokio::io::{AsyncRead, AsyncSeek, ReadBuf};
 use tokio::sync::OwnedSemaphorePermit;
 use tower_http::services::fs as tower_fs;
 
-use super::backend::{Folder, is_absence};
+use super::folder::{Folder, is_absence};
 use super::open::{self, Refusal, Version};
 
 /// So much is read of a file at once. One that is not larger is read as it is opened, and closed then.

@@ -8,10 +8,11 @@ use hyper::body::Incoming;
 
 use crate::body::full;
 use crate::fields::Fields;
+use crate::handover::{Reply, Successor, Upgrade};
 use crate::handshake::Head;
 use crate::permits::ConnectionPermit;
 use crate::request_body::receive;
-use crate::routes::{Destination, Reply, Site, Upgrade};
+use crate::site::Site;
 use crate::stop::Stop;
 use crate::visit::Visit;
 use crate::{Limits, Problem};
@@ -22,7 +23,9 @@ pub(crate) fn accept<F: Fields + ?Sized>(
     limits: &Limits,
 ) -> Result<Upgrade, Problem> {
     let accepted = head.accept(&[], limits.deflate.as_ref())?;
-    Ok(Upgrade { accepted, to: Destination::Echo })
+    let successor =
+        Successor::new(|limits| &limits.echo, |_, permit, visit| Echo::new(permit, visit));
+    Ok(Upgrade { accepted, successor })
 }
 
 /// Answers a `POST` with its body.

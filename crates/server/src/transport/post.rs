@@ -9,7 +9,7 @@ use crate::publishing::{
     Content, Expected, Outcome, PublishPermit, Published, Sent, key, no_parameters,
 };
 use crate::request_body::receive;
-use crate::routes::Site;
+use crate::site::Site;
 use crate::stop::Stop;
 use crate::{Kind, Problem, origin};
 

@@ -20,16 +20,17 @@ use anemone_ws::reactor::{Handler, Waker};
 use anemone_ws::{Error, Held, Memory};
 use futures_util::FutureExt;
 
-use crate::connection::Local;
 use crate::fan::{Fan, Subscription, WireForm};
 use crate::fields::Fields;
+use crate::handover::{Successor, Upgrade};
 use crate::handshake::Head;
+use crate::local::Local;
+use crate::mode::Mode;
 use crate::permits::ConnectionPermit;
 use crate::publishing::{Refusal, Writer, of_message};
 use crate::read_request::ReadRequest;
 use crate::readers::Transport;
-use crate::reading::{EndReason, Item, Mode, Page, Reader};
-use crate::routes::{Destination, Upgrade};
+use crate::reading::{EndReason, Item, Page, Reader};
 use crate::visit::Visit;
 use crate::{Kind, Problem, encode, gap};
 
@@ -68,7 +69,9 @@ pub(crate) fn answer<F: Fields + ?Sized>(
     let form = if accepted.subprotocol.is_some() { WireForm::Positions } else { WireForm::Plain };
     let reader = read.open_stream(Transport::Websocket)?;
     let writing = writing(reader.topic())?;
-    Ok(Upgrade { accepted, to: Destination::Events(Subscriber { reader, form, writing }) })
+    let subscriber = Subscriber { reader, form, writing };
+    let make = |local: &Local, permit, visit| Events::new(subscriber, local, permit, visit);
+    Ok(Upgrade { accepted, successor: Successor::new(|limits| &limits.websocket, make) })
 }
 
 /// One reader: sends its topic's events from its position on, whenever they can be written.

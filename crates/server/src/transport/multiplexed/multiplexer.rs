@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use anemone_hub::{Head, Position, Topic, TopicName};
+use anemone_hub::{Head, Position, Topic, TopicName, UnixTime};
 use anemone_ws::reactor::Waker;
 use tokio::time::Instant;
 
@@ -17,16 +17,19 @@ use super::session::{Session, Step};
 use super::submissions::Submissions;
 use crate::access::{AccessLine, CLIENT_GONE};
 use crate::alarms::{Alarm, Alarms};
+use crate::change::Change;
 use crate::client::Client;
-use crate::connection::Local;
 use crate::fan::{Fan, Subscription};
-use crate::publishing::{self, Expected, Methods, Outcome, Sent};
+use crate::local::Local;
+use crate::methods::{Methods, not_allowed};
+use crate::names::topic_name;
+use crate::publishing::{self, Expected, Outcome, Sent};
 use crate::read_request::ReadRequest;
 use crate::readers::Transport;
 use crate::reading::{self, EndReason, Item, Page, Reader};
 use crate::refusals::Asked;
 use crate::resource::Resource;
-use crate::routes::{self, Change, Site};
+use crate::site::Site;
 use crate::{Kind, Problem, encode, gate, path};
 
 /// The status of a reader that has no final one.
@@ -178,7 +181,7 @@ impl Multiplexer {
         }
         let resource = resource.ok_or_else(|| Problem::nothing_at(path))?;
         if !is_get {
-            return Err(routes::not_allowed(request.method, Methods::Read));
+            return Err(not_allowed(request.method, Methods::Read));
         }
         let has_room = outlet.queued_bytes() < self.output_bytes_max();
         if has_room && !self.session.has_turns() {
@@ -201,7 +204,7 @@ impl Multiplexer {
         access: &AccessLine,
         outlet: &mut impl Outlet,
     ) -> Result<(), Problem> {
-        let name = routes::topic_name(name)?;
+        let name = topic_name(name)?;
         let (_, query) = request.path_and_query();
         let submitted = |bytes, is_deletion| Submitted {
             bytes,
@@ -504,7 +507,7 @@ impl Work {
 
 impl Followed {
     fn new(topic: Arc<Topic>, subscription: Subscription) -> Self {
-        let (head, seen) = (topic.head(), topic.info(reading::now()).head);
+        let (head, seen) = (topic.head(), topic.info(UnixTime::now()).head);
         Self { topic, head, seen, readers: BTreeSet::new(), _subscription: subscription }
     }
 
@@ -512,7 +515,7 @@ impl Followed {
     fn has_news(&mut self) -> bool {
         let has_news = reading::is_past(&mut self.head, self.seen);
         if has_news {
-            self.seen = self.topic.info(reading::now()).head;
+            self.seen = self.topic.info(UnixTime::now()).head;
         }
         has_news
     }

@@ -74,7 +74,7 @@ impl<T> Session<T> {
             return Some(Step::Refuse(None, Problem::new(Kind::BadMessage, detail)));
         }
         if self.open.len() >= self.requests_max {
-            let detail = format!("{} requests are open, as many as may be", self.requests_max);
+            let detail = format!("as many requests are open as may be, {}", self.requests_max);
             return Some(Step::Refuse(Some(id), Problem::new(Kind::TooManyRequests, detail)));
         }
         None

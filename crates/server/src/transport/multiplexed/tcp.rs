@@ -11,7 +11,7 @@ use super::Outlet;
 use super::framing::{self, Decoder};
 use super::multiplexer::{Multiplexer, tell_problem};
 use crate::client::Client;
-use crate::connection::Local;
+use crate::local::Local;
 use crate::permits::ConnectionPermit;
 use crate::readers::Transport;
 use crate::{Kind, Problem};

@@ -7,12 +7,12 @@ use anemone_ws::reactor::{Handler, Waker};
 use super::Outlet;
 use super::multiplexer::Multiplexer;
 use crate::client::Client;
-use crate::connection::Local;
 use crate::fields::Fields;
+use crate::handover::{Successor, Upgrade};
 use crate::handshake::Head;
+use crate::local::Local;
 use crate::permits::ConnectionPermit;
 use crate::readers::Transport;
-use crate::routes::{Destination, Upgrade};
 use crate::visit::Visit;
 use crate::{Kind, Limits, Problem};
 
@@ -31,7 +31,9 @@ pub(crate) fn accept<F: Fields + ?Sized>(
             format!("Sec-WebSocket-Protocol must offer {SUBPROTOCOL}, which is spoken here");
         return Err(Problem::new(Kind::BadHandshake, detail));
     }
-    Ok(Upgrade { accepted, to: Destination::Multiplexed(client.settled()) })
+    let client = client.settled();
+    let make = move |local: &Local, permit, visit| Socket::new(local, client, permit, visit);
+    Ok(Upgrade { accepted, successor: Successor::new(|limits| &limits.multiplexed, make) })
 }
 
 /// A connection by WebSocket.

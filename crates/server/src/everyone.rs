@@ -1,0 +1,163 @@
+//! Messages from one thread's members of `/broadcast` to those of all.
+
+use std::collections::VecDeque;
+use std::mem;
+use std::rc::Rc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use anemone_ws::proto::{Message, Prepared};
+use anemone_ws::reactor::Broadcast;
+use tokio::sync::Notify;
+
+/// A message on its way to the threads.
+#[derive(Clone, Debug)]
+pub(crate) enum Posted {
+    Text(Arc<str>),
+    Binary(Arc<[u8]>),
+}
+
+impl From<Message<'_>> for Posted {
+    fn from(message: Message<'_>) -> Self {
+        match message {
+            Message::Text(text) => Self::Text(text.into()),
+            Message::Binary(bytes) => Self::Binary(bytes.into()),
+        }
+    }
+}
+
+impl Posted {
+    /// The bytes that it takes, with its place in an inbox.
+    fn bytes(&self) -> usize {
+        let payload_bytes = match self {
+            Self::Text(text) => text.len(),
+            Self::Binary(bytes) => bytes.len(),
+        };
+        mem::size_of::<Self>() + payload_bytes
+    }
+
+    fn prepare(&self) -> Prepared {
+        Prepared::new(match self {
+            Self::Text(text) => Message::Text(text),
+            Self::Binary(bytes) => Message::Binary(bytes),
+        })
+    }
+}
+
+/// From each thread to all.
+#[derive(Debug)]
+pub(crate) struct Everyone {
+    bytes_max: usize,
+    /// One for each thread; under one lock, so that all have the same order.
+    inboxes: Mutex<Vec<Inbox>>,
+}
+
+/// The messages on their way to a thread.
+#[derive(Debug, Default)]
+struct Inbox {
+    messages: VecDeque<Posted>,
+    bytes: usize,
+    /// The number of messages that were dropped before them.
+    missed: u64,
+    is_filled: Arc<Notify>,
+}
+
+impl Everyone {
+    /// Keeps up to `bytes_max` bytes for a thread that is busy; one that is further behind misses the
+    /// oldest. Not a number of messages: the small ones that one read brings are a great many.
+    pub(crate) fn new(bytes_max: usize) -> Self {
+        Self { bytes_max, inboxes: Mutex::default() }
+    }
+
+    pub(crate) fn post(&self, message: &Posted) {
+        for inbox in self.inboxes().iter_mut() {
+            inbox.push(message.clone(), self.bytes_max);
+        }
+    }
+
+    /// Has a thread's members get what comes, for as long as it is polled.
+    pub(crate) async fn relay(&self, members: Broadcast) {
+        let is_filled = Arc::<Notify>::default();
+        let index = {
+            let mut inboxes = self.inboxes();
+            inboxes.push(Inbox { is_filled: Arc::clone(&is_filled), ..Inbox::default() });
+            inboxes.len() - 1
+        };
+        let mut messages = VecDeque::new();
+        loop {
+            is_filled.notified().await;
+            let missed = self.inboxes()[index].take(&mut messages);
+            if missed > 0 {
+                members.skip(missed);
+            }
+            for message in messages.drain(..) {
+                members.send(Rc::new(message.prepare()));
+            }
+        }
+    }
+
+    fn inboxes(&self) -> MutexGuard<'_, Vec<Inbox>> {
+        self.inboxes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Inbox {
+    fn push(&mut self, message: Posted, bytes_max: usize) {
+        if self.messages.is_empty() {
+            self.is_filled.notify_one();
+        }
+        self.bytes += message.bytes();
+        self.messages.push_back(message);
+        while self.bytes > bytes_max && self.messages.len() > 1 {
+            if let Some(oldest) = self.messages.pop_front() {
+                self.bytes -= oldest.bytes();
+                self.missed += 1;
+            }
+        }
+    }
+
+    /// Exchanges what came for `empty`, and says how many are missing before that.
+    fn take(&mut self, empty: &mut VecDeque<Posted>) -> u64 {
+        mem::swap(&mut self.messages, empty);
+        self.bytes = 0;
+        mem::take(&mut self.missed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Limits;
+
+    fn posted(number: u8) -> Posted {
+        Message::Binary(&[number; 10]).into()
+    }
+
+    /// The first bytes of what a thread takes, and how many it missed before.
+    fn take(inbox: &mut Inbox) -> (u64, Vec<u8>) {
+        let mut messages = VecDeque::new();
+        let missed = inbox.take(&mut messages);
+        let bytes = messages.iter().map(|message| message.prepare().payload()[0]);
+        (missed, bytes.collect())
+    }
+
+    #[test]
+    fn an_inbox_drops_the_oldest_beyond_its_limit_and_counts_them() {
+        let (mut inbox, three) = (Inbox::default(), 3 * posted(0).bytes());
+        for (bytes_max, expected) in
+            [(three, (2, vec![2, 3, 4])), (three - 1, (3, vec![3, 4])), (1, (4, vec![4]))]
+        {
+            (0..5).for_each(|number| inbox.push(posted(number), bytes_max));
+            assert_eq!(take(&mut inbox), expected, "{bytes_max} bytes");
+        }
+        assert_eq!(take(&mut inbox), (0, vec![]));
+    }
+
+    #[test]
+    fn the_smallest_messages_of_one_read_find_room() {
+        // A read brings 256 KiB, in which an empty message from a client takes six bytes.
+        let (mut inbox, bytes_max) = (Inbox::default(), Limits::default().broadcast_bytes_max);
+        let messages = (256 << 10) / 6;
+        (0..messages).for_each(|_| inbox.push(Message::Text("").into(), bytes_max));
+        assert_eq!(inbox.take(&mut VecDeque::new()), 0);
+    }
+}

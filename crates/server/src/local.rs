@@ -1,0 +1,83 @@
+//! The things that the connections of one thread share.
+
+use std::io;
+use std::net::TcpStream;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use anemone_ws::reactor::{Broadcast, Reactor};
+use tokio::sync::mpsc;
+
+use crate::Problem;
+use crate::alarms::Alarms;
+use crate::essential::Essentials;
+use crate::fan::Fan;
+use crate::peer::Peer;
+use crate::permits::{ConnectionPermit, NoPermit};
+use crate::refusals::Asked;
+use crate::site::Site;
+
+/// The things that the connections of one thread share.
+#[derive(Debug)]
+pub(crate) struct Local {
+    pub(crate) site: Arc<Site>,
+    pub(crate) reactor: Reactor,
+    pub(crate) essentials: Essentials,
+    pub(crate) fan: Fan,
+    pub(crate) alarms: Alarms,
+    /// The thread's members of `/broadcast`.
+    pub(crate) broadcast: Broadcast,
+    guests: mpsc::UnboundedSender<Guest>,
+}
+
+/// A connection that a task of its own is to serve. There are no more than permits.
+#[derive(Debug)]
+pub(crate) struct Guest {
+    /// Non-blocking.
+    pub(crate) stream: TcpStream,
+    pub(crate) peer: Peer,
+    /// The bytes that were read of it already.
+    pub(crate) first: Vec<u8>,
+    pub(crate) permit: ConnectionPermit,
+}
+
+impl Local {
+    /// Starts the thread's loop. Those who come out of it are to be served by tasks.
+    pub(crate) fn start(site: Arc<Site>) -> io::Result<(Self, mpsc::UnboundedReceiver<Guest>)> {
+        let reactor = Reactor::start_within(site.memory.clone())?;
+        let (guests, admitted) = mpsc::unbounded_channel();
+        let essentials = Essentials::default();
+        let broadcast = Broadcast::within(&site.memory, site.limits.broadcast_bytes_max);
+        if let Some(everyone) = site.broadcast.clone() {
+            let members = broadcast.clone();
+            essentials.spawn(async move { everyone.relay(members).await });
+        }
+        let (fan, alarms) = (Fan::new(essentials.clone()), Alarms::default());
+        let ringing = alarms.clone();
+        essentials.spawn(async move { ringing.ring().await });
+        // One schedule for all threads: several would go through the ages at the same time.
+        if !site.has_relief.swap(true, Ordering::Relaxed) {
+            let relief = site.memory.clone();
+            essentials.spawn(async move { relief.relieve().await });
+        }
+        Ok((Self { site, reactor, essentials, fan, alarms, broadcast, guests }, admitted))
+    }
+
+    /// A place for one more connection of this peer, or why there is none.
+    pub(crate) fn permit(&self, peer: Peer) -> Result<ConnectionPermit, Problem> {
+        self.site.permits.take(peer, &self.site.proxies).map_err(|refused| {
+            let problem = refused.problem();
+            // `places` has told of one that has too many, with how many it may have.
+            if refused != NoPermit::OfAddress {
+                self.site.refusals.note(&problem, Asked::connection(peer.address()));
+            }
+            problem
+        })
+    }
+
+    /// Has a connection served by a task of its own.
+    pub(crate) fn admit(&self, guest: Guest) {
+        // Nobody is served any more when the server has stopped.
+        let _ = self.guests.send(guest);
+    }
+}

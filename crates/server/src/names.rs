@@ -1,0 +1,17 @@
+//! Names that requests give, and the problems of those that are none.
+
+use anemone_hub::{TopicName, TopicNameError};
+
+use crate::{Kind, Problem};
+
+pub(crate) fn topic_name(name: &str) -> Result<TopicName, Problem> {
+    name.parse().map_err(|error: TopicNameError| {
+        let name: String = name.chars().take(80).collect();
+        Problem::new(Kind::BadName, format!("{name:?} is no name: {error}"))
+    })
+}
+
+pub(crate) fn unknown_topic(name: &str) -> Problem {
+    let name: String = name.chars().take(80).collect();
+    Problem::new(Kind::UnknownTopic, format!("there is no topic {name:?}"))
+}

@@ -1,0 +1,70 @@
+//! The server, as every request sees it.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use anemone_hub::{Hub, Topic};
+use anemone_ws::Memory;
+
+use crate::access::Accesses;
+use crate::awaited::AwaitedTopics;
+use crate::everyone::Everyone;
+use crate::files::Files;
+use crate::host::Hosts;
+use crate::methods::Methods;
+use crate::names::{topic_name, unknown_topic};
+use crate::origin::AllowedOrigin;
+use crate::permits::ConnectionPermits;
+use crate::proxies::Proxies;
+use crate::publishing::Publishing;
+use crate::readers::Readers;
+use crate::refusals::Refusals;
+use crate::{Limits, Problem, Tls};
+
+/// The parts of a server.
+#[derive(Debug)]
+pub(crate) struct Site {
+    pub(crate) hub: Hub,
+    pub(crate) publishing: Arc<Publishing>,
+    pub(crate) limits: Limits,
+    /// The permits for connections, of all threads.
+    pub(crate) permits: Arc<ConnectionPermits>,
+    /// All topics that are waited for.
+    pub(crate) awaited: Arc<AwaitedTopics>,
+    /// The memory in which counts what is held for peers.
+    pub(crate) memory: Memory,
+    /// Whether a thread sees to its relief.
+    pub(crate) has_relief: AtomicBool,
+    pub(crate) hosts: Hosts,
+    pub(crate) proxies: Proxies,
+    pub(crate) refusals: Arc<Refusals>,
+    pub(crate) accesses: Arc<Accesses>,
+    pub(crate) allowed_origins: Vec<AllowedOrigin>,
+    pub(crate) tls: Option<Tls>,
+    /// Those that stay, on every thread.
+    pub(crate) readers: Arc<Readers>,
+    /// Whether there is an `/echo`.
+    pub(crate) echo: bool,
+    /// To the members of `/broadcast` on every thread, if there is one.
+    pub(crate) broadcast: Option<Arc<Everyone>>,
+    /// A user's own, beside all this.
+    pub(crate) files: Files,
+}
+
+impl Site {
+    /// The topic called `name`. Where its first event may create it, it can be read before that.
+    pub(crate) fn topic(&self, name: &str) -> Result<Arc<Topic>, Problem> {
+        let parsed = topic_name(name)?;
+        let or_none_yet = || {
+            let storage = self.publishing.may_create(&parsed)?;
+            Some(self.hub.topic_or_none_yet(&parsed, storage))
+        };
+        self.hub.topic(&parsed).or_else(or_none_yet).ok_or_else(|| unknown_topic(name))
+    }
+
+    /// The methods that some client can use on a path.
+    pub(crate) fn methods(&self, path: &str) -> Methods {
+        let name = path.strip_prefix("/topics/").and_then(|name| name.parse().ok());
+        name.map_or(Methods::Read, |name| self.publishing.methods(&name))
+    }
+}
