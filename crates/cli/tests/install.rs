@@ -55,7 +55,8 @@ fn flags(command: &str) -> Vec<String> {
     let flags = help.lines().filter_map(|line| {
         let flag = line.trim_start().split_once("--")?;
         let is_flag = flag.0.is_empty() || flag.0.starts_with('-');
-        is_flag.then(|| format!("--{}", flag.1.split([' ', '=', ',']).next().unwrap_or_default()))
+        is_flag
+            .then(|| format!("--{}", flag.1.split([' ', '=', ',', '[']).next().unwrap_or_default()))
     });
     flags.collect()
 }
