@@ -34,6 +34,10 @@ pub(super) struct Faults {
     stalled: bool,
     /// One does.
     is_waiting: bool,
+    /// After so many flushes the next one waits until this is over.
+    pub(super) flush_stalls_after: Option<u32>,
+    /// It does.
+    pub(super) is_flush_waiting: bool,
     /// The number of times that the machine was started.
     pub(super) boots: u32,
     pub(super) now: UnixTime,
@@ -85,6 +89,19 @@ impl Faulty {
                 None if path.ends_with("lock") => {}
                 None => std::fs::remove_file(path).unwrap(),
             }
+        }
+    }
+
+    fn await_flush(&self) {
+        let mut faults = lock(&self.0.faults);
+        match faults.flush_stalls_after {
+            Some(0) if !faults.is_flush_waiting => {
+                faults.is_flush_waiting = true;
+                let stalled = |faults: &mut Faults| faults.flush_stalls_after.is_some();
+                self.0.resumed.wait_while(faults, stalled).unwrap().is_flush_waiting = false;
+            }
+            Some(left) => faults.flush_stalls_after = Some(left.saturating_sub(1)),
+            None => {}
         }
     }
 
@@ -222,6 +239,7 @@ impl Output for FaultyFile {
     }
 
     fn flush(&mut self) -> io::Result<()> {
+        self.machine.await_flush();
         if self.machine.get(|faults| faults.flush_fails) {
             return Err(io::Error::from_raw_os_error(5));
         }

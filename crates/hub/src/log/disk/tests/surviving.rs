@@ -566,3 +566,33 @@ proptest! {
         prop_assert!(!always || found.head() == seen);
     }
 }
+
+#[tokio::test]
+async fn a_sweep_while_a_directory_is_opened_ends_no_epoch() {
+    let mut machine = Machine::new();
+    let hub = machine.open(LATER);
+    for name in ["rain", "wind"] {
+        let topic = hub.create(name.parse().unwrap(), Retention::default()).unwrap();
+        topic.publish_kept(at(1), &batch(at(1), [1])).await.unwrap();
+    }
+    let heads = |hub: &Hub| hub.topics().iter().map(|it| it.info(at(1)).head).collect::<Vec<_>>();
+    let before = heads(&hub);
+
+    let killed = machine.killed();
+    let faults = &killed.faults;
+    // The first topic is found, and the second is not.
+    faults.set(|faults| faults.flush_stalls_after = Some(1));
+    let platform = Arc::new(faults.clone());
+    let data = DataDir::open_on(platform, killed.directory.path().to_owned(), LATER).unwrap();
+    let hub = std::thread::scope(|scope| {
+        let opening = scope.spawn(|| Hub::with_data(Epoch::from_bits(77), data.clone()).unwrap());
+        while !faults.get(|faults| faults.is_flush_waiting) {
+            std::thread::yield_now();
+        }
+        data.sweep(at(10_000));
+        faults.set(|faults| faults.flush_stalls_after = None);
+        opening.join().unwrap()
+    });
+    assert_eq!(heads(&hub), before);
+    assert_eq!(heads(&killed.killed().open(LATER)), before, "after a kill");
+}
