@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use tokio::sync::watch;
 use super::active::{Active, Found};
 use super::carried::Carried;
 use super::desk::Desk;
-use super::lock::lock;
+use super::lock::{LAST, Lock, lock};
 use super::log::{Contents, DiskLog};
 use super::options::DataOptions;
 use super::platform::{Platform, System};
@@ -44,8 +44,8 @@ struct Handle {
     /// Its topics were taken by a hub.
     taken: AtomicBool,
     /// Held until it is closed. None on a file system that nobody can write to.
-    lock: Mutex<Option<File>>,
-    writer: Mutex<Option<JoinHandle<Result<(), StorageError>>>>,
+    lock: Lock<LAST, Option<File>>,
+    writer: Lock<LAST, Option<JoinHandle<Result<(), StorageError>>>>,
 }
 
 /// A topic that was found in a data directory.
@@ -105,7 +105,7 @@ impl DataDir {
             .name("anemone-disk".to_owned())
             .spawn(move || writer::run(&writing))
             .map_err(|error| StorageError::new(Action::StartWriter, &disk.path, error))?;
-        let (lock, writer) = (Mutex::new(lock), Mutex::new(Some(writer)));
+        let (lock, writer) = (Lock::new(lock), Lock::new(Some(writer)));
         let taken = AtomicBool::new(false);
         Ok(Self(Arc::new(Handle { desk, history, taken, lock, writer })))
     }

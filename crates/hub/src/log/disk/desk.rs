@@ -3,10 +3,10 @@
 //! Both sides know it, and it is all that they have in common beside the log itself: publishers put on it and never
 //! see the file, the writer takes from it and gives no offsets.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use super::intake::Job;
-use super::lock::lock;
+use super::lock::{LAST, Lock, lock};
 use super::log::DiskLog;
 use super::queue::Queue;
 use super::shared::Disk;
@@ -17,13 +17,13 @@ pub(super) struct Desk {
     pub(super) disk: Arc<Disk>,
     pub(super) queue: Queue<(Arc<DiskLog>, Job)>,
     /// All that are open, though nobody else may have them: they are flushed when the directory is closed.
-    logs: Mutex<Vec<Arc<DiskLog>>>,
+    logs: Lock<LAST, Vec<Arc<DiskLog>>>,
 }
 
 impl Desk {
     pub(super) fn new(disk: Arc<Disk>) -> Self {
         let queue = Queue::new(disk.options.queue_bytes_max);
-        Self { disk, queue, logs: Mutex::default() }
+        Self { disk, queue, logs: Lock::default() }
     }
 
     pub(super) fn add(&self, log: &Arc<DiskLog>) {

@@ -2,10 +2,9 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use super::data_dir::DataDir;
-use super::lock::lock;
 use super::options::DataOptions;
 use super::platform::{Identity, Output, Platform, System};
 use crate::{OpenError, UnixTime};
@@ -31,6 +30,12 @@ struct Shared {
     changed: Condvar,
 }
 
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Option<DiskFault>> {
+        self.fault.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 impl FailingDisk {
     /// Opens a data directory on it, as [`DataDir::open`] does.
     ///
@@ -46,14 +51,14 @@ impl FailingDisk {
 
     /// Has it fail like this from now on, or no more.
     pub fn set(&self, fault: Option<DiskFault>) {
-        *lock(&self.0.fault) = fault;
+        *self.0.lock() = fault;
         self.0.changed.notify_all();
     }
 
     /// The fault that it has, once it is not stalled.
     fn fault(&self) -> Option<DiskFault> {
         let is_stalled = |fault: &mut Option<DiskFault>| *fault == Some(DiskFault::Stalled);
-        let waited = self.0.changed.wait_while(lock(&self.0.fault), is_stalled);
+        let waited = self.0.changed.wait_while(self.0.lock(), is_stalled);
         *waited.unwrap_or_else(PoisonError::into_inner)
     }
 

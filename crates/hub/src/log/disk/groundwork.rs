@@ -4,10 +4,9 @@
 use std::borrow::Cow;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::lock::lock;
+use super::lock::{LEFTOVER, Lock, META, lock};
 use super::paths::{META_FILE, free_path};
 use super::platform::{Platform, replace};
 use super::state::{Meta, OwnNote};
@@ -18,8 +17,8 @@ use crate::{Epoch, StorageError, TopicOptions};
 pub(super) struct Groundwork {
     pub(super) directory: PathBuf,
     pub(super) epoch: Epoch,
-    meta: Mutex<SavedMeta>,
-    leftover: Mutex<Leftover>,
+    meta: Lock<META, SavedMeta>,
+    leftover: Lock<LEFTOVER, Leftover>,
     /// The directory may be another topic's.
     deleted: AtomicBool,
 }
@@ -48,7 +47,7 @@ impl Groundwork {
         meta: SavedMeta,
         leftover: Leftover,
     ) -> Self {
-        let (meta, leftover) = (Mutex::new(meta), Mutex::new(leftover));
+        let (meta, leftover) = (Lock::new(meta), Lock::new(leftover));
         Self { directory, epoch, meta, leftover, deleted: AtomicBool::new(false) }
     }
 

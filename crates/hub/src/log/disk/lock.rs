@@ -1,25 +1,124 @@
 //! The locks of a data directory, and the one order in which they are taken.
 //!
-//! A thread that holds one of these takes only those behind it:
+//! Each has a place in that order: a thread that holds one takes only those behind it. Debug builds, and so all tests,
+//! hold each thread to it.
 //!
-//! 1. `file` of a [`DiskLog`](super::log::DiskLog): the writer's side
-//! 2. `phase` of [`Disk`](super::shared::Disk)
-//! 3. `meta` of [`Groundwork`](super::groundwork::Groundwork)
-//! 4. `leftover` of the same
-//! 5. `intake` of a `DiskLog`: the publishers' side
-//! 6. `kept` of [`Readable`](super::reading::Readable): the readers' side
-//! 7. `carried` of a `DiskLog`
-//! 8. `marks` of `Disk`
-//! 9. any one of the others: that of the [`Queue`](super::queue::Queue), `logs` of [`Desk`](super::desk::Desk), both
-//!    `fault`s
-//!
-//! A thread holds locks of one topic at a time. While it waits for the disk it holds none but 1 to 4, 7 and 8, so that
-//! publishers and readers never wait for the disk behind it; the one exception is the search for what is left of a
-//! segment in which damage was read, under 6.
+//! No thread holds the same lock of two topics. While it waits for the disk it holds neither [`INTAKE`] nor [`KEPT`], so
+//! that publishers and readers never wait for the disk behind it; the one exception is the search for what is left of a
+//! segment in which damage was read, under `KEPT`. The queue has a lock of its own, behind all of these.
 
+use std::ops::{Deref, DerefMut};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+/// The file that is written: the writer's side of a log.
+pub(super) const FILE: u8 = 1;
+/// The phase of the directory.
+pub(super) const PHASE: u8 = 2;
+/// The facts in `topic.json`.
+pub(super) const META: u8 = 3;
+/// The changes to make before the first write.
+pub(super) const LEFTOVER: u8 = 4;
+/// The publishers' side of a log.
+pub(super) const INTAKE: u8 = 5;
+/// The readers' side of a log.
+pub(super) const KEPT: u8 = 6;
+/// The file of keys whose segments are gone.
+pub(super) const CARRIED: u8 = 7;
+/// The file of marks.
+pub(super) const MARKS: u8 = 8;
+/// Any lock under which nothing more is locked.
+pub(super) const LAST: u8 = 9;
+
+/// A lock with its place in the order.
+#[derive(Debug, Default)]
+pub(super) struct Lock<const PLACE: u8, T>(Mutex<T>);
+
+impl<const PLACE: u8, T> Lock<PLACE, T> {
+    pub(super) const fn new(value: T) -> Self {
+        Self(Mutex::new(value))
+    }
+}
+
 /// No method panics while it holds one of these locks, so a poisoned one still guards a whole thing.
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+pub(super) fn lock<const PLACE: u8, T>(lock: &Lock<PLACE, T>) -> Guard<'_, PLACE, T> {
+    // Before it waits: what would be a deadlock is told.
+    let held = Held::new();
+    Guard { guard: lock.0.lock().unwrap_or_else(PoisonError::into_inner), _held: held }
+}
+
+/// The value of a lock while it is held.
+#[derive(Debug)]
+pub(super) struct Guard<'a, const PLACE: u8, T> {
+    guard: MutexGuard<'a, T>,
+    _held: Held<PLACE>,
+}
+
+impl<const PLACE: u8, T> Deref for Guard<'_, PLACE, T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.guard
+    }
+}
+
+impl<const PLACE: u8, T> DerefMut for Guard<'_, PLACE, T> {
+    fn deref_mut(&mut self) -> &mut T {
+        &mut self.guard
+    }
+}
+
+/// The note of a thread that it holds a lock of this place.
+#[derive(Debug)]
+struct Held<const PLACE: u8>;
+
+#[cfg(debug_assertions)]
+thread_local! {
+    /// A bit for each place at which this thread holds a lock.
+    static HELD: std::cell::Cell<u16> = const { std::cell::Cell::new(0) };
+}
+
+impl<const PLACE: u8> Held<PLACE> {
+    fn new() -> Self {
+        #[cfg(debug_assertions)]
+        {
+            let held = HELD.get();
+            assert!(
+                held >> PLACE == 0,
+                "lock {PLACE} is taken under one at or behind it: {held:b}"
+            );
+            HELD.set(held | 1 << PLACE);
+        }
+        Self
+    }
+}
+
+#[cfg(debug_assertions)]
+impl<const PLACE: u8> Drop for Held<PLACE> {
+    fn drop(&mut self) {
+        HELD.set(HELD.get() & !(1 << PLACE));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn locks_are_taken_in_their_order_and_can_be_taken_again() {
+        let (file, kept) = (Lock::<FILE, _>::new(1), Lock::<KEPT, _>::new(2));
+        for _ in 0..2 {
+            let (file, kept) = (lock(&file), lock(&kept));
+            assert_eq!((*file, *kept), (1, 2));
+        }
+        drop(lock(&kept));
+        drop(lock(&file));
+    }
+
+    #[test]
+    #[should_panic(expected = "lock 1 is taken under one at or behind it")]
+    fn a_lock_before_one_that_is_held_is_not_taken() {
+        let (file, kept) = (Lock::<FILE, _>::new(1), Lock::<KEPT, _>::new(2));
+        let _kept = lock(&kept);
+        drop(lock(&file));
+    }
 }

@@ -6,7 +6,7 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use tokio::sync::watch;
 
@@ -15,7 +15,7 @@ use super::carried::Carried;
 use super::groundwork::{Groundwork, Leftover, SavedMeta};
 use super::intake::{Intake, Job};
 use super::kept::Kept;
-use super::lock::lock;
+use super::lock::{CARRIED, FILE, INTAKE, LAST, Lock, lock};
 use super::options::Fsync;
 use super::paths::{aside_path, segment_path};
 use super::reading::Readable;
@@ -34,12 +34,12 @@ pub(super) struct DiskLog {
     disk: Arc<Disk>,
     pub(super) groundwork: Arc<Groundwork>,
     pub(super) progress: watch::Sender<Progress>,
-    pub(super) intake: Mutex<Intake>,
+    pub(super) intake: Lock<INTAKE, Intake>,
     pub(super) readable: Readable,
-    file: Mutex<Active>,
-    carried: Mutex<Carried>,
+    file: Lock<FILE, Active>,
+    carried: Lock<CARRIED, Carried>,
     /// Why the last attempt to keep something failed.
-    fault: Mutex<Option<StorageError>>,
+    fault: Lock<LAST, Option<StorageError>>,
 }
 
 /// The contents that a log begins with.
@@ -86,10 +86,10 @@ impl DiskLog {
             readable: Readable::new(directory.clone(), kept),
             groundwork: Arc::new(Groundwork::new(directory, epoch, meta, leftover)),
             progress,
-            intake: Mutex::new(Intake::new(head, keys, options)),
-            file: Mutex::new(active),
-            carried: Mutex::new(carried),
-            fault: Mutex::default(),
+            intake: Lock::new(Intake::new(head, keys, options)),
+            file: Lock::new(active),
+            carried: Lock::new(carried),
+            fault: Lock::default(),
         })
     }
 

@@ -7,10 +7,10 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 
 use super::kept::Kept;
-use super::lock::lock;
+use super::lock::{Guard, KEPT, Lock, lock};
 use super::paths::segment_path;
 use super::record::{self, Fault, Origin, Record};
 use super::scan::scan;
@@ -41,12 +41,12 @@ enum Trouble {
 #[derive(Debug)]
 pub(super) struct Readable {
     directory: PathBuf,
-    pub(super) kept: Mutex<Kept>,
+    pub(super) kept: Lock<KEPT, Kept>,
 }
 
 impl Readable {
     pub(super) fn new(directory: PathBuf, kept: Kept) -> Self {
-        Self { directory, kept: Mutex::new(kept) }
+        Self { directory, kept: Lock::new(kept) }
     }
 
     /// Offset of the newest event.
@@ -154,7 +154,7 @@ impl Readable {
     ///
     /// For those who read or write events anyway. For those who only ask what is kept there is [`Kept::expire`], which
     /// goes as far as is known without the disk.
-    pub(super) fn settled(&self, now: UnixTime) -> MutexGuard<'_, Kept> {
+    pub(super) fn settled(&self, now: UnixTime) -> Guard<'_, KEPT, Kept> {
         let mut failures = 0;
         let mut kept = lock(&self.kept);
         while let Some(stretch) = kept.expire(now) {

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::fs::{File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
 
 use super::groundwork::Groundwork;
-use super::lock::lock;
+use super::lock::{LAST, Lock, MARKS, PHASE, lock};
 use super::marks::Marks;
 use super::options::{DataOptions, Fsync};
 use super::platform::{Platform, private, replace};
@@ -28,13 +28,13 @@ pub(super) struct Disk {
     pub(super) platform: Arc<dyn Platform>,
     /// The number of times that the directory was opened, this time included.
     session: u64,
-    phase: Mutex<Phase>,
+    phase: Lock<PHASE, Phase>,
     /// Since it has begun.
-    marks: Mutex<Option<Marks>>,
+    marks: Lock<MARKS, Option<Marks>>,
     /// Something may not have been flushed although it was tried: this cannot be closed as whole.
     tainted: AtomicBool,
     /// Why the directory itself could not be written to.
-    pub(super) fault: Mutex<Option<StorageError>>,
+    pub(super) fault: Lock<LAST, Option<StorageError>>,
 }
 
 /// The session that `state.json` is about.
@@ -63,10 +63,10 @@ impl Disk {
             options,
             platform,
             session,
-            phase: Mutex::new(Phase::Opened { topics: Vec::new(), coming: None }),
-            marks: Mutex::default(),
+            phase: Lock::new(Phase::Opened { topics: Vec::new(), coming: None }),
+            marks: Lock::default(),
             tainted: AtomicBool::new(false),
-            fault: Mutex::default(),
+            fault: Lock::default(),
         }
     }
 

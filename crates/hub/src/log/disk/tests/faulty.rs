@@ -6,7 +6,6 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex};
 
-use super::super::lock::lock;
 use super::super::platform::{Identity, Output, Platform, System};
 use crate::UnixTime;
 
@@ -52,12 +51,12 @@ pub(super) struct Faults {
 impl Faulty {
     /// Changes what fails from now on.
     pub(super) fn set(&self, change: impl FnOnce(&mut Faults)) {
-        change(&mut lock(&self.0.faults));
+        change(&mut self.0.faults.lock().unwrap());
         self.0.resumed.notify_all();
     }
 
     pub(super) fn get<T>(&self, of: impl FnOnce(&Faults) -> T) -> T {
-        of(&lock(&self.0.faults))
+        of(&self.0.faults.lock().unwrap())
     }
 
     /// Has every write wait until the guard is dropped.
@@ -93,7 +92,7 @@ impl Faulty {
     }
 
     fn await_flush(&self) {
-        let mut faults = lock(&self.0.faults);
+        let mut faults = self.0.faults.lock().unwrap();
         match faults.flush_stalls_after {
             Some(0) if !faults.is_flush_waiting => {
                 faults.is_flush_waiting = true;
@@ -208,7 +207,7 @@ impl Output for FaultyFile {
             faults.is_waiting = faults.stalled;
             faults.stalled
         };
-        let mut faults = resumed.wait_while(lock(faults), wait).unwrap();
+        let mut faults = resumed.wait_while(faults.lock().unwrap(), wait).unwrap();
         faults.writes += 1;
         if faults.read_only {
             return Err(io::ErrorKind::ReadOnlyFilesystem.into());
