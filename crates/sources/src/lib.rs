@@ -31,6 +31,7 @@ pub mod exec;
 mod feed;
 #[cfg(unix)]
 pub mod file;
+mod first_line;
 pub mod host;
 pub mod lines;
 mod printable;

@@ -211,6 +211,17 @@ impl Status {
         }
     }
 
+    /// Whether any line came since the source started, good or bad.
+    pub(crate) fn has_lines(&self) -> bool {
+        self.reporter.report.events > 0 || self.reporter.report.bad_lines > 0
+    }
+
+    /// Says more of the state it is in, and logs that as a warning.
+    pub(crate) fn warn(&mut self, detail: String) {
+        tracing::warn!(topic = %self.source, "{detail}");
+        self.set(self.state(), detail);
+    }
+
     /// Tells with this sentence that what came cannot be kept.
     pub(crate) fn hold(&mut self, detail: String) {
         let Report { state, detail: before, .. } = &self.reporter.report;

@@ -19,8 +19,9 @@ use anemone_hub::{Topic, UnixTime};
 use tokio::sync::{mpsc, watch};
 
 use crate::feed::{Feed, Patience, patiently};
+use crate::first_line::{self, FirstLine};
 use crate::lines;
-use crate::status::{State, Status, chain, sleep_until, wall_clock};
+use crate::status::{State, Status, chain, earliest, sleep_until, wall_clock};
 
 /// One read's worth; a pipe holds 64 KiB as a rule.
 const READ_BYTES: usize = 16 << 10;
@@ -38,6 +39,8 @@ pub struct Options {
     pub report_interval: Duration,
     /// The time that lines wait for their topic's disk once it is stopped. Default 5 s.
     pub grace: Duration,
+    /// The time without a first line after which the log says that whoever writes may hold it back. Default 10 s.
+    pub first_line_wait: Duration,
 }
 
 impl Default for Options {
@@ -46,6 +49,7 @@ impl Default for Options {
             line_bytes_max: lines::BYTES_MAX_DEFAULT,
             report_interval: Duration::from_secs(10),
             grace: Duration::from_secs(5),
+            first_line_wait: first_line::WAIT_DEFAULT,
         }
     }
 }
@@ -88,6 +92,8 @@ async fn read_from(
         Err(error) => return status.end(format!("cannot read standard input: {}", chain(&error))),
     };
     let mut go_on = Some(go_on);
+    let mut first_line = FirstLine::new(options.first_line_wait);
+    first_line.expect();
     let (mut stop, mut stopped) = (pin!(stop), false);
     let end = loop {
         if stopped {
@@ -99,7 +105,8 @@ async fn read_from(
                 stopped = true;
                 continue;
             }
-            () = sleep_until(status.due()) => {
+            () = sleep_until(earliest(status.due(), first_line.due())) => {
+                first_line.tell_due(&mut status, "standard input");
                 status.tell_due();
                 continue;
             }
@@ -213,7 +220,7 @@ mod tests {
     use std::future::pending;
     use std::io::Write as _;
 
-    use anemone_hub::{After, Epoch, PageLimit, Retention};
+    use anemone_hub::{After, Epoch, PageLimit, Position, Retention};
     use serde_json::Value;
 
     use super::*;
@@ -281,6 +288,32 @@ mod tests {
         assert_eq!(events, ["one", "two"]);
         assert_eq!(status.last().unwrap()["detail"], "cannot read standard input: broken");
         assert_eq!(status.last().unwrap()["state"], "ended");
+    }
+
+    #[tokio::test]
+    async fn an_input_without_a_line_may_be_held_back_which_is_told() {
+        let (input, _writer) = io::pipe().unwrap();
+        let (events, status) = (topic("lines"), topic("lines.status"));
+        let options = Options {
+            first_line_wait: Duration::from_millis(20),
+            report_interval: Duration::from_millis(20),
+            ..Options::default()
+        };
+        let mut head = status.head();
+        let opening = status.start(wall_clock(), After::Earliest).unwrap();
+        let reading = read_from(input, options, events, Arc::clone(&status), pending());
+        let told = head.passed(Position { offset: opening.offset + 1, ..opening });
+        tokio::select! {
+            () = reading => panic!("ended"),
+            told = tokio::time::timeout(Duration::from_secs(30), told) => told.unwrap(),
+        }
+        let last = all(&status).pop().unwrap();
+        assert_eq!(last["state"], "opening");
+        assert_eq!(
+            last["detail"],
+            "no line from standard input in 20 ms: if it should have written one, it may hold its output back (python3 -u, \
+             stdbuf -oL, grep --line-buffered)"
+        );
     }
 
     #[tokio::test]

@@ -238,5 +238,6 @@ fn stdin(t: &mut Table<'_>) -> stdin::Options {
         line_bytes_max: line_bytes_max(t, default.line_bytes_max),
         report_interval: report_interval(t, default.report_interval),
         grace: t.value("grace", default.grace, duration(Duration::ZERO..=HOUR)),
+        ..default
     }
 }

@@ -37,7 +37,7 @@ use anemone_hub::Topic;
 
 pub use run::run;
 
-use crate::lines;
+use crate::{first_line, lines};
 
 /// The command to run.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -66,16 +66,32 @@ impl Command {
 }
 
 impl fmt::Display for Command {
-    /// Its name alone: arguments may hold secrets.
+    /// Its name alone: arguments may hold secrets. Of a shell's line that is the first word that sets no variable.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Program { program, .. } => {
                 let path = Path::new(program);
                 path.file_name().map_or(path, Path::new).display().fmt(f)
             }
-            Self::Shell(_) => f.write_str("the shell command"),
+            Self::Shell(line) => {
+                f.write_str("the shell command")?;
+                match name(&line.to_string_lossy()) {
+                    Some(name) => write!(f, " {name}"),
+                    None => Ok(()),
+                }
+            }
         }
     }
+}
+
+/// The program that a line for the shell begins with, unless quotes or the like leave it in doubt which word that is: what
+/// stands in them may be secret.
+fn name(line: &str) -> Option<&str> {
+    let is_plain =
+        |word: &&str| word.chars().all(|c| c.is_ascii_alphanumeric() || "=._-+/:,@%".contains(c));
+    let mut words = line.split_ascii_whitespace().take_while(is_plain);
+    let word = words.find(|word| !word.contains('='))?;
+    Path::new(word).file_name()?.to_str()
 }
 
 /// Whether a program that has ended is started again.
@@ -139,6 +155,11 @@ pub struct Options {
     pub retry_min: Duration,
     /// Longest such wait. Default 30 s.
     pub retry_max: Duration,
+    /// The time without a first line after which the log says that the program may hold its output back. Default 10 s.
+    pub first_line_wait: Duration,
+    /// The time that it may run with its output closed before that is told. Default 1 s: one that ends closes its output a
+    /// moment before.
+    pub closed_wait: Duration,
     /// A run of at least this length was a good one, after which the first wait is the shortest
     /// again, however it ended. Default 10 s.
     pub good_run_min: Duration,
@@ -160,6 +181,8 @@ impl Options {
             log_lines_max: 100,
             retry_min: Duration::from_millis(250),
             retry_max: Duration::from_secs(30),
+            first_line_wait: first_line::WAIT_DEFAULT,
+            closed_wait: Duration::from_secs(1),
             good_run_min: Duration::from_secs(10),
         }
     }
@@ -173,7 +196,19 @@ mod tests {
     fn a_command_is_shown_without_its_arguments() {
         let command = Command::program("/usr/bin/curl", ["-H", "Authorization: secret"]);
         assert_eq!(command.to_string(), "curl");
-        assert_eq!(Command::Shell("TOKEN=secret curl".into()).to_string(), "the shell command");
+        for (line, shown) in [
+            ("vmstat 1 | awk '{print $1}'", "the shell command vmstat"),
+            ("TOKEN=secret curl -H x", "the shell command curl"),
+            (" /usr/bin/env X=secret y", "the shell command env"),
+            ("TOKEN='a secret' curl", "the shell command"),
+            ("TOKEN=a\\ secret curl", "the shell command"),
+            ("TOKEN=$(cat secret) curl", "the shell command"),
+            ("(ls; secret)", "the shell command"),
+            ("TOKEN=secret", "the shell command"),
+            ("", "the shell command"),
+        ] {
+            assert_eq!(Command::Shell(line.into()).to_string(), shown, "{line}");
+        }
         assert_eq!(Command::program("..", [""; 0]).to_string(), "..");
     }
 

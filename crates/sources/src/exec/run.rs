@@ -17,6 +17,7 @@ use super::group::{Group, LOOK_EVERY, Outputs};
 use super::{Options, Stderr};
 use crate::backoff::Backoff;
 use crate::feed::{Feed, Patience, patiently};
+use crate::first_line::FirstLine;
 use crate::lines::{self, Line, Lines};
 use crate::printable::printable_start;
 use crate::status::{State, Status, chain, earliest, seconds, sleep_until, wall_clock};
@@ -109,6 +110,9 @@ struct Source {
     output: Feed,
     error_output: ErrorOutput,
     backoff: Backoff,
+    first_line: FirstLine,
+    /// The time at which it is told that the output is closed, unless the program has ended by then.
+    closed_due: Option<Instant>,
     /// Says when lines have waited long enough for their topic.
     patience_over: watch::Sender<bool>,
 }
@@ -131,6 +135,8 @@ impl Source {
             output: feed(topic),
             error_output,
             backoff: Backoff::new(options.retry_min, options.retry_max),
+            first_line: FirstLine::new(options.first_line_wait),
+            closed_due: None,
             patience_over,
             options,
         }
@@ -148,6 +154,8 @@ impl Source {
         };
         let command = &self.options.command;
         self.status.set(State::Opening, format!("{command} runs, waiting for its first line"));
+        self.first_line.expect();
+        self.closed_due = None;
         let (mut stdout, mut stderr) = (Some(stdout), Some(stderr));
         let mut buffer = vec![0; READ_BYTES];
         let exit = loop {
@@ -158,6 +166,7 @@ impl Source {
             }
             let look_at = group.is_ending().then(|| Instant::now() + LOOK_EVERY);
             let due = earliest(self.status.due(), self.error_output.due());
+            let due = earliest(due, earliest(self.first_line.due(), self.closed_due));
             tokio::select! {
                 () = readable(stdout.as_ref()) => {
                     let read = take(&mut stdout, &mut buffer);
@@ -176,9 +185,9 @@ impl Source {
             if stopped && !group.is_ending() {
                 group.end();
             }
-            self.status.tell_due();
-            self.error_output.tell_due();
+            self.tell_due(group.is_ending());
         };
+        self.first_line.give_up();
         let rest = self.read_rest(stdout, stderr, &mut buffer);
         patiently(rest, stop, &mut stopped, &patience).await;
         End { exit: Ok(exit), stopped }
@@ -196,11 +205,28 @@ impl Source {
                 let events = self.output.finish(&mut self.status, wall_clock()).await;
                 self.heard(events);
                 if !ending {
-                    let detail = format!("{} closed its output and runs", self.options.command);
-                    self.status.set(State::Silent, detail);
+                    self.first_line.give_up();
+                    self.closed_due = Some(Instant::now() + self.options.closed_wait);
                 }
             }
         }
+    }
+
+    fn tell_due(&mut self, ending: bool) {
+        if ending {
+            // What is not there yet can only come of its end.
+            self.first_line.give_up();
+            self.closed_due = None;
+        }
+        let command = &self.options.command;
+        if self.closed_due.take_if(|at| *at <= Instant::now()).is_some() {
+            self.status.set(State::Silent, format!("{command} closed its output and runs"));
+        }
+        if self.first_line.due().is_some() {
+            self.first_line.tell_due(&mut self.status, &command.to_string());
+        }
+        self.status.tell_due();
+        self.error_output.tell_due();
     }
 
     async fn take_error_output(&mut self, read: Read, buffer: &[u8]) {

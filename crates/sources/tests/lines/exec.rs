@@ -157,11 +157,11 @@ async fn how_it_ended_is_told() {
     ] {
         let topics = to_its_end(shell(line)).await;
         let status = ended(&topics).await;
-        let detail = format!("the shell command has ended, {how}; it is not started again");
+        let detail = format!("the shell command echo has ended, {how}; it is not started again");
         assert_eq!(status["detail"], detail);
         assert_eq!((&status["events"], &status["bad_lines"]), (&json!(1), &json!(0)));
         let live = topics.status(|status| status["state"] == "live").await;
-        assert_eq!(live["detail"], "receiving from the shell command");
+        assert_eq!(live["detail"], "receiving from the shell command echo");
     }
 }
 
@@ -177,7 +177,9 @@ async fn on_failure_it_is_started_until_it_succeeds() {
     assert_eq!(topics.all(), [1, 2, 3]);
     let lost = topics.status(|status| status["state"] == "lost").await;
     let detail = lost["detail"].as_str().unwrap();
-    assert!(detail.starts_with("the shell command has ended, exit status: 1; starting again in"));
+    assert!(
+        detail.starts_with("the shell command echo has ended, exit status: 1; starting again in")
+    );
 }
 
 #[tokio::test]
@@ -247,11 +249,53 @@ async fn a_program_that_closes_its_output_and_lives_is_silent() {
     let line = format!("echo one; exec >&- 2>&-; read line < {}; exit 7", go.display());
     let running = Running::start(shell(line));
     let silent = running.topics.status(|status| status["state"] == "silent").await;
-    assert_eq!(silent["detail"], "the shell command closed its output and runs");
+    assert_eq!(silent["detail"], "the shell command echo closed its output and runs");
     write(&go, "go\n").await;
     let status = ended(&running.topics).await;
     assert!(status["detail"].as_str().unwrap().contains("exit status: 7"), "{status}");
     assert_eq!(running.topics.all(), ["one"]);
+}
+
+#[tokio::test]
+async fn a_program_that_ends_is_never_said_to_run_with_its_output_closed() {
+    let directory = Directory::new("exec-ending");
+    let go = directory.path("go");
+    fifo(&go);
+    let line = format!("exec >&- 2>&-; read line < {}; exit 127", go.display());
+    let log = Log::keep();
+    let options = Options { closed_wait: Duration::from_secs(3600), ..shell(line) };
+    let running = Running::start(options);
+    write(&go, "go\n").await;
+    ended(&running.topics).await;
+    assert_eq!(log.lines().iter().find(|line| line.contains("closed its output")), None);
+}
+
+#[tokio::test]
+async fn a_program_without_a_line_may_hold_its_output_back_which_is_told_once() {
+    let directory = Directory::new("exec-buffers");
+    let go = directory.path("go");
+    fifo(&go);
+    let options = Options {
+        first_line_wait: Duration::from_millis(20),
+        report_interval: Duration::from_millis(20),
+        restart: Restart::OnFailure,
+        directory: Some(directory.path("")),
+        ..shell("cat go; [ -e again ] && echo now || { touch again; exit 1; }")
+    };
+    let log = Log::keep();
+    let running = Running::start(options);
+    let words = "no line from the shell command cat in 20 ms: if it should have written one, it may hold its output back \
+                 (python3 -u, stdbuf -oL, grep --line-buffered)";
+    running.topics.status(|status| status["detail"] == words).await;
+    for _ in 0..2 {
+        write(&go, "").await;
+        running.topics.status(|status| status["state"] == "lost").await;
+    }
+    assert_eq!(running.topics.events(1).await, ["now"]);
+    ended(&running.topics).await;
+    let told: Vec<String> =
+        log.lines().into_iter().filter(|line| line.starts_with("WARN no line")).collect();
+    assert_eq!(told, [format!("WARN {words} topic=lines")]);
 }
 
 /// The bytes that this process has in memory: now, and at most so far.
@@ -326,7 +370,7 @@ async fn when_stopped_its_last_words_are_published() {
     running.topics.events(1).await;
     let topics = running.stop().await;
     assert_eq!(topics.all(), ["ready", "bye"]);
-    let expected = "the shell command has ended, exit status: 0, as it was asked to";
+    let expected = "the shell command trap has ended, exit status: 0, as it was asked to";
     assert_eq!(ended(&topics).await["detail"], expected);
 }
 
@@ -343,7 +387,7 @@ async fn a_program_that_ignores_sigterm_is_killed_after_the_grace() {
     let pid = pid(&running.topics.events(1).await[0]);
     let topics = running.stop().await;
     assert!(test_kill_process(pid).is_err(), "not reaped");
-    let expected = "the shell command has ended, signal: 9 (SIGKILL), as it was asked to";
+    let expected = "the shell command trap has ended, signal: 9 (SIGKILL), as it was asked to";
     assert_eq!(ended(&topics).await["detail"], expected);
 }
 
