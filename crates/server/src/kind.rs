@@ -83,302 +83,313 @@ pub enum Kind {
     Internal,
 }
 
+/// Of each kind, in their order: its name in the problem's `type`, its status, its title and what to do about it.
+const TABLE: [(Kind, &str, StatusCode, &str, &str); 38] = [
+    (
+        Kind::UnknownPath,
+        "unknown-path",
+        StatusCode::NOT_FOUND,
+        "Nothing at this path",
+        "GET /topics lists the topics; each is read at /topics/NAME.",
+    ),
+    (
+        Kind::UnknownTopic,
+        "unknown-topic",
+        StatusCode::NOT_FOUND,
+        "No topic of this name",
+        "GET /topics lists the topics there are.",
+    ),
+    (
+        Kind::TopicDeleted,
+        "topic-deleted",
+        StatusCode::GONE,
+        "The topic was deleted",
+        "Nothing more will come of it. GET /topics lists the topics there are.",
+    ),
+    (
+        Kind::TooSlow,
+        "too-slow",
+        StatusCode::GONE,
+        "The reader was too slow",
+        "This topic ends readers whose next events are no longer kept. The member gap says which are \
+         missing. Go on after its resume, or begin again with after=earliest or after=latest.",
+    ),
+    (
+        Kind::MethodNotAllowed,
+        "method-not-allowed",
+        StatusCode::METHOD_NOT_ALLOWED,
+        "Method not allowed",
+        "The Allow field names the methods that this path takes.",
+    ),
+    (
+        Kind::BadHost,
+        "bad-host",
+        StatusCode::BAD_REQUEST,
+        "The field Host is missing or wrong",
+        "A request of HTTP/1.1 has the field Host once, with the host and port that were asked for.",
+    ),
+    (
+        Kind::Misdirected,
+        "misdirected",
+        StatusCode::MISDIRECTED_REQUEST,
+        "Not a host of this server",
+        "The server answers by localhost and loopback addresses, by the addresses it listens on, and by the \
+         names in allow_hosts (or --allow-host NAME), so that no page can have its own name pointed at \
+         it. Behind a proxy, let it pass on the host that was asked for, or allow the one it sends.",
+    ),
+    (
+        Kind::BadName,
+        "bad-name",
+        StatusCode::BAD_REQUEST,
+        "Nothing can have this name",
+        "A topic's name is 1 to 128 of A-Z a-z 0-9 . _ - and begins with a letter or a digit. In a path % \
+         comes before two hexadecimal digits, and they do not stand for a slash or a control character.",
+    ),
+    (
+        Kind::BadForwarding,
+        "bad-forwarding",
+        StatusCode::BAD_REQUEST,
+        "What the proxy says cannot be",
+        "A proxy that is trusted says for whom it speaks in Forwarded, or in X-Forwarded-For, -Host and \
+         -Proto. Have it set the one, and take the other away.",
+    ),
+    (
+        Kind::UnsupportedEncoding,
+        "unsupported-encoding",
+        StatusCode::UNSUPPORTED_MEDIA_TYPE,
+        "The body is encoded",
+        "Send it as it is, without Content-Encoding.",
+    ),
+    (
+        Kind::UnsupportedTransferCoding,
+        "unsupported-transfer-coding",
+        StatusCode::NOT_IMPLEMENTED,
+        "The body is framed in an unknown way",
+        "Transfer-Encoding can be chunked, and nothing else.",
+    ),
+    (
+        Kind::FrameRefused,
+        "frame-refused",
+        StatusCode::FORBIDDEN,
+        "Only for an iframe",
+        "A topic with frame=NAME is the document of an iframe in a page of the same site, for it calls a \
+         function of that page. Browsers say so with Sec-Fetch-Dest and Sec-Fetch-Site, which they \
+         send to https and to localhost.",
+    ),
+    (
+        Kind::BadParameter,
+        "bad-parameter",
+        StatusCode::BAD_REQUEST,
+        "A parameter is wrong",
+        "The detail names the query parameter or header field, what it said and what it may say.",
+    ),
+    (
+        Kind::PositionAhead,
+        "position-ahead",
+        StatusCode::BAD_REQUEST,
+        "The position was never handed out",
+        "A position comes from this topic's replies; this one is beyond its newest event. \
+         Begin again with after=earliest or after=latest.",
+    ),
+    (
+        Kind::NotAcceptable,
+        "not-acceptable",
+        StatusCode::NOT_ACCEPTABLE,
+        "No form that Accept allows",
+        "A topic is read as application/json, application/x-ndjson or text/event-stream, and as \
+         text/html with frame=NAME; a file as it is, or with gzip.",
+    ),
+    (
+        Kind::OriginRefused,
+        "origin-refused",
+        StatusCode::FORBIDDEN,
+        "Origin refused",
+        "Pages of another origin may use this server only when it was started with \
+         --allow-origin for theirs.",
+    ),
+    (
+        Kind::BadHandshake,
+        "bad-handshake",
+        StatusCode::BAD_REQUEST,
+        "Not a WebSocket handshake",
+        "The detail names the requirement of RFC 6455 section 4.2.1 that does not hold.",
+    ),
+    (
+        Kind::TlsRequired,
+        "tls-required",
+        StatusCode::BAD_REQUEST,
+        "This port speaks TLS",
+        "Use https:// instead of http://, or wss:// instead of ws://.",
+    ),
+    (
+        Kind::PublishRefused,
+        "publish-refused",
+        StatusCode::FORBIDDEN,
+        "This client may not publish here",
+        "Topics that publish = \"loopback\" holds for take events from clients on the server's own \
+         machine alone: not through a proxy that says for whom it speaks, and from a page only when \
+         its request names the server localhost, or by its loopback address.",
+    ),
+    (
+        Kind::LocalOnly,
+        "local-only",
+        StatusCode::FORBIDDEN,
+        "Only for the server's own machine",
+        "Ask from the machine that the server runs on, by a loopback address and not through a proxy.",
+    ),
+    (
+        Kind::UnsupportedType,
+        "unsupported-type",
+        StatusCode::UNSUPPORTED_MEDIA_TYPE,
+        "Not a type that can be published",
+        "The Accept-Post field names the types that can. With curl, -d DATA publishes JSON, or else text; \
+         -H 'Content-Type: text/plain' -d DATA publishes text whatever it looks like.",
+    ),
+    (
+        Kind::BadEvent,
+        "bad-event",
+        StatusCode::BAD_REQUEST,
+        "There is no event, or one is not what it was said to be",
+        "The detail says where, and which Content-Type to say. Nothing was published.",
+    ),
+    (
+        Kind::EventTooBig,
+        "event-too-big",
+        StatusCode::PAYLOAD_TOO_LARGE,
+        "An event is too big",
+        "The detail names the limit, which counts the event as JSON: a string with its quotes and \
+         escapes, bytes as Base64. Nothing was published.",
+    ),
+    (
+        Kind::KeyReused,
+        "key-reused",
+        StatusCode::UNPROCESSABLE_ENTITY,
+        "The idempotency key was used for something else",
+        "Each batch needs a key of its own; only a retry of the very same batch repeats it. \
+         Nothing was published.",
+    ),
+    (
+        Kind::PreconditionFailed,
+        "precondition-failed",
+        StatusCode::PRECONDITION_FAILED,
+        "It is not, or no longer, what If-Match says",
+        "Something was published since, or the topic began anew, and nothing was published; or the file is another \
+         one. Read what there is, and try again with its ETag.",
+    ),
+    (
+        Kind::TooManyTopics,
+        "too-many-topics",
+        StatusCode::INSUFFICIENT_STORAGE,
+        "Too many topics",
+        "The detail names the limit. Publish to a topic that is there already.",
+    ),
+    (
+        Kind::StorageFull,
+        "storage-full",
+        StatusCode::INSUFFICIENT_STORAGE,
+        "There is no room to keep an event",
+        "Nothing was published. Try again once there is room.",
+    ),
+    (
+        Kind::StorageFailed,
+        "storage-failed",
+        StatusCode::SERVICE_UNAVAILABLE,
+        "The event cannot be kept",
+        "Nothing was published, or it is not known: a retry with the same idempotency key is safe. \
+         The server's log says more.",
+    ),
+    (
+        Kind::BodyTooBig,
+        "body-too-big",
+        StatusCode::PAYLOAD_TOO_LARGE,
+        "The body is too big",
+        "The detail names the limit.",
+    ),
+    (
+        Kind::BadBody,
+        "bad-body",
+        StatusCode::BAD_REQUEST,
+        "The body could not be read",
+        "The detail says what is wrong with it: cut short, or wrongly framed.",
+    ),
+    (
+        Kind::BodyTimeout,
+        "body-timeout",
+        StatusCode::REQUEST_TIMEOUT,
+        "The body took too long",
+        "The detail names the limit.",
+    ),
+    (
+        Kind::Stopping,
+        "stopping",
+        StatusCode::SERVICE_UNAVAILABLE,
+        "The server stops",
+        "Try again once it is back.",
+    ),
+    (
+        Kind::BadMessage,
+        "bad-message",
+        StatusCode::BAD_REQUEST,
+        "The message cannot be understood",
+        "A message is METHOD ID TARGET, or CANCEL ID; a payload comes after a line feed. The detail \
+         names what is wrong.",
+    ),
+    (
+        Kind::TooManyRequests,
+        "too-many-requests",
+        StatusCode::TOO_MANY_REQUESTS,
+        "Too many requests are open",
+        "Each connection may have so many. Wait until one has its final status, or cancel one.",
+    ),
+    (
+        Kind::TooManyConnections,
+        "too-many-connections",
+        StatusCode::SERVICE_UNAVAILABLE,
+        "Too many connections",
+        "Try again in a moment.",
+    ),
+    (
+        Kind::TooManyAwaited,
+        "too-many-awaited",
+        StatusCode::SERVICE_UNAVAILABLE,
+        "Too many topics are waited for",
+        "The topic has had no event yet, and as many such topics are waited for as may be. Poll without wait, which is \
+         always answered, or try again later. If it stays so, raise limits.awaited_topics_max or \
+         limits.awaited_topics_per_address_max.",
+    ),
+    (
+        Kind::Overloaded,
+        "overloaded",
+        StatusCode::SERVICE_UNAVAILABLE,
+        "The server holds too much for its clients",
+        "Try again in a moment: those who have not taken or sent the rest for the longest time are let go. \
+         If it stays so, raise memory_max.",
+    ),
+    (
+        Kind::Internal,
+        "internal",
+        StatusCode::INTERNAL_SERVER_ERROR,
+        "Internal error",
+        "The server's log says more.",
+    ),
+];
+
 impl Kind {
     /// All kinds.
-    pub const ALL: [Self; 38] = [
-        Self::UnknownPath,
-        Self::UnknownTopic,
-        Self::TopicDeleted,
-        Self::TooSlow,
-        Self::MethodNotAllowed,
-        Self::BadHost,
-        Self::Misdirected,
-        Self::BadName,
-        Self::BadForwarding,
-        Self::UnsupportedEncoding,
-        Self::UnsupportedTransferCoding,
-        Self::FrameRefused,
-        Self::BadParameter,
-        Self::PositionAhead,
-        Self::NotAcceptable,
-        Self::OriginRefused,
-        Self::BadHandshake,
-        Self::TlsRequired,
-        Self::PublishRefused,
-        Self::LocalOnly,
-        Self::UnsupportedType,
-        Self::BadEvent,
-        Self::EventTooBig,
-        Self::KeyReused,
-        Self::PreconditionFailed,
-        Self::TooManyTopics,
-        Self::StorageFull,
-        Self::StorageFailed,
-        Self::BodyTooBig,
-        Self::BadBody,
-        Self::BodyTimeout,
-        Self::Stopping,
-        Self::BadMessage,
-        Self::TooManyRequests,
-        Self::TooManyConnections,
-        Self::TooManyAwaited,
-        Self::Overloaded,
-        Self::Internal,
-    ];
+    pub const ALL: [Self; TABLE.len()] = {
+        let mut all = [Self::UnknownPath; TABLE.len()];
+        let mut index = 0;
+        while index < TABLE.len() {
+            all[index] = TABLE[index].0;
+            index += 1;
+        }
+        all
+    };
 
     /// Its name in the problem's `type`, its status, its title and what to do about it.
     pub(crate) const fn describe(self) -> (&'static str, StatusCode, &'static str, &'static str) {
-        match self {
-            Self::UnknownPath => (
-                "unknown-path",
-                StatusCode::NOT_FOUND,
-                "Nothing at this path",
-                "GET /topics lists the topics; each is read at /topics/NAME.",
-            ),
-            Self::UnknownTopic => (
-                "unknown-topic",
-                StatusCode::NOT_FOUND,
-                "No topic of this name",
-                "GET /topics lists the topics there are.",
-            ),
-            Self::TopicDeleted => (
-                "topic-deleted",
-                StatusCode::GONE,
-                "The topic was deleted",
-                "Nothing more will come of it. GET /topics lists the topics there are.",
-            ),
-            Self::TooSlow => (
-                "too-slow",
-                StatusCode::GONE,
-                "The reader was too slow",
-                "This topic ends readers whose next events are no longer kept. The member gap says which are \
-                 missing. Go on after its resume, or begin again with after=earliest or after=latest.",
-            ),
-            Self::MethodNotAllowed => (
-                "method-not-allowed",
-                StatusCode::METHOD_NOT_ALLOWED,
-                "Method not allowed",
-                "The Allow field names the methods that this path takes.",
-            ),
-            Self::BadHost => (
-                "bad-host",
-                StatusCode::BAD_REQUEST,
-                "The field Host is missing or wrong",
-                "A request of HTTP/1.1 has the field Host once, with the host and port that were asked for.",
-            ),
-            Self::Misdirected => (
-                "misdirected",
-                StatusCode::MISDIRECTED_REQUEST,
-                "Not a host of this server",
-                "The server answers by localhost and loopback addresses, by the addresses it listens on, and by the \
-                 names in allow_hosts (or --allow-host NAME), so that no page can have its own name pointed at \
-                 it. Behind a proxy, let it pass on the host that was asked for, or allow the one it sends.",
-            ),
-            Self::BadName => (
-                "bad-name",
-                StatusCode::BAD_REQUEST,
-                "Nothing can have this name",
-                "A topic's name is 1 to 128 of A-Z a-z 0-9 . _ - and begins with a letter or a digit. In a path % \
-                 comes before two hexadecimal digits, and they do not stand for a slash or a control character.",
-            ),
-            Self::BadForwarding => (
-                "bad-forwarding",
-                StatusCode::BAD_REQUEST,
-                "What the proxy says cannot be",
-                "A proxy that is trusted says for whom it speaks in Forwarded, or in X-Forwarded-For, -Host and \
-                 -Proto. Have it set the one, and take the other away.",
-            ),
-            Self::UnsupportedEncoding => (
-                "unsupported-encoding",
-                StatusCode::UNSUPPORTED_MEDIA_TYPE,
-                "The body is encoded",
-                "Send it as it is, without Content-Encoding.",
-            ),
-            Self::UnsupportedTransferCoding => (
-                "unsupported-transfer-coding",
-                StatusCode::NOT_IMPLEMENTED,
-                "The body is framed in an unknown way",
-                "Transfer-Encoding can be chunked, and nothing else.",
-            ),
-            Self::FrameRefused => (
-                "frame-refused",
-                StatusCode::FORBIDDEN,
-                "Only for an iframe",
-                "A topic with frame=NAME is the document of an iframe in a page of the same site, for it calls a \
-                 function of that page. Browsers say so with Sec-Fetch-Dest and Sec-Fetch-Site, which they \
-                 send to https and to localhost.",
-            ),
-            Self::BadParameter => (
-                "bad-parameter",
-                StatusCode::BAD_REQUEST,
-                "A parameter is wrong",
-                "The detail names the query parameter or header field, what it said and what it may say.",
-            ),
-            Self::PositionAhead => (
-                "position-ahead",
-                StatusCode::BAD_REQUEST,
-                "The position was never handed out",
-                "A position comes from this topic's replies; this one is beyond its newest event. \
-                 Begin again with after=earliest or after=latest.",
-            ),
-            Self::NotAcceptable => (
-                "not-acceptable",
-                StatusCode::NOT_ACCEPTABLE,
-                "No form that Accept allows",
-                "A topic is read as application/json, application/x-ndjson or text/event-stream, and as \
-                 text/html with frame=NAME; a file as it is, or with gzip.",
-            ),
-            Self::OriginRefused => (
-                "origin-refused",
-                StatusCode::FORBIDDEN,
-                "Origin refused",
-                "Pages of another origin may use this server only when it was started with \
-                 --allow-origin for theirs.",
-            ),
-            Self::BadHandshake => (
-                "bad-handshake",
-                StatusCode::BAD_REQUEST,
-                "Not a WebSocket handshake",
-                "The detail names the requirement of RFC 6455 section 4.2.1 that does not hold.",
-            ),
-            Self::TlsRequired => (
-                "tls-required",
-                StatusCode::BAD_REQUEST,
-                "This port speaks TLS",
-                "Use https:// instead of http://, or wss:// instead of ws://.",
-            ),
-            Self::PublishRefused => (
-                "publish-refused",
-                StatusCode::FORBIDDEN,
-                "This client may not publish here",
-                "Topics that publish = \"loopback\" holds for take events from clients on the server's own \
-                 machine alone: not through a proxy that says for whom it speaks, and from a page only when \
-                 its request names the server localhost, or by its loopback address.",
-            ),
-            Self::LocalOnly => (
-                "local-only",
-                StatusCode::FORBIDDEN,
-                "Only for the server's own machine",
-                "Ask from the machine that the server runs on, by a loopback address and not through a proxy.",
-            ),
-            Self::UnsupportedType => (
-                "unsupported-type",
-                StatusCode::UNSUPPORTED_MEDIA_TYPE,
-                "Not a type that can be published",
-                "The Accept-Post field names the types that can. With curl, -d DATA publishes JSON, or else text; \
-                 -H 'Content-Type: text/plain' -d DATA publishes text whatever it looks like.",
-            ),
-            Self::BadEvent => (
-                "bad-event",
-                StatusCode::BAD_REQUEST,
-                "There is no event, or one is not what it was said to be",
-                "The detail says where, and which Content-Type to say. Nothing was published.",
-            ),
-            Self::EventTooBig => (
-                "event-too-big",
-                StatusCode::PAYLOAD_TOO_LARGE,
-                "An event is too big",
-                "The detail names the limit, which counts the event as JSON: a string with its quotes and \
-                 escapes, bytes as Base64. Nothing was published.",
-            ),
-            Self::PreconditionFailed => (
-                "precondition-failed",
-                StatusCode::PRECONDITION_FAILED,
-                "It is not, or no longer, what If-Match says",
-                "Something was published since, or the topic began anew, and nothing was published; or the file is another \
-                 one. Read what there is, and try again with its ETag.",
-            ),
-            Self::KeyReused => (
-                "key-reused",
-                StatusCode::UNPROCESSABLE_ENTITY,
-                "The idempotency key was used for something else",
-                "Each batch needs a key of its own; only a retry of the very same batch repeats it. \
-                 Nothing was published.",
-            ),
-            Self::TooManyTopics => (
-                "too-many-topics",
-                StatusCode::INSUFFICIENT_STORAGE,
-                "Too many topics",
-                "The detail names the limit. Publish to a topic that is there already.",
-            ),
-            Self::StorageFull => (
-                "storage-full",
-                StatusCode::INSUFFICIENT_STORAGE,
-                "There is no room to keep an event",
-                "Nothing was published. Try again once there is room.",
-            ),
-            Self::StorageFailed => (
-                "storage-failed",
-                StatusCode::SERVICE_UNAVAILABLE,
-                "The event cannot be kept",
-                "Nothing was published, or it is not known: a retry with the same idempotency key is safe. \
-                 The server's log says more.",
-            ),
-            Self::BodyTooBig => (
-                "body-too-big",
-                StatusCode::PAYLOAD_TOO_LARGE,
-                "The body is too big",
-                "The detail names the limit.",
-            ),
-            Self::BadBody => (
-                "bad-body",
-                StatusCode::BAD_REQUEST,
-                "The body could not be read",
-                "The detail says what is wrong with it: cut short, or wrongly framed.",
-            ),
-            Self::BodyTimeout => (
-                "body-timeout",
-                StatusCode::REQUEST_TIMEOUT,
-                "The body took too long",
-                "The detail names the limit.",
-            ),
-            Self::Stopping => (
-                "stopping",
-                StatusCode::SERVICE_UNAVAILABLE,
-                "The server stops",
-                "Try again once it is back.",
-            ),
-            Self::BadMessage => (
-                "bad-message",
-                StatusCode::BAD_REQUEST,
-                "The message cannot be understood",
-                "A message is METHOD ID TARGET, or CANCEL ID; a payload comes after a line feed. The detail \
-                 names what is wrong.",
-            ),
-            Self::TooManyRequests => (
-                "too-many-requests",
-                StatusCode::TOO_MANY_REQUESTS,
-                "Too many requests are open",
-                "Each connection may have so many. Wait until one has its final status, or cancel one.",
-            ),
-            Self::TooManyConnections => (
-                "too-many-connections",
-                StatusCode::SERVICE_UNAVAILABLE,
-                "Too many connections",
-                "Try again in a moment.",
-            ),
-            Self::TooManyAwaited => (
-                "too-many-awaited",
-                StatusCode::SERVICE_UNAVAILABLE,
-                "Too many topics are waited for",
-                "The topic has had no event yet, and as many such topics are waited for as may be. Poll without wait, which is \
-                 always answered, or try again later. If it stays so, raise limits.awaited_topics_max or \
-                 limits.awaited_topics_per_address_max.",
-            ),
-            Self::Overloaded => (
-                "overloaded",
-                StatusCode::SERVICE_UNAVAILABLE,
-                "The server holds too much for its clients",
-                "Try again in a moment: those who have not taken or sent the rest for the longest time are let go. \
-                 If it stays so, raise memory_max.",
-            ),
-            Self::Internal => (
-                "internal",
-                StatusCode::INTERNAL_SERVER_ERROR,
-                "Internal error",
-                "The server's log says more.",
-            ),
-        }
+        let (_, name, status, title, advice) = TABLE[self as usize];
+        (name, status, title, advice)
     }
 
     /// The name in the `type` of a problem.
@@ -397,6 +408,11 @@ impl Kind {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_table_is_in_the_order_of_the_kinds() {
+        assert!(Kind::ALL.iter().enumerate().all(|(index, kind)| *kind as usize == index));
+    }
 
     #[test]
     fn every_kind_has_a_name_and_a_page_of_its_own() {
