@@ -60,7 +60,7 @@ fn is_for_any_page<F: Fields + ?Sized>(site: &Site, head: &Head<'_, F>) -> bool 
     is_reading && (origin::is_of_own_page(head.fields) || is_file())
 }
 
-/// Whom a request is of that is not let in, as far as that can be told.
+/// The address of the client whose request is not let in, as far as that can be told.
 pub(crate) fn address_of<F: Fields + ?Sized>(
     site: &Site,
     peer: Peer,

@@ -26,7 +26,7 @@ use crate::{Limits, Problem};
 pub(crate) struct Reply {
     pub(crate) response: Response<Body>,
     pub(crate) handover: Option<Handover>,
-    /// Its line in the access log, which follows the response, if that is the whole reply.
+    /// The line of the request in the access log. A handover has it instead, where there is one.
     pub(crate) access: AccessLine,
 }
 
@@ -110,8 +110,9 @@ pub(crate) struct Handover {
     deflate: Option<NegotiatedDeflate>,
     /// Its place among those of a trusted proxy's client.
     place: Option<Place>,
-    /// Whose it is, and its line in the access log.
+    /// The address of its client.
     client: Option<SocketAddr>,
+    /// The line of its request in the access log.
     access: AccessLine,
 }
 

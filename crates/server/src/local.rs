@@ -17,7 +17,7 @@ use crate::permits::{ConnectionPermit, NoPermit};
 use crate::refusals::Asked;
 use crate::site::Site;
 
-/// The things that the connections of one thread share.
+/// One thread's part of the server.
 #[derive(Debug)]
 pub(crate) struct Local {
     pub(crate) site: Arc<Site>,

@@ -225,7 +225,7 @@ async fn route(
         return echo::answer(request, site, stop).await;
     }
     let response = match (path, &site.broadcast) {
-        // Which say what is missing.
+        // Both refuse what is no handshake, and say what it lacks.
         ("/broadcast", Some(everyone)) => {
             return broadcast::accept(&Head::of(&request), everyone, &site.limits).map(Reply::from);
         }

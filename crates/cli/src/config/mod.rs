@@ -3,11 +3,12 @@
 //! The command line counts more than the environment, and that more than the file; what none of
 //! them says has its default. `anemone.toml` at the root of the repository has every key.
 //!
-//! - `place` and `fault`: where something was said, and what is wrong with it; all of it at once.
+//! - `place` and `fault`: where something was said, and what is wrong with it; all of it at once. `variable`: the names of variables.
 //! - `document`: a file as it was written; `env` lays variables over it.
 //! - `table` and `values`: keys and values as they are read.
-//! - `settings`, `limits`, `topics`, `sources`, `files`: what the keys are; `flags` are those of the command line.
-//! - `whole`: all of it; `judge`: what fits together; `load` reads it.
+//! - `settings` with `listen`, `limits`, `topics`, `sources`: what the keys are.
+//! - `whole`: all of it. `files`, `flags` and `judge`: the files to serve, the command line, and what fits together.
+//! - `load`: the reading of it all.
 
 mod document;
 mod env;

@@ -1,4 +1,7 @@
 //! A crate as its modules see one another, read from its source.
+//!
+//! Paths alone are looked at, those in the brackets of macros too. A method that is called, or a trait's that is used, is no
+//! arrow: nothing in the source says whose it is.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -155,37 +158,40 @@ impl House {
 impl Module {
     fn add(&mut self, item: &syn::Item) {
         if let syn::Item::Use(import) = item {
-            let mut leaves = Vec::new();
-            leaves_of(&import.tree, &mut Vec::new(), &mut leaves);
-            for (alias, target) in leaves {
-                if matches!(import.vis, syn::Visibility::Inherited) {
-                    self.named.push(target.clone());
-                }
-                match alias {
-                    Some(alias) => self.imports.push((alias, target)),
-                    None => self.globs.push(target),
-                }
-            }
-            return;
+            return self.import(import);
         }
         self.items.extend(name_of(item));
-        Names(&mut self.named).visit_item(item);
+        Names(self).visit_item(item);
+    }
+
+    fn import(&mut self, import: &syn::ItemUse) {
+        let mut leaves = Vec::new();
+        leaves_of(&import.tree, &mut Vec::new(), &mut leaves);
+        for (alias, target) in leaves {
+            if matches!(import.vis, syn::Visibility::Inherited) {
+                self.named.push(target.clone());
+            }
+            match alias {
+                Some(alias) => self.imports.push((alias, target)),
+                None => self.globs.push(target),
+            }
+        }
     }
 }
 
 /// Collects the paths that code names.
-struct Names<'a>(&'a mut Vec<Vec<String>>);
+struct Names<'a>(&'a mut Module);
 
 impl<'ast> Visit<'ast> for Names<'_> {
     fn visit_path(&mut self, path: &'ast syn::Path) {
-        self.0.push(path.segments.iter().map(|segment| segment.ident.to_string()).collect());
+        let names = path.segments.iter().map(|segment| segment.ident.to_string());
+        self.0.named.push(names.collect());
         syn::visit::visit_path(self, path);
     }
 
-    fn visit_use_tree(&mut self, tree: &'ast syn::UseTree) {
-        let mut leaves = Vec::new();
-        leaves_of(tree, &mut Vec::new(), &mut leaves);
-        self.0.extend(leaves.into_iter().map(|(_, target)| target));
+    /// One within a function, which counts for the whole module.
+    fn visit_item_use(&mut self, import: &'ast syn::ItemUse) {
+        self.0.import(import);
     }
 
     fn visit_visibility(&mut self, _: &'ast syn::Visibility) {}
@@ -196,7 +202,7 @@ impl<'ast> Visit<'ast> for Names<'_> {
         let text = called.tokens.to_string().replace(" :: ", "::");
         let words = text.split(|c: char| !(c.is_alphanumeric() || c == '_' || c == ':'));
         let paths = words.filter(|word| word.contains("::") && !word.starts_with("::"));
-        self.0.extend(paths.map(|path| path.split("::").map(str::to_owned).collect()));
+        self.0.named.extend(paths.map(|path| path.split("::").map(str::to_owned).collect()));
     }
 }
 
@@ -233,11 +239,13 @@ fn leaves_of(
     }
 }
 
+/// Whether an item is there for tests alone.
 fn is_test(attributes: &[syn::Attribute]) -> bool {
     let is_test = |attribute: &syn::Attribute| {
         attribute.path().is_ident("cfg")
             && attribute.meta.require_list().is_ok_and(|list| {
-                list.tokens.to_string().split(['(', ')', ',', ' ']).any(|word| word == "test")
+                let condition = list.tokens.to_string().replace(' ', "");
+                condition == "test" || condition.starts_with("all(test,")
             })
     };
     attributes.iter().any(is_test)
@@ -251,8 +259,12 @@ fn attributes(item: &syn::Item) -> &[syn::Attribute] {
         syn::Item::Impl(item) => &item.attrs,
         syn::Item::Struct(item) => &item.attrs,
         syn::Item::Enum(item) => &item.attrs,
+        syn::Item::Trait(item) => &item.attrs,
+        syn::Item::Type(item) => &item.attrs,
         syn::Item::Const(item) => &item.attrs,
-        _ => &[],
+        syn::Item::Static(item) => &item.attrs,
+        syn::Item::Macro(item) => &item.attrs,
+        _ => panic!("attributes of this kind of item are not looked at"),
     }
 }
 

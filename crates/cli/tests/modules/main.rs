@@ -5,7 +5,7 @@ mod circles;
 mod house;
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use house::House;
 
@@ -41,6 +41,40 @@ fn no_modules_use_each_other() {
     assert_eq!(seen, 8);
 }
 
+/// The steps of a crate's stair in ARCHITECTURE.md, the lowest first: the modules that stand on each.
+fn stair(architecture: &str, name: &str) -> Vec<Vec<PathBuf>> {
+    let (_, rest) = architecture.split_once(&format!("\n**{name}**")).unwrap();
+    let (_, list) = rest.split_once("\n1. ").unwrap();
+    let list = list.split_once("\n\n").unwrap().0.replace("\n   ", " ");
+    let steps = list.lines().map(|step| step.split_once(": ").unwrap().0);
+    steps.map(|step| step.split('`').skip(1).step_by(2).map(PathBuf::from).collect()).collect()
+}
+
+#[test]
+fn each_module_uses_those_on_its_step_and_below_it() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let architecture = std::fs::read_to_string(root.join("ARCHITECTURE.md")).unwrap();
+    for name in ["hub", "server"] {
+        let house = House::read(&root.join("crates").join(name).join("src/lib.rs"));
+        let stair = stair(&architecture, name);
+        let step = |room: usize| {
+            let path = house.rooms[room].with_extension("");
+            let is_on = |step: &Vec<PathBuf>| step.iter().any(|module| path.starts_with(module));
+            let found: Vec<_> = (0..stair.len()).filter(|step| is_on(&stair[*step])).collect();
+            assert_eq!(found.len(), 1, "{name}: the steps of {}", path.display());
+            found[0]
+        };
+        for ((from, to), names) in house.arrows() {
+            let [user, used] = [from, to].map(|room| house.rooms[room].display());
+            assert!(step(from) >= step(to), "{name}: {user} uses {names:?} of {used} above it");
+        }
+        let exists = |module: &&PathBuf| {
+            house.rooms.iter().any(|room| room.with_extension("").starts_with(module))
+        };
+        assert_eq!(stair.iter().flatten().find(|module| !exists(module)), None, "{name}");
+    }
+}
+
 /// Writes a crate of these files, and finds its circles.
 fn circles_of(files: &[(&str, &str)]) -> Vec<String> {
     let dir = tempfile::TempDir::new().unwrap();
@@ -62,6 +96,8 @@ fn a_circle_is_found_by_whatever_names_it_is_tied() {
         "pub fn run() -> crate::a::A { todo!() }",
         "pub fn run() { println!(\"{}\", crate::a::A); }",
         "use crate::a::*; pub fn run() -> A { todo!() }",
+        "pub fn run() { use crate::a; a::A }",
+        "#[cfg(not(test))] use crate::a::A; pub fn run() {}",
     ] {
         let a = ("a/mod.rs", "mod inner; pub use inner::A;");
         let inner = ("a/inner.rs", "use crate::B; pub struct A(B);");
