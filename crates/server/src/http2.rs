@@ -28,7 +28,7 @@ use tokio::task::{self, JoinHandle};
 use tokio::task_local;
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 
-use crate::body::Body;
+use crate::body::{Body, full};
 use crate::cost::{HTTP2_BYTES, HTTP2_REQUEST_BYTES};
 use crate::handover::Handover;
 use crate::linger::Linger;
@@ -262,7 +262,7 @@ async fn answer(
         let detail = "there is no WebSocket at this path";
         reply.response = Problem::new(Kind::BadHandshake, detail).into_response();
     }
-    reply.response = as_in_http2(reply.response);
+    reply.response = spared(as_in_http2(reply.response), &tasks.memory);
     let (response, handover) = reply.into_parts();
     if let (Some(upgrade), Some(handover)) = (upgrade, handover) {
         let permit = match local.permit(peer) {
@@ -293,7 +293,20 @@ fn refuse(
     request: &Request<Incoming>,
     problem: Problem,
 ) -> Response<Body> {
-    routes::refuse(&local.site, peer, request, problem).into_parts().0
+    let mut reply = routes::refuse(&local.site, peer, request, problem);
+    reply.response = spared(reply.response, &local.site.memory);
+    reply.into_parts().0
+}
+
+/// Leaves out the words of a refusal while too much is held: they would wait, and be held, until the client opens the
+/// window of their stream, which it may never do (RFC 9113 section 6.9). A head alone needs no window.
+fn spared(response: Response<Body>, memory: &Memory) -> Response<Body> {
+    if response.status() != StatusCode::SERVICE_UNAVAILABLE || !memory.is_exceeded() {
+        return response;
+    }
+    let (mut head, _) = response.into_parts();
+    head.headers.remove(header::CONTENT_TYPE);
+    Response::from_parts(head, full(""))
 }
 
 /// Waits until there is room for another reply; false once what is held for this request is wanted back for others.

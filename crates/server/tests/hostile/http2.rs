@@ -126,3 +126,35 @@ impl Secure {
         client.ready().await.unwrap()
     }
 }
+
+/// The words of a refusal would wait until the client opens their stream's window.
+#[test]
+fn who_is_refused_for_want_of_memory_is_told_without_a_window() {
+    let secure = Secure::with(|options| options.limits.memory_max = Some(2 << 20));
+    let test = async {
+        let mut clients = Vec::new();
+        let mut replies = Vec::new();
+        for _ in 0..4 {
+            let mut client = secure.http2(0).await;
+            for _ in 0..100 {
+                client = client.ready().await.unwrap();
+                let request = Request::builder().uri("https://localhost/clock").body(()).unwrap();
+                replies.push(client.send_request(request, true).unwrap().0);
+            }
+            clients.push(client);
+        }
+        let mut refused = 0;
+        for reply in replies {
+            // Some connections may be let go meanwhile.
+            let Ok(response) = reply.await else { continue };
+            if response.status() == 503 {
+                assert_eq!(response.headers()["retry-after"], "1");
+                assert!(response.body().is_end_stream(), "its words wait");
+                refused += 1;
+            }
+        }
+        assert!(refused > 100, "{refused} of 400");
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async { tokio::time::timeout(PATIENCE, test).await.unwrap() });
+}
