@@ -399,6 +399,7 @@ for_each_log! {
     a_batch_is_appended_where_it_is_expected_or_not_at_all
     a_key_outlives_its_events
     keys_count_in_the_bytes_and_leave_room_for_events
+    with_less_room_keys_take_half_of_it_and_events_the_rest
     keys_are_forgotten_at_the_bounds_of_their_window
     what_cannot_be_kept_leaves_no_trace
     a_position_beyond_the_head_is_an_error

@@ -83,6 +83,34 @@ pub(super) async fn keys_count_in_the_bytes_and_leave_room_for_events(make: Make
     assert!(subject.topic.info(at(1)).bytes <= bytes_max);
 }
 
+pub(super) async fn with_less_room_keys_take_half_of_it_and_events_the_rest(make: Make) {
+    const EVENTS: u64 = 1_000;
+    for (keys_max, keys_left, bytes_max) in
+        [(10_000, 500, 2 * 500 * KEY_BYTES), (10_000, 999, 2 * 999 * KEY_BYTES), (10, 10, 50_000)]
+    {
+        let subject = make(TopicOptions::default());
+        let mut receipts = Vec::new();
+        for number in 1..=EVENTS {
+            let one = batch(at(1), [number]).with_key(key(&number.to_string()));
+            receipts.push(subject.topic.append(at(1), &one).unwrap());
+        }
+        for receipt in receipts {
+            receipt.await.unwrap();
+        }
+        let retention = Retention { bytes_max, ..Retention::default() };
+        let keys = KeyWindow { keys_max, ..KeyWindow::default() };
+        subject.topic.configure(TopicOptions { retention, keys, ..TopicOptions::default() });
+        let info = subject.topic.info(at(1));
+        // Another event takes up to 160 bytes.
+        assert!(info.bytes + 160 > bytes_max, "{} of {bytes_max} kept", info.bytes);
+        assert!(info.bytes <= bytes_max, "{} kept, at most {bytes_max} may be", info.bytes);
+        assert_eq!(subject.all(1, 100), (info.first..=EVENTS).collect::<Vec<_>>());
+        let known =
+            (1..=EVENTS).filter(|number| subject.topic.knows(at(1), key(&number.to_string())));
+        assert!(known.eq(EVENTS + 1 - keys_left..=EVENTS), "the newest keys are known");
+    }
+}
+
 pub(super) async fn keys_are_forgotten_at_the_bounds_of_their_window(make: Make) {
     let keys = KeyWindow { keys_max: 2, age_max: Duration::from_secs(10) };
     let subject = make(TopicOptions { keys, ..TopicOptions::default() });

@@ -47,6 +47,8 @@ impl Intake {
         self.keys.set_window(options.keys);
         self.under_way.set_window(options.keys);
         self.bytes_max = options.retention.bytes_max.min(Batch::BYTES_MAX);
+        // No time: age is measured by who asks.
+        self.keys.expire(UnixTime::default());
         self.keys.forget_beyond(room_beside(0, self.bytes_max));
     }
 

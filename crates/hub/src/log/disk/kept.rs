@@ -1,6 +1,7 @@
 //! The contents of a topic on disk, as its readers see them, and retention applied to them. Pure: no file is seen here.
 
 use super::segments::{Gone, Segments, Stretch};
+use crate::keys::Keys;
 use crate::log::ring::Ring;
 use crate::{Note, Retention, UnixTime};
 
@@ -11,8 +12,8 @@ pub(super) struct Kept {
     /// The newest events, if they are in memory.
     pub(super) newest: Ring,
     pub(super) retention: Retention,
-    /// The bytes that keys count for.
-    pub(super) keys_bytes: u64,
+    /// The bytes that keys count for, as of [`Kept::count_keys`].
+    keys_bytes: u64,
     /// The newest note.
     pub(super) note: Option<Note>,
     /// Files that can go.
@@ -23,11 +24,21 @@ impl Kept {
     pub(super) fn new(
         segments: Segments,
         retention: Retention,
-        keys_bytes: u64,
+        keys: &Keys,
         note: Option<Note>,
     ) -> Self {
-        let newest = Ring::default();
+        let (newest, keys_bytes) = (Ring::default(), keys.bytes());
         Self { segments, newest, retention, keys_bytes, note, gone: Vec::new() }
+    }
+
+    /// Takes in which keys there are now.
+    pub(super) fn count_keys(&mut self, keys: &Keys) {
+        self.keys_bytes = keys.bytes();
+    }
+
+    /// The bytes that count in retention.
+    pub(super) fn bytes(&self) -> u64 {
+        self.segments.bytes() + self.keys_bytes
     }
 
     /// Drops what retention no longer keeps; its files are not touched here. Returns what has to be read to go on.

@@ -15,7 +15,7 @@ use super::carried::Carried;
 use super::groundwork::{Groundwork, Leftover, SavedMeta};
 use super::intake::{Intake, Job};
 use super::kept::Kept;
-use super::lock::{CARRIED, FILE, INTAKE, LAST, Lock, lock};
+use super::lock::{CARRIED, FILE, Guard, INTAKE, KEPT, LAST, Lock, lock};
 use super::options::Fsync;
 use super::paths::{aside_path, segment_path};
 use super::reading::Readable;
@@ -80,13 +80,14 @@ impl DiskLog {
         let leftover = Leftover { ragged: active.leftover(), aside };
         let note = OwnNote::or(own_note.as_ref(), active.note.as_ref());
         let meta = SavedMeta { options, own_note, is_saved: meta_is_saved };
-        let kept = Kept::new(segments, options.retention, keys.bytes(), note);
+        let intake = Intake::new(head, keys, options);
+        let kept = Kept::new(segments, options.retention, &intake.keys, note);
         Arc::new(Self {
             disk,
             readable: Readable::new(directory.clone(), kept),
             groundwork: Arc::new(Groundwork::new(directory, epoch, meta, leftover)),
             progress,
-            intake: Lock::new(Intake::new(head, keys, options)),
+            intake: Lock::new(intake),
             file: Lock::new(active),
             carried: Lock::new(carried),
             fault: Lock::default(),
@@ -167,14 +168,21 @@ impl DiskLog {
                 file.note = Some(note.clone());
                 lock(&self.readable.kept).note = Some(note.clone());
             }
-            let mut intake = lock(&self.intake);
-            intake.keep(&jobs[..count]);
-            lock(&self.readable.kept).keys_bytes = intake.keys.bytes();
-            drop(intake);
+            drop(self.change_keys(|intake| intake.keep(&jobs[..count])));
             self.show(file.base, at, written);
             *lock(&self.fault) = None;
         }
         Ok(count)
+    }
+
+    /// Changes which keys there are, and has them count before anybody applies retention: what fewer keys leave room for is
+    /// not dropped.
+    pub(super) fn change_keys(&self, change: impl FnOnce(&mut Intake)) -> Guard<'_, KEPT, Kept> {
+        let mut intake = lock(&self.intake);
+        change(&mut intake);
+        let mut kept = lock(&self.readable.kept);
+        kept.count_keys(&intake.keys);
+        kept
     }
 
     /// Shows readers what was written to the file `base` from `at` on.

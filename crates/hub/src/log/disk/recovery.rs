@@ -27,8 +27,8 @@ use super::scan::{Scan, Span, Tail, scan};
 use super::segments::{Segment, Segments};
 use super::state::{History, Meta, Past};
 use crate::error::Action;
-use crate::keys::Keys;
-use crate::{Epoch, Note, OpenError, Position, StorageError, TopicOptions};
+use crate::keys::{Keys, room_beside};
+use crate::{Batch, Epoch, Note, OpenError, Position, StorageError, TopicOptions};
 
 /// The terms on which a topic is opened.
 #[derive(Clone, Copy, Debug)]
@@ -184,6 +184,10 @@ impl Recovery<'_> {
         let head = last_span.map_or(before_last, |span| span.last);
         // Keys of batches that are lost are forgotten: they may come again.
         keys.forget_after(head);
+        // The files have more keys than were remembered beside the events.
+        let newest = last.as_ref().map_or(0, |last| last.scan.batch_bytes);
+        let bytes_max = options.retention.bytes_max.min(Batch::BYTES_MAX);
+        keys.forget_beyond(room_beside(newest, bytes_max));
         let aside = complete(directory, &mut list, files, head);
         Ok(Reading { list, keys, carried, note, last, head, aside })
     }

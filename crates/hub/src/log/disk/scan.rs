@@ -122,6 +122,8 @@ pub(super) struct Scan {
     pub(super) flushed: u64,
     /// The beginning of the last batch, when some of its records are not there.
     pub(super) open_batch: Option<u64>,
+    /// The bytes of the records of the last batch.
+    pub(super) batch_bytes: u64,
     /// The newest note.
     pub(super) note: Option<Note>,
 }
@@ -136,6 +138,7 @@ pub(super) fn scan(bytes: &[u8], origin: Origin, below: u64) -> Scan {
         damage: None,
         flushed: 0,
         open_batch: None,
+        batch_bytes: 0,
         note: None,
     };
     let (mut at, mut has_header) = (0, false);
@@ -195,6 +198,8 @@ impl Scan {
             Some(span) if follows => span.extend(record.time, record.bytes),
             _ => self.spans.push(Span::new(record.offset, record.time, at, record.bytes)),
         }
+        let goes_on = follows && self.open_batch.is_some();
+        self.batch_bytes = record.bytes + if goes_on { self.batch_bytes } else { 0 };
         self.open_batch = match self.open_batch {
             _ if record.left == 0 => None,
             Some(start) if follows => Some(start),
@@ -277,10 +282,11 @@ mod tests {
 
     #[test]
     fn a_whole_segment_is_one_span() {
-        let (bytes, _) = segment(7, &[1, 3]);
+        let (bytes, starts) = segment(7, &[1, 3]);
         let scan = scan(&bytes, 7, u64::MAX);
         assert_eq!((spans(&scan), scan.tail), (vec![(7, 10)], Tail::Whole));
         assert_eq!((scan.end, scan.open_batch, scan.damage), (bytes.len() as u64, None, None));
+        assert_eq!(scan.batch_bytes, (starts[4] - starts[1]) as u64);
         let keys: Vec<_> = scan.keys.iter().map(|seen| (seen.keyed, seen.place())).collect();
         let places = [(7, Place { first: 7, last: 7 }), (8, Place { first: 8, last: 10 })];
         assert_eq!(keys, places.map(|(offset, place)| (keyed(offset), place)));

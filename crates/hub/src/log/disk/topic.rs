@@ -70,9 +70,7 @@ impl DiskTopic {
 
     /// Forgets the keys that are past their window: they count in what is kept.
     fn expire_keys(&self, now: UnixTime) {
-        let mut intake = lock(&self.log.intake);
-        intake.keys.expire(now);
-        lock(&self.log.readable.kept).keys_bytes = intake.keys.bytes();
+        drop(self.log.change_keys(|intake| intake.keys.expire(now)));
     }
 }
 
@@ -121,8 +119,7 @@ impl Log for DiskTopic {
         // What would have to be read to go on is not: see `settled`.
         let _ = kept.expire(now);
         let segments = &kept.segments;
-        let bytes = segments.bytes() + kept.keys_bytes;
-        Extent { first: segments.first(), head: segments.head(), bytes }
+        Extent { first: segments.first(), head: segments.head(), bytes: kept.bytes() }
     }
 
     fn data_bytes_after(&self, after: u64) -> u64 {
@@ -152,8 +149,7 @@ impl Log for DiskTopic {
 
     fn configure(&self, options: TopicOptions) {
         self.log.groundwork.set_options(options);
-        lock(&self.log.intake).configure(options);
-        lock(&self.log.readable.kept).retention = options.retention;
+        self.log.change_keys(|intake| intake.configure(options)).retention = options.retention;
         // No time: age is measured by who asks.
         drop(self.log.readable.settled(UnixTime::default()));
         if let Err(error) = self.log.save_meta() {

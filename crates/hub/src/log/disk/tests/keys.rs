@@ -164,3 +164,41 @@ async fn a_batch_that_is_not_kept_costs_no_key_of_one_that_is() {
     assert_eq!((next.last.offset, next.repeated), (151, false));
     assert_eq!(known(&running, 200), (2..=151).collect::<Vec<_>>());
 }
+
+/// A topic that keeps so many bytes.
+fn keep_bytes(machine: &mut Machine, bytes_max: u64) -> Running {
+    let hub = machine.open(LATER);
+    let retention = Retention { bytes_max, ..Retention::default() };
+    let topic = hub.ensure(wind(), retention).unwrap();
+    Running { hub, topic }
+}
+
+#[tokio::test]
+async fn a_restart_keeps_all_events_that_fit_beside_the_keys() {
+    const EVENTS: u64 = 6_000;
+    const LESS: u64 = 250 << 10;
+    let event = |number: u64, data: &str| {
+        let batch = Batch::from(NewEvent { time: at(1), data: Data::json(&data).unwrap() });
+        batch.with_key(number.to_string().parse().unwrap())
+    };
+    for bytes_max in [16 << 20, LESS] {
+        let mut machine = Machine::new();
+        let Running { hub, topic } = keep_bytes(&mut machine, bytes_max);
+        let append = |number| topic.append(at(1), &event(number, &"x".repeat(60))).unwrap();
+        let receipts: Vec<_> = (1..=EVENTS).map(append).collect();
+        for receipt in receipts {
+            receipt.await.unwrap();
+        }
+        hub.close().unwrap();
+        let Running { hub, topic } = keep_bytes(&mut machine, LESS);
+        let info = topic.info(at(1));
+        // Half of the bytes are for keys, and a record takes 126.
+        assert_eq!(info.first, EVENTS + 1 - LESS / 2 / 126, "of {bytes_max} bytes");
+        assert!((LESS - 126..=LESS).contains(&info.bytes), "{} bytes", info.bytes);
+        topic.publish_kept(at(1), &event(0, &"x".repeat(200_000))).await.unwrap();
+        hub.close().unwrap();
+        let info = keep_bytes(&mut machine, LESS).topic.info(at(1));
+        assert_eq!(info.head.offset, EVENTS + 1);
+        assert!(info.first <= info.head.offset, "a batch that is larger than half is there");
+    }
+}
