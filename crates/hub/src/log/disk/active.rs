@@ -187,13 +187,10 @@ impl Active {
         } else {
             records
         };
-        let (len, flushed) = (self.len, self.flushed);
-        let failure = |action, path: &Path, error| StorageError::new(action, path, error);
-        let path = self.path();
-        let Some(output) = &mut self.output else { return Ok(()) };
+        let (len, flushed, path) = (self.len, self.flushed, self.path());
+        let written = self.repair(platform)?.write(bytes, len);
         self.is_ragged = true;
-        let mut written =
-            output.write(bytes, len).map_err(|error| failure(Action::Write, &path, error));
+        let mut written = written.map_err(|error| StorageError::new(Action::Write, &path, error));
         if written.is_ok() {
             self.len = len + bytes.len() as u64;
             let before = std::mem::replace(&mut self.written, last);
@@ -256,13 +253,13 @@ impl Active {
         self.output = None;
     }
 
-    /// Opens the file if need be, and cuts off what does not count.
-    fn repair(&mut self, platform: &dyn Platform) -> Result<(), StorageError> {
+    /// The file, opened if need be, once what does not count is cut off.
+    fn repair(&mut self, platform: &dyn Platform) -> Result<&mut dyn Output, StorageError> {
         let path = self.path();
         let failure = |action, error| StorageError::new(action, &path, error);
-        let output = match &mut self.output {
+        let output = match self.output.take() {
             Some(output) if !self.is_lost => output,
-            none => {
+            _ => {
                 // One of this name can be there when making it was all that was done.
                 self.is_ragged |= self.len == 0;
                 let found = std::fs::metadata(&path).map_or(0, |found| found.len());
@@ -272,14 +269,15 @@ impl Active {
                 let opened = platform.open(&path).map_err(|error| failure(Action::Open, error))?;
                 // What was found again may have been written by somebody else, and not be flushed.
                 self.is_unflushable |= std::mem::take(&mut self.is_lost);
-                none.insert(opened)
+                opened
             }
         };
+        let output = self.output.insert(output);
         if self.is_ragged {
             output.cut(self.len).map_err(|error| failure(Action::Cut, error))?;
             self.is_ragged = false;
         }
-        Ok(())
+        Ok(&mut **output)
     }
 }
 
