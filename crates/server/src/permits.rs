@@ -107,8 +107,9 @@ impl ConnectionPermits {
         let is_overloaded = self.memory.is_far_exceeded();
         let one = if is_overloaded { None } else { Arc::clone(&self.all).try_acquire_owned().ok() };
         let one = one.or_else(|| {
-            let kept = Arc::clone(&self.kept).try_acquire_owned();
-            kept.ok().filter(|_| is_own && !is_proxy)
+            // Asked first: while others held one to give it back, this machine would find none.
+            let may = is_own && !is_proxy;
+            may.then(|| Arc::clone(&self.kept).try_acquire_owned().ok()).flatten()
         });
         match one {
             Some(one) => {
@@ -142,6 +143,8 @@ impl ConnectionPermits {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
     use super::*;
 
     fn permits(
@@ -218,6 +221,24 @@ mod tests {
         assert!(permits.places.sources() == 1, "one that was refused counts nowhere");
         let own = count(&permits, &["127.0.0.1"]);
         assert_eq!(own.len(), 2);
+    }
+
+    #[test]
+    fn others_never_hold_what_is_kept_for_this_machine() {
+        let permits = permits(2, 1000);
+        let other = take(&permits, "192.0.2.1").unwrap();
+        let is_over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !is_over.load(Ordering::Relaxed) {
+                    assert!(take(&permits, "192.0.2.1").is_none());
+                }
+            });
+            let refused = (0..100_000).filter(|_| take(&permits, "127.0.0.1").is_none()).count();
+            is_over.store(true, Ordering::Relaxed);
+            assert_eq!(refused, 0, "of 100,000, while others are refused");
+        });
+        drop(other);
     }
 
     #[test]
