@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 use std::net::{TcpListener, TcpStream as StdTcpStream};
 use std::os::unix::net::{UnixListener, UnixStream};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
@@ -11,7 +12,7 @@ use std::time::Duration;
 use anemone_ws::proto::Output;
 use anemone_ws::reactor::{Opening, StreamHandler};
 use tokio::net::TcpStream;
-use tokio::runtime::Builder;
+use tokio::runtime::{Builder, LocalRuntime};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
@@ -50,17 +51,33 @@ pub(crate) fn serve(
     begun: Sender<io::Result<()>>,
 ) {
     let mut builder = Builder::new_current_thread();
-    match builder.enable_all().event_interval(POLLS).build_local(Default::default()) {
-        Ok(runtime) => runtime.block_on(async {
-            match Local::start(site) {
-                Ok((local, guests)) => {
-                    tell(begun, Ok(()));
-                    accept(Rc::new(local), listeners, guests, stop).await;
-                }
-                Err(error) => tell(begun, Err(error)),
+    let runtime = match builder.enable_all().event_interval(POLLS).build_local(Default::default()) {
+        Ok(runtime) => runtime,
+        Err(error) => return tell(begun, Err(error)),
+    };
+    run(runtime, async {
+        match Local::start(site) {
+            Ok((local, guests)) => {
+                tell(begun, Ok(()));
+                accept(Rc::new(local), listeners, guests, stop).await
             }
-        }),
-        Err(error) => tell(begun, Err(error)),
+            Err(error) => {
+                tell(begun, Err(error));
+                Duration::ZERO
+            }
+        }
+    });
+}
+
+/// Does work that returns how long its runtime may take to end. What still waits for a disk then is left behind on its own
+/// thread: a runtime that is merely dropped waits for it, for ever where the disk never answers.
+fn run(runtime: LocalRuntime, work: impl Future<Output = Duration>) {
+    match catch_unwind(AssertUnwindSafe(|| runtime.block_on(work))) {
+        Ok(left) => runtime.shutdown_timeout(left),
+        Err(panic) => {
+            runtime.shutdown_background();
+            resume_unwind(panic);
+        }
     }
 }
 
@@ -70,13 +87,13 @@ fn tell(begun: Sender<io::Result<()>>, outcome: io::Result<()>) {
     let _ = begun.send(outcome);
 }
 
-/// Accepts until the server stops, then waits for what is open to end.
+/// Accepts until the server stops, then waits for what is open to end. Returns what is left of the time for that.
 async fn accept(
     local: Rc<Local>,
     listeners: Listeners,
     mut guests: mpsc::UnboundedReceiver<Guest>,
     mut stop: Stop,
-) {
+) -> Duration {
     if let Some(address) = listeners.site {
         local.reactor.listen(address, site(Rc::clone(&local)));
     }
@@ -118,18 +135,20 @@ async fn accept(
             Some(_) = requests.join_next() => {}
             () = stop.stopped() => break,
             // Whoever joins this thread, or watches over all, is told.
-            () = local.reactor.failed() => std::panic::resume_unwind(Box::new("the loop panicked")),
+            () = local.reactor.failed() => resume_unwind(Box::new("the loop panicked")),
             () = local.essentials.failed() => {
-                std::panic::resume_unwind(Box::new("a task of the thread panicked"))
+                resume_unwind(Box::new("a task of the thread panicked"))
             }
         }
     }
+    let (stopped, grace) = (Instant::now(), local.site.limits.shutdown_grace);
     local.reactor.stop_listening();
     let requests = async { while requests.join_next().await.is_some() {} };
     let all = async { tokio::join!(requests, local.reactor.close_all(going_away())) };
-    if tokio::time::timeout(local.site.limits.shutdown_grace, all).await.is_err() {
+    if tokio::time::timeout(grace, all).await.is_err() {
         tracing::info!("some connections did not end in time and were cut off");
     }
+    grace.saturating_sub(stopped.elapsed())
 }
 
 /// Those who come to the Unix socket, if there is one.
@@ -242,9 +261,63 @@ fn refuse(mut stream: &StdTcpStream, words: &[u8]) {
 
 #[cfg(test)]
 mod tests {
+    use tokio::task::spawn_blocking;
     use tokio::time::timeout;
 
     use super::*;
+
+    /// Runs work on a thread like the server's, and returns how that ends, which it has to.
+    fn end_of(work: impl Future<Output = Duration> + Send + 'static) -> std::thread::Result<()> {
+        let (ended, end) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            let runtime =
+                Builder::new_current_thread().enable_all().build_local(Default::default());
+            let end = catch_unwind(AssertUnwindSafe(|| run(runtime.unwrap(), work)));
+            ended.send(end)
+        });
+        end.recv_timeout(Duration::from_secs(30)).expect("the thread waits for the disk")
+    }
+
+    #[test]
+    fn a_thread_ends_though_a_disk_never_answers_also_when_it_panics() {
+        let (_stuck, never) = std::sync::mpsc::channel::<()>();
+        let never = Arc::new(std::sync::Mutex::new(never));
+        let stick = async move || {
+            let (begun, stuck) = tokio::sync::oneshot::channel();
+            spawn_blocking(move || {
+                begun.send(()).unwrap();
+                never.lock().map(|never| never.recv()).is_ok()
+            });
+            stuck.await.unwrap();
+        };
+        let work = stick.clone();
+        let end = end_of(async move {
+            work().await;
+            Duration::from_millis(10)
+        });
+        assert!(end.is_ok());
+        let end = end_of(async move {
+            stick().await;
+            resume_unwind(Box::new("the loop panicked"))
+        });
+        assert!(end.is_err(), "whoever watches over it is told");
+    }
+
+    #[test]
+    fn what_a_disk_does_in_time_is_waited_for() {
+        let (go, told) = std::sync::mpsc::channel();
+        let (done, outcome) = std::sync::mpsc::channel();
+        let end = end_of(async move {
+            spawn_blocking(move || {
+                told.recv().unwrap();
+                done.send(()).unwrap();
+            });
+            go.send(()).unwrap();
+            Duration::from_secs(3600)
+        });
+        assert!(end.is_ok());
+        assert_eq!(outcome.try_recv(), Ok(()), "it was done when the thread ended");
+    }
 
     #[tokio::test(start_paused = true)]
     async fn one_who_cannot_be_accepted_is_tried_again_later_and_holds_nobody_up() {

@@ -281,7 +281,8 @@ impl Running {
     }
 
     /// Stops: no new connections, a close frame (1001) to every WebSocket, the end of every stream,
-    /// and what is left after [`Limits::shutdown_grace`] is cut off. Blocks until then.
+    /// and what is left after [`Limits::shutdown_grace`] is cut off. Blocks until then. What still waits for a disk after that,
+    /// a file that is read or a topic that is made or deleted, is left behind on a thread of its own.
     pub fn stop(self) {
         self.stop.send_replace(true);
         for thread in self.threads {

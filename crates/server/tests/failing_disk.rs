@@ -274,6 +274,34 @@ fn while_as_much_waits_for_the_disk_as_may_publishers_are_told_to_come_again() {
     assert_eq!(Way::Post.publish(&server, 2), Told::Kept);
 }
 
+#[test]
+fn a_disk_that_never_answers_does_not_hold_the_stop_up() {
+    let mut server = Server::with(DataOptions::default(), |options| {
+        options.limits.shutdown_grace = Duration::from_millis(200);
+    });
+    server.disk.set(Some(DiskFault::Stalled));
+    let mut stream = server.fixture.connect();
+    let request =
+        "POST /topics/scratch-new HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1\r\n\r\n1";
+    stream.write_all(request.as_bytes()).unwrap();
+    let begun = Instant::now();
+    while server.disk.waiting() == 0 {
+        assert!(begun.elapsed() < PATIENCE, "the topic is not made");
+        std::thread::yield_now();
+    }
+    let (fixture, disk) = (&mut server.fixture, &server.disk);
+    std::thread::scope(|scope| {
+        let stop = scope.spawn(|| fixture.stop());
+        let begun = Instant::now();
+        while !stop.is_finished() && begun.elapsed() < PATIENCE {
+            std::thread::yield_now();
+        }
+        let is_stopped = stop.is_finished();
+        disk.set(None);
+        assert!(is_stopped, "the server waits for the disk");
+    });
+}
+
 /// Asks for `/health` by HTTP and multiplexed, which say the same; the first problem, if there is one.
 fn health(server: &Server) -> Option<Value> {
     let reply = server.fixture.get("/health", &[]);

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use super::data_dir::DataDir;
@@ -28,6 +29,7 @@ pub struct FailingDisk(Arc<Shared>);
 struct Shared {
     fault: Mutex<Option<DiskFault>>,
     changed: Condvar,
+    waiting: AtomicUsize,
 }
 
 impl Shared {
@@ -55,10 +57,18 @@ impl FailingDisk {
         self.0.changed.notify_all();
     }
 
+    /// The number of calls that wait while it is stalled.
+    #[must_use]
+    pub fn waiting(&self) -> usize {
+        self.0.waiting.load(Ordering::Relaxed)
+    }
+
     /// The fault that it has, once it is not stalled.
     fn fault(&self) -> Option<DiskFault> {
         let is_stalled = |fault: &mut Option<DiskFault>| *fault == Some(DiskFault::Stalled);
+        self.0.waiting.fetch_add(1, Ordering::Relaxed);
         let waited = self.0.changed.wait_while(self.0.lock(), is_stalled);
+        self.0.waiting.fetch_sub(1, Ordering::Relaxed);
         *waited.unwrap_or_else(PoisonError::into_inner)
     }
 
