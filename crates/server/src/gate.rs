@@ -11,6 +11,7 @@ use crate::handshake::Head;
 use crate::host;
 use crate::host::Host;
 use crate::origin::{self, Target, Verdict};
+use crate::own_path::OwnPath;
 use crate::peer::Peer;
 use crate::places::Place;
 use crate::site::Site;
@@ -85,7 +86,8 @@ pub(crate) fn room(
 
 /// Sees that not too much is held already. A request for the server's health is answered all the same, and tells of that.
 pub(crate) fn check_memory(memory: &Memory, path: &str) -> Result<(), Problem> {
-    if memory.is_exceeded() && path != "/health" {
+    let is_for_health = || OwnPath::at(path) == Some((OwnPath::Health, None));
+    if memory.is_exceeded() && !is_for_health() {
         return Err(Problem::overloaded());
     }
     Ok(())

@@ -47,6 +47,7 @@ mod mode;
 mod names;
 mod opening;
 mod origin;
+mod own_path;
 mod owner;
 mod pace;
 mod path;

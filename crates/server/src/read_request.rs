@@ -15,6 +15,7 @@ use crate::client::Client;
 use crate::fields::Fields;
 use crate::handshake::Head;
 use crate::methods::reading_only;
+use crate::own_path::OwnPath;
 use crate::query::Query;
 use crate::readers::{Readers, Transport};
 use crate::reading::Reader;
@@ -62,7 +63,7 @@ impl ReadRequest {
         path: &str,
         query: Option<&str>,
     ) -> Result<Self, Problem> {
-        let topic = site.topic(path.strip_prefix("/topics/").unwrap_or_default())?;
+        let topic = site.topic(OwnPath::topic(path).unwrap_or_default())?;
         let query = Query::parse(query, &HeaderMap::new(), &site.limits)?;
         let unfit = [("wait", query.wait.is_some()), ("frame", query.frame.is_some())];
         if let Some((name, _)) = unfit.iter().find(|(_, is_given)| *is_given) {

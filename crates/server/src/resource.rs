@@ -7,6 +7,7 @@ use http::StatusCode;
 use serde_json::{Value, json};
 
 use crate::client::Client;
+use crate::own_path::OwnPath;
 use crate::site::Site;
 use crate::{Kind, Problem, health, query};
 
@@ -39,18 +40,18 @@ impl Resource {
         path: &str,
         query: Option<&str>,
     ) -> Result<Option<Self>, Problem> {
-        Ok(Some(match path {
-            "/topics" => {
+        Ok(Some(match OwnPath::at(path) {
+            Some((OwnPath::Topics, None)) => {
                 let (after, limit) = query::topics(query, TOPICS_LISTED_MAX)?;
                 Self::Topics(after, limit)
             }
-            "/clock" => Self::Clock,
-            "/health" => Self::Health,
-            _ => match path.strip_prefix("/topics/").and_then(|rest| rest.strip_suffix("/readers"))
-            {
-                Some(name) => Self::readers(site, client, name, query)?,
-                None => return Ok(None),
+            Some((OwnPath::Clock, None)) => Self::Clock,
+            Some((OwnPath::Health, None)) => Self::Health,
+            Some((OwnPath::Topics, Some(below))) => match below.rsplit_once('/') {
+                Some((name, "readers")) => Self::readers(site, client, name, query)?,
+                _ => return Ok(None),
             },
+            _ => return Ok(None),
         }))
     }
 
@@ -99,7 +100,7 @@ fn list_topics(site: &Site, after: Option<&TopicName>, limit: usize) -> Value {
         let info = topic.info(now);
         json!({
             "name": info.name.as_str(),
-            "url": format!("/topics/{}", info.name),
+            "url": format!("/{}/{}", OwnPath::Topics.name(), info.name),
             "first": info.first,
             "next": info.head.to_string(),
             "bytes": info.bytes,

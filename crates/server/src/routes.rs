@@ -19,6 +19,7 @@ use crate::memory::counted;
 use crate::methods::{Methods, is_reading, reading_only};
 use crate::names::topic_name;
 use crate::origin::Verdict;
+use crate::own_path::OwnPath;
 use crate::peer::Peer;
 use crate::places::Place;
 use crate::protection::{protect, share};
@@ -127,7 +128,7 @@ pub(crate) fn begin_stream<F: Fields + ?Sized>(
     if head.method != "GET" || fields.has("upgrade") {
         return None;
     }
-    let name = head.path.strip_prefix("/topics/")?;
+    let name = OwnPath::topic(head.path)?;
     let Admitted { client, verdict } = gate::admit(site, peer, head).ok()?;
     let place = gate::room(site, peer, client, head.path).ok()?;
     let read = ReadRequest::of(site, client, head, name).ok()?;
@@ -162,7 +163,7 @@ fn upgrade<F: Fields + ?Sized>(
     if !head.asks_for_web_socket() {
         return head.refuse_lost().map(|()| None);
     }
-    if let Some(name) = head.path.strip_prefix("/topics/") {
+    if let Some(name) = OwnPath::topic(head.path) {
         let read = ReadRequest::of(site, client, head, name)?;
         if read.query.frame.is_some() {
             let detail = "frame is for text/html, and this is a WebSocket handshake";
@@ -177,13 +178,13 @@ fn upgrade<F: Fields + ?Sized>(
         let deflate = site.limits.deflate.as_ref();
         return websocket::answer(head, &read, writing, deflate).map(Some);
     }
-    match head.path {
-        "/echo" if site.echo => echo::accept(head, &site.limits).map(Some),
-        "/broadcast" => match &site.broadcast {
+    match OwnPath::at(head.path) {
+        Some((OwnPath::Echo, None)) if site.echo => echo::accept(head, &site.limits).map(Some),
+        Some((OwnPath::Broadcast, None)) => match &site.broadcast {
             Some(everyone) => broadcast::accept(head, everyone, &site.limits).map(Some),
             None => Ok(None),
         },
-        "/ws" => multiplexed::accept(head, client, &site.limits).map(Some),
+        Some((OwnPath::Ws, None)) => multiplexed::accept(head, client, &site.limits).map(Some),
         _ => Ok(None),
     }
 }
@@ -212,39 +213,40 @@ async fn route(
         }
         return Ok(response.into());
     }
-    if let Some(name) = path.strip_prefix("/topics/") {
-        if !is_reading(request.method().as_str()) {
-            let name = topic_name(name)?;
-            return change_topic(site, client, request, &name, stop, access).await;
+    let absent = || Problem::nothing_at(path);
+    let response = match OwnPath::at(path) {
+        Some((OwnPath::Topics, Some(name))) => {
+            if !is_reading(request.method().as_str()) {
+                let name = topic_name(name)?;
+                return change_topic(site, client, request, &name, stop, access).await;
+            }
+            let read = ReadRequest::of(site, client, &Head::of(&request), name)?;
+            let read = read.told_in(access.clone());
+            return read_topic(site, client, &request, read, stop).await;
         }
-        let read = ReadRequest::of(site, client, &Head::of(&request), name)?;
-        let read = read.told_in(access.clone());
-        return read_topic(site, client, &request, read, stop).await;
-    }
-    if path == "/echo" && site.echo {
-        return echo::answer(request, site, stop).await;
-    }
-    let response = match (path, &site.broadcast) {
+        Some((OwnPath::Echo, None)) if site.echo => {
+            return echo::answer(request, site, stop).await;
+        }
         // Both refuse what is no handshake, and say what it lacks.
-        ("/broadcast", Some(everyone)) => {
+        Some((OwnPath::Broadcast, None)) => {
+            let everyone = site.broadcast.as_ref().ok_or_else(absent)?;
             return broadcast::accept(&Head::of(&request), everyone, &site.limits).map(Reply::from);
         }
-        ("/ws", _) => {
+        Some((OwnPath::Ws, None)) => {
             return multiplexed::accept(&Head::of(&request), client, &site.limits).map(Reply::from);
         }
-        _ => {
-            match (path.strip_prefix("/problems/").and_then(Kind::explanation), site.files.at(path))
-            {
-                (Some(text), _) => text_response(text),
-                (None, Some(tree)) => {
-                    reading_only(request.method().as_str())?;
-                    return tree.answer(&request).await.map(Reply::from);
-                }
-                (None, None) => {
-                    assets::file(path, headers).ok_or_else(|| Problem::nothing_at(path))?
-                }
-            }
+        Some((OwnPath::Problems, Some(name))) => {
+            text_response(Kind::explanation(name).ok_or_else(absent)?)
         }
+        Some(_) => return Err(absent()),
+        // What is no path of the server's own is a file, which a page of any origin may ask for.
+        None => match site.files.at(path) {
+            Some(tree) => {
+                reading_only(request.method().as_str())?;
+                return tree.answer(&request).await.map(Reply::from);
+            }
+            None => assets::file(path, headers).ok_or_else(absent)?,
+        },
     };
     reading_only(request.method().as_str())?;
     Ok(response.into())

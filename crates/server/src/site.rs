@@ -14,6 +14,7 @@ use crate::host::Hosts;
 use crate::methods::Methods;
 use crate::names::{topic_name, unknown_topic};
 use crate::origin::AllowedOrigin;
+use crate::own_path::OwnPath;
 use crate::permits::ConnectionPermits;
 use crate::proxies::Proxies;
 use crate::publishing::Publishing;
@@ -64,7 +65,7 @@ impl Site {
 
     /// The methods that some client can use on a path.
     pub(crate) fn methods(&self, path: &str) -> Methods {
-        let name = path.strip_prefix("/topics/").and_then(|name| name.parse().ok());
+        let name = OwnPath::topic(path).and_then(|name| name.parse().ok());
         name.map_or(Methods::Read, |name| self.publishing.methods(&name))
     }
 }

@@ -9,6 +9,7 @@ use anemone_ws::{Error, Lost};
 
 use crate::Problem;
 use crate::access::{AccessLine, CLIENT_GONE};
+use crate::own_path::OwnPath;
 use crate::refusals::Asked;
 use crate::site::Site;
 
@@ -96,9 +97,9 @@ impl Visit {
 
 /// The table with the limits of the WebSockets at a path.
 fn table(path: &str) -> &'static str {
-    match path {
-        "/ws" => "multiplexed",
-        "/echo" => "echo",
+    match OwnPath::at(path) {
+        Some((OwnPath::Ws, _)) => "multiplexed",
+        Some((OwnPath::Echo, _)) => "echo",
         _ => "websocket",
     }
 }

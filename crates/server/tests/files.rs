@@ -561,7 +561,9 @@ fn pages_of_any_origin_and_behind_any_proxy_get_files_and_nothing_else() {
         "/clock",
         "/%63lock",
         "/health",
+        "/problems/internal",
         "/echo",
+        "/broadcast",
         "/ws",
     ] {
         site.get(target, &foreign).problem(403, "origin-refused");

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::line::{AccessedRequest, Line};
+use crate::own_path::OwnPath;
 use crate::places::Source;
 
 /// Polls that are alike have one line in so long.
@@ -35,7 +36,7 @@ impl PollKind {
         let is_short = matches!(outcome.transport, "http" | "poll" | "long-poll");
         let is_reading = matches!(&*request.method, "GET" | "HEAD");
         let is_poll = is_reading
-            && request.path.starts_with("/topics/")
+            && OwnPath::topic(&request.path).is_some()
             && (is_short || outcome.status >= 400);
         is_poll.then(|| Self {
             request: Arc::clone(request),

@@ -10,10 +10,7 @@ use http::HeaderValue;
 use rustix::fs::{Access, access};
 
 use crate::assets;
-
-/// The first names of paths that are the server's own, whether or not it was asked to offer what is there.
-pub(super) const OWN: [&str; 7] =
-    ["broadcast", "clock", "echo", "health", "problems", "topics", "ws"];
+use crate::own_path::OwnPath;
 
 /// A directory whose files are served below a path.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -78,8 +75,8 @@ impl FromStr for StaticPath {
             return Err(malformed());
         }
         let path = format!("/{names}/");
-        if let Some(first) = own(&path) {
-            return Err(StaticPathError::Own { path, first });
+        if let Some((own, _)) = OwnPath::at(&path) {
+            return Err(StaticPathError::Own { path, first: own.name() });
         }
         if assets::is_below(&path) {
             return Err(StaticPathError::Page { path });
@@ -106,12 +103,6 @@ impl fmt::Display for StaticPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
-}
-
-/// The first name of a path, if that is the server's own.
-pub(super) fn own(path: &str) -> Option<&'static str> {
-    let first = path.strip_prefix('/')?.split('/').next()?;
-    OWN.into_iter().find(|own| *own == first)
 }
 
 /// A value of the field `Cache-Control`. By default `no-cache`: browsers ask each time whether a file has changed, so that
@@ -195,7 +186,8 @@ impl StaticDir {
     pub fn warnings(&self) -> Vec<String> {
         let (path, dir) = (&self.path, self.dir.display());
         let is_there = |name: &str| self.dir.join(name).symlink_metadata().is_ok();
-        let own = OWN.into_iter().filter(|name| path.as_str() == "/" && is_there(name));
+        let own = OwnPath::ALL.map(OwnPath::name).into_iter();
+        let own = own.filter(|name| path.as_str() == "/" && is_there(name));
         let mut warnings: Vec<_> = own
             .map(|name| format!("{dir}/{name} is never served: /{name} is the server's own"))
             .collect();
@@ -260,7 +252,7 @@ mod tests {
 
     #[test]
     fn the_servers_own_paths_and_the_built_in_pages_are_taken() {
-        for own in OWN {
+        for own in OwnPath::ALL.map(OwnPath::name) {
             let said = format!("/{own}/x/").parse::<StaticPath>().unwrap_err().to_string();
             let words =
                 format!("no file would ever be served at /{own}/x/: /{own} is the server's own");

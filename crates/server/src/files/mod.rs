@@ -27,6 +27,7 @@ use self::folder::{Disk, Folder, is_absence};
 use self::length::measured;
 use self::open::Refusal;
 use crate::body::Body;
+use crate::own_path::OwnPath;
 use crate::{Kind, Problem, entity_tag, path};
 
 /// The directories whose files are served.
@@ -73,7 +74,7 @@ impl Files {
 
     /// The directory that has what is at this path, if any does: never the server's own. `path` is normal.
     pub(crate) fn at(&self, path: &str) -> Option<&Tree> {
-        if dirs::own(path).is_some() {
+        if OwnPath::at(path).is_some() {
             return None;
         }
         let has = |tree: &&Tree| {

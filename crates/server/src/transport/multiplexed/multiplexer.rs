@@ -23,6 +23,7 @@ use crate::fan::{Fan, Subscription};
 use crate::local::Local;
 use crate::methods::{Methods, not_allowed};
 use crate::names::topic_name;
+use crate::own_path::OwnPath;
 use crate::publishing::{self, Expected, Outcome, Sent};
 use crate::read_request::ReadRequest;
 use crate::readers::Transport;
@@ -172,7 +173,7 @@ impl Multiplexer {
         gate::check_memory(&self.site.memory, path)?;
         let is_get = request.method == "GET";
         let resource = Resource::at(&self.site, self.client, path, query)?;
-        if let Some(name) = path.strip_prefix("/topics/").filter(|_| resource.is_none()) {
+        if let Some(name) = OwnPath::topic(path).filter(|_| resource.is_none()) {
             if !is_get {
                 return self.change(id, name, request, access, outlet);
             }
