@@ -19,15 +19,18 @@ impl tower_fs::Backend for Folder {
     type MetadataFuture = Answer<Version>;
 
     fn open(&self, path: PathBuf) -> Answer<Sent> {
-        Box::pin(self.clone().aside(move |folder| {
-            let opened = Sent::open(folder.clone(), path.clone());
-            opened.inspect_err(|error| folder.tell(&path, error))
-        }))
+        let folder = self.clone();
+        Box::pin(async move {
+            let (of, at) = (folder.clone(), path.clone());
+            folder.aside(&path, move || Sent::open(of, at)).await
+        })
     }
 
     fn metadata(&self, path: PathBuf) -> Answer<Version> {
-        Box::pin(self.clone().aside(move |folder| {
-            open::look(folder.dir(), &path).inspect_err(|error| folder.tell(&path, error))
-        }))
+        let folder = self.clone();
+        Box::pin(async move {
+            let (of, at) = (folder.clone(), path.clone());
+            folder.aside(&path, move || open::look(of.dir(), &at)).await
+        })
     }
 }

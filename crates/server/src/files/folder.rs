@@ -13,9 +13,11 @@ use tokio::time::timeout;
 use super::open::Refusal;
 use super::told::Told;
 
-/// Most files that are looked at, opened or read at once, for each of which a thread waits. Disks have no use for more, and
-/// those that do not answer take no more threads than that.
+/// Most files of a directory that are looked at, opened or read at once, for each of which a thread waits. Disks have no use for
+/// more, and one that does not answer takes no more threads than that, and none of another directory.
 const AT_ONCE: usize = 8;
+/// The same of all directories together, unless there are more of them: half of the threads that a runtime has for all that waits.
+const ALL_AT_ONCE: usize = 256;
 /// Most files that stay open for clients who take their time.
 const OPEN_MAX: usize = 64;
 /// How long a client waits for the disk. One of another machine may never answer.
@@ -24,33 +26,37 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// The bounds on all directories together.
 #[derive(Clone, Debug)]
 pub(super) struct Disk {
-    at_once: Arc<Semaphore>,
+    /// Files of each directory that are read at once.
+    at_once: usize,
     descriptors: Arc<Semaphore>,
     memory: Memory,
-    told: Arc<Told>,
 }
 
 impl Disk {
-    pub(super) fn new(memory: &Memory) -> Self {
+    /// The bounds on so many directories.
+    pub(super) fn new(directories: usize, memory: &Memory) -> Self {
         Self {
-            at_once: Arc::new(Semaphore::new(AT_ONCE)),
+            at_once: (ALL_AT_ONCE / directories.max(1)).clamp(1, AT_ONCE),
             descriptors: Arc::new(Semaphore::new(OPEN_MAX)),
             memory: memory.clone(),
-            told: Arc::default(),
         }
     }
 }
 
-/// A directory with files to serve.
+/// A directory with files to serve. A thread that a disk does not answer never ends, so each directory has threads of its own,
+/// and what the log is told of one keeps nothing back of another.
 #[derive(Clone, Debug)]
 pub(super) struct Folder {
     dir: Arc<Path>,
+    at_once: Arc<Semaphore>,
+    told: Arc<Told>,
     disk: Disk,
 }
 
 impl Folder {
     pub(super) fn new(dir: &Path, disk: &Disk) -> Self {
-        Self { dir: dir.into(), disk: disk.clone() }
+        let at_once = Arc::new(Semaphore::new(disk.at_once));
+        Self { dir: dir.into(), at_once, told: Arc::default(), disk: disk.clone() }
     }
 
     pub(super) fn dir(&self) -> &Path {
@@ -66,35 +72,34 @@ impl Folder {
         Arc::clone(&self.disk.descriptors).try_acquire_owned().ok()
     }
 
-    /// Does what may wait for the disk on a thread for that.
+    /// Does what may wait for the disk on a thread for that, and tells the log where the file at `path` is there and cannot be
+    /// served.
     pub(super) async fn aside<T: Send + 'static>(
-        self,
-        work: impl FnOnce(Self) -> io::Result<T> + Send + 'static,
+        &self,
+        path: &Path,
+        work: impl FnOnce() -> io::Result<T> + Send + 'static,
     ) -> io::Result<T> {
-        let at_once = Arc::clone(&self.disk.at_once);
-        let folder = self.clone();
-        let done = async move {
-            let permit = at_once.acquire_owned().await.map_err(io::Error::other)?;
+        let done = async {
+            let permit =
+                Arc::clone(&self.at_once).acquire_owned().await.map_err(io::Error::other)?;
             let work = move || {
                 // Until it is done, even if nobody waits for it any more.
                 let _permit = permit;
-                work(folder)
+                work()
             };
             spawn_blocking(work).await.map_err(io::Error::other)?
         };
-        timeout(PATIENCE, done).await.unwrap_or_else(|_| {
-            let error = io::Error::new(io::ErrorKind::TimedOut, NoAnswer);
-            self.tell(Path::new(""), &error);
-            Err(error)
-        })
+        let done = timeout(PATIENCE, done).await;
+        let no_answer = |_| Err(io::Error::new(io::ErrorKind::TimedOut, NoAnswer));
+        done.unwrap_or_else(no_answer).inspect_err(|error| self.tell(path, error))
     }
 
     /// Tells the log why a file is not served that is there.
-    pub(super) fn tell(&self, path: &Path, error: &io::Error) {
+    fn tell(&self, path: &Path, error: &io::Error) {
         match Refusal::of(error) {
-            Some(refusal) => self.disk.told.refused(&self.dir, path, refusal),
+            Some(refusal) => self.told.refused(&self.dir, path, refusal),
             None if is_absence(error) => {}
-            None => self.disk.told.failed(&self.dir, path, error),
+            None => self.told.failed(&self.dir, path, error),
         }
     }
 }
@@ -116,29 +121,129 @@ pub(super) fn is_absence(error: &io::Error) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
+    use std::sync::mpsc;
+    use std::sync::{Mutex, PoisonError};
+    use std::time::Instant;
+
+    use tracing::field::{Field, Visit};
+    use tracing::{Event, Metadata, Subscriber, span};
+
     use super::*;
 
-    #[tokio::test(start_paused = true)]
-    async fn nobody_waits_for_ever_for_a_disk_and_so_many_threads_do() {
-        let folder = Folder::new(Path::new("www"), &Disk::new(&Memory::default()));
-        let (_stuck, never) = std::sync::mpsc::channel::<()>();
-        let never = Arc::new(std::sync::Mutex::new(never));
+    const FILE: &str = "./a.txt";
+
+    /// Has all threads of a directory wait, for nobody, until what this returns is dropped.
+    pub(in super::super) async fn stick(folder: &Folder) -> mpsc::Sender<()> {
+        let (stuck, never) = mpsc::channel();
+        let never = Arc::new(Mutex::new(never));
         let begun = Arc::new(Semaphore::new(0));
         // Dropped as by a client that goes away.
         for _ in 0..AT_ONCE {
-            let (never, begun) = (Arc::clone(&never), Arc::clone(&begun));
-            tokio::spawn(folder.clone().aside(move |_| {
+            let (folder, never, begun) = (folder.clone(), Arc::clone(&never), Arc::clone(&begun));
+            let wait = move || {
                 begun.add_permits(1);
                 let _ = never.lock().map(|never| never.recv());
                 Ok(())
-            }));
+            };
+            tokio::spawn(async move { folder.aside(Path::new(FILE), wait).await });
         }
         let all = begun.acquire_many(u32::try_from(AT_ONCE).unwrap()).await;
         assert!(all.is_ok());
+        stuck
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn nobody_waits_for_ever_for_a_disk_and_so_many_threads_do() {
+        let folder = Folder::new(Path::new("www"), &Disk::new(1, &Memory::default()));
+        let _stuck = stick(&folder).await;
         // Time does not go by itself while a thread works.
         let time = tokio::time::advance(PATIENCE);
-        let (done, ()) = tokio::join!(folder.aside(|_| Ok(())), time);
+        let (done, ()) = tokio::join!(folder.aside(Path::new(FILE), || Ok(())), time);
         assert_eq!(done.unwrap_err().to_string(), "the disk has not answered for 30s");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_disk_that_does_not_answer_holds_up_its_own_directory_alone() {
+        let disk = Disk::new(2, &Memory::default());
+        let _stuck = stick(&Folder::new(Path::new("dead"), &disk)).await;
+        let other = Folder::new(Path::new("www"), &disk);
+        let done = tokio::spawn(async move { other.aside(Path::new(FILE), || Ok(())).await });
+        let since = Instant::now();
+        while !done.is_finished() {
+            assert!(since.elapsed() < Duration::from_secs(20), "it waits for the other one");
+            std::thread::sleep(Duration::from_millis(1));
+            tokio::task::yield_now().await;
+        }
+        done.await.unwrap().unwrap();
+    }
+
+    #[test]
+    fn many_directories_share_the_threads_that_there_are() {
+        for (directories, expected) in [(0, 8), (1, 8), (32, 8), (33, 7), (256, 1), (1_000, 1)] {
+            let disk = Disk::new(directories, &Memory::default());
+            assert_eq!(disk.at_once, expected, "{directories}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_log_names_a_file_of_each_directory_that_does_not_answer() {
+        let logged = Logged::default();
+        let _logging = tracing::subscriber::set_default(logged.clone());
+        let disk = Disk::new(2, &Memory::default());
+        let mut all = Vec::new();
+        for dir in ["dead", "stale"] {
+            let folder = Folder::new(Path::new(dir), &disk);
+            all.push((stick(&folder).await, folder));
+        }
+        for (_, folder) in &all {
+            for _ in 0..2 {
+                let time = tokio::time::advance(PATIENCE);
+                let asked = folder.aside(Path::new(FILE), || Ok(()));
+                let (done, ()) = tokio::join!(asked, time);
+                assert!(done.is_err());
+            }
+        }
+        let mut said = logged.0.lock().unwrap_or_else(PoisonError::into_inner);
+        said.sort();
+        assert_eq!(
+            *said,
+            ["dead", "stale"]
+                .map(|dir| format!("cannot read {dir}/a.txt: the disk has not answered for 30s"))
+        );
+    }
+
+    /// The messages that are logged.
+    #[derive(Clone, Default)]
+    struct Logged(Arc<Mutex<Vec<String>>>);
+
+    impl Visit for &Logged {
+        fn record_debug(&mut self, field: &Field, value: &dyn std::fmt::Debug) {
+            if field.name() == "message" {
+                self.0.lock().unwrap_or_else(PoisonError::into_inner).push(format!("{value:?}"));
+            }
+        }
+    }
+
+    impl Subscriber for Logged {
+        fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+            metadata.target().starts_with("anemone")
+        }
+
+        fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {
+            span::Id::from_u64(1)
+        }
+
+        fn record(&self, _: &span::Id, _: &span::Record<'_>) {}
+
+        fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
+
+        fn event(&self, event: &Event<'_>) {
+            event.record(&mut &*self);
+        }
+
+        fn enter(&self, _: &span::Id) {}
+
+        fn exit(&self, _: &span::Id) {}
     }
 }

@@ -59,7 +59,7 @@ pub struct StaticDirsError {
 impl Files {
     /// Serves these directories; what is in hand for clients counts in `memory`.
     pub(crate) fn new(dirs: &[StaticDir], memory: &Memory) -> Result<Self, StaticDirsError> {
-        let (disk, compressor) = (Disk::new(memory), Compressor::default());
+        let (disk, compressor) = (Disk::new(dirs.len(), memory), Compressor::default());
         let mut trees: Vec<Tree> = Vec::with_capacity(dirs.len());
         for (index, dir) in dirs.iter().enumerate() {
             if let Some(first) = dirs[..index].iter().find(|first| first.path == dir.path) {

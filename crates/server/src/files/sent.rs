@@ -35,7 +35,6 @@ pub(super) struct Sent {
     piece: Bytes,
     piece_at: u64,
     reading: Mutex<Option<Reading>>,
-    _held: Held,
 }
 
 type Reading = Pin<Box<dyn Future<Output = io::Result<Bytes>> + Send>>;
@@ -49,6 +48,8 @@ pub(super) struct Opened {
     /// It stays open while there are descriptors for that, so that its client gets the rest though a rename puts another one in
     /// its place. Else it is opened anew for each piece.
     open: Option<(File, OwnedSemaphorePermit)>,
+    /// One piece of it, and what the reply has in hand; also while a thread still reads it for a client that is gone.
+    _held: Held,
 }
 
 impl Sent {
@@ -56,23 +57,22 @@ impl Sent {
     pub(super) fn open(folder: Folder, path: PathBuf) -> io::Result<Self> {
         let dir = folder.dir();
         let mut tries = 0;
-        let (file, version, piece) = loop {
+        let (file, version, piece, held) = loop {
             let (file, version) = open::file(dir, &path)?;
+            let bytes = usize::try_from(version.bytes()).unwrap_or(usize::MAX).min(PIECE_BYTES);
+            let held = folder.memory().hold(bytes + CHUNK_BYTES);
             if version.bytes() > PIECE_BYTES as u64 {
-                break (Some(file), version, Bytes::new());
+                break (Some(file), version, Bytes::new(), held);
             }
             match read(&file, version, 0) {
-                Ok(piece) => break (None, version, piece),
+                Ok(piece) => break (None, version, piece, held),
                 Err(error) if tries < TRIES && Refusal::of(&error).is_some() => tries += 1,
                 Err(error) => return Err(error),
             }
         };
-        let bytes = usize::try_from(version.bytes()).unwrap_or(usize::MAX).min(PIECE_BYTES);
-        let held = folder.memory().hold(bytes + CHUNK_BYTES);
         let open = file.and_then(|file| Some((file, folder.descriptor()?)));
-        let file = Arc::new(Opened { folder, path, version, open });
-        let reading = Mutex::new(None);
-        Ok(Self { file, at: 0, piece, piece_at: 0, reading, _held: held })
+        let file = Arc::new(Opened { folder, path, version, open, _held: held });
+        Ok(Self { file, at: 0, piece, piece_at: 0, reading: Mutex::new(None) })
     }
 
     /// What is in hand of what comes next.
@@ -85,14 +85,13 @@ impl Sent {
 impl Opened {
     /// The next piece of it, which is of the same version.
     fn piece(&self, at: u64) -> io::Result<Bytes> {
-        let read = || match &self.open {
+        match &self.open {
             Some((file, _)) => read(file, self.version, at),
             None => match open::file(self.folder.dir(), &self.path) {
                 Err(error) if is_absence(&error) => Err(Refusal::Changed.into()),
                 opened => read(&opened?.0, self.version, at),
             },
-        };
-        read().inspect_err(|error| self.folder.tell(&self.path, error))
+        }
     }
 }
 
@@ -130,12 +129,14 @@ impl AsyncRead for Sent {
             if self.at >= self.file.version.bytes() {
                 return Poll::Ready(Ok(()));
             }
+            // It is spent, and the next one takes its place in memory.
+            self.piece = Bytes::new();
             let (file, at) = (Arc::clone(&self.file), self.at);
             // Nobody else has it: the lock is what lets others have a reference to this.
             let reading = self.reading.get_mut().unwrap_or_else(PoisonError::into_inner);
             let begun = reading.get_or_insert_with(|| {
-                let folder = file.folder.clone();
-                Box::pin(async move { folder.aside(move |_| file.piece(at)).await })
+                let of = Arc::clone(&file);
+                Box::pin(async move { file.folder.aside(&file.path, move || of.piece(at)).await })
             });
             let piece = ready!(begun.as_mut().poll(cx));
             *reading = None;
@@ -187,5 +188,41 @@ impl tower_fs::Metadata for Version {
 impl fmt::Debug for Sent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Sent").field("file", &self.file).field("at", &self.at).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+
+    use anemone_ws::Memory;
+    use tokio::io::AsyncReadExt as _;
+
+    use super::*;
+    use crate::files::folder::Disk;
+    use crate::files::folder::tests::stick;
+
+    #[tokio::test]
+    async fn no_more_is_held_of_a_file_than_counts_and_as_long() {
+        let root = tempfile::tempdir().unwrap();
+        std::fs::write(root.path().join("big"), vec![b'1'; 2 * PIECE_BYTES]).unwrap();
+        let memory = Memory::default();
+        let folder = Folder::new(root.path(), &Disk::new(1, &memory));
+        let mut sent = Sent::open(folder.clone(), "big".into()).unwrap();
+        let mut bytes = vec![0; PIECE_BYTES];
+        sent.read_exact(&mut bytes).await.unwrap();
+        // The next piece is not read until these are done.
+        let _stuck = stick(&folder).await;
+        let mut buffer = ReadBuf::new(&mut bytes);
+        let read = poll_fn(|cx| Poll::Ready(Pin::new(&mut sent).poll_read(cx, &mut buffer))).await;
+        assert!(read.is_pending());
+        assert_eq!(sent.piece.len(), 0, "the spent piece is let go of");
+        assert_eq!(memory.held_bytes(), PIECE_BYTES + CHUNK_BYTES);
+        // As a thread has it that reads when the client goes.
+        let with_thread = Arc::clone(&sent.file);
+        drop(sent);
+        assert_eq!(memory.held_bytes(), PIECE_BYTES + CHUNK_BYTES);
+        drop(with_thread);
+        assert_eq!(memory.held_bytes(), 0);
     }
 }

@@ -1,4 +1,4 @@
-//! Tells the log of files that are there and not served, each cause once a minute.
+//! Tells the log of files of a directory that are there and not served, each cause once a minute.
 
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
@@ -9,7 +9,7 @@ use super::open::Refusal;
 /// The log tells of each cause once in so long.
 const TELL_INTERVAL: Duration = Duration::from_secs(60);
 
-/// When each was told last.
+/// The times at which each was told last.
 #[derive(Debug, Default)]
 pub(super) struct Told(Mutex<[Option<Instant>; 5]>);
 
