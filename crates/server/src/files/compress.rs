@@ -24,8 +24,9 @@ const AT_ONCE: usize = 8;
 /// packet anyway, and a megabyte takes 7 ms.
 const COMPRESSED_BYTES: RangeInclusive<u64> = 1 << 10..=1 << 20;
 
-/// The types that are text, whatever their names; the rest is compressed already, as a rule.
-const TEXTS: [&str; 8] = [
+/// The types that become smaller, or what they begin with: text, whatever its name, and WebAssembly. The rest is compressed
+/// already, as a rule.
+const COMPRESSIBLE: [&str; 8] = [
     "application/javascript",
     "application/json",
     "application/manifest+json",
@@ -89,9 +90,9 @@ async fn compressed(fields: &HeaderMap, response: Response<Body>) -> Response<Bo
 fn is_worth_while(fields: &HeaderMap) -> bool {
     let text = |name| fields.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
     let bytes = text(header::CONTENT_LENGTH).and_then(|len| len.parse().ok());
-    let is_text = text(header::CONTENT_TYPE)
-        .is_some_and(|kind| TEXTS.iter().any(|text| kind.starts_with(text)));
-    is_text && bytes.is_some_and(|bytes: u64| COMPRESSED_BYTES.contains(&bytes))
+    let is_compressible = text(header::CONTENT_TYPE)
+        .is_some_and(|kind| COMPRESSIBLE.iter().any(|begin| kind.starts_with(begin)));
+    is_compressible && bytes.is_some_and(|bytes: u64| COMPRESSED_BYTES.contains(&bytes))
 }
 
 /// The weak tag beside a strong one (RFC 9110 section 8.8.3).
@@ -160,7 +161,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn text_of_a_middling_size_is_compressed_for_those_who_take_it() {
+    async fn what_is_compressible_and_of_a_middling_size_is_compressed_for_those_who_take_it() {
         const HTML: &str = "text/html; charset=utf-8";
         for (kind, bytes, accepted, is_compressed) in [
             (HTML, 1 << 10, "gzip", true),
@@ -171,6 +172,7 @@ mod tests {
             (HTML, 1 << 10, "gzip;q=0", false),
             ("image/svg+xml", 1 << 10, "gzip", true),
             ("text/javascript", 1 << 10, "gzip", true),
+            ("application/wasm", 1 << 10, "gzip", true),
             ("image/png", 1 << 10, "gzip", false),
             ("application/octet-stream", 1 << 10, "gzip", false),
         ] {

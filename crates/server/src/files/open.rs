@@ -12,6 +12,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path};
 use std::time::{Duration, SystemTime};
 
+use ::aws_lc_rs::digest;
 use rustix::fs::{Mode, OFlags, open, openat};
 use rustix::io::Errno;
 
@@ -49,7 +50,7 @@ impl Refusal {
 
 /// What a file is at a moment. What has the same version is the same, byte for byte: the system notes when a file was last
 /// changed in any way, even where its time of modification was set back.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) struct Version {
     inode: (u64, u64),
     bytes: u64,
@@ -96,11 +97,17 @@ impl Version {
     /// has the seconds alone, and an entity tag has all of it: files that were given one time of modification, as by a build
     /// that can be repeated, have tags of their own.
     pub(super) fn stamp(&self) -> SystemTime {
-        use std::hash::{Hash as _, Hasher as _};
-        // Always with the same keys: the tag of a file stays across restarts.
-        let mut digest = std::hash::DefaultHasher::new();
-        self.hash(&mut digest);
-        let nanos = Duration::from_nanos(digest.finish() % 1_000_000_000);
+        let Self { inode, bytes, modified, changed, links, is_directory } = *self;
+        let mut context = digest::Context::new(&digest::SHA256);
+        for number in [inode.0, inode.1, bytes, links, u64::from(is_directory)] {
+            context.update(&number.to_le_bytes());
+        }
+        for number in [modified.0, modified.1, changed.0, changed.1] {
+            context.update(&number.to_le_bytes());
+        }
+        // Of what the system says alone, so a file keeps its tag when the server is started again or built anew.
+        let first = context.finish().as_ref().first_chunk().copied().unwrap_or_default();
+        let nanos = Duration::from_nanos(u64::from_le_bytes(first) % 1_000_000_000);
         let seconds = u64::try_from(self.modified.0).unwrap_or(0);
         SystemTime::UNIX_EPOCH + Duration::from_secs(seconds) + nanos
     }
@@ -286,5 +293,19 @@ mod tests {
             version.stamp().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs()
         };
         assert_eq!(seen[1..].iter().map(seconds).collect::<Vec<_>>(), [1, 1]);
+    }
+
+    #[test]
+    fn a_version_has_one_stamp_whatever_built_the_server() {
+        let version = Version {
+            inode: (1, 2),
+            bytes: 3,
+            modified: (4, 5),
+            changed: (6, 7),
+            links: 8,
+            is_directory: false,
+        };
+        let stamp = version.stamp().duration_since(SystemTime::UNIX_EPOCH).unwrap();
+        assert_eq!(stamp, Duration::new(4, 896_420_497));
     }
 }
