@@ -35,6 +35,8 @@ pub enum Kind {
     PositionAhead,
     /// None of the forms that `Accept` allows can be given.
     NotAcceptable,
+    /// Nothing of the file is in the range that is asked for.
+    RangeNotSatisfiable,
     /// The request comes from a page of another origin.
     OriginRefused,
     /// The WebSocket handshake does not hold what RFC 6455 asks for.
@@ -84,7 +86,7 @@ pub enum Kind {
 }
 
 /// Of each kind, in their order: its name in the problem's `type`, its status, its title and what to do about it.
-const TABLE: [(Kind, &str, StatusCode, &str, &str); 38] = [
+const TABLE: [(Kind, &str, StatusCode, &str, &str); 39] = [
     (
         Kind::UnknownPath,
         "unknown-path",
@@ -198,6 +200,13 @@ const TABLE: [(Kind, &str, StatusCode, &str, &str); 38] = [
         "No form that Accept allows",
         "A topic is read as application/json, application/x-ndjson or text/event-stream, and as \
          text/html with frame=NAME; a file as it is, or with gzip.",
+    ),
+    (
+        Kind::RangeNotSatisfiable,
+        "range-not-satisfiable",
+        StatusCode::RANGE_NOT_SATISFIABLE,
+        "Nothing is in this range",
+        "Content-Range says how long the file is. Ask for a range that begins before its end, or for the whole.",
     ),
     (
         Kind::OriginRefused,

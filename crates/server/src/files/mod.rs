@@ -129,6 +129,7 @@ impl Tree {
                 let detail = "the file is not, or no longer, the one that the request is for";
                 return Err(Problem::new(Kind::PreconditionFailed, detail));
             }
+            StatusCode::RANGE_NOT_SATISFIABLE => return Err(out_of_range(&response)),
             StatusCode::TEMPORARY_REDIRECT => redirect(request.uri()).ok_or_else(absent)?,
             StatusCode::NOT_MODIFIED => known(request.headers(), response),
             _ => {
@@ -241,6 +242,16 @@ fn known(fields: &HeaderMap, mut response: Response<Body>) -> Response<Body> {
         response.headers_mut().insert(header::ETAG, weak);
     }
     response
+}
+
+/// That nothing of the file is in a range, with its length as the library says it (RFC 9110 section 14.4).
+fn out_of_range(response: &Response<Body>) -> Problem {
+    let detail = "nothing of the file is in the Range that is asked for";
+    let problem = Problem::new(Kind::RangeNotSatisfiable, detail);
+    match response.headers().get(header::CONTENT_RANGE) {
+        Some(len) => problem.field("content-range", len.clone()),
+        None => problem,
+    }
 }
 
 /// Says that text is UTF-8: else a browser guesses, and of scripts it is so anyway.
