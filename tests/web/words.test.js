@@ -80,7 +80,7 @@ test("the sensor's state is what its topic last said, unless the topic cannot be
   assert.equal(judge(null, { kind: "connecting" }).phrase, "connecting");
   /** @param {number | null} status */
   const waiting = (status) => ({ kind: /** @type {const} */ ("waiting"), until: 0, reason: "why", status });
-  assert.deepEqual([judge(lost, waiting(404)).phrase, judge(lost, waiting(404)).notice], ["no sensor", "no sensor"]);
+  assert.deepEqual([judge(lost, waiting(404)).phrase, judge(lost, waiting(404)).notice], ["no sensor", null], "others may publish the wind");
   for (const status of [401, 403, 421]) {
     const { phrase, notice, detail } = judge(lost, waiting(status));
     assert.deepEqual([phrase, notice, detail], ["refused", "refused", judge(lost, waiting(null)).detail], "in its words");

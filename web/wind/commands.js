@@ -1,4 +1,5 @@
 /** The same data from a terminal: command lines with this server's address, ready to copy. */
+import { find } from "./element.js";
 
 /**
  * @param {string} topic its URL, for instance `http://localhost:8080/topics/wind`
@@ -8,10 +9,23 @@ export function commandsFor(topic) {
   return [
     { title: "Poll: the newest event, and where to go on", command: `curl '${topic}'` },
     { title: "Long poll: wait up to 30 s for the next one", command: `curl '${topic}?after=latest&wait=30'` },
-    { title: "Server-sent events", command: `curl -N -H 'Accept: text/event-stream' '${topic}'` },
+    { title: "Server-sent events", command: events(topic) },
     { title: "WebSocket", command: `websocat '${topic.replace(/^http/, "ws")}'` },
     { title: "WebSocket, in this browser's console", command: `new WebSocket("${new URL(topic).pathname}").onmessage = (m) => console.log(m.data)` },
   ];
+}
+
+/** @param {string} url */
+function events(url) {
+  return `curl -N -H 'Accept: text/event-stream' '${url}'`;
+}
+
+/**
+ * A topic's newest event, and each that follows.
+ * @param {string} topic its URL
+ */
+export function following(topic) {
+  return events(`${topic}?after=-1`);
 }
 
 /**
@@ -20,19 +34,27 @@ export function commandsFor(topic) {
  * @param {string} topic
  */
 export function showCommands(list, template, topic) {
-  for (const { title, command } of commandsFor(topic)) {
-    const item = /** @type {DocumentFragment} */ (template.content.cloneNode(true));
-    const [label, code, button] = ["h3", "code", "button"].map((selector) => item.querySelector(selector));
-    if (!label || !code || !button) continue;
-    label.textContent = title;
-    code.textContent = command;
-    button.setAttribute("aria-label", `Copy: ${title}`);
-    button.addEventListener("click", async () => {
-      button.textContent = (await copy(code)) ? "Copied" : "Selected";
-      setTimeout(() => (button.textContent = "Copy"), 2000);
-    });
-    list.append(item);
-  }
+  list.append(...commandsFor(topic).map(({ title, command: line }) => command(template, title, line)));
+}
+
+/**
+ * A command with a title, and a button that copies it.
+ * @param {HTMLTemplateElement} template
+ * @param {string | HTMLElement} title
+ * @param {string} line
+ */
+export function command(template, title, line) {
+  const item = /** @type {DocumentFragment} */ (template.content.cloneNode(true));
+  find(item, "h3", HTMLElement).append(title);
+  const code = find(item, "code", HTMLElement);
+  code.textContent = line;
+  const button = find(item, "button", HTMLButtonElement);
+  button.setAttribute("aria-label", `Copy: ${typeof title === "string" ? title : title.textContent}`);
+  button.addEventListener("click", async () => {
+    button.textContent = (await copy(code)) ? "Copied" : "Selected";
+    setTimeout(() => (button.textContent = "Copy"), 2000);
+  });
+  return item;
 }
 
 /**

@@ -1,5 +1,6 @@
 /**
- * The wind page: shows what the worker measures, the sensor's state and the machine's load.
+ * The wind page: shows what the worker measures, the sensor's state and the machine's load. Where there is no wind, it lists
+ * the topics that there are.
  *
  * Values arrive at any time; drawing happens a little later, once for all of them. The measuring
  * itself is the worker's, and nothing here can delay it.
@@ -19,6 +20,7 @@ import { PANES } from "./panes.js";
 import { Reading } from "./reading.js";
 import { niceMs } from "./scale.js";
 import { judge, sensorStatusOf } from "./sensor.js";
+import { untilWind } from "./topics.js";
 import { windOf } from "./wind.js";
 import { faultInWords, formatDuration, formatMs, windInWords } from "./words.js";
 
@@ -84,11 +86,22 @@ function showReadout() {
 
 // --- the worker ---
 
-const worker = new Worker(new URL("./worker.js", import.meta.url), { type: "module" });
+/** @type {Worker | null} */
+let worker = null; // until there is wind to measure
 /** @param {import("./worker.js").ToWorker} order */
-const tell = (order) => worker.postMessage(order);
+const tell = (order) => worker?.postMessage(order);
 
-worker.addEventListener("message", (/** @type {MessageEvent<import("./worker.js").FromWorker>} */ { data: message }) => {
+function startWorker() {
+  worker = new Worker(new URL("./worker.js", import.meta.url), { type: "module" });
+  worker.addEventListener("message", (/** @type {MessageEvent<import("./worker.js").FromWorker>} */ { data }) => take(data));
+  worker.addEventListener("error", () => {
+    setText(element("#announcer"), "The measuring script did not load. Reload the page to try again.");
+    element("#announcer").classList.remove("unseen");
+  });
+}
+
+/** @param {import("./worker.js").FromWorker} message */
+function take(message) {
   switch (message.type) {
     case "history":
       for (const event of message.events) takeWind(event, "history");
@@ -109,11 +122,7 @@ worker.addEventListener("message", (/** @type {MessageEvent<import("./worker.js"
       clock = message;
       showClock(message);
   }
-});
-worker.addEventListener("error", () => {
-  setText(element("#announcer"), "The measuring script did not load. Reload the page to try again.");
-  element("#announcer").classList.remove("unseen");
-});
+}
 
 /**
  * @param {PaneName} name
@@ -191,7 +200,6 @@ function showSensor() {
   verdict = judge(sensorStatus, statusConnection);
   setText(element("#sensor-status"), verdict.phrase);
   element("#sensor").dataset.mood = verdict.mood;
-  element("#notice-no-sensor").hidden = verdict.notice !== "no sensor";
   element("#notice-no-server").hidden = verdict.notice !== "no server";
   element("#notice-refused").hidden = verdict.notice !== "refused";
   setText(element("#refused-detail"), verdict.notice === "refused" ? verdict.detail : "");
@@ -252,7 +260,8 @@ function redraw() {
 setInterval(redraw, REDRAW_EVERY_MS);
 element("#reset").addEventListener("click", () => tell({ type: "reset" }));
 
-const readings = [statusReading];
+/** @type {Reading[]} */
+const readings = [];
 
 // A hidden page's timers are slowed down by the browser, which would be measured as slow polling.
 function followVisibility() {
@@ -261,7 +270,13 @@ function followVisibility() {
   for (const reading of readings) hidden ? reading.pause() : reading.resume();
 }
 document.addEventListener("visibilitychange", followVisibility);
-followVisibility();
 void addHost();
 // Everything is set up, so the script has come.
 element("#notice-no-script").remove();
+
+await untilWind(element("#topics"), template("#command"));
+document.title = "Live wind · Anemone";
+for (const part of document.querySelectorAll(".of-wind")) part.removeAttribute("hidden");
+startWorker();
+readings.push(statusReading);
+followVisibility();

@@ -9,7 +9,7 @@
  * @property {string} detail
  * @property {number | null} since server's clock, ms
  * @property {"good" | "doubtful" | "bad"} mood
- * @property {"no sensor" | "no server" | "refused" | null} notice what to explain at length
+ * @property {"no server" | "refused" | null} notice what to explain at length
  */
 
 /** Statuses that say no to whoever asks, not to what is asked for. */
@@ -33,7 +33,7 @@ export function sensorStatusOf(data) {
  */
 export function judge(status, connection) {
   if (connection.kind === "waiting" && connection.status === 404) {
-    return { phrase: "no sensor", detail: connection.reason, since: null, mood: "bad", notice: "no sensor" };
+    return { phrase: "no sensor", detail: connection.reason, since: null, mood: "doubtful", notice: null };
   }
   if (connection.kind === "waiting" && REFUSALS.includes(connection.status ?? 0)) {
     return { phrase: "refused", detail: connection.reason, since: null, mood: "bad", notice: "refused" };

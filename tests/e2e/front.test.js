@@ -1,0 +1,95 @@
+/**
+ * The front page of a server that has no wind: its topics, each with a command that reads it, until there is wind.
+ *
+ * Needs the `anemone` binary (`TEST_ANEMONE_BIN`, default `target/debug/anemone`), vmstat, curl and Chromium (`CHROMIUM`, default
+ * `/usr/bin/chromium`). Waits on conditions, never for a fixed time.
+ */
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { after, before, test } from "node:test";
+import { PATIENCE_MS, kill, launch, serve } from "./support.js";
+
+const STEP_MS_MAX = 120_000;
+/** What is of the wind alone. */
+const WIND = ["#sensor", "#wind", ".transports", ".take"];
+
+/** @type {import("./support.js").Server} */ let server;
+/** @type {import("playwright-core").Browser} */ let browser;
+
+before(async () => {
+  server = await serve("--exec", "cpu=vmstat 1", "--listen", "127.0.0.1:0");
+  browser = await launch("--no-proxy-server");
+});
+
+after(async () => {
+  await browser?.close();
+  await kill(server);
+});
+
+/**
+ * @param {import("playwright-core").Page} page
+ * @param {string[]} selectors
+ */
+async function visible(page, selectors) {
+  const seen = await Promise.all(selectors.map((selector) => page.locator(selector).isVisible()));
+  return selectors.filter((_, index) => seen[index]);
+}
+
+/**
+ * What a line for the shell says first that this matches.
+ * @param {string} line
+ * @param {RegExp} pattern
+ */
+async function says(line, pattern) {
+  const shell = spawn("sh", ["-c", `exec ${line} --noproxy '*' --max-time ${PATIENCE_MS / 1000}`], { stdio: ["ignore", "pipe", "ignore"] });
+  const ended = once(shell, "exit");
+  let text = "";
+  for await (const part of shell.stdout.setEncoding("utf8")) {
+    text += part;
+    if (pattern.test(text)) break;
+  }
+  shell.kill();
+  await ended;
+  assert.match(text, pattern, line);
+}
+
+test("a server without wind shows its topics and how each is read", { timeout: STEP_MS_MAX }, async () => {
+  const page = await browser.newPage();
+  await page.goto(`${server.origin}/`);
+  const items = page.locator("#topics li");
+  await items.nth(1).waitFor({ timeout: PATIENCE_MS });
+  assert.deepEqual(await visible(page, [...WIND, "#notice-no-server", "#notice-refused"]), []);
+  assert.deepEqual(await items.locator("a").allTextContents(), ["cpu", "cpu.status"]);
+  assert.equal(await items.locator("a").first().getAttribute("href"), `${server.origin}/topics/cpu`);
+  assert.match((await page.locator("#topics .lead").first().textContent()) ?? "", /--demo .*--static DIR/);
+  await says((await items.locator("code").first().textContent()) ?? "", /^data: "/m);
+  await items.locator("button").first().click();
+  await page.waitForFunction(() => /Copied|Selected/.test(document.querySelector("#topics button")?.textContent ?? ""), null, { timeout: PATIENCE_MS });
+  await page.close();
+});
+
+test("the list gives way to the wind when there is some", { timeout: STEP_MS_MAX }, async () => {
+  const page = await browser.newPage();
+  await page.goto(`${server.origin}/`);
+  await page.locator("#topics li").first().waitFor({ timeout: PATIENCE_MS });
+  await kill(server);
+  await page.locator("#notice-no-server").waitFor({ timeout: PATIENCE_MS });
+  assert.deepEqual(await visible(page, ["#topics", ...WIND]), ["#topics"]);
+  server = await serve("--demo", "--listen", new URL(server.origin).host);
+  await page.locator('.pane[data-transport="websocket"][data-state="connected"]').waitFor({ timeout: PATIENCE_MS });
+  assert.deepEqual(await visible(page, ["#topics", "#notice-no-server", ...WIND]), WIND);
+  // No command is cut off where its box ends.
+  const cut = await page.locator("#commands pre").evaluateAll((all) => all.filter((pre) => pre.scrollWidth > pre.clientWidth).length);
+  assert.equal(cut, 0);
+  await page.close();
+});
+
+test("without its script the page is the notice alone", { timeout: STEP_MS_MAX }, async () => {
+  const context = await browser.newContext({ javaScriptEnabled: false });
+  const page = await context.newPage();
+  await page.goto(`${server.origin}/`);
+  await page.locator("#notice-no-script").waitFor({ timeout: PATIENCE_MS });
+  assert.deepEqual(await visible(page, ["main > section >> nth=0", ...WIND, "#reset", "#host"]), []);
+  await context.close();
+});
