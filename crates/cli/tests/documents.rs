@@ -41,8 +41,10 @@ fn every_flag_in_the_documents_is_one() {
         ));
     }
     for (name, text, of_others) in [
-        ("README.md", README, "--locked --path --staticdir --unix-socket"), // cargo install, websocketd, curl
-        ("docs/FEATURES.md", FEATURES, ""),
+        // grep, cargo install, websocketd, curl
+        ("README.md", README, "--line-buffered --locked --path --staticdir --unix-socket"),
+        // jq
+        ("docs/FEATURES.md", FEATURES, "--unbuffered"),
         ("docs/DEPLOY.md", DEPLOY, "--unix-socket --json --system --now"), // curl, useradd, systemctl
     ] {
         let unknown: Vec<_> =

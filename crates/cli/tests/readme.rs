@@ -1,6 +1,6 @@
-//! The commands of the README do what it says of them.
+//! The commands of the README, and of docs/FEATURES.md, do what they say of them.
 //!
-//! Needs curl, vmstat, Python and make, as the end-to-end tests do; they run its JavaScript.
+//! Needs curl, vmstat, jq, Python and make, as the end-to-end tests do; they run its JavaScript.
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "the helpers of tests are tests too")]
 
@@ -8,14 +8,17 @@
 mod support;
 
 use std::io::{BufRead, BufReader};
+use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
+use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process_group};
 use support::{Directory, Watchdog, command, output};
 
 const README: &str = include_str!("../../../README.md");
+const FEATURES: &str = include_str!("../../../docs/FEATURES.md");
 /// What the README's server listens on.
 const ADDRESS: &str = "127.0.0.1:8080";
 
@@ -141,7 +144,31 @@ fn every_source_of_the_readme_is_one_and_read_as_it_says() {
             }
         }
     }
-    assert!(directory.path().join("DIR").is_dir(), "--data makes it");
+    assert!(directory.path().join("state").is_dir(), "--data makes it");
+}
+
+#[test]
+fn jq_finds_slow_requests_in_the_log_as_docs_features_says() {
+    let directory = Directory::new("features-log");
+    let lines = FEATURES.lines().filter_map(|line| line.strip_prefix("    "));
+    let [pipe] = &lines.filter(|line| line.contains("| jq ")).collect::<Vec<_>>()[..] else {
+        panic!("one line of docs/FEATURES.md has jq");
+    };
+    // Its standard output is nowhere, so a place that is known before has to do.
+    let mut shell = shell(pipe, directory.path());
+    shell.env("ANEMONE_LISTEN", "unix:socket");
+    let mut slow = Running::start(shell);
+    let socket = directory.path().join("socket");
+    while UnixStream::connect(&socket).is_err() {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let topic = "http://localhost/topics/scratch-a";
+    for query in ["", "?after=latest&wait=1.1"] {
+        let poll = format!("curl -s -w '\\n' --unix-socket socket '{topic}{query}'");
+        assert!(asked(&poll, "", directory.path()).contains("\"events\":[]"), "{poll}");
+    }
+    let line = slow.line();
+    assert!(line.starts_with('{') && line.contains("\"transport\":\"long-poll\""), "{line}");
 }
 
 #[test]
