@@ -1,6 +1,7 @@
 //! The command line.
 
 mod client;
+mod tips;
 
 use std::net::SocketAddr;
 use std::num::NonZero;
@@ -14,7 +15,8 @@ use anemone_sources::windsonic::emulate::{Format, Rate};
 use clap::{Parser, Subcommand, ValueEnum};
 
 pub(crate) use self::client::{Behind, Content, Field, Listing, Output, Pub, Reach, Sub, Topics};
-use crate::config::{Listen, parse_mode};
+pub(crate) use self::tips::with_tip;
+use crate::config::{Listen, parse_address, parse_mode};
 use crate::exit;
 use crate::log::{LogForm, LogRequests};
 
@@ -100,7 +102,7 @@ pub(crate) struct Serve {
     pub(crate) config: Option<PathBuf>,
 
     /// Log each request once it is over: method, path, status, transport, client, bytes, time and position; of polls that
-    /// are alike one a minute [default: off; with the flag alone: sampled]
+    /// are alike only one a minute [default: off; with the flag alone: sampled]
     #[arg(
         long, value_name = "WHICH", value_enum, num_args = 0..=1, require_equals = true,
         default_missing_value = "sampled", help_heading = LOG
@@ -173,7 +175,7 @@ pub(crate) struct Serve {
     pub(crate) trusted_proxies: Vec<TrustedProxy>,
 
     /// Speak the protocol of /ws on this address over bare TCP, too, each message after its length; never with TLS
-    #[arg(long, value_name = "ADDR:PORT", help_heading = LISTENING)]
+    #[arg(long, value_name = "ADDR:PORT", value_parser = parse_address, help_heading = LISTENING)]
     pub(crate) tcp: Option<SocketAddr>,
 
     /// Publish the load of this machine to /topics/host, as --demo does
@@ -181,7 +183,7 @@ pub(crate) struct Serve {
     pub(crate) host: bool,
 
     /// Send bytes back as they come on this address, over bare TCP: the least that a transport can cost
-    #[arg(long, value_name = "ADDR:PORT", help_heading = LISTENING)]
+    #[arg(long, value_name = "ADDR:PORT", value_parser = parse_address, help_heading = LISTENING)]
     pub(crate) tcp_echo: Option<SocketAddr>,
 
     /// Send what comes to /echo back, by POST and WebSocket
@@ -197,7 +199,7 @@ pub(crate) struct Serve {
     pub(crate) data: Option<PathBuf>,
 
     /// Take the data directory, which was moved or copied, for the one that it was: positions stay good. For the first
-    /// start after it was moved on purpose; not for one that was restored, whose readers have to be told
+    /// start after a move; not after a backup was restored, for then readers have to be told what is gone
     #[arg(long, help_heading = KEPT)]
     pub(crate) adopt_data: bool,
 
@@ -248,7 +250,7 @@ impl FromStr for TopicFrom {
 
     fn from_str(text: &str) -> Result<Self, String> {
         match text.split_once('=') {
-            Some((topic, from)) if !from.is_empty() => {
+            Some((topic, from)) if !from.trim().is_empty() => {
                 let topic = topic.parse().map_err(|error: TopicNameError| error.to_string())?;
                 Ok(Self { topic, from: from.to_owned() })
             }
@@ -423,9 +425,22 @@ mod tests {
             ("sub http://a/ --count 0", ": expected how many events to wait for, at least 1\n"),
             ("pub http://a/ 1 --type xml", "ndjson"),
             (
-                "serve --listen localhost:80",
+                "serve --listen a.example:80",
                 ": expected IP:PORT, as 127.0.0.1:8080, 0.0.0.0:80 or [::1]:8080, or unix:PATH\n",
             ),
+            (
+                "serve --listen 8081",
+                ": a port alone: expected 127.0.0.1:8081, for this machine alone, or 0.0.0.0:8081, for others, too\n",
+            ),
+            (
+                "serve --listen :8081",
+                ": a port alone: expected 127.0.0.1:8081, for this machine alone, or 0.0.0.0:8081, for others, too\n",
+            ),
+            (
+                "serve --tcp 8081",
+                ": a port alone: expected 127.0.0.1:8081, for this machine alone, or 0.0.0.0:8081, for others, too\n",
+            ),
+            ("serve --tcp a", ": expected IP:PORT, as 127.0.0.1:8080, 0.0.0.0:80 or [::1]:8080\n"),
             ("serve --listen unix:", "the path"),
             ("serve --unix-mode 8", "three octal digits, as \"660\""),
             ("serve --unix-mode 1777", "three octal digits, as \"660\""),
@@ -437,6 +452,7 @@ mod tests {
             ("serve --tls-dev --tls-cert a.pem --tls-key a.key", "cannot be used with"),
             ("serve --exec a", "a topic's name, ="),
             ("serve --file a=", "a topic's name, ="),
+            ("serve --exec a=\u{a0}", "a topic's name, ="),
             ("serve --exec é=true", "A-Z a-z 0-9"),
             ("serve --stdin é", "A-Z a-z 0-9"),
             ("serve --connections-max 0", "1 to 1000000"),

@@ -18,7 +18,10 @@ use exit::Exit;
 use log::Wanted;
 
 fn main() -> ExitCode {
-    let Args { command, verbose, log: form } = Args::parse();
+    let words = || std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
+    let parsed = Args::try_parse()
+        .map_err(|error| args::with_tip(error, &Vec::from_iter::<Vec<String>>(words())));
+    let Args { command, verbose, log: form } = parsed.unwrap_or_else(|error| error.exit());
     let wanted = Wanted { verbose, form: form.unwrap_or_default(), ..Wanted::default() };
     let done = match command {
         Command::Serve(flags) => {

@@ -335,6 +335,8 @@ fn check_tells_who_is_let_in_and_how_much_they_may_have() {
          limits   connections_max: 200; connections_per_address_max: 7\n\
          limits   memory_max: 64MiB\n\
          data     in memory\n\
+         warning: no topics, and nothing that makes any: start with --demo, --serial, --exec, --file or --stdin, or with \
+         --config and a file\n\
          fine, without a configuration file\n"
     );
 }
@@ -443,9 +445,12 @@ fn what_cannot_be_together_on_the_command_line_is_wrong_use() {
         let all: Vec<_> = ["serve"].into_iter().chain(args.split(' ')).collect();
         assert_eq!(output(command(&all), "").status.code(), Some(2), "{args}");
     }
-    // A file that is not there is no wrong use.
+    // What the environment names is none of the command line.
+    let mut serve = command(&["serve"]);
+    serve.env("ANEMONE_CONFIG", "/no/such.toml");
+    assert_eq!(output(serve, "").status.code(), Some(1));
     let ended = output(command(&["serve", "--config", "/no/such.toml"]), "");
-    assert_eq!(ended.status.code(), Some(1));
+    assert_eq!(ended.status.code(), Some(2));
 }
 
 #[test]
@@ -474,6 +479,31 @@ fn check_warns_of_what_would_not_work_now() {
     for (warning, (place, part)) in warnings.iter().zip(parts) {
         assert!(warning.contains(place) && warning.contains(part), "{warning}: {part}");
     }
+}
+
+#[test]
+fn check_warns_where_serve_does() {
+    let warnings = |args: &[&str]| -> Vec<String> {
+        let output = output(command(&[&["check", "--listen", "127.0.0.1:0"], args].concat()), "");
+        let said = String::from_utf8(output.stdout).unwrap();
+        said.lines().filter_map(|line| line.strip_prefix("warning: ")).map(str::to_owned).collect()
+    };
+    let nothing = "no topics, and nothing that makes any: start with --demo, --serial, --exec, --file or --stdin, or with \
+                   --config and a file";
+    assert_eq!(warnings(&[]), [nothing]);
+    assert_eq!(warnings(&["--host"]), [nothing]);
+    assert!(warnings(&["--demo"]).is_empty());
+
+    let directory = Directory::new("unreadable");
+    let path = directory.path().join("log");
+    std::fs::write(&path, "").unwrap();
+    std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o000)).unwrap();
+    // Root reads everything.
+    let is_refused = std::fs::File::open(&path).is_err();
+    let path = path.display();
+    let told = format!("--file: cannot read {path} now: Permission denied (os error 13)");
+    let expected: Vec<String> = is_refused.then_some(told).into_iter().collect();
+    assert_eq!(warnings(&["--file", &format!("log={path}")]), expected);
 }
 
 #[test]

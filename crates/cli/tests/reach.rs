@@ -327,6 +327,56 @@ fn a_topic_is_called_empty_where_that_is_certain_and_nobody_asked_for_quiet() {
 }
 
 #[test]
+fn a_topic_that_is_not_there_leads_to_the_one_that_was_meant() {
+    let (_server, address) = serve(&["--threads", "1", "--exec", "cpu=sleep 1000"]);
+    let url = |name: &str| format!("{address}/topics/{name}");
+    let meant = format!("did you mean http://{}?\n", url("cpu"));
+    let (_, err, status) = said(&["sub", &url("cup"), "--retries", "0"], "");
+    assert_eq!((err.starts_with(&meant), status), (true, 3), "{err}");
+    let list = format!(
+        "this server has these topics:\n  http://{}\n  http://{}\n",
+        url("cpu"),
+        url("cpu.status")
+    );
+    let (_, err, status) = said(&["sub", &url("wind"), "--retries", "0"], "");
+    assert_eq!((err.starts_with(&list), status), (true, 3), "{err}");
+    let allow = |name: &str| {
+        format!(
+            "in the server's configuration, [[topic]] name = \"{name}\", publish = \"loopback\" lets programs of its machine \
+             publish to it\n"
+        )
+    };
+    for (name, start) in
+        [("cup", meant + &allow("cup")), ("foo", list + &allow("foo")), ("cpu", allow("cpu"))]
+    {
+        let (_, err, status) = said(&["pub", &url(name), "1", "--retries", "0"], "");
+        assert_eq!((err.starts_with(&start), status), (true, 3), "{name}: {err}");
+    }
+    let listed = done(&["topics", &address.to_string()], "");
+    assert!(listed.starts_with(&format!("http://{}", url("cpu"))), "{listed}");
+}
+
+#[test]
+fn an_input_without_a_line_is_told_to_be_nothing() {
+    let (_server, address) = server();
+    let url = format!("http://{address}/topics/scratch-a");
+    for input in ["", "\n \n"] {
+        let (out, err, status) = said(&["pub", &url], input);
+        assert_eq!((&*out, status), ("", 0), "{err}");
+        assert!(err.ends_with("WARN nothing is published: standard input had no line\n"), "{err}");
+    }
+}
+
+#[test]
+fn a_port_that_speaks_tls_is_told_of_once() {
+    let mut server = Process::start(&["serve", "--listen", "127.0.0.1:0", "--tls-dev"]);
+    let line = server.line();
+    let address = line.strip_prefix("listening on https://").expect(&line);
+    let (said, _) = failure(&["topics", &format!("http://{address}/")]);
+    assert_eq!(said, "server answered 400 This port speaks TLS; use https:// or wss://");
+}
+
+#[test]
 fn time_outs_and_misspellings_are_told_in_these_words() {
     let directory = Directory::new("words");
     let empty = directory.path().join("empty.pem");

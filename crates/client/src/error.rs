@@ -238,7 +238,11 @@ impl fmt::Display for Refused {
         }
         if let Some(Problem { name, title, detail, .. }) = &self.problem {
             write!(f, " {}", shown(if title.is_empty() { name } else { title }))?;
-            if !detail.is_empty() {
+            // A detail that begins with the title says more of the same.
+            let start = detail.get(..title.len()).filter(|start| !start.is_empty());
+            if start.is_some_and(|start| start.eq_ignore_ascii_case(title)) {
+                write!(f, "{}", shown(&detail[title.len()..]))?;
+            } else if !detail.is_empty() {
                 write!(f, ": {}", shown(detail))?;
             }
         }
@@ -329,13 +333,14 @@ impl Error {
         }
     }
 
-    /// The same, or that no topic is there: where the path is no topic's, and the answer is a success of another kind or
-    /// says that nothing is there.
+    /// The same, or that no topic is there: where the path is no topic's, and the answer is a success of another kind, or
+    /// says that nothing is there, or nothing to publish to.
     pub(crate) fn at(self, address: &Address) -> Self {
         let is_none = match &self {
             Self::Foreign(_) => true,
             Self::Refused(refused) => {
-                (200..300).contains(&refused.status) || refused.problem() == Some("unknown-path")
+                (200..300).contains(&refused.status)
+                    || matches!(refused.problem(), Some("unknown-path" | "method-not-allowed"))
             }
             _ => false,
         };

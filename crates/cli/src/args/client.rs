@@ -1,5 +1,6 @@
 //! The arguments of the commands that talk to a server.
 
+use std::convert::Infallible;
 use std::num::NonZero;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -59,14 +60,15 @@ impl FromStr for Field {
 #[derive(Debug, clap::Args)]
 pub(crate) struct Sub {
     /// The topic, as http://127.0.0.1:8080/topics/wind; with --via tcp, tcp://HOST:PORT/topics/NAME
+    #[arg(value_parser = url)]
     pub(crate) url: String,
 
     /// How to read it; auto tries ws, then sse, then long-poll
     #[arg(long, value_enum, default_value_t = Via::Auto)]
     pub(crate) via: Via,
 
-    /// Begin after this position, as 4zq81x-42, or at earliest, or at latest, which is what comes from now on [default:
-    /// latest]
+    /// Begin after this position, as 4zq81x-42, or at earliest, or at latest, which is what comes from now on, or, as -10,
+    /// with the last 10 events [default: latest]
     #[arg(long, value_name = "POSITION", allow_negative_numbers = true)]
     pub(crate) after: Option<After>,
 
@@ -169,9 +171,9 @@ pub(crate) enum Behind {
 pub(crate) enum Output {
     /// An object for each event and each notice: {"position":…,"time":…,"data":…}
     Json,
-    /// The data of each event, as JSON on a line; notices go to standard error, here and below
+    /// The data of each event, as JSON on a line; notices go to standard error, as they do with line and raw
     Data,
-    /// The line that each event was made of: text without quotes, where `anemone pub` would make the same of it
+    /// The line that `anemone pub` makes this event of: text without quotes, unless it would be taken for JSON then
     Line,
     /// What was published, as it was: text with all its lines, bytes as bytes
     Raw,
@@ -180,6 +182,7 @@ pub(crate) enum Output {
 #[derive(Debug, clap::Args)]
 pub(crate) struct Topics {
     /// The server, as http://127.0.0.1:8080/, or one of its topics
+    #[arg(value_parser = url)]
     pub(crate) url: String,
 
     /// What to print
@@ -202,6 +205,7 @@ pub(crate) enum Listing {
 #[derive(Debug, clap::Args)]
 pub(crate) struct Pub {
     /// The topic, as http://127.0.0.1:8080/topics/scratch-a
+    #[arg(value_parser = url)]
     pub(crate) url: String,
 
     /// The event: JSON if it is JSON, else a string (what looks like broken JSON is refused, unless with --text); - for
@@ -241,6 +245,17 @@ pub(crate) enum Content {
     Binary,
     /// Events, a JSON value a line
     Ndjson,
+}
+
+/// A URL; one without a scheme is one of http, as curl has it.
+fn url(text: &str) -> Result<String, Infallible> {
+    let scheme = text.split(['/', '?', '#']).next().unwrap_or_default();
+    let has_scheme = scheme.is_empty() || text[scheme.len()..].starts_with("//");
+    Ok(if has_scheme && (scheme.is_empty() || scheme.ends_with(':')) {
+        text.to_owned()
+    } else {
+        format!("http://{text}")
+    })
 }
 
 fn count(text: &str) -> Result<NonZero<u64>, String> {
@@ -284,6 +299,22 @@ mod tests {
             "-10".parse().map_err(|_| String::new())
         );
         assert!(last("-1").is_err() && last("1000000000000000000").is_err());
+    }
+
+    #[test]
+    fn a_url_without_a_scheme_is_one_of_http() {
+        for (text, expected) in [
+            ("127.0.0.1:8080/topics/cpu", "http://127.0.0.1:8080/topics/cpu"),
+            ("localhost:8080", "http://localhost:8080"),
+            ("[::1]:8080/topics/a?b=c://d", "http://[::1]:8080/topics/a?b=c://d"),
+            ("a.example", "http://a.example"),
+            ("https://a", "https://a"),
+            ("tcp://a:1/topics/b", "tcp://a:1/topics/b"),
+            ("/topics/cpu", "/topics/cpu"),
+            ("", ""),
+        ] {
+            assert_eq!(url(text).as_deref(), Ok(expected));
+        }
     }
 
     #[test]

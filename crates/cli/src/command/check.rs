@@ -17,7 +17,9 @@ use anemone_server::{Limits, PublishRight, TlsError, TopicRule};
 use anemone_sources::exec::{self, Command};
 
 use super::offered::offered;
-use super::serve::{cannot_write, descriptors, refuse_other_contents, tls};
+use super::serve::{
+    NO_TOPICS, cannot_write, descriptors, makes_no_topics, refuse_other_contents, tls,
+};
 use crate::args;
 use crate::config::{
     Config, ConfigError, Kind, Listening, Located, Place, Size, Source, Time, TlsFiles, files,
@@ -44,6 +46,10 @@ fn judged(config: &Config) -> Result<Vec<String>, ConfigError> {
         ConfigError::new(place, format!("{key}: {:#}", anyhow::Error::new(error)))
     })?;
     let mut warnings = Vec::from_iter(config.listening.warning());
+    // What is in a directory that is there is not looked at.
+    if makes_no_topics(config) && config.data.dir.as_ref().is_none_or(|dir| !dir.exists()) {
+        warnings.push(NO_TOPICS.to_owned());
+    }
     warnings.extend(files::look(config)?);
     let data = data(config, &mut warnings)?;
     let scheme = if secure.is_some() { "https://" } else { "http://" };
@@ -210,7 +216,14 @@ fn look_at(source: &Source, warnings: &mut Vec<String>) {
             }
             warnings.extend(program_missing(options, place));
         }
-        Kind::File(options) => look("file", &options.path, |found| found.is_file()),
+        Kind::File(options) => {
+            look("file", &options.path, |found| found.is_file());
+            let path = options.path.as_path();
+            let read = rustix::fs::access(path, rustix::fs::Access::READ_OK);
+            if let (true, Err(error)) = (path.is_file(), read) {
+                warnings.push(format!("{place}: cannot read {} now: {error}", path.display()));
+            }
+        }
         Kind::Stdin(_) | Kind::Host(_) | Kind::Demo(_) => {}
     }
 }

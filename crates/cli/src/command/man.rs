@@ -7,7 +7,7 @@ use std::path::Path;
 use anyhow::Context;
 use clap::{Command, CommandFactory};
 use clap_mangen::Man;
-use clap_mangen::roff::{Roff, bold, roman};
+use clap_mangen::roff::{Roff, bold, italic, roman};
 
 use crate::args::Args;
 use crate::exit::{BY_SIGNAL, Exit};
@@ -35,7 +35,7 @@ fn page(man: &Man, command: &Command) -> io::Result<Vec<u8>> {
     let mut page = Vec::new();
     man.render_title(&mut page)?;
     man.render_name_section(&mut page)?;
-    man.render_synopsis_section(&mut page)?;
+    synopsis(command).to_writer(&mut page)?;
     man.render_description_section(&mut page)?;
     man.render_options_section(&mut page)?;
     if command.has_subcommands() {
@@ -43,6 +43,37 @@ fn page(man: &Man, command: &Command) -> io::Result<Vec<u8>> {
     }
     exit_status().to_writer(&mut page)?;
     Ok(page)
+}
+
+/// How it is called: each option with its value, which `Man` leaves out.
+fn synopsis(command: &Command) -> Roff {
+    let mut words = vec![bold(command.get_bin_name().unwrap_or(command.get_name()))];
+    for argument in command.get_arguments().filter(|argument| !argument.is_hide_set()) {
+        let names = argument.get_value_names().unwrap_or_default();
+        let value: Vec<&str> = names.iter().map(|name| name.as_str()).collect();
+        let takes_value = argument.get_action().takes_values();
+        let (open, close) = if argument.is_required_set() { (" ", "") } else { (" [", "]") };
+        words.push(roman(open));
+        let flag = argument.get_long().map(|long| format!("--{long}"));
+        let is_flag = flag.is_some();
+        words.extend(flag.map(bold));
+        if takes_value {
+            let joint = match (is_flag, argument.is_require_equals_set()) {
+                (true, true) => "[=",
+                (true, false) => " ",
+                (false, _) => "",
+            };
+            words.extend([roman(joint), italic(value.join(" "))]);
+            words.extend((joint == "[=").then(|| roman("]")));
+        }
+        words.push(roman(close));
+    }
+    if command.has_subcommands() {
+        words.extend([roman(" "), italic("COMMAND")]);
+    }
+    let mut section = Roff::new();
+    section.control("SH", ["SYNOPSIS"]).text(words);
+    section
 }
 
 /// The table of the help texts, as a section: the one that they end with has lines, which roff would join.
@@ -71,6 +102,18 @@ mod tests {
             let page = page(&format!("{name}.1"));
             let (_, statuses) = page.split_once(".SH \"EXIT STATUS\"").expect(&page);
             assert!(statuses.contains("\\fB5\\fR\nsub: the topic was deleted\n"), "{statuses}");
+        }
+        for (name, part) in [
+            ("anemone-sub", r" [\fB\-\-via\fR \fIVIA\fR] [\fB\-\-after\fR \fIPOSITION\fR]"),
+            ("anemone-sub", r" \fIURL\fR"),
+            ("anemone-pub", r" [\fIDATA\fR]"),
+            ("anemone-serve", r" [\fB\-\-log\-requests\fR[=\fIWHICH\fR]]"),
+            ("anemone-serve", r" [\fB\-\-exec\fR \fITOPIC=COMMAND\fR]"),
+            ("anemone", r" \fICOMMAND\fR"),
+        ] {
+            let page = page(&format!("{name}.1"));
+            let synopsis = page.split(".SH").find(|section| section.starts_with(" SYNOPSIS"));
+            assert!(synopsis.expect(&page).contains(part), "{page}");
         }
         let pages = fs::read_dir(directory.path().join("new")).unwrap().count();
         assert_eq!(pages, 9);

@@ -11,9 +11,9 @@ use anyhow::Context;
 use bytes::Bytes;
 use serde_json::value::RawValue;
 
-use super::runtime;
+use super::{runtime, topics};
 use crate::args;
-use crate::output::print;
+use crate::output::{print, report};
 
 /// An input that is no event.
 #[derive(Debug, thiserror::Error)]
@@ -26,6 +26,8 @@ pub(crate) enum InputError {
         "{0}: this looks like broken JSON; put '…' around it if the shell ate its quotes, or publish it as it is with --text"
     )]
     LooksLikeJson(DataError),
+    #[error("{0}; --text publishes it as a string, whatever it looks like")]
+    NoJson(serde_json::Error),
     #[error("longer than 1 MiB")]
     LineTooLong,
     #[error("an event of more than 16 MiB is not published")]
@@ -54,7 +56,7 @@ pub(crate) fn run(args: &args::Pub) -> anyhow::Result<()> {
         args::Content::Ndjson => Content::Lines,
     });
     let runtime = runtime()?;
-    match (args.data.as_str(), content) {
+    let done = match (args.data.as_str(), content) {
         ("-", None | Some(Content::Lines)) => runtime.block_on(lines(desk, content)),
         ("-", Some(content)) => runtime.block_on(one(desk, content, all(io::stdin().lock())?)),
         (data, None) => {
@@ -62,6 +64,25 @@ pub(crate) fn run(args: &args::Pub) -> anyhow::Result<()> {
             runtime.block_on(one(desk, Content::Json, event.bytes().to_vec()))
         }
         (data, Some(content)) => runtime.block_on(one(desk, content, data.into())),
+    };
+    if let Err(error) = &done {
+        runtime.block_on(topics::tell_refused(&args.url, error, &args.reach));
+        tell_how_to_allow(&args.url, error);
+    }
+    done
+}
+
+/// Tells what setting lets clients publish, where none does.
+fn tell_how_to_allow(url: &str, error: &anyhow::Error) {
+    let Some(Error::Refused(refused)) = error.downcast_ref() else { return };
+    let is_closed = refused
+        .problem()
+        .is_some_and(|problem| matches!(problem, "unknown-topic" | "method-not-allowed"));
+    if let (true, Some(name)) = (is_closed, topics::name(url)) {
+        report(&format!(
+            "in the server's configuration, [[topic]] name = \"{name}\", publish = \"loopback\" lets programs of its machine \
+             publish to it"
+        ));
     }
 }
 
@@ -86,6 +107,9 @@ impl Desk {
 }
 
 async fn one(mut desk: Desk, content: Content, body: Vec<u8>) -> anyhow::Result<()> {
+    if content == Content::Json {
+        serde_json::from_slice::<&RawValue>(&body).map_err(InputError::NoJson)?;
+    }
     let published = desk.publish(content, body).await?;
     print(published.positions().map(|position| position.to_string()))?;
     Ok(())
@@ -112,6 +136,10 @@ async fn lines(mut desk: Desk, content: Option<Content>) -> anyhow::Result<()> {
     let mut kept = Kept::default();
     let done = loop {
         match input.next() {
+            Ok(None) if kept.last.is_none() => {
+                tracing::warn!("nothing is published: standard input had no line");
+                return Ok(());
+            }
             Ok(None) => return Ok(()),
             Ok(Some(batch)) => match kept.publish(&mut desk, batch).await {
                 Ok(true) => {}

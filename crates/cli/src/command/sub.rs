@@ -41,7 +41,14 @@ pub(crate) fn run(args: &args::Sub) -> anyhow::Result<()> {
             if let Err(Error::NoTopic { example }) = &item {
                 topics::tell(&args.url, example, &args.reach).await;
             }
-            let Some(item) = item? else { break };
+            let item = match item.map_err(anyhow::Error::from) {
+                Err(error) => {
+                    topics::tell_refused(&args.url, &error, &args.reach).await;
+                    return Err(error);
+                }
+                Ok(item) => item,
+            };
+            let Some(item) = item else { break };
             if !print(&item, args.output)? {
                 return Ok(());
             }

@@ -1,9 +1,10 @@
 //! `anemone topics`: what topics a server has.
 
-use anemone_client::{ListedTopic, Topics};
+use anemone_client::{Error, ListedTopic, Topics};
 
 use super::runtime;
 use crate::args::{self, Listing};
+use crate::config::closest;
 use crate::output::{print, report};
 
 pub(crate) fn run(args: &args::Topics) -> anyhow::Result<()> {
@@ -40,10 +41,29 @@ fn json(topic: &ListedTopic) -> String {
     format!(r#"{{"name":"{name}","url":"{url}","first":{first},"next":"{next}","bytes":{bytes}}}"#)
 }
 
+/// The name of the topic that this URL is of.
+pub(super) fn name(url: &str) -> Option<&str> {
+    let (_, name) = url.split(['?', '#']).next()?.rsplit_once("/topics/")?;
+    (!name.is_empty() && !name.contains('/')).then_some(name)
+}
+
+/// Tells who was refused a topic that is not there which one was meant, or which there are.
+pub(super) async fn tell_refused(url: &str, error: &anyhow::Error, reach: &args::Reach) {
+    let Some(Error::Refused(refused)) = error.downcast_ref() else { return };
+    let (Some("unknown-topic"), Some(name)) = (refused.problem(), name(url)) else { return };
+    let listed = Topics::new(url).ok().and_then(|topics| reach.apply(url, topics).ok());
+    let Some(mut topics) = listed else { return };
+    let Ok(Some(page)) = topics.next_page().await else { return };
+    let near = closest(name, page.iter().map(|topic| &*topic.name));
+    match page.iter().find(|topic| Some(&*topic.name) == near) {
+        Some(topic) => report(&format!("did you mean {}?", topic.url)),
+        None => list(&page, url),
+    }
+}
+
 /// Tells who gave the URL of a server for that of a topic what topics it has. `example` is the URL of one at the server's
 /// root.
 pub(super) async fn tell(url: &str, example: &str, reach: &args::Reach) {
-    const TOLD_MAX: usize = 20;
     for url in [url, example] {
         let Some(topics) = Topics::new(url).ok().and_then(|topics| reach.apply(url, topics).ok())
         else {
@@ -51,16 +71,21 @@ pub(super) async fn tell(url: &str, example: &str, reach: &args::Reach) {
         };
         let mut topics = topics;
         let Ok(Some(page)) = topics.next_page().await else { continue };
-        let mut text = match page.is_empty() {
-            true => "this server has no topics yet".to_owned(),
-            false => "this server has these topics:".to_owned(),
-        };
-        for topic in page.iter().take(TOLD_MAX) {
-            text += &format!("\n  {}", topic.url);
-        }
-        if page.len() > TOLD_MAX {
-            text += &format!("\n  and more: anemone topics {url}");
-        }
-        return report(&text);
+        return list(&page, url);
     }
+}
+
+fn list(page: &[ListedTopic], url: &str) {
+    const TOLD_MAX: usize = 20;
+    let mut text = match page.is_empty() {
+        true => "this server has no topics yet".to_owned(),
+        false => "this server has these topics:".to_owned(),
+    };
+    for topic in page.iter().take(TOLD_MAX) {
+        text += &format!("\n  {}", topic.url);
+    }
+    if page.len() > TOLD_MAX {
+        text += &format!("\n  and more: anemone topics {url}");
+    }
+    report(&text);
 }

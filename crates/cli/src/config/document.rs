@@ -72,7 +72,7 @@ impl Node {
     pub(super) fn read(path: &Path, said: &Place) -> Result<Self, ConfigError> {
         use std::io::Read as _;
         let cannot = |why: &dyn std::fmt::Display| {
-            ConfigError::new(said.clone(), format!("cannot read {}: {why}", path.display()))
+            ConfigError::never(said.clone(), format!("cannot read {}: {why}", path.display()))
         };
         let mut bytes = Vec::new();
         let file = std::fs::File::open(path).map_err(|error| cannot(&error))?;

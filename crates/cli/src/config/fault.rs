@@ -34,6 +34,12 @@ impl ConfigError {
         Self { faults: vec![Fault { place, message: message.into() }], is_wrong_use: false }
     }
 
+    /// About what is named, which is never to be had: on the command line that is wrong use.
+    pub(crate) fn never(place: Place, message: impl Into<String>) -> Self {
+        let is_wrong_use = matches!(place, Place::Flag(_));
+        Self { is_wrong_use, ..Self::new(place, message) }
+    }
+
     /// Whether it is the command line that cannot be used.
     pub(crate) fn is_wrong_use(&self) -> bool {
         self.is_wrong_use
@@ -135,7 +141,7 @@ impl Unknown {
 }
 
 /// The word that this one is probably meant to be.
-pub(super) fn closest<'a>(word: &str, words: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+pub(crate) fn closest<'a>(word: &str, words: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let word = word.to_lowercase().replace('-', "_");
     let distance = |other: &str| strsim::damerau_levenshtein(&word, &other.replace('-', "_"));
     words

@@ -4,7 +4,7 @@ use anemone_server::{StaticDir, StaticPath};
 
 use super::Config;
 use super::fault::{ConfigError, Faults};
-use super::place::Located;
+use super::place::{Located, Place};
 use super::table::Table;
 use super::values::{parsed, path};
 
@@ -44,7 +44,8 @@ pub(super) fn judge(config: &Config, faults: &Faults) {
 /// The first thing that is wrong with them.
 pub(crate) fn look(config: &Config) -> Result<Vec<String>, ConfigError> {
     let wrong = |dir: &Located<StaticDir>, fault: &dyn std::fmt::Display| {
-        ConfigError::new(dir.place.clone(), format!("static.dir: {fault}"))
+        let key = if matches!(dir.place, Place::Flag(_)) { "" } else { "static.dir: " };
+        ConfigError::never(dir.place.clone(), format!("{key}{fault}"))
     };
     let private = [
         ("the private key of TLS", config.tls.key.as_deref()),

@@ -1,6 +1,6 @@
 //! The places to listen at.
 
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -14,18 +14,49 @@ pub(crate) enum Listen {
 impl Listen {
     /// Said to those who want more.
     pub(super) const MOST: &str = "there can be one address and one Unix socket";
-    pub(super) const EXPECTED: &str =
-        "expected IP:PORT, as 127.0.0.1:8080, 0.0.0.0:80 or [::1]:8080, or unix:PATH";
+}
+
+/// `IP:PORT`; `localhost` is this machine by IPv4.
+///
+/// # Errors
+/// What is expected.
+pub(crate) fn parse_address(text: &str) -> Result<SocketAddr, String> {
+    let port = |text: &str| text.parse::<u16>().ok();
+    if let Some(port) = text.strip_prefix("localhost:").and_then(port) {
+        return Ok((Ipv4Addr::LOCALHOST, port).into());
+    }
+    text.parse().map_err(|_| match port(text.strip_prefix(':').unwrap_or(text)) {
+        Some(port) => format!(
+            "a port alone: expected 127.0.0.1:{port}, for this machine alone, or 0.0.0.0:{port}, for others, too"
+        ),
+        None => "expected IP:PORT, as 127.0.0.1:8080, 0.0.0.0:80 or [::1]:8080".to_owned(),
+    })
 }
 
 impl FromStr for Listen {
-    type Err = &'static str;
+    type Err = String;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         match text.strip_prefix("unix:") {
-            Some("") => Err("unix: has the path of a socket after it"),
+            Some("") => Err("unix: has the path of a socket after it".to_owned()),
             Some(path) => Ok(Self::Unix(path.into())),
-            None => text.parse().map(Self::Address).map_err(|_| Self::EXPECTED),
+            None => parse_address(text).map(Self::Address).map_err(|fault| {
+                if fault.starts_with("expected") { fault + ", or unix:PATH" } else { fault }
+            }),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn localhost_is_this_machine() {
+        let loopback = |port: u16| Ok((Ipv4Addr::LOCALHOST, port).into());
+        assert_eq!(parse_address("localhost:8081"), loopback(8081));
+        assert_eq!(parse_address("127.0.0.1:0"), loopback(0));
+        assert_eq!("localhost:1".parse(), Ok(Listen::Address(([127, 0, 0, 1], 1).into())));
+        assert!(parse_address("localhost").is_err() && parse_address("localhost:x").is_err());
     }
 }

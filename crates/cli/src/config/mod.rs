@@ -31,8 +31,8 @@ mod whole;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use self::fault::ConfigError;
-pub(crate) use self::listen::Listen;
+pub(crate) use self::fault::{ConfigError, closest};
+pub(crate) use self::listen::{Listen, parse_address};
 pub(crate) use self::place::{Located, Place};
 pub(crate) use self::settings::{Listening, TlsFiles};
 pub(crate) use self::sources::{Kind, Source};

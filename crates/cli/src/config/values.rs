@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use super::document::{Content, Node};
 use super::fault::closest;
-use super::listen::Listen;
+use super::listen::{Listen, parse_address};
 
 /// The characters of a wrong text that are shown.
 const SHOWN_CHARS: usize = 60;
@@ -209,11 +209,7 @@ pub(super) fn parsed<T: FromStr<Err: Display>>(node: &Node) -> Result<T, String>
 /// `ADDRESS:PORT`.
 pub(super) fn address(node: &Node) -> Result<SocketAddr, String> {
     let text = text(node)?;
-    text.parse().map_err(|_| {
-        let what =
-            "is not an address: expected IP:PORT, as 127.0.0.1:8080, 0.0.0.0:80 or [::1]:8080";
-        format!("{} {what}", shown(&text))
-    })
+    parse_address(&text).map_err(|fault| format!("{} is not an address: {fault}", shown(&text)))
 }
 
 /// The places to listen: an address, `unix:PATH`, or a list of one of each.
@@ -223,9 +219,8 @@ pub(super) fn places(node: &Node) -> Result<Vec<Listen>, String> {
         Some(socket) => Ok(Listen::Unix(relative(node, socket.into()))),
         None => {
             let text = text(node)?;
-            let parsed = text.parse().map(Listen::Address);
-            parsed
-                .map_err(|_| format!("{} is nowhere to listen: {}", shown(&text), Listen::EXPECTED))
+            let told = |fault| format!("{} is nowhere to listen: {fault}", shown(&text));
+            text.parse().map_err(told)
         }
     };
     let all = match &node.content {

@@ -2,7 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, Read as _};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};
 
 use anemone_hub::Hub;
@@ -55,6 +55,10 @@ pub(super) fn start(config: &Config, hub: &Hub) -> anyhow::Result<Running> {
     log::flush();
     if let Some(address) = running.local_addr() {
         announce(&format!("listening on {scheme}://{address}"))?;
+        if let Some(ip) = address.ip().is_unspecified().then(outside).flatten() {
+            let address = SocketAddr::new(ip, address.port());
+            tracing::info!("from other devices: {scheme}://{address}/");
+        }
         if let Some(tls) = tls.filter(|_| *config.tls.dev) {
             tell_how_to_trust(&tls, address, config.tls.dev_cert.as_deref());
         }
@@ -69,6 +73,16 @@ pub(super) fn start(config: &Config, hub: &Hub) -> anyhow::Result<Running> {
         announce(&format!("tcp echo on {address}"))?;
     }
     Ok(running)
+}
+
+/// The address of this machine that others most likely reach it by: the one it would send from. Nothing is sent for that.
+fn outside() -> Option<IpAddr> {
+    // Of TEST-NET-1 (RFC 5737): anything that is not of this network's own.
+    const ELSEWHERE: (Ipv4Addr, u16) = (Ipv4Addr::new(192, 0, 2, 1), 9);
+    let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).ok()?;
+    socket.connect(ELSEWHERE).ok()?;
+    let ip = socket.local_addr().ok()?.ip();
+    (!ip.is_loopback() && !ip.is_unspecified()).then_some(ip)
 }
 
 fn scheme(config: &Config) -> &'static str {

@@ -113,15 +113,19 @@ fn create_topics(hub: &Hub, config: &Config) -> anyhow::Result<()> {
             hub.ensure(name.clone(), rule.options())?;
         }
     }
-    let is_wanted = |kind: &Kind| !matches!(kind, Kind::Host(_));
-    let has_source = config.sources.iter().any(|source| is_wanted(&source.kind));
-    let found = hub.topics_after(None, 1);
-    if !has_source && config.topics.is_empty() && found.is_empty() {
-        tracing::warn!(
-            "no topics, and nothing that makes any: start with --demo, --serial, --exec, --file or --stdin, or with --config and a file"
-        );
+    if makes_no_topics(config) && hub.topics_after(None, 1).is_empty() {
+        tracing::warn!("{NO_TOPICS}");
     }
     Ok(())
+}
+
+pub(crate) const NO_TOPICS: &str = "no topics, and nothing that makes any: start with --demo, --serial, --exec, --file or \
+                                    --stdin, or with --config and a file";
+
+/// Whether all topics there could be are on the disk already.
+pub(crate) fn makes_no_topics(config: &Config) -> bool {
+    let is_wanted = |kind: &Kind| !matches!(kind, Kind::Host(_));
+    config.topics.is_empty() && !config.sources.iter().any(|source| is_wanted(&source.kind))
 }
 
 /// Has a write beyond the limit on the size of files (RLIMIT_FSIZE) fail like any other that finds no room. By default its

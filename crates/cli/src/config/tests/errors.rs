@@ -89,7 +89,12 @@ fn a_value_that_cannot_be_is_told_with_what_can() {
     for (text, expected) in [
         (
             "listen = \"8080\"",
-            "1:10: listen: \"8080\" is nowhere to listen: expected IP:PORT, as 127.0.0.1:8080, 0.0.0.0:80 or \
+            "1:10: listen: \"8080\" is nowhere to listen: a port alone: expected 127.0.0.1:8080, for this machine alone, or \
+             0.0.0.0:8080, for others, too",
+        ),
+        (
+            "listen = \"a:8080\"",
+            "1:10: listen: \"a:8080\" is nowhere to listen: expected IP:PORT, as 127.0.0.1:8080, 0.0.0.0:80 or \
              [::1]:8080, or unix:PATH",
         ),
         (

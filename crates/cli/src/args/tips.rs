@@ -1,0 +1,109 @@
+//! What was most likely meant by a command line that cannot be.
+
+use clap::builder::StyledStr;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+
+/// The same error, with what to write instead where that is plain. `words` are those of the command line.
+pub(crate) fn with_tip(mut error: clap::Error, words: &[String]) -> clap::Error {
+    let unknown = match (error.kind(), error.get(ContextKind::InvalidArg)) {
+        (ErrorKind::UnknownArgument, Some(ContextValue::String(unknown))) => unknown.clone(),
+        _ => return error,
+    };
+    if let Some(tip) = tip(words, &unknown) {
+        let tips = ContextValue::StyledStrs(vec![StyledStr::from(tip)]);
+        error.insert(ContextKind::Suggested, tips);
+    }
+    error
+}
+
+/// Of `serve` and `check`, which have most flags and no arguments.
+fn tip(words: &[String], unknown: &str) -> Option<String> {
+    let command = words.iter().position(|word| ["serve", "check"].contains(&word.as_str()))?;
+    let words = &words[command..];
+    let name = words.first()?;
+    if ["--port", "-p"].contains(&unknown) {
+        let value = words.iter().position(|word| word == unknown).and_then(|at| words.get(at + 1));
+        let joined = words.iter().find_map(|word| word.strip_prefix("--port="));
+        let port = value.map(String::as_str).or(joined).and_then(|port| port.parse::<u16>().ok());
+        return Some(format!("it listens where --listen 127.0.0.1:{} says", port.unwrap_or(8080)));
+    }
+    let at = words.iter().position(|word| word == unknown)?;
+    let rest: Vec<&str> =
+        words[at..].iter().map(String::as_str).take_while(|word| !word.starts_with("--")).collect();
+    if let Some(exec) = exec_before(words, at) {
+        let (topic, program) = exec.split_once('=')?;
+        let line = quoted(&[&[program], &rest[..]].concat());
+        return Some(format!("put the command in quotes: --exec {topic}={line}"));
+    }
+    match at {
+        _ if unknown.starts_with('-') => None,
+        1 if unknown.ends_with(".toml") => {
+            Some(format!("a configuration is named with its flag: {name} --config {unknown}"))
+        }
+        1 => Some(format!(
+            "a command whose lines are to be a topic is given with the topic's name: {name} --exec NAME={}",
+            quoted(&rest)
+        )),
+        _ => None,
+    }
+}
+
+/// The value of the `--exec` right before this word.
+fn exec_before(words: &[String], at: usize) -> Option<&str> {
+    let before = words.get(at.checked_sub(1)?)?;
+    if let Some(value) = before.strip_prefix("--exec=") {
+        return Some(value);
+    }
+    (words.get(at.checked_sub(2)?)? == "--exec").then_some(before)
+}
+
+/// One word for a shell.
+fn quoted(words: &[&str]) -> String {
+    format!("'{}'", words.join(" ").replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    use super::*;
+    use crate::args::Args;
+
+    #[test]
+    fn the_likeliest_slips_are_told_what_to_write() {
+        for (line, tip) in [
+            ("serve --exec cpu=vmstat 1", "put the command in quotes: --exec cpu='vmstat 1'"),
+            (
+                "serve --demo --exec=cpu=vmstat -n 1 --echo",
+                "put the command in quotes: --exec cpu='vmstat -n 1'",
+            ),
+            (
+                "serve --exec a=awk '{print}'",
+                r"put the command in quotes: --exec a='awk '\''{print}'\'''",
+            ),
+            (
+                "serve vmstat 1",
+                "a command whose lines are to be a topic is given with the topic's name: serve --exec NAME='vmstat 1'",
+            ),
+            ("serve --port 8081", "it listens where --listen 127.0.0.1:8081 says"),
+            ("serve --port=8081", "it listens where --listen 127.0.0.1:8081 says"),
+            ("serve --demo -p 8081", "it listens where --listen 127.0.0.1:8081 says"),
+            ("check -p", "it listens where --listen 127.0.0.1:8080 says"),
+            ("check my.toml", "a configuration is named with its flag: check --config my.toml"),
+        ] {
+            let words: Vec<String> =
+                format!("anemone {line}").split(' ').map(str::to_owned).collect();
+            let error = with_tip(Args::try_parse_from(&words).expect_err(line), &words);
+            assert_eq!(error.exit_code(), 2, "{line}");
+            let said = error.to_string();
+            assert!(said.contains(&format!("\n\n  tip: {tip}\n\n")), "{line}: {said}");
+        }
+        for line in ["serve --demo x", "sub --port", "serve --lisen a", "pub"] {
+            let words: Vec<String> =
+                format!("anemone {line}").split(' ').map(str::to_owned).collect();
+            let error = Args::try_parse_from(&words).expect_err(line).to_string();
+            let same = with_tip(Args::try_parse_from(&words).expect_err(line), &words);
+            assert_eq!(same.to_string(), error);
+        }
+    }
+}
