@@ -548,6 +548,28 @@ fn who_does_not_read_is_given_up_and_what_was_held_is_given_back() {
 }
 
 #[test]
+fn of_many_who_ask_at_once_and_do_not_read_some_are_refused() {
+    const MEMORY_MAX: usize = 4 << 20;
+    let site = Site::with(&["/"], |limits| limits.memory_max = Some(MEMORY_MAX));
+    site.write("big", vec![b'1'; BIG]);
+    let mut streams: Vec<_> = (0..100).map(|_| site.fixture.connect()).collect();
+    for stream in &mut streams {
+        std::io::Write::write_all(stream, b"GET /big HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
+    }
+    let statuses: Vec<String> = streams
+        .iter_mut()
+        .map(|stream| {
+            let mut begin = [0; 12];
+            stream.read_exact(&mut begin).unwrap();
+            String::from_utf8_lossy(&begin[9..]).into_owned()
+        })
+        .collect();
+    let of = |status: &str| statuses.iter().filter(|own| *own == status).count();
+    assert!(of("200") > 10 && of("503") > 10, "{statuses:?}");
+    assert_eq!(of("200") + of("503"), 100, "{statuses:?}");
+}
+
+#[test]
 fn pages_of_any_origin_and_behind_any_proxy_get_files_and_nothing_else() {
     let site = Site::at(&["/", "/docs/"]);
     site.write("app.js", "1");

@@ -98,7 +98,7 @@ impl Folder {
     fn tell(&self, path: &Path, error: &io::Error) {
         match Refusal::of(error) {
             Some(refusal) => self.told.refused(&self.dir, path, refusal),
-            None if is_absence(error) => {}
+            None if is_absence(error) || is_overload(error) => {}
             None => self.told.failed(&self.dir, path, error),
         }
     }
@@ -107,6 +107,16 @@ impl Folder {
 #[derive(Debug, thiserror::Error)]
 #[error("the disk has not answered for {PATIENCE:?}")]
 struct NoAnswer;
+
+/// No more can be held for clients.
+#[derive(Debug, thiserror::Error)]
+#[error("too much is held for clients already")]
+pub(super) struct Overload;
+
+/// Whether an error says that no more can be held for clients.
+pub(super) fn is_overload(error: &io::Error) -> bool {
+    error.get_ref().is_some_and(|error| error.is::<Overload>())
+}
 
 /// Whether an error says that there is no such file.
 pub(super) fn is_absence(error: &io::Error) -> bool {

@@ -23,7 +23,7 @@ use self::compress::{Compressor, weak};
 pub use self::dirs::{
     CacheControl, CacheControlError, StaticDir, StaticDirError, StaticPath, StaticPathError,
 };
-use self::folder::{Disk, Folder, is_absence};
+use self::folder::{Disk, Folder, is_absence, is_overload};
 use self::length::measured;
 use self::open::Refusal;
 use crate::body::Body;
@@ -116,6 +116,7 @@ impl Tree {
         let target = Uri::try_from(format!("/{below}")).map_err(|_| absent())?;
         let asked = Asked { method: request.method(), target, fields: request.headers() };
         let response = self.ask(&asked).await.map_err(|error| match Refusal::of(&error) {
+            None if is_overload(&error) => Problem::overloaded(),
             Some(Refusal::Changed) | None if !is_absence(&error) => {
                 let detail = format!("the file at {path} cannot be read");
                 Problem::new(Kind::Internal, detail)

@@ -15,7 +15,7 @@ use tokio::io::{AsyncRead, AsyncSeek, ReadBuf};
 use tokio::sync::OwnedSemaphorePermit;
 use tower_http::services::fs as tower_fs;
 
-use super::folder::{Folder, is_absence};
+use super::folder::{Folder, Overload, is_absence};
 use super::open::{self, Refusal, Version};
 
 /// So much is read of a file at once. One that is not larger is read as it is opened, and closed then.
@@ -61,6 +61,10 @@ impl Sent {
             let (file, version) = open::file(dir, &path)?;
             let bytes = usize::try_from(version.bytes()).unwrap_or(usize::MAX).min(PIECE_BYTES);
             let held = folder.memory().hold(bytes + CHUNK_BYTES);
+            // Many may have come while this one waited for the disk.
+            if folder.memory().is_exceeded() {
+                return Err(io::Error::other(Overload));
+            }
             if version.bytes() > PIECE_BYTES as u64 {
                 break (Some(file), version, Bytes::new(), held);
             }
