@@ -8,6 +8,9 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+/// An output that takes nothing for the moment, a terminal that another program has made so, is tried again after so long.
+const RETRY_AFTER: Duration = Duration::from_millis(10);
+
 /// Most that waits: some 5,000 lines, more than the requests of a burst. A line longer than that is written alone.
 const QUEUED_BYTES_MAX: usize = 1 << 20;
 
@@ -25,7 +28,7 @@ struct Shared {
 struct Waiting {
     lines: Vec<u8>,
     is_writing: bool,
-    /// Lines for which there was no room, since that was last told.
+    /// Lines for which there was no room, or that could not be written, since that was last told.
     dropped: u64,
 }
 
@@ -40,6 +43,7 @@ impl Queue {
 
     /// Writes what comes, for ever.
     fn drain(&self, mut output: impl Write) {
+        let mut is_amid_line = false;
         loop {
             let mut waiting = self.waiting();
             while waiting.lines.is_empty() {
@@ -49,9 +53,21 @@ impl Queue {
             let dropped = std::mem::take(&mut waiting.dropped);
             waiting.is_writing = true;
             drop(waiting);
-            // There is nowhere else to tell that nobody reads any more.
-            let _ = output.write_all(&lines).and_then(|()| output.flush());
-            if dropped > 0 {
+            // The line that was cut has been counted: what comes now is not to be taken for the rest of it.
+            if is_amid_line && write(&mut output, b"\n") > 0 {
+                is_amid_line = false;
+            }
+            let written = write(&mut output, &lines);
+            is_amid_line = match written.checked_sub(1) {
+                Some(last) => lines[last] != b'\n',
+                None => is_amid_line,
+            };
+            if written < lines.len() {
+                // There is nowhere else to tell that. It is told once something can be written again.
+                let left = &lines[written..];
+                let left = left.iter().filter(|&&byte| byte == b'\n').count();
+                self.waiting().dropped += dropped + left as u64;
+            } else if dropped > 0 {
                 tracing::warn!(
                     "the log is read more slowly than it is written: {dropped} of its lines were dropped here"
                 );
@@ -71,6 +87,24 @@ impl Queue {
     fn waiting(&self) -> MutexGuard<'_, Waiting> {
         self.0.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Writes all, and waits for an output that takes nothing for the moment as for a pipe that is full. Returns how many bytes were
+/// written, fewer if the output failed.
+fn write(output: &mut impl Write, bytes: &[u8]) -> usize {
+    let mut written = 0;
+    while written < bytes.len() {
+        match output.write(&bytes[written..]) {
+            Ok(0) => break,
+            Ok(len) => written += len,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => thread::sleep(RETRY_AFTER),
+            Err(_) => break,
+        }
+    }
+    // What is buffered is lost with the output, if it fails then.
+    let _ = output.flush();
+    written
 }
 
 /// Takes a line, whole or not at all.
@@ -95,6 +129,7 @@ impl Write for Queue {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::VecDeque;
     use std::io::{Read as _, pipe};
 
     use super::*;
@@ -123,5 +158,77 @@ mod tests {
         queue.flush(Duration::from_secs(60));
         reader.read_exact(&mut read[..100]).unwrap();
         assert_eq!(&read[..100], line(7), "it goes on");
+    }
+
+    /// An output that takes 150 bytes before each of its errors, and everything once there are no more of these. Clones are the
+    /// same.
+    #[derive(Clone)]
+    struct Failing(Arc<Mutex<FailingState>>);
+
+    struct FailingState {
+        errors: VecDeque<io::ErrorKind>,
+        written: Vec<u8>,
+        is_error_next: bool,
+    }
+
+    impl Failing {
+        fn with(errors: &[io::ErrorKind]) -> Self {
+            let errors = errors.iter().copied().collect();
+            let state = FailingState { errors, written: Vec::new(), is_error_next: false };
+            Self(Arc::new(Mutex::new(state)))
+        }
+
+        fn written(&self) -> Vec<u8> {
+            self.0.lock().unwrap().written.clone()
+        }
+    }
+
+    impl Write for Failing {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            let state = &mut *self.0.lock().unwrap();
+            if std::mem::take(&mut state.is_error_next)
+                && let Some(error) = state.errors.pop_front()
+            {
+                return Err(error.into());
+            }
+            state.is_error_next = !state.errors.is_empty();
+            let len = if state.is_error_next { bytes.len().min(150) } else { bytes.len() };
+            state.written.extend_from_slice(&bytes[..len]);
+            Ok(len)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    /// Ten lines of a hundred bytes.
+    fn ten_lines() -> Vec<u8> {
+        (0..10).flat_map(|number| format!("{number:99}\n").into_bytes()).collect()
+    }
+
+    #[test]
+    fn an_output_that_takes_nothing_for_the_moment_is_waited_for() {
+        use io::ErrorKind::{Interrupted, WouldBlock};
+        let output = Failing::with(&[WouldBlock, Interrupted, WouldBlock, WouldBlock]);
+        let mut queue = Queue::start(output.clone()).unwrap();
+        queue.write_all(&ten_lines()).unwrap();
+        queue.flush(Duration::from_secs(60));
+        assert_eq!(output.written(), ten_lines());
+        assert_eq!(queue.waiting().dropped, 0);
+    }
+
+    #[test]
+    fn lines_that_cannot_be_written_are_counted_until_one_can() {
+        let output = Failing::with(&[io::ErrorKind::BrokenPipe]);
+        let mut queue = Queue::start(output.clone()).unwrap();
+        queue.write_all(&ten_lines()).unwrap();
+        queue.flush(Duration::from_secs(60));
+        assert_eq!(output.written(), ten_lines()[..150], "a whole line, and half of one");
+        assert_eq!(queue.waiting().dropped, 9);
+        queue.write_all(b"on\n").unwrap();
+        queue.flush(Duration::from_secs(60));
+        assert!(output.written().ends_with(b"\non\n"), "not in the line that was cut");
+        assert_eq!(queue.waiting().dropped, 0, "and that is told");
     }
 }
