@@ -101,8 +101,8 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
 
-    /// Log each request once it is over: method, path, status, transport, client, bytes, time and position; of polls that
-    /// are alike only one a minute [default: off; with the flag alone: sampled]
+    /// Log each request once it is over: method, path, status, transport, client, bytes, time and position; of polls and
+    /// refusals that are alike only one a minute [default: off; with the flag alone: sampled]
     #[arg(
         long, value_name = "WHICH", value_enum, num_args = 0..=1, require_equals = true,
         default_missing_value = "sampled", help_heading = LOG

@@ -45,7 +45,7 @@ pub(crate) enum LogRequests {
     /// No requests
     #[default]
     Off,
-    /// Every request, but of polls that are alike one a minute, with how many there were
+    /// Every request, but of polls and refusals that are alike one a minute, with how many there were
     Sampled,
     /// Every request
     All,

@@ -1,7 +1,7 @@
 //! The access log: a line for each request once its reply, its stream or its WebSocket is over, as an event of `tracing`
 //! with a target of its own.
 //!
-//! Owns what a line says; `samples` decides which polls have one. Where it is off, a request costs a look at a flag, and
+//! Owns what a line says; `samples` decides which of many that are alike have one. Where it is off, a request costs a look at a flag, and
 //! a page or message nothing but a look at a pointer that is not there.
 
 mod line;
@@ -10,6 +10,7 @@ mod samples;
 use std::borrow::Cow;
 use std::net::SocketAddr;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
 use std::time::Instant;
@@ -23,6 +24,7 @@ use http_body_util::BodyExt as _;
 
 pub use self::line::ACCESS_TARGET;
 use self::line::{AccessedRequest, Line, RequestOutcome};
+pub(crate) use self::line::{AnswerKind, CLIENT_GONE, SERVER_STOPPED};
 use self::samples::Samples;
 use crate::body::Body;
 
@@ -39,7 +41,8 @@ pub enum AccessLog {
     /// None. They are many, and say who was there.
     #[default]
     Off,
-    /// All but most polls: of those of a client for a topic that end alike, one a minute, with how many there were.
+    /// All but most polls and refusals: of those of a client that end alike, one a minute, with how many there were; and
+    /// no more than 600 of a client a minute.
     Sampled,
     /// All.
     All,
@@ -50,13 +53,20 @@ pub enum AccessLog {
 pub(crate) struct Accesses {
     which: AccessLog,
     samples: Mutex<Samples>,
+    is_stopping: AtomicBool,
     /// What lines take counts there.
     memory: Memory,
 }
 
 impl Accesses {
     pub(crate) fn new(which: AccessLog, memory: &Memory) -> Self {
-        Self { which, samples: Mutex::default(), memory: memory.clone() }
+        let (samples, is_stopping) = Default::default();
+        Self { which, samples, is_stopping, memory: memory.clone() }
+    }
+
+    /// The server stops: that is why requests are cut from now on.
+    pub(crate) fn stop(&self) {
+        self.is_stopping.store(true, Ordering::Relaxed);
     }
 
     /// A request has come, of this client if that is known.
@@ -82,7 +92,7 @@ impl Accesses {
         })))
     }
 
-    /// Writes the line, and those of polls that are due, unless it is one of many polls.
+    /// Writes the line, and those that are due, unless it is one of many that are alike.
     fn finish(&self, line: Line) {
         if self.which == AccessLog::All {
             return line.write(0);
@@ -91,7 +101,7 @@ impl Accesses {
         due.into_iter().for_each(|(line, repeats)| line.write(repeats));
     }
 
-    /// Writes what is known of polls that had no line yet.
+    /// Writes what is known of requests that had no line yet.
     pub(crate) fn flush(&self) {
         let left = self.samples().take_all();
         left.into_iter().for_each(|(line, repeats)| line.write(repeats));
@@ -129,12 +139,12 @@ impl AccessLine {
     }
 
     /// By what it is answered.
-    pub(crate) fn by(&self, transport: &'static str) {
-        self.change(|outcome| outcome.transport = transport);
+    pub(crate) fn by(&self, answer: impl Into<AnswerKind>) {
+        self.change(|outcome| outcome.answer = answer.into());
     }
 
     pub(crate) fn status(&self, status: u16) {
-        self.change(|outcome| outcome.status = status);
+        self.change(|outcome| outcome.status = Some(status));
     }
 
     /// So much more of its reply was made.
@@ -176,6 +186,7 @@ impl AccessLine {
 impl Drop for Draft {
     fn drop(&mut self) {
         let outcome = self.outcome.get_mut().unwrap_or_else(PoisonError::into_inner).clone();
+        let outcome = outcome.over(self.log.is_stopping.load(Ordering::Relaxed));
         let (request, duration) = (Arc::clone(&self.request), self.begun.elapsed());
         self.log.finish(Line { request, outcome, duration });
     }
@@ -222,7 +233,3 @@ impl Drop for Followed {
         }
     }
 }
-
-/// The client has closed its side, the connection was lost, or it did not take the rest for too long.
-pub(crate) const CLIENT_GONE: &str = "client gone";
-pub(crate) const SERVER_STOPPED: &str = "server stopped";

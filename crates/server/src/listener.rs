@@ -284,6 +284,7 @@ impl Running {
     /// and what is left after [`Limits::shutdown_grace`] is cut off. Blocks until then. What still waits for a disk after that,
     /// a file that is read or a topic that is made or deleted, is left behind on a thread of its own.
     pub fn stop(self) {
+        self.accesses.stop();
         self.stop.send_replace(true);
         for thread in self.threads {
             // A thread that panicked has stopped, too; the panic was reported where it happened.

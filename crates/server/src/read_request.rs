@@ -9,7 +9,7 @@ use anemone_hub::{After, Hub, PageLimit, ReadError, Storage, Topic};
 use anemone_ws::Memory;
 use http::HeaderMap;
 
-use crate::access::AccessLine;
+use crate::access::{AccessLine, AnswerKind};
 use crate::awaited::AwaitedTopics;
 use crate::client::Client;
 use crate::fields::Fields;
@@ -103,7 +103,7 @@ impl ReadRequest {
 
     /// A reader of one page that begins where the request says, or else `default`.
     pub(crate) fn open(&self, default: After) -> Result<Reader, Problem> {
-        self.access.by("poll");
+        self.access.by(AnswerKind::Poll);
         self.open_page(Arc::clone(&self.topic), default)
     }
 
@@ -124,13 +124,13 @@ impl ReadRequest {
 
     /// The same, and it stays for a while.
     pub(crate) fn open_waiting(&self, default: After) -> Result<Reader, Problem> {
-        self.access.by(Transport::LongPoll.as_str());
+        self.access.by(Transport::LongPoll);
         Ok(self.list(self.open_page(self.awaited()?, default)?, Transport::LongPoll))
     }
 
     /// A reader that stays: from where the request says, or else from now on.
     pub(crate) fn open_stream(&self, transport: Transport) -> Result<Reader, Problem> {
-        self.access.by(transport.as_str());
+        self.access.by(transport);
         let limit = PageLimit { bytes_max: self.stream_bytes_max, ..self.query.page };
         let after = self.query.after.unwrap_or(After::Latest);
         let reader = self.open_at(self.awaited()?, after, limit)?;

@@ -15,7 +15,7 @@ use crate::client::Client;
 use crate::mode::Mode;
 
 /// A way to carry a reader.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub(crate) enum Transport {
     LongPoll,
     Sse,

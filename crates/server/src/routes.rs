@@ -138,7 +138,7 @@ pub(crate) fn begin_stream<F: Fields + ?Sized>(
     let reader = read.open_stream(form.transport).ok()?;
     let access = site.accesses.begin(client.address(), head.method, head.path);
     access.status(StatusCode::OK.as_u16());
-    access.by(form.transport.as_str());
+    access.by(form.transport);
     let reader = reader.told_in(access);
     let head = vary(stream::in_loop::head(form), header::ACCEPT.as_str());
     Some(LoopStream { reader, form, head: finish(head.into(), verdict).response, place })

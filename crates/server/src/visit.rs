@@ -10,6 +10,7 @@ use anemone_ws::{Error, Lost};
 use crate::Problem;
 use crate::access::{AccessLine, CLIENT_GONE};
 use crate::own_path::OwnPath;
+use crate::readers::Transport;
 use crate::refusals::Asked;
 use crate::site::Site;
 
@@ -23,7 +24,7 @@ pub(crate) struct Visit {
 
 impl Visit {
     pub(crate) fn new(site: &Arc<Site>, client: Option<SocketAddr>, access: AccessLine) -> Self {
-        access.by("websocket");
+        access.by(Transport::Websocket);
         Self { site: Arc::clone(site), client, access }
     }
 

@@ -95,7 +95,7 @@ fn requests_that_are_answered_at_once_have_a_line_each() {
         ("GET", "/nowhere?key=secret", &[], "GET /nowhere 404 http"),
         ("GET", "/topics/none", &[], "GET /topics/none 404 http"),
         ("GET", "/topics/wind?after=nonsense", &[], "GET /topics/wind 400 http"),
-        ("GET", "/topics/wind", &[("Host", "")], "GET /topics/wind 400 http"),
+        ("GET", "/topics/wind", &[("Host", "second")], "GET /topics/wind 400 http"),
         ("GET", "/topics/%77ind", &[], "GET /topics/%77ind 200 poll position=ya-3"),
         (
             "GET",
@@ -104,10 +104,6 @@ fn requests_that_are_answered_at_once_have_a_line_each() {
             "GET /topics/wind 403 http",
         ),
     ] {
-        let fields = match fields.first() {
-            Some(("Host", _)) => &[("Host", "again")],
-            _ => fields,
-        };
         assert_eq!(line_of(&fixture, method, target, fields), expected);
     }
 }
@@ -259,6 +255,13 @@ fn a_websocket_has_a_line_at_its_end_that_says_how_it_ended() {
     let line = "GET /echo 101 websocket bytes=7 end=closed 1000";
     assert_eq!(logged::requests(client(&socket), 1), [line]);
 
+    let mut socket = fixture.websocket("/echo", &[], &[]);
+    socket.connection.sender().close(None).unwrap();
+    socket.flush();
+    socket.stream.read_to_end(&mut Vec::new()).unwrap();
+    let line = "GET /echo 101 websocket bytes=0 end=closed";
+    assert_eq!(logged::requests(client(&socket), 1), [line]);
+
     let mut socket = fixture.websocket("/topics/wind", &[], &[]);
     let address = client(&socket);
     let stopping = std::thread::spawn(move || {
@@ -359,6 +362,74 @@ fn each_multiplexed_request_has_a_line() {
 }
 
 #[test]
+fn a_multiplexed_request_that_is_refused_before_it_begins_has_a_line_too() {
+    let fixture = start(AccessLog::All, |options| options.limits.multiplexed_requests_max = 1);
+    let socket = Multiplexed::WebSocket(Box::new(fixture.websocket("/ws", &["anemone.v1"], &[])));
+    let stream = Multiplexed::Tcp(TcpStream::connect(fixture.tcp()).unwrap());
+    for (mut client, transport) in [(socket, "multiplexed"), (stream, "tcp")] {
+        let address = client.address();
+        assert!(client.ask("GET a /topics/wind").starts_with("100 a"));
+        let many = client.ask("GET b /clock?key=secret");
+        let taken = client.ask("POST a /topics/chat\n1");
+        let malformed = client.ask("get c /clock");
+        let mut expected = [
+            format!("GET /clock 429 {transport} bytes={}", many.len()),
+            format!("POST /topics/chat 400 {transport} bytes={}", taken.len()),
+            format!(
+                "- - 400 {transport} bytes={} end=malformed request: a method is 1 to 16 of A-Z",
+                malformed.len()
+            ),
+        ];
+        expected.sort();
+        let mut lines = logged::requests(address, expected.len());
+        lines.sort();
+        assert_eq!(lines, expected);
+        // A cause is told once a minute: the other is not.
+        if transport == "multiplexed" {
+            assert_eq!(
+                logged::refusal("a message to /ws", "429"),
+                "429 too-many-requests: as many requests are open as may be, 1; limits.multiplexed_requests_max and \
+                 limits.multiplexed_waiting_bytes_max bound that"
+            );
+        }
+    }
+}
+
+/// What is logged of some requests below this path on one connection, once the server has stopped.
+fn sampled<'a>(path: &str, targets: impl Iterator<Item = &'a str>) -> Vec<String> {
+    let mut fixture = start(AccessLog::Sampled, |_| {});
+    let mut writer = fixture.connect();
+    let client = writer.local_addr().unwrap();
+    let mut reader = BufReader::new(writer.try_clone().unwrap());
+    for target in targets {
+        send(&mut writer, "GET", target, &[]);
+        Reply::read(&mut reader, "GET");
+    }
+    drop((writer, reader));
+    fixture.stop();
+    let mut lines = logged::requests(client, 1);
+    // A client of another test's server may have had the same port.
+    lines.retain(|line| line.starts_with(&format!("GET {path}")));
+    lines
+}
+
+#[test]
+fn what_is_below_a_topic_is_no_poll() {
+    let lines = sampled("/topics/wind/readers", ["/topics/wind/readers"; 5].into_iter());
+    assert!(lines.len() == 5 && lines.iter().all(|line| !line.contains("repeats")), "{lines:?}");
+}
+
+#[test]
+fn refusals_are_counted_whatever_was_asked_for() {
+    let targets: Vec<_> = (0..100).map(|number| format!("/nowhere/{number}")).collect();
+    let lines = sampled("/nowhere/", targets.iter().map(|target| &**target));
+    assert_eq!(lines.len(), 2, "{lines:?}");
+    assert!(lines[0].starts_with("GET /nowhere/0 404 http bytes="), "{lines:?}");
+    assert!(lines[1].starts_with("GET /nowhere/99 404 http bytes="), "{lines:?}");
+    assert!(lines[1].ends_with(" repeats=98"), "{lines:?}");
+}
+
+#[test]
 fn of_many_polls_one_has_a_line_and_the_rest_are_counted() {
     let mut fixture = start(AccessLog::Sampled, |_| {});
     let stream = fixture.connect();
@@ -432,9 +503,7 @@ fn for_one(topics: &str) -> TopicRule {
 #[test]
 fn what_a_limit_refuses_of_a_websocket_is_told_with_the_limit() {
     let fixture = start(AccessLog::Off, |options| {
-        let full = for_one("full-*");
-        let chat = options.topics.iter().next().unwrap().clone();
-        options.topics = TopicRules::new([chat, full]).unwrap();
+        options.topics = TopicRules::new([for_one("full-*")]).unwrap();
         let config = Config { message_bytes_max: 200, ..Config::default() };
         options.limits.websocket = Arc::new(config.clone());
         options.limits.echo = Arc::new(config);
@@ -444,34 +513,58 @@ fn what_a_limit_refuses_of_a_websocket_is_told_with_the_limit() {
     assert_eq!(first.next(), "7".repeat(90));
     for (path, message, code, words) in [
         (
-            "/topics/chat",
+            "/topics/full-2",
             "x".repeat(101),
             "1009",
-            "refused a message to /topics/chat of 127.0.0.1, 413 event-too-big: the event has 103 bytes as JSON, at most 100 \
-             are allowed; event_bytes_max in the topic's [[topic]] bounds that",
+            "413 event-too-big: the event has 103 bytes as JSON, at most 100 are allowed; event_bytes_max in the topic's \
+             [[topic]] bounds that",
         ),
         (
             "/echo",
             "x".repeat(201),
             "1009",
-            "refused a message to /echo of 127.0.0.1, closed with 1009: message needs 201 bytes, limit is 200; \
-             message_bytes_max in [limits.echo] bounds that",
+            "closed with 1009: message needs 201 bytes, limit is 200; message_bytes_max in [limits.echo] bounds that",
         ),
-        (
-            "/topics/full-1",
-            "1".to_owned(),
-            "1013",
-            "refused a message to /topics/full-1 of 127.0.0.1, 507 storage-full: ",
-        ),
+        ("/topics/full-1", "1".to_owned(), "1013", "507 storage-full: "),
     ] {
         let mut socket = fixture.websocket(path, &[], &[]);
         socket.send(Message::Text(&message));
         let end = socket.next();
         assert!(end.starts_with(&format!("close {code}")), "{end}");
-        assert!(
-            logged::warning(&words[..40]).starts_with(words),
-            "{}",
-            logged::warning(&words[..40])
+        let told = logged::refusal(&format!("a message to {path}"), code_or_status(words));
+        assert!(told.starts_with(words), "{told}");
+    }
+}
+
+/// The first words of why something is refused, as `closed with 1009` or `507 storage-full`.
+fn code_or_status(words: &str) -> &str {
+    words.split(':').next().unwrap()
+}
+
+#[test]
+fn each_kind_of_websocket_has_the_limits_of_its_own_table() {
+    for (path, subprotocols, table) in [
+        ("/topics/wind", &[][..], "websocket"),
+        ("/broadcast", &[], "websocket"),
+        ("/ws", &["anemone.v1"], "multiplexed"),
+    ] {
+        // Each cause is told once a minute.
+        let fixture = start(AccessLog::Off, |options| {
+            let config = |bytes| Arc::new(Config { message_bytes_max: bytes, ..Config::default() });
+            options.limits.websocket = config(300);
+            options.limits.multiplexed = config(400);
+        });
+        let limit = if table == "multiplexed" { 400 } else { 300 };
+        let mut socket = fixture.websocket(path, subprotocols, &[]);
+        socket.send(Message::Text(&"x".repeat(limit + 1)));
+        let end = socket.next();
+        assert!(end.starts_with("close 1009"), "{end}");
+        assert_eq!(
+            logged::refusal(&format!("a message to {path}"), "closed with 1009"),
+            format!(
+                "closed with 1009: message needs {} bytes, limit is {limit}; message_bytes_max in [limits.{table}] bounds that",
+                limit + 1
+            )
         );
     }
 }
@@ -480,25 +573,13 @@ fn what_a_limit_refuses_of_a_websocket_is_told_with_the_limit() {
 fn a_multiplexed_request_that_is_refused_when_it_was_handed_in_is_told() {
     let fixture = start(AccessLog::Off, |options| {
         options.topics = TopicRules::new([for_one("brim-*")]).unwrap();
-        options.limits.multiplexed_requests_max = 1;
     });
     let mut client =
         Multiplexed::WebSocket(Box::new(fixture.websocket("/ws", &["anemone.v1"], &[])));
     let long = "7".repeat(90);
     assert!(client.ask(&format!("POST a /topics/brim-0\n{long}")).starts_with("201 a"));
     assert!(client.ask("POST a /topics/brim-1\n1").starts_with("507 a"));
-    let words = logged::warning("/topics/brim-1");
-    assert!(
-        words.starts_with("refused POST /topics/brim-1 of 127.0.0.1, 507 storage-full: "),
-        "{words}"
-    );
-    assert!(client.ask("GET a /topics/wind").starts_with("100 a"));
-    assert!(client.ask("GET b /topics/wind").starts_with("429 b"));
-    assert_eq!(
-        logged::warning("a message to /ws"),
-        "refused a message to /ws of 127.0.0.1, 429 too-many-requests: as many requests are open as may be, 1; \
-         limits.multiplexed_requests_max and limits.multiplexed_waiting_bytes_max bound that"
-    );
+    logged::refusal("POST /topics/brim-1", "507 storage-full: ");
 }
 
 #[test]
@@ -525,9 +606,9 @@ fn a_reader_that_is_too_slow_is_told_with_what_would_let_it_go_on() {
     let line = format!("GET /topics/brief 410 poll bytes={} position=ya-1", reply.body.len());
     assert_eq!(logged::requests(client, 1), [line]);
     assert_eq!(
-        logged::warning("/topics/brief"),
-        "refused GET /topics/brief of 127.0.0.1, 410 too-slow: too slow: 6 events after ya-1 are no longer kept; slow_reader \
-         = \"gap\" in the topic's [[topic]] lets such readers go on, and events_max, bytes_max and age_max keep more"
+        logged::refusal("GET /topics/brief", "410"),
+        "410 too-slow: too slow: 6 events after ya-1 are no longer kept; slow_reader = \"gap\" in the topic's [[topic]] lets \
+         such readers go on, and events_max, bytes_max and age_max keep more"
     );
 }
 
@@ -538,22 +619,20 @@ fn a_connection_that_is_one_too_many_is_told() {
     let mut reader = BufReader::new(fixture.connect());
     Reply::read(&mut reader, "GET").problem(503, "too-many-connections");
     assert_eq!(
-        logged::warning("a connection of"),
-        "refused a connection of 127.0.0.1, 503 too-many-connections: the server has as many connections as it may; \
-         limits.connections_max bounds that"
+        logged::refusal("a connection", "503"),
+        "503 too-many-connections: the server has as many connections as it may; limits.connections_max bounds that"
     );
 }
 
 #[test]
 fn a_503_that_is_given_before_a_request_is_looked_at_is_in_both_logs() {
     let fixture = start(AccessLog::All, |options| options.limits.memory_max = Some(12 << 10));
-    let (reply, client) = ask(&fixture, "GET", "/topics/wind?after=before-routing", &[]);
+    let (reply, client) = ask(&fixture, "GET", "/topics/before-routing", &[]);
     reply.problem(503, "overloaded");
-    let line = format!("GET /topics/wind 503 http bytes={}", reply.body.len());
+    let line = format!("GET /topics/before-routing 503 http bytes={}", reply.body.len());
     assert_eq!(logged::requests(client, 1), [line]);
     assert_eq!(
-        logged::warning("503 overloaded"),
-        "refused GET /topics/wind of 127.0.0.1, 503 overloaded: the server holds as much for its clients as it may; \
-         memory_max bounds that"
+        logged::refusal("GET /topics/before-routing", "503"),
+        "503 overloaded: the server holds as much for its clients as it may; memory_max bounds that"
     );
 }

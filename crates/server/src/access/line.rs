@@ -8,7 +8,8 @@ use std::time::Duration;
 use anemone_hub::Position;
 use anemone_ws::Held;
 
-use crate::readers::in_words;
+use crate::places::Source;
+use crate::readers::{Transport, in_words};
 
 /// The target of the access log's events, all of level info. The line of a request that begins is one of level debug, as
 /// any other of this crate.
@@ -23,19 +24,66 @@ pub(super) struct AccessedRequest {
     pub(super) _held: Held,
 }
 
+impl AccessedRequest {
+    pub(super) fn source(&self) -> Option<Source> {
+        self.client.map(|client| Source::of(client.ip()))
+    }
+}
+
 /// What became of a request.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct RequestOutcome {
-    pub(super) status: u16,
-    pub(super) transport: &'static str,
+    /// `None` until there is a reply.
+    pub(super) status: Option<u16>,
+    pub(super) answer: AnswerKind,
     pub(super) bytes: u64,
     pub(super) position: Option<Position>,
     pub(super) end: Option<Cow<'static, str>>,
 }
 
-impl Default for RequestOutcome {
-    fn default() -> Self {
-        Self { status: 0, transport: "http", bytes: 0, position: None, end: None }
+impl RequestOutcome {
+    /// The same once nothing more comes. A request that is given up before it has a reply was told no position.
+    pub(super) fn over(self, is_stopping: bool) -> Self {
+        if self.status.is_some() {
+            return self;
+        }
+        let given_up = if is_stopping { SERVER_STOPPED } else { CLIENT_GONE };
+        Self { position: None, end: Some(self.end.unwrap_or(Cow::Borrowed(given_up))), ..self }
+    }
+}
+
+/// The client has closed its side, the connection was lost, or it did not take the rest for too long.
+pub(crate) const CLIENT_GONE: &str = "client gone";
+pub(crate) const SERVER_STOPPED: &str = "server stopped";
+
+/// The kind of an answer, which is the transport of a line.
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
+pub(crate) enum AnswerKind {
+    /// A reply that is no page of a topic, or it is not known yet what the answer will be.
+    #[default]
+    Http,
+    /// A page of a topic, at once.
+    Poll,
+    Transport(Transport),
+}
+
+impl AnswerKind {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Http => "http",
+            Self::Poll => "poll",
+            Self::Transport(transport) => transport.as_str(),
+        }
+    }
+
+    pub(super) const fn is_poll(self) -> bool {
+        matches!(self, Self::Poll | Self::Transport(Transport::LongPoll))
+    }
+}
+
+impl From<Transport> for AnswerKind {
+    fn from(transport: Transport) -> Self {
+        Self::Transport(transport)
     }
 }
 
@@ -57,7 +105,7 @@ impl Line {
             method = request.method,
             path = request.path,
             status = outcome.status,
-            transport = %outcome.transport,
+            transport = %outcome.answer.as_str(),
             client = client.as_ref().map(display),
             bytes = outcome.bytes,
             duration_ms = duration.as_micros() as f64 / 1000.0,
@@ -66,5 +114,35 @@ impl Line {
             repeats = (repeats > 0).then_some(repeats),
             "request"
         );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use anemone_hub::Epoch;
+
+    use super::*;
+
+    #[test]
+    fn a_request_that_is_given_up_before_its_reply_was_told_no_position_and_says_who_gave_it_up() {
+        let position = Position { epoch: Epoch::from_bits(9), offset: 3 };
+        let over = |status, end: Option<&'static str>, is_stopping| {
+            let outcome = RequestOutcome {
+                status,
+                position: Some(position),
+                end: end.map(Cow::Borrowed),
+                ..RequestOutcome::default()
+            };
+            let RequestOutcome { status, position, end, .. } = outcome.over(is_stopping);
+            (status, position, end.map(Cow::into_owned))
+        };
+        for (end, is_stopping, expected) in [
+            (None, false, "client gone"),
+            (None, true, "server stopped"),
+            (Some("connection closed"), false, "connection closed"),
+        ] {
+            assert_eq!(over(None, end, is_stopping), (None, None, Some(expected.to_owned())));
+        }
+        assert_eq!(over(Some(200), None, true), (Some(200), Some(position), None));
     }
 }

@@ -23,8 +23,8 @@ pub fn keep() {
     ONCE.call_once(|| tracing::subscriber::set_global_default(Kept).unwrap());
 }
 
-/// What is logged of the requests of a client, each as `METHOD PATH STATUS TRANSPORT BYTES POSITION END REPEATS`, the last
-/// three as far as they are there; once there are so many.
+/// What is logged of the requests of a client, each as `METHOD PATH STATUS TRANSPORT BYTES POSITION END REPEATS`, the status
+/// and the last three as far as they are there; once there are so many.
 pub fn requests(client: SocketAddr, count: usize) -> Vec<String> {
     let client = client.to_string();
     lines(count, |fields| fields.get("client") == Some(&client))
@@ -43,11 +43,18 @@ fn lines(count: usize, is_wanted: impl Fn(&Fields) -> bool) -> Vec<String> {
     })
 }
 
-/// The first warning with this in it.
-pub fn warning(part: &str) -> String {
+/// The reason, which begins like this, that the log tells of a refusal to a client of this machine, as of `GET /wind`. All tests
+/// of a process share its log, so each must ask for something of its own: two reasons would be a fault of the tests.
+pub fn refusal(asked: &str, reason: &str) -> String {
+    let begin = format!("refused {asked} of 127.0.0.1, ");
     wait(|logged| {
-        let mut messages = logged.iter().filter_map(|fields| fields.get("message"));
-        messages.find(|message| message.contains(part)).cloned()
+        let messages = logged.iter().filter_map(|fields| fields.get("message"));
+        let reasons: Vec<_> = messages
+            .filter_map(|message| message.strip_prefix(&begin))
+            .filter(|said| said.starts_with(reason))
+            .collect();
+        assert!(reasons.len() <= 1, "of which test is which? {reasons:?}");
+        reasons.first().map(|&said| said.to_owned())
     })
 }
 
@@ -67,13 +74,30 @@ fn wait<T>(find: impl Fn(&[Fields]) -> Option<T>) -> T {
 fn line(fields: &Fields) -> String {
     assert_eq!(fields["message"], "request");
     assert!(fields["duration_ms"].parse::<f64>().unwrap() >= 0.0, "{fields:?}");
-    let mut line = ["method", "path", "status", "transport"].map(|name| &*fields[name]).join(" ");
+    if let Some(end) = fields.get("end") {
+        assert!(is_documented(end), "docs/FEATURES.md does not say that end may be {end:?}");
+    }
+    let words = ["method", "path", "status", "transport"];
+    let words = words.iter().filter_map(|name| fields.get(name).map(String::as_str));
+    let mut line = words.collect::<Vec<_>>().join(" ");
     for name in ["bytes", "position", "end", "repeats"] {
         if let Some(value) = fields.get(name) {
             line += &format!(" {name}={value}");
         }
     }
     line
+}
+
+/// Whether the table of the access log has an end like this, as it is or as `lost: …`, with another number in it or not.
+fn is_documented(end: &str) -> bool {
+    let without_numbers = |text: &str| text.replace(|char: char| char.is_ascii_digit(), "");
+    let row = include_str!("../../../../docs/FEATURES.md")
+        .lines()
+        .find(|line| line.starts_with("| `end` |"));
+    row.unwrap().split('`').skip(1).step_by(2).any(|said| match said.strip_suffix('…') {
+        Some(begin) => without_numbers(end).starts_with(&without_numbers(begin)),
+        None => without_numbers(end) == without_numbers(said),
+    })
 }
 
 fn logged() -> MutexGuard<'static, Vec<Fields>> {

@@ -41,5 +41,15 @@ fn requests_streams_and_websockets_of_http2_have_a_line_each() {
         ];
         expected.sort();
         assert_eq!(lines, expected);
+        // A long poll that is given up before it has a reply: the clock's comes after it was begun.
+        let poll = http2.request("GET", &format!("/topics/wind?after={position}&wait=30"), &[]);
+        let (poll, _) = http2.client.send_request(poll, true).unwrap();
+        assert_eq!(http2.get("/clock", &[]).await.1, 200);
+        drop(poll);
+        // The connection sends that before the next request.
+        assert_eq!(http2.get("/clock", &[]).await.1, 200);
+        let lines = logged::all_requests(8);
+        let given_up = "GET /topics/wind long-poll bytes=0 end=client gone";
+        assert!(lines.iter().any(|line| line == given_up), "{lines:?}");
     });
 }

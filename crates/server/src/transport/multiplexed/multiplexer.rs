@@ -137,8 +137,7 @@ impl Multiplexer {
             Step::Begin(id, request) => {
                 let (client, method, path) =
                     (self.client.address(), request.method, request.path_and_query().0);
-                let access = self.site.accesses.begin(client, method, path);
-                access.by(self.transport.as_str());
+                let access = self.begin_line(method, path);
                 if let Err(problem) = self.begin(id, &request, &access, outlet) {
                     self.site.refusals.note(&problem, Asked::request(client, method, path));
                     tell_end(id, &problem, &access, outlet);
@@ -152,12 +151,27 @@ impl Multiplexer {
                 tell_last(id, Reply::done(), &access, outlet);
             }
             Step::Pass => {}
-            Step::Refuse(id, problem) => {
+            Step::Refuse(id, request, problem) => {
                 let to = if self.transport == Transport::Tcp { "the TCP port" } else { "/ws" };
                 self.site.refusals.note(&problem, Asked::message(self.client.address(), to));
-                tell_problem(id, &problem, outlet);
+                let access = match &request {
+                    Some(request) => self.begin_line(request.method, request.path_and_query().0),
+                    None => self.begin_line("-", "-"),
+                };
+                if request.is_none() && access.is_some() {
+                    access.ended(format!("malformed request: {}", problem.detail()));
+                }
+                access.status(problem.code().as_u16());
+                access.sent(tell_problem(id, &problem, outlet));
             }
         }
+    }
+
+    /// Begins the line of a request in the access log.
+    fn begin_line(&self, method: &str, path: &str) -> AccessLine {
+        let access = self.site.accesses.begin(self.client.address(), method, path);
+        access.by(self.transport);
+        access
     }
 
     /// Answers a request, or opens it.
@@ -579,7 +593,7 @@ fn tell(id: Option<Id>, reply: Reply<'_>, outlet: &mut impl Outlet) -> usize {
     message.len()
 }
 
-/// Without an id it is about the connection.
-pub(super) fn tell_problem(id: Option<Id>, problem: &Problem, outlet: &mut impl Outlet) {
-    tell(id, Reply::problem(problem.code().as_u16(), &problem.to_json()), outlet);
+/// Without an id it is about the connection. Returns how many bytes that was.
+pub(super) fn tell_problem(id: Option<Id>, problem: &Problem, outlet: &mut impl Outlet) -> usize {
+    tell(id, Reply::problem(problem.code().as_u16(), &problem.to_json()), outlet)
 }

@@ -20,8 +20,9 @@ pub(crate) enum Step<'a> {
     Cancel(Id),
     /// A request that is over is cancelled. Its final status was on its way, and is its only one.
     Pass,
-    /// To be told; without an id, since there is none, or because it is that of a request that goes on.
-    Refuse(Option<Id>, Problem),
+    /// To be told; without an id, since there is none, or because it is that of a request that goes on. Without a request
+    /// if it cannot be read.
+    Refuse(Option<Id>, Option<Request<'a>>, Problem),
 }
 
 /// The requests of a connection.
@@ -55,7 +56,7 @@ impl<T> Session<T> {
     pub(crate) fn receive<'a>(&self, bytes: &'a [u8]) -> Step<'a> {
         match message::parse(bytes, self.line_bytes_max) {
             Ok(Message::Request { id, request }) => match self.refusal(id) {
-                Some(refusal) => refusal,
+                Some((id, problem)) => Step::Refuse(id, Some(request), problem),
                 None => Step::Begin(id, request),
             },
             Ok(Message::Cancel(id)) if self.open.contains_key(&id) => Step::Cancel(id),
@@ -63,19 +64,21 @@ impl<T> Session<T> {
             Err(malformed) => {
                 // Told of a request that goes on, it would look like that one's end.
                 let id = malformed.id.filter(|id| !self.open.contains_key(id));
-                Step::Refuse(id, Problem::new(Kind::BadMessage, malformed.error.to_string()))
+                let problem = Problem::new(Kind::BadMessage, malformed.error.to_string());
+                Step::Refuse(id, None, problem)
             }
         }
     }
 
-    fn refusal(&self, id: Id) -> Option<Step<'static>> {
+    /// The problem with a request of this id, and the id that it is told of.
+    fn refusal(&self, id: Id) -> Option<(Option<Id>, Problem)> {
         if self.open.contains_key(&id) {
             let detail = format!("request {} is open: its id is not free yet", id.as_str());
-            return Some(Step::Refuse(None, Problem::new(Kind::BadMessage, detail)));
+            return Some((None, Problem::new(Kind::BadMessage, detail)));
         }
         if self.open.len() >= self.requests_max {
             let detail = format!("as many requests are open as may be, {}", self.requests_max);
-            return Some(Step::Refuse(Some(id), Problem::new(Kind::TooManyRequests, detail)));
+            return Some((Some(id), Problem::new(Kind::TooManyRequests, detail)));
         }
         None
     }

@@ -22,7 +22,7 @@ fn id(text: &str) -> Id {
 
 /// The id it is told of, and its status.
 fn refused(step: &Step<'_>) -> Option<(String, u16)> {
-    let Step::Refuse(id, problem) = step else { return None };
+    let Step::Refuse(id, _, problem) = step else { return None };
     let body: serde_json::Value = serde_json::from_str(&problem.to_json()).unwrap();
     let id = id.as_ref().map_or("-", Id::as_str).to_owned();
     Some((id, body["status"].as_u64().unwrap() as u16))
@@ -133,10 +133,10 @@ proptest! {
                         waiting.remove(&id);
                         session.end(id);
                     }
-                    Step::Refuse(Some(id), _) => {
+                    Step::Refuse(Some(id), ..) => {
                         prop_assert!(!open.contains(&id) && !text.starts_with("CANCEL "));
                     }
-                    Step::Refuse(None, _) | Step::Pass => {}
+                    Step::Refuse(None, ..) | Step::Pass => {}
                 },
                 Act::End(letter) => {
                     let id = id(&char::from(letter).to_string());
