@@ -7,20 +7,21 @@ use std::sync::Arc;
 
 use anemone_ws::Agreed;
 use anemone_ws::proto::handshake::Accepted;
-use anemone_ws::proto::{CloseCode, CloseFrame, Config, NegotiatedDeflate};
+use anemone_ws::proto::{CloseCode, CloseFrame, NegotiatedDeflate};
 use anemone_ws::reactor::{Handler, Opening, drive_within};
 use http::Response;
 use tokio::io::{AsyncRead, AsyncWrite};
 
+use crate::Problem;
 use crate::access::AccessLine;
 use crate::body::{Body, kept};
 use crate::handshake;
+use crate::limits::LimitsTable;
 use crate::local::Local;
 use crate::permits::ConnectionPermit;
 use crate::places::Place;
 use crate::stop::Stop;
 use crate::visit::Visit;
-use crate::{Limits, Problem};
 
 /// A reply, and what to do with the connection when it is one to a handshake.
 pub(crate) struct Reply {
@@ -89,17 +90,16 @@ impl Upgrade {
 
 /// The one who takes a connection over: the handler that its transport makes.
 pub(crate) struct Successor {
-    /// The limits on the WebSocket.
-    config: fn(&Limits) -> &Arc<Config>,
+    limits: LimitsTable,
     handler: Box<dyn MakeHandler>,
 }
 
 impl Successor {
     pub(crate) fn new<H: Handler + 'static>(
-        config: fn(&Limits) -> &Arc<Config>,
+        limits: LimitsTable,
         make: impl FnOnce(&Local, ConnectionPermit, Visit) -> H + 'static,
     ) -> Self {
-        Self { config, handler: Box::new(Maker { make, made: PhantomData }) }
+        Self { limits, handler: Box::new(Maker { make, made: PhantomData }) }
     }
 }
 
@@ -175,9 +175,9 @@ impl Handover {
         permit: ConnectionPermit,
     ) -> (Box<dyn MakeHandler>, Start<'_>) {
         let Self { successor, deflate, place, client, access } = self;
-        let config = Arc::clone((successor.config)(&local.site.limits));
+        let config = Arc::clone(successor.limits.of(&local.site.limits));
         let permit = permit.beside(place);
-        let visit = Visit::new(&local.site, client, access);
+        let visit = Visit::new(&local.site, client, successor.limits, access);
         (
             successor.handler,
             Start { local, agreed: Agreed { config, deflate, first }, permit, visit },

@@ -252,6 +252,33 @@ impl Default for Limits {
     }
 }
 
+/// A table of limits on WebSockets, as `[limits.echo]` of the configuration.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum LimitsTable {
+    Websocket,
+    Echo,
+    Multiplexed,
+}
+
+impl LimitsTable {
+    /// Its name below `limits`.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Websocket => "websocket",
+            Self::Echo => "echo",
+            Self::Multiplexed => "multiplexed",
+        }
+    }
+
+    pub(crate) fn of(self, limits: &Limits) -> &Arc<proto::Config> {
+        match self {
+            Self::Websocket => &limits.websocket,
+            Self::Echo => &limits.echo,
+            Self::Multiplexed => &limits.multiplexed,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

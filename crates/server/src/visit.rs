@@ -9,7 +9,7 @@ use anemone_ws::{Error, Lost};
 
 use crate::Problem;
 use crate::access::{AccessLine, CLIENT_GONE};
-use crate::own_path::OwnPath;
+use crate::limits::LimitsTable;
 use crate::readers::Transport;
 use crate::refusals::Asked;
 use crate::site::Site;
@@ -19,13 +19,20 @@ use crate::site::Site;
 pub(crate) struct Visit {
     site: Arc<Site>,
     client: Option<SocketAddr>,
+    /// The limits that it is within.
+    limits: LimitsTable,
     access: AccessLine,
 }
 
 impl Visit {
-    pub(crate) fn new(site: &Arc<Site>, client: Option<SocketAddr>, access: AccessLine) -> Self {
+    pub(crate) fn new(
+        site: &Arc<Site>,
+        client: Option<SocketAddr>,
+        limits: LimitsTable,
+        access: AccessLine,
+    ) -> Self {
         access.by(Transport::Websocket);
-        Self { site: Arc::clone(site), client, access }
+        Self { site: Arc::clone(site), client, limits, access }
     }
 
     /// Its line in the access log.
@@ -61,7 +68,8 @@ impl Visit {
         tracing::debug!(error = error as &dyn std::error::Error, "WebSocket connection failed");
         match error {
             Error::Protocol(error) => {
-                let limit = limit(error).map(|key| format!("{key} in [limits.{}]", table(path)));
+                let table = self.limits.name();
+                let limit = limit(error).map(|key| format!("{key} in [limits.{table}]"));
                 self.gives_up(error.close_code(), &error.to_string(), limit.as_deref(), path);
             }
             Error::Lost(lost @ Lost::Overloaded) => {
@@ -93,15 +101,6 @@ impl Visit {
             Some(frame) if access.is_some() => access.ended(format!("closed {}", frame.code)),
             _ => access.ended("closed"),
         }
-    }
-}
-
-/// The table with the limits of the WebSockets at a path.
-fn table(path: &str) -> &'static str {
-    match OwnPath::at(path) {
-        Some((OwnPath::Ws, _)) => "multiplexed",
-        Some((OwnPath::Echo, _)) => "echo",
-        _ => "websocket",
     }
 }
 

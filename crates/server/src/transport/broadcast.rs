@@ -13,6 +13,7 @@ use crate::everyone::Everyone;
 use crate::fields::Fields;
 use crate::handover::{Successor, Upgrade};
 use crate::handshake::Head;
+use crate::limits::LimitsTable;
 use crate::local::Local;
 use crate::permits::ConnectionPermit;
 use crate::visit::Visit;
@@ -27,7 +28,7 @@ pub(crate) fn accept<F: Fields + ?Sized>(
     let accepted = head.accept(&[], limits.deflate.as_ref())?;
     let everyone = Arc::clone(everyone);
     let make = |local: &Local, permit, visit| Participant::new(everyone, local, permit, visit);
-    Ok(Upgrade { accepted, successor: Successor::new(|limits| &limits.websocket, make) })
+    Ok(Upgrade { accepted, successor: Successor::new(LimitsTable::Websocket, make) })
 }
 
 /// One who is connected.

@@ -10,6 +10,7 @@ use crate::body::full;
 use crate::fields::Fields;
 use crate::handover::{Reply, Successor, Upgrade};
 use crate::handshake::Head;
+use crate::limits::LimitsTable;
 use crate::permits::ConnectionPermit;
 use crate::request_body::receive;
 use crate::site::Site;
@@ -23,8 +24,7 @@ pub(crate) fn accept<F: Fields + ?Sized>(
     limits: &Limits,
 ) -> Result<Upgrade, Problem> {
     let accepted = head.accept(&[], limits.deflate.as_ref())?;
-    let successor =
-        Successor::new(|limits| &limits.echo, |_, permit, visit| Echo::new(permit, visit));
+    let successor = Successor::new(LimitsTable::Echo, |_, permit, visit| Echo::new(permit, visit));
     Ok(Upgrade { accepted, successor })
 }
 

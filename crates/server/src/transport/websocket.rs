@@ -24,6 +24,7 @@ use crate::fan::{Fan, Subscription, WireForm};
 use crate::fields::Fields;
 use crate::handover::{Successor, Upgrade};
 use crate::handshake::Head;
+use crate::limits::LimitsTable;
 use crate::local::Local;
 use crate::mode::Mode;
 use crate::permits::ConnectionPermit;
@@ -71,7 +72,7 @@ pub(crate) fn answer<F: Fields + ?Sized>(
     let writing = writing(reader.topic())?;
     let subscriber = Subscriber { reader, form, writing };
     let make = |local: &Local, permit, visit| Events::new(subscriber, local, permit, visit);
-    Ok(Upgrade { accepted, successor: Successor::new(|limits| &limits.websocket, make) })
+    Ok(Upgrade { accepted, successor: Successor::new(LimitsTable::Websocket, make) })
 }
 
 /// One reader: sends its topic's events from its position on, whenever they can be written.

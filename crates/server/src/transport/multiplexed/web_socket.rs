@@ -10,6 +10,7 @@ use crate::client::Client;
 use crate::fields::Fields;
 use crate::handover::{Successor, Upgrade};
 use crate::handshake::Head;
+use crate::limits::LimitsTable;
 use crate::local::Local;
 use crate::permits::ConnectionPermit;
 use crate::readers::Transport;
@@ -33,7 +34,7 @@ pub(crate) fn accept<F: Fields + ?Sized>(
     }
     let client = client.settled();
     let make = move |local: &Local, permit, visit| Socket::new(local, client, permit, visit);
-    Ok(Upgrade { accepted, successor: Successor::new(|limits| &limits.multiplexed, make) })
+    Ok(Upgrade { accepted, successor: Successor::new(LimitsTable::Multiplexed, make) })
 }
 
 /// A connection by WebSocket.
