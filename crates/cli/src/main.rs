@@ -18,9 +18,9 @@ use exit::Exit;
 use log::Wanted;
 
 fn main() -> ExitCode {
-    let words = || std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
-    let parsed = Args::try_parse()
-        .map_err(|error| args::with_tip(error, &Vec::from_iter::<Vec<String>>(words())));
+    let words = std::env::args_os().map(|word| word.to_string_lossy().into_owned());
+    let parsed =
+        Args::try_parse().map_err(|error| args::with_tip(error, &words.collect::<Vec<_>>()));
     let Args { command, verbose, log: form } = parsed.unwrap_or_else(|error| error.exit());
     let wanted = Wanted { verbose, form: form.unwrap_or_default(), ..Wanted::default() };
     let done = match command {

@@ -318,6 +318,25 @@ fn an_address_with_too_many_connections_is_named_in_the_log_and_not_each_time() 
 }
 
 #[test]
+fn a_server_on_every_address_says_by_which_one_others_reach_it() {
+    let directory = Directory::new("everywhere");
+    let log = directory.path().join("log");
+    let mut serve = command(&["serve", "--listen", "0.0.0.0:0"]);
+    serve.stderr(std::fs::File::create(&log).unwrap());
+    let (server, address) = listening(serve);
+    server.signal(Signal::TERM);
+    assert_eq!(server.wait().code(), Some(0));
+    // A machine without a network has no such address.
+    let log = std::fs::read_to_string(&log).unwrap();
+    for line in log.lines().filter_map(|line| Some(line.split_once("from other devices: ")?.1)) {
+        let at = line.strip_prefix("http://").and_then(|rest| rest.strip_suffix('/')).expect(line);
+        let at: SocketAddr = at.parse().unwrap();
+        assert_eq!(at.port(), address.port());
+        assert!(!at.ip().is_loopback() && !at.ip().is_unspecified(), "{line}");
+    }
+}
+
+#[test]
 fn lines_of_standard_input_are_a_topic() {
     let (mut server, address) = serve(&["--stdin", "cpu"]);
     server.write("{\"idle\": 97}\n r  b swpd\n");

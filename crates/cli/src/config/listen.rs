@@ -21,6 +21,11 @@ impl Listen {
 /// # Errors
 /// What is expected.
 pub(crate) fn parse_address(text: &str) -> Result<SocketAddr, String> {
+    address_or(text, "")
+}
+
+/// The same, where there are other places, too.
+fn address_or(text: &str, others: &str) -> Result<SocketAddr, String> {
     let port = |text: &str| text.parse::<u16>().ok();
     if let Some(port) = text.strip_prefix("localhost:").and_then(port) {
         return Ok((Ipv4Addr::LOCALHOST, port).into());
@@ -29,7 +34,9 @@ pub(crate) fn parse_address(text: &str) -> Result<SocketAddr, String> {
         Some(port) => format!(
             "a port alone: expected 127.0.0.1:{port}, for this machine alone, or 0.0.0.0:{port}, for others, too"
         ),
-        None => "expected IP:PORT, as 127.0.0.1:8080, 0.0.0.0:80 or [::1]:8080".to_owned(),
+        None => {
+            format!("expected IP:PORT, as 127.0.0.1:8080, 0.0.0.0:80 or [::1]:8080{others}")
+        }
     })
 }
 
@@ -40,9 +47,7 @@ impl FromStr for Listen {
         match text.strip_prefix("unix:") {
             Some("") => Err("unix: has the path of a socket after it".to_owned()),
             Some(path) => Ok(Self::Unix(path.into())),
-            None => parse_address(text).map(Self::Address).map_err(|fault| {
-                if fault.starts_with("expected") { fault + ", or unix:PATH" } else { fault }
-            }),
+            None => address_or(text, ", or unix:PATH").map(Self::Address),
         }
     }
 }
