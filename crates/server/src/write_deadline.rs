@@ -1,11 +1,11 @@
-//! A stream whose writes may not be stuck for ever.
+//! A stream whose writes may not be stuck for ever, and count meanwhile where nobody else counts them.
 
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use anemone_ws::Memory;
+use anemone_ws::{Held, Memory};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, sleep};
 
@@ -13,6 +13,8 @@ use tokio::time::{Instant, sleep};
 /// while one is stuck.
 pub(crate) struct WriteDeadline<S> {
     stream: S,
+    /// The bytes that wait above to be written while a write is stuck, where nobody else counts them.
+    waiting: Option<Held>,
     /// `None` once it is lifted.
     timeout: Option<Duration>,
     stuck: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
@@ -25,11 +27,18 @@ impl<S> WriteDeadline<S> {
     pub(crate) fn new(stream: S, timeout: Duration, memory: &Memory) -> Self {
         Self {
             stream,
+            waiting: None,
             timeout: Some(timeout),
             stuck: None,
             is_given_up: false,
             memory: memory.clone(),
         }
+    }
+
+    /// Has what it is offered and cannot write count, as long as that lasts: for TLS, which always offers all that it
+    /// has taken and not written.
+    pub(crate) fn counting(self) -> Self {
+        Self { waiting: Some(self.memory.share()), ..self }
     }
 
     pub(crate) fn get_ref(&self) -> &S {
@@ -40,7 +49,7 @@ impl<S> WriteDeadline<S> {
         self.stream
     }
 
-    /// From now on a write may take as long as it takes.
+    /// From now on a write may take as long as it takes, unless what waits is counted here and wanted back.
     pub(crate) fn lift(&mut self) {
         (self.timeout, self.stuck) = (None, None);
     }
@@ -48,18 +57,23 @@ impl<S> WriteDeadline<S> {
     fn watch<T>(
         &mut self,
         cx: &mut Context<'_>,
+        offered_bytes: usize,
         written: Poll<io::Result<T>>,
     ) -> Poll<io::Result<T>> {
-        let Some(timeout) = self.timeout.filter(|_| written.is_pending()) else {
+        if let Some(waiting) = &mut self.waiting {
+            waiting.set(if written.is_pending() { offered_bytes } else { 0 });
+        }
+        if written.is_ready() || self.timeout.is_none() && self.waiting.is_none() {
             (self.stuck, self.is_given_up) = (None, false);
             return written;
-        };
+        }
+        let timeout = self.timeout;
         let stuck = self.stuck.get_or_insert_with(|| {
             let memory = self.memory.clone();
             Box::pin(async move {
                 let since = Instant::now();
                 tokio::select! {
-                    () = sleep(timeout) => {}
+                    () = expired(timeout) => {}
                     () = memory.wanted_back(since) => {}
                 }
             })
@@ -71,6 +85,14 @@ impl<S> WriteDeadline<S> {
         } else {
             Poll::Pending
         }
+    }
+}
+
+/// Returns after this time; never, if there is none.
+async fn expired(timeout: Option<Duration>) {
+    match timeout {
+        Some(timeout) => sleep(timeout).await,
+        None => std::future::pending().await,
     }
 }
 
@@ -91,7 +113,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for WriteDeadline<S> {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write(cx, bytes);
-        self.watch(cx, written)
+        self.watch(cx, bytes.len(), written)
     }
 
     fn poll_write_vectored(
@@ -100,7 +122,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for WriteDeadline<S> {
         pieces: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write_vectored(cx, pieces);
-        self.watch(cx, written)
+        self.watch(cx, pieces.iter().map(|piece| piece.len()).sum(), written)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -154,5 +176,38 @@ mod tests {
         };
         let (written, ()) = tokio::join!(server.write_all(&[0; 20]), late);
         written.unwrap();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_tls_keeps_counts_while_it_is_stuck_and_is_let_go_even_of_a_web_socket() {
+        let memory = Memory::new(100);
+        let (mut client, server) = duplex(10);
+        let mut server = WriteDeadline::new(server, Duration::from_secs(30), &memory).counting();
+        server.lift();
+        let mut write = tokio::spawn(async move {
+            server.write_all(&[0; 10]).await?;
+            server.write_all(&[0; 60]).await
+        });
+        let is_stuck = async |bytes| {
+            // Turns of the other task, and no time.
+            for _ in 0..100 {
+                tokio::task::yield_now().await;
+            }
+            assert_eq!(memory.held_bytes(), bytes);
+        };
+        is_stuck(60).await;
+        client.read_exact(&mut [0; 10]).await.unwrap();
+        is_stuck(50).await;
+        let late = tokio::time::timeout(Duration::from_secs(3600), &mut write).await;
+        assert!(late.is_err(), "there is room, and so it waits");
+        let other = memory.hold(51);
+        tokio::select! {
+            _ = memory.relieve() => {}
+            ended = &mut write => {
+                assert_eq!(ended.unwrap().unwrap_err().kind(), io::ErrorKind::TimedOut);
+            }
+        }
+        drop(other);
+        assert_eq!(memory.held_bytes(), 0);
     }
 }
