@@ -4,9 +4,11 @@ use std::io::{Read, Write};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use anemone_server::{Options, PublishRight, TopicRule, TopicRules};
 use anemone_ws::proto::Config;
 
 use crate::client::{Carrier, Client, connect, framed};
+use crate::common::{Fixture, PATIENCE};
 use crate::{start, started, with_limits};
 
 #[test]
@@ -113,6 +115,87 @@ fn a_message_that_takes_too_long_is_given_up_though_bytes_keep_coming() {
     assert!(detail.contains("100ms"), "{detail}");
     drop(client);
     assert!(feeder.join().unwrap(), "the server reads on for ever");
+}
+
+/// A server that waits so long for the rest of a message.
+fn with_message_timeout(message_timeout: Duration) -> Fixture {
+    with_limits(|limits| {
+        limits.multiplexed = Arc::new(Config { message_timeout, ..Config::default() });
+    })
+}
+
+#[test]
+fn a_message_of_which_nothing_more_comes_is_given_up_by_time_alone() {
+    let rule =
+        TopicRule { publish: PublishRight::Anyone, ..TopicRule::new("scratch-*".parse().unwrap()) };
+    let config = Config { message_timeout: Duration::from_millis(100), ..Config::default() };
+    let change = |options: &mut Options| {
+        options.limits.multiplexed = Arc::new(config);
+        options.topics = TopicRules::new([rule]).unwrap();
+    };
+    let fixture = start(change, anemone_hub::Retention::default());
+    let post = framed(b"POST p /topics/scratch-late\n1");
+    for (begun, has_reader) in [
+        (&framed(b"GET 7 /clock")[..8], false),
+        (&framed(b"GET 7 /clock")[..2], true),
+        (&post[..post.len() - 1], false),
+        (&post[..post.len() - 1], true),
+    ] {
+        let mut stream = connect(&fixture);
+        let mut client = Client::Tcp(stream.try_clone().unwrap());
+        if has_reader {
+            assert_eq!(client.ask("GET r /topics/wind").status, 100);
+        }
+        stream.write_all(begun).unwrap();
+        let detail = client.next().problem(408, "-", "body-timeout");
+        assert!(detail.contains("100ms"), "{detail}");
+        // The rest is too late; it may find the connection gone.
+        let _ = stream.write_all(&post[post.len() - 1..]);
+        assert_eq!(client.message(), None);
+    }
+    assert!(!fixture.has("scratch-late"), "published after all");
+}
+
+#[test]
+fn each_message_has_its_own_time_though_bytes_of_the_next_came_with_it() {
+    const LIMIT: Duration = Duration::from_millis(500);
+    let fixture = with_message_timeout(LIMIT);
+    let message = framed(b"GET 7 /clock");
+    let (first, last) = message.split_at(8);
+    // Until one connection has lasted long enough without the machine holding up a single message.
+    let patience = Instant::now();
+    'connections: loop {
+        assert!(patience.elapsed() < PATIENCE, "the machine is too slow for this");
+        let mut stream = connect(&fixture);
+        let mut client = Client::Tcp(stream.try_clone().unwrap());
+        stream.write_all(first).unwrap();
+        let begun = Instant::now();
+        let mut sent = [begun; 2];
+        while begun.elapsed() < 2 * LIMIT {
+            let _ = stream.write_all(&[last, first].concat());
+            let reply = client.next();
+            if reply.status != 200 {
+                let took = sent[0].elapsed();
+                assert!(took >= LIMIT, "given up {took:?} after its first byte: {reply:?}");
+                continue 'connections;
+            }
+            sent = [sent[1], Instant::now()];
+        }
+        break;
+    }
+}
+
+#[test]
+fn a_message_that_was_cut_off_does_not_keep_the_replies_to_others() {
+    let fixture = with_message_timeout(Duration::from_millis(100));
+    let mut stream = connect(&fixture);
+    stream
+        .write_all(&[framed(b"GET 7 /clock"), framed(b"GET 8 /clock")[..9].to_vec()].concat())
+        .unwrap();
+    stream.shutdown(std::net::Shutdown::Write).unwrap();
+    let mut client = Client::Tcp(stream);
+    assert_eq!(client.next().status, 200);
+    assert_eq!(client.message(), None, "it is not told of what it did not wait for");
 }
 
 #[test]

@@ -10,6 +10,7 @@ use tokio::time::Instant;
 use super::Outlet;
 use super::framing::{self, Decoder};
 use super::multiplexer::{Multiplexer, tell_problem};
+use crate::alarms::{Alarm, Alarms};
 use crate::client::Client;
 use crate::local::Local;
 use crate::permits::ConnectionPermit;
@@ -21,8 +22,11 @@ use crate::{Kind, Problem};
 pub(crate) struct Stream {
     decoder: Decoder,
     config: Arc<Config>,
-    /// Since when a message has been coming that is not there yet.
-    amid_since: Option<Instant>,
+    alarms: Alarms,
+    /// Once it is open.
+    waker: Option<Waker>,
+    /// For the end of the time that a message has to come whole, while one is coming.
+    message_due: Option<Alarm>,
     multiplexer: Multiplexer,
     is_over: bool,
     _permit: ConnectionPermit,
@@ -34,7 +38,9 @@ impl Stream {
         Self {
             decoder: Decoder::new(config.message_bytes_max),
             config,
-            amid_since: None,
+            alarms: local.alarms.clone(),
+            waker: None,
+            message_due: None,
             multiplexer: Multiplexer::new(local, client, Transport::Tcp),
             is_over: false,
             _permit: permit,
@@ -45,39 +51,56 @@ impl Stream {
     fn give_up(&mut self, problem: &Problem, output: &mut Output) {
         tell_problem(None, problem, &mut Framed(output));
         self.is_over = true;
+        // Nothing more is read, so what came of a message is of no use.
+        self.decoder = Decoder::new(self.config.message_bytes_max);
+        self.message_due = None;
     }
 
-    /// Whether a message takes longer than it may. Looked at when something comes; when nothing
-    /// does, the stream is idle.
-    fn is_late(&mut self) -> bool {
+    /// Sets the alarm for a message that has begun to come, unless it is set.
+    fn time_message(&mut self) {
         if !self.decoder.is_amid_message() {
-            self.amid_since = None;
-            return false;
+            self.message_due = None;
+        } else if self.message_due.is_none()
+            && let Some(waker) = self.waker.clone()
+        {
+            let due = Instant::now() + self.config.message_timeout;
+            self.message_due = Some(self.alarms.set(due, waker));
         }
-        let now = Instant::now();
-        now - *self.amid_since.get_or_insert(now) > self.config.message_timeout
+    }
+
+    /// Gives up a message that takes longer than it may.
+    fn give_up_late(&mut self, output: &mut Output) {
+        if self.message_due.as_ref().is_some_and(|alarm| alarm.due() <= Instant::now()) {
+            let limit = self.config.message_timeout;
+            let detail = format!("a message took longer than {limit:?}");
+            self.give_up(&Problem::new(Kind::BodyTimeout, detail), output);
+        }
     }
 }
 
 impl StreamHandler for Stream {
     fn open(&mut self, waker: Waker) {
+        self.waker = Some(waker.clone());
         self.multiplexer.open(waker);
     }
 
     fn receive(&mut self, mut bytes: &[u8], output: &mut Output) {
         while !self.is_over {
             match self.decoder.decode(&mut bytes) {
-                Ok(Some(message)) => self.multiplexer.receive(message, &mut Framed(output)),
+                Ok(Some(message)) => {
+                    // The next one has its own time.
+                    self.message_due = None;
+                    self.multiplexer.receive(message, &mut Framed(output));
+                }
                 Ok(None) => break,
                 Err(error) => {
                     self.give_up(&Problem::new(Kind::BadMessage, error.to_string()), output);
                 }
             }
         }
-        if self.is_late() {
-            let limit = self.config.message_timeout;
-            let detail = format!("a message took longer than {limit:?}");
-            self.give_up(&Problem::new(Kind::BodyTimeout, detail), output);
+        if !self.is_over {
+            self.time_message();
+            self.give_up_late(output);
         }
     }
 
@@ -94,11 +117,17 @@ impl StreamHandler for Stream {
         self.multiplexer.open_bytes()
     }
 
+    /// The alarm wakes the connection whether or not anything comes.
     fn ready(&mut self, output: &mut Output) {
-        self.multiplexer.ready(&mut Framed(output));
+        self.give_up_late(output);
+        if !self.is_over {
+            self.multiplexer.ready(&mut Framed(output));
+        }
     }
 
+    /// A message that was cut off is not waited for.
     fn ended(&mut self, output: &mut Output) -> bool {
+        self.message_due = None;
         !self.is_over && self.multiplexer.ended(&mut Framed(output))
     }
 
