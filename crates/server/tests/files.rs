@@ -280,6 +280,10 @@ fn a_range_is_of_one_version() {
         ("bytes=8-", "89", "bytes 8-9/10"),
         ("bytes=-3", "789", "bytes 7-9/10"),
         ("bytes=5-99", "56789", "bytes 5-9/10"),
+        ("bytes=0-18446744073709551616", "0123456789", "bytes 0-9/10"),
+        ("bytes=-99", "0123456789", "bytes 0-9/10"),
+        ("bytes=-18446744073709551616", "0123456789", "bytes 0-9/10"),
+        ("BYTES=0-3", "0123", "bytes 0-3/10"),
     ] {
         for fields in [&[("Range", range)][..], &[("Range", range), ("If-Range", &tag)]] {
             let reply = site.get("/digits", fields);
@@ -288,24 +292,26 @@ fn a_range_is_of_one_version() {
             assert_eq!(reply.field("etag"), Some(&*tag));
         }
     }
-    let beyond = site.get("/digits", &[("Range", "bytes=10-")]);
-    assert_eq!(
-        beyond.problem(416, "range-not-satisfiable"),
-        "nothing of the file is in the Range that is asked for"
-    );
-    assert_eq!(beyond.field("content-range"), Some("bytes */10"));
+    for beyond in ["bytes=10-", "bytes=18446744073709551616-", "bytes=-0"] {
+        let reply = site.get("/digits", &[("Range", beyond)]);
+        assert_eq!(
+            reply.problem(416, "range-not-satisfiable"),
+            "nothing of the file is in the Range that is asked for"
+        );
+        assert_eq!(reply.field("content-range"), Some("bytes */10"), "{beyond}");
+    }
     let whole = |fields: &[(&str, &str)]| {
         let reply = site.get("/digits", fields);
         assert_eq!((reply.status, &*reply.body), (200, "0123456789"), "{fields:?}");
     };
     whole(&[("Range", "bytes=0-1,4-5")]);
     whole(&[("Range", "lines=0-1")]);
-    whole(&[("Range", "BYTES=0-0")]);
     whole(&[("Range", "bytes=0-1"), ("Range", "bytes=4-5")]);
     whole(&[("Range", "bytes=2-4"), ("If-Range", "\"other\"")]);
     whole(&[("Range", "bytes=2-4"), ("If-Range", &format!("W/{tag}"))]);
     whole(&[("Range", "bytes=2-4"), ("If-Range", "Sun, 22 Nov 2026 14:00:00 GMT")]);
     whole(&[("Range", "bytes=2-4"), ("If-Range", &tag), ("If-Match", &tag)]);
+    whole(&[("Range", "bytes=4-2")]);
     let head = site.fixture.request("HEAD", "/digits", &[("Range", "bytes=2-4")]);
     assert_eq!((head.status, head.field("content-length")), (200, Some("10")));
     let known = [("Range", "bytes=2-4"), ("If-Range", &*tag), ("If-None-Match", &*tag)];
@@ -314,6 +320,19 @@ fn a_range_is_of_one_version() {
     site.replace("digits", "abcdefghij");
     let reply = site.get("/digits", &[("Range", "bytes=2-4"), ("If-Range", &tag)]);
     assert_eq!((reply.status, &*reply.body), (200, "abcdefghij"));
+}
+
+#[test]
+fn an_empty_file_has_no_range() {
+    let site = Site::at(&["/"]);
+    site.write("empty", "");
+    for range in ["bytes=0-", "bytes=0-0", "bytes=1-", "bytes=-0"] {
+        let reply = site.get("/empty", &[("Range", range)]);
+        reply.problem(416, "range-not-satisfiable");
+        assert_eq!(reply.field("content-range"), Some("bytes */0"), "{range}");
+    }
+    // All of it, which no 206 could tell (RFC 9110 section 14.4).
+    assert_eq!(site.get("/empty", &[("Range", "bytes=-5")]).status, 200);
 }
 
 #[test]

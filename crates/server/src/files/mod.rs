@@ -9,6 +9,7 @@ mod dirs;
 mod folder;
 mod length;
 mod open;
+mod range;
 mod sent;
 mod told;
 
@@ -26,6 +27,7 @@ pub use self::dirs::{
 use self::folder::{Disk, Folder, is_absence, is_overload};
 use self::length::measured;
 use self::open::Refusal;
+use self::range::ByteRange;
 use crate::body::Body;
 use crate::own_path::OwnPath;
 use crate::{Kind, Problem, entity_tag, path};
@@ -158,11 +160,27 @@ impl Tree {
             let response = self.serve.clone().try_call(request).await?;
             Ok::<_, std::io::Error>(response.map(BodyExt::boxed_unsync))
         };
-        if let Some(request) = asked.for_a_range() {
+        let range = asked.range();
+        let is_of_the_end = matches!(range, Some(ByteRange::Last(1..)));
+        let mut next = range;
+        while let Some(range) = next
+            && let Some(request) = asked.for_a_range(range)
+        {
             let is_conditional = asked.fields.contains_key(header::IF_RANGE);
             let response = call(request).await?;
-            if !is_conditional || response.status() != StatusCode::PRECONDITION_FAILED {
-                return Ok(response);
+            next = None;
+            match response.status() {
+                StatusCode::PRECONDITION_FAILED if is_conditional => {}
+                // The file has fewer bytes than that: all of them are meant.
+                StatusCode::RANGE_NOT_SATISFIABLE if range != ByteRange::ALL && is_of_the_end => {
+                    next = Some(ByteRange::ALL);
+                }
+                StatusCode::PARTIAL_CONTENT if range::is_of_nothing(&response) => {
+                    if !is_of_the_end {
+                        return Ok(range::unsatisfiable(response));
+                    }
+                }
+                _ => return Ok(response),
             }
         }
         call(asked.for_the_whole()).await
@@ -187,17 +205,19 @@ impl Asked<'_> {
         request
     }
 
-    /// The request for a range, if one is asked for in a way that counts: by GET, in bytes, and where it is for one version,
-    /// by a strong tag (RFC 9110 section 14.2). In all other cases the whole is as good an answer.
-    fn for_a_range(&self) -> Option<Request<Empty<Bytes>>> {
+    /// The range that is asked for, if it is one, and by GET.
+    fn range(&self) -> Option<ByteRange> {
         let mut ranges = self.fields.get_all(header::RANGE).iter();
         let range = ranges.next().filter(|_| ranges.next().is_none())?;
-        if self.method != Method::GET || !range.as_bytes().starts_with(b"bytes=") {
-            return None;
-        }
+        if self.method == Method::GET { ByteRange::parse(range) } else { None }
+    }
+
+    /// The request for this range; `None` where it is for one version that is not named by a strong tag (RFC 9110
+    /// section 14.2). Then the whole is as good an answer.
+    fn for_a_range(&self, range: ByteRange) -> Option<Request<Empty<Bytes>>> {
         let mut request = self.for_the_whole();
         let fields = request.headers_mut();
-        fields.insert(header::RANGE, range.clone());
+        fields.insert(header::RANGE, range.to_field()?);
         if let Some(tag) = fields.remove(header::IF_RANGE) {
             let is_strong =
                 tag.to_str().is_ok_and(|tag| tag.starts_with('"') && entity_tag::is_one(tag));
