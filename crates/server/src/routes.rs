@@ -154,12 +154,16 @@ pub(crate) struct LoopStream {
     pub(crate) place: Option<Place>,
 }
 
-/// The WebSocket that a request asks for. `None` when it asks for none, or there is none.
+/// The WebSocket that a request asks for. `None` when it asks for none, or there is none. A handshake is a GET (RFC 6455
+/// section 4.1); in a request of another method `Upgrade` is passed over, as RFC 9110 section 7.8 allows.
 fn upgrade<F: Fields + ?Sized>(
     site: &Site,
     client: Client,
     head: &Head<'_, F>,
 ) -> Result<Option<Upgrade>, Problem> {
+    if head.method != "GET" {
+        return Ok(None);
+    }
     if !head.asks_for_web_socket() {
         return head.refuse_lost().map(|()| None);
     }

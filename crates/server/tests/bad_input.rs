@@ -9,7 +9,7 @@ use std::num::NonZero;
 use std::time::{Duration, Instant};
 
 use anemone_hub::{Hub, Retention};
-use anemone_server::{Options, Server};
+use anemone_server::{Options, PublishRight, Server, TopicRule, TopicRules};
 use anemone_ws::proto::Message;
 use common::{Fixture, HANDSHAKE, Reply, send};
 
@@ -62,6 +62,30 @@ fn a_path_is_the_same_however_it_is_escaped() {
     }
     assert_eq!(fixture.get("/topics/%77ind/readers", &[]).status, 200);
     assert_eq!(fixture.get("/cloc%6B", &[]).status, 200);
+}
+
+#[test]
+fn only_a_get_asks_for_a_web_socket_and_other_methods_of_a_topic_go_on_without() {
+    let fixture = Fixture::with(
+        |options| {
+            let name = "scratch-*".parse().unwrap();
+            let rule = TopicRule { publish: PublishRight::Anyone, ..TopicRule::new(name) };
+            options.topics = TopicRules::new([rule]).unwrap();
+        },
+        Retention::default(),
+    );
+    let fields: Vec<_> = HANDSHAKE.into_iter().chain([("Content-Length", "0")]).collect();
+    let post = fixture.request("POST", "/topics/scratch-a", &fields);
+    post.problem(400, "bad-event");
+    let text: Vec<_> = fields.iter().copied().chain([("Content-Type", "text/plain")]).collect();
+    assert_eq!(fixture.request("POST", "/topics/scratch-a", &text).status, 201);
+    assert_eq!(fixture.request("HEAD", "/topics/scratch-a", &HANDSHAKE).status, 200);
+    let put = fixture.request("PUT", "/topics/scratch-a", &HANDSHAKE);
+    put.problem(405, "method-not-allowed");
+    assert_eq!(put.field("allow"), Some("GET, HEAD, POST, DELETE"));
+    assert_eq!(fixture.request("DELETE", "/topics/scratch-a", &HANDSHAKE).status, 204);
+    fixture.request("POST", "/topics/wind", &fields).problem(405, "method-not-allowed");
+    assert_eq!(fixture.get("/topics/wind", &HANDSHAKE).status, 101);
 }
 
 #[test]
