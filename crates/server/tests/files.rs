@@ -331,7 +331,6 @@ fn an_empty_file_has_no_range() {
         reply.problem(416, "range-not-satisfiable");
         assert_eq!(reply.field("content-range"), Some("bytes */0"), "{range}");
     }
-    // All of it, which no 206 could tell (RFC 9110 section 14.4).
     assert_eq!(site.get("/empty", &[("Range", "bytes=-5")]).status, 200);
 }
 
