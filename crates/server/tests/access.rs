@@ -5,9 +5,10 @@ mod common;
 #[path = "common/logged.rs"]
 mod logged;
 
+use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use anemone_hub::Retention;
@@ -41,6 +42,17 @@ fn all() -> Fixture {
     start(AccessLog::All, |_| {})
 }
 
+/// A connection whose port no other of this process has had, to whichever server: it tells in the log whose a line is.
+fn connect(fixture: &Fixture) -> TcpStream {
+    static PORTS: Mutex<BTreeSet<u16>> = Mutex::new(BTreeSet::new());
+    loop {
+        let stream = fixture.connect();
+        if PORTS.lock().unwrap().insert(stream.local_addr().unwrap().port()) {
+            return stream;
+        }
+    }
+}
+
 /// The reply to a request on a connection of its own, and whose that was.
 fn ask(
     fixture: &Fixture,
@@ -48,7 +60,7 @@ fn ask(
     target: &str,
     fields: &[(&str, &str)],
 ) -> (Reply, SocketAddr) {
-    let mut stream = fixture.connect();
+    let mut stream = connect(fixture);
     let client = stream.local_addr().unwrap();
     send(&mut stream, method, target, fields);
     (Reply::read(&mut BufReader::new(stream), method), client)
@@ -117,7 +129,7 @@ fn a_post_has_the_position_of_its_last_event() {
         ("application/json", "{", "POST /topics/chat 400 http"),
     ] {
         let len = body.len().to_string();
-        let mut stream = fixture.connect();
+        let mut stream = connect(&fixture);
         let client = stream.local_addr().unwrap();
         send(
             &mut stream,
@@ -144,7 +156,7 @@ fn a_stream_has_a_line_at_its_end_with_all_that_it_had() {
     ] {
         for way in WAYS {
             let fixture = all();
-            let mut stream = fixture.connect();
+            let mut stream = connect(&fixture);
             let client = stream.local_addr().unwrap();
             let frame = [("Sec-Fetch-Dest", "iframe"), ("Sec-Fetch-Site", "same-origin")];
             let fields = [&[("Accept", accept)], way, &frame].concat();
@@ -190,7 +202,7 @@ fn the_line_of_a_stream_says_why_it_ended() {
     for way in WAYS {
         let mut fixture = all();
         let open = |fixture: &Fixture, target: &str| {
-            let stream = fixture.connect();
+            let stream = connect(&fixture);
             let client = stream.local_addr().unwrap();
             let fields = [&[("Accept", "text/event-stream")], way].concat();
             let request = request(fixture.address, "GET", target, &fields);
@@ -398,7 +410,7 @@ fn a_multiplexed_request_that_is_refused_before_it_begins_has_a_line_too() {
 /// What is logged of some requests below this path on one connection, once the server has stopped.
 fn sampled<'a>(path: &str, targets: impl Iterator<Item = &'a str>) -> Vec<String> {
     let mut fixture = start(AccessLog::Sampled, |_| {});
-    let mut writer = fixture.connect();
+    let mut writer = connect(&fixture);
     let client = writer.local_addr().unwrap();
     let mut reader = BufReader::new(writer.try_clone().unwrap());
     for target in targets {
@@ -432,7 +444,7 @@ fn refusals_are_counted_whatever_was_asked_for() {
 #[test]
 fn of_many_polls_one_has_a_line_and_the_rest_are_counted() {
     let mut fixture = start(AccessLog::Sampled, |_| {});
-    let stream = fixture.connect();
+    let stream = connect(&fixture);
     let client = stream.local_addr().unwrap();
     let mut writer = stream.try_clone().unwrap();
     let mut reader = BufReader::new(stream);
@@ -470,7 +482,7 @@ fn a_request_that_cannot_be_read_has_a_line_without_a_method() {
     let fixture = all();
     let long = format!("GET / HTTP/1.1\r\nlong: {}\r\n\r\n", "x".repeat(100_000));
     for (said, status) in [("NONSENSE\r\n\r\n", 400), (&long, 431)] {
-        let mut stream = fixture.connect();
+        let mut stream = connect(&fixture);
         let client = stream.local_addr().unwrap();
         stream.write_all(said.as_bytes()).unwrap();
         let reply = Reply::read_head(&mut BufReader::new(stream));
