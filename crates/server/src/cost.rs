@@ -12,8 +12,8 @@ pub(crate) const HTTP1_BYTES: usize = 12 << 10;
 pub(crate) const TLS_BYTES: usize = 12 << 10;
 /// HTTP/2, without its requests.
 pub(crate) const HTTP2_BYTES: usize = 20 << 10;
-/// A request, a stream or a WebSocket on it. It takes 15 KB, and a third more where many come and go.
-pub(crate) const HTTP2_REQUEST_BYTES: usize = 20 << 10;
+/// A request, a stream or a WebSocket on it, which takes 9 KB at most.
+pub(crate) const HTTP2_REQUEST_BYTES: usize = 10 << 10;
 /// A topic that is awaited before it is there: its name, and what tells those who wait.
 pub(crate) const AWAITED_TOPIC_BYTES: usize = 5 << 9;
 /// A request of `anemone.v1`: most are readers.

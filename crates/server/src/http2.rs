@@ -6,10 +6,11 @@
 
 use std::cell::Cell;
 use std::convert::Infallible;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use anemone_ws::{Held, Memory};
@@ -38,7 +39,7 @@ use crate::peer::Peer;
 use crate::permits::ConnectionPermit;
 use crate::stop::Stop;
 use crate::unread::{Carried, Unread};
-use crate::{Kind, Problem, host, routes};
+use crate::{Kind, Problem, gate, host, path, routes};
 
 /// The bytes that a client may send on one stream before it is read; and on all streams of a connection, so
 /// that is the most a connection can make us hold.
@@ -131,10 +132,14 @@ pub(crate) async fn serve<S: AsyncRead + AsyncWrite + Unpin + 'static>(
         let (stop, requests) = (stop.clone(), Arc::clone(&requests));
         service_fn(move |request| {
             requests.begun.fetch_add(1, Ordering::Relaxed);
+            // Before anything is made for it: a client can send very many at once.
+            let path = path::normal(request.uri().path()).unwrap_or_default();
+            if let Err(problem) = gate::check_memory(&tasks.memory, &path) {
+                return Answer::Refused(Some(refuse(&local, peer, &request, problem)));
+            }
             let (local, tasks) = (Rc::clone(&local), tasks.clone());
             let open = Open::new(Arc::clone(&requests), &tasks.memory);
-            let stop = stop.clone();
-            async move { Ok::<_, Infallible>(answer(local, tasks, peer, request, stop, open).await) }
+            Answer::Made(Box::pin(answer(local, tasks, peer, request, stop.clone(), open)))
         })
     };
     let served_by_service = Arc::strong_count(&requests);
@@ -239,6 +244,25 @@ impl<F: Future<Output = ()> + 'static> Executor<F> for Tasks {
     }
 }
 
+/// The answer to a request: a small thing where there is none.
+enum Answer<F> {
+    Refused(Option<Response<Body>>),
+    Made(Pin<Box<F>>),
+}
+
+impl<F: Future<Output = Response<Body>>> Future for Answer<F> {
+    type Output = Result<Response<Body>, Infallible>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        match &mut *self {
+            Self::Made(answer) => answer.as_mut().poll(cx).map(Ok),
+            Self::Refused(response) => {
+                response.take().map_or(Poll::Pending, |refused| Poll::Ready(Ok(refused)))
+            }
+        }
+    }
+}
+
 /// Answers a request. `open` stands for it until the reply is written, or the WebSocket is over.
 async fn answer(
     local: Rc<Local>,
@@ -262,7 +286,7 @@ async fn answer(
         let detail = "there is no WebSocket at this path";
         reply.response = Problem::new(Kind::BadHandshake, detail).into_response();
     }
-    reply.response = spared(as_in_http2(reply.response), &tasks.memory);
+    reply.response = spared(as_in_http2(reply.response));
     let (response, handover) = reply.into_parts();
     if let (Some(upgrade), Some(handover)) = (upgrade, handover) {
         let permit = match local.permit(peer) {
@@ -294,14 +318,14 @@ fn refuse(
     problem: Problem,
 ) -> Response<Body> {
     let mut reply = routes::refuse(&local.site, peer, request, problem);
-    reply.response = spared(reply.response, &local.site.memory);
+    reply.response = spared(reply.response);
     reply.into_parts().0
 }
 
-/// Leaves out the words of a refusal while too much is held: they would wait, and be held, until the client opens the
+/// Leaves out the words of a refusal because too much is held: they would wait, and be held, until the client opens the
 /// window of their stream, which it may never do (RFC 9113 section 6.9). A head alone needs no window.
-fn spared(response: Response<Body>, memory: &Memory) -> Response<Body> {
-    if response.status() != StatusCode::SERVICE_UNAVAILABLE || !memory.is_exceeded() {
+fn spared(response: Response<Body>) -> Response<Body> {
+    if response.extensions().get() != Some(&Kind::Overloaded) {
         return response;
     }
     let (mut head, _) = response.into_parts();

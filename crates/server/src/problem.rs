@@ -144,10 +144,11 @@ impl Problem {
         )
     }
 
-    /// The reply that tells it.
+    /// The reply that tells it. Its kind is an extension of it.
     pub(crate) fn into_response(self) -> Response<Body> {
         let mut response = Response::new(full(self.to_json() + "\n"));
         *response.status_mut() = self.status;
+        response.extensions_mut().insert(self.kind);
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));

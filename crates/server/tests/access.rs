@@ -202,7 +202,7 @@ fn the_line_of_a_stream_says_why_it_ended() {
     for way in WAYS {
         let mut fixture = all();
         let open = |fixture: &Fixture, target: &str| {
-            let stream = connect(&fixture);
+            let stream = connect(fixture);
             let client = stream.local_addr().unwrap();
             let fields = [&[("Accept", "text/event-stream")], way].concat();
             let request = request(fixture.address, "GET", target, &fields);
