@@ -9,53 +9,28 @@ use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::os::unix::fs::symlink;
-use std::process::{Child, Stdio};
 
-use support::{Directory, Watchdog, command, output};
+use support::{Directory, Logging, command, output};
 
-/// A server that listens in this directory, what it says, and its log.
-struct Serving {
-    child: Child,
-    url: String,
-    log: BufReader<std::process::ChildStderr>,
-    _watchdog: Watchdog,
-}
+/// A server that listens in this directory.
+struct Serving(Logging);
 
 impl Serving {
     fn start(directory: &Directory, args: &[&str]) -> Self {
-        let all = [&["serve", "--threads", "1", "--listen", "127.0.0.1:0"], args].concat();
-        let mut child = command(&all)
-            .env_remove("RUST_LOG")
-            .current_dir(directory.path())
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let watchdog = Watchdog::of(&child);
-        let log = BufReader::new(child.stderr.take().unwrap());
-        let mut first = String::new();
-        BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut first).unwrap();
-        let url = first.trim_end().strip_prefix("listening on ").unwrap().to_owned();
-        Self { child, url, log, _watchdog: watchdog }
+        let here = ["serve", "--threads", "1", "--listen", "127.0.0.1:0"];
+        let mut command = command(&[&here, args].concat());
+        command.env_remove("RUST_LOG").current_dir(directory.path());
+        Self(Logging::start(command))
     }
 
     /// Reads the log up to a line that ends so.
     fn says(&mut self, words: &str) {
-        let mut all = String::new();
-        loop {
-            let mut line = String::new();
-            assert_ne!(self.log.read_line(&mut line).unwrap(), 0, "not said: {words}\n{all}");
-            if line.trim_end().ends_with(words) {
-                return;
-            }
-            all += &line;
-        }
+        self.0.line(words, |line| line.ends_with(words));
     }
 
     /// The connection, once the reply's head has come.
     fn begin(&self, path: &str) -> (String, BufReader<TcpStream>) {
-        let address: SocketAddr = self.url.strip_prefix("http://").unwrap().parse().unwrap();
+        let address: SocketAddr = self.0.url.strip_prefix("http://").unwrap().parse().unwrap();
         let mut stream = TcpStream::connect(address).unwrap();
         let request =
             format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
@@ -73,13 +48,6 @@ impl Serving {
         // One that is cut off may be reset.
         let _ = stream.read_to_string(&mut reply);
         reply
-    }
-}
-
-impl Drop for Serving {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 
@@ -106,8 +74,8 @@ fn serve_and_check_say_what_is_served_where() {
     );
     server.says("WARN --static: static: www/topics is never served: /topics is the server's own");
     server.says("WARN --static: static: www/docs is never served: /docs/ has the files of docs");
-    server.says(&format!("INFO static   {}/docs/: the files of docs", server.url));
-    server.says(&format!("INFO static   {}/: the files of www", server.url));
+    server.says(&format!("INFO static   {}/docs/: the files of docs", server.0.url));
+    server.says(&format!("INFO static   {}/: the files of www", server.0.url));
     assert!(server.get("/").ends_with("\r\n\r\nmine"));
     fs::write(at("docs/a"), "docs").unwrap();
     let reply = server.get("/docs/a");
@@ -192,7 +160,7 @@ fn the_log_tells_why_a_file_is_not_served() {
     assert!(came.len() < BIG && came.iter().all(|byte| *byte == b'1'));
     // Nor was the other told twice.
     let mut line = String::new();
-    server.log.read_line(&mut line).unwrap();
+    server.0.log.read_line(&mut line).unwrap();
     assert!(
         line.trim_end().ends_with(
             "WARN www/big changed while it was sent: the reply was cut off, for it would have been of two versions; put a \

@@ -6,59 +6,26 @@
 mod support;
 
 use std::fs;
-use std::io::{BufRead, BufReader};
-use std::process::{Child, ChildStderr, Command, Stdio};
 
 use serde_json::Value;
-use support::{Directory, Watchdog, command};
+use support::{Directory, Logging, command};
 
 const SERVE: [&str; 3] = ["serve", "--threads", "1"];
 const HERE: [&str; 2] = ["--listen", "127.0.0.1:0"];
 
-/// A server whose log is read; until dropped.
-struct Logging {
-    child: Child,
-    log: BufReader<ChildStderr>,
-    _watchdog: Watchdog,
+/// A server with nothing in the environment that is about its log but this, and where it listens.
+fn start(args: &[&str], environment: &[(&str, &str)]) -> (Logging, String) {
+    let address = if args.contains(&"--listen") { &[][..] } else { &HERE };
+    let mut command = command(&[&SERVE, address, args].concat());
+    command.env_remove("RUST_LOG").envs(environment.iter().copied());
+    let server = Logging::start(command);
+    let url = server.url.clone();
+    (server, url)
 }
 
-impl Logging {
-    /// One that says where it listens, with nothing in the environment that is about its log but this.
-    fn start(args: &[&str], environment: &[(&str, &str)]) -> (Self, String) {
-        let address = if args.contains(&"--listen") { &[][..] } else { &HERE };
-        let mut command: Command = command(&[&SERVE, address, args].concat());
-        command.env_remove("RUST_LOG").envs(environment.iter().copied());
-        let mut child = command
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let watchdog = Watchdog::of(&child);
-        let log = BufReader::new(child.stderr.take().unwrap());
-        let mut first = String::new();
-        BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut first).unwrap();
-        let url = first.trim_end().strip_prefix("listening on ").unwrap().to_owned();
-        (Self { child, log, _watchdog: watchdog }, url)
-    }
-
-    /// The next line that has this in it.
-    fn line_with(&mut self, part: &str) -> String {
-        loop {
-            let mut line = String::new();
-            assert_ne!(self.log.read_line(&mut line).unwrap(), 0, "no line has {part:?}");
-            if line.contains(part) {
-                return line.trim_end().to_owned();
-            }
-        }
-    }
-}
-
-impl Drop for Logging {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
+/// The next line that has this in it.
+fn line_with(server: &mut Logging, part: &str) -> String {
+    server.line(part, |line| line.contains(part))
 }
 
 #[test]
@@ -69,7 +36,7 @@ fn serve_says_where_each_source_and_topic_is() {
                 [[topic]]\nname = \"chat\"\npublish = \"anyone\"\n\n\
                 [[topic]]\nname = \"chat-*\"\npublish = \"loopback\"\n";
     fs::write(&path, text).unwrap();
-    let (mut server, url) = Logging::start(&["--config", path.to_str().unwrap()], &[]);
+    let (mut server, url) = start(&["--config", path.to_str().unwrap()], &[]);
     let file = directory.path().join("app.log");
     for expected in [
         format!(
@@ -83,12 +50,12 @@ fn serve_says_where_each_source_and_topic_is() {
             "INFO topic    {url}/topics/chat-*: programs on this machine publish; kept are 10000 events, 16MiB, 1h"
         ),
     ] {
-        let line = server.line_with(&url);
+        let line = line_with(&mut server, &url);
         assert!(line.ends_with(&expected), "{line}");
     }
-    let (mut everywhere, url) = Logging::start(&["--listen", "0.0.0.0:0", "--host"], &[]);
+    let (mut everywhere, url) = start(&["--listen", "0.0.0.0:0", "--host"], &[]);
     let port = url.rsplit(':').next().unwrap();
-    let line = everywhere.line_with("source ");
+    let line = line_with(&mut everywhere, "source ");
     let there = format!("-> http://127.0.0.1:{port}/topics/host");
     assert!(line.ends_with(&there), "{line}");
 }
@@ -98,8 +65,8 @@ fn the_log_is_json_where_that_is_asked_for() {
     for (args, environment) in
         [(&["--log", "json", "--host"][..], &[][..]), (&["--host"], &[("ANEMONE_LOG", "json")])]
     {
-        let (mut server, url) = Logging::start(args, environment);
-        let line: Value = serde_json::from_str(&server.line_with("/topics/host")).unwrap();
+        let (mut server, url) = start(args, environment);
+        let line: Value = serde_json::from_str(&line_with(&mut server, "/topics/host")).unwrap();
         assert_eq!(line["level"], "INFO");
         assert!(line["message"].as_str().unwrap().contains(&url), "{line}");
         assert!(line["time"].as_str().unwrap().ends_with('Z'), "{line}");
@@ -110,14 +77,14 @@ fn the_log_is_json_where_that_is_asked_for() {
 fn rust_log_says_how_much_is_logged_and_is_told_when_it_is_none() {
     let words = "WARN RUST_LOG is \"=loud=\", and must be a level, as debug, or a list as \
                  info,anemone_server=debug: it is passed over";
-    let (mut server, _) = Logging::start(&["--host"], &[("RUST_LOG", "=loud=")]);
-    assert!(server.line_with("RUST_LOG").ends_with(words));
-    server.line_with("source ");
+    let (mut server, _) = start(&["--host"], &[("RUST_LOG", "=loud=")]);
+    assert!(line_with(&mut server, "RUST_LOG").ends_with(words));
+    line_with(&mut server, "source ");
 
-    let (mut server, url) = Logging::start(&["--host"], &[("RUST_LOG", "anemone_server=debug")]);
+    let (mut server, url) = start(&["--host"], &[("RUST_LOG", "anemone_server=debug")]);
     let address = url.strip_prefix("http://").unwrap().parse().unwrap();
     support::get(address, "/clock");
-    let line = server.line_with("");
+    let line = line_with(&mut server, "");
     assert!(
         line.contains("DEBUG request") && line.ends_with("method=\"GET\" path=\"/clock\""),
         "{line}"

@@ -3,7 +3,9 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Output, Stdio};
+use std::process::{
+    Child, ChildStderr, ChildStdin, ChildStdout, Command, ExitStatus, Output, Stdio,
+};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, Sender};
 use std::thread;
@@ -41,6 +43,50 @@ impl Watchdog {
             }
         });
         Self { _alive: alive }
+    }
+}
+
+/// A server whose log is read, until dropped, and no longer than a watchdog allows.
+pub(crate) struct Logging {
+    /// It listens there.
+    pub(crate) url: String,
+    pub(crate) log: BufReader<ChildStderr>,
+    child: Child,
+    _watchdog: Watchdog,
+}
+
+impl Logging {
+    /// Starts a server, and waits until it listens. `RUST_LOG` is as the command has it.
+    pub(crate) fn start(mut command: Command) -> Self {
+        let piped = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = piped.spawn().unwrap();
+        let watchdog = Watchdog::of(&child);
+        let log = BufReader::new(child.stderr.take().unwrap());
+        let mut first = String::new();
+        BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut first).unwrap();
+        let url = first.trim_end().strip_prefix("listening on ").unwrap().to_owned();
+        Self { url, log, child, _watchdog: watchdog }
+    }
+
+    /// The next line of its log that is wanted.
+    pub(crate) fn line(&mut self, wanted: &str, is_wanted: impl Fn(&str) -> bool) -> String {
+        let mut passed = String::new();
+        loop {
+            let mut line = String::new();
+            let len = self.log.read_line(&mut line).unwrap();
+            assert_ne!(len, 0, "not said: {wanted}\n{passed}");
+            if is_wanted(line.trim_end()) {
+                return line.trim_end().to_owned();
+            }
+            passed += &line;
+        }
+    }
+}
+
+impl Drop for Logging {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 
