@@ -4,7 +4,7 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use rust_embed::{EmbeddedFile, RustEmbed};
 
-use crate::body::{Body, full};
+use crate::reply::body::{Body, full};
 
 #[derive(RustEmbed)]
 #[folder = "../../web"]

@@ -10,11 +10,11 @@ use tokio::sync::mpsc;
 
 use crate::Problem;
 use crate::alarms::Alarms;
+use crate::clients::permits::{ConnectionPermit, NoPermit};
+use crate::clients::refusals::Asked;
 use crate::essential::Essentials;
-use crate::fan::Fan;
 use crate::peer::Peer;
-use crate::permits::{ConnectionPermit, NoPermit};
-use crate::refusals::Asked;
+use crate::read::fan::Fan;
 use crate::site::Site;
 
 /// One thread's part of the server.

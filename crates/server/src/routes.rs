@@ -7,35 +7,37 @@ use anemone_ws::Memory;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
 use hyper::body::Incoming;
 
-use crate::access::AccessLine;
-use crate::body::{Body, full};
-use crate::change::Change;
-use crate::client::Client;
-use crate::fields::Fields;
-use crate::gate::{self, Admitted};
-use crate::handover::{Handover, Reply, Upgrade};
-use crate::handshake::Head;
+use crate::clients::access::AccessLine;
+use crate::clients::places::Place;
+use crate::clients::refusals::Asked;
+use crate::exchange::change::Change;
+use crate::exchange::gate::{self, Admitted};
+use crate::exchange::handover::{Handover, Reply, Upgrade};
+use crate::exchange::read_request::ReadRequest;
+use crate::exchange::request_body::check_transfer_coding;
+use crate::exchange::resource::Resource;
 use crate::memory::counted;
-use crate::methods::{Methods, is_reading, reading_only};
-use crate::names::topic_name;
-use crate::origin::Verdict;
-use crate::own_path::OwnPath;
 use crate::peer::Peer;
-use crate::places::Place;
-use crate::protection::{protect, share};
-use crate::publishing::Writer;
-use crate::query::{Representation, representation};
-use crate::read_request::ReadRequest;
-use crate::reading::Reader;
-use crate::refusals::Asked;
-use crate::request_body::check_transfer_coding;
-use crate::resource::Resource;
+use crate::publish::Writer;
+use crate::read::reader::Reader;
+use crate::reply::body::{Body, full};
+use crate::reply::protection::{protect, share};
+use crate::request::client::Client;
+use crate::request::fields::Fields;
+use crate::request::handshake::Head;
+use crate::request::host;
+use crate::request::methods::{Methods, is_reading, reading_only};
+use crate::request::names::topic_name;
+use crate::request::origin::Verdict;
+use crate::request::own_path::OwnPath;
+use crate::request::path;
+use crate::request::query::{Representation, representation};
 use crate::site::Site;
 use crate::stop::Stop;
 use crate::transport::{
     broadcast, echo, forever_frame, long_poll, multiplexed, ndjson, poll, post, sse, websocket,
 };
-use crate::{Kind, Problem, assets, host, path, stream};
+use crate::{Kind, Problem, assets, stream};
 
 /// Answers a request.
 pub(crate) async fn answer(

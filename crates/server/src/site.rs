@@ -6,20 +6,20 @@ use std::sync::atomic::AtomicBool;
 use anemone_hub::{Hub, Topic};
 use anemone_ws::Memory;
 
-use crate::access::Accesses;
-use crate::awaited::AwaitedTopics;
+use crate::clients::access::Accesses;
+use crate::clients::awaited::AwaitedTopics;
+use crate::clients::permits::ConnectionPermits;
+use crate::clients::readers::Readers;
+use crate::clients::refusals::Refusals;
 use crate::everyone::Everyone;
 use crate::files::Files;
-use crate::host::Hosts;
-use crate::methods::Methods;
-use crate::names::{topic_name, unknown_topic};
-use crate::origin::AllowedOrigin;
-use crate::own_path::OwnPath;
-use crate::permits::ConnectionPermits;
-use crate::proxies::Proxies;
-use crate::publishing::Publishing;
-use crate::readers::Readers;
-use crate::refusals::Refusals;
+use crate::publish::Publishing;
+use crate::request::host::Hosts;
+use crate::request::methods::Methods;
+use crate::request::names::{topic_name, unknown_topic};
+use crate::request::origin::AllowedOrigin;
+use crate::request::own_path::OwnPath;
+use crate::request::proxies::Proxies;
 use crate::{Limits, Problem, Tls};
 
 /// The parts of a server.

@@ -16,14 +16,14 @@ use http::{HeaderValue, Response, header};
 use tokio::time::timeout;
 
 use crate::Problem;
-use crate::access::{CLIENT_GONE, SERVER_STOPPED};
-use crate::body::{self, Body};
-use crate::fan::WireForm;
+use crate::clients::access::{CLIENT_GONE, SERVER_STOPPED};
+use crate::clients::readers::Transport;
+use crate::clients::refusals::{Asked, Refusals};
+use crate::exchange::read_request::ReadRequest;
 use crate::memory::counted;
-use crate::read_request::ReadRequest;
-use crate::readers::Transport;
-use crate::reading::{EndReason, Item, Page, Reader};
-use crate::refusals::{Asked, Refusals};
+use crate::read::fan::WireForm;
+use crate::read::reader::{EndReason, Item, Page, Reader};
+use crate::reply::body::{self, Body};
 use crate::stop::Stop;
 
 /// The form of a transport's stream.

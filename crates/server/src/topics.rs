@@ -1,6 +1,6 @@
 //! The rules of topics: which there are, how they are kept, and who may publish to them.
 //!
-//! Owns the rules and their validity. That they hold is seen to in `publishing`.
+//! Owns the rules and their validity. That they hold is seen to in `publish`.
 
 use std::fmt;
 use std::str::FromStr;

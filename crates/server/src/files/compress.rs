@@ -14,7 +14,7 @@ use tower_http::CompressionLevel;
 use tower_http::compression::Compression;
 use tower_service::Service;
 
-use crate::body::{Body, kept};
+use crate::reply::body::{Body, kept};
 
 /// So many replies are compressed at once, all threads together; more go as they are. Each takes its thread for half a
 /// millisecond at a time, and so do others in turn with it.
@@ -123,7 +123,7 @@ mod tests {
     use http_body::Body as _;
 
     use super::*;
-    use crate::body::full;
+    use crate::reply::body::full;
 
     async fn compressed(
         compressor: &Compressor,

@@ -10,7 +10,7 @@ use http::HeaderValue;
 use rustix::fs::{Access, access};
 
 use crate::assets;
-use crate::own_path::OwnPath;
+use crate::request::own_path::OwnPath;
 
 /// A directory whose files are served below a path.
 #[derive(Clone, Debug, Eq, PartialEq)]

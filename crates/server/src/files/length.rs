@@ -9,7 +9,7 @@ use http::{Response, header};
 use http_body::{Frame, SizeHint};
 use http_body_util::BodyExt;
 
-use crate::body::Body;
+use crate::reply::body::Body;
 
 /// Has the body of a reply be as long as its `Content-Length` says.
 pub(super) fn measured(response: Response<Body>) -> Response<Body> {
@@ -55,7 +55,7 @@ mod tests {
     use http_body::Body as _;
 
     use super::*;
-    use crate::body::stream;
+    use crate::reply::body::stream;
 
     #[tokio::test]
     async fn a_body_is_at_its_end_with_its_last_byte() {

@@ -28,9 +28,11 @@ use self::folder::{Disk, Folder, is_absence, is_overload};
 use self::length::measured;
 use self::open::Refusal;
 use self::range::ByteRange;
-use crate::body::Body;
-use crate::own_path::OwnPath;
-use crate::{Kind, Problem, entity_tag, path};
+use crate::read::entity_tag;
+use crate::reply::body::Body;
+use crate::request::own_path::OwnPath;
+use crate::request::path;
+use crate::{Kind, Problem};
 
 /// The directories whose files are served.
 #[derive(Debug, Default)]

@@ -5,7 +5,7 @@
 
 use http::{HeaderValue, Response, StatusCode, header};
 
-use crate::body::Body;
+use crate::reply::body::Body;
 
 /// One range of bytes, whatever the length of the file.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

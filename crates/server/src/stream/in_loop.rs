@@ -13,14 +13,14 @@ use http::{HeaderValue, Response, header};
 use tokio::time::Instant;
 
 use super::{Form, response, text};
-use crate::access::{CLIENT_GONE, SERVER_STOPPED};
 use crate::alarms::Alarm;
-use crate::body::{Body, full};
-use crate::fan::Subscription;
+use crate::clients::access::{CLIENT_GONE, SERVER_STOPPED};
+use crate::clients::permits::ConnectionPermit;
+use crate::clients::refusals::Asked;
 use crate::local::Local;
-use crate::permits::ConnectionPermit;
-use crate::reading::{EndReason, Item, Reader};
-use crate::refusals::Asked;
+use crate::read::fan::Subscription;
+use crate::read::reader::{EndReason, Item, Reader};
+use crate::reply::body::{Body, full};
 
 /// A chunk of nothing (RFC 9112 section 7.1).
 const LAST_CHUNK: &[u8] = b"0\r\n\r\n";

@@ -10,7 +10,7 @@ use tokio_rustls::rustls::{ClientConfig, ClientConnection, RootCertStore, Server
 
 use super::watch::Watcher;
 use super::*;
-use crate::write_deadline::WriteDeadline;
+use crate::socket::write_deadline::WriteDeadline;
 
 /// A client that trusts the certificate in use.
 fn client(tls: &Tls) -> Arc<ClientConfig> {

@@ -9,14 +9,14 @@ use anemone_ws::Error;
 use anemone_ws::proto::{CloseCode, CloseFrame, Message, Sender};
 use anemone_ws::reactor::{Broadcast, DeliverError, Handler, Member, Waker};
 
+use crate::clients::permits::ConnectionPermit;
 use crate::everyone::Everyone;
-use crate::fields::Fields;
-use crate::handover::{Successor, Upgrade};
-use crate::handshake::Head;
+use crate::exchange::handover::{Successor, Upgrade};
+use crate::exchange::visit::Visit;
 use crate::limits::LimitsTable;
 use crate::local::Local;
-use crate::permits::ConnectionPermit;
-use crate::visit::Visit;
+use crate::request::fields::Fields;
+use crate::request::handshake::Head;
 use crate::{Limits, Problem};
 
 /// Answers a handshake.

@@ -6,16 +6,16 @@ use anemone_ws::reactor::Handler;
 use http::{HeaderValue, Method, Request, Response, header};
 use hyper::body::Incoming;
 
-use crate::body::full;
-use crate::fields::Fields;
-use crate::handover::{Reply, Successor, Upgrade};
-use crate::handshake::Head;
+use crate::clients::permits::ConnectionPermit;
+use crate::exchange::handover::{Reply, Successor, Upgrade};
+use crate::exchange::request_body::receive;
+use crate::exchange::visit::Visit;
 use crate::limits::LimitsTable;
-use crate::permits::ConnectionPermit;
-use crate::request_body::receive;
+use crate::reply::body::full;
+use crate::request::fields::Fields;
+use crate::request::handshake::Head;
 use crate::site::Site;
 use crate::stop::Stop;
-use crate::visit::Visit;
 use crate::{Limits, Problem};
 
 /// Answers a handshake.

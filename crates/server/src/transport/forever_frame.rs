@@ -5,13 +5,14 @@ use std::time::Duration;
 
 use http::{HeaderMap, HeaderValue, Response, header};
 
-use crate::body::Body;
-use crate::query::FrameName;
-use crate::read_request::ReadRequest;
-use crate::readers::Transport;
-use crate::reading::Item;
+use crate::clients::readers::Transport;
+use crate::exchange::read_request::ReadRequest;
+use crate::read::encode;
+use crate::read::reader::Item;
+use crate::reply::body::Body;
+use crate::request::query::FrameName;
 use crate::stop::Stop;
-use crate::{Kind, Problem, encode, stream};
+use crate::{Kind, Problem, stream};
 
 /// Browsers begin to run a document once they have seen this much of it.
 const PADDING_BYTES: usize = 1024;

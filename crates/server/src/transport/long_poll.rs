@@ -6,9 +6,9 @@ use tokio::time::timeout;
 
 use super::page_response;
 use crate::Problem;
-use crate::body::Body;
-use crate::query::Wait;
-use crate::read_request::ReadRequest;
+use crate::exchange::read_request::ReadRequest;
+use crate::reply::body::Body;
+use crate::request::query::Wait;
 use crate::stop::Stop;
 
 /// Waits for an event after the position, or until the time is up, the server stops or the client has ended its

@@ -13,11 +13,11 @@ pub(crate) mod websocket;
 
 use http::{HeaderValue, Response, header};
 
-use crate::body::{Body, full};
-use crate::encode;
+use crate::exchange::read_request::ReadRequest;
 use crate::memory::counted;
-use crate::read_request::ReadRequest;
-use crate::reading::Page;
+use crate::read::encode;
+use crate::read::reader::Page;
+use crate::reply::body::{Body, full};
 
 /// A page as the reply to a poll or long poll.
 fn page_response(read: &ReadRequest, page: &Page, caching: &'static str) -> Response<Body> {

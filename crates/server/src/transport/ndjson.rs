@@ -1,9 +1,10 @@
 //! NDJSON: an endless reply, one JSON object a line, for `curl -N` and pipes. A heartbeat repeats the position.
 
-use crate::fan::WireForm;
-use crate::readers::Transport;
-use crate::reading::Item;
-use crate::{encode, stream};
+use crate::clients::readers::Transport;
+use crate::read::encode;
+use crate::read::fan::WireForm;
+use crate::read::reader::Item;
+use crate::stream;
 
 /// The form of the lines.
 pub(crate) const FORM: stream::Form = stream::Form {

@@ -5,9 +5,9 @@ use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 
 use super::page_response;
 use crate::Problem;
-use crate::body::{Body, full};
-use crate::entity_tag;
-use crate::read_request::ReadRequest;
+use crate::exchange::read_request::ReadRequest;
+use crate::read::entity_tag;
+use crate::reply::body::{Body, full};
 
 /// A cache may keep a page and has to ask each time whether it is still the one: then its tag saves a browser the
 /// body without a line of script. With `no-store` no cache would ever have a tag to ask with.

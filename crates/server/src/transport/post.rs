@@ -3,15 +3,16 @@
 use http::{HeaderValue, Request, Response, StatusCode, header};
 use hyper::body::Incoming;
 
-use crate::access::AccessLine;
-use crate::body::{Body, full};
-use crate::publishing::{
+use crate::clients::access::AccessLine;
+use crate::exchange::request_body::receive;
+use crate::publish::{
     Content, Expected, Outcome, PublishPermit, Published, Sent, key, no_parameters,
 };
-use crate::request_body::receive;
+use crate::reply::body::{Body, full};
+use crate::request::origin;
 use crate::site::Site;
 use crate::stop::Stop;
-use crate::{Kind, Problem, origin};
+use crate::{Kind, Problem};
 
 /// Publishes all that the body says, or nothing of it.
 pub(crate) async fn answer(

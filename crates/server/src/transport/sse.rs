@@ -7,10 +7,11 @@
 
 use std::fmt::Write as _;
 
-use crate::fan::WireForm;
-use crate::readers::Transport;
-use crate::reading::Item;
-use crate::{encode, stream};
+use crate::clients::readers::Transport;
+use crate::read::encode;
+use crate::read::fan::WireForm;
+use crate::read::reader::Item;
+use crate::stream;
 
 /// The time that an `EventSource` waits before it reconnects, in milliseconds.
 const RETRY_MS: u32 = 1000;

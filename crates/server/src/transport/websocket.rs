@@ -20,20 +20,22 @@ use anemone_ws::reactor::{Handler, Waker};
 use anemone_ws::{Error, Held, Memory};
 use futures_util::FutureExt;
 
-use crate::fan::{Fan, Subscription, WireForm};
-use crate::fields::Fields;
-use crate::handover::{Successor, Upgrade};
-use crate::handshake::Head;
+use crate::clients::permits::ConnectionPermit;
+use crate::clients::readers::Transport;
+use crate::exchange::handover::{Successor, Upgrade};
+use crate::exchange::read_request::ReadRequest;
+use crate::exchange::visit::Visit;
 use crate::limits::LimitsTable;
 use crate::local::Local;
 use crate::mode::Mode;
-use crate::permits::ConnectionPermit;
-use crate::publishing::{Refusal, Writer, of_message};
-use crate::read_request::ReadRequest;
-use crate::readers::Transport;
-use crate::reading::{EndReason, Item, Page, Reader};
-use crate::visit::Visit;
-use crate::{Kind, Problem, encode, gap};
+use crate::publish::{Refusal, Writer, of_message};
+use crate::read::encode;
+use crate::read::fan::{Fan, Subscription, WireForm};
+use crate::read::reader::{EndReason, Item, Page, Reader};
+use crate::reply::gap;
+use crate::request::fields::Fields;
+use crate::request::handshake::Head;
+use crate::{Kind, Problem};
 
 /// The subprotocol whose messages carry positions.
 const EVENTS: &str = "anemone.events";

@@ -15,23 +15,26 @@ use super::Outlet;
 use super::message::{Id, Reply, Request};
 use super::session::{Session, Step};
 use super::submissions::Submissions;
-use crate::access::{AccessLine, CLIENT_GONE};
 use crate::alarms::{Alarm, Alarms};
-use crate::change::Change;
-use crate::client::Client;
-use crate::fan::{Fan, Subscription};
+use crate::clients::access::{AccessLine, CLIENT_GONE};
+use crate::clients::readers::Transport;
+use crate::clients::refusals::Asked;
+use crate::exchange::change::Change;
+use crate::exchange::gate;
+use crate::exchange::read_request::ReadRequest;
+use crate::exchange::resource::Resource;
 use crate::local::Local;
-use crate::methods::{Methods, not_allowed};
-use crate::names::topic_name;
-use crate::own_path::OwnPath;
-use crate::publishing::{self, Expected, Outcome, Sent};
-use crate::read_request::ReadRequest;
-use crate::readers::Transport;
-use crate::reading::{self, EndReason, Item, Page, Reader};
-use crate::refusals::Asked;
-use crate::resource::Resource;
+use crate::publish::{self, Expected, Outcome, Sent};
+use crate::read::encode;
+use crate::read::fan::{Fan, Subscription};
+use crate::read::reader::{self, EndReason, Item, Page, Reader};
+use crate::request::client::Client;
+use crate::request::methods::{Methods, not_allowed};
+use crate::request::names::topic_name;
+use crate::request::own_path::OwnPath;
+use crate::request::path;
 use crate::site::Site;
-use crate::{Kind, Problem, encode, gate, path};
+use crate::{Kind, Problem};
 
 /// The status of a reader that has no final one.
 const MORE_TO_COME: u16 = 206;
@@ -229,7 +232,7 @@ impl Multiplexer {
         };
         match Change::of(&self.site, self.client, request.method, &name)? {
             Change::Publish(permit) => {
-                let (content, key) = publishing::of_multiplexed(query)?;
+                let (content, key) = publish::of_multiplexed(query)?;
                 self.check_payload(request.payload.len())?;
                 let (site, body) = (Arc::clone(&self.site), request.payload.to_vec());
                 let bytes = body.len();
@@ -242,7 +245,7 @@ impl Multiplexer {
                 self.submit(id, submitted(bytes, false), submission, outlet);
             }
             Change::Delete(permit) => {
-                publishing::no_parameters(query)?;
+                publish::no_parameters(query)?;
                 let deletion = async move { permit.delete().await.map(|()| Done::Deleted) };
                 self.submit(id, submitted(0, true), deletion, outlet);
             }
@@ -528,7 +531,7 @@ impl Followed {
 
     /// Whether there is something that not all have read.
     fn has_news(&mut self) -> bool {
-        let has_news = reading::is_past(&mut self.head, self.seen);
+        let has_news = reader::is_past(&mut self.head, self.seen);
         if has_news {
             self.seen = self.topic.info(UnixTime::now()).head;
         }

@@ -11,10 +11,10 @@ use super::Outlet;
 use super::framing::{self, Decoder};
 use super::multiplexer::{Multiplexer, tell_problem};
 use crate::alarms::{Alarm, Alarms};
-use crate::client::Client;
+use crate::clients::permits::ConnectionPermit;
+use crate::clients::readers::Transport;
 use crate::local::Local;
-use crate::permits::ConnectionPermit;
-use crate::readers::Transport;
+use crate::request::client::Client;
 use crate::{Kind, Problem};
 
 /// A connection by TCP.

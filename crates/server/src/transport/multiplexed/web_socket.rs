@@ -6,15 +6,15 @@ use anemone_ws::reactor::{Handler, Waker};
 
 use super::Outlet;
 use super::multiplexer::Multiplexer;
-use crate::client::Client;
-use crate::fields::Fields;
-use crate::handover::{Successor, Upgrade};
-use crate::handshake::Head;
+use crate::clients::permits::ConnectionPermit;
+use crate::clients::readers::Transport;
+use crate::exchange::handover::{Successor, Upgrade};
+use crate::exchange::visit::Visit;
 use crate::limits::LimitsTable;
 use crate::local::Local;
-use crate::permits::ConnectionPermit;
-use crate::readers::Transport;
-use crate::visit::Visit;
+use crate::request::client::Client;
+use crate::request::fields::Fields;
+use crate::request::handshake::Head;
 use crate::{Kind, Limits, Problem};
 
 /// Without it the handshake is refused: who asks for nothing cannot know what is spoken.

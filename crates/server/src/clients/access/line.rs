@@ -1,0 +1,148 @@
+//! What a line of the access log says of a request.
+
+use std::borrow::Cow;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anemone_hub::Position;
+use anemone_ws::Held;
+
+use crate::clients::places::Source;
+use crate::clients::readers::{Transport, in_words};
+
+/// The target of the access log's events, all of level info. The line of a request that begins is one of level debug, as
+/// any other of this crate.
+pub const ACCESS_TARGET: &str = "anemone::access";
+
+/// A request, as its line has it.
+#[derive(Debug)]
+pub(super) struct AccessedRequest {
+    pub(super) client: Option<SocketAddr>,
+    pub(super) method: String,
+    pub(super) path: String,
+    pub(super) _held: Held,
+}
+
+impl AccessedRequest {
+    pub(super) fn source(&self) -> Option<Source> {
+        self.client.map(|client| Source::of(client.ip()))
+    }
+}
+
+/// What became of a request.
+#[derive(Clone, Debug, Default)]
+pub(super) struct RequestOutcome {
+    /// `None` until there is a reply.
+    pub(super) status: Option<u16>,
+    pub(super) answer: AnswerKind,
+    pub(super) bytes: u64,
+    pub(super) position: Option<Position>,
+    pub(super) end: Option<Cow<'static, str>>,
+}
+
+impl RequestOutcome {
+    /// The same once nothing more comes. A request that is given up before it has a reply was told no position.
+    pub(super) fn over(self, is_stopping: bool) -> Self {
+        if self.status.is_some() {
+            return self;
+        }
+        let given_up = if is_stopping { SERVER_STOPPED } else { CLIENT_GONE };
+        Self { position: None, end: Some(self.end.unwrap_or(Cow::Borrowed(given_up))), ..self }
+    }
+}
+
+/// The client has closed its side, the connection was lost, or it did not take the rest for too long.
+pub(crate) const CLIENT_GONE: &str = "client gone";
+pub(crate) const SERVER_STOPPED: &str = "server stopped";
+
+/// The kind of an answer, which is the transport of a line.
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
+pub(crate) enum AnswerKind {
+    /// A reply that is no page of a topic, or it is not known yet what the answer will be.
+    #[default]
+    Http,
+    /// A page of a topic, at once.
+    Poll,
+    Transport(Transport),
+}
+
+impl AnswerKind {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Http => "http",
+            Self::Poll => "poll",
+            Self::Transport(transport) => transport.as_str(),
+        }
+    }
+
+    pub(super) const fn is_poll(self) -> bool {
+        matches!(self, Self::Poll | Self::Transport(Transport::LongPoll))
+    }
+}
+
+impl From<Transport> for AnswerKind {
+    fn from(transport: Transport) -> Self {
+        Self::Transport(transport)
+    }
+}
+
+/// All that is told of a request.
+#[derive(Clone, Debug)]
+pub(super) struct Line {
+    pub(super) request: Arc<AccessedRequest>,
+    pub(super) outcome: RequestOutcome,
+    pub(super) duration: Duration,
+}
+
+impl Line {
+    /// `repeats` is how many there were like it since its last line that had none.
+    pub(super) fn write(&self, repeats: u64) {
+        let Self { request, outcome, duration } = self;
+        let client = request.client.map(in_words);
+        tracing::info!(
+            target: ACCESS_TARGET,
+            method = request.method,
+            path = request.path,
+            status = outcome.status,
+            transport = %outcome.answer.as_str(),
+            client = client.as_ref().map(display),
+            bytes = outcome.bytes,
+            duration_ms = duration.as_micros() as f64 / 1000.0,
+            position = outcome.position.map(display),
+            end = outcome.end.as_deref(),
+            repeats = (repeats > 0).then_some(repeats),
+            "request"
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use anemone_hub::Epoch;
+
+    use super::*;
+
+    #[test]
+    fn a_request_that_is_given_up_before_its_reply_was_told_no_position_and_says_who_gave_it_up() {
+        let position = Position { epoch: Epoch::from_bits(9), offset: 3 };
+        let over = |status, end: Option<&'static str>, is_stopping| {
+            let outcome = RequestOutcome {
+                status,
+                position: Some(position),
+                end: end.map(Cow::Borrowed),
+                ..RequestOutcome::default()
+            };
+            let RequestOutcome { status, position, end, .. } = outcome.over(is_stopping);
+            (status, position, end.map(Cow::into_owned))
+        };
+        for (end, is_stopping, expected) in [
+            (None, false, "client gone"),
+            (None, true, "server stopped"),
+            (Some("connection closed"), false, "connection closed"),
+        ] {
+            assert_eq!(over(None, end, is_stopping), (None, None, Some(expected.to_owned())));
+        }
+        assert_eq!(over(Some(200), None, true), (Some(200), Some(position), None));
+    }
+}

@@ -1,0 +1,132 @@
+//! The topics that may be awaited before they are there: so many in all, and so many of one address.
+//!
+//! Each costs a name and about 2 KiB, and one connection can wait for many. A topic counts for the first who waits
+//! for it, until it is created, or nobody waits any more.
+
+use std::sync::Arc;
+
+use anemone_ws::{Held, Memory};
+use http::HeaderValue;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::clients::places::{Place, Places, Source, Words};
+use crate::cost::AWAITED_TOPIC_BYTES;
+use crate::request::client::Client;
+use crate::{Kind, Limits, Problem};
+
+/// One address may await one in so many where nothing else is said.
+const PER_ADDRESS_ONE_IN: usize = 10;
+
+/// Those that there are, of all threads.
+#[derive(Debug)]
+pub(crate) struct AwaitedTopics {
+    all: Arc<Semaphore>,
+    all_max: usize,
+    places: Arc<Places>,
+    per_address_max: usize,
+    /// Each counts there.
+    memory: Memory,
+}
+
+/// That one more may be awaited; dropping it gives that back.
+#[derive(Debug)]
+pub(crate) struct Admission {
+    _one: OwnedSemaphorePermit,
+    _place: Option<Place>,
+    _held: Held,
+}
+
+impl AwaitedTopics {
+    pub(crate) fn new(limits: &Limits, memory: &Memory) -> Self {
+        let all_max = limits.awaited_topics_max;
+        let a_part = (all_max / PER_ADDRESS_ONE_IN).max(1);
+        let per_address_max = limits.awaited_topics_per_address_max.unwrap_or(a_part);
+        let words = Words {
+            what: "topics that it waits for, and that have had no event",
+            limit: "limits.awaited_topics_per_address_max",
+        };
+        let places = Arc::new(Places::new(per_address_max, words));
+        Self {
+            all: Arc::new(Semaphore::new(all_max)),
+            all_max,
+            places,
+            per_address_max,
+            memory: memory.clone(),
+        }
+    }
+
+    /// Lets a client wait for one more, if it may. One of this machine may wait for as many as there may be.
+    pub(crate) fn admit(&self, client: Client) -> Result<Admission, Problem> {
+        let address = client.address().map(|address| address.ip());
+        let place = match address.filter(|address| !address.is_loopback()).map(Source::of) {
+            Some(source) => Some(self.places.take(source).ok_or_else(|| {
+                let detail = format!(
+                    "your address waits for {} topics that have had no event yet, as many as it may",
+                    self.per_address_max
+                );
+                too_many(detail)
+            })?),
+            None => None,
+        };
+        let one = Arc::clone(&self.all).try_acquire_owned().map_err(|_| {
+            let detail = format!(
+                "clients wait for {} topics that have had no event yet, as many as they may",
+                self.all_max
+            );
+            too_many(detail)
+        })?;
+        let mut held = self.memory.share();
+        held.set(AWAITED_TOPIC_BYTES);
+        Ok(Admission { _one: one, _place: place, _held: held })
+    }
+}
+
+fn too_many(detail: String) -> Problem {
+    let problem = Problem::new(Kind::TooManyAwaited, detail);
+    problem.field("retry-after", HeaderValue::from_static("10"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::SocketAddr;
+
+    use super::*;
+    use crate::peer::Peer;
+    use crate::request::proxies::Proxies;
+
+    fn of(address: &str) -> Client {
+        let address = SocketAddr::new(address.parse().unwrap(), 1);
+        Client::of_connection(Peer::new(Ok(address)), &Proxies::new(Vec::new()))
+    }
+
+    #[test]
+    fn an_address_waits_for_a_tenth_and_this_machine_for_all() {
+        let limits = Limits { awaited_topics_max: 30, ..Limits::default() };
+        let awaited = AwaitedTopics::new(&limits, &Memory::new(1 << 20));
+        let admit =
+            |address| awaited.admit(of(address)).map_err(|problem| problem.detail().to_owned());
+        for (address, same) in
+            [("192.0.2.1", "::ffff:192.0.2.1"), ("2001:db8::1", "2001:db8::ffff:0:0:1")]
+        {
+            let admitted: Vec<_> = (0..3).map(|_| admit(address).unwrap()).collect();
+            let detail = admit(same).unwrap_err();
+            assert_eq!(
+                detail,
+                "your address waits for 3 topics that have had no event yet, as many as it may"
+            );
+            drop(admitted);
+        }
+        assert_eq!(awaited.places.sources(), 0, "nothing is kept of who is gone");
+        let admitted: Vec<_> = (0..30).map(|_| admit("127.0.0.1").unwrap()).collect();
+        for address in ["127.0.0.1", "192.0.2.1"] {
+            let detail = admit(address).unwrap_err();
+            assert_eq!(
+                detail,
+                "clients wait for 30 topics that have had no event yet, as many as they may"
+            );
+        }
+        assert_eq!(awaited.places.sources(), 0, "one that was refused counts nowhere");
+        drop(admitted);
+        assert!(admit("192.0.2.1").is_ok());
+    }
+}

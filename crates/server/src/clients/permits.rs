@@ -1,0 +1,258 @@
+//! The connections that there may be: so many in all, so many of one address, and none more while far too much is held.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use anemone_ws::{Held, Memory};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::clients::places::{Place, Places, Source, Words};
+use crate::cost::CONNECTION_BYTES;
+use crate::peer::Peer;
+use crate::request::client::Client;
+use crate::request::proxies::Proxies;
+use crate::{Limits, Problem};
+
+/// One address may have one in so many connections where nothing else is said: it takes ten to have all.
+const PER_ADDRESS_ONE_IN: usize = 10;
+
+/// One in so many connections, at least one and at most [`KEPT_MAX`], is kept for clients of this machine: whoever
+/// looks into what is wrong while all others are taken.
+const KEPT_ONE_IN: usize = 100;
+const KEPT_MAX: usize = 8;
+
+/// All that there are, on every thread.
+#[derive(Debug)]
+pub(crate) struct ConnectionPermits {
+    all: Arc<Semaphore>,
+    /// Kept for this machine.
+    kept: Arc<Semaphore>,
+    /// Each connection counts there.
+    memory: Memory,
+    /// The places of each address that has any.
+    places: Arc<Places>,
+}
+
+/// Why there is no place for a connection.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum NoPermit {
+    /// Its address has as many as it may.
+    OfAddress,
+    /// There are as many as there may be.
+    InAll,
+    /// Far too much is held already.
+    Overloaded,
+}
+
+impl NoPermit {
+    pub(crate) fn problem(self) -> Problem {
+        match self {
+            Self::OfAddress | Self::InAll => Problem::too_many_connections(),
+            Self::Overloaded => Problem::overloaded(),
+        }
+    }
+}
+
+/// A connection's place; dropping it gives it back.
+#[derive(Debug)]
+pub(crate) struct ConnectionPermit {
+    _one: OwnedSemaphorePermit,
+    _held: Held,
+    /// The places in which it counts, too.
+    _places: [Option<Place>; 2],
+}
+
+impl ConnectionPermit {
+    /// Has the connection count for the client of a trusted proxy, too.
+    pub(crate) fn beside(mut self, client: Option<Place>) -> Self {
+        self._places[1] = client;
+        self
+    }
+}
+
+impl ConnectionPermits {
+    pub(crate) fn new(limits: &Limits, memory: &Memory) -> Self {
+        let max = limits.connections_max;
+        let kept = if max > 1 { (max / KEPT_ONE_IN).clamp(1, KEPT_MAX) } else { 0 };
+        let a_part = (max / PER_ADDRESS_ONE_IN).max(1);
+        Self {
+            all: Arc::new(Semaphore::new(max - kept)),
+            kept: Arc::new(Semaphore::new(kept)),
+            memory: memory.clone(),
+            places: Arc::new(Places::new(
+                limits.connections_per_address_max.unwrap_or(a_part),
+                Words { what: "connections", limit: "limits.connections_per_address_max" },
+            )),
+        }
+    }
+
+    /// A place for one more connection of this peer.
+    ///
+    /// # Errors
+    /// When there is none, or far too much is held already.
+    pub(crate) fn take(
+        self: &Arc<Self>,
+        peer: Peer,
+        proxies: &Proxies,
+    ) -> Result<ConnectionPermit, NoPermit> {
+        let address = peer.address().map(|address| address.ip());
+        let is_own = peer.is_local();
+        // A proxy's clients are many, and all have its address.
+        let is_proxy = proxies.trust(peer);
+        let source = address.filter(|_| !is_own && !is_proxy).map(Source::of);
+        let place = match source {
+            Some(source) => Some(self.places.take(source).ok_or(NoPermit::OfAddress)?),
+            None => None,
+        };
+        let is_overloaded = self.memory.is_far_exceeded();
+        let one = if is_overloaded { None } else { Arc::clone(&self.all).try_acquire_owned().ok() };
+        let one = one.or_else(|| {
+            // Asked first: while others held one to give it back, this machine would find none.
+            let may = is_own && !is_proxy;
+            may.then(|| Arc::clone(&self.kept).try_acquire_owned().ok()).flatten()
+        });
+        match one {
+            Some(one) => {
+                let held = self.memory.hold(CONNECTION_BYTES);
+                Ok(ConnectionPermit { _one: one, _held: held, _places: [place, None] })
+            }
+            None if is_overloaded => Err(NoPermit::Overloaded),
+            None => Err(NoPermit::InAll),
+        }
+    }
+
+    /// A place for a request that a trusted proxy passes on, or for what becomes of it, among those of the client it is
+    /// for; nothing for any other request, which has its connection's.
+    pub(crate) fn take_for(
+        self: &Arc<Self>,
+        client: Client,
+        peer: Peer,
+    ) -> Result<Option<Place>, Problem> {
+        let ip = |address: SocketAddr| address.ip().to_canonical();
+        let (own, of_peer) = (client.address().map(ip), peer.address().map(ip));
+        match own.filter(|own| Some(*own) != of_peer && !own.is_loopback()) {
+            Some(own) => self
+                .places
+                .take(Source::of(own))
+                .map(Some)
+                .ok_or_else(Problem::too_many_connections),
+            None => Ok(None),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use super::*;
+
+    fn permits(
+        connections_max: usize,
+        connections_per_address_max: impl Into<Option<usize>>,
+    ) -> Arc<ConnectionPermits> {
+        let connections_per_address_max = connections_per_address_max.into();
+        let limits = Limits { connections_max, connections_per_address_max, ..Limits::default() };
+        Arc::new(ConnectionPermits::new(&limits, &Memory::default()))
+    }
+
+    fn take(permits: &Arc<ConnectionPermits>, address: &str) -> Option<ConnectionPermit> {
+        try_take(permits, address).ok()
+    }
+
+    fn try_take(
+        permits: &Arc<ConnectionPermits>,
+        address: &str,
+    ) -> Result<ConnectionPermit, NoPermit> {
+        let peer = Peer::new(Ok(SocketAddr::new(address.parse().unwrap(), 1)));
+        permits.take(peer, &Proxies::new(vec!["10.9.0.0/16".parse().unwrap()]))
+    }
+
+    fn count(permits: &Arc<ConnectionPermits>, addresses: &[&str]) -> Vec<ConnectionPermit> {
+        let all = (0..100).flat_map(|_| addresses.iter().map(|address| take(permits, address)));
+        all.flatten().collect()
+    }
+
+    #[test]
+    fn an_address_has_so_many_connections_and_others_have_theirs() {
+        let permits = permits(1000, 3);
+        for addresses in [
+            &["192.0.2.1"][..],
+            &["192.0.2.2", "::ffff:192.0.2.2"],
+            &["2001:db8::1", "2001:db8::ffff:0:0:1"],
+            &["2001:db8:0:1::1"],
+        ] {
+            let taken = count(&permits, addresses);
+            assert_eq!(taken.len(), 3, "{addresses:?}");
+            assert_eq!(permits.places.sources(), 1);
+            drop(taken);
+            assert!(permits.places.sources() == 0, "nothing is kept of who is gone");
+        }
+    }
+
+    #[test]
+    fn this_machine_and_trusted_proxies_have_as_many_as_there_are() {
+        for (address, most) in [("127.0.0.1", 50), ("::1", 50), ("10.9.8.7", 49)] {
+            assert_eq!(count(&permits(50, 3), &[address]).len(), most, "{address}");
+        }
+    }
+
+    #[test]
+    fn an_address_has_a_tenth_of_all_and_one_place_is_kept_where_there_are_few() {
+        for (all, of_address, of_others) in [(500, 50, 495), (20, 2, 19), (9, 1, 8), (2, 1, 1)] {
+            let permits = permits(all, None);
+            let one = count(&permits, &["192.0.2.1"]);
+            assert_eq!(one.len(), of_address, "of {all}");
+            let proxy: Vec<_> = (0..all).filter_map(|_| take(&permits, "10.9.8.7")).collect();
+            assert_eq!(one.len() + proxy.len(), of_others, "of {all}");
+            assert!(take(&permits, "127.0.0.1").is_some(), "one of {all} is kept");
+        }
+        let only = permits(1, None);
+        assert!(take(&only, "192.0.2.1").is_some());
+    }
+
+    #[test]
+    fn a_few_are_kept_for_this_machine_when_all_others_are_taken() {
+        let permits = permits(200, 150);
+        let proxy = count(&permits, &["10.9.8.7"]);
+        let others = count(&permits, &["192.0.2.1"]);
+        assert_eq!((proxy.len(), others.len()), (100, 98));
+        assert!(take(&permits, "192.0.2.2").is_none());
+        assert!(permits.places.sources() == 1, "one that was refused counts nowhere");
+        let own = count(&permits, &["127.0.0.1"]);
+        assert_eq!(own.len(), 2);
+    }
+
+    #[test]
+    fn others_never_hold_what_is_kept_for_this_machine() {
+        let permits = permits(2, 1000);
+        let other = take(&permits, "192.0.2.1").unwrap();
+        let is_over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !is_over.load(Ordering::Relaxed) {
+                    assert!(take(&permits, "192.0.2.1").is_none());
+                }
+            });
+            let refused = (0..100_000).filter(|_| take(&permits, "127.0.0.1").is_none()).count();
+            is_over.store(true, Ordering::Relaxed);
+            assert_eq!(refused, 0, "of 100,000, while others are refused");
+        });
+        drop(other);
+    }
+
+    #[test]
+    fn each_counts_and_nobody_is_let_in_while_far_too_much_is_held() {
+        let memory = Memory::new(80 * CONNECTION_BYTES);
+        let permits = Arc::new(ConnectionPermits::new(&Limits::default(), &memory));
+        let taken = count(&permits, &["192.0.2.1"]);
+        // An eighth more than may be held, and the one with which it is more.
+        assert_eq!((taken.len(), memory.held_bytes()), (91, 91 * CONNECTION_BYTES));
+        let problem = try_take(&permits, "192.0.2.2").unwrap_err().problem();
+        assert!(problem.to_json().contains("/problems/overloaded"), "{}", problem.to_json());
+        assert!(take(&permits, "127.0.0.1").is_some(), "who looks into it is");
+        drop(taken);
+        assert_eq!(memory.held_bytes(), 0);
+        assert!(take(&permits, "192.0.2.2").is_some());
+    }
+}

@@ -1,0 +1,239 @@
+//! The readers that stay, where each of them stands, and how far it is behind.
+//!
+//! Owns the list and its form. A reader keeps its own entry up to date, with one store for each page, and takes it away
+//! when it goes: nothing here holds a topic or a connection.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use anemone_hub::{Epoch, Position, Topic, UnixTime};
+use serde_json::json;
+
+use crate::mode::Mode;
+use crate::request::client::Client;
+
+/// A way to carry a reader.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub(crate) enum Transport {
+    LongPoll,
+    Sse,
+    Ndjson,
+    ForeverFrame,
+    Websocket,
+    /// On `/ws`.
+    Multiplexed,
+    /// Multiplexed, too.
+    Tcp,
+}
+
+impl Transport {
+    /// As it stands in lists and in the log.
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::LongPoll => "long-poll",
+            Self::Sse => "sse",
+            Self::Ndjson => "ndjson",
+            Self::ForeverFrame => "forever-frame",
+            Self::Websocket => "websocket",
+            Self::Multiplexed => "multiplexed",
+            Self::Tcp => "tcp",
+        }
+    }
+}
+
+/// All readers that stay.
+#[derive(Debug, Default)]
+pub(crate) struct Readers {
+    /// By the addresses of their topic and of themselves: those of a topic stand together.
+    entries: Mutex<BTreeMap<(usize, usize), Arc<Entry>>>,
+}
+
+/// A reader, as far as it is known. There are many: some 100 bytes, with its place in the list.
+#[derive(Debug)]
+struct Entry {
+    epoch: AtomicU64,
+    offset: AtomicU64,
+    since: UnixTime,
+    address: Option<IpAddr>,
+    port: u16,
+    transport: Transport,
+    mode: Mode,
+}
+
+impl Entry {
+    /// Its address, with port 0 where that is not known.
+    fn client(&self) -> Option<SocketAddr> {
+        self.address.map(|ip| SocketAddr::new(ip, self.port))
+    }
+
+    fn position(&self) -> Position {
+        let epoch = Epoch::from_bits(self.epoch.load(Ordering::Relaxed));
+        Position { epoch, offset: self.offset.load(Ordering::Relaxed) }
+    }
+}
+
+/// A reader's place in the list; dropping it leaves.
+#[derive(Debug)]
+pub(crate) struct Listing {
+    readers: Arc<Readers>,
+    topic: usize,
+    entry: Arc<Entry>,
+}
+
+/// A client's address, with the port where that is known.
+pub(crate) fn in_words(client: SocketAddr) -> String {
+    match client.port() {
+        0 => client.ip().to_string(),
+        _ => client.to_string(),
+    }
+}
+
+impl Listing {
+    /// The reader's address.
+    pub(crate) fn client(&self) -> Option<SocketAddr> {
+        self.entry.client()
+    }
+
+    /// The reader has moved on, from a position of this epoch.
+    pub(crate) fn moved(&self, from: Epoch, to: Position) {
+        // A list shows what was a moment ago, and nothing hangs on it.
+        if from != to.epoch {
+            self.entry.epoch.store(to.epoch.bits(), Ordering::Relaxed);
+        }
+        self.entry.offset.store(to.offset, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Listing {
+    fn drop(&mut self) {
+        let key = (self.topic, address(&self.entry));
+        self.readers.entries().remove(&key);
+    }
+}
+
+impl Readers {
+    /// A reader of this topic, which outlives its place in the list, has come and stands at this position.
+    pub(crate) fn enter(
+        self: &Arc<Self>,
+        topic: &Arc<Topic>,
+        position: Position,
+        client: Client,
+        (transport, mode): (Transport, Mode),
+    ) -> Listing {
+        let peer = client.address();
+        let entry = Arc::new(Entry {
+            epoch: AtomicU64::new(position.epoch.bits()),
+            offset: AtomicU64::new(position.offset),
+            since: UnixTime::now(),
+            address: peer.map(|peer| peer.ip()),
+            port: peer.map_or(0, |peer| peer.port()),
+            transport,
+            mode,
+        });
+        let topic = address(topic);
+        self.entries().insert((topic, address(&entry)), Arc::clone(&entry));
+        Listing { readers: Arc::clone(self), topic, entry }
+    }
+
+    /// Those of a topic as JSON, who is furthest behind first; at most `limit` of them, and how many there are.
+    pub(crate) fn list(&self, topic: &Arc<Topic>, limit: usize) -> serde_json::Value {
+        let mut entries = self.of(topic);
+        let now = UnixTime::now();
+        let head = topic.info(now).head;
+        // A reader that stands in another epoch has read nothing of this one.
+        entries.sort_by_cached_key(|entry| {
+            let position = entry.position();
+            (position.epoch == head.epoch, position.offset, entry.since)
+        });
+        let lag_max = entries.first().map(|slowest| topic.lag(now, slowest.position()));
+        let readers = entries.iter().take(limit).map(|entry| {
+            let position = entry.position();
+            json!({
+                "transport": entry.transport.as_str(),
+                "client": entry.client().map(in_words),
+                "mode": entry.mode.as_str(),
+                "since": entry.since,
+                "position": position.to_string(),
+                "lag": topic.lag(now, position),
+            })
+        });
+        json!({
+            "next": head.to_string(),
+            "count": entries.len(),
+            "lag_max": lag_max.unwrap_or_default(),
+            "readers": readers.collect::<Vec<_>>(),
+        })
+    }
+
+    fn of(&self, topic: &Arc<Topic>) -> Vec<Arc<Entry>> {
+        let topic = address(topic);
+        let entries = self.entries();
+        entries
+            .range((topic, 0)..=(topic, usize::MAX))
+            .map(|(_, entry)| Arc::clone(entry))
+            .collect()
+    }
+
+    fn entries(&self) -> MutexGuard<'_, BTreeMap<(usize, usize), Arc<Entry>>> {
+        // Nothing panics while it holds the lock.
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn address<T>(shared: &Arc<T>) -> usize {
+    Arc::as_ptr(shared).addr()
+}
+
+#[cfg(test)]
+mod tests {
+    use anemone_hub::{Data, Retention};
+
+    use super::*;
+    use crate::peer::Peer;
+
+    #[test]
+    fn an_entry_takes_at_most_56_bytes() {
+        assert!(size_of::<Entry>() <= 56, "{}", size_of::<Entry>());
+    }
+
+    #[test]
+    fn the_slowest_stand_first_and_all_are_counted() {
+        let topic = |name: &str| {
+            Arc::new(Topic::new(name.parse().unwrap(), Epoch::from_bits(9), Retention::default()))
+        };
+        let (wind, other) = (topic("wind"), topic("other"));
+        for _ in 0..5 {
+            wind.publish(UnixTime::now(), Data::parse("\"xxxx\"").unwrap()).unwrap();
+        }
+        let readers = Arc::new(Readers::default());
+        let client = Client::of_connection(
+            Peer::new(Ok("[::ffff:10.0.0.1]:7".parse().unwrap())),
+            &Default::default(),
+        );
+        let enter = |topic, epoch, offset| {
+            let position = Position { epoch: Epoch::from_bits(epoch), offset };
+            readers.enter(topic, position, client, (Transport::Websocket, Mode::All))
+        };
+        let _others = enter(&other, 9, 0);
+        let (fast, slow, elsewhere) = (enter(&wind, 9, 5), enter(&wind, 9, 3), enter(&wind, 8, 99));
+        let list = readers.list(&wind, 2);
+        assert_eq!((&list["next"], &list["count"]), (&json!("9-5"), &json!(3)));
+        assert_eq!(list["lag_max"], json!({ "events": 5, "bytes": 30 }));
+        let listed = list["readers"].as_array().unwrap();
+        assert_eq!(listed.len(), 2);
+        assert_eq!(
+            (&listed[0]["position"], &listed[0]["lag"]["events"]),
+            (&json!("8-99"), &json!(5))
+        );
+        assert_eq!(listed[1]["lag"], json!({ "events": 2, "bytes": 12 }));
+        assert_eq!(listed[1]["client"], "10.0.0.1:7");
+        elsewhere.moved(Epoch::from_bits(8), Position { epoch: Epoch::from_bits(9), offset: 4 });
+        slow.moved(Epoch::from_bits(9), Position { epoch: Epoch::from_bits(9), offset: 5 });
+        assert_eq!(readers.list(&wind, 9)["lag_max"]["events"], 1);
+        drop((fast, slow, elsewhere));
+        assert_eq!(readers.list(&wind, 9)["count"], 0);
+        assert_eq!(readers.list(&other, 9)["count"], 1);
+    }
+}

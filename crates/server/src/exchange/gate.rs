@@ -1,0 +1,110 @@
+//! The gate that every request goes through, whatever it came by: is it for this server (421), may its page talk to it (403),
+//! whose is it, and is there room for it (503). What that one may do is decided where it is done.
+
+use std::net::SocketAddr;
+
+use anemone_ws::Memory;
+
+use crate::clients::places::Place;
+use crate::peer::Peer;
+use crate::request::client::{Asked, Client};
+use crate::request::fields::Fields;
+use crate::request::handshake::Head;
+use crate::request::host;
+use crate::request::host::Host;
+use crate::request::origin::{self, Target, Verdict};
+use crate::request::own_path::OwnPath;
+use crate::site::Site;
+use crate::{Problem, assets};
+
+/// A request that is let in.
+#[derive(Clone, Debug)]
+pub(crate) struct Admitted {
+    pub(crate) client: Client,
+    pub(crate) verdict: Verdict,
+}
+
+/// Judges a request by its fields.
+pub(crate) fn admit<F: Fields + ?Sized>(
+    site: &Site,
+    peer: Peer,
+    head: &Head<'_, F>,
+) -> Result<Admitted, Problem> {
+    let (fields, version) = (head.fields, head.version);
+    let host = host::of(fields, version)?;
+    let said = if site.proxies.trust(peer) { Some(site.proxies.read(fields)?) } else { None };
+    // All that are named: a proxy may pass on a field that its client made up, but names itself, too.
+    let forwarded = said.iter().flat_map(|said| &said.hosts);
+    forwarded.clone().chain(&host).try_for_each(|host| site.hosts.check(host))?;
+    let target = Target {
+        scheme: said.as_ref().and_then(|said| said.scheme),
+        host: forwarded.chain(&host).next().map(Host::as_str),
+    };
+    let verdict = match origin::judge(fields, &target, &site.allowed_origins) {
+        Err(_) if is_for_any_page(site, head) => Verdict::Same,
+        verdict => verdict?,
+    };
+    let client = match &said {
+        Some(said) => Client::of_proxy(peer, said),
+        None => Client::of_request(peer, &Asked { version, host, fields }),
+    };
+    Ok(Admitted { client, verdict })
+}
+
+/// Whether a request is answered whatever origin it names. The origin cannot match where a proxy says another `Host` than
+/// the one it was asked for, and a page without its script cannot even tell. The files of a page are the same for
+/// everyone. Whatever else is read is let through where the browser itself says that the page is of this origin. That
+/// gives no page anything to read: to one of another origin the reply does not say that it may.
+fn is_for_any_page<F: Fields + ?Sized>(site: &Site, head: &Head<'_, F>) -> bool {
+    let is_reading = matches!(head.method, "GET" | "HEAD") && !head.fields.has("upgrade");
+    let is_file = || assets::is_one(head.path) || site.files.may_be_at(head.path);
+    is_reading && (origin::is_of_own_page(head.fields) || is_file())
+}
+
+/// The address of the client whose request is not let in, as far as that can be told.
+pub(crate) fn address_of<F: Fields + ?Sized>(
+    site: &Site,
+    peer: Peer,
+    fields: &F,
+) -> Option<SocketAddr> {
+    match site.proxies.read(fields) {
+        Ok(said) if site.proxies.trust(peer) => Client::of_proxy(peer, &said).address(),
+        _ => peer.address(),
+    }
+}
+
+/// Makes room for a request that is let in, as long as it, its reply or its WebSocket lasts. `path` is normal.
+pub(crate) fn room(
+    site: &Site,
+    peer: Peer,
+    client: Client,
+    path: &str,
+) -> Result<Option<Place>, Problem> {
+    check_memory(&site.memory, path)?;
+    site.permits.take_for(client, peer)
+}
+
+/// Sees that not too much is held already. A request for the server's health is answered all the same, and tells of that.
+pub(crate) fn check_memory(memory: &Memory, path: &str) -> Result<(), Problem> {
+    let is_for_health = || OwnPath::at(path) == Some((OwnPath::Health, None));
+    if memory.is_exceeded() && !is_for_health() {
+        return Err(Problem::overloaded());
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn health_alone_is_told_when_too_much_is_held() {
+        let memory = Memory::new(1);
+        let mut held = memory.hold(1);
+        assert!(check_memory(&memory, "/clock").is_ok());
+        held.set(2);
+        assert!(check_memory(&memory, "/clock").is_err());
+        let path = crate::request::path::normal("/%68ealth").ok();
+        assert_eq!(path.map(|path| check_memory(&memory, &path).is_ok()), Some(true));
+    }
+}

@@ -1,0 +1,246 @@
+//! The reply to a request, and what becomes of its connection after the handshake of a WebSocket.
+
+use std::marker::PhantomData;
+use std::net::{SocketAddr, TcpStream};
+use std::pin::Pin;
+use std::sync::Arc;
+
+use anemone_ws::Agreed;
+use anemone_ws::proto::handshake::Accepted;
+use anemone_ws::proto::{CloseCode, CloseFrame, NegotiatedDeflate};
+use anemone_ws::reactor::{Handler, Opening, drive_within};
+use http::Response;
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use crate::Problem;
+use crate::clients::access::AccessLine;
+use crate::clients::permits::ConnectionPermit;
+use crate::clients::places::Place;
+use crate::exchange::visit::Visit;
+use crate::limits::LimitsTable;
+use crate::local::Local;
+use crate::reply::body::{Body, kept};
+use crate::request::handshake;
+use crate::stop::Stop;
+
+/// A reply, and what to do with the connection when it is one to a handshake.
+pub(crate) struct Reply {
+    pub(crate) response: Response<Body>,
+    pub(crate) handover: Option<Handover>,
+    /// The line of the request in the access log. A handover has it instead, where there is one.
+    pub(crate) access: AccessLine,
+}
+
+impl Reply {
+    /// Keeps the place of a trusted proxy's client until the reply, or the WebSocket, is over.
+    pub(crate) fn with(mut self, place: Option<Place>) -> Self {
+        match (self.handover.take(), place) {
+            (Some(handover), place) => self.handover = Some(handover.within(place)),
+            (None, Some(place)) => self.response = self.response.map(|body| kept(body, place)),
+            (None, None) => {}
+        }
+        self
+    }
+
+    /// The same, for a request of this client that has this line in the access log.
+    pub(crate) fn told_in(mut self, access: AccessLine, client: Option<SocketAddr>) -> Self {
+        match self.handover.take() {
+            Some(handover) => self.handover = Some(handover.told_in(access, client)),
+            None => self.access = access,
+        }
+        self
+    }
+
+    /// The response, and what to do with the connection after it. What is logged of it is logged once that is over.
+    pub(crate) fn into_parts(self) -> (Response<Body>, Option<Handover>) {
+        let Self { response, handover, access } = self;
+        if let Some(handover) = &handover {
+            handover.access.status(response.status().as_u16());
+        }
+        (access.follow(response), handover)
+    }
+}
+
+impl From<Upgrade> for Reply {
+    fn from(upgrade: Upgrade) -> Self {
+        let response = handshake::switching_protocols(&upgrade.accepted);
+        Self { response, handover: Some(upgrade.handover()), access: AccessLine::default() }
+    }
+}
+
+impl From<Response<Body>> for Reply {
+    fn from(response: Response<Body>) -> Self {
+        Self { response, handover: None, access: AccessLine::default() }
+    }
+}
+
+/// An accepted handshake.
+pub(crate) struct Upgrade {
+    pub(crate) accepted: Accepted,
+    pub(crate) successor: Successor,
+}
+
+impl Upgrade {
+    pub(crate) fn handover(self) -> Handover {
+        let Self { accepted, successor } = self;
+        let (client, access) = Default::default();
+        Handover { successor, deflate: accepted.deflate, place: None, client, access }
+    }
+}
+
+/// The one who takes a connection over: the handler that its transport makes.
+pub(crate) struct Successor {
+    limits: LimitsTable,
+    handler: Box<dyn MakeHandler>,
+}
+
+impl Successor {
+    pub(crate) fn new<H: Handler + 'static>(
+        limits: LimitsTable,
+        make: impl FnOnce(&Local, ConnectionPermit, Visit) -> H + 'static,
+    ) -> Self {
+        Self { limits, handler: Box::new(Maker { make, made: PhantomData }) }
+    }
+}
+
+/// The future of a connection after its handshake.
+pub(crate) struct Handover {
+    successor: Successor,
+    /// Compression, if it was negotiated.
+    deflate: Option<NegotiatedDeflate>,
+    /// Its place among those of a trusted proxy's client.
+    place: Option<Place>,
+    /// The address of its client.
+    client: Option<SocketAddr>,
+    /// The line of its request in the access log.
+    access: AccessLine,
+}
+
+impl Handover {
+    /// The same, within the places of a trusted proxy's client.
+    pub(crate) fn within(self, place: Option<Place>) -> Self {
+        Self { place, ..self }
+    }
+
+    /// The same, for a request of this client that has this line in the access log.
+    pub(crate) fn told_in(self, access: AccessLine, client: Option<SocketAddr>) -> Self {
+        Self { access, client, ..self }
+    }
+
+    /// The problem in its place.
+    pub(crate) fn refuse(self, problem: Problem) -> Response<Body> {
+        self.access.follow(problem.into_response())
+    }
+
+    /// Has the thread's loop serve the WebSocket on this stream; `first` came after the handshake.
+    pub(crate) fn in_loop(
+        self,
+        local: &Local,
+        first: Vec<u8>,
+        permit: ConnectionPermit,
+        stream: TcpStream,
+    ) {
+        let (handler, start) = self.start(local, first, permit);
+        handler.in_loop(start, stream);
+    }
+
+    /// The same on the stream that the loop has already, once this response is written.
+    pub(crate) fn opening(
+        self,
+        local: &Local,
+        first: Vec<u8>,
+        permit: ConnectionPermit,
+        response: Vec<u8>,
+    ) -> Opening {
+        let (handler, start) = self.start(local, first, permit);
+        handler.opening(start, response)
+    }
+
+    /// Serves the WebSocket on this stream until it is over.
+    pub(crate) fn in_task(
+        self,
+        local: &Local,
+        first: Vec<u8>,
+        permit: ConnectionPermit,
+        (stream, stop): (impl Stream + 'static, Stop),
+    ) -> Task {
+        let (handler, start) = self.start(local, first, permit);
+        handler.in_task(start, Box::new(stream), stop)
+    }
+
+    fn start(
+        self,
+        local: &Local,
+        first: Vec<u8>,
+        permit: ConnectionPermit,
+    ) -> (Box<dyn MakeHandler>, Start<'_>) {
+        let Self { successor, deflate, place, client, access } = self;
+        let config = Arc::clone(successor.limits.of(&local.site.limits));
+        let permit = permit.beside(place);
+        let visit = Visit::new(&local.site, client, successor.limits, access);
+        (
+            successor.handler,
+            Start { local, agreed: Agreed { config, deflate, first }, permit, visit },
+        )
+    }
+}
+
+/// A byte stream of any kind.
+pub(crate) trait Stream: AsyncRead + AsyncWrite + Unpin {}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Stream for S {}
+
+type Task = Pin<Box<dyn Future<Output = ()>>>;
+
+/// A WebSocket that begins.
+struct Start<'a> {
+    local: &'a Local,
+    agreed: Agreed,
+    permit: ConnectionPermit,
+    visit: Visit,
+}
+
+/// Makes a handler of some kind, and has it serve a connection.
+trait MakeHandler {
+    fn in_loop(self: Box<Self>, start: Start<'_>, stream: TcpStream);
+    fn opening(self: Box<Self>, start: Start<'_>, response: Vec<u8>) -> Opening;
+    fn in_task(self: Box<Self>, start: Start<'_>, stream: Box<dyn Stream>, stop: Stop) -> Task;
+}
+
+struct Maker<F, H> {
+    make: F,
+    made: PhantomData<H>,
+}
+
+impl<F, H> MakeHandler for Maker<F, H>
+where
+    F: FnOnce(&Local, ConnectionPermit, Visit) -> H,
+    H: Handler + 'static,
+{
+    fn in_loop(self: Box<Self>, start: Start<'_>, stream: TcpStream) {
+        let Start { local, agreed, permit, visit } = start;
+        local.reactor.adopt(stream, agreed, (self.make)(local, permit, visit));
+    }
+
+    fn opening(self: Box<Self>, start: Start<'_>, response: Vec<u8>) -> Opening {
+        let Start { local, agreed, permit, visit } = start;
+        Opening::web_socket(response, agreed, (self.make)(local, permit, visit))
+    }
+
+    fn in_task(self: Box<Self>, start: Start<'_>, stream: Box<dyn Stream>, mut stop: Stop) -> Task {
+        let Start { local, agreed, permit, visit } = start;
+        let (handler, memory) = ((self.make)(local, permit, visit), local.site.memory.clone());
+        Box::pin(async move {
+            let farewell = async {
+                stop.stopped().await;
+                going_away()
+            };
+            drive_within(&memory, stream, agreed, handler, farewell).await;
+        })
+    }
+}
+
+/// The close frame of every WebSocket when the server stops.
+pub(crate) fn going_away() -> CloseFrame {
+    CloseFrame::new(CloseCode::GOING_AWAY, "the server stops")
+}

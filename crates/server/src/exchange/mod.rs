@@ -1,0 +1,9 @@
+//! A request that the gate lets in: what it asks for, and what becomes of its connection.
+
+pub(crate) mod change;
+pub(crate) mod gate;
+pub(crate) mod handover;
+pub(crate) mod read_request;
+pub(crate) mod request_body;
+pub(crate) mod resource;
+pub(crate) mod visit;

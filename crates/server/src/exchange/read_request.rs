@@ -1,0 +1,178 @@
+//! A request to read a topic, understood: which topic, from where on, for whom.
+//!
+//! Owns where reading begins, and what becomes of a reader who is too slow. Reading itself is `read`'s, the syntax of
+//! a request `query`'s.
+
+use std::sync::Arc;
+
+use anemone_hub::{After, Hub, PageLimit, ReadError, Storage, Topic};
+use anemone_ws::Memory;
+use http::HeaderMap;
+
+use crate::clients::access::{AccessLine, AnswerKind};
+use crate::clients::awaited::AwaitedTopics;
+use crate::clients::readers::{Readers, Transport};
+use crate::clients::refusals::Refusals;
+use crate::read::reader::Reader;
+use crate::request::client::Client;
+use crate::request::fields::Fields;
+use crate::request::handshake::Head;
+use crate::request::methods::reading_only;
+use crate::request::own_path::OwnPath;
+use crate::request::query::Query;
+use crate::site::Site;
+use crate::{Kind, Problem, SlowReader};
+
+/// A request to read a topic.
+#[derive(Debug)]
+pub(crate) struct ReadRequest {
+    topic: Arc<Topic>,
+    hub: Hub,
+    awaited: Arc<AwaitedTopics>,
+    pub(crate) query: Query,
+    slow: SlowReader,
+    /// The storage of the topic to be, if it is not created yet.
+    storage: Storage,
+    client: Client,
+    /// The memory in which its pages count.
+    pub(crate) memory: Memory,
+    readers: Arc<Readers>,
+    stream_bytes_max: u64,
+    pub(crate) refusals: Arc<Refusals>,
+    access: AccessLine,
+}
+
+impl ReadRequest {
+    /// A request for the topic called `name`.
+    pub(crate) fn of<F: Fields + ?Sized>(
+        site: &Site,
+        client: Client,
+        head: &Head<'_, F>,
+        name: &str,
+    ) -> Result<Self, Problem> {
+        let topic = site.topic(name)?;
+        reading_only(head.method)?;
+        let query = Query::parse(head.query, head.fields, &site.limits)?;
+        Ok(Self::new(site, client, topic, query))
+    }
+
+    /// A multiplexed request for the topic at `path`.
+    pub(crate) fn multiplexed(
+        site: &Site,
+        client: Client,
+        path: &str,
+        query: Option<&str>,
+    ) -> Result<Self, Problem> {
+        let topic = site.topic(OwnPath::topic(path).unwrap_or_default())?;
+        let query = Query::parse(query, &HeaderMap::new(), &site.limits)?;
+        let unfit = [("wait", query.wait.is_some()), ("frame", query.frame.is_some())];
+        if let Some((name, _)) = unfit.iter().find(|(_, is_given)| *is_given) {
+            let detail = format!("{name} is not for a multiplexed reader");
+            return Err(Problem::new(Kind::BadParameter, detail));
+        }
+        Ok(Self::new(site, client, topic, query))
+    }
+
+    fn new(site: &Site, client: Client, topic: Arc<Topic>, query: Query) -> Self {
+        let readers = Arc::clone(&site.readers);
+        let stream_bytes_max = site.limits.stream_bytes_max;
+        let slow = site.publishing.slow_reader(topic.name());
+        let storage = site.publishing.may_create(topic.name()).unwrap_or_default();
+        let (hub, awaited, memory) =
+            (site.hub.clone(), Arc::clone(&site.awaited), site.memory.clone());
+        Self {
+            topic,
+            hub,
+            awaited,
+            query,
+            slow,
+            storage,
+            client,
+            memory,
+            readers,
+            stream_bytes_max,
+            refusals: Arc::clone(&site.refusals),
+            access: AccessLine::default(),
+        }
+    }
+
+    /// The same, for a request that has this line in the access log.
+    pub(crate) fn told_in(self, access: AccessLine) -> Self {
+        Self { access, ..self }
+    }
+
+    /// A reader of one page that begins where the request says, or else `default`.
+    pub(crate) fn open(&self, default: After) -> Result<Reader, Problem> {
+        self.access.by(AnswerKind::Poll);
+        self.open_page(Arc::clone(&self.topic), default)
+    }
+
+    fn open_page(&self, topic: Arc<Topic>, default: After) -> Result<Reader, Problem> {
+        let after = self.query.after.unwrap_or(default);
+        // A position is how far a client came by the polls before: it is reading, not beginning.
+        let first = match after {
+            After::Position(_) if !self.query.is_anew => self.slow,
+            _ => SlowReader::Gap,
+        };
+        Ok(self.open_at(topic, after, self.query.page)?.when_slow(first, self.slow))
+    }
+
+    /// Whether another moment is another answer, though nothing came: then no tag says which page it is.
+    pub(crate) fn is_of_a_moment(&self) -> bool {
+        matches!(self.query.after, Some(After::Since(_)))
+    }
+
+    /// The same, and it stays for a while.
+    pub(crate) fn open_waiting(&self, default: After) -> Result<Reader, Problem> {
+        self.access.by(Transport::LongPoll);
+        Ok(self.list(self.open_page(self.awaited()?, default)?, Transport::LongPoll))
+    }
+
+    /// A reader that stays: from where the request says, or else from now on.
+    pub(crate) fn open_stream(&self, transport: Transport) -> Result<Reader, Problem> {
+        self.access.by(transport);
+        let limit = PageLimit { bytes_max: self.stream_bytes_max, ..self.query.page };
+        let after = self.query.after.unwrap_or(After::Latest);
+        let reader = self.open_at(self.awaited()?, after, limit)?;
+        let begins_with_gap = match after {
+            // The oldest event may go at any moment.
+            After::Earliest | After::Newest | After::Last(_) | After::Since(_) => true,
+            After::Latest => false,
+            After::Position(_) if self.query.is_anew => true,
+            After::Position(_) => self.slow == SlowReader::Close && reader.has_fallen_out(),
+        };
+        let first = if begins_with_gap { SlowReader::Gap } else { self.slow };
+        Ok(self.list(reader.when_slow(first, self.slow), transport))
+    }
+
+    fn list(&self, reader: Reader, transport: Transport) -> Reader {
+        reader.listed(&self.readers, self.client, transport)
+    }
+
+    fn open_at(
+        &self,
+        topic: Arc<Topic>,
+        after: After,
+        limit: PageLimit,
+    ) -> Result<Reader, Problem> {
+        if let After::Position(position) = after
+            && !topic.is_created()
+            && self.hub.was_deleted(topic.name(), position.epoch)
+        {
+            // A reader who was in it is told so, and does not wait for another one unasked.
+            return Err(ReadError::Deleted.into());
+        }
+        let reader = Reader::open(topic, after, limit)?.in_mode(self.query.mode);
+        Ok(reader.told_in(self.access.clone()))
+    }
+
+    /// The topic for one who stays: if it is not created yet, the one that it will be.
+    fn awaited(&self) -> Result<Arc<Topic>, Problem> {
+        match self.topic.is_created() {
+            true => Ok(Arc::clone(&self.topic)),
+            false => self
+                .hub
+                .await_topic(self.topic.name(), self.storage, || self.awaited.admit(self.client)),
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! Bodies of requests, whole.
+
+use std::error::Error;
+use std::pin::pin;
+
+use anemone_ws::Held;
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue, Request, header};
+use http_body_util::BodyExt;
+use tokio::time::{Instant, timeout};
+
+use crate::request::fields;
+use crate::site::Site;
+use crate::stop::Stop;
+use crate::{Kind, Problem};
+
+/// The whole of a request's body, which may have so many bytes, and take so long.
+pub(crate) async fn receive<B>(
+    request: Request<B>,
+    bytes_max: usize,
+    site: &Site,
+    mut stop: Stop,
+) -> Result<Received, Problem>
+where
+    B: http_body::Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>>,
+{
+    let (head, body) = request.into_parts();
+    check_content_coding(&head.headers)?;
+    let (limits, begun) = (&site.limits, Instant::now());
+    // Reading would tell a client that waits for it to go ahead (RFC 9110 section 10.1.1).
+    let is_held_back = head.headers.contains_key(header::EXPECT);
+    if is_held_back && body.size_hint().lower() > bytes_max as u64 {
+        return Err(BodyError::TooBig.problem(bytes_max));
+    }
+    let received = tokio::select! {
+        received = timeout(limits.body_timeout, whole(body, bytes_max, site.memory.share())) => {
+            received
+        }
+        () = site.memory.wanted_back(begun) => return Err(Problem::overloaded()),
+        () = stop.stopped() => return Err(Problem::new(Kind::Stopping, "the server stops")),
+    };
+    let late = |_| {
+        let detail = format!("the body took longer than {:?}", limits.body_timeout);
+        Problem::new(Kind::BodyTimeout, detail)
+    };
+    received.map_err(late)?.map_err(|error| error.problem(bytes_max))
+}
+
+/// Refuses a body that would have to be decoded (RFC 9110 section 8.4).
+fn check_content_coding(headers: &HeaderMap) -> Result<(), Problem> {
+    let Some(coding) = unknown(headers, header::CONTENT_ENCODING, "identity") else {
+        return Ok(());
+    };
+    let detail = format!("Content-Encoding is {coding:?}; a body is taken as it is");
+    let problem = Problem::new(Kind::UnsupportedEncoding, detail);
+    Err(problem.field("accept-encoding", HeaderValue::from_static("identity")))
+}
+
+/// Refuses a request that has more around its body than chunks (RFC 9112 section 6.1). Where chunks are not the last
+/// of it, its end cannot be told, and it is refused before.
+pub(crate) fn check_transfer_coding(headers: &HeaderMap) -> Result<(), Problem> {
+    let Some(coding) = unknown(headers, header::TRANSFER_ENCODING, "chunked") else {
+        return Ok(());
+    };
+    let detail = format!("Transfer-Encoding is {coding:?}; chunked is understood");
+    let problem = Problem::new(Kind::UnsupportedTransferCoding, detail);
+    Err(problem.field("connection", HeaderValue::from_static("close")))
+}
+
+/// The first coding in a list that is not the one that is known.
+fn unknown(headers: &HeaderMap, name: HeaderName, known: &str) -> Option<String> {
+    let is_known = |coding: &str| coding.is_empty() || coding.eq_ignore_ascii_case(known);
+    headers.get_all(name).iter().find_map(|field| {
+        let codings = String::from_utf8_lossy(field.as_bytes());
+        let coding = fields::split(&codings, ',').find(|coding| !is_known(coding))?;
+        Some(coding.chars().take(40).collect())
+    })
+}
+
+/// A body that is there, and counts as long as it is.
+#[derive(Debug)]
+pub(crate) struct Received {
+    bytes: Vec<u8>,
+    /// Given back with it.
+    #[expect(dead_code, reason = "held for as long as the body is there")]
+    held: Held,
+}
+
+impl AsRef<[u8]> for Received {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl From<Received> for Bytes {
+    fn from(received: Received) -> Self {
+        Self::from_owner(received)
+    }
+}
+
+/// Why there is no body.
+#[derive(Debug)]
+enum BodyError {
+    TooBig,
+    /// All bodies, and whatever else is held, are too much together.
+    Overloaded,
+    Broken(String),
+}
+
+impl BodyError {
+    fn problem(self, bytes_max: usize) -> Problem {
+        match self {
+            Self::TooBig => {
+                let detail = format!("the body is larger than {bytes_max} bytes");
+                Problem::new(Kind::BodyTooBig, detail)
+            }
+            Self::Overloaded => Problem::overloaded(),
+            Self::Broken(detail) => Problem::new(Kind::BadBody, detail),
+        }
+    }
+}
+
+/// The bytes of a body that is too big which are read and thrown away. Most clients do not read before they have sent
+/// everything, and those whose connection is closed before that may never see why.
+const DISCARDED_BYTES_MAX: usize = 8 << 20;
+
+/// The whole of a body.
+///
+/// It is copied as it comes: each piece keeps the buffer that it was read into, and a client can send
+/// pieces of one byte.
+async fn whole<B>(body: B, bytes_max: usize, mut held: Held) -> Result<Received, BodyError>
+where
+    B: http_body::Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>>,
+{
+    let mut body = pin!(body);
+    let (mut whole, mut bytes) = (Vec::new(), 0_usize);
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|error| BodyError::Broken(error.into().to_string()))?;
+        let Ok(piece) = frame.into_data() else { continue };
+        bytes = bytes.saturating_add(piece.len());
+        if bytes <= bytes_max {
+            whole.extend_from_slice(&piece);
+        } else if bytes - bytes_max > DISCARDED_BYTES_MAX {
+            break;
+        } else {
+            whole = Vec::new();
+        }
+        held.set(whole.capacity());
+        if held.memory().is_exceeded() {
+            return Err(BodyError::Overloaded);
+        }
+    }
+    if bytes > bytes_max { Err(BodyError::TooBig) } else { Ok(Received { bytes: whole, held }) }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+    use std::sync::Arc;
+
+    use anemone_ws::Memory;
+    use futures_util::{FutureExt, stream};
+    use http_body::Frame;
+    use http_body_util::StreamBody;
+
+    use super::*;
+
+    /// A piece that counts as long as it is kept.
+    struct Piece {
+        _counted: Arc<()>,
+    }
+
+    impl AsRef<[u8]> for Piece {
+        fn as_ref(&self) -> &[u8] {
+            b"x"
+        }
+    }
+
+    #[test]
+    fn a_body_keeps_none_of_its_pieces() {
+        let kept = Arc::new(());
+        let pieces = (0..1000).map({
+            let kept = Arc::clone(&kept);
+            move |_| {
+                assert_eq!(Arc::strong_count(&kept), 2, "the piece before is let go");
+                Ok::<_, Infallible>(Frame::data(Bytes::from_owner(Piece {
+                    _counted: Arc::clone(&kept),
+                })))
+            }
+        });
+        let body = StreamBody::new(stream::iter(pieces));
+        let memory = Memory::default();
+        let received = whole(body, 1000, memory.share()).now_or_never().unwrap().unwrap();
+        assert_eq!(received.as_ref(), [b'x'; 1000]);
+        assert!(memory.held_bytes() >= 1000);
+        drop(received);
+        assert_eq!(memory.held_bytes(), 0);
+    }
+}

@@ -1,0 +1,118 @@
+//! A WebSocket, as the logs tell of it: whose it is, how it ended, and why the server ended it.
+
+use std::error::Error as _;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use anemone_ws::proto::{CloseCode, CloseFrame, ProtocolError, Sender};
+use anemone_ws::{Error, Lost};
+
+use crate::Problem;
+use crate::clients::access::{AccessLine, CLIENT_GONE};
+use crate::clients::readers::Transport;
+use crate::clients::refusals::Asked;
+use crate::limits::LimitsTable;
+use crate::site::Site;
+
+/// One WebSocket. Nothing is told any more of one that is over.
+#[derive(Debug)]
+pub(crate) struct Visit {
+    site: Arc<Site>,
+    client: Option<SocketAddr>,
+    /// The limits that it is within.
+    limits: LimitsTable,
+    access: AccessLine,
+}
+
+impl Visit {
+    pub(crate) fn new(
+        site: &Arc<Site>,
+        client: Option<SocketAddr>,
+        limits: LimitsTable,
+        access: AccessLine,
+    ) -> Self {
+        access.by(Transport::Websocket);
+        Self { site: Arc::clone(site), client, limits, access }
+    }
+
+    /// Its line in the access log.
+    pub(crate) fn access(&self) -> &AccessLine {
+        &self.access
+    }
+
+    /// Does something that may send, and counts what that sent, frames and all.
+    pub(crate) fn counted<T>(&self, sender: &mut Sender, work: impl FnOnce(&mut Sender) -> T) -> T {
+        if !self.access.is_some() {
+            return work(sender);
+        }
+        let before = sender.queued_bytes();
+        let done = work(sender);
+        self.access.sent(sender.queued_bytes().saturating_sub(before));
+        done
+    }
+
+    /// The server closes it with this.
+    pub(crate) fn closing(&self, frame: &CloseFrame) {
+        if self.access.is_some() {
+            self.access.ended(format!("server closed {}: {}", frame.code, frame.reason.as_str()));
+        }
+    }
+
+    /// A message to `path` was refused.
+    pub(crate) fn refused(&self, problem: &Problem, path: &str) {
+        self.site.refusals.note(problem, Asked::message(self.client, path));
+    }
+
+    /// It failed.
+    pub(crate) fn failed(&self, error: &Error, path: &str) {
+        tracing::debug!(error = error as &dyn std::error::Error, "WebSocket connection failed");
+        match error {
+            Error::Protocol(error) => {
+                let table = self.limits.name();
+                let limit = limit(error).map(|key| format!("{key} in [limits.{table}]"));
+                self.gives_up(error.close_code(), &error.to_string(), limit.as_deref(), path);
+            }
+            Error::Lost(lost @ Lost::Overloaded) => {
+                let code = CloseCode::TRY_AGAIN_LATER;
+                self.gives_up(code, &lost.to_string(), Some("memory_max"), path);
+            }
+            Error::Lost(Lost::Ended) => self.access.ended(CLIENT_GONE),
+            error if self.access.is_some() => {
+                let cause = error.source().map_or_else(|| error.to_string(), ToString::to_string);
+                self.access.ended(format!("lost: {cause}"));
+            }
+            _ => {}
+        }
+    }
+
+    /// The server closes it with this, and a limit says so.
+    pub(crate) fn gives_up(&self, code: CloseCode, reason: &str, limit: Option<&str>, path: &str) {
+        self.closing(&CloseFrame::new(code, reason));
+        if let Some(limit) = limit {
+            let asked = Asked::message(self.client, path);
+            self.site.refusals.note_close(code, reason, limit, asked);
+        }
+    }
+
+    /// It is over; the peer has closed it with this frame, unless it failed.
+    pub(crate) fn over(&mut self, frame: Option<&CloseFrame>) {
+        let access = std::mem::take(&mut self.access);
+        match frame {
+            Some(frame) if access.is_some() => access.ended(format!("closed {}", frame.code)),
+            _ => access.ended("closed"),
+        }
+    }
+}
+
+/// The key of the limit that a peer did not hold, if that was it.
+fn limit(error: &ProtocolError) -> Option<&'static str> {
+    Some(match error {
+        ProtocolError::FrameTooBig { .. } => "frame_bytes_max",
+        ProtocolError::MessageTooBig { .. } | ProtocolError::InflatedTooBig { .. } => {
+            "message_bytes_max"
+        }
+        ProtocolError::TooManyFragments { .. } => "fragments_max",
+        ProtocolError::MessageTimeout { .. } => "message_timeout",
+        _ => return None,
+    })
+}

@@ -1,0 +1,344 @@
+//! One thread of the server: its runtime, its loop, and what it accepts.
+
+use std::io::{self, Write};
+use std::net::{TcpListener, TcpStream as StdTcpStream};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::mpsc::Sender;
+use std::time::Duration;
+
+use anemone_ws::proto::Output;
+use anemone_ws::reactor::{Opening, StreamHandler};
+use tokio::net::TcpStream;
+use tokio::runtime::{Builder, LocalRuntime};
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep_until};
+
+use crate::clients::permits::ConnectionPermit;
+use crate::exchange::handover::going_away;
+use crate::listen::connection;
+use crate::listen::first_bytes;
+use crate::listen::secure;
+use crate::local::{Guest, Local};
+use crate::peer::Peer;
+use crate::request::client::Client;
+use crate::site::Site;
+use crate::socket::unix_socket;
+use crate::stop::Stop;
+use crate::transport::multiplexed;
+
+/// The runtime looks at its own IO and timers after so many polls of tasks. One may take a tenth of a
+/// millisecond, and the runtime's own default of 61 would make that six; looking takes a microsecond.
+const POLLS: u32 = 8;
+
+/// After a connection could not be accepted, for want of descriptors, say.
+const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
+
+/// The listeners of a thread.
+#[derive(Debug)]
+pub(crate) struct Listeners {
+    pub(crate) site: Option<TcpListener>,
+    pub(crate) unix: Option<UnixListener>,
+    pub(crate) tcp: Option<TcpListener>,
+    pub(crate) tcp_echo: Option<TcpListener>,
+}
+
+/// A thread's work, until the server stops. Tells `begun` whether it serves.
+pub(crate) fn serve(
+    listeners: Listeners,
+    site: Arc<Site>,
+    stop: Stop,
+    begun: Sender<io::Result<()>>,
+) {
+    let mut builder = Builder::new_current_thread();
+    let runtime = match builder.enable_all().event_interval(POLLS).build_local(Default::default()) {
+        Ok(runtime) => runtime,
+        Err(error) => return tell(begun, Err(error)),
+    };
+    run(runtime, async {
+        match Local::start(site) {
+            Ok((local, guests)) => {
+                tell(begun, Ok(()));
+                accept(Rc::new(local), listeners, guests, stop).await
+            }
+            Err(error) => {
+                tell(begun, Err(error));
+                Duration::ZERO
+            }
+        }
+    });
+}
+
+/// Does work that returns how long its runtime may take to end. What still waits for a disk then is left behind on its own
+/// thread: a runtime that is merely dropped waits for it, for ever where the disk never answers.
+fn run(runtime: LocalRuntime, work: impl Future<Output = Duration>) {
+    match catch_unwind(AssertUnwindSafe(|| runtime.block_on(work))) {
+        Ok(left) => runtime.shutdown_timeout(left),
+        Err(panic) => {
+            runtime.shutdown_background();
+            resume_unwind(panic);
+        }
+    }
+}
+
+/// Has no more to say after that, so that nobody waits for a thread that panicked while others serve.
+fn tell(begun: Sender<io::Result<()>>, outcome: io::Result<()>) {
+    // Nobody listens when another thread's error came first; then all are stopped.
+    let _ = begun.send(outcome);
+}
+
+/// Accepts until the server stops, then waits for what is open to end. Returns what is left of the time for that.
+async fn accept(
+    local: Rc<Local>,
+    listeners: Listeners,
+    mut guests: mpsc::UnboundedReceiver<Guest>,
+    mut stop: Stop,
+) -> Duration {
+    if let Some(address) = listeners.site {
+        local.reactor.listen(address, site(Rc::clone(&local)));
+    }
+    let unix = listeners.unix.map(tokio::net::UnixListener::from_std).transpose();
+    let unix = unix.unwrap_or_else(|error| {
+        tracing::error!(%error, "a thread cannot watch the Unix socket");
+        None
+    });
+    let mut unix = UnixGuests { listener: unix, retry_at: None };
+    if let Some(tcp) = listeners.tcp {
+        local.reactor.listen(tcp, requests_by_tcp(Rc::clone(&local)));
+    }
+    if let Some(tcp_echo) = listeners.tcp_echo {
+        local.reactor.listen(tcp_echo, echo(Rc::clone(&local)));
+    }
+    let mut requests = JoinSet::new();
+    loop {
+        tokio::select! {
+            Some(guest) = guests.recv() => match TcpStream::from_std(guest.stream) {
+                Ok(stream) => {
+                    let (local, stop) = (Rc::clone(&local), stop.clone());
+                    match local.site.tls.as_ref().filter(|_| guest.peer != Peer::Unix) {
+                        None => requests.spawn_local(
+                            connection::serve(local, stream, guest.peer, guest.first, stop, guest.permit)
+                        ),
+                        Some(tls) => {
+                            let tls = tls.clone();
+                            requests.spawn_local(
+                                secure::serve(local, stream, guest.peer, tls, stop, guest.permit)
+                            )
+                        }
+                    };
+                }
+                Err(error) => tracing::warn!(%error, "cannot watch a connection"),
+            },
+            accepted = unix.accept() => if let Some(stream) = unix.heed(accepted) {
+                adopt(&local, unix_socket::as_stream(stream), Peer::Unix);
+            },
+            Some(_) = requests.join_next() => {}
+            () = stop.stopped() => break,
+            // Whoever joins this thread, or watches over all, is told.
+            () = local.reactor.failed() => resume_unwind(Box::new("the loop panicked")),
+            () = local.essentials.failed() => {
+                resume_unwind(Box::new("a task of the thread panicked"))
+            }
+        }
+    }
+    let (stopped, grace) = (Instant::now(), local.site.limits.shutdown_grace);
+    local.reactor.stop_listening();
+    let requests = async { while requests.join_next().await.is_some() {} };
+    let all = async { tokio::join!(requests, local.reactor.close_all(going_away())) };
+    if tokio::time::timeout(grace, all).await.is_err() {
+        tracing::info!("some connections did not end in time and were cut off");
+    }
+    grace.saturating_sub(stopped.elapsed())
+}
+
+/// Those who come to the Unix socket, if there is one.
+struct UnixGuests {
+    listener: Option<tokio::net::UnixListener>,
+    /// Since the last one could not be accepted.
+    retry_at: Option<Instant>,
+}
+
+impl UnixGuests {
+    /// Accepts the next one, not before it is time to try again.
+    ///
+    /// # Cancel safety
+    /// Nobody is lost.
+    async fn accept(&self) -> io::Result<UnixStream> {
+        let Some(listener) = &self.listener else { return std::future::pending().await };
+        if let Some(retry_at) = self.retry_at {
+            sleep_until(retry_at).await;
+        }
+        listener.accept().await?.0.into_std()
+    }
+
+    /// Notes how that went. The log is told of the first failure of several.
+    fn heed(&mut self, accepted: io::Result<UnixStream>) -> Option<UnixStream> {
+        match accepted {
+            Ok(stream) => {
+                self.retry_at = None;
+                Some(stream)
+            }
+            Err(error) => {
+                if self.retry_at.replace(Instant::now() + ACCEPT_AGAIN).is_none() {
+                    tracing::warn!(%error, "cannot accept a connection of the Unix socket");
+                }
+                None
+            }
+        }
+    }
+}
+
+/// Takes those who come to the site.
+fn site(local: Rc<Local>) -> impl FnMut(StdTcpStream) {
+    move |stream| {
+        let peer = Peer::of(&stream);
+        adopt(&local, stream, peer);
+    }
+}
+
+/// Takes over one who comes to the site.
+fn adopt(local: &Rc<Local>, stream: StdTcpStream, peer: Peer) {
+    let has_tls = peer != Peer::Unix && local.site.tls.is_some();
+    let permit = match local.permit(peer) {
+        Ok(permit) => permit,
+        // Without a handshake TLS has no words.
+        Err(_) if has_tls => return,
+        Err(problem) => return refuse(&stream, problem.to_http1().as_bytes()),
+    };
+    if has_tls {
+        return local.admit(Guest { stream, peer, first: Vec::new(), permit });
+    }
+    let (timeout, guest) = (local.site.limits.header_timeout, Rc::clone(local));
+    let decide = move |first: &[u8]| first_bytes::decide(guest, peer, permit, first);
+    local.reactor.adopt_opening(stream, timeout, decide);
+}
+
+/// Takes those who come to speak `anemone.v1` over TCP.
+fn requests_by_tcp(local: Rc<Local>) -> impl FnMut(StdTcpStream) {
+    move |stream| {
+        let peer = Peer::of(&stream);
+        let permit = match local.permit(peer) {
+            Ok(permit) => permit,
+            Err(problem) => return refuse(&stream, &multiplexed::refusal(&problem)),
+        };
+        let client = Client::of_connection(peer, &local.site.proxies).settled();
+        let (timeout, guest) = (local.site.limits.header_timeout, Rc::clone(&local));
+        let decide = move |first: &[u8]| {
+            let idle_timeout = guest.site.limits.multiplexed.idle_timeout;
+            let handler = multiplexed::Stream::new(&guest, client, permit);
+            Opening::stream(first.to_vec(), idle_timeout, handler)
+        };
+        local.reactor.adopt_opening(stream, timeout, decide);
+    }
+}
+
+/// Takes those who come to the bare echo.
+fn echo(local: Rc<Local>) -> impl FnMut(StdTcpStream) {
+    move |stream| {
+        // Closed without a word: a bare echo has no message for it.
+        let Ok(permit) = local.permit(Peer::of(&stream)) else { return };
+        let idle_timeout = local.site.limits.echo.idle_timeout;
+        local.reactor.adopt_stream(stream, idle_timeout, ByteEcho { _permit: permit });
+    }
+}
+
+/// Sends bytes back as they come.
+struct ByteEcho {
+    _permit: ConnectionPermit,
+}
+
+impl StreamHandler for ByteEcho {
+    fn receive(&mut self, bytes: &[u8], output: &mut Output) {
+        output.extend_from_slice(bytes);
+    }
+}
+
+/// Tells a client that there is no room, as far as that goes without waiting for it.
+fn refuse(mut stream: &StdTcpStream, words: &[u8]) {
+    // A fresh socket takes this much without waiting. Should it not, the client sees the close.
+    let _ = stream.write(words);
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::task::spawn_blocking;
+    use tokio::time::timeout;
+
+    use super::*;
+
+    /// Runs work on a thread like the server's, and returns how that ends, which it has to.
+    fn end_of(work: impl Future<Output = Duration> + Send + 'static) -> std::thread::Result<()> {
+        let (ended, end) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            let runtime =
+                Builder::new_current_thread().enable_all().build_local(Default::default());
+            let end = catch_unwind(AssertUnwindSafe(|| run(runtime.unwrap(), work)));
+            ended.send(end)
+        });
+        end.recv_timeout(Duration::from_secs(30)).expect("the thread waits for the disk")
+    }
+
+    #[test]
+    fn a_thread_ends_though_a_disk_never_answers_also_when_it_panics() {
+        let (_stuck, never) = std::sync::mpsc::channel::<()>();
+        let never = Arc::new(std::sync::Mutex::new(never));
+        let stick = async move || {
+            let (begun, stuck) = tokio::sync::oneshot::channel();
+            spawn_blocking(move || {
+                begun.send(()).unwrap();
+                never.lock().map(|never| never.recv()).is_ok()
+            });
+            stuck.await.unwrap();
+        };
+        let work = stick.clone();
+        let end = end_of(async move {
+            work().await;
+            Duration::from_millis(10)
+        });
+        assert!(end.is_ok());
+        let end = end_of(async move {
+            stick().await;
+            resume_unwind(Box::new("the loop panicked"))
+        });
+        assert!(end.is_err(), "whoever watches over it is told");
+    }
+
+    #[test]
+    fn what_a_disk_does_in_time_is_waited_for() {
+        let (go, told) = std::sync::mpsc::channel();
+        let (done, outcome) = std::sync::mpsc::channel();
+        let end = end_of(async move {
+            spawn_blocking(move || {
+                told.recv().unwrap();
+                done.send(()).unwrap();
+            });
+            go.send(()).unwrap();
+            Duration::from_secs(3600)
+        });
+        assert!(end.is_ok());
+        assert_eq!(outcome.try_recv(), Ok(()), "it was done when the thread ended");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_who_cannot_be_accepted_is_tried_again_later_and_holds_nobody_up() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("socket");
+        let listener = tokio::net::UnixListener::bind(&path).unwrap();
+        let _client = UnixStream::connect(&path).unwrap();
+        let mut unix = UnixGuests { listener: Some(listener), retry_at: None };
+        let no_descriptor = io::Error::from_raw_os_error(rustix::io::Errno::MFILE.raw_os_error());
+        assert!(unix.heed(Err(no_descriptor)).is_none(), "at once, with no wait");
+        let failed_at = Instant::now();
+        // The loop has other things to do meanwhile, and asks anew each time.
+        for _ in 0..9 {
+            assert!(timeout(ACCEPT_AGAIN / 10, unix.accept()).await.is_err());
+        }
+        let accepted = unix.accept().await;
+        assert!(failed_at.elapsed() >= ACCEPT_AGAIN);
+        assert!(unix.heed(accepted).is_some());
+        assert_eq!(unix.retry_at, None);
+    }
+}

@@ -1,0 +1,176 @@
+//! One connection: HTTP requests, and what becomes of it after a WebSocket handshake.
+
+use std::cell::Cell;
+use std::convert::Infallible;
+use std::future::poll_fn;
+use std::io;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, join};
+use tokio::net::TcpStream;
+use tokio::sync::watch;
+
+use crate::clients::permits::ConnectionPermit;
+use crate::cost::HTTP1_BYTES;
+use crate::exchange::handover::Handover;
+use crate::local::Local;
+use crate::peer::Peer;
+use crate::routes;
+use crate::socket::ahead::Ahead;
+use crate::socket::begun::Begun;
+use crate::socket::gathered::Gathered;
+use crate::socket::write_deadline::WriteDeadline;
+use crate::stop::Stop;
+
+/// A connection answers requests that came together for so long before others have their turn.
+const YIELD_AFTER: Duration = Duration::from_micros(100);
+
+/// Serves a plain connection until it ends, or until the thread's loop has taken it over.
+pub(crate) async fn serve(
+    local: Rc<Local>,
+    stream: TcpStream,
+    peer: Peer,
+    first: Vec<u8>,
+    stop: Stop,
+    permit: ConnectionPermit,
+) {
+    // The runtime finds out only now that it can be written. To hyper, which has its input already, a
+    // refusal that cannot be written at once is one that is not written at all.
+    if let Err(error) = stream.writable().await {
+        tracing::debug!(%error, "connection lost");
+        return;
+    }
+    let (reader, writer) = stream.into_split();
+    let stream = join(Begun::new(first, reader), writer);
+    let stream = WriteDeadline::new(stream, local.site.limits.write_timeout, &local.site.memory);
+    let Some((stream, mut rest, handover)) = requests(&local, stream, peer, stop).await else {
+        return;
+    };
+    let (reader, writer) = stream.into_inner().into_inner();
+    let (first, reader) = reader.into_parts();
+    rest.extend_from_slice(&first);
+    match reader.reunite(writer).map(TcpStream::into_std) {
+        Ok(Ok(stream)) => {
+            handover.in_loop(&local, rest, permit, stream);
+        }
+        Ok(Err(error)) => tracing::debug!(%error, "connection lost in its handshake"),
+        Err(error) => tracing::error!(%error, "two halves of different connections"),
+    }
+}
+
+/// Answers the requests of HTTP/1.1 until the connection ends; the stream's writes must not be stuck for
+/// ever. After a WebSocket handshake it goes on: the
+/// stream, the bytes that came after the handshake, and what is to become of it.
+pub(crate) async fn requests<S: AsyncRead + AsyncWrite + Unpin>(
+    local: &Local,
+    stream: S,
+    peer: Peer,
+    mut stop: Stop,
+) -> Option<(S, Vec<u8>, Handover)> {
+    let limits = &local.site.limits;
+    let memory = &local.site.memory;
+    let _held = memory.hold(HTTP1_BYTES + limits.header_bytes_max);
+    let handover = Rc::new(Cell::new(None));
+    let polled_at = Rc::new(Cell::new(Instant::now()));
+    let (stream, end) = Ahead::new(Gathered::new(stream, memory), memory, limits.header_bytes_max);
+    let poll_out = |cx: &mut Context<'_>| end.with_stream(|stream| stream.poll_out(cx));
+    let (end_told, has_ended) = watch::channel(false);
+    let service = {
+        let (site, stop) = (Arc::clone(&local.site), stop.or_end(has_ended));
+        let handover = Rc::clone(&handover);
+        let polled_at = Rc::clone(&polled_at);
+        service_fn(move |request| {
+            let (site, stop, handover) = (Arc::clone(&site), stop.clone(), Rc::clone(&handover));
+            let is_late = polled_at.get().elapsed() >= YIELD_AFTER;
+            Box::pin(async move {
+                if is_late {
+                    tokio::task::yield_now().await;
+                }
+                let reply = routes::answer(&site, peer, request, stop).await;
+                let (response, becomes) = reply.into_parts();
+                handover.set(becomes);
+                Ok::<_, Infallible>(response)
+            })
+        })
+    };
+    let io = TokioIo::new(stream);
+    let mut http = http1::Builder::new()
+        .timer(TokioTimer::new())
+        // A client that has asked and sends nothing more is answered.
+        .half_close(true)
+        .header_read_timeout(limits.header_timeout)
+        .max_buf_size(limits.header_bytes_max)
+        .max_headers(limits.header_fields_max)
+        .serve_connection(io, service);
+    // The stream comes back in this very task once the handshake's response is written.
+    let mut is_stopping = false;
+    let ended = loop {
+        tokio::select! {
+            biased; // what it does not read is read ahead
+            ended = poll_fn(|cx| {
+                polled_at.set(Instant::now());
+                let ended = http.poll_without_shutdown(cx).map_err(HttpEnd::from);
+                // All replies that were made meanwhile leave in one write.
+                match poll_out(cx) {
+                    Poll::Ready(Err(error)) if ended.is_pending() => Poll::Ready(Err(error.into())),
+                    _ => ended,
+                }
+            }) => break ended,
+            () = end.reached(), if !*end_told.borrow() => {
+                end_told.send_replace(true);
+            }
+            () = stop.stopped(), if !is_stopping => {
+                is_stopping = true;
+                Pin::new(&mut http).graceful_shutdown();
+            }
+        }
+    };
+    let written = poll_fn(poll_out).await.map_err(HttpEnd::from);
+    if let Err(error) = ended.and(written) {
+        if let HttpEnd::Http(error) = &error {
+            note_malformed(local, peer, error);
+        }
+        tracing::debug!(%error, "HTTP connection ended");
+        return None;
+    }
+    let parts = http.into_parts();
+    let (ahead, stream) = parts.io.into_inner().into_parts(end)?;
+    let stream = stream.into_inner();
+    let Some(handover) = handover.take() else {
+        shut_down(stream).await;
+        return None;
+    };
+    Some((stream, [&parts.read_buf[..], &ahead].concat(), handover))
+}
+
+/// Notes a request that the HTTP server could not read, and has answered by itself, in the access log.
+fn note_malformed(local: &Local, peer: Peer, error: &hyper::Error) {
+    // That is HTTP/2 without an agreement on it, which is not answered.
+    if !error.is_parse() || error.is_parse_version_h2() {
+        return;
+    }
+    let access = local.site.accesses.begin(peer.address(), "-", "-");
+    access.status(if error.is_parse_too_large() { 431 } else { 400 });
+    access.ended(format!("malformed request: {error}"));
+}
+
+/// An end of an HTTP connection that was not meant.
+#[derive(Debug, thiserror::Error)]
+enum HttpEnd {
+    #[error(transparent)]
+    Http(#[from] hyper::Error),
+    #[error(transparent)]
+    Write(#[from] io::Error),
+}
+
+/// Ends our side politely; nothing more is expected from the client.
+async fn shut_down(mut stream: impl AsyncWrite + Unpin) {
+    // The client may be gone already.
+    let _ = stream.shutdown().await;
+}

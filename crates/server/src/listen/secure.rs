@@ -1,0 +1,87 @@
+//! A connection that begins with TLS.
+
+use std::rc::Rc;
+
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+use tokio_rustls::server::TlsStream;
+
+use crate::clients::permits::ConnectionPermit;
+use crate::cost::TLS_BYTES;
+use crate::listen::connection;
+use crate::listen::http2;
+use crate::local::Local;
+use crate::peer::Peer;
+use crate::socket::linger::Linger;
+use crate::socket::write_deadline::WriteDeadline;
+use crate::stop::Stop;
+use crate::tls::{ALPN_HTTP2, Tls};
+use crate::{Kind, Problem};
+
+/// A socket whose writes may not be stuck for ever.
+type Guarded = WriteDeadline<TcpStream>;
+
+/// Serves a connection until it ends: the TLS handshake, then the HTTP version that was agreed on.
+///
+/// Each part has an allocation of its own, which goes when the part is over.
+pub(crate) async fn serve(
+    local: Rc<Local>,
+    stream: TcpStream,
+    peer: Peer,
+    tls: Tls,
+    stop: Stop,
+    permit: ConnectionPermit,
+) {
+    let limits = &local.site.limits;
+    let limit = limits.tls_handshake_timeout;
+    let _held = local.site.memory.hold(TLS_BYTES);
+    // Below TLS, which takes more than it has written, and has a last word to write.
+    let stream = WriteDeadline::new(stream, limits.write_timeout, &local.site.memory).counting();
+    let stream = match Box::pin(timeout(limit, shake_hands(stream, &tls))).await {
+        // Boxed, for it is large and every future that it goes through has room for one.
+        Ok(Some(stream)) => Box::new(stream),
+        Ok(None) => return,
+        Err(_) => {
+            tracing::debug!("a TLS handshake took longer than {limit:?}");
+            return;
+        }
+    };
+    if stream.get_ref().1.alpn_protocol() == Some(ALPN_HTTP2) {
+        return Box::pin(http2::serve(local, stream, peer, stop, permit)).await;
+    }
+    let requests = Box::pin(connection::requests(&local, stream, peer, stop.clone())).await;
+    if let Some((mut stream, first, handover)) = requests {
+        // A WebSocket looks after itself.
+        stream.get_mut().0.lift();
+        handover.in_task(&local, first, permit, (stream, stop)).await;
+    }
+}
+
+/// `None` when it failed; then the client has been told.
+async fn shake_hands(stream: Guarded, tls: &Tls) -> Option<TlsStream<Guarded>> {
+    let mut begin = [0];
+    // A client whose first byte is a letter speaks plain HTTP; every TLS handshake begins with 22.
+    if matches!(stream.get_ref().peek(&mut begin).await, Ok(1)) && begin[0].is_ascii_uppercase() {
+        let detail = "this port speaks TLS; use https:// or wss://";
+        turn_away(stream, Problem::new(Kind::TlsRequired, detail).to_http1().as_bytes()).await;
+        return None;
+    }
+    match tls.acceptor().accept(stream).into_fallible().await {
+        Ok(stream) => Some(stream),
+        Err((error, stream)) => {
+            tracing::debug!(%error, "TLS handshake failed");
+            turn_away(stream, &[]).await;
+            None
+        }
+    }
+}
+
+/// Says the last word and ends the connection.
+async fn turn_away(stream: Guarded, last: &[u8]) {
+    let mut stream = Linger::new(stream);
+    // The client may be gone already.
+    if stream.write_all(last).await.is_ok() {
+        let _ = stream.shutdown().await;
+    }
+}

@@ -1,0 +1,383 @@
+//! From what a client sends to events: by content type, or from a WebSocket's message.
+
+use std::error::Error as _;
+
+use anemone_hub::{Data, DataError};
+use anemone_ws::proto::Message;
+use anemone_ws::proto::handshake::base64;
+use http::{HeaderMap, HeaderValue, header};
+use serde::Serialize;
+
+use crate::request::fields;
+use crate::{Kind, Problem};
+
+/// The type of a body, which says what its events are.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub(crate) enum Content {
+    /// One JSON value.
+    Json,
+    /// One JSON value, or else text: what nobody has said the type of.
+    JsonOrText,
+    /// One JSON value a line.
+    Lines,
+    /// A string, in UTF-8.
+    Text,
+    /// Any bytes.
+    Binary,
+}
+
+/// Bounds on what is published at once.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bounds {
+    pub(crate) event_bytes_max: usize,
+    pub(crate) events_max: usize,
+}
+
+/// Deepest nesting of arrays and objects in an event. Many readers of JSON give up at 128, and there is
+/// some more around an event that they read.
+const DEPTH_MAX: usize = 100;
+
+impl Content {
+    /// As `Accept-Post` has them.
+    pub(crate) const ACCEPTED: &str =
+        "application/json, application/x-ndjson, text/plain, application/octet-stream";
+
+    /// By a request's `Content-Type`.
+    pub(crate) fn of(headers: &HeaderMap) -> Result<Self, Problem> {
+        let mut given = headers.get_all(header::CONTENT_TYPE).iter();
+        let Some(field) = given.next() else { return Ok(Self::JsonOrText) };
+        let unsupported = || {
+            let field: String =
+                String::from_utf8_lossy(field.as_bytes()).chars().take(80).collect();
+            let detail = format!("Content-Type is {field:?}; accepted are {}", Self::ACCEPTED);
+            Problem::new(Kind::UnsupportedType, detail)
+                .field("accept-post", HeaderValue::from_static(Self::ACCEPTED))
+        };
+        let text = field.to_str().map_err(|_| unsupported())?;
+        let mut parts = fields::split(text, ';');
+        let essence = parts.next().unwrap_or_default();
+        if given.next().is_some() || !is_utf8(parts) {
+            return Err(unsupported());
+        }
+        match &*essence.to_ascii_lowercase() {
+            "application/json" => Ok(Self::Json),
+            // `curl -d`, wget and urllib say so of everything, so it says nothing. The fields of a form stay as they came:
+            // what somebody typed, as 2+2=4, cannot be told from one.
+            "application/x-www-form-urlencoded" => Ok(Self::JsonOrText),
+            "application/x-ndjson" => Ok(Self::Lines),
+            "text/plain" => Ok(Self::Text),
+            "application/octet-stream" => Ok(Self::Binary),
+            _ => Err(unsupported()),
+        }
+    }
+
+    /// The events of a body, at least one: no text and no bytes are an event like any other.
+    pub(crate) fn events(self, body: &[u8], bounds: Bounds) -> Result<Vec<Data>, Problem> {
+        if body.is_empty() && !matches!(self, Self::Text | Self::Binary) {
+            return Err(Problem::new(Kind::BadEvent, "the body is empty"));
+        }
+        if self == Self::Lines {
+            return lines(body, bounds);
+        }
+        let text = || utf8(body, 0).map_err(|problem| problem.and(AS_BYTES));
+        let data = match self {
+            Self::Binary => base64_data(body),
+            Self::Text => string_data(text()?),
+            Self::JsonOrText => Data::typed(text()?)
+                .map_err(|error| not_json(&error, 0).and(LOOKS_LIKE_JSON).and(AS_TEXT))
+                .and_then(|data| shallow(data, 0)),
+            Self::Json | Self::Lines => Data::parse(text()?)
+                .map_err(|error| not_json(&error, 0).and(AS_TEXT))
+                .and_then(|data| shallow(data, 0)),
+        }?;
+        check_size(&data, bounds.event_bytes_max)?;
+        Ok(vec![data])
+    }
+}
+
+const LOOKS_LIKE_JSON: &str = ": this looks like JSON and is none";
+/// The advice to the sender of a body that is not JSON, or not text.
+const AS_TEXT: &str =
+    "; text is published with Content-Type: text/plain, multiplexed with type=text";
+const AS_BYTES: &str = "; bytes are published with Content-Type: application/octet-stream, multiplexed with type=binary";
+
+/// Whether a content type's parameters leave the charset at what all of them are in.
+fn is_utf8<'a>(parameters: impl Iterator<Item = &'a str>) -> bool {
+    let charsets = parameters.map(fields::pair);
+    let mut charsets = charsets.filter(|(name, _)| name.eq_ignore_ascii_case("charset"));
+    charsets.all(|(_, charset)| {
+        ["utf-8", "utf8", "us-ascii"].iter().any(|known| charset.eq_ignore_ascii_case(known))
+    })
+}
+
+/// One JSON value a line; lines with nothing but space are none.
+fn lines(body: &[u8], bounds: Bounds) -> Result<Vec<Data>, Problem> {
+    let mut events = Vec::new();
+    for (index, line) in body.split(|byte| *byte == b'\n').enumerate() {
+        if line.iter().all(u8::is_ascii_whitespace) {
+            continue;
+        }
+        if events.len() == bounds.events_max {
+            let detail = format!("there are more than {} events in it", bounds.events_max);
+            return Err(Problem::new(Kind::BodyTooBig, detail));
+        }
+        let data = parse(utf8(line, index)?, index)?;
+        check_size(&data, bounds.event_bytes_max)
+            .map_err(|problem| problem.in_front(&format!("line {}: ", index + 1)))?;
+        events.push(data);
+    }
+    if events.is_empty() {
+        return Err(Problem::new(Kind::BadEvent, "there is no event in it"));
+    }
+    Ok(events)
+}
+
+/// The event of a WebSocket's message: JSON if it is one JSON value, else a string; bytes as Base64.
+pub(crate) fn of_message(message: Message<'_>, event_bytes_max: usize) -> Result<Data, Problem> {
+    let data = match message {
+        Message::Binary(bytes) => base64_data(bytes)?,
+        Message::Text(text) => match Data::parse(text) {
+            Ok(data) => shallow(data, 0)?,
+            Err(_) => string_data(text)?,
+        },
+    };
+    check_size(&data, event_bytes_max)?;
+    Ok(data)
+}
+
+/// Bytes as what they have to be, text. `index` is the line that they begin in.
+fn utf8(bytes: &[u8], index: usize) -> Result<&str, Problem> {
+    std::str::from_utf8(bytes).map_err(|error| {
+        let good = &bytes[..error.valid_up_to()];
+        let line = index + 1 + good.iter().filter(|byte| **byte == b'\n').count();
+        let begin = good.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+        bad_event(line, good.len() - begin + 1, "not UTF-8")
+    })
+}
+
+fn parse(text: &str, index: usize) -> Result<Data, Problem> {
+    let data = Data::parse(text).map_err(|error| not_json(&error, index))?;
+    shallow(data, index)
+}
+
+/// The problem of a text that is not one JSON value.
+fn not_json(error: &DataError, index: usize) -> Problem {
+    let cause = error.source().and_then(|source| source.downcast_ref::<serde_json::Error>());
+    let Some(cause) = cause else { return Problem::new(Kind::BadEvent, error.to_string()) };
+    let (line, column, text) = (cause.line(), cause.column(), cause.to_string());
+    let what = text.strip_suffix(&format!(" at line {line} column {column}")).unwrap_or(&text);
+    bad_event(index + line, column, what)
+}
+
+/// Columns count bytes, from 1.
+fn bad_event(line: usize, column: usize, what: &str) -> Problem {
+    Problem::new(Kind::BadEvent, format!("line {line}, column {column}: {what}"))
+}
+
+/// Data, if it is not nested too deeply.
+fn shallow(data: Data, index: usize) -> Result<Data, Problem> {
+    let (mut depth, mut is_string, mut is_escaped) = (0_usize, false, false);
+    for byte in data.as_str().bytes() {
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' => is_escaped = true, // nowhere but in a string
+            b'"' => is_string = !is_string,
+            b'[' | b'{' if !is_string => depth += 1,
+            b']' | b'}' if !is_string => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        if depth > DEPTH_MAX {
+            let detail =
+                format!("line {}: nested deeper than {DEPTH_MAX} arrays and objects", index + 1);
+            return Err(Problem::new(Kind::BadEvent, detail));
+        }
+    }
+    Ok(data)
+}
+
+fn check_size(data: &Data, event_bytes_max: usize) -> Result<(), Problem> {
+    let bytes = data.bytes().len();
+    if bytes <= event_bytes_max {
+        return Ok(());
+    }
+    let detail =
+        format!("the event has {bytes} bytes as JSON, at most {event_bytes_max} are allowed");
+    Err(Problem::new(Kind::EventTooBig, detail))
+}
+
+fn string_data(text: &str) -> Result<Data, Problem> {
+    json(&text)
+}
+
+/// `{"base64":"…"}`.
+fn base64_data(bytes: &[u8]) -> Result<Data, Problem> {
+    #[derive(Serialize)]
+    struct Binary {
+        base64: String,
+    }
+    json(&Binary { base64: base64(bytes) })
+}
+
+fn json(value: &impl Serialize) -> Result<Data, Problem> {
+    // Strings always have a JSON form.
+    Data::json(value).map_err(|error| Problem::new(Kind::Internal, error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BOUNDS: Bounds = Bounds { event_bytes_max: 20, events_max: 3 };
+
+    fn events(content: Content, body: &[u8]) -> Result<Vec<String>, String> {
+        let events = content.events(body, BOUNDS).map_err(|problem| problem.to_json())?;
+        Ok(events.iter().map(|data| data.as_str().to_owned()).collect())
+    }
+
+    #[test]
+    fn the_content_type_says_what_a_body_is() {
+        let of = |value: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::CONTENT_TYPE, value.parse().unwrap());
+            Content::of(&headers).ok()
+        };
+        assert_eq!(Content::of(&HeaderMap::new()).ok(), Some(Content::JsonOrText));
+        for (value, content) in [
+            ("application/json", Some(Content::Json)),
+            ("application/x-www-form-urlencoded", Some(Content::JsonOrText)),
+            ("Application/JSON ; charset=UTF-8", Some(Content::Json)),
+            ("application/x-ndjson", Some(Content::Lines)),
+            ("text/plain", Some(Content::Text)),
+            ("text/plain; charset=\"utf-8\"; format=flowed", Some(Content::Text)),
+            ("text/plain;charset=us-ascii", Some(Content::Text)),
+            ("text/plain;charset=iso-8859-1", None),
+            ("text/plain;a=\";charset=iso-8859-1\"", Some(Content::Text)),
+            ("application/octet-stream", Some(Content::Binary)),
+            ("text/html", None),
+            ("", None),
+        ] {
+            assert_eq!(of(value), content, "{value}");
+        }
+        let mut headers = HeaderMap::new();
+        for value in ["application/json", "text/plain"] {
+            headers.append(header::CONTENT_TYPE, value.parse().unwrap());
+        }
+        assert!(Content::of(&headers).is_err());
+    }
+
+    #[test]
+    fn each_content_has_its_events() {
+        let one = |text: &str| Ok(vec![text.to_owned()]);
+        assert_eq!(events(Content::Json, b" {\"a\":\n1.50} "), one("{\"a\":1.50}"));
+        assert_eq!(events(Content::Text, "a \"é\"\n".as_bytes()), one("\"a \\\"é\\\"\\n\""));
+        assert_eq!(events(Content::Binary, &[0, 255]), one("{\"base64\":\"AP8=\"}"));
+        let lines = b"\n 1\r\n\t\r\n{\"a\": 2}\n\nnull";
+        assert_eq!(events(Content::Lines, lines).unwrap(), ["1", "{\"a\": 2}", "null"]);
+    }
+
+    #[test]
+    fn what_nobody_says_the_type_of_is_json_or_else_text() {
+        for (body, data) in [
+            (&b"{\"a\":1}"[..], "{\"a\":1}"),
+            (b"hello", "\"hello\""),
+            (b"a=1&b=%20+2", "\"a=1&b=%20+2\""),
+        ] {
+            assert_eq!(events(Content::JsonOrText, body), Ok(vec![data.to_owned()]));
+        }
+        for body in [&b"{\"a\":"[..], b"{a:1}"] {
+            let error = events(Content::JsonOrText, body).unwrap_err();
+            let words = ": this looks like JSON and is none; text is published with Content-Type: text/plain";
+            assert!(error.contains(words) && error.contains("line 1, column "), "{error}");
+        }
+        let deep = "[".repeat(101) + &"]".repeat(101);
+        assert!(events(Content::JsonOrText, deep.as_bytes()).unwrap_err().contains("nested"));
+        assert!(events(Content::JsonOrText, b"").unwrap_err().contains("the body is empty"));
+    }
+
+    #[test]
+    fn what_is_not_json_is_told_where() {
+        for (content, body, place) in [
+            (Content::Json, &b"{\"a\":\n  x}"[..], "line 2, column 3: expected value"),
+            (Content::Json, b"1 2", "line 1, column 3: trailing characters"),
+            (Content::Json, b"{", "line 1, column 1: EOF while parsing"),
+            (Content::Json, b"\"a\n\xff\"", "line 2, column 1: not UTF-8"),
+            (Content::Json, b" ", "line 1, column 1: EOF while parsing a value"),
+            (Content::Text, b"ab\xc3", "line 1, column 3: not UTF-8"),
+            (Content::Lines, b"1\n\n{\"a\":}\n", "line 3, column 6: expected value"),
+            (Content::Lines, b"1\n\xff", "line 2, column 1: not UTF-8"),
+            (Content::Lines, b"{\"a\":\n1}", "line 1, column 5: EOF while parsing a value"),
+        ] {
+            let error = events(content, body).unwrap_err();
+            assert!(error.contains("/problems/bad-event"), "{error}");
+            assert!(error.contains(place), "{place}: {error}");
+        }
+    }
+
+    #[test]
+    fn who_sends_the_wrong_type_is_told_the_right_one() {
+        let detail = |content: Content, body: &[u8]| {
+            content.events(body, BOUNDS).unwrap_err().detail().to_owned()
+        };
+        assert_eq!(
+            detail(Content::Json, b"hello"),
+            "line 1, column 1: expected value; text is published with Content-Type: text/plain, multiplexed with type=text"
+        );
+        for content in [Content::Json, Content::JsonOrText, Content::Text] {
+            assert_eq!(
+                detail(content, b"a\xff"),
+                "line 1, column 2: not UTF-8; bytes are published with Content-Type: application/octet-stream, \
+                 multiplexed with type=binary"
+            );
+        }
+        assert_eq!(detail(Content::Lines, b"hello"), "line 1, column 1: expected value");
+    }
+
+    #[test]
+    fn limits_hold_at_their_edges() {
+        let string = |len: usize| format!("\"{}\"", "x".repeat(len - 2)).into_bytes();
+        assert!(events(Content::Json, &string(20)).is_ok());
+        assert!(events(Content::Json, &string(21)).unwrap_err().contains("21 bytes as JSON"));
+        assert!(events(Content::Text, &[b'x'; 18]).is_ok());
+        assert!(events(Content::Text, &[b'x'; 19]).unwrap_err().contains("event-too-big"));
+        assert!(events(Content::Binary, &[0; 3]).is_ok());
+        assert!(events(Content::Binary, &[0; 4]).unwrap_err().contains("event-too-big"));
+        assert_eq!(events(Content::Lines, b"1\n2\n3\n\n").unwrap().len(), 3);
+        assert!(events(Content::Lines, b"1\n2\n3\n4").unwrap_err().contains("body-too-big"));
+        let big = [b"1\n\n", &*string(21)].concat();
+        assert!(events(Content::Lines, &big).unwrap_err().contains("line 3: the event has 21"));
+        for content in [Content::Json, Content::JsonOrText, Content::Lines] {
+            assert!(events(content, b"").unwrap_err().contains("bad-event"));
+        }
+        assert_eq!(events(Content::Text, b"").unwrap(), ["\"\""]);
+        assert_eq!(events(Content::Binary, b"").unwrap(), ["{\"base64\":\"\"}"]);
+        assert!(events(Content::Lines, b"\n \r\n").unwrap_err().contains("bad-event"));
+    }
+
+    #[test]
+    fn deep_nesting_is_refused_and_brackets_in_strings_are_none() {
+        let nested = |depth: usize| "[".repeat(depth) + &"]".repeat(depth);
+        assert!(parse(&nested(100), 0).is_ok());
+        assert!(parse(&nested(101), 0).is_err());
+        assert!(parse(&format!("[\"{}\\\"{{\", []]", "[".repeat(200)), 0).is_ok());
+        assert!(parse(&format!("[{}1]", "[],".repeat(200)), 0).is_ok());
+        assert!(of_message(Message::Text(&nested(101)), 1000).is_err());
+    }
+
+    #[test]
+    fn a_message_is_json_or_a_string_or_bytes() {
+        let of =
+            |message: Message<'_>| of_message(message, 20).map(|data| data.as_str().to_owned());
+        for (text, data) in [
+            ("{\"n\": 1}", "{\"n\": 1}"),
+            ("17", "17"),
+            ("hello", "\"hello\""),
+            ("1 2", "\"1 2\""),
+            ("", "\"\""),
+        ] {
+            assert_eq!(of(Message::Text(text)).unwrap(), data);
+        }
+        assert_eq!(of(Message::Binary(&[1])).unwrap(), "{\"base64\":\"AQ==\"}");
+        assert!(of(Message::Text(&"x".repeat(18))).is_ok());
+        assert!(of(Message::Text(&"x".repeat(19))).is_err());
+    }
+}

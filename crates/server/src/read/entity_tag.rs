@@ -1,0 +1,70 @@
+//! Entity tags (RFC 9110 section 8.8.3): `"FIRST.NEXT"`, which a page has, and `"POSITION"`.
+
+use anemone_hub::Position;
+use http::{HeaderMap, HeaderName};
+
+use crate::read::reader::Page;
+
+/// Makes a page's: what its URL does not say of it, what is kept and where the page ends. In an epoch an event never
+/// changes.
+pub(crate) fn of_page(page: &Page) -> String {
+    format!("\"{}.{}\"", page.first, page.next)
+}
+
+/// The position that a tag stands for. How much is still kept makes no difference to what is appended. A weak tag is
+/// none (section 8.8.3.2), nor is anybody else's.
+pub(crate) fn position(tag: &str) -> Option<Position> {
+    let text = tag.strip_prefix('"')?.strip_suffix('"')?;
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    match text.split_once('.') {
+        Some((first, next)) => next.parse().ok().filter(|_| is_number(first)),
+        None => text.parse().ok(),
+    }
+}
+
+/// Whether the text is a tag, weak or not, whoever made it.
+pub(crate) fn is_one(text: &str) -> bool {
+    let opaque = text.strip_prefix("W/").unwrap_or(text);
+    let inner = opaque.strip_prefix('"').and_then(|inner| inner.strip_suffix('"'));
+    inner.is_some_and(|inner| inner.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'"'))
+}
+
+/// The tags in the fields of this name. A backslash in one is no escape, so this is no list of quoted strings.
+pub(crate) fn list(headers: &HeaderMap, name: HeaderName) -> impl Iterator<Item = &str> {
+    let fields = headers.get_all(name).into_iter().filter_map(|field| field.to_str().ok());
+    fields.flat_map(|field| {
+        let mut is_quoted = false;
+        let tags = field.split(move |character| {
+            is_quoted ^= character == '"';
+            character == ',' && !is_quoted
+        });
+        tags.map(str::trim)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use http::{HeaderValue, header};
+
+    use super::*;
+
+    #[test]
+    fn a_tag_is_quoted_and_has_no_space() {
+        for text in ["\"\"", "\"a\"", "W/\"a\"", "\"1.ya-3\"", "\"a,\\\""] {
+            assert!(is_one(text), "{text}");
+        }
+        for text in ["", "a", "\"", "\"a", "a\"", "w/\"a\"", "\"a b\"", "\"a\"b\"", "W/a"] {
+            assert!(!is_one(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_comma_in_a_tag_parts_nothing_and_a_backslash_is_no_escape() {
+        let value = HeaderValue::from_static(r#""a,\" , W/"b", "1.ya-3","#);
+        let headers = HeaderMap::from_iter([(header::IF_MATCH, value)]);
+        let tags: Vec<_> = list(&headers, header::IF_MATCH).collect();
+        assert_eq!(tags, [r#""a,\""#, r#"W/"b""#, r#""1.ya-3""#, ""]);
+        let positions: Vec<_> = tags.into_iter().filter_map(position).collect();
+        assert_eq!(positions, ["ya-3".parse().unwrap()]);
+    }
+}

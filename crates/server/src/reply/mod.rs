@@ -1,0 +1,8 @@
+//! The words of a reply: its body, its problem, and the fields that every reply has.
+
+pub(crate) mod body;
+pub(crate) mod gap;
+pub(crate) mod kind;
+pub(crate) mod pace;
+pub(crate) mod problem;
+pub(crate) mod protection;

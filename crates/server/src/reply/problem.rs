@@ -1,0 +1,176 @@
+//! Problem details (RFC 9457): what went wrong, the same on every transport.
+
+use anemone_hub::Gap;
+use http::{HeaderValue, Response, StatusCode, header};
+use serde::Serialize;
+
+use crate::reply::body::{Body, full};
+use crate::reply::gap;
+use crate::reply::kind::Kind;
+use crate::reply::protection::{self, protect};
+
+/// A problem to tell a client.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Problem {
+    kind: Kind,
+    status: StatusCode,
+    detail: String,
+    fields: Vec<(&'static str, HeaderValue)>,
+    gap: Option<Gap>,
+}
+
+/// The members of RFC 9457 section 3.1.
+#[derive(Serialize)]
+struct Members<'a> {
+    r#type: String,
+    title: &'a str,
+    status: u16,
+    detail: &'a str,
+}
+
+impl Problem {
+    /// A problem of this kind; `detail` says what is wrong this time.
+    pub fn new(kind: Kind, detail: impl Into<String>) -> Self {
+        Self {
+            kind,
+            status: kind.describe().1,
+            detail: detail.into(),
+            fields: Vec::new(),
+            gap: None,
+        }
+    }
+
+    /// Its kind.
+    pub(crate) fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// Its status.
+    pub(crate) fn code(&self) -> StatusCode {
+        self.status
+    }
+
+    /// A sentence about this time.
+    pub(crate) fn detail(&self) -> &str {
+        &self.detail
+    }
+
+    /// With these words in front of its detail.
+    pub(crate) fn in_front(self, words: &str) -> Self {
+        Self { detail: format!("{words}{}", self.detail), ..self }
+    }
+
+    /// With these words after its detail.
+    pub(crate) fn and(self, words: &str) -> Self {
+        Self { detail: self.detail + words, ..self }
+    }
+
+    /// With another status than its kind's.
+    pub(crate) fn status(self, status: StatusCode) -> Self {
+        Self { status, ..self }
+    }
+
+    /// With a header field that its status calls for.
+    pub(crate) fn field(mut self, name: &'static str, value: HeaderValue) -> Self {
+        self.fields.push((name, value));
+        self
+    }
+
+    /// That a reader did not read these events before they went.
+    pub(crate) fn too_slow(gap: Gap) -> Self {
+        let Gap { after, missed, .. } = gap;
+        let missed = missed.unwrap_or_default();
+        let detail = format!("too slow: {missed} events after {after} are no longer kept");
+        Self { gap: Some(gap), ..Self::new(Kind::TooSlow, detail) }
+    }
+
+    /// The events that a reader missed, if that is the problem.
+    pub(crate) fn gap(&self) -> Option<&Gap> {
+        self.gap.as_ref()
+    }
+
+    /// That there is nothing at this path.
+    pub(crate) fn nothing_at(path: &str) -> Self {
+        let path: String = path.chars().take(80).collect();
+        Self::new(Kind::UnknownPath, format!("there is nothing at {path}"))
+    }
+
+    /// That there is no room for one more connection.
+    pub(crate) fn too_many_connections() -> Self {
+        let detail = "the server has as many connections as it may";
+        Self::new(Kind::TooManyConnections, detail)
+            .field("retry-after", HeaderValue::from_static("1"))
+    }
+
+    /// That nothing more can be held for anybody.
+    pub(crate) fn overloaded() -> Self {
+        let detail = "the server holds as much for its clients as it may";
+        Self::new(Kind::Overloaded, detail).field("retry-after", HeaderValue::from_static("1"))
+    }
+
+    /// Its body, as JSON.
+    #[must_use]
+    pub fn to_json(&self) -> String {
+        let (name, _, title, _) = self.kind.describe();
+        let members = Members {
+            r#type: format!("/problems/{name}"),
+            title,
+            status: self.status.as_u16(),
+            detail: &self.detail,
+        };
+        // Strings and a number always have a JSON form.
+        let mut json = serde_json::to_string(&members).unwrap_or_default();
+        if let Some(gap) = &self.gap {
+            json.pop();
+            json.push_str(r#","gap":"#);
+            gap::of_an_end(&mut json, gap);
+            json.push('}');
+        }
+        json
+    }
+
+    /// The reply that tells it and ends the connection, for where there is no HTTP server yet.
+    pub(crate) fn to_http1(&self) -> String {
+        let fields =
+            self.fields.iter().filter_map(|(name, value)| Some((*name, value.to_str().ok()?)));
+        let fields =
+            fields.chain(protection::FIELDS).map(|(name, value)| format!("{name}: {value}\r\n"));
+        let (status, fields, body) =
+            (self.status, fields.collect::<String>(), self.to_json() + "\n");
+        format!(
+            "HTTP/1.1 {status}\r\ncontent-type: application/problem+json\r\n\
+             content-length: {}\r\n{fields}connection: close\r\n\r\n{body}",
+            body.len()
+        )
+    }
+
+    /// The reply that tells it. Its kind is an extension of it.
+    pub(crate) fn into_response(self) -> Response<Body> {
+        let mut response = Response::new(full(self.to_json() + "\n"));
+        *response.status_mut() = self.status;
+        response.extensions_mut().insert(self.kind);
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        for (name, value) in self.fields {
+            headers.append(name, value);
+        }
+        protect(headers);
+        response
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_body_has_the_members_of_rfc_9457() {
+        let problem = Problem::new(Kind::UnknownTopic, "there is no topic \"x\"");
+        let body: serde_json::Value = serde_json::from_str(&problem.to_json()).unwrap();
+        assert_eq!(body["type"], "/problems/unknown-topic");
+        assert_eq!(body["status"], 404);
+        assert_eq!(body["title"], "No topic of this name");
+        assert_eq!(body["detail"], "there is no topic \"x\"");
+    }
+}

@@ -1,0 +1,302 @@
+//! Clients: who is at the other end of a connection, and for whom a request is made.
+
+use std::fmt;
+use std::net::SocketAddr;
+
+use http::Version;
+use rustix::process::geteuid;
+
+use crate::owner::{self, Owner};
+use crate::peer::Peer;
+use crate::request::fields::{self, Fields};
+use crate::request::host::Host;
+use crate::request::proxies::{Forwarded, Node, Proxies};
+
+/// Why a client is not taken for one of this machine.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Foreign {
+    Elsewhere,
+    /// It comes from a proxy that is trusted, and so for somebody else.
+    Proxy,
+    /// The host it asks for is not a loopback one.
+    Host,
+    /// A field with which a proxy says for whom it speaks.
+    Forwarded,
+    /// HTTP/1.0, as which proxies pass requests on.
+    Version,
+    /// `Connection: upgrade` and nothing to upgrade to.
+    Upgrade,
+    /// It comes from the page of another host.
+    Referer,
+    /// It is of a process of this user, who is neither the server's nor root.
+    User(u32),
+    /// It has closed its end, and is nobody's any more.
+    Gone,
+}
+
+impl fmt::Display for Foreign {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::User(user) => {
+                return write!(f, "this one is of another user of this machine, {user}");
+            }
+            Self::Gone => "this one has closed its end, so that nothing tells whose it was",
+            Self::Elsewhere => "this one comes from elsewhere",
+            Self::Proxy => "this one comes by a trusted proxy",
+            Self::Host => "this one asks for another host than localhost",
+            Self::Forwarded => "this one has a field of a proxy",
+            Self::Version => "this one is of HTTP/1.0, as a proxy's",
+            Self::Upgrade => "this one upgrades to nothing, as a proxy's",
+            Self::Referer => "this one is of a page of another host",
+        })
+    }
+}
+
+/// For whom a request is made, or all those on a connection.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct Client {
+    /// `None` when that could not be told.
+    address: Option<SocketAddr>,
+    foreign: Option<Foreign>,
+    /// The end of its connection here, if whose the other is has yet to be asked.
+    own_end: Option<SocketAddr>,
+}
+
+/// A request, as far as it tells whose it is.
+pub(crate) struct Asked<'a, F: ?Sized> {
+    pub(crate) version: Version,
+    pub(crate) host: Option<Host<'a>>,
+    pub(crate) fields: &'a F,
+}
+
+impl Client {
+    /// The client of a connection, before it asks for anything.
+    pub(crate) fn of_connection(peer: Peer, proxies: &Proxies) -> Self {
+        let foreign = match peer {
+            _ if proxies.trust(peer) => Some(Foreign::Proxy),
+            _ if peer.is_local() => None,
+            _ => Some(Foreign::Elsewhere),
+        };
+        Self { address: peer.address(), foreign, own_end: peer.own_end() }
+    }
+
+    /// For whom a trusted proxy speaks, as far as it says.
+    pub(crate) fn of_proxy(peer: Peer, said: &Forwarded<'_>) -> Self {
+        let address = match said.client {
+            Some(Node::Address(address)) => Some(address),
+            Some(Node::Hidden) => None,
+            None => peer.address(),
+        };
+        Self { address, foreign: Some(Foreign::Proxy), own_end: None }
+    }
+
+    /// The client of a request.
+    pub(crate) fn of_request<F: Fields + ?Sized>(peer: Peer, asked: &Asked<'_, F>) -> Self {
+        let foreign = if peer.is_local() { foreign(asked) } else { Some(Foreign::Elsewhere) };
+        Self { address: peer.address(), foreign, own_end: peer.own_end() }
+    }
+
+    /// Its address, which may be that of a proxy that does not say for whom it speaks, or that is not trusted; port 0
+    /// if that is not known.
+    pub(crate) fn address(self) -> Option<SocketAddr> {
+        self.address
+    }
+
+    /// Whether it is on this very machine, of the server's user or of root, and speaks for nobody else; or why not.
+    ///
+    /// Asks the kernel, unless that was done before: [`settled`](Self::settled) clients are for those who ask often.
+    pub(crate) fn check_local(self) -> Result<(), Foreign> {
+        let Self { address, foreign, own_end } = self;
+        if let Some(foreign) = foreign {
+            return Err(foreign);
+        }
+        let (Some(address), Some(own_end)) = (address, own_end) else { return Ok(()) };
+        match owner::of(address, own_end) {
+            Owner::User(user) if user != ROOT && user != geteuid().as_raw() => {
+                Err(Foreign::User(user))
+            }
+            Owner::Nobody => Err(Foreign::Gone),
+            Owner::User(_) | Owner::Unknown => Ok(()),
+        }
+    }
+
+    /// The same, of whom all is known.
+    pub(crate) fn settled(self) -> Self {
+        Self { foreign: self.check_local().err(), own_end: None, ..self }
+    }
+}
+
+const ROOT: u32 = 0;
+
+/// Why a request from this machine may be somebody else's.
+///
+/// The address alone does not tell. A proxy on this machine has a loopback address, too. Many say that they are
+/// one. nginx does not unless it is told to: before 1.29.7 it speaks HTTP/1.0, or where it is told to pass WebSockets
+/// on, says `Connection: upgrade` in every request. And what a page sends has the page's address in it. A proxy that
+/// shows none of that gives itself away by its user, if that is one of its own.
+fn foreign<F: Fields + ?Sized>(asked: &Asked<'_, F>) -> Option<Foreign> {
+    let fields = asked.fields;
+    let is_upgrade = |field: &[u8]| {
+        fields::split(&String::from_utf8_lossy(field), ',')
+            .any(|token| token.eq_ignore_ascii_case("upgrade"))
+    };
+    // What is no URL of a page is refused, too: no browser sends it.
+    let is_of_this_machine = |referer: &[u8]| {
+        let page =
+            std::str::from_utf8(referer).ok().and_then(|page| Some(page.split_once("://")?.1));
+        page.is_some_and(|page| {
+            let end = page.find(['/', '?', '#']).unwrap_or(page.len());
+            Host::parse(&page[..end]).is_some_and(|host| host.is_loopback())
+        })
+    };
+    if !asked.host.is_some_and(|host| host.is_loopback()) {
+        Some(Foreign::Host)
+    } else if fields.names().any(is_forwarding) {
+        Some(Foreign::Forwarded)
+    } else if asked.version < Version::HTTP_11 {
+        Some(Foreign::Version)
+    } else if fields.all("connection").any(is_upgrade) && !fields.has("upgrade") {
+        Some(Foreign::Upgrade)
+    } else if !fields.all("referer").all(is_of_this_machine) {
+        Some(Foreign::Referer)
+    } else {
+        None
+    }
+}
+
+/// Fields with which proxies say for whom they speak, or that they are there (RFC 7239, RFC 9110 section 7.6.3).
+const FORWARDING: [&str; 12] = [
+    "forwarded",
+    "via",
+    "cdn-loop",
+    "client-ip",
+    "true-client-ip",
+    "cf-connecting-ip",
+    "fastly-client-ip",
+    "x-real-ip",
+    "x-client-ip",
+    "x-cluster-client-ip",
+    "x-original-host",
+    "x-proxyuser-ip",
+];
+/// And how more of them begin.
+const FORWARDING_BEGINS: [&str; 4] = ["x-forwarded", "x-original-forwarded", "x-envoy-", "cf-"];
+
+fn is_forwarding(name: &str) -> bool {
+    let begins = |begin: &&str| {
+        name.get(..begin.len()).is_some_and(|first| first.eq_ignore_ascii_case(begin))
+    };
+    // Most names begin with none of these letters.
+    matches!(
+        name.as_bytes().first().map(u8::to_ascii_lowercase),
+        Some(b'f' | b'v' | b'c' | b't' | b'x')
+    ) && (FORWARDING.iter().any(|own| name.eq_ignore_ascii_case(own))
+        || FORWARDING_BEGINS.iter().any(begins))
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderMap;
+
+    use super::*;
+
+    fn of(address: &str, version: Version, fields: &[(&str, &str)]) -> Option<Foreign> {
+        let peer = Peer::new(Ok(SocketAddr::new(address.parse().unwrap(), 1)));
+        let fields: HeaderMap = fields
+            .iter()
+            .map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap()))
+            .collect();
+        let host = crate::request::host::of(&fields, version).unwrap();
+        Client::of_request(peer, &Asked { version, host, fields: &fields }).check_local().err()
+    }
+
+    const HOST: (&str, &str) = ("host", "localhost:8080");
+
+    fn of_this_machine(fields: &[(&str, &str)]) -> Option<Foreign> {
+        of("127.0.0.1", Version::HTTP_11, &[&[HOST], fields].concat())
+    }
+
+    #[test]
+    fn this_machine_is_told_by_its_addresses() {
+        for address in ["127.0.0.1", "127.8.0.9", "::1", "::ffff:127.0.0.1"] {
+            assert_eq!(of(address, Version::HTTP_11, &[HOST]), None, "{address}");
+        }
+        for address in ["192.168.0.1", "10.0.0.1", "::2", "::ffff:10.0.0.1", "0.0.0.0"] {
+            assert_eq!(
+                of(address, Version::HTTP_11, &[HOST]),
+                Some(Foreign::Elsewhere),
+                "{address}"
+            );
+        }
+        let gone = Peer::new(Err(std::io::ErrorKind::NotConnected.into()));
+        let client = Client::of_connection(gone, &Proxies::default());
+        assert_eq!(client.check_local(), Err(Foreign::Elsewhere));
+    }
+
+    #[test]
+    fn it_asks_for_a_loopback_host() {
+        for (host, foreign) in [
+            ("LOCALHOST", None),
+            ("a.localhost:1", None),
+            ("127.0.0.1:8080", None),
+            ("[::1]:8080", None),
+            ("", Some(Foreign::Host)),
+            ("any.example", Some(Foreign::Host)),
+            ("localhost.any.example", Some(Foreign::Host)),
+            ("10.0.0.1", Some(Foreign::Host)),
+        ] {
+            assert_eq!(of("127.0.0.1", Version::HTTP_11, &[("host", host)]), foreign, "{host}");
+        }
+        assert_eq!(of("127.0.0.1", Version::HTTP_2, &[]), Some(Foreign::Host));
+    }
+
+    #[test]
+    fn a_proxy_that_speaks_for_others_is_not_local() {
+        for name in [
+            "Forwarded",
+            "Via",
+            "X-Forwarded-For",
+            "X-Forwarded-Host",
+            "X-Forwarded-Proto",
+            "X-Forwarded-Anything",
+            "X-Forwarded",
+            "X-Real-IP",
+            "CF-Connecting-IP",
+            "CF-Ray",
+            "True-Client-IP",
+            "X-Client-IP",
+            "Client-IP",
+            "X-Envoy-External-Address",
+            "X-Original-Forwarded-For",
+            "Fastly-Client-IP",
+            "CDN-Loop",
+        ] {
+            assert_eq!(of_this_machine(&[(name, "1.2.3.4")]), Some(Foreign::Forwarded), "{name}");
+            assert_eq!(of_this_machine(&[(name, "127.0.0.1")]), Some(Foreign::Forwarded), "{name}");
+        }
+        assert_eq!(of_this_machine(&[("x-form", "1"), ("cookie", "1"), ("te", "trailers")]), None);
+    }
+
+    #[test]
+    fn a_proxy_that_does_not_say_so_speaks_http_1_0_or_upgrades_everything() {
+        assert_eq!(of("127.0.0.1", Version::HTTP_10, &[HOST]), Some(Foreign::Version));
+        let upgrade = ("connection", "keep-alive, Upgrade");
+        assert_eq!(of_this_machine(&[upgrade]), Some(Foreign::Upgrade));
+        assert_eq!(of_this_machine(&[upgrade, ("upgrade", "websocket")]), None);
+        assert_eq!(of_this_machine(&[("connection", "close")]), None);
+    }
+
+    #[test]
+    fn a_page_that_a_proxy_serves_gives_the_proxy_away() {
+        for (page, foreign) in [
+            ("http://localhost:8080/", None),
+            ("http://127.0.0.1:8080", None),
+            ("https://wind.example/topics", Some(Foreign::Referer)),
+            ("http://localhost@wind.example/", Some(Foreign::Referer)),
+            ("//wind.example/", Some(Foreign::Referer)),
+            ("", Some(Foreign::Referer)),
+        ] {
+            assert_eq!(of_this_machine(&[("referer", page)]), foreign, "{page}");
+        }
+    }
+}

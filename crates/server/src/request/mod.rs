@@ -1,0 +1,13 @@
+//! The words of a request: its path, its fields, its query, and the client it comes from.
+
+pub(crate) mod client;
+pub(crate) mod fields;
+pub(crate) mod handshake;
+pub(crate) mod host;
+pub(crate) mod methods;
+pub(crate) mod names;
+pub(crate) mod origin;
+pub(crate) mod own_path;
+pub(crate) mod path;
+pub(crate) mod proxies;
+pub(crate) mod query;

@@ -1,0 +1,312 @@
+//! Origins (RFC 6454): which pages may talk to this server.
+//!
+//! A browser names the page's origin in every WebSocket handshake and in every request whose reply
+//! a page of another origin could read. Where it names none, as for an image, `Sec-Fetch-Site` tells
+//! all the same that the page is another's. Programs that are not browsers send neither and are let in. Same
+//! origin is always allowed; loopback is no exception, since any page on the web can send requests to it.
+
+use std::fmt;
+use std::str::FromStr;
+
+use http::{HeaderValue, Uri};
+
+use crate::request::fields::Fields;
+use crate::{Kind, Problem};
+
+/// An origin whose pages may use this server as its own may: `SCHEME://HOST[:PORT]`, or `*` for any.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct AllowedOrigin(String);
+
+/// The text is not an origin.
+#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+#[error("{0:?} is not an origin: expected SCHEME://HOST[:PORT] without a path, or *")]
+pub struct OriginError(String);
+
+impl FromStr for AllowedOrigin {
+    type Err = OriginError;
+
+    fn from_str(text: &str) -> Result<Self, OriginError> {
+        if text == "*" {
+            return Ok(Self(text.to_owned()));
+        }
+        normalise(text).map(Self).ok_or_else(|| OriginError(text.to_owned()))
+    }
+}
+
+impl fmt::Display for AllowedOrigin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Lower case, without the port that the scheme has anyway.
+fn normalise(origin: &str) -> Option<String> {
+    let uri: Uri = origin.parse().ok()?;
+    let (scheme, authority) = (uri.scheme_str()?, uri.authority()?);
+    let has_path =
+        uri.path_and_query().is_some_and(|path| path.as_str() != "/") || origin.ends_with('/');
+    if has_path || authority.as_str().contains('@') {
+        return None;
+    }
+    let scheme = scheme.to_ascii_lowercase();
+    let host = authority.host().to_ascii_lowercase();
+    let default_port = match scheme.as_str() {
+        "http" => Some(80),
+        "https" => Some(443),
+        _ => None,
+    };
+    match authority.port_u16() {
+        Some(port) if Some(port) != default_port => Some(format!("{scheme}://{host}:{port}")),
+        _ => Some(format!("{scheme}://{host}")),
+    }
+}
+
+/// The verdict on a request's origin.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) enum Verdict {
+    /// No origin, or the server's own.
+    Same,
+    /// Another one, allowed: replies must say so for its page to see them.
+    Allowed(HeaderValue),
+}
+
+/// The host and the scheme that a request was sent to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Target<'a> {
+    pub(crate) host: Option<&'a str>,
+    /// `None` when that is not known: a proxy may speak TLS for us without a word.
+    pub(crate) scheme: Option<&'a str>,
+}
+
+/// Judges the request's `Origin` and `Sec-Fetch-Site` fields.
+pub(crate) fn judge(
+    fields: &(impl Fields + ?Sized),
+    target: &Target<'_>,
+    allowed: &[AllowedOrigin],
+) -> Result<Verdict, Problem> {
+    let mut origins = fields.all("origin");
+    let Some(origin) = origins.next() else { return judge_site(fields, allowed) };
+    if origins.next().is_some() {
+        return Err(Problem::new(Kind::OriginRefused, "the request names more than one origin"));
+    }
+    let refused = || Problem::new(Kind::OriginRefused, explain(origin, target));
+    // `null`, the origin of sandboxed pages and files, is only covered by `*`.
+    let normalised = str::from_utf8(origin).ok().and_then(normalise);
+    if let (Some(origin), Some(host)) = (&normalised, target.host) {
+        let scheme = target.scheme.or(origin.split("://").next()).unwrap_or_default();
+        if normalise(&format!("{scheme}://{host}")).as_ref() == Some(origin) {
+            return Ok(Verdict::Same);
+        }
+    }
+    let is_allowed =
+        |entry: &AllowedOrigin| entry.0 == "*" || Some(&entry.0) == normalised.as_ref();
+    match HeaderValue::from_bytes(origin) {
+        Ok(origin) if allowed.iter().any(is_allowed) => Ok(Verdict::Allowed(origin)),
+        _ => Err(refused()),
+    }
+}
+
+/// Why an origin is none of the server's own, and what to do. A browser that asks a proxy names the proxy's host there,
+/// while the proxy may say another in `Host`.
+fn explain(origin: &[u8], target: &Target<'_>) -> String {
+    let cut = |text: &str| text.chars().take(CHARS_TOLD).collect::<String>();
+    let origin = cut(&String::from_utf8_lossy(origin));
+    let (asked, proxy) = match target.host {
+        Some(host) => (format!(", asked for as {}", cut(host)), PROXY_ADVICE),
+        None => Default::default(),
+    };
+    format!(
+        "pages of origin {origin} may not use this server{asked}: allow them with --allow-origin, or allow_origins{proxy}"
+    )
+}
+
+const PROXY_ADVICE: &str = "; if they are its own, a proxy before it has put another Host in the place of the one it was asked \
+                            for: have it pass that on";
+
+/// The characters of a client's words that are repeated.
+const CHARS_TOLD: usize = 80;
+
+/// Whether a browser says that a page of this very origin sends a request. It says so to https and to localhost alone, and
+/// no page can have it say so: there is a certificate for the name, or the name cannot be pointed anywhere.
+pub(crate) fn is_of_own_page(fields: &(impl Fields + ?Sized)) -> bool {
+    fields.first("sec-fetch-site") == Some(b"same-origin")
+}
+
+/// Refuses a request that changes something when a browser sends it for another's page without naming
+/// that page. A form could, which is a navigation; and none that is allowed does.
+pub(crate) fn refuse_unnamed(fields: &impl Fields) -> Result<(), Problem> {
+    if fields.has("origin") || !is_of_another_site(fields) {
+        return Ok(());
+    }
+    let detail = "pages of other origins that do not say which may not publish to this server";
+    Err(Problem::new(Kind::OriginRefused, detail))
+}
+
+/// Judges a request without an origin: a browser may yet say that another's page sends it. Whoever
+/// follows a link to here is let in.
+fn judge_site(
+    fields: &(impl Fields + ?Sized),
+    allowed: &[AllowedOrigin],
+) -> Result<Verdict, Problem> {
+    let is_navigation = fields.first("sec-fetch-mode") == Some(b"navigate");
+    // Which page it is remains untold, so it may be an allowed one where there are any.
+    if !is_of_another_site(fields) || is_navigation || !allowed.is_empty() {
+        return Ok(Verdict::Same);
+    }
+    let detail = "pages of other origins may not use this server: allow theirs with --allow-origin, or allow_origins";
+    Err(Problem::new(Kind::OriginRefused, detail))
+}
+
+/// Whether a browser says that another's page sends this.
+fn is_of_another_site(fields: &(impl Fields + ?Sized)) -> bool {
+    matches!(fields.first("sec-fetch-site"), Some(b"cross-site" | b"same-site"))
+}
+
+#[cfg(test)]
+mod tests {
+    use http::{HeaderMap, header};
+
+    use super::*;
+
+    fn target(host: &str) -> Target<'_> {
+        Target { host: Some(host), scheme: None }
+    }
+
+    fn judge_with(origin: Option<&str>, host: &str, allowed: &[&str]) -> Option<Verdict> {
+        let mut headers = HeaderMap::new();
+        if let Some(origin) = origin {
+            headers.insert(header::ORIGIN, origin.parse().unwrap());
+        }
+        let allowed: Vec<AllowedOrigin> =
+            allowed.iter().map(|text| text.parse().unwrap()).collect();
+        judge(&headers, &target(host), &allowed).ok()
+    }
+
+    #[test]
+    fn no_origin_and_the_same_origin_are_let_in() {
+        assert_eq!(judge_with(None, "a.example", &[]), Some(Verdict::Same));
+        for (origin, host) in [
+            ("http://127.0.0.1:8080", "127.0.0.1:8080"),
+            ("https://a.example", "a.example"),
+            ("https://A.example:443", "a.example"),
+            ("http://a.example", "a.example:80"),
+            ("http://[::1]:8080", "[::1]:8080"),
+        ] {
+            assert_eq!(judge_with(Some(origin), host, &[]), Some(Verdict::Same), "{origin} {host}");
+        }
+    }
+
+    #[test]
+    fn a_refusal_names_the_host_it_was_compared_with_and_what_allows_the_origin() {
+        let mut fields = HeaderMap::new();
+        fields.insert(header::ORIGIN, "http://evil.example".parse().unwrap());
+        let detail = |fields: &HeaderMap, target| {
+            judge(fields, &target, &[]).unwrap_err().detail().to_owned()
+        };
+        assert_eq!(
+            detail(&fields, target("127.0.0.1:8080")),
+            "pages of origin http://evil.example may not use this server, asked for as 127.0.0.1:8080: allow them with \
+             --allow-origin, or allow_origins; if they are its own, a proxy before it has put another Host in the place of \
+             the one it was asked for: have it pass that on"
+        );
+        assert_eq!(
+            detail(&fields, Target { host: None, scheme: None }),
+            "pages of origin http://evil.example may not use this server: allow them with --allow-origin, or allow_origins"
+        );
+        let mut fields = HeaderMap::new();
+        fields.insert("sec-fetch-site", "cross-site".parse().unwrap());
+        assert_eq!(
+            detail(&fields, target("127.0.0.1:8080")),
+            "pages of other origins may not use this server: allow theirs with --allow-origin, or allow_origins"
+        );
+    }
+
+    #[test]
+    fn another_origin_is_refused_loopback_included() {
+        for origin in [
+            "http://evil.example",
+            "http://localhost:8080",
+            "http://127.0.0.1:9999",
+            "null",
+            "x",
+            "http://127.0.0.1:8080@evil.example",
+            "http://127.0.0.1:8080.evil.example",
+        ] {
+            assert_eq!(judge_with(Some(origin), "127.0.0.1:8080", &[]), None, "{origin}");
+        }
+    }
+
+    #[test]
+    fn a_browser_that_names_no_origin_still_tells_whose_page_it_is() {
+        let judge = |site: &str, mode: &str| {
+            let fields = [("sec-fetch-site", site), ("sec-fetch-mode", mode)];
+            let headers =
+                fields.map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap()));
+            judge(&headers.into_iter().collect::<HeaderMap>(), &target("a.example"), &[]).is_ok()
+        };
+        assert!(
+            judge("same-origin", "cors")
+                && judge("none", "navigate")
+                && judge("cross-site", "navigate")
+        );
+        assert!(!judge("cross-site", "no-cors") && !judge("same-site", "no-cors"));
+    }
+
+    #[test]
+    fn a_scheme_that_is_known_counts() {
+        let headers =
+            HeaderMap::from_iter([(header::ORIGIN, HeaderValue::from_static("http://a.example"))]);
+        for (scheme, is_same) in [(None, true), (Some("http"), true), (Some("https"), false)] {
+            let target = Target { host: Some("a.example"), scheme };
+            assert_eq!(judge(&headers, &target, &[]).is_ok(), is_same, "{scheme:?}");
+        }
+    }
+
+    #[test]
+    fn what_changes_something_must_name_its_page() {
+        let refuse = |fields: &[(&'static str, &str)]| {
+            let fields =
+                fields.iter().map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap()));
+            refuse_unnamed(&fields.collect::<HeaderMap>()).is_err()
+        };
+        let form = [("sec-fetch-site", "cross-site"), ("sec-fetch-mode", "navigate")];
+        assert!(refuse(&form) && refuse(&[("sec-fetch-site", "same-site")]));
+        assert!(!refuse(&[form[0], ("origin", "https://app.example")]), "judged by its name");
+        assert!(!refuse(&[]) && !refuse(&[("sec-fetch-site", "same-origin")]));
+    }
+
+    #[test]
+    fn two_origins_are_none() {
+        let mut headers = HeaderMap::new();
+        headers.append(header::ORIGIN, HeaderValue::from_static("http://a.example"));
+        headers.append(header::ORIGIN, HeaderValue::from_static("http://evil.example"));
+        assert!(judge(&headers, &target("a.example"), &["*".parse().unwrap()]).is_err());
+    }
+
+    #[test]
+    fn an_allowed_origin_is_let_in_by_its_exact_name() {
+        let allowed = ["https://app.example", "http://b.example:3000"];
+        let verdict = judge_with(Some("https://app.example"), "api.example", &allowed);
+        assert_eq!(
+            verdict,
+            Some(Verdict::Allowed(HeaderValue::from_static("https://app.example")))
+        );
+        for origin in ["http://app.example", "https://app.example:444", "http://b.example"] {
+            assert_eq!(judge_with(Some(origin), "api.example", &allowed), None, "{origin}");
+        }
+        assert!(judge_with(Some("null"), "api.example", &["*"]).is_some());
+    }
+
+    #[test]
+    fn what_is_not_an_origin_is_refused_at_start() {
+        for text in [
+            "",
+            "app.example",
+            "https://app.example/",
+            "https://app.example/x",
+            "https://u@app.example",
+        ] {
+            assert!(text.parse::<AllowedOrigin>().is_err(), "{text:?}");
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! The paths that are the server's own: the one list of them.
+//!
+//! Requests are routed by it, and what it does not have may be a user's own file, which is read whatever `Origin` says. So a
+//! route that is added is one that no file, and no page of another origin, is ever at.
+
+/// The first name of paths that are the server's own, whether or not it was asked to offer what is there.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum OwnPath {
+    Broadcast,
+    Clock,
+    Echo,
+    Health,
+    Problems,
+    Topics,
+    Ws,
+}
+
+impl OwnPath {
+    /// All of them. One that is missing here is never routed to.
+    pub(crate) const ALL: [Self; 7] = [
+        Self::Broadcast,
+        Self::Clock,
+        Self::Echo,
+        Self::Health,
+        Self::Problems,
+        Self::Topics,
+        Self::Ws,
+    ];
+
+    /// The one that a path is, or is below, and there what comes after the slash. `path` is normal.
+    pub(crate) fn at(path: &str) -> Option<(Self, Option<&str>)> {
+        let names = path.strip_prefix('/')?;
+        let (first, below) =
+            names.split_once('/').map_or((names, None), |(first, below)| (first, Some(below)));
+        let own = Self::ALL.into_iter().find(|own| own.name() == first)?;
+        Some((own, below))
+    }
+
+    /// The name of the topic whose path this is.
+    pub(crate) fn topic(path: &str) -> Option<&str> {
+        match Self::at(path)? {
+            (Self::Topics, name) => name,
+            _ => None,
+        }
+    }
+
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Broadcast => "broadcast",
+            Self::Clock => "clock",
+            Self::Echo => "echo",
+            Self::Health => "health",
+            Self::Problems => "problems",
+            Self::Topics => "topics",
+            Self::Ws => "ws",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_the_servers_own_by_its_first_name() {
+        for own in OwnPath::ALL {
+            let path = format!("/{}", own.name());
+            assert_eq!(OwnPath::at(&path), Some((own, None)));
+            assert_eq!(OwnPath::at(&format!("{path}/")), Some((own, Some(""))));
+            assert_eq!(OwnPath::at(&format!("{path}/a/b")), Some((own, Some("a/b"))));
+            for other in [format!("{path}x"), format!("/{path}"), format!("/a{path}")] {
+                assert_eq!(OwnPath::at(&other), None, "{other}");
+            }
+            assert!(crate::assets::file(&path, &Default::default()).is_none(), "{path}");
+            assert!(!crate::assets::is_below(&format!("{path}/")), "{path}");
+        }
+        assert_eq!(OwnPath::topic("/topics/wind"), Some("wind"));
+        assert_eq!((OwnPath::topic("/topics"), OwnPath::topic("/echo/wind")), (None, None));
+    }
+
+    #[test]
+    fn the_protocol_says_which_paths_no_file_can_be_at() {
+        let text = include_str!("../../../../docs/PROTOCOL.md");
+        let files = text.split("### Files").nth(1).unwrap();
+        let (list, _) = files.split_once("are the server's").unwrap();
+        for own in OwnPath::ALL {
+            assert!(list.contains(&format!("`/{}`", own.name())), "{own:?} is missing");
+        }
+    }
+
+    #[test]
+    fn requests_are_routed_by_this_list_alone() {
+        for (file, source) in [
+            ("gate.rs", include_str!("../exchange/gate.rs")),
+            ("resource.rs", include_str!("../exchange/resource.rs")),
+            ("routes.rs", include_str!("../routes.rs")),
+            ("site.rs", include_str!("../site.rs")),
+            ("read_request.rs", include_str!("../exchange/read_request.rs")),
+            ("visit.rs", include_str!("../exchange/visit.rs")),
+        ] {
+            let code = source.split("#[cfg(test)]").next().unwrap_or_default();
+            let begins_path = |rest: &str| rest.starts_with(|first: char| first.is_alphabetic());
+            let spelled = code.lines().find(|line| line.split("\"/").skip(1).any(begins_path));
+            assert_eq!(spelled, None, "{file} spells a path: take it from `OwnPath`");
+        }
+    }
+}

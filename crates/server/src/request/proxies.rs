@@ -1,0 +1,520 @@
+//! Proxies whose word counts: for whom they speak, and what was asked of them (RFC 7239, and the `X-Forwarded-` fields
+//! that are older).
+//!
+//! Each proxy appends to what came, so the last word is that of the proxy at the other end, and what stands left of the
+//! first address that is no trusted proxy's may be anybody's invention. Nothing is taken from there.
+
+use std::fmt;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::str::FromStr;
+
+use crate::peer::Peer;
+use crate::request::fields::Fields;
+use crate::request::host::Host;
+use crate::{Kind, Problem};
+
+/// Most proxies, or what looks like some, in one request.
+const HOPS_MAX: usize = 32;
+
+/// Proxies that are believed: `ADDRESS`, or `ADDRESS/BITS` for all that begin with so many of its bits, or `unix` for all
+/// that connect to the Unix socket.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct TrustedProxy(Range);
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Range {
+    Unix,
+    Addresses(IpAddr, u32),
+}
+
+/// The text names no proxy.
+#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+#[error("{0:?} is not a proxy's address: expected IP or IP/BITS, as 10.0.0.0/8, or unix")]
+pub struct TrustedProxyError(String);
+
+impl FromStr for TrustedProxy {
+    type Err = TrustedProxyError;
+
+    fn from_str(text: &str) -> Result<Self, TrustedProxyError> {
+        let parse = || {
+            if text == "unix" {
+                return Some(Self(Range::Unix));
+            }
+            let (address, bits) = match text.split_once('/') {
+                Some((address, bits)) => (address, Some(bits.parse().ok()?)),
+                None => (text, None),
+            };
+            let address: IpAddr = address.parse().ok()?;
+            let bits_max = if address.is_ipv4() { 32 } else { 128 };
+            let bits = bits.unwrap_or(bits_max);
+            (bits <= bits_max).then_some(Self(Range::Addresses(address, bits)))
+        };
+        parse().ok_or_else(|| TrustedProxyError(text.chars().take(80).collect()))
+    }
+}
+
+impl fmt::Display for TrustedProxy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Range::Unix => f.write_str("unix"),
+            Range::Addresses(address, bits) => {
+                let bits_max = if address.is_ipv4() { 32 } else { 128 };
+                match bits == bits_max {
+                    true => write!(f, "{address}"),
+                    false => write!(f, "{address}/{bits}"),
+                }
+            }
+        }
+    }
+}
+
+impl TrustedProxy {
+    fn is(&self, address: IpAddr) -> bool {
+        let Range::Addresses(own, bits) = self.0 else { return false };
+        match (own, address) {
+            (IpAddr::V4(own), IpAddr::V4(other)) => {
+                (own.to_bits() ^ other.to_bits()).leading_zeros() >= bits
+            }
+            (IpAddr::V6(own), IpAddr::V6(other)) => {
+                (own.to_bits() ^ other.to_bits()).leading_zeros() >= bits
+            }
+            _ => false,
+        }
+    }
+}
+
+impl TrustedProxy {
+    /// Whether these are all addresses of a kind, `IPv4` or `IPv6`: then whoever reaches the server can say who they are.
+    #[must_use]
+    pub fn everybody(proxies: &[Self]) -> Option<&'static str> {
+        let kinds = [("IPv4", IpAddr::is_ipv4 as fn(&IpAddr) -> bool), ("IPv6", IpAddr::is_ipv6)];
+        let is_all = |is_kind: fn(&IpAddr) -> bool| {
+            let own = proxies.iter().filter_map(|proxy| match proxy.0 {
+                Range::Addresses(address, bits) if is_kind(&address) => Some((address, bits)),
+                _ => None,
+            });
+            let begins = own.map(|(address, bits)| match address {
+                IpAddr::V4(address) => (u128::from(address.to_bits()) << 96, bits),
+                IpAddr::V6(address) => (address.to_bits(), bits),
+            });
+            has_all(&begins.collect::<Vec<_>>(), 0, 0)
+        };
+        kinds.into_iter().find(|(_, is_kind)| is_all(*is_kind)).map(|(name, _)| name)
+    }
+}
+
+/// Whether every address that begins with these bits is in one of the ranges.
+fn has_all(ranges: &[(u128, u32)], begin: u128, bits: u32) -> bool {
+    let is_same = |one: u128, bits: u32| (one ^ begin).leading_zeros() >= bits;
+    if ranges.iter().any(|&(own, of)| of <= bits && is_same(own, of)) {
+        return true;
+    }
+    // Where no range is smaller there is none for either half. So each step goes towards a range.
+    ranges.iter().any(|&(own, of)| of > bits && is_same(own, bits))
+        && has_all(ranges, begin, bits + 1)
+        && has_all(ranges, begin | 1 << (127 - bits), bits + 1)
+}
+
+/// All that are believed.
+#[derive(Debug, Default)]
+pub(crate) struct Proxies(Vec<TrustedProxy>);
+
+/// The words of proxies about a request.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Forwarded<'a> {
+    /// Whom the outermost trusted proxy speaks for. `None` when no proxy says; without a port it is 0.
+    pub(crate) client: Option<Node>,
+    /// The hosts that trusted proxies were asked for, the outermost first.
+    pub(crate) hosts: Vec<Host<'a>>,
+    /// `http` or `https`, as which the outermost was asked.
+    pub(crate) scheme: Option<&'static str>,
+}
+
+/// A node of RFC 7239 section 6.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Node {
+    Address(SocketAddr),
+    /// It is not to be known.
+    Hidden,
+}
+
+impl Proxies {
+    pub(crate) fn new(trusted: Vec<TrustedProxy>) -> Self {
+        Self(trusted)
+    }
+
+    /// Whether the other end of a connection is one of them.
+    pub(crate) fn trust(&self, peer: Peer) -> bool {
+        match peer {
+            Peer::Address(address) | Peer::Loopback(address, _) => self.has(address.ip()),
+            Peer::Unix => self.0.contains(&TrustedProxy(Range::Unix)),
+            Peer::Unknown => false,
+        }
+    }
+
+    fn has(&self, address: IpAddr) -> bool {
+        self.0.iter().any(|proxy| proxy.is(address))
+    }
+
+    /// Reads these fields of a proxy that is believed. Where it says something twice, in the old fields and the new, it
+    /// has to be the same: a proxy that knows only the one kind passes on whatever its client says in the other.
+    pub(crate) fn read<'a, F: Fields + ?Sized>(
+        &self,
+        fields: &'a F,
+    ) -> Result<Forwarded<'a>, Problem> {
+        let (old, new) = (self.old(fields)?, self.standard(fields)?);
+        let ip = |said: &Forwarded<'_>| match said.client {
+            Some(Node::Address(address)) => Some(address.ip()),
+            _ => None,
+        };
+        let (mut old, new) = match (old, new) {
+            (Some(old), Some(new)) => (old, new),
+            (said, None) | (None, said) => return Ok(said.unwrap_or_default()),
+        };
+        let is_same_host = match (old.hosts.first(), new.hosts.first()) {
+            (Some(old), Some(new)) => old.is_same(new),
+            _ => true,
+        };
+        let is_same_scheme =
+            old.scheme.is_none() || new.scheme.is_none() || old.scheme == new.scheme;
+        let is_same_client = old.client.is_none() || new.client.is_none() || ip(&old) == ip(&new);
+        if !(is_same_client && is_same_host && is_same_scheme) {
+            return Err(bad("Forwarded and the X-Forwarded fields do not say the same"));
+        }
+        old.client = old.client.or(new.client);
+        old.scheme = old.scheme.or(new.scheme);
+        old.hosts.extend(new.hosts);
+        Ok(old)
+    }
+
+    /// `X-Forwarded-For`, `-Host` and `-Proto`.
+    fn old<'a, F: Fields + ?Sized>(&self, fields: &'a F) -> Result<Option<Forwarded<'a>>, Problem> {
+        let [nodes, hosts, schemes] = ["x-forwarded-for", "x-forwarded-host", "x-forwarded-proto"]
+            .map(|name| items(fields, name));
+        let (nodes, hosts, schemes) = (nodes?, hosts?, schemes?);
+        if nodes.is_empty() && hosts.is_empty() && schemes.is_empty() {
+            return Ok(None);
+        }
+        let (client, hops) = self.walk(nodes.into_iter().map(Some))?;
+        // Some proxies append to these and some replace them, so there may be fewer.
+        let from = |count: usize| count.saturating_sub(hops + 1);
+        let hosts = hosts[from(hosts.len())..].iter().map(|host| parse_host(host));
+        let scheme = schemes.get(from(schemes.len())).map(|scheme| parse_scheme(scheme));
+        Ok(Some(Forwarded {
+            client,
+            hosts: hosts.collect::<Result<_, _>>()?,
+            scheme: scheme.transpose()?,
+        }))
+    }
+
+    /// `Forwarded`.
+    fn standard<'a, F: Fields + ?Sized>(
+        &self,
+        fields: &'a F,
+    ) -> Result<Option<Forwarded<'a>>, Problem> {
+        // RFC 7239 section 4 has a proxy append to the field, or add another. One that adds its own before its client's would
+        // have the client's count, so we take one field alone.
+        if fields.all("forwarded").nth(1).is_some() {
+            return Err(bad(
+                "the field Forwarded is there twice, and which is the proxy's own cannot be told; have the proxy \
+                 nearest to its clients take away theirs, and those after it append to the one field",
+            ));
+        }
+        let elements = items(fields, "forwarded")?;
+        if elements.is_empty() {
+            return Ok(None);
+        }
+        let elements = elements.into_iter().map(Element::parse).collect::<Result<Vec<_>, _>>()?;
+        let (client, hops) = self.walk(elements.iter().map(|element| element.node))?;
+        let own = &elements[elements.len().saturating_sub(hops + 1)..];
+        let hosts = own.iter().filter_map(|element| element.host).map(parse_host);
+        let scheme = own.first().and_then(|element| element.scheme).map(parse_scheme);
+        Ok(Some(Forwarded {
+            client,
+            hosts: hosts.collect::<Result<_, _>>()?,
+            scheme: scheme.transpose()?,
+        }))
+    }
+
+    /// The first node from the right that is no trusted proxy, and how many proxies stand right of it.
+    fn walk<'a>(
+        &self,
+        nodes: impl DoubleEndedIterator<Item = Option<&'a str>>,
+    ) -> Result<(Option<Node>, usize), Problem> {
+        let mut last = (None, 0);
+        for (hops, node) in nodes.rev().enumerate() {
+            let node = node.map_or(Ok(Node::Hidden), parse_node)?;
+            last = (Some(node), hops);
+            match node {
+                Node::Address(address) if self.has(address.ip()) => {}
+                _ => break,
+            }
+        }
+        Ok(last)
+    }
+}
+
+/// An element of `Forwarded` (RFC 7239 section 4).
+#[derive(Default)]
+struct Element<'a> {
+    node: Option<&'a str>,
+    host: Option<&'a str>,
+    scheme: Option<&'a str>,
+}
+
+impl<'a> Element<'a> {
+    fn parse(text: &'a str) -> Result<Self, Problem> {
+        let mut element = Self::default();
+        for pair in split(text, ';')?.into_iter().filter(|pair| !pair.is_empty()) {
+            let (name, value) =
+                pair.split_once('=').ok_or_else(|| bad("Forwarded has a pair without ="))?;
+            // Section 4: a token, `=` and a value, with nothing between them.
+            if name.ends_with(char::is_whitespace) || value.starts_with(char::is_whitespace) {
+                return Err(bad("Forwarded has space around ="));
+            }
+            let place = match &*name.to_ascii_lowercase() {
+                "for" => &mut element.node,
+                "host" => &mut element.host,
+                "proto" => &mut element.scheme,
+                _ => continue,
+            };
+            let bare = value.strip_prefix('"').and_then(|value| value.strip_suffix('"'));
+            if place.replace(bare.unwrap_or(value)).is_some() {
+                return Err(bad("Forwarded says something twice"));
+            }
+        }
+        Ok(element)
+    }
+}
+
+/// The elements of all fields of this name, the first first.
+fn items<'a, F: Fields + ?Sized>(
+    fields: &'a F,
+    name: &'static str,
+) -> Result<Vec<&'a str>, Problem> {
+    let mut items = Vec::new();
+    for field in fields.all(name) {
+        let text = str::from_utf8(field).map_err(|_| bad("it is no text"))?;
+        items.extend(split(text, ',')?.into_iter().filter(|item| !item.is_empty()));
+        if items.len() > HOPS_MAX {
+            return Err(bad("it was forwarded more often than can be"));
+        }
+    }
+    Ok(items)
+}
+
+/// The parts of a text between separators outside of quotation marks.
+fn split(text: &str, separator: char) -> Result<Vec<&str>, Problem> {
+    let mut is_quoted = false;
+    let parts = text.split(|char| {
+        is_quoted ^= char == '"';
+        char == separator && !is_quoted
+    });
+    let parts = parts.map(str::trim).collect();
+    // No address and no host has an escaped character.
+    if is_quoted || text.contains('\\') {
+        Err(bad("its quotation marks do not end"))
+    } else {
+        Ok(parts)
+    }
+}
+
+fn parse_node(text: &str) -> Result<Node, Problem> {
+    let wrong = || {
+        let text: String = text.chars().take(60).collect();
+        bad(&format!("{text:?} is no address"))
+    };
+    if text.eq_ignore_ascii_case("unknown") || text.starts_with('_') {
+        return Ok(Node::Hidden);
+    }
+    if let Ok(address) = text.parse::<Ipv6Addr>() {
+        return Ok(Node::Address(SocketAddr::new(IpAddr::from(address).to_canonical(), 0)));
+    }
+    // The port may be hidden, too.
+    let (text, is_hidden) = match text.rsplit_once(":_") {
+        Some((address, _)) => (address, true),
+        None => (text, false),
+    };
+    let address = Host::parse(text).and_then(|host| host.address()).ok_or_else(wrong)?;
+    Ok(Node::Address(if is_hidden { SocketAddr::new(address.ip(), 0) } else { address }))
+}
+
+fn parse_host(text: &str) -> Result<Host<'_>, Problem> {
+    Host::parse(text).ok_or_else(|| bad("the host it was sent to cannot be one"))
+}
+
+fn parse_scheme(text: &str) -> Result<&'static str, Problem> {
+    let schemes = [("http", "http"), ("https", "https"), ("ws", "http"), ("wss", "https")];
+    let known = schemes.into_iter().find(|(name, _)| text.eq_ignore_ascii_case(name));
+    known.map(|(_, scheme)| scheme).ok_or_else(|| bad("it was sent by neither http nor https"))
+}
+
+fn bad(detail: &str) -> Problem {
+    Problem::new(
+        Kind::BadForwarding,
+        format!("what the proxy says of this request cannot be: {detail}"),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderMap;
+
+    use super::*;
+
+    #[test]
+    fn a_trusted_proxy_is_shown_as_it_is_said() {
+        for text in ["unix", "127.0.0.1", "10.0.0.0/8", "::1", "2001:db8::/32"] {
+            assert_eq!(text.parse::<TrustedProxy>().unwrap().to_string(), text);
+        }
+    }
+
+    /// Client, first host and scheme, with 10.0.0.0/8 and 2001:db8::/32 trusted.
+    fn read(fields: &[(&str, &str)]) -> Result<(String, String, String), String> {
+        let proxies =
+            Proxies::new(["10.0.0.0/8", "2001:db8::/32"].map(|text| text.parse().unwrap()).into());
+        let mut map = HeaderMap::new();
+        for (name, value) in fields {
+            let name: http::HeaderName = name.parse().unwrap();
+            map.append(name, http::HeaderValue::from_bytes(value.as_bytes()).unwrap());
+        }
+        let said = proxies.read(&map).map_err(|problem| problem.detail().to_owned())?;
+        let client = match said.client {
+            Some(Node::Address(address)) => address.to_string(),
+            Some(Node::Hidden) => "hidden".to_owned(),
+            None => String::new(),
+        };
+        let host = said.hosts.first().map(ToString::to_string).unwrap_or_default();
+        Ok((client, host, said.scheme.unwrap_or_default().to_owned()))
+    }
+
+    fn client(name: &str, value: &str) -> String {
+        read(&[(name, value)]).unwrap().0
+    }
+
+    #[test]
+    fn the_first_from_the_right_who_is_no_proxy_is_the_client() {
+        for (value, expected) in [
+            ("192.0.2.1", "192.0.2.1:0"),
+            ("192.0.2.1:99", "192.0.2.1:99"),
+            ("127.0.0.1, 192.0.2.1", "192.0.2.1:0"),
+            ("nonsense, 192.0.2.1, 10.0.0.2, 10.9.9.9", "192.0.2.1:0"),
+            ("10.0.0.1, 10.0.0.2", "10.0.0.1:0"),
+            ("2001:db9::7", "[2001:db9::7]:0"),
+            ("[2001:db9::7]:5, 2001:db8::1", "[2001:db9::7]:5"),
+            ("::ffff:192.0.2.1", "192.0.2.1:0"),
+            ("127.0.0.1, unknown, 10.0.0.1", "hidden"),
+            ("", ""),
+        ] {
+            assert_eq!(client("x-forwarded-for", value), expected, "{value}");
+        }
+        let twice = [("x-forwarded-for", "127.0.0.1"), ("x-forwarded-for", "192.0.2.1, 10.0.0.1")];
+        assert_eq!(read(&twice).unwrap().0, "192.0.2.1:0");
+        for (value, expected) in [
+            ("for=192.0.2.1", "192.0.2.1:0"),
+            ("For=\"[2001:db9::7]:_x\";proto=https;by=_me", "[2001:db9::7]:0"),
+            ("for=127.0.0.1, for=192.0.2.1;ext=\"a,b;c\", for=10.0.0.1", "192.0.2.1:0"),
+            ("for=127.0.0.1, for=_secret", "hidden"),
+            ("proto=https ; for=192.0.2.1 , for=10.0.0.1", "192.0.2.1:0"),
+            ("for=127.0.0.1, proto=https", "hidden"),
+        ] {
+            assert_eq!(client("forwarded", value), expected, "{value}");
+        }
+    }
+
+    #[test]
+    fn host_and_scheme_are_of_the_outermost_proxy_that_is_trusted() {
+        let said = read(&[(
+            "forwarded",
+            "for=1.1.1.1;host=evil, for=1.2.3.4;host=a.example;proto=https, for=10.0.0.1;host=b",
+        )]);
+        assert_eq!(said.unwrap(), ("1.2.3.4:0".into(), "a.example".into(), "https".into()));
+        let said = read(&[
+            ("x-forwarded-for", "1.1.1.1, 1.2.3.4"),
+            ("x-forwarded-host", "evil, a.example"),
+            ("x-forwarded-proto", "https"),
+        ]);
+        assert_eq!(said.unwrap(), ("1.2.3.4:0".into(), "a.example".into(), "https".into()));
+    }
+
+    #[test]
+    fn what_is_said_twice_is_the_same_or_refused() {
+        let both = |old: &'static str, new| read(&[("x-forwarded-for", old), ("forwarded", new)]);
+        assert_eq!(both("1.2.3.4", "for=1.2.3.4;proto=https").unwrap().2, "https");
+        // A proxy that only knows the one passes on what its client made up of the other.
+        assert!(both("1.2.3.4", "for=127.0.0.1").is_err());
+        assert!(read(&[("x-forwarded-host", "a"), ("forwarded", "host=b")]).is_err());
+        assert!(read(&[("x-forwarded-proto", "http"), ("forwarded", "proto=https")]).is_err());
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused() {
+        let many = "10.0.0.1,".repeat(33);
+        for (name, value) in [
+            ("x-forwarded-for", "nonsense"),
+            ("x-forwarded-for", "1.2.3.4, nonsense, 10.0.0.1"),
+            ("x-forwarded-for", "1.2.3.4:port"),
+            ("x-forwarded-for", "\"1.2.3.4"),
+            ("x-forwarded-for", "é"),
+            ("x-forwarded-for", &many),
+            ("x-forwarded-host", "a/b"),
+            ("x-forwarded-host", "me@a"),
+            ("x-forwarded-proto", "ftp"),
+            ("forwarded", "for"),
+            ("forwarded", "for=\"1.2.3.4"),
+            ("forwarded", "for = 1.2.3.4"),
+            ("forwarded", "for= 1.2.3.4"),
+            ("forwarded", "ext =a;for=1.2.3.4"),
+            ("forwarded", "for=1.2.3.4;for=127.0.0.1"),
+            ("forwarded", "for=\"1.2\\.3.4\""),
+        ] {
+            assert!(read(&[(name, value)]).is_err(), "{name}: {value}");
+        }
+        assert!(read(&[("forwarded", "for=1.2.3.4"), ("forwarded", "for=10.0.0.1")]).is_err());
+    }
+
+    #[test]
+    fn proxies_are_told_by_the_bits_of_their_address() {
+        let trusts = |range: &str, address: &str| {
+            range.parse::<TrustedProxy>().unwrap().is(address.parse().unwrap())
+        };
+        assert!(trusts("10.1.0.0/16", "10.1.255.255") && !trusts("10.1.0.0/16", "10.2.0.0"));
+        assert!(trusts("127.0.0.1", "127.0.0.1") && !trusts("127.0.0.1", "127.0.0.2"));
+        assert!(trusts("0.0.0.0/0", "9.9.9.9") && !trusts("0.0.0.0/0", "::1"));
+        assert!(
+            trusts("2001:db8::/33", "2001:db8::1") && !trusts("2001:db8::/33", "2001:db8:8000::")
+        );
+        for text in ["", "a", "10.0.0.0/33", "10.0.0.0/", "::/129", "10.0.0.0/-1", "10.0.0.1:80"] {
+            assert!(text.parse::<TrustedProxy>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_list_that_has_everybody_is_known_in_whatever_pieces() {
+        let everybody = |list: &[&str]| {
+            let list: Vec<TrustedProxy> = list.iter().map(|text| text.parse().unwrap()).collect();
+            TrustedProxy::everybody(&list)
+        };
+        for list in [
+            &["0.0.0.0/0"][..],
+            &["9.9.9.9/0"],
+            &["128.0.0.0/1", "0.0.0.0/1"],
+            &["0.0.0.0/2", "unix", "64.0.0.0/2", "192.0.0.0/2", "128.0.0.0/3", "160.0.0.0/3"],
+        ] {
+            assert_eq!(everybody(list), Some("IPv4"), "{list:?}");
+        }
+        assert_eq!(everybody(&["10.0.0.0/8", "::/0"]), Some("IPv6"));
+        assert_eq!(everybody(&["8000::/1", "::/1"]), Some("IPv6"));
+        for list in [
+            &[][..],
+            &["unix"],
+            &["10.0.0.0/8", "fd00::/8"],
+            &["0.0.0.0/1"],
+            &["0.0.0.0/1", "8000::/1"],
+            &["0.0.0.0/1", "128.0.0.0/2", "192.0.0.0/3"],
+            &["0.0.0.0", "::"],
+        ] {
+            assert_eq!(everybody(list), None, "{list:?}");
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! The query of a reader: `after`, `since`, `wait`, `limit`, `mode`, `frame`, `Prefer`, `Last-Event-ID`, `Accept`.
+//!
+//! Owns their syntax. Anything that does not say what it must is a problem that names it; nothing is guessed and
+//! nothing is ignored.
+
+mod frame_name;
+mod list;
+mod parameter;
+mod representation;
+mod since;
+
+use std::time::Duration;
+
+use anemone_hub::{After, PageLimit, UnixTime};
+
+pub(crate) use self::frame_name::FrameName;
+pub(crate) use self::list::{limit_alone, topics};
+use self::parameter::{bad, parse_limit};
+pub(crate) use self::representation::{Representation, representation};
+use crate::mode::Mode;
+use crate::reply::gap::ANEW;
+use crate::request::client::Client;
+use crate::request::fields::{self, Fields};
+use crate::{Limits, Problem};
+
+/// A reader's request, understood.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Query {
+    /// The place to begin; `None` leaves it to the transport.
+    pub(crate) after: Option<After>,
+    /// Whether that is a position where reading begins anew, and not how far it came.
+    pub(crate) is_anew: bool,
+    /// The time to wait for an event.
+    pub(crate) wait: Option<Wait>,
+    /// The bounds on one page.
+    pub(crate) page: PageLimit,
+    /// The events to give a reader who is behind.
+    pub(crate) mode: Mode,
+    /// The function that a forever-frame calls.
+    pub(crate) frame: Option<FrameName>,
+}
+
+/// The time that a long poll may take.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Wait {
+    pub(crate) duration: Duration,
+    /// Asked for with `Prefer`, which is to be acknowledged (RFC 7240 section 3).
+    pub(crate) is_preference: bool,
+    /// Less than was asked for, which is to be told.
+    pub(crate) is_cut: bool,
+}
+
+impl Wait {
+    /// At most as long as a proxy may wait for us, unless it is certain that there is none. Some say nothing: HAProxy, and
+    /// nginx as it is configured at first, pass a request on as if it was their own. One request more in a while costs a
+    /// client less than an error of the proxy's.
+    pub(crate) fn cut(self, wait_proxied: Duration, client: Client) -> Self {
+        if self.duration <= wait_proxied || client.check_local().is_ok() {
+            return self;
+        }
+        Self { duration: wait_proxied, is_cut: true, ..self }
+    }
+}
+
+impl Query {
+    /// Reads the query and header fields of a request.
+    pub(crate) fn parse(
+        query: Option<&str>,
+        fields: &(impl Fields + ?Sized),
+        limits: &Limits,
+    ) -> Result<Self, Problem> {
+        let (page, mode) = (limits.page, Mode::All);
+        let (after, is_anew, wait, frame) = (None, false, None, None);
+        let mut parsed = Self { after, is_anew, wait, page, mode, frame };
+        let mut since = None;
+        let mut seen: Vec<String> = Vec::new();
+        for (name, value) in form_urlencoded::parse(query.unwrap_or_default().as_bytes()) {
+            if seen.iter().any(|earlier| *earlier == name) {
+                return Err(bad(&name, "is given twice"));
+            }
+            match &*name {
+                "after" => parsed.begin("after", &value)?,
+                "since" => since = Some(parse_since(&value)?),
+                "wait" => {
+                    let duration = parse_wait("wait", &value, limits.wait_max)?;
+                    parsed.wait = Some(Wait { duration, is_preference: false, is_cut: false });
+                }
+                "limit" => parsed.page.events_max = parse_limit(&value, limits.page.events_max)?,
+                "mode" => parsed.mode = parse_mode(&value)?,
+                "frame" => parsed.frame = Some(frame_name::parse(&value)?),
+                _ => {
+                    let name = name.chars().take(40).collect::<String>();
+                    return Err(bad(
+                        &name,
+                        "is not a parameter: a topic takes after, since, limit, wait, mode and frame",
+                    ));
+                }
+            }
+            seen.push(name.into_owned());
+        }
+        if let Some(since) = since
+            && parsed.after.replace(since).is_some()
+        {
+            return Err(bad("since", "and after both say where to begin: give one of them"));
+        }
+        if parsed.wait.is_none() {
+            parsed.wait = preferred_wait(fields, limits.wait_max)?;
+        }
+        if let Some(id) = fields.first("last-event-id") {
+            // An EventSource reconnects with the URL it began with: what it saw last counts more.
+            let id = str::from_utf8(id).map_err(|_| bad("Last-Event-ID", "is not a position"))?;
+            parsed.begin("Last-Event-ID", id)?;
+        }
+        Ok(parsed)
+    }
+
+    /// Takes where reading begins.
+    fn begin(&mut self, name: &str, value: &str) -> Result<(), Problem> {
+        let anew = value.strip_suffix(ANEW).and_then(|position| position.parse().ok());
+        let after = anew.map_or_else(|| value.parse(), |position| Ok(After::Position(position)));
+        let explain = |error| {
+            let what = "must be a position, earliest, latest or -N for the last N events";
+            bad(name, &format!("{what}: {error}"))
+        };
+        (self.after, self.is_anew) = (Some(after.map_err(explain)?), value.ends_with(ANEW));
+        Ok(())
+    }
+}
+
+/// Seconds, decimals allowed; RFC 7240 section 4.3 has whole ones.
+fn parse_wait(name: &str, value: &str, max: Duration) -> Result<Duration, Problem> {
+    let explain = |detail: &str| {
+        let value: String = value.chars().take(40).collect();
+        bad(name, &format!("is {value:?}: {detail}"))
+    };
+    let is_decimal = value.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    let seconds: f64 = match value.parse() {
+        Ok(seconds) if is_decimal => seconds,
+        Ok(seconds) if seconds < 0.0 => return Err(explain("must not be negative")),
+        _ => return Err(explain("must be a number of seconds, as 5 or 0.3")),
+    };
+    match Duration::try_from_secs_f64(seconds) {
+        Ok(duration) if duration <= max => Ok(duration),
+        _ => Err(explain(&format!("at most {} s are allowed", max.as_secs_f64()))),
+    }
+}
+
+/// A time: how long ago, or which.
+fn parse_since(value: &str) -> Result<After, Problem> {
+    since::parse(value, UnixTime::now()).map(After::Since).ok_or_else(|| {
+        let value: String = value.chars().take(40).collect();
+        let detail = format!(
+            "is {value:?}: must be how long ago, as 10m or 2h (ms, s, m, h, d), or a time, as 2026-11-22T10:00:00Z or \
+             1789000000123 (milliseconds since 1970)"
+        );
+        bad("since", &detail)
+    })
+}
+
+fn parse_mode(value: &str) -> Result<Mode, Problem> {
+    match value {
+        "all" => Ok(Mode::All),
+        "latest" => Ok(Mode::Latest),
+        _ => {
+            let value: String = value.chars().take(40).collect();
+            Err(bad("mode", &format!("is {value:?}: must be all or latest")))
+        }
+    }
+}
+
+/// `Prefer: wait=N` (RFC 7240): the first `wait` counts, other preferences are not ours to judge.
+/// Section 2 would have us ignore a wait that we cannot honour; then a client that asked for an
+/// hour would poll in a loop without knowing why, so it is told instead.
+fn preferred_wait(given: &(impl Fields + ?Sized), max: Duration) -> Result<Option<Wait>, Problem> {
+    for field in given.all("prefer") {
+        let field = str::from_utf8(field).map_err(|_| bad("Prefer", "is not UTF-8"))?;
+        // Each is a pair, and parameters, of which `wait` has none.
+        let preferences =
+            fields::split(field, ',').filter_map(|own| fields::split(own, ';').next());
+        let mut pairs = preferences.map(fields::pair);
+        if let Some((_, value)) = pairs.find(|(name, _)| name.eq_ignore_ascii_case("wait")) {
+            let duration = parse_wait("Prefer: wait", &value, max)?;
+            return Ok(Some(Wait { duration, is_preference: true, is_cut: false }));
+        }
+    }
+    Ok(None)
+}
+
+#[cfg(test)]
+mod tests;
