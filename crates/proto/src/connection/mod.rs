@@ -19,8 +19,9 @@ pub use receiver::Rest;
 use receiver::{Place, Receiver, Step};
 pub use sender::{MaskKeys, Sender};
 
+use crate::frame::Control;
 use crate::{
-    CloseFrame, Config, ExchangeCodecs, Message, MessageKind, NegotiatedDeflate, Opcode, Piece,
+    CloseFrame, Config, ExchangeCodecs, Message, MessageKind, NegotiatedDeflate, Piece,
     ProtocolError, Role, Time,
 };
 
@@ -232,18 +233,18 @@ impl Connection {
                 };
                 Some(Event::Piece(Piece { kind, bytes, is_first, is_last }))
             }
-            Ok(Some(Step::Control(opcode, place))) => {
+            Ok(Some(Step::Control(control, place))) => {
                 let payload = match place {
                     Place::Input(range) => &input[range],
                     Place::Collected => self.receiver.control(),
                 };
-                match opcode {
-                    Opcode::Ping => {
+                match control {
+                    Control::Ping => {
                         // Refused only after our close frame, when nothing may follow it.
                         let _ = self.sender.pong(payload);
                         Some(Event::Ping(payload))
                     }
-                    Opcode::Pong => {
+                    Control::Pong => {
                         let round_trip = match self.awaited {
                             Awaited::Pong(sent) if *payload == ping_payload(sent) => {
                                 self.awaited = Awaited::Nothing;
@@ -254,7 +255,7 @@ impl Connection {
                         };
                         Some(Event::Pong { payload, round_trip })
                     }
-                    _ => Some(closed(&mut self.phase, &mut self.sender, payload)),
+                    Control::Close => Some(closed(&mut self.phase, &mut self.sender, payload)),
                 }
             }
             Err(error) => Some(fail(&mut self.phase, &mut self.sender, error)),

@@ -14,6 +14,7 @@ use std::ops::Range;
 use self::assembly::{ANNOUNCED_BYTES_MAX, Assembly, check_text};
 use self::payload::Payload;
 use super::deflate::Incoming;
+use crate::frame::Control;
 use crate::{Config, HEADER_BYTES_MAX, Header, MessageKind, Opcode, ProtocolError, Role, Time};
 
 /// The result of one step through the input, and where its payload lies.
@@ -27,7 +28,7 @@ pub(super) enum Step {
         is_first: bool,
         is_last: bool,
     },
-    Control(Opcode, Place),
+    Control(Control, Place),
 }
 
 /// Most compressed bytes that are looked at to inflate a piece. Those that are not used are masked again.
@@ -221,8 +222,9 @@ impl Receiver {
             let is_whole = take as u64 == rest;
             let received = Payload { received: frame.received + take as u64, ..frame };
             let in_place = is_whole && frame.received == 0;
-            let step = if received.header.opcode.is_control() {
-                self.control_piece(&received, piece, is_whole, in_place.then_some(range))
+            let control = received.header.opcode.control();
+            let step = if let Some(control) = control {
+                self.control_piece(control, piece, is_whole, in_place.then_some(range))
             } else {
                 match self.data_piece(config, now, &received, piece, range) {
                     Ok(step) => step,
@@ -233,7 +235,7 @@ impl Receiver {
                 self.cut.get_or_insert_default().frame = Some(received);
                 return (at, Ok(step));
             }
-            if !received.header.opcode.is_control() {
+            if control.is_none() {
                 self.cut = None; // what was cut came whole, and an idle connection has none
             }
             if step.is_some() {
@@ -446,17 +448,16 @@ impl Receiver {
 
     fn control_piece(
         &mut self,
-        frame: &Payload,
+        control: Control,
         piece: &[u8],
         is_whole: bool,
         in_place: Option<Range<usize>>,
     ) -> Option<Step> {
-        let opcode = frame.header.opcode;
         if let Some(range) = in_place {
-            return Some(Step::Control(opcode, Place::Input(range)));
+            return Some(Step::Control(control, Place::Input(range)));
         }
         self.cut.get_or_insert_default().control.extend_from_slice(piece);
-        is_whole.then_some(Step::Control(opcode, Place::Collected))
+        is_whole.then_some(Step::Control(control, Place::Collected))
     }
 
     fn data_piece(

@@ -6,7 +6,7 @@ mod time;
 use proptest::prelude::*;
 
 use super::*;
-use crate::{CloseCode, Header, MaskKey, MisuseError, Piece};
+use crate::{CloseCode, Header, MaskKey, MisuseError, Opcode, Piece};
 
 const T0: Time = Time::ZERO;
 const KEY: MaskKey = MaskKey([0x37, 0xfa, 0x21, 0x3d]);

@@ -8,4 +8,5 @@ mod opcode;
 pub use close::{CloseFrame, CloseReason};
 pub use close_code::CloseCode;
 pub use header::{HEADER_BYTES_MAX, Header};
+pub(crate) use opcode::Control;
 pub use opcode::Opcode;

@@ -18,11 +18,29 @@ pub enum Opcode {
     Pong = 0xa,
 }
 
+/// The kind of a control frame (section 5.5).
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Control {
+    Close,
+    Ping,
+    Pong,
+}
+
 impl Opcode {
     /// Close, ping and pong: never fragmented, at most 125 bytes (section 5.5).
     #[must_use]
     pub const fn is_control(self) -> bool {
         self as u8 & 0x8 != 0
+    }
+
+    /// The control frame that it begins; `None` for a data frame.
+    pub(crate) const fn control(self) -> Option<Control> {
+        match self {
+            Self::Close => Some(Control::Close),
+            Self::Ping => Some(Control::Ping),
+            Self::Pong => Some(Control::Pong),
+            Self::Continuation | Self::Text | Self::Binary => None,
+        }
     }
 
     /// The opcode of these four bits; `None` for a reserved one.
@@ -35,6 +53,19 @@ impl Opcode {
             0x9 => Some(Self::Ping),
             0xa => Some(Self::Pong),
             _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_opcodes_that_begin_a_control_frame_are_those_with_the_highest_bit() {
+        // section 5.2
+        for opcode in (0..16).filter_map(Opcode::decode) {
+            assert_eq!(opcode.control().is_some(), opcode.is_control(), "{opcode:?}");
         }
     }
 }

@@ -3,7 +3,8 @@
 use std::ops::Range;
 
 use super::{Place, Receiver, Step};
-use crate::{Config, MaskKey, MessageKind, Opcode};
+use crate::frame::Control;
+use crate::{Config, MaskKey, MessageKind};
 
 /// A message that came in one frame, all at once.
 pub(in crate::connection) struct Whole {
@@ -59,9 +60,9 @@ impl Receiver {
     #[inline]
     pub(super) fn whole_control(&self, input: &mut [u8]) -> Option<(usize, Step)> {
         let [first, second, ..] = input else { return None };
-        let opcode = match first {
-            0x89 => Opcode::Ping,
-            0x8a => Opcode::Pong,
+        let control = match first {
+            0x89 => Control::Ping,
+            0x8a => Control::Pong,
             _ => return None,
         };
         let is_masked = *second & 0x80 != 0;
@@ -75,6 +76,6 @@ impl Receiver {
         if is_masked && !payload.is_empty() {
             MaskKey(*header.last_chunk()?).apply(payload);
         }
-        Some((consumed, Step::Control(opcode, Place::Input(begin..consumed))))
+        Some((consumed, Step::Control(control, Place::Input(begin..consumed))))
     }
 }
