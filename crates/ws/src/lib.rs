@@ -31,6 +31,10 @@ mod task;
 pub use accept::{Accept, AcceptError, Accepted, accept};
 pub use agreed::Agreed;
 pub use anemone_proto as proto;
+/// Shared bytes, for messages.
+pub use bytes::Bytes;
+/// Shared text, for messages.
+pub use bytestring::ByteString;
 pub use connect::{ClientStream, Connect, ConnectError, Refusal, Step, UrlError, connect};
 pub use error::{Error, Lost};
 pub use memory::{Held, Memory, Wanted};

@@ -50,7 +50,7 @@ impl Carrier {
         let id = self.count.to_string();
         let request = mux::request("POST", &id, &target, &payload);
         let request = String::from_utf8(request)
-            .map_or_else(|error| Incoming::Binary(error.into_bytes()), Incoming::Text);
+            .map_or_else(|error| Incoming::from(error.into_bytes()), Incoming::from);
         socket.send(request).await?;
         loop {
             let message = web_socket::receive(socket).await?;

@@ -15,7 +15,7 @@ pub(super) async fn open(reading: &Reading) -> Result<impl Link + use<>, Error> 
     let url = reading.address.web_socket(&socket);
     let mut socket = web_socket::open(url, mux::SUBPROTOCOL, &reading.options).await?;
     let request = mux::request("GET", mux::READER, &target, b"");
-    let request = Incoming::Text(String::from_utf8_lossy(&request).into_owned());
+    let request = Incoming::from(String::from_utf8_lossy(&request).into_owned());
     socket.send(request).await?;
     Ok(Socket(socket))
 }

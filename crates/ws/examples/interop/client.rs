@@ -158,7 +158,7 @@ async fn check_verdict(url: &str, expected: &Verdict) -> Result<(), Fault> {
 
 fn message(kind: &Kind, size: usize) -> Incoming {
     match kind {
-        Kind::Text => Incoming::Text("aß€🌊".repeat(size / 10) + &"x".repeat(size % 10)),
+        Kind::Text => Incoming::from("aß€🌊".repeat(size / 10) + &"x".repeat(size % 10)),
         Kind::Binary => {
             let mut x = 1_u32;
             let noise: Vec<u8> = (0..65_521)
@@ -169,7 +169,7 @@ fn message(kind: &Kind, size: usize) -> Incoming {
                 .collect();
             let mut payload = noise.repeat(size / noise.len() + 1);
             payload.truncate(size);
-            Incoming::Binary(payload)
+            Incoming::from(payload)
         }
     }
 }

@@ -332,7 +332,7 @@ async fn exchange(connect: Connect) -> Result<(), ConnectError> {
     assert_eq!(socket.subprotocol(), Some("echo"));
     let long = "round and round ".repeat(10_000);
     socket.send(&long).await.unwrap();
-    assert_eq!(socket.recv().await.unwrap(), Some(Incoming::Text(long)));
+    assert_eq!(socket.recv().await.unwrap(), Some(Incoming::from(long)));
     socket.close(None).await.unwrap();
     Ok(())
 }

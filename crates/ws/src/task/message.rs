@@ -1,14 +1,19 @@
 //! Messages as they are received and given to be sent.
 
 use anemone_proto::{Message, MessageKind, Piece};
+use bytes::Bytes;
+use bytestring::ByteString;
 
-/// A message that the peer sent.
+/// A message that the peer sent, or that is to be sent.
+///
+/// Its payload is shared: a clone copies nothing, and neither does a conversion from or to [`Bytes`],
+/// [`ByteString`], `String` or `Vec<u8>`. Only a `Vec` of bytes that others share as well is a copy.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Incoming {
     /// A text message.
-    Text(String),
+    Text(ByteString),
     /// A binary message.
-    Binary(Vec<u8>),
+    Binary(Bytes),
 }
 
 impl Incoming {
@@ -26,14 +31,65 @@ impl Incoming {
     pub fn as_bytes(&self) -> &[u8] {
         self.message().as_bytes()
     }
+
+    /// The text of a text message.
+    ///
+    /// # Errors
+    /// A binary message is given back.
+    pub fn into_text(self) -> Result<ByteString, Self> {
+        match self {
+            Self::Text(text) => Ok(text),
+            Self::Binary(_) => Err(self),
+        }
+    }
+
+    /// The payload, whichever kind it is of. The same as `Bytes::from`.
+    #[must_use]
+    pub fn into_bytes(self) -> Bytes {
+        match self {
+            Self::Text(text) => text.into_bytes(),
+            Self::Binary(bytes) => bytes,
+        }
+    }
 }
 
+/// Copies the payload, which is borrowed.
 impl From<Message<'_>> for Incoming {
     fn from(message: Message<'_>) -> Self {
         match message {
-            Message::Text(text) => Self::Text(text.to_owned()),
-            Message::Binary(bytes) => Self::Binary(bytes.to_vec()),
+            Message::Text(text) => Self::Text(text.into()),
+            Message::Binary(bytes) => Self::Binary(Bytes::copy_from_slice(bytes)),
         }
+    }
+}
+
+impl From<ByteString> for Incoming {
+    fn from(text: ByteString) -> Self {
+        Self::Text(text)
+    }
+}
+
+impl From<String> for Incoming {
+    fn from(text: String) -> Self {
+        Self::Text(text.into())
+    }
+}
+
+impl From<Bytes> for Incoming {
+    fn from(bytes: Bytes) -> Self {
+        Self::Binary(bytes)
+    }
+}
+
+impl From<Vec<u8>> for Incoming {
+    fn from(bytes: Vec<u8>) -> Self {
+        Self::Binary(bytes.into())
+    }
+}
+
+impl From<Incoming> for Bytes {
+    fn from(message: Incoming) -> Self {
+        message.into_bytes()
     }
 }
 
@@ -69,6 +125,12 @@ impl From<Piece<'_>> for IncomingPiece {
     }
 }
 
+impl From<IncomingPiece> for Bytes {
+    fn from(piece: IncomingPiece) -> Self {
+        piece.bytes.into()
+    }
+}
+
 /// The result of one event of the connection.
 #[derive(Debug)]
 pub(super) enum Received {
@@ -78,12 +140,12 @@ pub(super) enum Received {
 
 impl From<Received> for IncomingPiece {
     fn from(received: Received) -> Self {
-        let (kind, bytes) = match received {
+        let message = match received {
             Received::Piece(piece) => return piece,
-            Received::Message(Incoming::Text(text)) => (MessageKind::Text, text.into_bytes()),
-            Received::Message(Incoming::Binary(bytes)) => (MessageKind::Binary, bytes),
+            Received::Message(message) => message,
         };
-        Self { kind, bytes, is_first: true, is_last: true }
+        let kind = message.message().kind();
+        Self { kind, bytes: message.into_bytes().into(), is_first: true, is_last: true }
     }
 }
 
@@ -114,11 +176,10 @@ impl IncomingPiece {
     fn into_message(self) -> Incoming {
         match self.kind {
             // It is UTF-8, the connection has checked; so nothing is replaced.
-            MessageKind::Text => Incoming::Text(
-                String::from_utf8(self.bytes)
-                    .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()),
-            ),
-            MessageKind::Binary => Incoming::Binary(self.bytes),
+            MessageKind::Text => String::from_utf8(self.bytes)
+                .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
+                .into(),
+            MessageKind::Binary => self.bytes.into(),
         }
     }
 }
@@ -171,8 +232,23 @@ impl AsMessage for Vec<u8> {
     }
 }
 
+impl AsMessage for ByteString {
+    fn as_message(&self) -> Message<'_> {
+        Message::Text(self)
+    }
+}
+
+impl AsMessage for Bytes {
+    fn as_message(&self) -> Message<'_> {
+        Message::Binary(self)
+    }
+}
+
 impl<M: AsMessage + ?Sized> AsMessage for &M {
     fn as_message(&self) -> Message<'_> {
         (**self).as_message()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -59,7 +59,7 @@ async fn messages_arrive_and_answers_leave() {
     peer.send(Message::Text("one")).await;
     peer.send(Message::Binary(b"two")).await;
     assert_eq!(server.recv().await.unwrap(), Some(Incoming::Text("one".into())));
-    assert_eq!(server.recv().await.unwrap(), Some(Incoming::Binary(b"two".to_vec())));
+    assert_eq!(server.recv().await.unwrap(), Some(Incoming::Binary(b"two".as_slice().into())));
     server.sender().send(Message::Text("three")).unwrap();
     let (event, _) =
         tokio::join!(peer.event(), tokio::time::timeout(Duration::from_secs(1), server.recv()));
@@ -236,7 +236,7 @@ async fn echo(mut socket: WebSocket<DuplexStream>) -> Result<(), Error> {
 }
 
 fn text(text: &str) -> Incoming {
-    Incoming::Text(text.to_owned())
+    Incoming::Text(text.into())
 }
 
 #[tokio::test(start_paused = true)]
@@ -246,7 +246,7 @@ async fn both_ends_send_receive_and_close_alike() {
     client.send("one").await.unwrap();
     client.send(b"two").await.unwrap();
     assert_eq!(client.recv().await.unwrap(), Some(text("one")));
-    assert_eq!(client.recv().await.unwrap(), Some(Incoming::Binary(b"two".to_vec())));
+    assert_eq!(client.recv().await.unwrap(), Some(Incoming::Binary(b"two".as_slice().into())));
     let bye = CloseFrame::new(CloseCode::NORMAL, "bye");
     client.close(Some(&bye)).await.unwrap();
     assert_eq!(client.close_frame().map(|frame| frame.code), Some(CloseCode::NORMAL));
@@ -498,7 +498,7 @@ async fn halves_work_on_threads_of_their_own() {
     let receiving = tokio::spawn(async move {
         for number in 0..5000_u32 {
             let message = receiver.recv().await.unwrap();
-            assert_eq!(message, Some(Incoming::Binary(number.to_be_bytes().to_vec())));
+            assert_eq!(message, Some(number.to_be_bytes().to_vec().into()));
         }
     });
     sending.await.unwrap();

@@ -106,7 +106,7 @@ async fn messages_can_still_be_received_whole() {
     let (mut peer, mut server) = pair(Config::default());
     let text = "é".repeat(50_000);
     let (received, ()) = tokio::join!(server.recv(), peer.send(Message::Text(&text)));
-    assert!(received.unwrap() == Some(Incoming::Text(text)));
+    assert!(received.unwrap() == Some(Incoming::from(text)));
 }
 
 #[tokio::test(start_paused = true)]
