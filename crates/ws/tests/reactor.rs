@@ -127,6 +127,140 @@ fn an_opening_can_leave_the_loop_with_its_stream() {
     assert_eq!(reply, b"hello");
 }
 
+/// Waits for a line, within `bytes_max`, and sends it back.
+fn line_within(bytes_max: usize) -> impl Fn(&[u8]) -> Opening + Clone + 'static {
+    move |first| match first.split(|&byte| byte == b'\n').next() {
+        Some(line) if line.len() < first.len() => Opening::refuse(line.to_vec()),
+        _ => Opening::more(bytes_max, line_within(bytes_max)),
+    }
+}
+
+/// Sends `first` byte by byte, each in a packet of its own, and reads to the end.
+fn drip(first: &'static [u8], timeout: Duration, bytes_max: usize) -> Vec<u8> {
+    serve(
+        move |reactor| {
+            let reactor = reactor.clone();
+            let decide = line_within(bytes_max);
+            Box::new(move |stream| reactor.adopt_opening(stream, timeout, decide.clone()))
+        },
+        move |mut stream| {
+            stream.set_nodelay(true).unwrap();
+            for byte in first {
+                // One that is refused is not there for the rest.
+                if stream.write_all(&[*byte]).is_err() {
+                    break;
+                }
+                std::thread::yield_now();
+            }
+            let mut reply = Vec::new();
+            match stream.read_to_end(&mut reply) {
+                Ok(_) => reply,
+                Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => Vec::new(),
+                Err(error) => panic!("{error}"),
+            }
+        },
+    )
+}
+
+#[test]
+fn an_opening_in_pieces_is_decided_once_it_is_whole() {
+    assert_eq!(drip(b"hello\n", PATIENCE, 100), b"hello");
+    assert_eq!(open(b"hello\n", PATIENCE, line_within(100)), b"hello", "in one piece, too");
+}
+
+#[test]
+fn an_opening_in_pieces_has_so_many_bytes_and_no_more() {
+    // The last byte decides, and need not be kept.
+    assert_eq!(drip(b"hello\n", PATIENCE, 5), b"hello");
+    assert_eq!(drip(b"hello", PATIENCE, 4), b"");
+    assert_eq!(open(b"hello", PATIENCE, line_within(4)), b"", "in one piece, too");
+}
+
+#[test]
+fn an_opening_in_pieces_is_closed_in_the_time_that_it_has_from_its_beginning() {
+    let begun = std::time::Instant::now();
+    let timeout = Duration::from_millis(300);
+    let reply = serve(
+        move |reactor| {
+            let reactor = reactor.clone();
+            let decide = line_within(usize::MAX);
+            Box::new(move |stream| reactor.adopt_opening(stream, timeout, decide.clone()))
+        },
+        |mut stream| {
+            // What comes meanwhile buys no time.
+            let mut writer = stream.try_clone().unwrap();
+            let dripping = std::thread::spawn(move || {
+                while writer.write_all(b"x").is_ok() {
+                    std::thread::sleep(Duration::from_millis(10));
+                }
+            });
+            let mut reply = Vec::new();
+            let _ = stream.read_to_end(&mut reply); // ended or reset
+            dripping.join().unwrap();
+            reply
+        },
+    );
+    assert_eq!(reply, b"");
+    assert!(begun.elapsed() >= timeout, "not before");
+}
+
+#[test]
+fn a_handshake_in_two_reads_becomes_a_websocket() {
+    use anemone_ws::proto::handshake::{HANDSHAKE_BYTES_MAX, ServerHandshake};
+
+    fn decide(first: &[u8]) -> Opening {
+        match ServerHandshake::default().receive(first, &[]) {
+            Ok(None) => Opening::more(HANDSHAKE_BYTES_MAX, decide),
+            Ok(Some(answered)) => {
+                let agreed = Agreed { first: answered.rest, ..Agreed::default() };
+                Opening::web_socket(answered.accepted.response().into_bytes(), agreed, Echo)
+            }
+            Err(error) => Opening::refuse(ServerHandshake::refusal(&error).into_bytes()),
+        }
+    }
+    let adopt = |reactor: &Reactor| -> Box<dyn FnMut(TcpStream)> {
+        let reactor = reactor.clone();
+        Box::new(move |stream| reactor.adopt_opening(stream, PATIENCE, decide))
+    };
+    let request = "GET / HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
+                   Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
+    for at in [1, 20, request.len() - 1] {
+        let status = serve(adopt, move |mut stream| {
+            stream.set_nodelay(true).unwrap();
+            let (one, two) = request.split_at(at);
+            stream.write_all(one.as_bytes()).unwrap();
+            // The loop has read it when it answers somebody who came later.
+            let mut other = TcpStream::connect(stream.peer_addr().unwrap()).unwrap();
+            other.write_all(b"nonsense\r\n\r\n").unwrap();
+            let mut refusal = String::new();
+            other.read_to_string(&mut refusal).unwrap();
+            assert!(refusal.starts_with("HTTP/1.1 400 "), "{refusal}");
+            let frames = [two.as_bytes(), b"\x81\x80\0\0\0\0\x88\x80\0\0\0\0"].concat();
+            stream.write_all(&frames).unwrap();
+            let mut reply = Vec::new();
+            stream.read_to_end(&mut reply).unwrap();
+            assert!(reply.ends_with(b"\r\n\r\n\x81\x00\x88\x00"), "{reply:?}");
+            reply[..12].to_vec()
+        });
+        assert_eq!(status, b"HTTP/1.1 101", "cut at {at}");
+    }
+    // At the edge: a head of 16 KiB is whole, one that is longer is told so.
+    for (len, status) in [(HANDSHAKE_BYTES_MAX, "101"), (HANDSHAKE_BYTES_MAX + 1, "431")] {
+        let reply = serve(adopt, move |mut stream| {
+            let padding = "x".repeat(len - request.len() - "X: \r\n".len());
+            let request = request.replace("\r\n\r\n", &format!("\r\nX: {padding}\r\n\r\n"));
+            assert_eq!(request.len(), len);
+            let (one, two) = request.split_at(len / 2);
+            stream.write_all(one.as_bytes()).unwrap();
+            stream.write_all(two.as_bytes()).unwrap();
+            let mut reply = [0; 12];
+            stream.read_exact(&mut reply).unwrap();
+            String::from_utf8_lossy(&reply).into_owned()
+        });
+        assert!(reply.ends_with(status), "{len} bytes: {reply}");
+    }
+}
+
 #[test]
 fn an_opening_without_a_word_is_closed_in_time() {
     let reply = open(b"", Duration::from_millis(10), |_| unreachable!("nothing came"));

@@ -73,8 +73,8 @@ impl Reactor {
     }
 
     /// Takes over a connection of which its first bytes decide what it becomes. `decide` gets what
-    /// one read brought. A connection without any after `timeout` is closed. The stream must be
-    /// non-blocking.
+    /// one read brought, and can [wait for more](Opening::more). A connection that is not decided after
+    /// `timeout` is closed. The stream must be non-blocking.
     pub fn adopt_opening(
         &self,
         stream: TcpStream,

@@ -15,7 +15,8 @@
 //! # Example
 //! An echo for any number of connections, and one client:
 //! ```
-//! use anemone_ws::proto::{Message, Sender, handshake::ServerHandshake};
+//! use anemone_ws::proto::handshake::{HANDSHAKE_BYTES_MAX, ServerHandshake};
+//! use anemone_ws::proto::{Message, Sender};
 //! use anemone_ws::reactor::{Handler, Opening, Reactor};
 //! use anemone_ws::{Agreed, Incoming};
 //!
@@ -26,13 +27,16 @@
 //!     }
 //! }
 //!
-//! /// What a connection becomes: a WebSocket, if a handshake is what came first.
+//! /// Makes a connection a WebSocket, once its handshake is whole.
 //! fn decide(first: &[u8]) -> Opening {
-//!     let Ok(Some(answered)) = ServerHandshake::default().receive(first, &[]) else {
-//!         return Opening::elsewhere(drop); // a real server would answer, or wait for the rest
-//!     };
-//!     let agreed = Agreed { first: answered.rest, ..Agreed::default() };
-//!     Opening::web_socket(answered.accepted.response().into_bytes(), agreed, Echo)
+//!     match ServerHandshake::default().receive(first, &[]) {
+//!         Ok(None) => Opening::more(HANDSHAKE_BYTES_MAX, decide),
+//!         Ok(Some(answered)) => {
+//!             let agreed = Agreed { first: answered.rest, ..Agreed::default() };
+//!             Opening::web_socket(answered.accepted.response().into_bytes(), agreed, Echo)
+//!         }
+//!         Err(error) => Opening::refuse(ServerHandshake::refusal(&error).into_bytes()),
+//!     }
 //! }
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {

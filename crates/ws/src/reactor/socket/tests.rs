@@ -1,12 +1,14 @@
 use std::cell::Cell;
 use std::io::IoSlice;
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use anemone_proto::Output;
 
-use super::super::StreamHandler;
 use super::super::budget::SLICE;
-use super::super::protocol;
+use super::super::opening::{Awaited, Opening};
+use super::super::waker::Token;
+use super::super::{StreamHandler, protocol};
 use super::*;
 use crate::Memory;
 
@@ -89,6 +91,30 @@ fn what_a_slice_leaves_counts_until_it_is_done_with() {
         assert!(memory.held_bytes() > 0);
         scratch.budget.begin_slice(SLICE);
         socket.readable(Time::ZERO, &mut scratch);
+    }
+    assert_eq!(memory.held_bytes(), 0);
+}
+
+#[test]
+fn what_decides_nothing_yet_counts_until_it_is_decided() {
+    fn decide(first: &[u8]) -> Opening {
+        if first.len() < 1 << 20 {
+            Opening::more(usize::MAX, decide)
+        } else {
+            Opening::refuse(Vec::new())
+        }
+    }
+    let memory = Memory::new(usize::MAX);
+    let mut scratch = Scratch::new(Instant::now);
+    let opening = Awaited::new(Box::new(decide), Time::MAX);
+    let mut socket = Socket::new(Script(usize::MAX), Box::new(opening), 0, memory.share());
+    let waker = Waker::new(&Rc::default(), Token::default());
+    socket.open(waker, Time::ZERO, &mut [], &mut scratch);
+    let mut read = 0;
+    while socket.protocol.held_bytes() > 0 || read == 0 {
+        socket.readable(Time::ZERO, &mut scratch);
+        read = usize::MAX - socket.stream.0;
+        assert!(memory.held_bytes() >= read || read >= 1 << 20, "{read} bytes");
     }
     assert_eq!(memory.held_bytes(), 0);
 }

@@ -29,14 +29,16 @@ fn owned_text_and_bytes_become_a_message_and_come_back_where_they_were() {
     let at = text.as_ptr();
     let message = Incoming::from(text);
     assert_eq!(message.as_bytes().as_ptr(), at);
-    assert_eq!(Vec::from(Bytes::from(message)).as_ptr(), at);
+    let owned = Vec::from(Bytes::from(message));
+    assert_eq!(owned.as_ptr(), at);
 
     let mut bytes = Vec::with_capacity(1000);
     bytes.extend_from_slice(b"bytes");
     let at = bytes.as_ptr();
     let message = Incoming::from(bytes);
     assert_eq!(message.as_bytes().as_ptr(), at);
-    assert_eq!(Vec::from(Bytes::from(message)).as_ptr(), at);
+    let owned = Vec::from(Bytes::from(message));
+    assert_eq!(owned.as_ptr(), at);
 }
 
 #[test]
