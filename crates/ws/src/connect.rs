@@ -161,9 +161,12 @@ impl Connect {
         self
     }
 
-    /// Sets how TLS is done: roots, client certificates, versions. Its protocols for ALPN must be empty
-    /// or `http/1.1`. Default: TLS 1.2 and 1.3, and the roots that this machine trusts, read
-    /// once in the life of the process (`SSL_CERT_FILE` and `SSL_CERT_DIR` replace them).
+    /// Sets how TLS is done: cryptography, roots, client certificates, versions. Its protocols for ALPN must be
+    /// empty or `http/1.1`.
+    ///
+    /// Default: TLS 1.2 and 1.3; the roots that this machine trusts (`SSL_CERT_FILE` and `SSL_CERT_DIR`
+    /// replace them); and the `CryptoProvider` that the program has installed with `install_default`, or
+    /// aws-lc-rs with the feature of that name. It is made once in the life of the process.
     #[cfg(feature = "tls")]
     pub fn tls(mut self, config: Arc<ClientConfig>) -> Self {
         self.tls = Some(config);
@@ -205,6 +208,10 @@ impl Connect {
     async fn stream(&self, url: &Url, deadline: &Deadline) -> Result<ClientStream, ConnectError> {
         if url.security == Security::Tls && cfg!(not(feature = "tls")) {
             return Err(ConnectError::TlsUnavailable);
+        }
+        #[cfg(feature = "tls")]
+        if url.security == Security::Tls && self.tls.is_none() {
+            tls::check_provider()?;
         }
         let stream = match &self.proxy {
             None => tcp::connect(url, deadline).await?,

@@ -13,8 +13,10 @@
 //! - [`reactor`] is one loop for all plain sockets of a thread, for servers with many connections.
 //!
 //! # Features
-//! `tls` (default): `wss://` in [`connect`], with rustls, aws-lc-rs and the roots that the machine
-//! trusts. Without it such a URL is refused.
+//! - `aws-lc-rs` (default): `tls`, with aws-lc-rs for the cryptography where the caller brings none.
+//! - `tls`: `wss://` in [`connect`], with rustls and the roots that the machine trusts. The cryptography is
+//!   that of the configuration given to [`Connect::tls`], or of the `CryptoProvider` that the program has
+//!   installed. Without it such a URL is refused.
 #![forbid(unsafe_code)]
 
 mod accept;

@@ -36,6 +36,13 @@ pub enum ConnectError {
     /// `wss://` without the feature `tls` of this crate.
     #[error("wss needs the feature `tls`, which this build lacks")]
     TlsUnavailable,
+    /// `wss://` without cryptography: no configuration was given, the program has installed no
+    /// `CryptoProvider`, and the feature `aws-lc-rs` of this crate is off.
+    #[error(
+        "wss needs cryptography: give a configuration, install a `CryptoProvider`, or turn the feature \
+         `aws-lc-rs` on"
+    )]
+    TlsProviderMissing,
     /// The time-out passed.
     #[error("not connected within {limit:?}, stopped at {step}")]
     TimedOut {

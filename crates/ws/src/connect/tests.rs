@@ -430,7 +430,7 @@ async fn a_proxy_that_answers_nonsense_is_given_up() {
     assert!(matches!(silent, Err(ConnectError::TimedOut { step: Step::Proxy, .. })), "{silent:?}");
 }
 
-#[cfg(feature = "tls")]
+#[cfg(feature = "aws-lc-rs")]
 mod secure {
     use tokio_rustls::TlsAcceptor;
     use tokio_rustls::rustls::crypto::aws_lc_rs;
@@ -510,6 +510,13 @@ mod secure {
         let ConnectError::Stream { step: Step::Tls, source } = refused else { panic!() };
         assert!(source.get_ref().unwrap().is::<crate::rustls::Error>(), "{source}");
     }
+}
+
+#[cfg(all(feature = "tls", not(feature = "aws-lc-rs")))]
+#[tokio::test]
+async fn without_cryptography_nothing_is_connected() {
+    let refused = crate::connect("wss://127.0.0.1:1/").await.unwrap_err();
+    assert!(matches!(refused, ConnectError::TlsProviderMissing), "{refused:?}");
 }
 
 #[cfg(not(feature = "tls"))]

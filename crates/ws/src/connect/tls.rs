@@ -1,7 +1,8 @@
 //! TLS below the WebSocket handshake (RFC 6455 section 4.1, item 5).
 //!
 //! Owns the default configuration. Roots are the machine's own, so that a certificate that its
-//! other programs trust, a company's proxy among them, is trusted here too.
+//! other programs trust, a company's proxy among them, is trusted here too. Cryptography is the program's, if it
+//! has installed any, and else that of the feature `aws-lc-rs`.
 
 use std::io;
 use std::sync::Arc;
@@ -9,13 +10,18 @@ use std::sync::Arc;
 use tokio::net::TcpStream;
 use tokio::sync::OnceCell;
 use tokio_rustls::TlsConnector;
-use tokio_rustls::rustls::crypto::aws_lc_rs;
+use tokio_rustls::rustls::crypto::CryptoProvider;
 use tokio_rustls::rustls::pki_types::ServerName;
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
 use super::error::{ConnectError, Step};
 use super::stream::ClientStream;
 use super::url::Host;
+
+/// Checks that there is cryptography for a configuration of our own, before anything is connected.
+pub(super) fn check_provider() -> Result<(), ConnectError> {
+    provider().map(drop).ok_or(ConnectError::TlsProviderMissing)
+}
 
 /// Does the TLS handshake for `host`.
 pub(super) async fn connect(
@@ -64,8 +70,24 @@ fn read_roots() -> io::Result<RootCertStore> {
 #[error("no root certificates on this machine")]
 struct NoRoots;
 
+/// The cryptography that the program has installed, or else the one that this crate was built with, if any.
+fn provider() -> Option<Arc<CryptoProvider>> {
+    CryptoProvider::get_default().cloned().or_else(built_in)
+}
+
+#[cfg(feature = "aws-lc-rs")]
+fn built_in() -> Option<Arc<CryptoProvider>> {
+    Some(Arc::new(tokio_rustls::rustls::crypto::aws_lc_rs::default_provider()))
+}
+
+#[cfg(not(feature = "aws-lc-rs"))]
+fn built_in() -> Option<Arc<CryptoProvider>> {
+    None
+}
+
 fn configure(roots: RootCertStore) -> io::Result<Arc<ClientConfig>> {
-    let mut config = ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
+    let provider = provider().ok_or_else(|| io::Error::other(ConnectError::TlsProviderMissing))?;
+    let mut config = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .map_err(io::Error::other)?
         .with_root_certificates(roots)
