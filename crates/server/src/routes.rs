@@ -176,10 +176,9 @@ fn upgrade<F: Fields + ?Sized>(
             return Err(Problem::new(Kind::BadParameter, detail));
         }
         let writing = |topic: &Arc<Topic>| {
-            Ok(match site.publishing.permit(topic.name(), client) {
-                Ok(permit) => Ok(Box::new(Writer::new(permit, topic, &site.limits)?)),
-                Err(refusal) => Err(refusal), // told to those who write, for all may read
-            })
+            // Told to those who write, for all may read.
+            let permit = site.publishing.permit(topic.name(), client)?;
+            Ok(Box::new(Writer::new(permit, topic, &site.limits)))
         };
         let deflate = site.limits.deflate.as_ref();
         return websocket::answer(head, &read, writing, deflate).map(Some);

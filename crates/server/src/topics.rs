@@ -284,36 +284,33 @@ impl TopicRules {
     /// The rule that counts for a topic, if there is one.
     #[must_use]
     pub fn rule(&self, name: &TopicName) -> Option<&TopicRule> {
-        self.of(name).map(|(_, rule)| rule)
-    }
-
-    /// The rule for a topic, and its index.
-    pub(crate) fn of(&self, name: &TopicName) -> Option<(usize, &TopicRule)> {
-        let close = |(index, rule)| {
-            let rule: &TopicRule = rule;
-            Some((rule.topics.closeness(name)?, (index, rule)))
-        };
-        self.0
-            .iter()
-            .enumerate()
-            .filter_map(close)
-            .max_by_key(|(closeness, _)| *closeness)
-            .map(|(_, found)| found)
-    }
-
-    /// The treatment of a topic's slow readers; without a rule, a gap.
-    pub(crate) fn slow_reader(&self, name: &TopicName) -> SlowReader {
-        self.of(name).map_or(SlowReader::default(), |(_, rule)| rule.slow_reader)
+        closest(&self.0, |rule| &rule.topics, name)
     }
 
     /// All of them, as they were given.
     pub fn iter(&self) -> impl Iterator<Item = &TopicRule> {
         self.0.iter()
     }
+}
 
-    pub(crate) fn get(&self, index: usize) -> Option<&TopicRule> {
-        self.0.get(index)
+impl IntoIterator for TopicRules {
+    type Item = TopicRule;
+    type IntoIter = std::vec::IntoIter<TopicRule>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.into_iter()
     }
+}
+
+/// The rule whose pattern names this topic most closely.
+pub(crate) fn closest<R>(
+    rules: impl IntoIterator<Item = R>,
+    topics: impl Fn(&R) -> &TopicPattern,
+    name: &TopicName,
+) -> Option<R> {
+    let close = |rule| Some((topics(&rule).closeness(name)?, rule));
+    let found = rules.into_iter().filter_map(close).max_by_key(|(closeness, _)| *closeness);
+    found.map(|(_, rule)| rule)
 }
 
 #[cfg(test)]
@@ -339,7 +336,7 @@ mod tests {
         let rules = ["a*", "a-b*", "a-b-c", "other"].map(rule);
         let rules = TopicRules::new(rules).unwrap();
         let of =
-            |name: &str| rules.of(&name.parse().unwrap()).map(|(_, rule)| rule.topics.to_string());
+            |name: &str| rules.rule(&name.parse().unwrap()).map(|rule| rule.topics.to_string());
         for (name, expected) in [
             ("a", None),
             ("ab", Some("a*")),

@@ -9,6 +9,7 @@ mod idempotency;
 mod keeping;
 mod outcome;
 mod permit;
+mod rule;
 mod total;
 mod writer;
 

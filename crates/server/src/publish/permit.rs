@@ -6,17 +6,18 @@ use std::time::Instant;
 
 use anemone_hub::{Data, Hub, IdempotencyKey, Storage, Topic, TopicName, UnixTime};
 use http::HeaderValue;
-use tokio::sync::{Mutex, MutexGuard};
 use tokio::task::spawn_blocking;
 
 use super::content::{Bounds, Content};
 use super::expected::Expected;
 use super::keeping::append;
 use super::outcome::Outcome;
-use super::total::{Admission, Total};
+use super::rule::Rule;
+use super::total::Admission;
 use crate::request::client::{Client, Foreign};
 use crate::request::methods::Methods;
 use crate::request::names::unknown_topic;
+use crate::topics::closest;
 use crate::{Kind, Limits, Problem, PublishRight, SlowReader, TopicRule, TopicRules};
 
 /// Why a client may not publish to a topic.
@@ -53,11 +54,7 @@ impl Refusal {
 #[derive(Debug)]
 pub(crate) struct Publishing {
     hub: Hub,
-    rules: TopicRules,
-    /// The number of topics of each rule. Held while one is created or deleted.
-    created: Mutex<Vec<usize>>,
-    /// The total that those of each rule may keep together; `None` for a rule of one topic.
-    totals: Vec<Option<Arc<Total>>>,
+    rules: Vec<Arc<Rule>>,
 }
 
 impl Publishing {
@@ -72,39 +69,42 @@ impl Publishing {
         let mut names: Vec<TopicName> = declared.chain(known).collect();
         names.sort();
         names.dedup();
-        let mut created = vec![0; rules.iter().count()];
+        let mut rules: Vec<Rule> = rules.into_iter().map(Rule::from).collect();
         for name in names {
-            if let Some((index, rule)) = rules.of(&name) {
-                hub.ensure(name, rule.options()).map_err(io::Error::other)?;
-                created[index] += 1;
+            if let Some(rule) = closest(&mut rules, |rule| rule.topics(), &name) {
+                hub.ensure(name, rule.terms.options()).map_err(io::Error::other)?;
+                *rule.created.get_mut() += 1;
             }
         }
-        let total = |rule: &TopicRule| match rule.topics.name() {
-            Some(_) => None,
-            None => Some(Arc::new(Total::new(rule.bytes_total_max))),
-        };
-        let totals = rules.iter().map(total).collect();
-        Ok(Self { hub, rules, created: Mutex::new(created), totals })
+        Ok(Self { hub, rules: rules.into_iter().map(Arc::new).collect() })
     }
 
     /// The methods of the topic of this name, whether it is there or not; not by whom.
     pub(crate) fn methods(&self, name: &TopicName) -> Methods {
-        match self.rules.of(name) {
-            None | Some((_, TopicRule { publish: PublishRight::Nobody, .. })) => Methods::Read,
-            Some((_, rule)) if rule.topics.name().is_some() => Methods::Publish,
+        match self.terms(name) {
+            None | Some(TopicRule { publish: PublishRight::Nobody, .. }) => Methods::Read,
+            Some(terms) if terms.topics.name().is_some() => Methods::Publish,
             Some(_) => Methods::Delete,
         }
     }
 
     /// The storage of the topic of this name, if its first event may create it.
     pub(crate) fn may_create(&self, name: &TopicName) -> Option<Storage> {
-        let rule = self.rules.of(name).filter(|_| self.methods(name) == Methods::Delete);
-        rule.map(|(_, rule)| rule.storage)
+        let terms = self.terms(name).filter(|_| self.methods(name) == Methods::Delete);
+        terms.map(|terms| terms.storage)
     }
 
-    /// The treatment of slow readers of the topic of this name.
+    /// The treatment of slow readers of the topic of this name; without a rule, a gap.
     pub(crate) fn slow_reader(&self, name: &TopicName) -> SlowReader {
-        self.rules.slow_reader(name)
+        self.terms(name).map_or(SlowReader::Gap, |terms| terms.slow_reader)
+    }
+
+    fn rule(&self, name: &TopicName) -> Option<&Arc<Rule>> {
+        closest(&self.rules, |rule| rule.topics(), name)
+    }
+
+    fn terms(&self, name: &TopicName) -> Option<&TopicRule> {
+        self.rule(name).map(|rule| &rule.terms)
     }
 
     /// Whether a client may publish to a topic.
@@ -117,44 +117,40 @@ impl Publishing {
             Some(_) => Refusal::Nobody,
             None => Refusal::Unknown,
         };
-        let (rule, right) =
-            self.rules.of(name).map(|(index, rule)| (index, rule.publish)).ok_or_else(refusal)?;
-        match right {
+        let rule = self.rule(name).ok_or_else(refusal)?;
+        match rule.terms.publish {
             PublishRight::Nobody => return Err(refusal()),
             PublishRight::Loopback => client.check_local().map_err(Refusal::NotLocal)?,
             PublishRight::Anyone => {}
         }
-        Ok(PublishPermit { publishing: Arc::clone(self), name: name.clone(), rule })
+        let (publishing, rule) = (Arc::clone(self), Arc::clone(rule));
+        Ok(PublishPermit { publishing, name: name.clone(), rule })
     }
 
     /// Creates a topic, unless somebody has meanwhile.
-    async fn create(
-        &self,
-        name: &TopicName,
-        index: usize,
-        rule: &TopicRule,
-    ) -> Result<Arc<Topic>, Problem> {
-        let mut created = self.created().await;
+    async fn create(&self, name: &TopicName, rule: &Rule) -> Result<Arc<Topic>, Problem> {
+        let mut created = rule.created.lock().await;
         if let Some(topic) = self.hub.topic(name) {
             return Ok(topic);
         }
-        let TopicRule { topics, topics_max, .. } = rule;
-        if created[index] >= *topics_max {
+        let TopicRule { topics, topics_max, .. } = &rule.terms;
+        if *created >= *topics_max {
             let detail = format!("there are {topics_max} topics {topics} already, no more may be");
             return Err(Problem::new(Kind::TooManyTopics, detail));
         }
-        let (name, options) = (name.clone(), rule.options());
+        let (name, options) = (name.clone(), rule.terms.options());
         let topic = self.change(move |hub| hub.create(name, options)).await??;
-        created[index] += 1;
+        *created += 1;
         Ok(topic)
     }
 
     /// The bytes that the topics of a rule keep together.
-    fn kept_bytes(&self, index: usize) -> u64 {
-        let topics = self.hub.topics().into_iter();
-        let own =
-            topics.filter(|topic| self.rules.of(topic.name()).is_some_and(|(of, _)| of == index));
-        own.map(|topic| topic.info(UnixTime::now()).bytes).sum()
+    fn kept_bytes(&self, rule: &Arc<Rule>) -> u64 {
+        let is_own = |topic: &Arc<Topic>| {
+            self.rule(topic.name()).is_some_and(|other| Arc::ptr_eq(other, rule))
+        };
+        let topics = self.hub.topics().into_iter().filter(is_own);
+        topics.map(|topic| topic.info(UnixTime::now()).bytes).sum()
     }
 
     /// Creates or deletes a topic: on a disk that takes its time.
@@ -169,10 +165,6 @@ impl Publishing {
         let failed =
             |error: tokio::task::JoinError| Problem::new(Kind::Internal, error.to_string());
         spawn_blocking(move || work(hub)).await.map_err(failed)
-    }
-
-    async fn created(&self) -> MutexGuard<'_, Vec<usize>> {
-        self.created.lock().await
     }
 }
 
@@ -190,7 +182,7 @@ pub(crate) struct Sent<'a> {
 pub(crate) struct PublishPermit {
     publishing: Arc<Publishing>,
     name: TopicName,
-    rule: usize,
+    rule: Arc<Rule>,
 }
 
 impl PublishPermit {
@@ -200,11 +192,10 @@ impl PublishPermit {
     /// When the future is dropped, the events may be kept or not.
     pub(crate) async fn submit(&self, limits: &Limits, sent: Sent<'_>) -> Result<Outcome, Problem> {
         let Sent { content, body, key, expected } = sent;
-        let (rule, publishing) = (self.rule()?, &self.publishing);
-        let bounds =
-            Bounds { event_bytes_max: rule.event_bytes_max, events_max: limits.batch_events_max };
+        let event_bytes_max = self.event_bytes_max();
+        let bounds = Bounds { event_bytes_max, events_max: limits.batch_events_max };
         let events = content.events(body, bounds)?;
-        let topic = publishing.hub.topic(&self.name);
+        let topic = self.publishing.hub.topic(&self.name);
         // A retry was admitted when it came first, and is to be told how that went.
         let is_retry =
             topic.as_ref().zip(key).is_some_and(|(topic, key)| topic.knows(UnixTime::now(), key));
@@ -226,16 +217,16 @@ impl PublishPermit {
 
     /// Creates the topic, unless it is there.
     pub(super) async fn create(&self) -> Result<Arc<Topic>, Problem> {
-        self.publishing.create(&self.name, self.rule, self.rule()?).await
+        self.publishing.create(&self.name, &self.rule).await
     }
 
     /// Deletes the topic with all it keeps.
     pub(crate) async fn delete(&self) -> Result<(), Problem> {
         let (name, publishing) = (self.name.clone(), &self.publishing);
-        let mut created = publishing.created().await;
+        let mut created = self.rule.created.lock().await;
         publishing.change(move |hub| hub.delete(&name)).await??;
-        created[self.rule] = created[self.rule].saturating_sub(1);
-        if let Some(Some(total)) = publishing.totals.get(self.rule) {
+        *created = created.saturating_sub(1);
+        if let Some(total) = &self.rule.total {
             total.forget();
         }
         Ok(())
@@ -248,25 +239,25 @@ impl PublishPermit {
         topic: Option<&Topic>,
         events: &[Data],
     ) -> Result<Option<Admission>, Problem> {
-        let (index, rule, publishing) = (self.rule, self.rule()?, &self.publishing);
-        let Some(Some(total)) = publishing.totals.get(index) else { return Ok(None) };
+        let Rule { terms, total: Some(total), .. } = &*self.rule else { return Ok(None) };
         let cost = |data: &Data| data.bytes().len() as u64 + TopicRule::OVERHEAD_BYTES_MAX;
         let bytes = events.iter().map(cost).sum();
-        let admission = total.admit(Instant::now(), bytes, || publishing.kept_bytes(index));
+        let kept_bytes = || self.publishing.kept_bytes(&self.rule);
+        let admission = total.admit(Instant::now(), bytes, kept_bytes);
         // A full topic drops as much as it takes in, so its total does not grow.
         let is_full =
-            |topic: &Topic| topic.info(UnixTime::now()).bytes + bytes > rule.retention.bytes_max;
+            |topic: &Topic| topic.info(UnixTime::now()).bytes + bytes > terms.retention.bytes_max;
         if admission.is_some() || topic.is_some_and(is_full) {
             return Ok(admission);
         }
-        let TopicRule { topics, bytes_total_max, .. } = rule;
+        let TopicRule { topics, bytes_total_max, .. } = terms;
         let detail =
             format!("topics {topics} keep as much as they may together, {bytes_total_max} bytes");
         Err(Problem::new(Kind::StorageFull, detail))
     }
 
-    pub(super) fn rule(&self) -> Result<&TopicRule, Problem> {
-        let rule = self.publishing.rules.get(self.rule);
-        rule.ok_or_else(|| Problem::new(Kind::Internal, "a topic has lost its rule"))
+    /// The bound on each event's data.
+    pub(super) fn event_bytes_max(&self) -> usize {
+        self.rule.terms.event_bytes_max
     }
 }

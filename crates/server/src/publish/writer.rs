@@ -25,14 +25,10 @@ pub(crate) struct Writer {
 
 impl Writer {
     /// A writer to the topic that the permit is for.
-    pub(crate) fn new(
-        permit: PublishPermit,
-        topic: &Arc<Topic>,
-        limits: &Limits,
-    ) -> Result<Self, Problem> {
-        let (event_bytes_max, timeout) = (permit.rule()?.event_bytes_max, limits.publish_timeout);
+    pub(crate) fn new(permit: PublishPermit, topic: &Arc<Topic>, limits: &Limits) -> Self {
+        let (event_bytes_max, timeout) = (permit.event_bytes_max(), limits.publish_timeout);
         let (topic, waiting_bytes_max) = (Arc::clone(topic), limits.batch_bytes_max);
-        Ok(Self { permit, topic, event_bytes_max, waiting_bytes_max, timeout })
+        Self { permit, topic, event_bytes_max, waiting_bytes_max, timeout }
     }
 
     /// Whether the topic is there. One that is only awaited is [created](Self::create) for the first event.

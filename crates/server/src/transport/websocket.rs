@@ -65,13 +65,13 @@ pub(crate) struct Subscriber {
 pub(crate) fn answer<F: Fields + ?Sized>(
     head: &Head<'_, F>,
     read: &ReadRequest,
-    writing: impl FnOnce(&Arc<Topic>) -> Result<Result<Box<Writer>, Refusal>, Problem>,
+    writing: impl FnOnce(&Arc<Topic>) -> Result<Box<Writer>, Refusal>,
     deflate: Option<&DeflateConfig>,
 ) -> Result<Upgrade, Problem> {
     let accepted = head.accept(&[EVENTS], deflate)?;
     let form = if accepted.subprotocol.is_some() { WireForm::Positions } else { WireForm::Plain };
     let reader = read.open_stream(Transport::Websocket)?;
-    let writing = writing(reader.topic())?;
+    let writing = writing(reader.topic());
     let subscriber = Subscriber { reader, form, writing };
     let make = |local: &Local, permit, visit| Events::new(subscriber, local, permit, visit);
     Ok(Upgrade { accepted, successor: Successor::new(LimitsTable::Websocket, make) })
