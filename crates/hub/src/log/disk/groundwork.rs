@@ -77,10 +77,10 @@ impl Groundwork {
             return Ok(());
         }
         let path = self.directory.join(META_FILE);
-        let json = Meta::new(&self.directory_name(), self.epoch, meta.options)
+        Meta::new(&self.directory_name(), self.epoch, meta.options)
             .with_note(meta.own_note.as_ref())
-            .to_json();
-        replace(platform, &path, &json)
+            .to_json()
+            .and_then(|json| replace(platform, &path, &json))
             .map_err(|error| StorageError::new(Action::Write, &path, error))?;
         meta.is_saved = true;
         Ok(())

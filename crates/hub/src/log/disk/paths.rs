@@ -44,9 +44,12 @@ pub(super) fn free_path(path: &Path) -> PathBuf {
         name.push(format!(".{number}"));
         PathBuf::from(name)
     };
-    let is_free = |path: &PathBuf| path.symlink_metadata().is_err();
-    let mut others = (2_u64..).map(numbered);
-    Some(path.to_owned()).filter(is_free).or_else(|| others.find(is_free)).unwrap_or_default()
+    let (mut free, mut number) = (path.to_owned(), 2_u64);
+    while free.symlink_metadata().is_ok() {
+        free = numbered(number);
+        number += 1;
+    }
+    free
 }
 
 #[cfg(test)]

@@ -200,7 +200,9 @@ impl Disk {
 
     fn write_state(&self, state: &State) -> Result<(), StorageError> {
         let path = self.path.join(STATE_FILE);
-        replace(&*self.platform, &path, &state.to_json())
+        state
+            .to_json()
+            .and_then(|json| replace(&*self.platform, &path, &json))
             .map_err(|error| StorageError::new(Action::Write, &path, error))
     }
 
@@ -211,7 +213,9 @@ impl Disk {
     /// Moves a topic's directory to where it is removed; returns where that is.
     pub(super) fn discard(&self, directory: &Path) -> Result<PathBuf, StorageError> {
         let failure = |error| StorageError::new(Action::Remove, directory, error);
-        let trash = self.path.join(DELETED).join(directory.file_name().unwrap_or_default());
+        let name =
+            directory.file_name().ok_or_else(|| failure(io::ErrorKind::InvalidInput.into()))?;
+        let trash = self.path.join(DELETED).join(name);
         self.empty_trash();
         self.platform.create_directory(&self.path.join(DELETED)).map_err(failure)?;
         self.platform.rename(directory, &trash).map_err(failure)?;

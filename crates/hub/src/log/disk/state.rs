@@ -91,9 +91,8 @@ impl State {
         self.coming.as_ref().map(|_| Self { coming: None, ..self.clone() })
     }
 
-    pub(super) fn to_json(&self) -> Vec<u8> {
-        // Strings and numbers always have a JSON form.
-        serde_json::to_vec_pretty(self).unwrap_or_default()
+    pub(super) fn to_json(&self) -> io::Result<Vec<u8>> {
+        Ok(serde_json::to_vec_pretty(self)?)
     }
 }
 
@@ -284,8 +283,8 @@ impl Meta {
         Ok(read_json(path)?.filter(|meta: &Self| meta.topic == topic))
     }
 
-    pub(super) fn to_json(&self) -> Vec<u8> {
-        serde_json::to_vec_pretty(self).unwrap_or_default()
+    pub(super) fn to_json(&self) -> io::Result<Vec<u8>> {
+        Ok(serde_json::to_vec_pretty(self)?)
     }
 
     pub(super) fn epoch(&self) -> Option<Epoch> {
@@ -391,7 +390,7 @@ mod tests {
             let keys = KeyWindow { keys_max: usize::MAX, age_max };
             let options = TopicOptions { retention, keys, ..TopicOptions::default() };
             let meta = Meta::new("wind", Epoch::from_bits(77), options);
-            let read: Meta = serde_json::from_slice(&meta.to_json()).unwrap();
+            let read: Meta = serde_json::from_slice(&meta.to_json().unwrap()).unwrap();
             assert_eq!((read.epoch(), read.options()), (Some(Epoch::from_bits(77)), options));
         }
     }
