@@ -17,6 +17,11 @@ use config::Config;
 use exit::Exit;
 use log::Wanted;
 
+/// Returns freed pages to the system at once (`.cargo/config.toml`), so that the memory of the process follows what it
+/// holds.
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
 fn main() -> ExitCode {
     let words = std::env::args_os().map(|word| word.to_string_lossy().into_owned());
     let parsed =

@@ -26,8 +26,6 @@ const MIB: usize = 1 << 20;
 const ATTACKERS: usize = 32;
 const MEMORY_MAX: &str = "256MiB";
 const RESIDENT_BYTES_MAX: usize = 400 * MIB;
-/// Nearly what may be held: with less nothing would be shown.
-const RESIDENT_BYTES_MIN: usize = 240 * MIB;
 /// Longest wait for anything that must come; only a failing test takes this long.
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -223,9 +221,9 @@ fn everything_at_once(trust: Option<(Trust, [&str; 4])>, beside: fn(&Door) -> Ve
     }
     let before = status_bytes(&server, "VmRSS");
     let is_over = AtomicBool::new(false);
-    let (rounds, refused) = thread::scope(|scope| {
+    let (rounds, refused, is_exceeded) = thread::scope(|scope| {
         let normal = scope.spawn(|| {
-            let (mut rounds, mut refused) = (0, 0);
+            let (mut rounds, mut refused, mut is_exceeded) = (0, 0, false);
             // At least once after all the others have come.
             loop {
                 let is_last = is_over.load(Ordering::Relaxed);
@@ -233,9 +231,10 @@ fn everything_at_once(trust: Option<(Trust, [&str; 4])>, beside: fn(&Door) -> Ve
                 refused += served(door, "POST /topics/small HTTP/1.1", "1", 201);
                 refused += served(door, "GET /topics/small HTTP/1.1", "", 200);
                 echoed(door);
+                is_exceeded |= ask(door, "GET /health HTTP/1.1", "").1.contains("\"memory\"");
                 rounds += 1;
                 if is_last {
-                    return (rounds, refused);
+                    return (rounds, refused, is_exceeded);
                 }
             }
         });
@@ -254,7 +253,7 @@ fn everything_at_once(trust: Option<(Trust, [&str; 4])>, beside: fn(&Door) -> Ve
     );
     println!("{told}");
     assert!(peak < RESIDENT_BYTES_MAX, "{told}");
-    assert!(peak > RESIDENT_BYTES_MIN, "it was not too much: {told}");
+    assert!(is_exceeded, "it was not too much: {told}");
 }
 
 #[test]

@@ -14,7 +14,7 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process};
 
 /// No wait here takes this long, on any machine.
-pub(crate) const LONG: Duration = Duration::from_secs(60);
+pub(crate) const LONG: Duration = Duration::from_secs(240);
 
 /// `anemone` with these arguments, and no settings from the environment of the tests.
 pub(crate) fn command(args: &[&str]) -> Command {
