@@ -306,10 +306,10 @@ fn an_event_published_multiplexed_is_there_once() {
     let mut publisher = Publisher::new(&url).unwrap().multiplexed();
     for _ in 0..2 {
         let published = publisher.publish_with_key(Content::Text, "hi", "a/b+c");
-        assert_eq!(runtime.block_on(published).unwrap().position.offset(), 1);
+        assert_eq!(runtime.block_on(published).unwrap().position.offset, 1);
     }
     let published = runtime.block_on(publisher.publish(Content::Json, "{\"n\": 2}")).unwrap();
-    assert_eq!(published.position.offset(), 2);
+    assert_eq!(published.position.offset, 2);
     let sub = ["sub", &url, "--after", "earliest", "--count", "2", "--output", "data"];
     assert_eq!(lines(&sub, ""), ["\"hi\"", "{\"n\": 2}"]);
 }

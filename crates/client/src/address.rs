@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use http::Uri;
 
+use crate::start::Start;
 use crate::{After, AfterError, Mode, Via};
 
 /// A topic's URL, taken apart.
@@ -16,7 +17,7 @@ pub(crate) struct Address {
     pub(crate) path: String,
     /// Parameters that are not this crate's, as they are in the URL.
     parameters: Vec<String>,
-    pub(crate) after: Option<After>,
+    pub(crate) start: Option<Start>,
     pub(crate) mode: Option<Mode>,
 }
 
@@ -109,7 +110,7 @@ impl FromStr for Address {
             authority: authority.as_str().to_owned(),
             path: uri.path().to_owned(),
             parameters: Vec::new(),
-            after: None,
+            start: None,
             mode: None,
         };
         address.take_query(uri.query().unwrap_or_default())?;
@@ -133,18 +134,18 @@ impl Address {
         for parameter in query.split('&').filter(|parameter| !parameter.is_empty()) {
             let decoded = form_urlencoded::parse(parameter.as_bytes()).next();
             match decoded.as_ref().map(|(name, value)| (&**name, &**value)) {
-                Some(("after", value)) => self.after = Some(value.parse()?),
-                Some(("since", value)) => since = Some(After::Since(value.to_owned())),
+                Some(("after", value)) => self.start = Some(value.parse::<After>()?.into()),
+                Some(("since", value)) => since = Some(Start::Since(value.to_owned())),
                 Some(("mode", "all")) => self.mode = Some(Mode::All),
                 Some(("mode", "latest")) => self.mode = Some(Mode::Latest),
                 Some(("mode", _)) => return Err(UrlError::Mode),
                 _ => self.parameters.push(parameter.to_owned()),
             }
         }
-        if since.is_some() && self.after.is_some() {
+        if since.is_some() && self.start.is_some() {
             return Err(UrlError::AfterAndSince);
         }
-        self.after = self.after.take().or(since);
+        self.start = self.start.take().or(since);
         Ok(())
     }
 
@@ -196,7 +197,7 @@ impl Address {
             Some(at) => &self.path[..at],
             None => self.path.trim_end_matches('/').trim_end_matches("/topics"),
         };
-        Self { path: format!("{prefix}/topics"), after: None, mode: None, ..self.clone() }
+        Self { path: format!("{prefix}/topics"), start: None, mode: None, ..self.clone() }
     }
 
     /// Whether the transport goes with the scheme.
@@ -241,7 +242,7 @@ mod tests {
         let address =
             parse("https://a.example:81/x/topics/wínd?t=%20&after=e-7&mode=latest&u").unwrap();
         assert_eq!(address.scheme, Scheme::Web(Security::Tls));
-        assert_eq!(address.after, Some("e-7".parse().unwrap()));
+        assert_eq!(address.start, Some("e-7".parse::<After>().unwrap().into()));
         assert_eq!(address.mode, Some(Mode::Latest));
         let target = "/x/topics/w%C3%ADnd?t=%20&u&after=e-8";
         assert_eq!(address.target(&[("after", "e-8".to_owned())]), target);
@@ -273,10 +274,10 @@ mod tests {
 
     #[test]
     fn a_url_may_say_how_far_back_to_begin() {
-        let after = |query: &str| parse(&format!("http://a/topics/x?{query}")).unwrap().after;
-        assert_eq!(after("after=-3").map(|after| after.parameter().1).as_deref(), Some("-3"));
-        assert_eq!(after("since=10m"), Some(After::Since("10m".to_owned())));
-        assert_eq!(after("t=1"), None);
+        let start = |query: &str| parse(&format!("http://a/topics/x?{query}")).unwrap().start;
+        assert_eq!(start("after=-3").map(|start| start.parameter().1).as_deref(), Some("-3"));
+        assert_eq!(start("since=10m"), Some(Start::Since("10m".to_owned())));
+        assert_eq!(start("t=1"), None);
     }
 
     #[test]

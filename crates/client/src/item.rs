@@ -84,7 +84,7 @@ mod tests {
     #[test]
     fn items_have_the_lines_of_a_server() {
         let at = |text: &str| text.parse::<Position>().unwrap();
-        let time = UnixTime::from_millis(1_789_000_000_123.45);
+        let time = Some(UnixTime::from_micros(1_789_000_000_123_450));
         let data = "{\"a\":\n 1.50}".to_owned();
         let gap =
             Gap { reason: GapReason::Epoch, after: at("a-1"), missed: None, resume: at("b-0") };

@@ -19,6 +19,7 @@ use crate::address::{Address, Scheme};
 use crate::backoff::Backoff;
 use crate::error::Foreign;
 use crate::options::{Options, option_setters};
+use crate::start::Start;
 use crate::tracker::{Step, Tracker};
 use crate::transport::{self, Link, Reading};
 use crate::wire::Wire;
@@ -54,7 +55,7 @@ const STABLE: Duration = Duration::from_secs(60);
 pub struct Subscribe {
     url: String,
     via: Option<Via>,
-    after: Option<After>,
+    start: Option<Start>,
     mode: Option<Mode>,
     options: Options,
 }
@@ -63,7 +64,7 @@ impl Subscribe {
     /// To the topic at `url`: `http://`, `https://`, `ws://` or `wss://`, the first two meaning the same as
     /// the last two, or `tcp://HOST:PORT/topics/NAME`. `after`, `since` and `mode` in its query are taken.
     pub fn new(url: impl Into<String>) -> Self {
-        Self { url: url.into(), via: None, after: None, mode: None, options: Options::default() }
+        Self { url: url.into(), via: None, start: None, mode: None, options: Options::default() }
     }
 
     /// The transport. Default: a WebSocket; if that does not work server-sent events, and then long polls.
@@ -74,7 +75,14 @@ impl Subscribe {
 
     /// The place to begin. Default: what the URL says, else with what comes from now on.
     pub fn after(mut self, after: After) -> Self {
-        self.after = Some(after);
+        self.start = Some(after.into());
+        self
+    }
+
+    /// Begins with the first event of this time or later: so long ago, as `10m`, or a time, as `2026-11-22T10:00:00Z`.
+    /// The server reads it, by its own clock.
+    pub fn since(mut self, time: impl Into<String>) -> Self {
+        self.start = Some(Start::Since(time.into()));
         self
     }
 
@@ -116,9 +124,9 @@ impl Subscribe {
         };
         vias.iter().try_for_each(|via| address.check(*via))?;
         self.options.check(&address)?;
-        let after = self.after.or_else(|| address.after.clone()).unwrap_or_default();
-        let tracker = match &after {
-            After::Position(position) => Tracker::resume(position.clone()),
+        let start = self.start.or_else(|| address.start.clone()).unwrap_or_default();
+        let tracker = match start {
+            Start::After(After::Position(position)) => Tracker::resume(position),
             _ => Tracker::default(),
         };
         let engine = Engine {
@@ -126,7 +134,7 @@ impl Subscribe {
             address: Arc::new(address),
             backoff: Backoff::new(self.options.retry),
             options: Arc::new(self.options),
-            after,
+            start,
             vias,
             current: 0,
             losses: 0,
@@ -151,7 +159,7 @@ impl fmt::Debug for Subscribe {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Subscribe")
             .field("via", &self.via)
-            .field("after", &self.after)
+            .field("start", &self.start)
             .field("mode", &self.mode)
             .field("options", &self.options)
             .finish_non_exhaustive()
@@ -199,7 +207,7 @@ struct Engine {
     address: Arc<Address>,
     options: Arc<Options>,
     /// The place to begin while there is no position.
-    after: After,
+    start: Start,
     mode: Mode,
     /// The transports to try, in turn.
     vias: Vec<Via>,
@@ -256,11 +264,11 @@ impl Engine {
         }
         self.tracker.reconnect();
         self.wires.clear();
-        let after = self.tracker.position().cloned().map(After::Position);
+        let position = self.tracker.position().map(|position| After::Position(position).into());
         let reading = Reading {
             address: Arc::clone(&self.address),
             options: Arc::clone(&self.options),
-            after: after.unwrap_or_else(|| self.after.clone()),
+            start: position.unwrap_or_else(|| self.start.clone()),
             mode: self.mode,
         };
         let via = self.via();

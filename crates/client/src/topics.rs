@@ -32,7 +32,7 @@ impl ListedTopic {
     /// The number of events that it keeps.
     #[must_use]
     pub fn events(&self) -> u64 {
-        self.next.offset().saturating_add(1).saturating_sub(self.first)
+        self.next.offset.saturating_add(1).saturating_sub(self.first)
     }
 }
 

@@ -37,8 +37,8 @@ impl Tracker {
     }
 
     /// The position after which reading goes on.
-    pub(crate) fn position(&self) -> Option<&Position> {
-        self.position.as_ref()
+    pub(crate) fn position(&self) -> Option<Position> {
+        self.position
     }
 
     /// The number of events that came again, on any connection.
@@ -56,20 +56,20 @@ impl Tracker {
         match wire {
             Wire::Standing(found) => self.standing(found, items),
             Wire::Event { position, time, data } => {
-                if !self.follows(&position, items)? {
+                if !self.follows(position, items)? {
                     self.repeated += 1;
                     return Ok(Step::Stay);
                 }
                 if self.position.is_none() {
                     // A page says only where it ends; where it begins is told by its first event.
-                    let before = position.offset().saturating_sub(self.skipped.saturating_add(1));
+                    let before = position.offset.saturating_sub(self.skipped.saturating_add(1));
                     items.push_back(Item::Position(position.at(before)));
                 }
                 if self.skipped > 0 {
                     items.push_back(Item::Skipped(self.skipped));
                 }
                 self.skipped = 0;
-                self.move_to(position.clone());
+                self.move_to(position);
                 items.push_back(Item::Event { position, time, data });
                 Ok(Step::Forward)
             }
@@ -94,33 +94,33 @@ impl Tracker {
     }
 
     fn standing(&mut self, found: Position, items: &mut VecDeque<Item>) -> Result<Step, Hole> {
-        let Some(position) = &self.position else {
-            items.push_back(Item::Position(found.clone()));
+        let Some(position) = self.position else {
+            items.push_back(Item::Position(found));
             self.move_to(found);
             return Ok(Step::Forward);
         };
         // Behind is no harm: what comes from there to here is known already.
-        if position.epoch() == found.epoch() && found.offset() <= position.offset() {
+        if position.epoch == found.epoch && found.offset <= position.offset {
             return Ok(Step::Stay);
         }
-        self.hole(found.clone(), found, items)?;
+        self.hole(found, found, items)?;
         Ok(Step::Forward)
     }
 
     /// Whether an event is the next one, and not one that was told before.
-    fn follows(&mut self, found: &Position, items: &mut VecDeque<Item>) -> Result<bool, Hole> {
-        let Some(position) = &self.position else { return Ok(true) };
-        if position.epoch() == found.epoch() {
-            let expected = position.offset().saturating_add(self.skipped).saturating_add(1);
-            if found.offset() == expected {
+    fn follows(&mut self, found: Position, items: &mut VecDeque<Item>) -> Result<bool, Hole> {
+        let Some(position) = self.position else { return Ok(true) };
+        if position.epoch == found.epoch {
+            let expected = position.offset.saturating_add(self.skipped).saturating_add(1);
+            if found.offset == expected {
                 return Ok(true);
             }
-            if found.offset() <= position.offset() {
+            if found.offset <= position.offset {
                 return Ok(false);
             }
         }
-        let before = found.at(found.offset().saturating_sub(1));
-        self.hole(found.clone(), before, items)?;
+        let before = found.at(found.offset.saturating_sub(1));
+        self.hole(found, before, items)?;
         Ok(true)
     }
 
@@ -130,17 +130,17 @@ impl Tracker {
             return Ok(Step::Stay);
         }
         self.skipped = 0;
-        self.move_to(gap.resume.clone());
+        self.move_to(gap.resume);
         items.push_back(Item::Gap(gap));
         Ok(Step::Forward)
     }
 
     /// The part of a gap that comes after what was told.
     fn seen_from_here(&self, gap: Gap) -> Gap {
-        let Some(position) = &self.position else { return gap };
-        let is_same_log = position.epoch() == gap.resume.epoch();
-        let missed = is_same_log.then(|| gap.resume.offset().saturating_sub(position.offset()));
-        Gap { after: position.clone(), missed, ..gap }
+        let Some(position) = self.position else { return gap };
+        let is_same_log = position.epoch == gap.resume.epoch;
+        let missed = is_same_log.then(|| gap.resume.offset.saturating_sub(position.offset));
+        Gap { after: position, missed, ..gap }
     }
 
     /// Nothing said what is between here and `resume`. The first time that is an error, since another
@@ -151,15 +151,15 @@ impl Tracker {
         resume: Position,
         items: &mut VecDeque<Item>,
     ) -> Result<(), Hole> {
-        let Some(after) = self.position.clone() else { return Ok(()) };
-        if self.hole_after.as_ref() != Some(&after) {
-            self.hole_after = Some(after.clone());
+        let Some(after) = self.position else { return Ok(()) };
+        if self.hole_after != Some(after) {
+            self.hole_after = Some(after);
             return Err(Hole { after, found });
         }
-        let is_same_log = after.epoch() == resume.epoch();
-        let missed = is_same_log.then(|| resume.offset().saturating_sub(after.offset()));
+        let is_same_log = after.epoch == resume.epoch;
+        let missed = is_same_log.then(|| resume.offset.saturating_sub(after.offset));
         self.skipped = 0;
-        self.move_to(resume.clone());
+        self.move_to(resume);
         if resume == after {
             // It spoke of events passed over, and passed over none.
             return Ok(());
@@ -237,7 +237,7 @@ mod tests {
             let mut tracker = Tracker::resume(at("a-4"));
             let (items, hole) = told(&mut tracker, vec![event(found), event("a-9")]);
             assert_eq!((items.len(), hole), (0, Some(Hole { after: at("a-4"), found: at(found) })));
-            assert_eq!(tracker.position(), Some(&at("a-4")));
+            assert_eq!(tracker.position(), Some(at("a-4")));
             let resume = at(found).at(7);
             let (items, hole) = told(&mut tracker, vec![event(found)]);
             assert_eq!(items, [format!("gap {missed} to {resume}"), found.to_owned()]);
@@ -306,15 +306,15 @@ mod tests {
             for item in items {
                 match item {
                     Item::Event { position, .. } => {
-                        prop_assert_eq!(position.offset(), offset + skipped + 1);
-                        (offset, skipped) = (position.offset(), 0);
+                        prop_assert_eq!(position.offset, offset + skipped + 1);
+                        (offset, skipped) = (position.offset, 0);
                     }
                     Item::Skipped(count) => skipped = count,
                     Item::Gap(gap) => {
-                        prop_assert_eq!(gap.after.offset(), offset);
-                        prop_assert_eq!(gap.missed, Some(gap.resume.offset() - offset));
-                        prop_assert!(gap.resume.offset() > offset);
-                        offset = gap.resume.offset();
+                        prop_assert_eq!(gap.after.offset, offset);
+                        prop_assert_eq!(gap.missed, Some(gap.resume.offset - offset));
+                        prop_assert!(gap.resume.offset > offset);
+                        offset = gap.resume.offset;
                     }
                     other => prop_assert!(false, "{:?}", other),
                 }

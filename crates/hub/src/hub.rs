@@ -269,7 +269,7 @@ impl Inner {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{After, Data, PageLimit, PublishError, ReadError, Retention, UnixTime};
+    use crate::{After, Data, PageLimit, PublishError, ReadError, Retention, Start, UnixTime};
 
     fn hub() -> Hub {
         Hub::new(Epoch::from_bits(1))
@@ -364,7 +364,8 @@ mod tests {
         assert!(!awaited.is_created() && hub.topic(&wind()).is_none() && hub.topics().is_empty());
         let begin = awaited.start(now, After::Latest).unwrap();
         assert_eq!((begin.offset, awaited.info(now).first), (0, 1));
-        for after in [After::Earliest, After::Newest, After::Since(now), After::Position(begin)] {
+        let asked = [After::Earliest, After::Position(begin)].map(Start::from);
+        for after in asked.into_iter().chain([Start::Newest, Start::Since(now)]) {
             assert_eq!(awaited.start(now, after), Ok(begin), "{after:?}");
         }
         let page = awaited.read(now, begin, PageLimit::default()).unwrap();

@@ -48,15 +48,15 @@ mod log;
 mod note;
 mod options;
 mod page;
-mod position;
 mod receipt;
 mod retention;
+mod start;
 #[cfg(test)]
 mod testing;
-mod time;
 mod topic;
 mod topic_name;
 
+pub use anemone_wire::{After, Epoch, Position, PositionError, UnixTime};
 pub use batch::{Batch, NewEvent};
 pub use error::{
     CreateError, DataError, DeleteError, OpenError, PublishError, ReadError, StorageError,
@@ -72,9 +72,8 @@ pub use log::{DiskFault, FailingDisk};
 pub use note::{Note, NoteError};
 pub use options::{Storage, TopicOptions};
 pub use page::{Gap, GapReason, Page, PageLimit};
-pub use position::{After, Epoch, Position, PositionError};
 pub use receipt::{Published, Receipt};
 pub use retention::Retention;
-pub use time::UnixTime;
+pub use start::Start;
 pub use topic::{Head, Lag, Topic, TopicInfo};
 pub use topic_name::{TopicName, TopicNameError};

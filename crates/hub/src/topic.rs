@@ -9,8 +9,8 @@ use tokio::sync::watch;
 use crate::log::{DataDir, Extent, Log, MemoryLog, NoLog, Progress, WhenFull};
 use crate::{
     After, Batch, Data, Epoch, Gap, GapReason, Health, IdempotencyKey, NewEvent, Note, Page,
-    PageLimit, Position, PublishError, Published, ReadError, Receipt, Retention, StorageError,
-    TopicName, TopicOptions, UnixTime,
+    PageLimit, Position, PublishError, Published, ReadError, Receipt, Retention, Start,
+    StorageError, TopicName, TopicOptions, UnixTime,
 };
 
 /// An append-only log of events with a name. Shared by reference; every method takes `&self`.
@@ -183,29 +183,31 @@ impl Topic {
         }
     }
 
-    /// The position that `after` stands for. One of another epoch stays as it is: the read that
-    /// begins there tells of the gap. [`After::Earliest`], [`After::Last`] and [`After::Since`] may read a piece of the
+    /// The position that `start` stands for. One of another epoch stays as it is: the read that
+    /// begins there tells of the gap. [`After::Earliest`], [`After::Last`] and [`Start::Since`] may read a piece of the
     /// disk or two, to be where reading begins without a gap; the others do not.
     ///
     /// # Errors
     /// [`ReadError::Ahead`] when it is a position of this log that was not reached yet,
-    /// [`ReadError::Deleted`], and of [`After::Since`] [`ReadError::Storage`] when the disk fails.
-    pub fn start(&self, now: UnixTime, after: After) -> Result<Position, ReadError> {
+    /// [`ReadError::Deleted`], and of [`Start::Since`] [`ReadError::Storage`] when the disk fails.
+    pub fn start(&self, now: UnixTime, start: impl Into<Start>) -> Result<Position, ReadError> {
         self.gives_events()?;
         let extent = || self.log().extent(now);
-        match after {
-            After::Position(position) => self.reached(position, extent().head).map(|()| position),
-            After::Earliest => Ok(self.position(self.log().first(now) - 1)),
-            After::Latest => Ok(self.position(extent().head)),
-            After::Newest => {
+        match start.into() {
+            Start::After(After::Position(position) | After::Anew(position)) => {
+                self.reached(position, extent().head).map(|()| position)
+            }
+            Start::After(After::Earliest) => Ok(self.position(self.log().first(now) - 1)),
+            Start::After(After::Latest) => Ok(self.position(extent().head)),
+            Start::Newest => {
                 let Extent { first, head, .. } = extent();
                 Ok(self.position(head.saturating_sub(1).max(first - 1)))
             }
-            After::Last(count) => {
+            Start::After(After::Last(count)) => {
                 let (first, head) = (self.log().first(now), extent().head);
                 Ok(self.position(head.saturating_sub(count.get()).max(first - 1)))
             }
-            After::Since(time) => self
+            Start::Since(time) => self
                 .log()
                 .since(now, time)
                 .map(|offset| self.position(offset))

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
-use anemone_client::After;
+use anemone_client::{After, Subscribe};
 use clap::ValueEnum;
 
 const CONNECTION: &str = "Connection";
@@ -108,16 +108,23 @@ impl Sub {
             parameter.starts_with("since=")
                 || parameter.starts_with("after=") && parameter != "after=latest"
         };
-        match self.begin() {
+        match self.after() {
             Some(after) => after == After::Latest,
-            None => !query.split('&').any(says_where),
+            None => self.since.is_none() && !query.split('&').any(says_where),
         }
     }
 
-    /// Where to begin, if that is said.
-    pub(crate) fn begin(&self) -> Option<After> {
-        let since = || self.since.clone().map(After::Since);
-        self.after.clone().or_else(|| self.last.clone()).or_else(since)
+    fn after(&self) -> Option<After> {
+        self.after.or(self.last)
+    }
+
+    /// Begins where that is said.
+    pub(crate) fn begin(&self, subscribe: Subscribe) -> Subscribe {
+        match (self.after(), &self.since) {
+            (Some(after), _) => subscribe.after(after),
+            (None, Some(time)) => subscribe.since(time),
+            (None, None) => subscribe,
+        }
     }
 }
 
@@ -294,10 +301,7 @@ mod tests {
     #[test]
     fn the_last_none_are_what_comes_from_now_on() {
         assert_eq!(last("0"), Ok(After::Latest));
-        assert_eq!(
-            last("10").map(|after| after.to_owned()),
-            "-10".parse().map_err(|_| String::new())
-        );
+        assert_eq!(last("10"), "-10".parse().map_err(|_| String::new()));
         assert!(last("-1").is_err() && last("1000000000000000000").is_err());
     }
 

@@ -173,7 +173,7 @@ impl Kept {
             match desk.publish(content, batch.body.clone()).await {
                 Ok(published) => {
                     self.events += published.count;
-                    self.last = Some(published.position.clone());
+                    self.last = Some(published.position);
                     if !print(published.positions().map(|position| position.to_string()))? {
                         return Ok(false);
                     }

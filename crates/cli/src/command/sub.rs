@@ -66,12 +66,10 @@ pub(crate) fn run(args: &args::Sub) -> anyhow::Result<()> {
 
 fn start(args: &args::Sub) -> anyhow::Result<Subscription> {
     let retry = Retry { failures_max: args.retries, ..Retry::default() };
-    let mut subscribe = args.reach.apply(&args.url, Subscribe::new(&args.url).retry(retry))?;
+    let subscribe = args.reach.apply(&args.url, Subscribe::new(&args.url).retry(retry))?;
+    let mut subscribe = args.begin(subscribe);
     if let Some(via) = args.via.into() {
         subscribe = subscribe.via(via);
-    }
-    if let Some(after) = args.begin() {
-        subscribe = subscribe.after(after);
     }
     if let Some(mode) = args.mode {
         subscribe = subscribe.mode(match mode {
@@ -118,7 +116,7 @@ impl Events {
             // Whoever takes the first line of the output wants an event.
             Some(Item::Position(position)) => {
                 tracing::info!("reading begins after {position}");
-                if self.is_from_now && position.offset() == 0 {
+                if self.is_from_now && position.offset == 0 {
                     tracing::info!(
                         "the topic has no event yet: waiting for the first (if its name is wrong: anemone topics lists \
                          the names there are)"

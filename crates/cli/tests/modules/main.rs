@@ -38,7 +38,7 @@ fn no_modules_use_each_other() {
             seen += 1;
         }
     }
-    assert_eq!(seen, 8);
+    assert_eq!(seen, 9);
 }
 
 /// The steps of a crate's stair in ARCHITECTURE.md, the lowest first: the modules that stand on each.

@@ -42,13 +42,13 @@ impl Published {
         let reply: Reply = serde_json::from_slice(text).map_err(Malformed::Json)?;
         let parse = |text: &str| text.parse::<Position>().map_err(|_| Malformed::NoPosition);
         let position = parse(&reply.position)?;
-        let first = reply.first.as_deref().map_or(Ok(position.clone()), parse)?;
+        let first = reply.first.as_deref().map_or(Ok(position), parse)?;
         Ok(Self { first, position, count: reply.count.unwrap_or(1) })
     }
 
     /// The position of each event, in order.
     pub fn positions(&self) -> impl Iterator<Item = Position> + '_ {
-        (self.first.offset()..=self.position.offset()).map(|offset| self.position.at(offset))
+        (self.first.offset..=self.position.offset).map(|offset| self.position.at(offset))
     }
 }
 

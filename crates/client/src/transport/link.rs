@@ -7,15 +7,16 @@ use futures_util::future::BoxFuture;
 
 use crate::address::Address;
 use crate::options::Options;
+use crate::start::Start;
 use crate::wire::Wire;
-use crate::{After, Error, Mode};
+use crate::{Error, Mode};
 
 /// The topic that is to be read, and from where on.
 #[derive(Clone, Debug)]
 pub(crate) struct Reading {
     pub(crate) address: Arc<Address>,
     pub(crate) options: Arc<Options>,
-    pub(crate) after: After,
+    pub(crate) start: Start,
     pub(crate) mode: Mode,
 }
 
@@ -33,8 +34,8 @@ pub(crate) trait Link: Send {
 
 impl Reading {
     /// The parameters that every transport takes.
-    pub(super) fn parameters(&self, after: &After) -> Vec<(&'static str, String)> {
-        let mut parameters = vec![after.parameter()];
+    pub(super) fn parameters(&self, start: &Start) -> Vec<(&'static str, String)> {
+        let mut parameters = vec![start.parameter()];
         if self.mode == Mode::Latest {
             parameters.push(("mode", "latest".to_owned()));
         }
@@ -43,11 +44,11 @@ impl Reading {
 
     /// Path and query of a stream.
     pub(super) fn target(&self) -> String {
-        self.address.target(&self.parameters(&self.after))
+        self.address.target(&self.parameters(&self.start))
     }
 
     /// The multiplexed socket, and the target on it.
     pub(super) fn multiplexed(&self) -> Result<(String, String), Error> {
-        Ok(self.address.multiplexed(&self.parameters(&self.after))?)
+        Ok(self.address.multiplexed(&self.parameters(&self.start))?)
     }
 }

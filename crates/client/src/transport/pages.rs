@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use super::link::Reading;
 use crate::http::{Ask, Http};
+use crate::start::Start;
 use crate::wire::{Malformed, Wire, page};
-use crate::{After, Error};
+use crate::{After, Error, Position};
 
 /// The pages of a topic, one after the other.
 pub(super) struct Pages {
@@ -38,14 +39,12 @@ impl Pages {
     ) -> Result<Turned, Error> {
         /// As many events as a server has in a page unless it is told otherwise, and as many bytes.
         const FULL: (usize, usize) = (1000, 1 << 20);
-        /// After a position: reading begins there, however much has gone since. Without it a topic that ends slow
-        /// readers would end whoever comes back, again and again.
-        const ANEW: &str = "~";
-        let asked = self.reading.after.clone();
-        let mut parameters = self.reading.parameters(&asked);
-        if !self.has_begun && matches!(asked, After::Position(_)) {
-            parameters[0].1.push_str(ANEW);
-        }
+        let asked = self.position();
+        let mut parameters = self.reading.parameters(&match asked {
+            // However much has gone since: a topic that ends slow readers would end whoever comes back, again and again.
+            Some(position) if !self.has_begun => Start::After(After::Anew(position)),
+            _ => self.reading.start.clone(),
+        });
         if let Some(wait) = wait {
             parameters.push(("wait", wait.as_secs_f64().to_string()));
         }
@@ -55,19 +54,26 @@ impl Pages {
         let limit = self.reading.options.limits.page_bytes_max;
         let text = self.http.whole(&mut body, limit).await?;
         let page = page::parse(&text)?;
-        if let After::Position(asked) = &asked
-            && asked.epoch() == page.next.epoch()
-            && asked.offset() > page.next.offset()
+        if asked
+            .is_some_and(|asked| asked.epoch == page.next.epoch && asked.offset > page.next.offset)
         {
             // To follow it would be to go round in circles.
             return Err(Malformed::Page.into());
         }
         wires.extend(page.wires);
-        self.reading.after = After::Position(page.next);
+        self.reading.start = After::Position(page.next).into();
         self.has_begun = true;
         Ok(Turned {
-            is_forward: self.reading.after != asked,
+            is_forward: asked != Some(page.next),
             is_full: page.events >= FULL.0 || text.len() >= FULL.1,
         })
+    }
+
+    /// The position after which it asks.
+    fn position(&self) -> Option<Position> {
+        match self.reading.start {
+            Start::After(after) => after.position(),
+            Start::Since(_) => None,
+        }
     }
 }

@@ -11,7 +11,8 @@ use crate::{EndReason, Gap, GapReason, Position, UnixTime};
 struct Object<'a> {
     #[serde(borrow)]
     position: Option<std::borrow::Cow<'a, str>>,
-    time: Option<f64>,
+    #[serde(borrow)]
+    time: Option<&'a RawValue>,
     /// `null` is data, too.
     #[serde(borrow, default, deserialize_with = "present")]
     data: Option<&'a RawValue>,
@@ -43,7 +44,7 @@ pub(crate) fn parse(text: &str) -> Result<Option<Wire>, Malformed> {
     let object: Object<'_> = serde_json::from_str(text)?;
     if let Some(data) = object.data {
         let position = position(&object.position.ok_or(Malformed::NoPosition)?)?;
-        let time = object.time.and_then(UnixTime::from_millis);
+        let time = time(object.time);
         return Ok(Some(Wire::Event { position, time, data: data.get().to_owned() }));
     }
     Ok(match object {
@@ -75,6 +76,11 @@ impl GapObject {
     }
 }
 
+/// One that cannot be a time is no reason to pass the event over.
+pub(super) fn time(text: Option<&RawValue>) -> Option<UnixTime> {
+    text.and_then(|text| text.get().parse().ok())
+}
+
 pub(super) fn position(text: &str) -> Result<Position, Malformed> {
     text.parse().map_err(|_| Malformed::NoPosition)
 }
@@ -95,7 +101,7 @@ mod tests {
                 r#"{"position":"a-1","time":1789000000123.456,"data":{"n": 1.50}}"#,
                 Some(Wire::Event {
                     position: at("a-1"),
-                    time: UnixTime::from_millis(1_789_000_000_123.456),
+                    time: Some(UnixTime::from_micros(1_789_000_000_123_456)),
                     data: r#"{"n": 1.50}"#.into(),
                 }),
             ),

@@ -32,7 +32,7 @@ impl<'a> Reply<'a> {
         let status = status.parse().ok().filter(|_| is_status && !id.is_empty());
         let status = status.ok_or(Malformed::NotMultiplexed)?;
         let position = words.next().map(item::position).transpose()?;
-        let time = words.next().and_then(UnixTime::parse);
+        let time = words.next().and_then(|time| time.parse().ok());
         Ok(Self { status, id, position, time, payload })
     }
 
@@ -43,7 +43,7 @@ impl<'a> Reply<'a> {
 
     /// The notice that a reader is told before its end; `None` when it is something not known here.
     pub(crate) fn wire(self) -> Result<Option<Wire>, Malformed> {
-        let position = || self.position.clone().ok_or(Malformed::NoPosition);
+        let position = || self.position.ok_or(Malformed::NoPosition);
         match self.status {
             100 => Ok(Some(Wire::Standing(position()?))),
             110 => item::parse(self.payload),

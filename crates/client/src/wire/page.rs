@@ -3,10 +3,9 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::item::{GapObject, position};
+use super::item::{self, GapObject, position};
 use super::{Malformed, Wire};
 use crate::Position;
-use crate::UnixTime;
 
 /// A page, taken apart.
 #[derive(Debug, PartialEq)]
@@ -33,7 +32,8 @@ struct Object<'a> {
 #[derive(Deserialize)]
 struct Event<'a> {
     offset: u64,
-    time: Option<f64>,
+    #[serde(borrow)]
+    time: Option<&'a RawValue>,
     #[serde(borrow)]
     data: &'a RawValue,
 }
@@ -42,8 +42,8 @@ struct Event<'a> {
 pub(crate) fn parse(bytes: &[u8]) -> Result<Page, Malformed> {
     let object: Object<'_> = serde_json::from_slice(bytes)?;
     let next = position(&object.next)?;
-    let last = object.events.last().map_or(next.offset(), |event| event.offset);
-    if next.epoch() != object.epoch || last != next.offset() {
+    let last = object.events.last().map_or(next.offset, |event| event.offset);
+    if next.epoch.to_string() != object.epoch || last != next.offset {
         return Err(Malformed::Page);
     }
     let events = object.events.len();
@@ -56,16 +56,17 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<Page, Malformed> {
     }
     wires.extend(object.events.into_iter().map(|event| Wire::Event {
         position: next.at(event.offset),
-        time: event.time.and_then(UnixTime::from_millis),
+        time: item::time(event.time),
         data: event.data.get().to_owned(),
     }));
-    wires.push(Wire::Standing(next.clone()));
+    wires.push(Wire::Standing(next));
     Ok(Page { next, events, wires })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::UnixTime;
 
     #[test]
     fn a_page_is_its_notices_its_events_and_where_it_ends() {
@@ -81,12 +82,12 @@ mod tests {
             panic!("{:?}", page.wires)
         };
         assert_eq!(gap.missed, Some(2));
-        let event = |offset, time: Option<f64>, data: &str| Wire::Event {
+        let event = |offset, time, data: &str| Wire::Event {
             position: page.next.at(offset),
-            time: time.and_then(UnixTime::from_millis),
+            time,
             data: data.into(),
         };
-        assert_eq!(first, &event(7, Some(1_789_000_000_123.0), "null"));
+        assert_eq!(first, &event(7, Some(UnixTime::from_micros(1_789_000_000_123_000)), "null"));
         assert_eq!(second, &event(8, None, "[]"));
     }
 

@@ -2,7 +2,6 @@
 
 use super::item::{self, position};
 use super::{Malformed, Wire};
-use crate::UnixTime;
 
 /// Takes blocks out of an event stream.
 #[derive(Debug)]
@@ -110,7 +109,7 @@ impl Block {
         match (&*self.event, self.id, self.data) {
             ("" | "message", Some(id), Some(data)) => {
                 serde_json::from_str::<&serde_json::value::RawValue>(&data)?;
-                let time = self.time.as_deref().and_then(UnixTime::parse);
+                let time = self.time.as_deref().and_then(|time| time.parse().ok());
                 Ok(Some(Wire::Event { position: position(&id)?, time, data }))
             }
             ("" | "message", None, Some(_)) => Err(Malformed::NoPosition),

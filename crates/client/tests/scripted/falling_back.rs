@@ -126,9 +126,11 @@ async fn a_topic_of_any_url_is_found_and_what_found_none_there_is_told_then() {
 #[tokio::test]
 async fn how_far_back_to_begin_is_asked_for_again_until_a_position_is_told() {
     let since = "2026-11-22T10:00:00+01:00";
-    for (after, query) in [
-        (After::Last(10.try_into().unwrap()), "after=-10"),
-        (After::Since(since.into()), "since=2026-11-22T10%3A00%3A00%2B01%3A00"),
+    let last = |from: Subscribe| from.after(After::Last(10.try_into().unwrap()));
+    let since = |from: Subscribe| from.since(since);
+    for (begin, query) in [
+        (&last as &dyn Fn(Subscribe) -> Subscribe, "after=-10"),
+        (&since, "since=2026-11-22T10%3A00%3A00%2B01%3A00"),
     ] {
         let (sender, targets) = std::sync::mpsc::channel();
         let fake = Fake::start(move |number, mut conn| {
@@ -142,7 +144,7 @@ async fn how_far_back_to_begin_is_asked_for_again_until_a_position_is_told() {
             }
             Ok(())
         });
-        let mut subscription = crate::subscribe(&fake, Via::Poll).after(after).start().unwrap();
+        let mut subscription = begin(crate::subscribe(&fake, Via::Poll)).start().unwrap();
         vias(&mut subscription, 1).await;
         // Nothing more comes, but it is asked for.
         let more = tokio::time::timeout(Duration::from_millis(50), subscription.next()).await;

@@ -17,7 +17,7 @@ use super::{DataDir, DataOptions, Fsync};
 use crate::testing::{at, batch, numbers, offsets};
 use crate::{
     After, Batch, Data, Epoch, GapReason, Hub, Lag, NewEvent, PageLimit, Position, PublishError,
-    ReadError, Retention, Topic, TopicOptions,
+    ReadError, Retention, Start, Topic, TopicOptions,
 };
 
 /// A log to test.
@@ -266,7 +266,7 @@ async fn reading_begins_with_the_oldest_event_since_a_time_wherever_it_is(make: 
     for keep in [EVENTS, 230, 120] {
         let retention = Retention { events_max: keep, ..Retention::default() };
         let subject = make(retention.into());
-        let since = |time| subject.topic.start(at(0), After::Since(time)).map(|begin| begin.offset);
+        let since = |time| subject.topic.start(at(0), Start::Since(time)).map(|begin| begin.offset);
         assert_eq!(since(at(0)), Ok(0), "of nothing");
         for from in (1..=EVENTS).step_by(20) {
             let event = |number| {

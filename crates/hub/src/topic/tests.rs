@@ -33,7 +33,7 @@ fn offsets(page: &Page) -> Vec<u64> {
 #[test]
 fn an_empty_topic_hands_out_a_position() {
     let topic = topic(Retention::default());
-    for after in [After::Earliest, After::Latest, After::Newest] {
+    for after in [After::Earliest.into(), After::Latest.into(), Start::Newest] {
         let start = topic.start(at(0), after).unwrap();
         let page = topic.read(at(0), start, PageLimit::default()).unwrap();
         assert_eq!(page, Page { first: 1, gap: None, events: vec![], next: position(0) });
@@ -43,14 +43,14 @@ fn an_empty_topic_hands_out_a_position() {
 #[test]
 fn each_start_reads_what_its_word_says() {
     let topic = with_events(3, Retention::default());
-    let read = |after| {
+    let read = |after: Start| {
         let start = topic.start(at(3), after).unwrap();
         offsets(&topic.read(at(3), start, PageLimit::default()).unwrap())
     };
-    assert_eq!(read(After::Earliest), [1, 2, 3]);
-    assert_eq!(read(After::Newest), [3]);
-    assert_eq!(read(After::Latest), [0; 0]);
-    assert_eq!(read(After::Position(position(1))), [2, 3]);
+    assert_eq!(read(After::Earliest.into()), [1, 2, 3]);
+    assert_eq!(read(Start::Newest), [3]);
+    assert_eq!(read(After::Latest.into()), [0; 0]);
+    assert_eq!(read(After::Position(position(1)).into()), [2, 3]);
 }
 
 #[test]

@@ -5,7 +5,8 @@
 
 use std::sync::Arc;
 
-use anemone_hub::{After, Hub, PageLimit, ReadError, Storage, Topic};
+use anemone_hub::{Hub, PageLimit, ReadError, Start, Storage, Topic};
+use anemone_wire::After;
 use anemone_ws::Memory;
 use http::HeaderMap;
 
@@ -102,28 +103,28 @@ impl ReadRequest {
     }
 
     /// A reader of one page that begins where the request says, or else `default`.
-    pub(crate) fn open(&self, default: After) -> Result<Reader, Problem> {
+    pub(crate) fn open(&self, default: Start) -> Result<Reader, Problem> {
         self.access.by(AnswerKind::Poll);
         self.open_page(Arc::clone(&self.topic), default)
     }
 
-    fn open_page(&self, topic: Arc<Topic>, default: After) -> Result<Reader, Problem> {
-        let after = self.query.after.unwrap_or(default);
+    fn open_page(&self, topic: Arc<Topic>, default: Start) -> Result<Reader, Problem> {
+        let start = self.query.start.unwrap_or(default);
         // A position is how far a client came by the polls before: it is reading, not beginning.
-        let first = match after {
-            After::Position(_) if !self.query.is_anew => self.slow,
+        let first = match start {
+            Start::After(After::Position(_)) => self.slow,
             _ => SlowReader::Gap,
         };
-        Ok(self.open_at(topic, after, self.query.page)?.when_slow(first, self.slow))
+        Ok(self.open_at(topic, start, self.query.page)?.when_slow(first, self.slow))
     }
 
     /// Whether another moment is another answer, though nothing came: then no tag says which page it is.
     pub(crate) fn is_of_a_moment(&self) -> bool {
-        matches!(self.query.after, Some(After::Since(_)))
+        matches!(self.query.start, Some(Start::Since(_)))
     }
 
     /// The same, and it stays for a while.
-    pub(crate) fn open_waiting(&self, default: After) -> Result<Reader, Problem> {
+    pub(crate) fn open_waiting(&self, default: Start) -> Result<Reader, Problem> {
         self.access.by(Transport::LongPoll);
         Ok(self.list(self.open_page(self.awaited()?, default)?, Transport::LongPoll))
     }
@@ -132,14 +133,15 @@ impl ReadRequest {
     pub(crate) fn open_stream(&self, transport: Transport) -> Result<Reader, Problem> {
         self.access.by(transport);
         let limit = PageLimit { bytes_max: self.stream_bytes_max, ..self.query.page };
-        let after = self.query.after.unwrap_or(After::Latest);
-        let reader = self.open_at(self.awaited()?, after, limit)?;
-        let begins_with_gap = match after {
+        let start = self.query.start.unwrap_or(After::Latest.into());
+        let reader = self.open_at(self.awaited()?, start, limit)?;
+        let begins_with_gap = match start {
+            Start::After(After::Latest) => false,
+            Start::After(After::Position(_)) => {
+                self.slow == SlowReader::Close && reader.has_fallen_out()
+            }
             // The oldest event may go at any moment.
-            After::Earliest | After::Newest | After::Last(_) | After::Since(_) => true,
-            After::Latest => false,
-            After::Position(_) if self.query.is_anew => true,
-            After::Position(_) => self.slow == SlowReader::Close && reader.has_fallen_out(),
+            Start::After(_) | Start::Newest | Start::Since(_) => true,
         };
         let first = if begins_with_gap { SlowReader::Gap } else { self.slow };
         Ok(self.list(reader.when_slow(first, self.slow), transport))
@@ -152,17 +154,18 @@ impl ReadRequest {
     fn open_at(
         &self,
         topic: Arc<Topic>,
-        after: After,
+        start: Start,
         limit: PageLimit,
     ) -> Result<Reader, Problem> {
-        if let After::Position(position) = after
+        if let Start::After(after) = start
+            && let Some(position) = after.position()
             && !topic.is_created()
             && self.hub.was_deleted(topic.name(), position.epoch)
         {
             // A reader who was in it is told so, and does not wait for another one unasked.
             return Err(ReadError::Deleted.into());
         }
-        let reader = Reader::open(topic, after, limit)?.in_mode(self.query.mode);
+        let reader = Reader::open(topic, start, limit)?.in_mode(self.query.mode);
         Ok(reader.told_in(self.access.clone()))
     }
 

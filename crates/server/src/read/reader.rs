@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use anemone_hub::{After, Event, Gap, Head, PageLimit, Position, ReadError, Topic, UnixTime};
+use anemone_hub::{Event, Gap, Head, PageLimit, Position, ReadError, Start, Topic, UnixTime};
 use futures_util::FutureExt;
 use tokio::task::coop::unconstrained;
 
@@ -40,9 +40,9 @@ pub(crate) struct Place {
 }
 
 impl Reader {
-    /// Begins where `after` says, and reads every event.
-    pub(crate) fn open(topic: Arc<Topic>, after: After, limit: PageLimit) -> Result<Self, Problem> {
-        let position = topic.start(UnixTime::now(), after)?;
+    /// Begins at `start`, and reads every event.
+    pub(crate) fn open(topic: Arc<Topic>, start: Start, limit: PageLimit) -> Result<Self, Problem> {
+        let position = topic.start(UnixTime::now(), start)?;
         let slow = SlowReader::Gap;
         let place = Place { position, mode: Mode::All, limit, slow };
         let access = AccessLine::default();
@@ -146,7 +146,7 @@ impl Reader {
     fn newest(&self) -> Result<Page, ReadError> {
         let (now, one) = (UnixTime::now(), PageLimit { events_max: 1, ..self.place.limit });
         let nearest = Page::from(self.topic.read(now, self.place.position, one)?);
-        let before_newest = self.topic.start(now, After::Newest)?;
+        let before_newest = self.topic.start(now, Start::Newest)?;
         if before_newest.offset <= nearest.begin.offset {
             return Ok(nearest);
         }

@@ -3,10 +3,7 @@
 use std::fmt::Write as _;
 
 use anemone_hub::{Gap, GapReason};
-
-/// After a position: reading begins there. A poll's position is how far the polls before it came, and who was ended
-/// for being too slow could never go on at one where events go faster than it asks.
-pub(crate) const ANEW: char = '~';
+use anemone_wire::After;
 
 /// The word for why events are missing.
 const fn reason(gap: &Gap) -> &'static str {
@@ -30,7 +27,7 @@ pub(crate) fn to_json(out: &mut String, gap: &Gap) {
 
 /// That of a reader which was ended. Its `resume` says so: who asks for that begins there.
 pub(crate) fn of_an_end(out: &mut String, gap: &Gap) {
-    with_resume(out, gap, &format!("{}{ANEW}", gap.resume));
+    with_resume(out, gap, &After::Anew(gap.resume).to_string());
 }
 
 fn with_resume(out: &mut String, gap: &Gap, resume: &str) {

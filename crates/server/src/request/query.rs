@@ -11,14 +11,14 @@ mod since;
 
 use std::time::Duration;
 
-use anemone_hub::{After, PageLimit, UnixTime};
+use anemone_hub::{PageLimit, Start, UnixTime};
+use anemone_wire::{After, AfterError, PositionError};
 
 pub(crate) use self::frame_name::FrameName;
 pub(crate) use self::list::{limit_alone, topics};
 use self::parameter::{bad, parse_limit};
 pub(crate) use self::representation::{Representation, representation};
 use crate::mode::Mode;
-use crate::reply::gap::ANEW;
 use crate::request::client::Client;
 use crate::request::fields::{self, Fields};
 use crate::{Limits, Problem};
@@ -27,9 +27,7 @@ use crate::{Limits, Problem};
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Query {
     /// The place to begin; `None` leaves it to the transport.
-    pub(crate) after: Option<After>,
-    /// Whether that is a position where reading begins anew, and not how far it came.
-    pub(crate) is_anew: bool,
+    pub(crate) start: Option<Start>,
     /// The time to wait for an event.
     pub(crate) wait: Option<Wait>,
     /// The bounds on one page.
@@ -70,8 +68,8 @@ impl Query {
         limits: &Limits,
     ) -> Result<Self, Problem> {
         let (page, mode) = (limits.page, Mode::All);
-        let (after, is_anew, wait, frame) = (None, false, None, None);
-        let mut parsed = Self { after, is_anew, wait, page, mode, frame };
+        let (start, wait, frame) = (None, None, None);
+        let mut parsed = Self { start, wait, page, mode, frame };
         let mut since = None;
         let mut seen: Vec<String> = Vec::new();
         for (name, value) in form_urlencoded::parse(query.unwrap_or_default().as_bytes()) {
@@ -99,7 +97,7 @@ impl Query {
             seen.push(name.into_owned());
         }
         if let Some(since) = since
-            && parsed.after.replace(since).is_some()
+            && parsed.start.replace(since).is_some()
         {
             return Err(bad("since", "and after both say where to begin: give one of them"));
         }
@@ -116,13 +114,11 @@ impl Query {
 
     /// Takes where reading begins.
     fn begin(&mut self, name: &str, value: &str) -> Result<(), Problem> {
-        let anew = value.strip_suffix(ANEW).and_then(|position| position.parse().ok());
-        let after = anew.map_or_else(|| value.parse(), |position| Ok(After::Position(position)));
-        let explain = |error| {
+        let after: After = value.parse().map_err(|AfterError { text }| {
             let what = "must be a position, earliest, latest or -N for the last N events";
-            bad(name, &format!("{what}: {error}"))
-        };
-        (self.after, self.is_anew) = (Some(after.map_err(explain)?), value.ends_with(ANEW));
+            bad(name, &format!("{what}: {}", PositionError { text }))
+        })?;
+        self.start = Some(after.into());
         Ok(())
     }
 }
@@ -146,8 +142,8 @@ fn parse_wait(name: &str, value: &str, max: Duration) -> Result<Duration, Proble
 }
 
 /// A time: how long ago, or which.
-fn parse_since(value: &str) -> Result<After, Problem> {
-    since::parse(value, UnixTime::now()).map(After::Since).ok_or_else(|| {
+fn parse_since(value: &str) -> Result<Start, Problem> {
+    since::parse(value, UnixTime::now()).map(Start::Since).ok_or_else(|| {
         let value: String = value.chars().take(40).collect();
         let detail = format!(
             "is {value:?}: must be how long ago, as 10m or 2h (ms, s, m, h, d), or a time, as 2026-11-22T10:00:00Z or \

@@ -1,6 +1,6 @@
 //! Long poll: a poll that is answered once there is something to tell (RFC 7240 section 4.3).
 
-use anemone_hub::After;
+use anemone_hub::Start;
 use http::{HeaderValue, Response, header};
 use tokio::time::timeout;
 
@@ -18,7 +18,7 @@ pub(crate) async fn answer(
     wait: Wait,
     mut stop: Stop,
 ) -> Result<Response<Body>, Problem> {
-    let mut reader = read.open_waiting(After::Newest)?;
+    let mut reader = read.open_waiting(Start::Newest)?;
     tokio::select! {
         _ = timeout(wait.duration, reader.ready()) => {}
         () = stop.over() => {}

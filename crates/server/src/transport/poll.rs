@@ -1,6 +1,6 @@
 //! Poll: answers at once with the page after a position, maybe an empty one.
 
-use anemone_hub::After;
+use anemone_hub::Start;
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 
 use super::page_response;
@@ -15,7 +15,7 @@ const REVALIDATED: &str = "no-cache";
 
 /// Without `after`, the newest event: what a bare `curl` is after.
 pub(crate) fn answer(read: &ReadRequest, headers: &HeaderMap) -> Result<Response<Body>, Problem> {
-    let page = read.open(After::Newest)?.read()?;
+    let page = read.open(Start::Newest)?.read()?;
     if read.is_of_a_moment() {
         return Ok(page_response(read, &page, "no-store"));
     }

@@ -45,7 +45,7 @@ impl Member {
             drive(server, Agreed::default(), handler, pending()).await;
         });
         let place = fan.subscribe(topic, waker.1.await.unwrap());
-        let after = After::Position(position(after));
+        let after = After::Position(position(after)).into();
         let reader = Reader::open(Arc::clone(topic), after, limit()).unwrap().in_mode(mode);
         Self { reader, place, woken }
     }

@@ -43,15 +43,8 @@ fn ago(text: &str) -> Option<Duration> {
 
 /// Milliseconds since 1970, with up to three decimals: `1789000000123.456`.
 fn millis(text: &str) -> Option<UnixTime> {
-    let (millis, decimals) = text.split_once('.').unwrap_or((text, "0"));
-    let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
-    let fits = millis.len() >= MILLIS_DIGITS_MIN && (1..=3).contains(&decimals.len());
-    if !fits || !is_number(millis) || !is_number(decimals) {
-        return None;
-    }
-    let micros: u64 = format!("{decimals:0<3}").parse().ok()?;
-    let millis: u64 = millis.parse().ok()?;
-    millis.checked_mul(1_000)?.checked_add(micros).map(UnixTime::from_micros)
+    let digits = text.find('.').unwrap_or(text.len());
+    text.parse().ok().filter(|_| digits >= MILLIS_DIGITS_MIN)
 }
 
 /// RFC 3339, as `2026-11-22T10:00:00Z`. A `+` that is not escaped in a query means a space, and there can be none

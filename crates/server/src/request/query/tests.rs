@@ -13,21 +13,20 @@ fn parse(query: &str, fields: &[(&'static str, &str)]) -> Result<Query, String> 
 #[test]
 fn nothing_asked_is_nothing_set() {
     let (page, mode) = (Limits::default().page, Mode::All);
-    let (after, is_anew, wait, frame) = (None, false, None, None);
-    assert_eq!(parse("", &[]), Ok(Query { after, is_anew, wait, page, mode, frame }));
+    let (start, wait, frame) = (None, None, None);
+    assert_eq!(parse("", &[]), Ok(Query { start, wait, page, mode, frame }));
 }
 
 #[test]
 fn a_position_may_be_where_reading_begins_anew() {
-    let begin = |query, fields: &[(&'static str, &str)]| {
-        let Query { after, is_anew, .. } = parse(query, fields).unwrap();
-        (after, is_anew)
-    };
-    let position = Some(After::Position("ya-3".parse().unwrap()));
-    assert_eq!(begin("after=ya-3", &[]), (position, false));
-    assert_eq!(begin("after=ya-3~", &[]), (position, true));
-    assert_eq!(begin("after=ya-3%7E", &[]), (position, true));
-    assert_eq!(begin("after=zz-1~", &[("last-event-id", "ya-3")]), (position, false));
+    let begin = |query, fields: &[(&'static str, &str)]| parse(query, fields).unwrap().start;
+    let position = "ya-3".parse().unwrap();
+    let [plain, anew] =
+        [After::Position(position), After::Anew(position)].map(|after| Some(after.into()));
+    assert_eq!(begin("after=ya-3", &[]), plain);
+    assert_eq!(begin("after=ya-3~", &[]), anew);
+    assert_eq!(begin("after=ya-3%7E", &[]), anew);
+    assert_eq!(begin("after=zz-1~", &[("last-event-id", "ya-3")]), plain);
     for query in ["after=~", "after=earliest~", "after=ya-3~~", "after=~ya-3"] {
         assert!(parse(query, &[]).unwrap_err().contains("must be a position"), "{query}");
     }
@@ -112,7 +111,7 @@ fn a_wrong_position_limit_or_name_is_refused() {
 #[test]
 fn last_event_id_counts_more_than_the_url() {
     let query = parse("after=earliest", &[("last-event-id", "7-3")]).unwrap();
-    assert_eq!(query.after, Some("7-3".parse().unwrap()));
+    assert_eq!(query.start, Some(After::Position("7-3".parse().unwrap()).into()));
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! The extent of a topic is told without the disk.
 
 use super::*;
+use crate::Start;
 
 /// One event a second, so many that several files have them.
 async fn publish_each_second(running: &Running, count: u64) {
@@ -27,7 +28,7 @@ async fn a_disk_that_does_not_answer_holds_up_nobody_who_asks_what_a_topic_holds
     let topic = Arc::clone(&running.topic);
     let (told, answer) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
-        let starts = [After::Latest, After::Newest, After::Position(head)]
+        let starts = [After::Latest.into(), Start::Newest, After::Position(head).into()]
             .map(|after| topic.start(later, after).unwrap().offset);
         told.send((topic.info(later), starts, topic.lag(later, head))).unwrap();
     });

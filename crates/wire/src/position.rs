@@ -1,16 +1,13 @@
 //! Positions: which log, and which event in it was the last one seen.
 //!
-//! Owns their one textual form, `EPOCH-OFFSET`. Whether a position can still be read from is the
-//! topic's business.
+//! Owns their one textual form, `EPOCH-OFFSET`. The topic decides whether a position can still be read from.
 
 use std::fmt;
-use std::io;
-use std::num::NonZeroU64;
 use std::str::FromStr;
 
-use crate::UnixTime;
+use serde::de::{Deserialize, Deserializer, Error, Visitor};
 
-/// Which log an offset belongs to: drawn at random when a log begins, so that an offset of one log
+/// The log that an offset belongs to: drawn at random when a log begins, so that an offset of one log
 /// is never mistaken for the same offset of another.
 ///
 /// Text: 1 to 10 characters of lower-case base 36, no leading zero.
@@ -28,11 +25,12 @@ impl Epoch {
     ///
     /// # Errors
     /// When the system has no random bytes.
-    pub fn random() -> io::Result<Self> {
+    #[cfg(feature = "system")]
+    pub fn random() -> std::io::Result<Self> {
         Ok(Self::from_bits(getrandom::u64()?))
     }
 
-    /// An epoch of the low 48 of these bits: one that was kept, or a test's. [`Epoch::random`] is for all else.
+    /// An epoch of the low 48 of these bits: one that was kept, or a test's. `Epoch::random` is for all else.
     #[must_use]
     pub const fn from_bits(bits: u64) -> Self {
         Self(bits & ((1 << Self::BITS) - 1))
@@ -69,7 +67,7 @@ impl fmt::Display for Epoch {
 /// at most [`Position::TEXT_BYTES_MAX`] bytes, exactly one text for each position.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub struct Position {
-    /// Which log.
+    /// The log.
     pub epoch: Epoch,
     /// The last event seen in it; 0 for none.
     pub offset: u64,
@@ -78,6 +76,12 @@ pub struct Position {
 impl Position {
     /// The longest text of a position, in bytes.
     pub const TEXT_BYTES_MAX: usize = Epoch::TEXT_BYTES_MAX + 1 + 20;
+
+    /// Another place in the same log.
+    #[must_use]
+    pub const fn at(self, offset: u64) -> Self {
+        Self { offset, ..self }
+    }
 }
 
 impl fmt::Display for Position {
@@ -102,6 +106,26 @@ impl FromStr for Position {
     }
 }
 
+impl<'de> Deserialize<'de> for Position {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        from.deserialize_str(Text)
+    }
+}
+
+struct Text;
+
+impl Visitor<'_> for Text {
+    type Value = Position;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a position")
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<Position, E> {
+        text.parse().map_err(E::custom)
+    }
+}
+
 /// Accepts the one form that `Display` writes: no sign, no upper case, no leading zero.
 fn parse(text: &str) -> Option<Position> {
     let (epoch, offset) = text.split_once('-')?;
@@ -117,61 +141,17 @@ fn parse(text: &str) -> Option<Position> {
     (epoch.0 == bits).then_some(Position { epoch, offset: offset.parse().ok()? })
 }
 
-/// The place where a reader asks to begin: after a position, some way back, or now.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum After {
-    /// After this position: resume.
-    Position(Position),
-    /// From the oldest event the log still has.
-    Earliest,
-    /// Only what comes from now on.
-    Latest,
-    /// From the newest event, that one included, if there is one.
-    Newest,
-    /// From so many events back, or from the oldest event kept where there are fewer.
-    Last(NonZeroU64),
-    /// From the oldest event kept whose time is this or later, and then in the log's order: where a clock went back,
-    /// earlier times may follow. Where there is no such event, only what comes from now on.
-    Since(UnixTime),
-}
-
-impl FromStr for After {
-    type Err = PositionError;
-
-    /// `earliest`, `latest`, a position, or `-N` for the last N events. `Newest` has no text: it is what a bare poll
-    /// means; nor has `Since`.
-    fn from_str(text: &str) -> Result<Self, PositionError> {
-        match text {
-            "earliest" => Ok(Self::Earliest),
-            "latest" => Ok(Self::Latest),
-            other => match last(other) {
-                Some(count) => Ok(Self::Last(count)),
-                None => other.parse().map(Self::Position),
-            },
-        }
-    }
-}
-
-/// The number in `-N`: in the one form that it has.
-fn last(text: &str) -> Option<NonZeroU64> {
-    /// Longest number, in digits: more events than any log gets.
-    const DIGITS_MAX: usize = 18;
-    let digits = text.strip_prefix('-').filter(|digits| digits.len() <= DIGITS_MAX)?;
-    let is_canonical = digits.bytes().all(|byte| byte.is_ascii_digit()) && !digits.starts_with('0');
-    digits.parse().ok().filter(|_| is_canonical)
-}
-
 #[cfg(test)]
 mod tests {
-    use std::collections::HashSet;
-
     use proptest::prelude::*;
 
     use super::*;
 
+    #[cfg(feature = "system")]
     #[test]
     fn each_start_has_an_epoch_of_its_own() {
-        let epochs: HashSet<u64> = (0..100).map(|_| Epoch::random().unwrap().bits()).collect();
+        let epochs: std::collections::BTreeSet<u64> =
+            (0..100).map(|_| Epoch::random().unwrap().bits()).collect();
         assert!(epochs.len() > 98, "48 random bits are hardly ever the same");
     }
 
@@ -182,6 +162,7 @@ mod tests {
             let text = position.to_string();
             prop_assert!(text.len() <= Position::TEXT_BYTES_MAX);
             prop_assert_eq!(text.parse(), Ok(position));
+            prop_assert_eq!(serde_json::from_str::<Position>(&format!("{text:?}")).unwrap(), position);
         }
 
         #[test]
@@ -219,26 +200,5 @@ mod tests {
     fn a_long_text_is_cut_in_the_error() {
         let error = "x".repeat(9_000).parse::<Position>().unwrap_err();
         assert_eq!(error.text.len(), 40);
-    }
-
-    #[test]
-    fn earliest_and_latest_are_words() {
-        assert_eq!("earliest".parse(), Ok(After::Earliest));
-        assert_eq!("latest".parse(), Ok(After::Latest));
-        assert!("newest".parse::<After>().is_err());
-    }
-
-    #[test]
-    fn a_number_of_events_back_has_one_text() {
-        for (text, count) in
-            [("-1", 1), ("-10", 10), ("-999999999999999999", 999_999_999_999_999_999)]
-        {
-            assert_eq!(text.parse(), Ok(After::Last(NonZeroU64::new(count).unwrap())), "{text}");
-        }
-        for text in
-            ["-", "-0", "-01", "--1", "-+1", "- 1", "-1 ", "-x", "-1.5", "-1000000000000000000"]
-        {
-            assert!(text.parse::<After>().is_err(), "{text:?} was accepted");
-        }
     }
 }

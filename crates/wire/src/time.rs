@@ -1,6 +1,7 @@
-//! Wall-clock time as events carry it. Owns the format; the hub itself reads no clock, its callers do.
+//! Wall-clock time as events carry it.
 
 use std::fmt;
+use std::str::FromStr;
 use std::time::{Duration, SystemTime};
 
 use serde::{Serialize, Serializer};
@@ -14,6 +15,8 @@ pub struct UnixTime(u64);
 
 impl UnixTime {
     /// This moment, by the system's clock.
+    #[cfg(feature = "system")]
+    #[expect(clippy::disallowed_methods, reason = "the feature is for this")]
     #[must_use]
     pub fn now() -> Self {
         SystemTime::now().into()
@@ -55,6 +58,30 @@ impl fmt::Display for UnixTime {
     }
 }
 
+/// The text is not a time: milliseconds since the Unix epoch, with up to three decimals.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
+#[error("not a number of milliseconds with up to three decimals")]
+pub struct UnixTimeError;
+
+impl FromStr for UnixTime {
+    type Err = UnixTimeError;
+
+    fn from_str(text: &str) -> Result<Self, UnixTimeError> {
+        parse(text).ok_or(UnixTimeError)
+    }
+}
+
+fn parse(text: &str) -> Option<UnixTime> {
+    let (millis, decimals) = text.split_once('.').unwrap_or((text, "0"));
+    let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    if !is_number(millis) || !is_number(decimals) || !(1..=3).contains(&decimals.len()) {
+        return None;
+    }
+    let (millis, micros): (u64, u64) =
+        (millis.parse().ok()?, format!("{decimals:0<3}").parse().ok()?);
+    millis.checked_mul(1_000)?.checked_add(micros).map(UnixTime)
+}
+
 impl Serialize for UnixTime {
     /// A JSON number of milliseconds.
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -69,7 +96,29 @@ impl Serialize for UnixTime {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    proptest! {
+        #[test]
+        fn a_time_survives_its_text(micros: u64) {
+            let time = UnixTime::from_micros(micros);
+            prop_assert_eq!(time.to_string().parse(), Ok(time));
+        }
+    }
+
+    #[test]
+    fn fewer_decimals_are_taken_and_other_texts_are_not() {
+        let micros = |text: &str| text.parse().map(UnixTime::as_micros);
+        assert_eq!(micros("17"), Ok(17_000));
+        assert_eq!(micros("17.4"), Ok(17_400));
+        for text in
+            ["", ".", "1.", ".5", "1.2345", "-1", "+1", "1e3", "1 ", "noon", "18446744073709551616"]
+        {
+            assert_eq!(micros(text), Err(UnixTimeError), "{text:?}");
+        }
+    }
 
     #[test]
     fn time_is_formatted_as_milliseconds_with_three_decimals() {
@@ -88,6 +137,8 @@ mod tests {
         assert_eq!(serde_json::to_string(&time).unwrap(), "1789000000123.456");
     }
 
+    #[cfg(feature = "system")]
+    #[expect(clippy::disallowed_methods, reason = "the clock is what is tested")]
     #[test]
     fn now_is_between_before_and_after() {
         let before = UnixTime::from(SystemTime::now());

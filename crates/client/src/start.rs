@@ -1,0 +1,53 @@
+//! The place where a subscription begins.
+
+use crate::After;
+
+/// The place where a subscription begins.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) enum Start {
+    /// At this place.
+    After(After),
+    /// With the first event of this time or later, which the server reads.
+    Since(String),
+}
+
+impl Default for Start {
+    fn default() -> Self {
+        After::default().into()
+    }
+}
+
+impl From<After> for Start {
+    /// A subscription always begins where it is told to, so [`After::Anew`] is the same as [`After::Position`].
+    fn from(after: After) -> Self {
+        Self::After(after.position().map_or(after, After::Position))
+    }
+}
+
+impl Start {
+    /// The parameter that asks a server for it, percent-encoded.
+    pub(crate) fn parameter(&self) -> (&'static str, String) {
+        match self {
+            Self::After(after) => ("after", after.to_string()),
+            Self::Since(time) => {
+                ("since", form_urlencoded::byte_serialize(time.as_bytes()).collect())
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn where_to_begin_is_a_parameter() {
+        for (text, value) in [("latest", "latest"), ("-10", "-10"), ("a-7", "a-7"), ("a-7~", "a-7")]
+        {
+            let start = Start::from(text.parse::<After>().unwrap());
+            assert_eq!(start.parameter(), ("after", value.to_owned()));
+        }
+        let since = Start::Since("2026-11-22 10:00:00+01:00".to_owned());
+        assert_eq!(since.parameter(), ("since", "2026-11-22+10%3A00%3A00%2B01%3A00".to_owned()));
+    }
+}

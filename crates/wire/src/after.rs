@@ -1,0 +1,141 @@
+//! The place where a reader asks to begin, as `after` has it.
+
+use std::fmt;
+use std::num::NonZeroU64;
+use std::str::FromStr;
+
+use crate::Position;
+
+/// The place where a reader asks to begin. Text: a position, `POSITION~`, `-N`, `earliest` or `latest`.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum After {
+    /// After this position: resume.
+    Position(Position),
+    /// After this position, and reading begins there. To a poll a plain position is how far the polls before it came,
+    /// and a reader that was ended for being too slow could never go on where events go faster than it asks.
+    Anew(Position),
+    /// From so many events back, or from the oldest event kept where there are fewer.
+    Last(NonZeroU64),
+    /// From the oldest event the log still has.
+    Earliest,
+    /// Only what comes from now on.
+    #[default]
+    Latest,
+}
+
+/// Stands after the position of [`After::Anew`].
+const ANEW: char = '~';
+
+impl After {
+    /// The longest number of [`After::Last`], in digits: more events than any log gets.
+    const DIGITS_MAX: usize = 18;
+    /// The most events that [`After::Last`] has a text for.
+    pub const LAST_MAX: u64 = 10_u64.pow(Self::DIGITS_MAX as u32) - 1;
+
+    /// The position, if it is one.
+    #[must_use]
+    pub const fn position(self) -> Option<Position> {
+        match self {
+            Self::Position(position) | Self::Anew(position) => Some(position),
+            Self::Last(_) | Self::Earliest | Self::Latest => None,
+        }
+    }
+}
+
+impl fmt::Display for After {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Position(position) => write!(f, "{position}"),
+            Self::Anew(position) => write!(f, "{position}{ANEW}"),
+            Self::Last(count) => write!(f, "-{count}"),
+            Self::Earliest => f.write_str("earliest"),
+            Self::Latest => f.write_str("latest"),
+        }
+    }
+}
+
+impl FromStr for After {
+    type Err = AfterError;
+
+    fn from_str(text: &str) -> Result<Self, AfterError> {
+        parse(text).ok_or_else(|| AfterError { text: text.chars().take(40).collect() })
+    }
+}
+
+/// The text does not say where to begin.
+#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+#[error(
+    "{text:?} is no place to begin: expected a position, as \"4zq81x-42\", or earliest, or latest, or -10 for the last 10 events"
+)]
+pub struct AfterError {
+    /// The text that was given instead, cut to 40 characters.
+    pub text: String,
+}
+
+fn parse(text: &str) -> Option<After> {
+    match text {
+        "earliest" => Some(After::Earliest),
+        "latest" => Some(After::Latest),
+        _ => match (text.strip_prefix('-'), text.strip_suffix(ANEW)) {
+            (Some(digits), _) => last(digits).map(After::Last),
+            (None, Some(position)) => position.parse().ok().map(After::Anew),
+            (None, None) => text.parse().ok().map(After::Position),
+        },
+    }
+}
+
+/// The number in `-N`, in the one form that it has.
+fn last(digits: &str) -> Option<NonZeroU64> {
+    let is_canonical = digits.bytes().all(|byte| byte.is_ascii_digit()) && !digits.starts_with('0');
+    digits.parse().ok().filter(|_| is_canonical && digits.len() <= After::DIGITS_MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn each_place_has_one_text() {
+        for text in ["latest", "earliest", "a-7", "a-7~", "-1", "-999999999999999999"] {
+            assert_eq!(text.parse::<After>().unwrap().to_string(), text);
+        }
+        assert_eq!("-10".parse(), Ok(After::Last(NonZeroU64::new(10).unwrap())));
+    }
+
+    #[test]
+    fn other_texts_are_refused() {
+        for text in [
+            "newest",
+            "now",
+            "",
+            "-",
+            "-0",
+            "-01",
+            "--1",
+            "-+1",
+            "- 1",
+            "-1 ",
+            "-x",
+            "-1.5",
+            "-1~",
+            "~",
+            "a-7~~",
+            "~a-7",
+            "earliest~",
+            "-1000000000000000000",
+        ] {
+            assert!(text.parse::<After>().is_err(), "{text:?} was accepted");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_parses_is_the_text_of_what_it_parses_to(text in "(earliest|latest|[0-9a-z]{1,3})?-?[0-9]{0,19}~{0,2}") {
+            if let Ok(after) = text.parse::<After>() {
+                prop_assert_eq!(after.to_string(), text);
+            }
+        }
+    }
+}
