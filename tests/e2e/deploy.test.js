@@ -224,7 +224,7 @@ for (const name of NAMES) {
     };
     const refused = await post(target, { Origin: proxy.origin });
     assert.equal(refused.status, 403);
-    assert.match(refused.text, /publish-refused.*this one comes by a trusted proxy/);
+    assert.match(refused.text, /publish-refused.*this one comes through a trusted proxy/);
     assert.equal((await ask(target, "/topics/wind/readers")).status, 403);
     assert.equal((await post(local(), {})).status, 201, "programs of this machine have the Unix socket");
   });

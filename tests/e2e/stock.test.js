@@ -96,7 +96,7 @@ test("the page works behind nginx as it comes, and says what does not", { timeou
   });
   assert.match(
     server.output.join(""),
-    /refused GET \/topics\/(wind|host) of 127\.0\.0\.1, 403 origin-refused: pages of origin http:\/\/wind\.example:\d+ may not use this server, asked for as 127\.0\.0\.1:\d+: .* a proxy before it has put another Host in the place of the one it was asked for: have it pass that on/,
+    /refused GET \/topics\/(wind|host) of 127\.0\.0\.1, 403 origin-refused: pages of origin http:\/\/wind\.example:\d+ may not use this server, asked for as 127\.0\.0\.1:\d+: .* a proxy in front has replaced the Host: have it forward the original/,
   );
 });
 
@@ -116,7 +116,7 @@ test("nginx as it comes passes what is HTTP, each event at once", { timeout: STE
   const handshake = { Connection: "Upgrade", Upgrade: "websocket", "Sec-WebSocket-Version": "13", "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==" };
   const refused = await ask(by(stock), "/topics/test-stock", { headers: handshake });
   assert.equal(refused.status, 426);
-  assert.match(refused.text, /a WebSocket handshake without Upgrade: a proxy on the way has taken it out, and has to be told to pass WebSockets on/);
+  assert.match(refused.text, /a WebSocket handshake without Upgrade: a proxy on the way has removed it; configure the proxy to forward WebSockets/);
 });
 
 test("below a path of a proxy's own there is all that there is elsewhere", { timeout: STEP_MS_MAX }, async () => {
@@ -155,7 +155,7 @@ test("anemone sub finds what passes", { timeout: STEP_MS_MAX }, async () => {
   };
   for (const via of ["ws", "mux", "sse", "ndjson", "long-poll", "poll"]) await sub(below, "/wind", via);
   for (const via of ["sse", "ndjson", "long-poll", "poll"]) await sub(stock, "", via);
-  assert.match(await sub(stock, "", "auto"), /WARN trying another transport, sse instead of ws: .*a proxy on the way has taken it out.*connected by sse/s);
+  assert.match(await sub(stock, "", "auto"), /WARN trying another transport, sse instead of ws: .*a proxy on the way has removed it.*connected over sse/s);
 });
 
 test("a page whose script does not come says so", { timeout: STEP_MS_MAX }, async () => {

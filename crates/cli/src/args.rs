@@ -20,14 +20,14 @@ use crate::config::{Listen, parse_address, parse_mode};
 use crate::exit;
 use crate::log::{LogForm, LogRequests};
 
-/// Puts any data stream on the web over every web transport, from one handler, at one URL.
+/// Puts any data stream on the web at one URL, over every web transport.
 #[derive(Debug, Parser)]
 #[command(name = "anemone", version, arg_required_else_help = true, after_long_help = exit::table())]
 pub(crate) struct Args {
-    /// Log what happens on each connection, too
+    /// Also log what happens on each connection
     #[arg(long, short, global = true, help_heading = LOG)]
     pub(crate) verbose: bool,
-    /// How to write the log
+    /// The format of the log
     #[arg(long, global = true, value_name = "FORM", value_enum, help_heading = LOG)]
     pub(crate) log: Option<LogForm>,
     #[command(subcommand)]
@@ -36,28 +36,28 @@ pub(crate) struct Args {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Serve topics: of instruments, programs, files and this machine, and those that clients publish to
+    /// Serve topics from instruments, programs, files, this machine and clients that publish
     Serve(Box<Serve>),
-    /// Say what `serve` with the same flags would do, or all that is wrong with its configuration
+    /// Print what `serve` with the same flags would do, or every error in its configuration
     Check(Box<Serve>),
-    /// Read a topic: print a line for each event, and go on where it was when a connection is lost
+    /// Read a topic: print a line for each event, and resume where it was when a connection is lost
     ///
-    /// On a terminal, control characters and those that reverse text are shown as JSON escapes, as \u001b; to a pipe or
-    /// a file events go exactly as they are. It ends when nobody reads its output any more.
+    /// A terminal shows control characters, and characters that reverse text, as JSON escapes such as \u001b. A pipe or
+    /// a file gets each event unchanged. The command ends when the reader of its output has gone.
     #[command(after_long_help = exit::table())]
     Sub(Sub),
     /// Publish to a topic, each event once, and print its position
     ///
-    /// The server keeps an event once its position is printed. From standard input the lines before a bad one are
-    /// published, and the error names that line by its number.
+    /// Once a position is printed, the server has stored that event. If a line of standard input is not a valid event, the
+    /// lines before it are published, and the error gives its line number.
     #[command(after_long_help = exit::table())]
     Pub(Pub),
-    /// List the topics of a server, a line for each: its URL, how many events it keeps, and their bytes
+    /// List the topics of a server, one a line: the URL, the number of events it retains, and their bytes
     #[command(after_long_help = exit::table())]
     Topics(Topics),
     /// Emulate a Gill WindSonic anemometer on a pseudo-terminal
     Windsonic(Windsonic),
-    /// Print what a shell needs to complete commands, flags and their values
+    /// Print a script that lets a shell complete commands, flags and their values
     ///
     /// bash: anemone completions bash > ~/.local/share/bash-completion/completions/anemone
     ///
@@ -68,9 +68,9 @@ pub(crate) enum Command {
         /// The shell
         shell: Shell,
     },
-    /// Write the manual pages into a directory, which is made if it is not there
+    /// Write the manual pages to a directory, and create it if needed
     Man {
-        /// Where to
+        /// The directory
         directory: PathBuf,
     },
 }
@@ -96,29 +96,29 @@ const TRYING: &str = "For trying things out";
 /// the defaults.
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct Serve {
-    /// Read this configuration file, or the one that ANEMONE_CONFIG names; flags count before it. anemone.toml in the
-    /// sources has every key
+    /// Read this configuration file [default: the one that ANEMONE_CONFIG names]. Flags override it. anemone.toml in the
+    /// source repository documents every key
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
 
-    /// Log each request once it is over: method, path, status, transport, client, bytes, time and position; of polls and
-    /// refusals that are alike only one a minute [default: off; with the flag alone: sampled]
+    /// Log each request when it is over: method, path, status, transport, client, bytes, time and position; similar polls
+    /// and refusals share one line a minute [default: off; with the flag alone: sampled]
     #[arg(
         long, value_name = "WHICH", value_enum, num_args = 0..=1, require_equals = true,
         default_missing_value = "sampled", help_heading = LOG
     )]
     pub(crate) log_requests: Option<LogRequests>,
 
-    /// Listen on this address (port 0 takes a free one, 0.0.0.0 is every address of this machine), or on a Unix socket;
+    /// Listen on this address (port 0 picks a free port, 0.0.0.0 is every address of this machine) or on a Unix socket;
     /// may be given once for each [default: 127.0.0.1:8080]
     #[arg(long, value_name = "ADDR:PORT|unix:PATH", help_heading = LISTENING)]
     pub(crate) listen: Vec<Listen>,
 
-    /// Who may connect to the Unix socket: its permissions, in octal digits [default: 660]
+    /// Permissions of the Unix socket, in octal digits: they decide who may connect [default: 660]
     #[arg(long, value_name = "MODE", value_parser = parse_mode, help_heading = LISTENING)]
     pub(crate) unix_mode: Option<u32>,
 
-    /// Speak TLS with the certificate in this PEM file, its chain after it; read anew when it changes
+    /// Speak TLS with the certificate in this PEM file, followed by its chain; reloaded when it changes
     #[arg(long, value_name = "FILE", requires = "tls_key", help_heading = LISTENING)]
     pub(crate) tls_cert: Option<PathBuf>,
 
@@ -126,21 +126,21 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "FILE", requires = "tls_cert", help_heading = LISTENING)]
     pub(crate) tls_key: Option<PathBuf>,
 
-    /// Speak TLS with a new certificate for localhost, which is kept in memory
+    /// Speak TLS with a new certificate for localhost, held only in memory
     #[arg(long, conflicts_with_all = ["tls_cert", "tls_key"], help_heading = LISTENING)]
     pub(crate) tls_dev: bool,
 
-    /// Write the certificate of --tls-dev, PEM, to this file at each start, or to standard output for -: `anemone sub --ca
-    /// FILE` and `curl --cacert FILE` trust it
+    /// Write the certificate of --tls-dev to this PEM file at each start, or to standard output for -; `anemone sub --ca
+    /// FILE` and `curl --cacert FILE` then trust it
     #[arg(long, value_name = "FILE", requires = "tls_dev", help_heading = LISTENING)]
     pub(crate) tls_dev_cert: Option<PathBuf>,
 
-    /// Show what there is: /topics/wind of an emulated WindSonic, /topics/host, topics scratch-* that programs on this
+    /// Serve a demonstration: /topics/wind from an emulated WindSonic, /topics/host, topics scratch-* that programs on this
     /// machine may publish to, /echo and /broadcast
     #[arg(long, conflicts_with_all = ["serial", "baud", "polled"], help_heading = SOURCES)]
     pub(crate) demo: bool,
 
-    /// Read the WindSonic on this serial device, as /dev/ttyUSB0
+    /// Read the WindSonic on this serial device, such as /dev/ttyUSB0
     #[arg(long, value_name = "DEVICE", help_heading = SOURCES)]
     pub(crate) serial: Option<PathBuf>,
 
@@ -160,21 +160,21 @@ pub(crate) struct Serve {
     #[arg(long, requires = "serial", help_heading = SOURCES)]
     pub(crate) polled: bool,
 
-    /// Let pages of this origin read and publish, too: SCHEME://HOST[:PORT], or * for any; may be repeated
+    /// Allow pages of this origin to read and publish: SCHEME://HOST[:PORT], or * for any; may be repeated
     #[arg(long = "allow-origin", value_name = "ORIGIN", help_heading = LET_IN)]
     pub(crate) allowed_origins: Vec<AllowedOrigin>,
 
-    /// Answer to this name, too, beside localhost and the addresses listened on: NAME or *.NAME, or with :PORT for that
-    /// port alone; may be repeated
+    /// Also answer requests for this host, besides localhost and the addresses listened on: NAME or *.NAME, with :PORT to
+    /// allow only that port; may be repeated
     #[arg(long = "allow-host", value_name = "HOST", help_heading = LET_IN)]
     pub(crate) allowed_hosts: Vec<AllowedHost>,
 
-    /// Believe what this proxy says of its clients in Forwarded or X-Forwarded-For, -Host and -Proto: IP or IP/BITS, or
-    /// unix for all that come by the Unix socket; may be repeated
+    /// Believe what this proxy says about its clients in Forwarded or X-Forwarded-For, -Host and -Proto: IP or IP/BITS, or
+    /// unix for every client on the Unix socket; may be repeated
     #[arg(long = "trusted-proxy", value_name = "ADDR", help_heading = LET_IN)]
     pub(crate) trusted_proxies: Vec<TrustedProxy>,
 
-    /// Speak the protocol of /ws on this address over bare TCP, too, each message after its length; never with TLS
+    /// Also speak the protocol of /ws on this address over bare TCP, each message prefixed by its length; never with TLS
     #[arg(long, value_name = "ADDR:PORT", value_parser = parse_address, help_heading = LISTENING)]
     pub(crate) tcp: Option<SocketAddr>,
 
@@ -182,54 +182,54 @@ pub(crate) struct Serve {
     #[arg(long, help_heading = SOURCES)]
     pub(crate) host: bool,
 
-    /// Send bytes back as they come on this address, over bare TCP: the least that a transport can cost
+    /// Echo bytes on this address over bare TCP, to measure the least that a transport can cost
     #[arg(long, value_name = "ADDR:PORT", value_parser = parse_address, help_heading = LISTENING)]
     pub(crate) tcp_echo: Option<SocketAddr>,
 
-    /// Send what comes to /echo back, by POST and WebSocket
+    /// Serve /echo, which sends back each body of a POST and each WebSocket message
     #[arg(long, help_heading = TRYING)]
     pub(crate) echo: bool,
 
-    /// Send each message on the WebSocket /broadcast to everyone who is connected to it
+    /// Serve the WebSocket /broadcast, which sends each message to every client connected to it
     #[arg(long, help_heading = TRYING)]
     pub(crate) broadcast: bool,
 
-    /// Keep topics in this directory, across restarts [default: in memory]
+    /// Store topics in this directory, so that they survive restarts [default: in memory]
     #[arg(long, value_name = "DIR", help_heading = KEPT)]
     pub(crate) data: Option<PathBuf>,
 
-    /// Take the data directory, which was moved or copied, for the one that it was: positions stay good. For the first
-    /// start after a move; not after a backup was restored, for then readers have to be told what is gone
+    /// Accept a data directory that was moved or copied as the original, so that positions stay valid. Use it for the first
+    /// start after a move, but not after restoring a backup: readers must then learn which events are gone
     #[arg(long, help_heading = KEPT)]
     pub(crate) adopt_data: bool,
 
-    /// When events are flushed to the disk. always: before they are acknowledged; interval: every second; never: when the
-    /// system sees fit [default: interval]
+    /// When to flush events to the disk. always: before they are acknowledged; interval: every second; never: when the
+    /// operating system decides [default: interval]
     #[arg(long, value_enum, value_name = "WHEN", help_heading = KEPT)]
     pub(crate) fsync: Option<Fsync>,
 
-    /// Publish the lines of standard input to this topic; JSON stays JSON, other lines become strings
+    /// Publish each line of standard input to this topic; JSON stays JSON, other lines become strings
     #[arg(long, value_name = "TOPIC", help_heading = SOURCES)]
     pub(crate) stdin: Option<TopicName>,
 
-    /// Run this command line, and publish the lines of its output to this topic; may be repeated
+    /// Run this command line and publish each line of its output to this topic; may be repeated
     #[arg(long, value_name = "TOPIC=COMMAND", help_heading = SOURCES)]
     pub(crate) exec: Vec<TopicFrom>,
 
-    /// Follow this file as it grows, and publish its lines to this topic; may be repeated
+    /// Follow this file as it grows and publish each new line to this topic; may be repeated
     #[arg(long, value_name = "TOPIC=PATH", help_heading = SOURCES)]
     pub(crate) file: Vec<TopicFrom>,
 
-    /// Serve the files of this directory at /, in the place of the built-in page: a page of your own, beside the topics
+    /// Serve the files of this directory at /, so that your own page replaces the built-in one
     #[arg(long = "static", value_name = "DIR")]
     pub(crate) static_dir: Option<PathBuf>,
 
-    /// Threads that serve connections, 1 to 1024 [default: one for each processor]
+    /// Number of threads that serve connections, 1 to 1024 [default: one for each processor]
     #[arg(long, value_name = "N", value_parser = threads, help_heading = LIMITS)]
     pub(crate) threads: Option<NonZero<usize>>,
 
-    /// Most memory held for clients, all together, as 256MiB; above it requests are answered with 503
-    /// [default: half of what the machine or its control group has]
+    /// Most memory held for all clients together, such as 256MiB; above it the server answers requests with 503
+    /// [default: half of the memory of the machine or its control group]
     #[arg(long, value_name = "SIZE", value_parser = memory_max, help_heading = LIMITS)]
     pub(crate) memory_max: Option<usize>,
 
@@ -255,7 +255,7 @@ impl FromStr for TopicFrom {
                 Ok(Self { topic, from: from.to_owned() })
             }
             _ => {
-                Err("expected a topic's name, =, and a command or a path, as cpu='vmstat 1' or log=app.log"
+                Err("expected a topic's name, =, and a command or a path, such as cpu='vmstat 1' or log=app.log"
                     .to_owned())
             }
         }
@@ -264,18 +264,18 @@ impl FromStr for TopicFrom {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Windsonic {
-    /// Make this symbolic link to the pseudo-terminal, as a name that stays the same
+    /// Create this symbolic link to the pseudo-terminal, so that it has a fixed name
     ///
-    /// The link is removed at the end, but not when this process is killed (SIGKILL). Then it leads nowhere, and may later
-    /// lead to somebody's terminal, until the next emulator with the same link replaces it.
+    /// The command removes the link when it ends, unless it is killed (SIGKILL). A link that stays behind leads nowhere and may
+    /// later lead to another user's terminal, until the next emulator with the same link replaces it.
     #[arg(long, value_name = "PATH")]
     pub(crate) link: Option<PathBuf>,
 
-    /// Messages a second when switched on: 1, 2 or 4
+    /// Messages a second after power-on: 1, 2 or 4
     #[arg(long, value_name = "HZ", default_value = "1", value_parser = rate)]
     pub(crate) rate: Rate,
 
-    /// What it sends when switched on
+    /// Messages that it sends after power-on
     #[arg(long, value_enum, default_value_t = Mode::Polar)]
     pub(crate) mode: Mode,
 
@@ -283,15 +283,15 @@ pub(crate) struct Windsonic {
     #[arg(long, value_name = "LETTER", default_value_t)]
     pub(crate) unit: UnitId,
 
-    /// What the wind and the noise are drawn from; the same seed gives the same
+    /// Seed of the wind and the noise; the same seed repeats the same values
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
 
-    /// Send the lines of this recording, over and over, instead of a model's wind
+    /// Send the lines of this recording, over and over, instead of simulated wind
     #[arg(long, value_name = "FILE")]
     pub(crate) replay: Option<PathBuf>,
 
-    /// Damage a message on purpose with this probability, 0 to 1
+    /// Probability with which it damages a message on purpose, 0 to 1
     #[arg(long, value_name = "P", default_value_t = 0.0, value_parser = probability)]
     pub(crate) noise: f64,
 }
@@ -334,28 +334,28 @@ impl From<Mode> for Format {
 fn baud(text: &str) -> Result<u32, String> {
     match text.parse() {
         Ok(baud) if (50..=4_000_000).contains(&baud) => Ok(baud),
-        _ => Err("a serial line has 50 to 4000000 bits per second".to_owned()),
+        _ => Err("expected 50 to 4000000 bits per second".to_owned()),
     }
 }
 
 fn threads(text: &str) -> Result<NonZero<usize>, String> {
     match text.parse::<NonZero<usize>>() {
         Ok(threads) if threads.get() <= 1024 => Ok(threads),
-        _ => Err("1 to 1024 threads are possible".to_owned()),
+        _ => Err("expected 1 to 1024 threads".to_owned()),
     }
 }
 
 fn memory_max(text: &str) -> Result<usize, String> {
     match crate::config::parse_size(text) {
         Ok(bytes) if bytes >= 1 << 20 => Ok(usize::try_from(bytes).unwrap_or(usize::MAX)),
-        _ => Err("a size from 1MiB, as 256MiB".to_owned()),
+        _ => Err("expected a size of at least 1MiB, such as 256MiB".to_owned()),
     }
 }
 
 fn connections_max(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(number) if (1..=1_000_000).contains(&number) => Ok(number),
-        _ => Err("1 to 1000000 connections are possible".to_owned()),
+        _ => Err("expected 1 to 1000000 connections".to_owned()),
     }
 }
 
@@ -363,13 +363,13 @@ fn rate(text: &str) -> Result<Rate, String> {
     text.parse()
         .ok()
         .and_then(Rate::from_hz)
-        .ok_or_else(|| "the instrument has 1, 2 and 4 Hz".to_owned())
+        .ok_or_else(|| "expected a rate of the instrument: 1, 2 or 4 Hz".to_owned())
 }
 
 fn probability(text: &str) -> Result<f64, String> {
     match text.parse() {
         Ok(p) if (0.0..=1.0).contains(&p) => Ok(p),
-        _ => Err("a probability is a number from 0 to 1".to_owned()),
+        _ => Err("expected a probability, 0 to 1".to_owned()),
     }
 }
 
@@ -394,24 +394,24 @@ mod tests {
         };
         assert_eq!(
             help("listen"),
-            "Listen on this address (port 0 takes a free one, 0.0.0.0 is every address of this machine), or on a Unix \
+            "Listen on this address (port 0 picks a free port, 0.0.0.0 is every address of this machine) or on a Unix \
              socket; may be given once for each [default: 127.0.0.1:8080]"
         );
         assert_eq!(
             help("unix_mode"),
-            "Who may connect to the Unix socket: its permissions, in octal digits [default: 660]"
+            "Permissions of the Unix socket, in octal digits: they decide who may connect [default: 660]"
         );
         assert_eq!(
             help("trusted_proxies"),
-            "Believe what this proxy says of its clients in Forwarded or X-Forwarded-For, -Host and -Proto: IP or IP/BITS, \
-             or unix for all that come by the Unix socket; may be repeated"
+            "Believe what this proxy says about its clients in Forwarded or X-Forwarded-For, -Host and -Proto: IP or IP/BITS, \
+             or unix for every client on the Unix socket; may be repeated"
         );
     }
 
     #[test]
     fn bad_values_are_told_what_is_allowed() {
         for (args, part) in [
-            ("windsonic --rate 3", "1, 2 and 4 Hz"),
+            ("windsonic --rate 3", "1, 2 or 4 Hz"),
             ("windsonic --noise 1.5", "0 to 1"),
             ("windsonic --unit q7", "A to Z"),
             ("serve --allow-origin nonsense", "SCHEME://HOST"),
@@ -422,28 +422,31 @@ mod tests {
             ("sub", "<URL>"),
             ("sub http://a/ --after now", "4zq81x-42"),
             ("sub http://a/ --via smoke", "long-poll"),
-            ("sub http://a/ --count 0", ": expected how many events to wait for, at least 1\n"),
+            ("sub http://a/ --count 0", ": expected a number of events to wait for, at least 1\n"),
             ("pub http://a/ 1 --type xml", "ndjson"),
             (
                 "serve --listen a.example:80",
-                ": expected IP:PORT, as 127.0.0.1:8080, 0.0.0.0:80 or [::1]:8080, or unix:PATH\n",
+                ": expected IP:PORT, such as 127.0.0.1:8080, 0.0.0.0:80 or [::1]:8080, or unix:PATH\n",
             ),
             (
                 "serve --listen 8081",
-                ": a port alone: expected 127.0.0.1:8081, for this machine alone, or 0.0.0.0:8081, for others, too\n",
+                ": a port without an address: expected 127.0.0.1:8081, for this machine only, or 0.0.0.0:8081, for other machines, too\n",
             ),
             (
                 "serve --listen :8081",
-                ": a port alone: expected 127.0.0.1:8081, for this machine alone, or 0.0.0.0:8081, for others, too\n",
+                ": a port without an address: expected 127.0.0.1:8081, for this machine only, or 0.0.0.0:8081, for other machines, too\n",
             ),
             (
                 "serve --tcp 8081",
-                ": a port alone: expected 127.0.0.1:8081, for this machine alone, or 0.0.0.0:8081, for others, too\n",
+                ": a port without an address: expected 127.0.0.1:8081, for this machine only, or 0.0.0.0:8081, for other machines, too\n",
             ),
-            ("serve --tcp a", ": expected IP:PORT, as 127.0.0.1:8080, 0.0.0.0:80 or [::1]:8080\n"),
+            (
+                "serve --tcp a",
+                ": expected IP:PORT, such as 127.0.0.1:8080, 0.0.0.0:80 or [::1]:8080\n",
+            ),
             ("serve --listen unix:", "the path"),
-            ("serve --unix-mode 8", "three octal digits, as \"660\""),
-            ("serve --unix-mode 1777", "three octal digits, as \"660\""),
+            ("serve --unix-mode 8", "three octal digits, such as \"660\""),
+            ("serve --unix-mode 1777", "three octal digits, such as \"660\""),
             ("serve --threads 0", "1 to 1024"),
             ("serve --threads 1025", "1 to 1024"),
             ("serve --tls-cert a.pem", "--tls-key"),

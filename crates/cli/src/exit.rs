@@ -34,16 +34,16 @@ impl Exit {
 
     pub(crate) const fn meaning(self) -> &'static str {
         match self {
-            Self::Done => "it ended as asked, or nobody reads its output any more",
-            Self::Failed => "something else failed, on this machine",
-            Self::Usage => "the command line, or the URL in it, cannot be used",
-            Self::Refused => "the server, or a proxy before it, said no",
+            Self::Done => "the command finished, or the reader of its output has gone",
+            Self::Failed => "another error on this machine",
+            Self::Usage => "the command line or its URL is not valid",
+            Self::Refused => "the server, or a proxy in front of it, refused the request",
             Self::NoConnection => {
-                "no connection: it cannot be opened, is lost for good, or leads to no Anemone server"
+                "no connection: it cannot be opened, is lost for good, or leads to a server that is not Anemone"
             }
             Self::Deleted => "sub: the topic was deleted",
-            Self::TooSlow => "sub: the topic ends readers who are too slow, and this one was",
-            Self::BadInput => "pub: what it was given is no event, or a line of it is none",
+            Self::TooSlow => "sub: this reader was too slow, and the topic closes slow readers",
+            Self::BadInput => "pub: the input, or a line of it, is not a valid event",
         }
     }
 
@@ -96,7 +96,7 @@ impl From<Exit> for ExitCode {
 
 /// The exit status that no command chooses.
 pub(crate) const BY_SIGNAL: (&str, &str) =
-    ("128+N", "signal N ended it, as the shell says: 130 after Ctrl-C");
+    ("128+N", "signal N ended the command, as the shell reports it: 130 after Ctrl-C");
 
 /// The end of each command's help.
 pub(crate) fn table() -> String {

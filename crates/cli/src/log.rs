@@ -138,8 +138,8 @@ fn targets(wanted: Wanted, rust_log: Option<&str>) -> (Targets, Option<String>) 
         Some((_, Ok(targets))) => (targets, None),
         Some((text, Err(_))) => {
             let fault = format!(
-                "RUST_LOG is {text:?}, and must be a level, as debug, or a list as info,anemone_server=debug: it is passed \
-                 over"
+                "ignoring RUST_LOG={text:?}: expected a level, such as debug, or a list, such as \
+                 info,anemone_server=debug"
             );
             (default(wanted.verbose_configured), Some(fault))
         }
@@ -349,8 +349,8 @@ mod tests {
         let (_, fault) = targets(Wanted::default(), Some("anemone=loud"));
         assert_eq!(
             fault.unwrap(),
-            "RUST_LOG is \"anemone=loud\", and must be a level, as debug, or a list as info,anemone_server=debug: it is \
-             passed over"
+            "ignoring RUST_LOG=\"anemone=loud\": expected a level, such as debug, or a list, such as \
+             info,anemone_server=debug"
         );
     }
 

@@ -134,16 +134,16 @@ fn what_cannot_work_is_said_at_once() {
         (2, ["sub", &url("clock"), "--via", "mux"], "/topics/NAME"),
         (4, ["sub", &format!("https://{address}/topics/host"), "--count", "1"], "TLS"),
         (2, ["sub", &format!("http://{tcp}/topics/host"), "--via", "tcp"], "tcp://"),
-        (2, ["sub", "ftp://127.0.0.1:8080/topics/host", "--count", "1"], "URL cannot be used"),
+        (2, ["sub", "ftp://127.0.0.1:8080/topics/host", "--count", "1"], "URL is not valid"),
         (4, ["sub", &format!("http://{}/topics/x", nobody()), "--retries", "0"], "refused"),
         (3, ["pub", &url("topics/host"), "1", "--key=a"], "405"),
         (3, ["pub", &url("topics/nix"), "1", "--key=a"], "404"),
-        (2, ["pub", &format!("tcp://{tcp}/topics/scratch-a"), "1", "--key=a"], "not by tcp"),
+        (2, ["pub", &format!("tcp://{tcp}/topics/scratch-a"), "1", "--key=a"], "not over tcp"),
         (4, ["pub", &format!("http://{}/topics/x", nobody()), "1", "--retries=0"], "refused"),
         (
             7,
             ["pub", &url("topics/scratch-a"), "x", "--type=json"],
-            "ERROR expected value at line 1 column 1; --text publishes it as a string, whatever it looks like\n",
+            "ERROR expected value at line 1 column 1; --text publishes it as a string\n",
         ),
         (2, ["pub", &url("topics/scratch-a"), "1", "--key="], "idempotency key"),
     ] {
@@ -232,7 +232,7 @@ fn every_line_before_a_bad_one_is_published_and_the_bad_one_is_named() {
         ("ndjson", format!("{}{{\"a\":}}\n9\n", numbers(4)), 4, ["line 5: column 6", "4 events"]),
         // And these by the server, which takes a batch or refuses it whole.
         ("ndjson", format!("{}\n\"{long}\"\n9\n", numbers(300)), 300, ["line 302: ", "300 events"]),
-        ("ndjson", format!("\"{long}\"\n9\n"), 0, ["line 1: ", "nothing is published"]),
+        ("ndjson", format!("\"{long}\"\n9\n"), 0, ["line 1: ", "nothing was published"]),
         (
             "ndjson",
             format!("1\n{}\n9\n", "[".repeat(101) + &"]".repeat(101)),
@@ -259,7 +259,7 @@ fn every_line_before_a_bad_one_is_published_and_the_bad_one_is_named() {
     let url = format!("http://{address}/topics/scratch-key");
     let ended = run(&["pub", &url, "-", "--key", "k", "--type", "ndjson"], "1\n{\n");
     let said = String::from_utf8(ended.stderr).unwrap();
-    assert!(said.contains("line 2: ") && said.contains("nothing is published"), "{said}");
+    assert!(said.contains("line 2: ") && said.contains("nothing was published"), "{said}");
     assert_eq!((ended.status.code(), ended.stdout.len()), (Some(7), 0));
 }
 
@@ -269,7 +269,7 @@ fn what_looks_like_broken_json_is_not_published_unless_it_is_called_text() {
     let url = format!("http://{address}/topics/scratch-a");
     let (said, status) = failure(&["pub", &url, "{\"a\":"]);
     let words = "event data is not one JSON value: EOF while parsing a value at line 1 column 5: this looks like broken JSON; \
-                 put '…' around it if the shell ate its quotes, or publish it as it is with --text\n";
+                 put '…' around it if the shell removed its quotes, or publish it as a string with --text\n";
     assert!(said.ends_with(words), "{said}");
     assert_eq!(status, 7);
     let (said, status) = failure(&["pub", &url, "1", "--text", "--type", "json"]);
@@ -327,7 +327,7 @@ fn a_reader_that_has_seen_enough_ends_it_quietly() {
     let output = sub.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(0));
     let said = String::from_utf8(output.stderr).unwrap();
-    assert!(said.contains("connected by ws") && !said.contains("ERROR"), "{said}");
+    assert!(said.contains("connected over ws") && !said.contains("ERROR"), "{said}");
 }
 
 #[test]
@@ -352,8 +352,9 @@ fn the_first_line_is_an_event() {
 #[test]
 fn a_url_of_the_server_that_is_no_topic_is_told_what_one_looks_like() {
     let (_server, address, _) = server();
-    let expected =
-        format!("ERROR there is no topic at this URL: one is as http://{address}/topics/NAME");
+    let expected = format!(
+        "ERROR this URL is not a topic's; a topic's looks like http://{address}/topics/NAME"
+    );
     for path in ["", "/", "/clock", "/topics", "/host"] {
         for via in ["auto", "ws", "sse", "ndjson", "long-poll", "poll"] {
             let (said, status) =

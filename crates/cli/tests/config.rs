@@ -275,7 +275,7 @@ fn events_that_cannot_be_kept_at_the_end_are_an_error() {
     assert_eq!(output.status.code(), Some(1));
     let said = String::from_utf8(output.stderr).unwrap();
     let last = said.lines().last().unwrap();
-    assert!(last.contains("not all that was published is on the disk: cannot "), "{said}");
+    assert!(last.contains("some published events are not on the disk: cannot "), "{said}");
     assert!(last.contains("No such file"), "the cause: {said}");
 }
 
@@ -291,16 +291,16 @@ fn check_tells_what_would_be_done() {
     let said = with_memory(&String::from_utf8(output.stdout).unwrap());
     let expected = format!(
         "listen   http://127.0.0.1:0\n\
-         offered  no /echo and no /broadcast\n\
-         hosts    localhost, loopback addresses and those listened on; allow_hosts: no other names\n\
-         origins  the server's own; allow_origins: no others\n\
+         offered  neither /echo nor /broadcast\n\
+         hosts    localhost, loopback addresses and addresses listened on; allow_hosts: none\n\
+         origins  the server's own; allow_origins: none\n\
          proxies  trusted_proxies: none\n\
          limits   connections_max: 100; connections_per_address_max: a tenth of that (default)\n\
-         limits   memory_max: {MEMORY} MiB (default: half of what this machine or its control group has)\n\
+         limits   memory_max: {MEMORY} MiB (default: half of the memory of this machine or its control group)\n\
          data     in memory\n\
          source   file: {log} -> /topics/log /topics/log.status\n\
-         topic    chat-*: every client publishes; kept are 10000 events, 16MiB, 1h\n\
-         warning: {path}:3:9: there is no file {log} now: No such file or directory (os error 2)\n\
+         topic    chat-*: every client may publish; retains 10000 events, 16MiB, 1h\n\
+         warning: {path}:3:9: the file {log} does not exist now: No such file or directory (os error 2)\n\
          {path} is fine\n",
         log = directory.path().join("no.log").display(),
         MEMORY = "{MEMORY}"
@@ -329,14 +329,14 @@ fn check_tells_who_is_let_in_and_how_much_they_may_have() {
         "listen   http://127.0.0.1:0\n\
          listen   unix:s.sock, permissions 600\n\
          offered  /echo, /broadcast\n\
-         hosts    localhost, loopback addresses and those listened on; allow_hosts: a.example, *.b.example:81\n\
+         hosts    localhost, loopback addresses and addresses listened on; allow_hosts: a.example, *.b.example:81\n\
          origins  the server's own; allow_origins: https://c.example\n\
          proxies  trusted_proxies: 10.0.0.0/8, unix\n\
          limits   connections_max: 200; connections_per_address_max: 7\n\
          limits   memory_max: 64MiB\n\
          data     in memory\n\
-         warning: no topics, and nothing that makes any: start with --demo, --serial, --exec, --file or --stdin, or with \
-         --config and a file\n\
+         warning: no topics, and nothing to create any: use --demo, --serial, --exec, --file or --stdin, or \
+         --config with a file\n\
          fine, without a configuration file\n"
     );
 }
@@ -351,7 +351,7 @@ fn check_looks_at_the_place_of_a_unix_socket() {
     for (name, warning) in [
         ("new", None),
         ("stale", None),
-        ("file", Some(format!("{} is there and is no socket", at("file")))),
+        ("file", Some(format!("{} exists and is not a socket", at("file")))),
         ("taken", Some(format!("another program listens on {} now", at("taken")))),
         (
             "none/a",
@@ -371,18 +371,18 @@ fn check_looks_at_the_place_of_a_unix_socket() {
 
 #[test]
 fn what_cannot_be_together_on_the_command_line_is_wrong_use() {
-    let two = "there can be one address and one Unix socket";
-    let of_stdin = "source.topic: a has a source already, \"exec\" at --exec";
+    let two = "at most one address and one Unix socket are possible";
+    let of_stdin = "source.topic: a already has a source, \"exec\" at --exec";
     for (args, place, words) in [
         (
             "--fsync always",
             "--fsync",
-            "data.fsync: nothing is on the disk without a directory: data.dir, or --data",
+            "data.fsync: flushing needs a data directory: data.dir, or --data",
         ),
         (
             "--adopt-data",
             "--adopt-data",
-            "there is nothing to adopt without a directory: data.dir, or --data",
+            "there is no data directory to adopt: data.dir, or --data",
         ),
         ("--listen 127.0.0.1:1 --listen 127.0.0.1:2", "--listen", two),
         ("--listen unix:a --listen unix:b", "--listen", two),
@@ -399,24 +399,20 @@ fn what_cannot_be_together_on_the_command_line_is_wrong_use() {
         (
             "--unix-mode 600",
             "--unix-mode",
-            "there is no Unix socket whose permissions these could be: --listen unix:PATH",
+            "these permissions need a Unix socket: --listen unix:PATH",
         ),
         (
             "--listen unix:a --tls-dev",
             "--tls-dev",
-            "a Unix socket never speaks TLS, and there is no address",
+            "TLS needs an address: a Unix socket never speaks TLS",
         ),
-        (
-            "--unit B",
-            "--unit",
-            "there is no instrument that has this letter: --serial DEVICE, or --demo",
-        ),
+        ("--unit B", "--unit", "this letter needs an instrument: --serial DEVICE, or --demo"),
         ("--exec a=true --stdin a", "--stdin", of_stdin),
         ("--exec a=true --exec a=true", "--exec", of_stdin),
         (
             "--demo --file wind=x",
             "--demo",
-            "source.topic: wind has a source already, \"file\" at --file",
+            "source.topic: wind already has a source, \"file\" at --file",
         ),
     ] {
         for (program, before) in [("check", ""), ("serve", "ERROR ")] {
@@ -469,11 +465,14 @@ fn check_warns_of_what_would_not_work_now() {
     let warnings: Vec<_> = said.lines().filter_map(|line| line.strip_prefix("warning: ")).collect();
     let parts = [
         ("--listen: ", "cannot listen on 127.0.0.1:"),
-        (":3:9: ", "anemone.toml is no serial device"),
-        (":7:9: ", "there is no directory "),
-        (":7:9: ", "there is no program no-such-program now"),
-        (":12:9: ", " is no file"),
-        (":15:8: ", "limits.websocket.message_bytes_max has to be 1MiB and is 64KiB"),
+        (":3:9: ", "anemone.toml is not a serial device"),
+        (":7:9: ", "the directory "),
+        (":7:9: ", "the program no-such-program does not exist now"),
+        (":12:9: ", " is not a file"),
+        (
+            ":15:8: ",
+            "which needs limits.websocket.message_bytes_max of at least 1MiB, but it is 64KiB",
+        ),
     ];
     assert_eq!(warnings.len(), parts.len(), "{warnings:#?}");
     for (warning, (place, part)) in warnings.iter().zip(parts) {
@@ -488,8 +487,8 @@ fn check_warns_where_serve_does() {
         let said = String::from_utf8(output.stdout).unwrap();
         said.lines().filter_map(|line| line.strip_prefix("warning: ")).map(str::to_owned).collect()
     };
-    let nothing = "no topics, and nothing that makes any: start with --demo, --serial, --exec, --file or --stdin, or with \
-                   --config and a file";
+    let nothing = "no topics, and nothing to create any: use --demo, --serial, --exec, --file or --stdin, or \
+                   --config with a file";
     assert_eq!(warnings(&[]), [nothing]);
     assert_eq!(warnings(&["--host"]), [nothing]);
     assert!(warnings(&["--demo"]).is_empty());
@@ -512,7 +511,7 @@ fn check_and_serve_tell_all_that_is_wrong() {
     let (_directory, path) = configured(text);
     let expected = [
         format!("{path}:1:1: unknown key `lisen`; did you mean `listen`?"),
-        format!("{path}:3:8: tls.cert: there is no tls.key, the certificate's private key"),
+        format!("{path}:3:8: tls.cert: tls.key, the certificate's private key, is missing"),
     ];
     let check = output(command(&["check", "--config", &path]), "");
     assert_eq!((check.status.code(), check.stdout.as_slice()), (Some(1), &b""[..]));
@@ -539,5 +538,5 @@ fn check_looks_at_what_serve_needs() {
     let said = output(command(&["check", "--config", &path]), "");
     assert_eq!(said.status.code(), Some(1));
     let said = String::from_utf8(said.stderr).unwrap();
-    assert!(said.contains(":1:12: data.dir: ") && said.contains("is no directory"), "{said}");
+    assert!(said.contains(":1:12: data.dir: ") && said.contains("is not a directory"), "{said}");
 }

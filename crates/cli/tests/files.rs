@@ -73,9 +73,9 @@ fn serve_and_check_say_what_is_served_where() {
         "WARN my.toml:3:7: static: there is no index.html in docs, so /docs/ is answered 404",
     );
     server.says("WARN --static: static: www/topics is never served: /topics is the server's own");
-    server.says("WARN --static: static: www/docs is never served: /docs/ has the files of docs");
-    server.says(&format!("INFO static   {}/docs/: the files of docs", server.0.url));
-    server.says(&format!("INFO static   {}/: the files of www", server.0.url));
+    server.says("WARN --static: static: www/docs is never served: /docs/ serves the files of docs");
+    server.says(&format!("INFO static   {}/docs/: files of docs", server.0.url));
+    server.says(&format!("INFO static   {}/: files of www", server.0.url));
     assert!(server.get("/").ends_with("\r\n\r\nmine"));
     fs::write(at("docs/a"), "docs").unwrap();
     let reply = server.get("/docs/a");
@@ -90,8 +90,8 @@ fn serve_and_check_say_what_is_served_where() {
     let said = String::from_utf8(checked.stdout).unwrap();
     assert!(checked.status.success(), "{said}");
     for line in [
-        "static   /docs/: the files of docs\n",
-        "static   /: the files of www\n",
+        "static   /docs/: files of docs\n",
+        "static   /: files of www\n",
         "warning: --static: static: www/topics is never served: /topics is the server's own\n",
     ] {
         assert!(said.contains(line), "{said}");
@@ -105,25 +105,29 @@ fn a_directory_that_cannot_be_served_is_told_before_it_starts() {
     fs::write(at("www/my.toml"), "[[static]]\ndir = \".\"\n").unwrap();
     fs::write(at("my.toml"), "[[static]]\ndir = \"nowhere\"\n").unwrap();
     for (args, status, words) in [
-        (&["--static", "nowhere"][..], 2, "--static: there is no directory nowhere"),
-        (&["--config", "my.toml"], 1, "my.toml:2:7: static.dir: there is no directory nowhere"),
+        (&["--static", "nowhere"][..], 2, "--static: the directory nowhere does not exist"),
+        (
+            &["--config", "my.toml"],
+            1,
+            "my.toml:2:7: static.dir: the directory nowhere does not exist",
+        ),
         (
             &["--config", "my.tml"],
             2,
             "--config: cannot read my.tml: No such file or directory (os error 2)",
         ),
-        (&["--static", "www/index.html"], 2, "--static: www/index.html is no directory"),
+        (&["--static", "www/index.html"], 2, "--static: www/index.html is not a directory"),
         (
             &["--static", "www", "--data", "www/data"],
             2,
-            "--static: www has the data directory in it, www/data, and would show it to everybody: keep one of \
+            "--static: www contains the data directory, www/data, and would serve it to everyone: move one of \
              them elsewhere",
         ),
         (
             &["--config", "www/my.toml"],
             1,
-            "www/my.toml:2:7: static.dir: www/. has the configuration in it, www/my.toml, and would show it to everybody: \
-             keep one of them elsewhere",
+            "www/my.toml:2:7: static.dir: www/. contains the configuration, www/my.toml, and would serve it to \
+             everyone: move one of them elsewhere",
         ),
     ] {
         for name in ["check", "serve"] {
@@ -150,7 +154,7 @@ fn the_log_tells_why_a_file_is_not_served() {
         assert!(server.get("/out").contains("there is nothing at /out"));
     }
     server.says(
-        "WARN www/out is not served: a symbolic link on the way to it leads out of the directory, or is absolute",
+        "WARN www/out is not served: a symbolic link on its path leads out of the directory or is absolute",
     );
     let (head, mut stream) = server.begin("/big");
     assert!(head.contains(&format!("content-length: {BIG}\r\n")), "{head}");
@@ -163,8 +167,8 @@ fn the_log_tells_why_a_file_is_not_served() {
     server.0.log.read_line(&mut line).unwrap();
     assert!(
         line.trim_end().ends_with(
-            "WARN www/big changed while it was sent: the reply was cut off, for it would have been of two versions; put a \
-             new version in its place with a rename"
+            "WARN www/big changed while it was sent: the reply was cut off, since it would have mixed two \
+             versions; replace a file with a rename instead"
         ),
         "{line}"
     );

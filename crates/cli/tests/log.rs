@@ -44,10 +44,10 @@ fn serve_says_where_each_source_and_topic_is() {
             file.display()
         ),
         format!(
-            "INFO topic    {url}/topics/chat: every client publishes; kept are 10000 events, 16MiB, 1h"
+            "INFO topic    {url}/topics/chat: every client may publish; retains 10000 events, 16MiB, 1h"
         ),
         format!(
-            "INFO topic    {url}/topics/chat-*: programs on this machine publish; kept are 10000 events, 16MiB, 1h"
+            "INFO topic    {url}/topics/chat-*: programs on this machine may publish; retains 10000 events, 16MiB, 1h"
         ),
     ] {
         let line = line_with(&mut server, &url);
@@ -74,9 +74,9 @@ fn the_log_is_json_where_that_is_asked_for() {
 }
 
 #[test]
-fn rust_log_says_how_much_is_logged_and_is_told_when_it_is_none() {
-    let words = "WARN RUST_LOG is \"=loud=\", and must be a level, as debug, or a list as \
-                 info,anemone_server=debug: it is passed over";
+fn rust_log_says_how_much_is_logged_and_a_bad_one_is_ignored() {
+    let words = "WARN ignoring RUST_LOG=\"=loud=\": expected a level, such as debug, or a list, such as \
+                 info,anemone_server=debug";
     let (mut server, _) = start(&["--host"], &[("RUST_LOG", "=loud=")]);
     assert!(line_with(&mut server, "RUST_LOG").ends_with(words));
     line_with(&mut server, "source ");

@@ -87,8 +87,9 @@ fn the_last_events_and_those_since_a_time_come_with_their_times_by_every_transpo
             assert_eq!(read(&["--since", since], "5").len(), 5, "{via} {since}");
         }
         let (words, status) = failure(&["sub", url, "--via", via, "--since", "10"]);
-        let expected = "server answered 400 A parameter is wrong: since is \"10\": must be how long ago, as 10m or 2h (ms, s, m, h, \
-                        d), or a time, as 2026-11-22T10:00:00Z or 1789000000123 (milliseconds since 1970)";
+        let expected = "server answered 400 A parameter is not valid: since is \"10\": must be an age, such as 10m \
+                        or 2h (ms, s, m, h, d), or a time, such as 2026-11-22T10:00:00Z or 1789000000123 \
+                        (milliseconds since 1970)";
         assert_eq!((&*words, status), (expected, 3), "{via}");
     }
 }
@@ -166,7 +167,7 @@ fn a_server_of_a_development_certificate_is_read_with_the_file_it_writes() {
     let errors: Vec<_> = err.lines().filter_map(|line| line.split_once("ERROR ")).collect();
     let words = [
         "TLS handshake failed: invalid peer certificate: UnknownIssuer",
-        "--ca FILE trusts the certificates in FILE (serve --tls-dev --tls-dev-cert FILE writes the server's), --insecure any",
+        "--ca FILE trusts the certificates in FILE (serve --tls-dev --tls-dev-cert FILE writes the server's); --insecure trusts any certificate",
     ];
     assert_eq!(errors.iter().map(|(_, words)| *words).collect::<Vec<_>>(), words, "{err}");
     assert_eq!(status, 4);
@@ -204,8 +205,8 @@ fn the_certificate_is_written_over_nothing_else() {
     let args = ["serve", "--listen", "127.0.0.1:0", "--tls-dev", "--tls-dev-cert", file];
     let (words, status) = failure(&args);
     let expected = format!(
-        "--tls-dev-cert: cannot write the development certificate to {file}: it is there, and holds something else than a \
-         certificate"
+        "--tls-dev-cert: cannot write the development certificate to {file}: the file exists and contains \
+         something other than a certificate"
     );
     assert_eq!((words, status), (expected.clone(), 1));
     assert_eq!(std::fs::read_to_string(file).unwrap(), "dear diary");
@@ -214,7 +215,7 @@ fn the_certificate_is_written_over_nothing_else() {
     let expected = expected.replace("--tls-dev-cert: ", "--tls-dev-cert: tls.dev_cert: ");
     assert_eq!((err, status), (format!("{expected}\n1 error\n"), 1));
     std::fs::remove_file(file).unwrap();
-    let told = format!("tls      its certificate is written to {file}\n");
+    let told = format!("tls      writes its certificate to {file}\n");
     assert!(done(&check, "").contains(&told));
     assert!(!directory.path().join("notes.txt").exists(), "check writes nothing");
 }
@@ -250,7 +251,7 @@ fn trust_in_certificates_without_tls_is_wrong_use() {
             let url = format!("{scheme}://{address}/topics/scratch-a");
             let (words, status) = failure(&[&[command, &url][..], rest, trust].concat());
             let expected = format!(
-                "{flag} is about TLS, and {}:// has none: take it away, or ask by https://",
+                "{flag} needs TLS, which {}:// does not have: omit the flag or use https://",
                 scheme.to_lowercase()
             );
             assert_eq!((words, status), (expected, 2), "{command} {scheme}");
@@ -259,8 +260,8 @@ fn trust_in_certificates_without_tls_is_wrong_use() {
     assert!(done(&["sub", "--help"], "").contains("https:// and wss:// only"));
 }
 
-const NO_EVENT: &str = "the topic has no event yet: waiting for the first (if its name is wrong: anemone topics lists the \
-                        names there are)";
+const NO_EVENT: &str = "the topic has no events yet: waiting for the first (anemone topics lists the names of \
+                        all topics)";
 
 #[test]
 fn who_waits_for_the_first_event_of_a_topic_is_told_so_by_every_transport() {
@@ -342,8 +343,8 @@ fn a_topic_that_is_not_there_leads_to_the_one_that_was_meant() {
     assert_eq!((err.starts_with(&list), status), (true, 3), "{err}");
     let allow = |name: &str| {
         format!(
-            "in the server's configuration, [[topic]] name = \"{name}\", publish = \"loopback\" lets programs of its machine \
-             publish to it\n"
+            "in the server's configuration, [[topic]] name = \"{name}\", publish = \"loopback\" lets programs \
+             on its machine publish to it\n"
         )
     };
     for (name, start) in
@@ -363,7 +364,7 @@ fn an_input_without_a_line_is_told_to_be_nothing() {
     for input in ["", "\n \n"] {
         let (out, err, status) = said(&["pub", &url], input);
         assert_eq!((&*out, status), ("", 0), "{err}");
-        assert!(err.ends_with("WARN nothing is published: standard input had no line\n"), "{err}");
+        assert!(err.ends_with("WARN nothing was published: standard input had no line\n"), "{err}");
     }
 }
 
@@ -397,20 +398,22 @@ fn time_outs_and_misspellings_are_told_in_these_words() {
         (&["topics", url, "--timeout", "200ms"], "no answer within 200ms".to_owned(), 4),
         (
             &["topics", "tcp://127.0.0.1:1/"],
-            "URL cannot be used: topics are listed by http, https, ws or wss, not by tcp"
+            "URL is not valid: listing topics works over http, https, ws or wss, not over tcp"
                 .to_owned(),
             2,
         ),
         (
             &["sub", url, "--ca", missing],
             format!(
-                "--ca: {missing} cannot be read as PEM: I/O error: No such file or directory (os error 2)"
+                "--ca: cannot read {missing} as PEM: I/O error: No such file or directory (os error 2)"
             ),
             2,
         ),
         (
             &["sub", url, "--ca", empty],
-            format!("--ca: {empty} has no certificate: expected PEM, -----BEGIN CERTIFICATE-----"),
+            format!(
+                "--ca: {empty} contains no certificate: expected PEM, -----BEGIN CERTIFICATE-----"
+            ),
             2,
         ),
         (&["sub", url, "-H", "Host: a"], "header field host cannot be set".to_owned(), 2),
@@ -426,12 +429,12 @@ fn time_outs_and_misspellings_are_told_in_these_words() {
         ),
         (
             &["sub", "tcp://127.0.0.1:1/topics/x", "-H", "a: b"],
-            "URL cannot be used: tcp:// has no header fields".to_owned(),
+            "URL is not valid: tcp:// has no header fields".to_owned(),
             2,
         ),
         (
             &["sub", "http://a/topics/x?after=-1&since=1h"],
-            "URL cannot be used: since and after both say where to begin: give one of them"
+            "URL is not valid: since and after both say where to begin: give only one of them"
                 .to_owned(),
             2,
         ),
@@ -442,28 +445,28 @@ fn time_outs_and_misspellings_are_told_in_these_words() {
     for (args, words) in [
         (
             &["--timeout", "5"][..],
-            "invalid value '5' for '--timeout <TIME>': expected a time with its unit, ms, s, m or h, as 500ms or 5s",
+            "invalid value '5' for '--timeout <TIME>': expected a time with a unit, ms, s, m or h, such as 500ms or 5s",
         ),
         (
             &["--timeout", "0s"],
-            "invalid value '0s' for '--timeout <TIME>': expected a time with its unit, ms, s, m or h, as 500ms or 5s",
+            "invalid value '0s' for '--timeout <TIME>': expected a time with a unit, ms, s, m or h, such as 500ms or 5s",
         ),
         (
             &["-H", "a"],
-            "invalid value 'a' for '--header <NAME: VALUE>': expected NAME: VALUE, as \"Authorization: Bearer TOKEN\"",
+            "invalid value 'a' for '--header <NAME: VALUE>': expected NAME: VALUE, such as \"Authorization: Bearer TOKEN\"",
         ),
         (&["--last", "-1"], "unexpected argument '-1' found"),
         (
             &["--last", "ten"],
-            "invalid value 'ten' for '--last <N>': expected how many events to begin with, as 10",
+            "invalid value 'ten' for '--last <N>': expected a number of events to begin with, such as 10",
         ),
         (
             &["--last", "1000000000000000000"],
-            "invalid value '1000000000000000000' for '--last <N>': expected how many events to begin with, as 10",
+            "invalid value '1000000000000000000' for '--last <N>': expected a number of events to begin with, such as 10",
         ),
         (
             &["--after", "-0"],
-            "invalid value '-0' for '--after <POSITION>': \"-0\" is no place to begin: expected a position, as \"4zq81x-42\", or earliest, or latest, or -10 for the last 10 events",
+            "invalid value '-0' for '--after <POSITION>': \"-0\" is not a place to begin: expected a position, such as \"4zq81x-42\", or earliest, or latest, or -10 for the last 10 events",
         ),
         (
             &["--last", "1", "--since", "1h"],
@@ -482,7 +485,7 @@ fn time_outs_and_misspellings_are_told_in_these_words() {
         (&["--retries", "-1"], "unexpected argument '-1' found"),
         (
             &["--retries", "few"],
-            "invalid value 'few' for '--retries <N>': expected how often to try again, as 8; 0 tries once",
+            "invalid value 'few' for '--retries <N>': expected a number of retries, such as 8; 0 tries once",
         ),
         (
             &["--log", "xml"],
@@ -548,6 +551,9 @@ fn who_wants_quiet_hears_of_no_connection_but_of_what_is_missing() {
     let (out, err, status) = said(&[&sub[..], &["--quiet"]].concat(), "");
     assert_eq!((&*out, status), ("9\n", 0));
     let (_, words) = err.trim_end().split_once("WARN ").expect(&err);
-    assert_eq!(words, "7 events are missing after e-1, no longer kept; reading goes on after e-8");
+    assert_eq!(
+        words,
+        "7 events are missing after e-1, no longer retained; reading continues after e-8"
+    );
     assert_eq!(err.lines().count(), 1, "{err}");
 }

@@ -49,26 +49,26 @@ fn each_refusal_is_logged_once_with_its_cause_the_address_and_the_setting() {
     let told: Vec<&str> =
         said.lines().filter_map(|line| Some(line.split_once(" refused ")?.1)).collect();
     let expected = [
-        "GET / of 192.0.2.7, 421 misdirected: the request is for wind.example, which is none of this server's names; if \
-         it is, set allow_hosts = [\"wind.example\"], or --allow-host wind.example",
+        "GET / of 192.0.2.7, 421 misdirected: the request is for wind.example, which is not one of this server's names; if \
+         it should be, set allow_hosts = [\"wind.example\"], or --allow-host wind.example",
         "GET /clock of 192.0.2.7, 403 origin-refused: pages of origin http://wind.example may not use this server, asked \
-         for as localhost: allow them with --allow-origin, or allow_origins; if they are its own, a proxy before it has put \
-         another Host in the place of the one it was asked for: have it pass that on",
+         for as localhost: allow them with --allow-origin, or allow_origins; if they are its own pages, a proxy \
+         in front has replaced the Host: have it forward the original",
         "POST /topics/scratch-a of 192.0.2.7, 403 publish-refused: only clients on the server's own machine may publish \
-         to this topic; this one comes by a trusted proxy; publish = \"anyone\" in the topic's [[topic]] lets others \
-         publish, and listen = \"unix:PATH\" gives programs of this machine another way",
-        "GET /topics/wind/readers of 192.0.2.7, 403 local-only: who reads is told to clients on the server's own machine \
-         alone; this one comes by a trusted proxy; listen = \"unix:PATH\" gives programs of this machine another way to ask",
-        "GET /clock of 127.0.0.1, 400 bad-forwarding: what the proxy says of this request cannot be: \"nobody\" is no \
-         address; have the proxy set one kind of these fields and take the other away, or take it out of trusted_proxies",
+         to this topic; this one comes through a trusted proxy; publish = \"anyone\" in the topic's [[topic]] lets \
+         others publish, and listen = \"unix:PATH\" gives programs on this machine another way",
+        "GET /topics/wind/readers of 192.0.2.7, 403 local-only: only clients on the server's own machine may \
+         see the readers; this one comes through a trusted proxy; listen = \"unix:PATH\" gives programs on this machine another way to ask",
+        "GET /clock of 127.0.0.1, 400 bad-forwarding: what the proxy says about this request is not valid: \"nobody\" \
+         is not an address; have the proxy set one kind of these fields and remove the other, or remove the proxy from trusted_proxies",
     ];
     assert_eq!(told, expected);
 }
 
 #[test]
 fn a_list_of_proxies_that_has_everybody_is_warned_of() {
-    let warning = "trusted_proxies has every address of IPv4: whoever reaches the server can say who they are, by which \
-                   name they asked and that it was by https; name the addresses of your proxies alone";
+    let warning = "trusted_proxies has every address of IPv4: anyone who reaches the server can then forge \
+                   their address, the host and the scheme of a request; list only the addresses of your proxies";
     let everybody = ["--trusted-proxy", "128.0.0.0/1", "--trusted-proxy", "0.0.0.0/1"];
     let check = [&["check", "--listen", "127.0.0.1:0"], &everybody[..]].concat();
     let said = String::from_utf8(output(command(&check), "").stdout).unwrap();
@@ -100,7 +100,7 @@ fn a_place_that_cannot_be_listened_on_is_told_with_the_reason() {
     std::fs::write(at("file"), "mine").unwrap();
     let _taken = UnixListener::bind(at("taken")).unwrap();
     for (path, words) in [
-        (at("file"), format!("{} is there and is no socket", at("file"))),
+        (at("file"), format!("{} exists and is not a socket", at("file"))),
         (at("taken"), format!("another program listens on {}", at("taken"))),
         (at("none/a"), "No such file or directory (os error 2)".to_owned()),
     ] {
@@ -112,7 +112,7 @@ fn a_place_that_cannot_be_listened_on_is_told_with_the_reason() {
 
     let long = format!("unix:/{}", "x".repeat(107));
     let words = format!(
-        "--listen: listen: the path of a Unix socket has at most 107 bytes, and /{} has 108",
+        "--listen: listen: the path of a Unix socket has at most 107 bytes, but /{} has 108",
         "x".repeat(107)
     );
     assert_eq!(failure(&["serve", "--listen", &long]), (words.clone(), Some(2)));
@@ -121,7 +121,7 @@ fn a_place_that_cannot_be_listened_on_is_told_with_the_reason() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
     let words = format!(
-        "cannot listen on {address}: another program listens there: end that one, or take a free port with --listen 127.0.0.1:0"
+        "cannot listen on {address}: another program listens there: end it, or use a free port with --listen 127.0.0.1:0"
     );
     assert_eq!(failure(&["serve", "--listen", &address]), (words, Some(1)));
 }

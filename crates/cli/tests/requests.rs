@@ -212,7 +212,7 @@ fn whatever_others_say_stays_on_its_line_and_obeys_nobody() {
         r#"INFO request method="GET" path="/topics/%1b%E2%80%AE" status=400 transport=http client="#,
         r#"INFO request method="GET" path="/clock" status=403 transport=http client="#,
         r"WARN refused GET /clock of 127.0.0.1, 403 origin-refused: pages of origin http://\u202e\u009b31m.example may not use ",
-        r#"WARN refused GET /clock of 127.0.0.1, 400 bad-forwarding: what the proxy says of this request cannot be: "\u{202e}\u{9b}31m" is no address; "#,
+        r#"WARN refused GET /clock of 127.0.0.1, 400 bad-forwarding: what the proxy says about this request is not valid: "\u{202e}\u{9b}31m" is not an address; "#,
         r"INFO standard error: a\u001b[31m\r\u202eb topic=said",
     ] {
         let is_it = |line: &&String| line.split_once("  ").unwrap().1.starts_with(expected);

@@ -60,7 +60,7 @@ fn connections_leave_descriptors_for_the_disk() {
     drop(taken.pop());
     let begun = std::time::Instant::now();
     while publish(address, "1") != "201" {
-        assert!(begun.elapsed() < std::time::Duration::from_secs(30), "nothing is published");
+        assert!(begun.elapsed() < std::time::Duration::from_secs(30), "nothing was published");
     }
 }
 
@@ -69,8 +69,8 @@ fn too_few_descriptors_are_told_with_their_number() {
     let ended = output(limited("-n 60", &[SERVE, &["--threads", "1"]].concat()), "");
     let said = String::from_utf8(ended.stderr).unwrap();
     assert!(!ended.status.success());
-    let words = "the limit on open files is 60, of which 72 are needed for other things than connections: raise it \
-                 (ulimit -n; LimitNOFILE= of systemd)\n";
+    let words = "the limit on open files is 60, and 72 of them are needed besides connections: raise the limit \
+                 (ulimit -n, or LimitNOFILE= in systemd)\n";
     assert!(said.ends_with(words), "{said}");
     let warned =
         output(limited("-n 60", &["check", "--threads", "1", "--listen", "127.0.0.1:0"]), "");
@@ -84,8 +84,9 @@ fn check_foresees_how_many_connections_there_are_descriptors_for() {
     let data = directory.path().to_str().unwrap();
     let args = ["check", "--listen", "127.0.0.1:0", "--demo", "--threads", "1", "--data", data];
     let said = String::from_utf8(output(limited("-n 400", &args), "").stdout).unwrap();
-    let warning = "warning: connections_max is 192 instead of 10000: the limit on open files is 400, and 208 are spared \
-                   for other things; raise it (ulimit -n; LimitNOFILE= of systemd) for more\n";
+    let warning = "warning: connections_max is 192 instead of 10000: the limit on open files is 400, and 208 \
+                   are reserved for other uses; raise the limit (ulimit -n, or LimitNOFILE= in systemd) for \
+                   more connections\n";
     assert!(said.contains(warning), "{said}");
 }
 

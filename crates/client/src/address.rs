@@ -41,13 +41,15 @@ pub(crate) enum Security {
 #[non_exhaustive]
 pub enum UrlError {
     /// Not a URL at all.
-    #[error("not a URL as http://127.0.0.1:8080/topics/NAME")]
+    #[error("not a URL such as http://127.0.0.1:8080/topics/NAME")]
     NotUrl,
     /// Another scheme, or none.
-    #[error("scheme must be http, https, ws, wss or tcp, as in http://127.0.0.1:8080/topics/NAME")]
+    #[error(
+        "scheme must be http, https, ws, wss or tcp, such as http://127.0.0.1:8080/topics/NAME"
+    )]
     Scheme,
     /// A user name or a password.
-    #[error("a user name and password are not taken in a URL; set an Authorization field")]
+    #[error("a URL may not contain a user name or password; set an Authorization field")]
     Credentials,
     /// A fragment.
     #[error("a fragment is not allowed, write # as %23")]
@@ -59,25 +61,25 @@ pub enum UrlError {
     #[error("after")]
     After(#[from] AfterError),
     /// `after` and `since` in its query.
-    #[error("since and after both say where to begin: give one of them")]
+    #[error("since and after both say where to begin: give only one of them")]
     AfterAndSince,
     /// `mode` in its query.
     #[error("mode must be all or latest")]
     Mode,
     /// The transport does not go with the scheme.
-    #[error("{via} does not go with this scheme: tcp:// is read by tcp, and nothing else is")]
+    #[error("{via} does not match this scheme: tcp:// URLs, and only those, are read by tcp")]
     Via {
         /// The transport.
         via: Via,
     },
     /// `tcp://` to publish to.
-    #[error("publishing goes by http, https, ws or wss, not by tcp")]
+    #[error("publishing works over http, https, ws or wss, not over tcp")]
     PublishByTcp,
     /// `tcp://` with header fields.
     #[error("tcp:// has no header fields")]
     FieldsByTcp,
     /// `tcp://` where topics are listed.
-    #[error("topics are listed by http, https, ws or wss, not by tcp")]
+    #[error("listing topics works over http, https, ws or wss, not over tcp")]
     TopicsByTcp,
     /// The multiplexed transports need to know where the topics begin.
     #[error("the path must be that of a topic, /topics/NAME")]

@@ -19,7 +19,7 @@ use crate::{EndReason, Gap, Hole};
 #[non_exhaustive]
 pub enum Error {
     /// The URL is not one of a topic.
-    #[error("URL cannot be used")]
+    #[error("URL is not valid")]
     Url(#[from] UrlError),
     /// A header field's name or value has characters that are not allowed.
     #[error("header field {name} has a character that is not allowed")]
@@ -49,13 +49,13 @@ pub enum Error {
     #[error("not an Anemone server")]
     Foreign(#[from] Foreign),
     /// The URL is not that of a topic, and the answer is not that of one.
-    #[error("there is no topic at this URL: one is as {example}")]
+    #[error("this URL is not a topic's; a topic's looks like {example}")]
     NoTopic {
         /// An example of a topic's URL there.
         example: String,
     },
     /// Something came that no server sends.
-    #[error("server sent something that cannot be understood")]
+    #[error("server sent something that is not valid")]
     Malformed(#[from] Malformed),
     /// Events are missing without notice.
     #[error(transparent)]
@@ -87,7 +87,7 @@ pub enum Error {
         limit: Duration,
     },
     /// Not even a sign of life came.
-    #[error("nothing came for {limit:?}")]
+    #[error("nothing arrived for {limit:?}")]
     Stalled {
         /// [`Timeouts::stall`](crate::Timeouts::stall).
         limit: Duration,
@@ -118,7 +118,7 @@ pub enum Foreign {
         expected: &'static str,
     },
     /// Nothing that it said was understood.
-    #[error("its first words are not understood")]
+    #[error("its first message is not understood")]
     Content(#[source] Malformed),
 }
 

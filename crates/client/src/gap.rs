@@ -41,7 +41,7 @@ impl Gap {
 impl fmt::Display for Gap {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.fmt_missed(f)?;
-        write!(f, "; reading goes on after {}", self.resume)
+        write!(f, "; reading continues after {}", self.resume)
     }
 }
 
@@ -88,9 +88,9 @@ impl GapReason {
 impl fmt::Display for GapReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Retention => f.write_str("no longer kept"),
+            Self::Retention => f.write_str("no longer retained"),
             Self::Damaged => f.write_str("damaged on the server's disk"),
-            Self::Epoch => f.write_str("the topic was begun anew"),
+            Self::Epoch => f.write_str("the topic began a new epoch"),
             Self::Unannounced => f.write_str("the server did not say why"),
             Self::Other(word) => write!(f, "{}", shown(word)),
         }
@@ -147,11 +147,11 @@ impl fmt::Display for EndReason {
         match self {
             Self::Deleted => f.write_str("the topic was deleted"),
             Self::TooSlow { gap } => {
-                f.write_str("the topic ends readers who are too slow, and this one was")?;
+                f.write_str("this reader was too slow, and the topic closes slow readers")?;
                 let Some(gap) = gap else { return Ok(()) };
                 f.write_str(": ")?;
                 gap.fmt_missed(f)?;
-                write!(f, "; one can go on after {}", gap.resume)
+                write!(f, "; you can resume after {}", gap.resume)
             }
             Self::Other(word) => write!(f, "the topic has ended: {}", shown(word)),
         }
@@ -167,9 +167,9 @@ mod tests {
         let at = |text: &str| text.parse::<Position>().unwrap();
         let reason = GapReason::Retention;
         let gap = Gap { reason, after: at("a-1"), missed: Some(2), resume: at("a-3") };
-        let missing = "2 events are missing after a-1, no longer kept";
-        assert_eq!(gap.to_string(), format!("{missing}; reading goes on after a-3"));
+        let missing = "2 events are missing after a-1, no longer retained";
+        assert_eq!(gap.to_string(), format!("{missing}; reading continues after a-3"));
         let end = EndReason::TooSlow { gap: Some(gap) }.to_string();
-        assert!(end.ends_with(&format!(": {missing}; one can go on after a-3")), "{end}");
+        assert!(end.ends_with(&format!(": {missing}; you can resume after a-3")), "{end}");
     }
 }

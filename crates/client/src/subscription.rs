@@ -319,7 +319,7 @@ impl Engine {
         }
         let repeated = self.tracker.repeated() - repeated;
         if repeated > 0 {
-            tracing::warn!("the server sent {repeated} events again, which are passed over");
+            tracing::warn!("ignoring {repeated} events that the server sent again");
         }
         Ok(())
     }

@@ -17,10 +17,10 @@ pub struct DataError(#[from] serde_json::Error);
 #[non_exhaustive]
 pub enum CreateError {
     /// There is one of this name.
-    #[error("topic {0} exists already")]
+    #[error("topic {0} already exists")]
     Exists(TopicName),
     /// Its directory could not be made.
-    #[error("topic {name} cannot be kept")]
+    #[error("cannot store topic {name}")]
     Storage {
         /// Its name.
         name: TopicName,
@@ -41,7 +41,7 @@ pub enum DeleteError {
     #[error("there is no topic {0}")]
     Unknown(TopicName),
     /// Its directory could not be removed; the topic is there as before.
-    #[error("topic {name} cannot be removed")]
+    #[error("cannot remove topic {name}")]
     Storage {
         /// Its name.
         name: TopicName,
@@ -57,7 +57,7 @@ pub enum DeleteError {
 pub enum PublishError {
     /// The events alone are larger than all that the log may keep, or than
     /// [`Batch::BYTES_MAX`](crate::Batch::BYTES_MAX).
-    #[error("event needs {bytes} bytes in the log, which keeps {bytes_max}")]
+    #[error("event needs {bytes} bytes in the log, which holds at most {bytes_max}")]
     TooBig {
         /// The bytes that they would count for.
         bytes: u64,
@@ -68,7 +68,7 @@ pub enum PublishError {
     #[error("there is no event to publish")]
     Empty,
     /// The topic's newest event is not where the batch says it must be (HTTP 412).
-    #[error("the topic is at {head}, which is not where it has to be for this")]
+    #[error("the topic is at {head}, which does not match the condition")]
     HeadMoved {
         /// The position of the newest event.
         head: Position,
@@ -77,13 +77,13 @@ pub enum PublishError {
     #[error("this idempotency key was used for other events a short while ago")]
     KeyReused,
     /// There is no room left to keep it (HTTP 507). Publishing works again once there is.
-    #[error("there is no room to keep the event")]
+    #[error("there is no space to store the event")]
     StorageFull(#[source] StorageError),
     /// It could not be kept: the file system is read-only, or failed (HTTP 503).
-    #[error("the event cannot be kept")]
+    #[error("cannot store the event")]
     StorageFailed(#[source] StorageError),
     /// As much waits for the disk already as may (HTTP 503); try again in a moment.
-    #[error("the disk is behind: {bytes} bytes wait for it, at most {bytes_max} may")]
+    #[error("the disk is behind: {bytes} bytes are waiting for it, at most {bytes_max} may")]
     Busy {
         /// The bytes that wait.
         bytes: u64,
@@ -123,7 +123,7 @@ pub enum ReadError {
     #[error("the topic was deleted")]
     Deleted,
     /// The disk does not give what is kept. Reading from the same position later is safe.
-    #[error("the topic cannot be read")]
+    #[error("cannot read the topic")]
     Storage(#[source] StorageError),
 }
 
@@ -136,8 +136,8 @@ pub enum OpenError {
     InUse(PathBuf),
     /// Another version wrote it, whose form of files this one does not know.
     #[error(
-        "{} has format {format}, this version reads and writes format {known} alone: \
-         use the version that wrote it, or begin with an empty data directory",
+        "{} has format {format}, but this version supports only format {known}: use the version that wrote it, \
+         or start with an empty data directory",
         path.display()
     )]
     Format {

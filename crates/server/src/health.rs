@@ -29,7 +29,7 @@ struct Fault {
 
 impl Fault {
     fn stopping() -> Self {
-        let detail = "the server stops".to_owned();
+        let detail = "the server is stopping".to_owned();
         Self { problem: "stopping", topic: None, detail }
     }
 
@@ -41,7 +41,7 @@ impl Fault {
     fn memory(memory: &Memory) -> Self {
         let (held, max) = (memory.held_bytes(), memory.bytes_max());
         let detail = format!(
-            "{held} bytes are held for clients, at most {max} may be: new requests were refused in the last {} s",
+            "{held} bytes are held for clients, the limit is {max}: new requests were refused in the last {} s",
             MEMORY_TOLD.as_secs()
         );
         Self { problem: "memory", topic: None, detail }
@@ -49,7 +49,7 @@ impl Fault {
 
     fn storage(topic: Option<String>, error: &StorageError) -> Self {
         let (problem, detail) = match error.kind() {
-            _ if error.is_full() => ("storage-full", "there is no room".to_owned()),
+            _ if error.is_full() => ("storage-full", "there is no space".to_owned()),
             io::ErrorKind::ReadOnlyFilesystem => {
                 ("storage-read-only", "the file system is read-only".to_owned())
             }
@@ -58,7 +58,7 @@ impl Fault {
         Self {
             problem,
             topic,
-            detail: format!("the last attempt to keep something failed: {detail}"),
+            detail: format!("the last attempt to store something failed: {detail}"),
         }
     }
 }

@@ -172,7 +172,7 @@ fn upgrade<F: Fields + ?Sized>(
     if let Some(name) = OwnPath::topic(head.path) {
         let read = ReadRequest::of(site, client, head, name)?;
         if read.query.frame.is_some() {
-            let detail = "frame is for text/html, and this is a WebSocket handshake";
+            let detail = "frame needs text/html, but this is a WebSocket handshake";
             return Err(Problem::new(Kind::BadParameter, detail));
         }
         let writing = |topic: &Arc<Topic>| {

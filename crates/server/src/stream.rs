@@ -152,7 +152,7 @@ impl<F: Fn(&Item<'_>, &mut String)> Stream<F> {
                     }
                     None => {
                         self.reader.access().ended(problem.kind().name());
-                        tracing::warn!(problem = problem.to_json(), "a stream is cut off");
+                        tracing::warn!(problem = problem.to_json(), "a stream was cut off");
                         None
                     }
                 }

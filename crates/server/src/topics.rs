@@ -22,7 +22,7 @@ pub enum PublishRight {
 
 /// The text is not a right to publish.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
-#[error("{0:?} may not publish: it is nobody, loopback or anyone who may")]
+#[error("{0:?} is not a right to publish: expected nobody, loopback or anyone")]
 pub struct PublishRightError(String);
 
 impl FromStr for PublishRight {
@@ -54,7 +54,7 @@ pub enum SlowReader {
 
 /// The text does not say what becomes of slow readers.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
-#[error("a slow reader cannot be given {0:?}: it is gap or close")]
+#[error("{0:?} is not a policy for slow readers: expected gap or close")]
 pub struct SlowReaderError(String);
 
 impl FromStr for SlowReader {
@@ -83,8 +83,8 @@ enum Matches {
 /// The text is not a pattern for topics.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[error(
-    "{0:?} is not a pattern for topics: expected a topic's name, or the first 1 to 127 characters \
-     of one and *"
+    "{0:?} is not a pattern for topics: expected a topic's name, or the first 1 to 127 characters of one \
+     followed by *"
 )]
 pub struct TopicPatternError(String);
 
@@ -235,7 +235,7 @@ pub enum TopicRulesError {
     Twice(TopicPattern),
     /// No such event can be published.
     #[error(
-        "events of {topics} may have {bytes} bytes; allowed are 1 to {}",
+        "event_bytes_max of {topics} is {bytes} bytes, must be 1 to {}",
         TopicRule::EVENT_BYTES_MAX
     )]
     EventBytes {
@@ -245,7 +245,9 @@ pub enum TopicRulesError {
         bytes: usize,
     },
     /// Less is kept than one event may need.
-    #[error("{topics} must keep at least {bytes_min} bytes, for one event as large as allowed")]
+    #[error(
+        "bytes_max of {topics} must be at least {bytes_min} bytes, to hold one event of the largest size allowed"
+    )]
     Retention {
         /// Which rule.
         topics: TopicPattern,
@@ -254,7 +256,7 @@ pub enum TopicRulesError {
     },
     /// All together keep less than each of them may.
     #[error(
-        "all topics {topics} together must keep at least {bytes_min} bytes, as each of them may"
+        "all topics {topics} together must retain at least {bytes_min} bytes, as much as each of them may"
     )]
     BytesTotal {
         /// Which rule.
@@ -396,6 +398,9 @@ mod tests {
         assert_eq!("gap".parse(), Ok(SlowReader::Gap));
         assert_eq!("close".parse(), Ok(SlowReader::Close));
         let error = "drop".parse::<SlowReader>().unwrap_err();
-        assert_eq!(error.to_string(), "a slow reader cannot be given \"drop\": it is gap or close");
+        assert_eq!(
+            error.to_string(),
+            "\"drop\" is not a policy for slow readers: expected gap or close"
+        );
     }
 }

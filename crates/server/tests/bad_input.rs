@@ -301,7 +301,7 @@ fn a_message_to_a_topic_that_takes_none_is_refused_with_1008() {
     let fixture = Fixture::start();
     let mut socket = fixture.websocket("/topics/wind", &[], &[]);
     socket.send(Message::Text("hello"));
-    assert_eq!(socket.next(), "close 1008 this topic takes no messages");
+    assert_eq!(socket.next(), "close 1008 this topic accepts no messages");
 }
 
 #[test]

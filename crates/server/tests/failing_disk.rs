@@ -164,8 +164,8 @@ fn told(status: u16, reply: &Value) -> Told {
 #[test]
 fn what_cannot_be_kept_is_refused_on_every_way_and_reading_goes_on() {
     for (fault, status, detail) in [
-        (DiskFault::Full, 507, "there is no room to keep the event"),
-        (DiskFault::ReadOnly, 503, "the event cannot be kept"),
+        (DiskFault::Full, 507, "there is no space to store the event"),
+        (DiskFault::ReadOnly, 503, "cannot store the event"),
     ] {
         for fsync in [Fsync::Always, Fsync::Never] {
             let server = Server::with(DataOptions { fsync, ..DataOptions::default() }, |_| {});
@@ -242,7 +242,8 @@ fn what_is_not_kept_within_the_time_is_503_and_may_be_kept_yet() {
         let begun = Instant::now();
         let told = way.publish(&server, number);
         assert!(begun.elapsed() >= TIMEOUT, "{way:?}: {told:?}");
-        let detail = "the disk is behind: not kept within 200ms, but it may be yet".to_owned();
+        let detail =
+            "the disk is behind: not stored within 200ms, but it may be stored later".to_owned();
         assert_eq!(told, Told::Refused(way.status(503), detail), "{way:?}");
         assert!(server.events().is_empty(), "{way:?}");
     }
@@ -329,7 +330,7 @@ fn health(server: &Server) -> Option<Value> {
 #[test]
 fn health_says_what_is_wrong_until_something_is_kept_again() {
     for (fault, problem, detail) in [
-        (DiskFault::Full, "storage-full", "there is no room"),
+        (DiskFault::Full, "storage-full", "there is no space"),
         (DiskFault::ReadOnly, "storage-read-only", "the file system is read-only"),
     ] {
         let server = Server::start();
@@ -337,7 +338,7 @@ fn health_says_what_is_wrong_until_something_is_kept_again() {
         server.disk.set(Some(fault));
         assert_eq!(health(&server), None, "nobody has tried");
         assert_ne!(Way::Post.publish(&server, 1), Told::Kept);
-        let detail = format!("the last attempt to keep something failed: {detail}");
+        let detail = format!("the last attempt to store something failed: {detail}");
         let expected = serde_json::json!({ "problem": problem, "topic": "chat", "detail": detail });
         assert_eq!(health(&server), Some(expected));
         server.disk.set(None);
@@ -402,7 +403,7 @@ fn as_many_bytes_wait_to_be_kept_on_a_multiplexed_connection_as_may() {
         client.send("POST a /topics/chat\n1234");
         client.send("POST b /topics/chat\n123456");
         let detail = client.ask("POST c /topics/chat\n1").problem(429, "c", "too-many-requests");
-        assert_eq!(detail, "10 bytes wait to be kept, of at most 10 on a connection");
+        assert_eq!(detail, "10 bytes wait to be stored, at most 10 may on a connection");
         assert_eq!(client.ask("GET d /clock").status, 200, "the connection goes on");
     }
     server.disk.set(None);

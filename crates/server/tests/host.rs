@@ -64,7 +64,7 @@ fn a_request_without_one_host_is_400() {
     let fixture = Fixture::start();
     for (hosts, detail) in [
         ("", "the field Host is missing"),
-        ("Host: localhost\r\nHost: localhost\r\n", "the field Host is there twice"),
+        ("Host: localhost\r\nHost: localhost\r\n", "the field Host appears twice"),
         ("Host: a b\r\n", "the field Host is not HOST or HOST:PORT"),
         ("Host: user@a\r\n", "the field Host is not HOST or HOST:PORT"),
     ] {
@@ -207,8 +207,8 @@ fn a_refused_origin_is_told_what_to_change() {
     assert_eq!(
         detail,
         "pages of origin http://wind.example may not use this server, asked for as localhost:8080: allow them with \
-         --allow-origin, or allow_origins; if they are its own, a proxy before it has put another Host in the place of the \
-         one it was asked for: have it pass that on"
+         --allow-origin, or allow_origins; if they are its own pages, a proxy in front has replaced the Host: \
+         have it forward the original"
     );
     let long = format!("Origin: http://{}.example\r\n", "a".repeat(5000));
     let detail = ask(&fixture, &format!("GET /clock HTTP/1.1\r\nHost: localhost\r\n{long}"))

@@ -271,8 +271,9 @@ fn a_proxy_that_sends_two_forwarded_fields_is_told_so() {
     let detail = ask(&fixture, PROXY, "GET /clock HTTP/1.1", &twice).problem(400, "bad-forwarding");
     assert_eq!(
         detail,
-        "what the proxy says of this request cannot be: the field Forwarded is there twice, and which is the proxy's own \
-         cannot be told; have the proxy nearest to its clients take away theirs, and those after it append to the one field"
+        "what the proxy says about this request is not valid: the field Forwarded appears twice, and the server \
+         cannot know which one is the proxy's own; have the first proxy remove its clients' field, and the \
+         proxies after it append to the one field"
     );
     // Of who is not believed nothing is taken.
     assert_eq!(ask(&fixture, NOBODY_SAYS, "GET /clock HTTP/1.1", &twice).status, 200);
@@ -288,8 +289,8 @@ fn a_handshake_whose_upgrade_a_proxy_has_taken_out_is_told_so() {
             let detail = reply.problem(426, "bad-handshake");
             assert_eq!(
                 detail,
-                "this is a WebSocket handshake without Upgrade: a proxy on the way has taken it out, and has to be told to \
-                 pass WebSockets on; plain HTTP needs nothing of it"
+                "this is a WebSocket handshake without Upgrade: a proxy on the way has removed it; configure \
+                 the proxy to forward WebSockets, or use plain HTTP"
             );
             assert_eq!(reply.field("upgrade"), Some("websocket"));
         }

@@ -115,7 +115,7 @@ fn a_websocket_is_told_and_closed_with_1008_and_the_numbers() {
     };
     let missed = &ending.end.as_ref().unwrap()["gap"]["missed"];
     let events = ending.events;
-    let reason = format!("too slow: {missed} events after ya-{events} are no longer kept");
+    let reason = format!("too slow: {missed} events after ya-{events} are no longer retained");
     assert_eq!(closed, format!("close 1008 {reason}"));
     ending.check();
 }
@@ -219,7 +219,8 @@ fn a_poll_after_what_has_gone_is_410_and_one_that_begins_is_not() {
             let reply = fixture.get(&format!("/topics/wind?after=ya-{after}{wait}"), &[]);
             let missed = LAST - 10 - after;
             let detail = reply.problem(410, "too-slow");
-            let expected = format!("too slow: {missed} events after ya-{after} are no longer kept");
+            let expected =
+                format!("too slow: {missed} events after ya-{after} are no longer retained");
             assert_eq!(detail, expected);
             check_gap_of_an_end(&reply.json()["gap"], after);
         }

@@ -166,7 +166,7 @@ impl Feed {
     pub(crate) fn drop_line(&mut self, status: &mut Status) {
         if let Some(Line::Whole(line) | Line::TooLong(line)) = self.lines.finish() {
             let shown = printable_start(&lines::text(line), SHOWN_CHARS);
-            status.bad_line(format!("not published, its end is gone: \"{shown}\""));
+            status.bad_line(format!("not published, the end of the line is missing: \"{shown}\""));
         }
     }
 
@@ -213,7 +213,7 @@ impl Feed {
                 return outcome;
             };
             tracing::debug!(topic = %self.topic.name(), "trying again: {}", chain(&error));
-            status.hold(format!("{error}; nothing more is read until it is kept"));
+            status.hold(format!("{error}; reading pauses until it is stored"));
             tokio::select! {
                 () = status.pause(backoff.next(fastrand::f64())) => {}
                 () = self.patience.over() => self.is_over = true,
@@ -237,7 +237,7 @@ impl Feed {
             }
             if slow_at.is_some_and(|at| at <= Instant::now()) {
                 slow_at = None;
-                status.hold("the disk is behind; nothing more is read until it is not".to_owned());
+                status.hold("the disk is behind; reading pauses until it has caught up".to_owned());
             }
             status.tell_due();
         }
@@ -252,7 +252,7 @@ fn tell(status: &mut Status, batch: &Batch, outcome: &Outcome) -> usize {
             return batch.events.len();
         }
         Outcome::Refused(error) => chain(error),
-        Outcome::GivenUp => "it could not be kept before the end".to_owned(),
+        Outcome::GivenUp => "it could not be stored before the end".to_owned(),
     };
     for event in &batch.events {
         let shown = printable_start(event.data.as_str(), SHOWN_CHARS);

@@ -49,8 +49,8 @@ impl FirstLine {
         if status.state() == State::Opening && !status.has_lines() {
             self.is_told = true;
             status.warn(format!(
-                "no line from {from} in {}: if it should have written one, it may hold its output back (python3 -u, \
-                 stdbuf -oL, grep --line-buffered)",
+                "no line from {from} in {}: if it should have written one, it may be buffering its output \
+                 (python3 -u, stdbuf -oL, grep --line-buffered)",
                 seconds(self.wait)
             ));
         }

@@ -82,7 +82,7 @@ pub async fn run(topic: Arc<Topic>, interval: Duration) -> Infallible {
 /// Said once: what the system cannot tell now it will hardly tell in a quarter of a second.
 fn failed(warned: &mut bool, error: &dyn std::error::Error) {
     if !std::mem::replace(warned, true) {
-        tracing::warn!("this machine cannot be measured: {}", chain(error));
+        tracing::warn!("cannot measure this machine: {}", chain(error));
     }
 }
 

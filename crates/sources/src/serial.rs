@@ -54,13 +54,13 @@ pub enum SerialError {
     /// It is the controlling terminal of a session: reading would take what is typed there. A name
     /// of a pseudo-terminal may lead to another one later, see
     /// [`emulate`](crate::windsonic::emulate).
-    #[error("{path} is somebody's terminal")]
+    #[error("{path} is a terminal in use")]
     Terminal {
         /// The device.
         path: PathText,
     },
     /// The driver has no such speed, or nothing has.
-    #[error("{path} cannot be set to {baud} baud")]
+    #[error("cannot set {path} to {baud} baud")]
     Baud {
         /// The device.
         path: PathText,
@@ -70,7 +70,7 @@ pub enum SerialError {
         source: io::Error,
     },
     /// The driver took the settings but for the speed.
-    #[error("{path} was set to {baud} baud and runs at {taken}")]
+    #[error("{path} was set to {baud} baud but runs at {taken}")]
     BaudNotTaken {
         /// The device.
         path: PathText,
@@ -307,7 +307,7 @@ mod tests {
         }
         let path = PathText("/dev/wind".into());
         let error = SerialError::BaudNotTaken { path, baud: 250_000, taken: 9600 };
-        assert_eq!(error.to_string(), "/dev/wind was set to 250000 baud and runs at 9600");
+        assert_eq!(error.to_string(), "/dev/wind was set to 250000 baud but runs at 9600");
     }
 
     #[test]

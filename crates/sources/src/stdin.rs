@@ -120,7 +120,7 @@ async fn read_from(
                 patiently(work, stop.as_mut(), &mut stopped, &patience_over).await;
             }
             Some(Err(error)) => break format!("cannot read standard input: {}", chain(&error)),
-            None if go_on.is_none() => return status.end("standard input is stopped".to_owned()),
+            None if go_on.is_none() => return status.end("standard input was stopped".to_owned()),
             None => break "standard input has ended".to_owned(),
         }
         status.tell_due();
@@ -311,8 +311,8 @@ mod tests {
         assert_eq!(last["state"], "opening");
         assert_eq!(
             last["detail"],
-            "no line from standard input in 20 ms: if it should have written one, it may hold its output back (python3 -u, \
-             stdbuf -oL, grep --line-buffered)"
+            "no line from standard input in 20 ms: if it should have written one, it may be buffering its \
+             output (python3 -u, stdbuf -oL, grep --line-buffered)"
         );
     }
 
@@ -357,7 +357,7 @@ mod tests {
             let whole = text.rfind('\n').map_or(0, |end| end + 1);
             let count = text[..whole].lines().count();
             assert_eq!(events.info(wall_clock()).head.offset, count as u64);
-            assert_eq!(all(&status).last().unwrap()["detail"], "standard input is stopped");
+            assert_eq!(all(&status).last().unwrap()["detail"], "standard input was stopped");
         }
     }
 }

@@ -172,7 +172,7 @@ async fn an_instrument_that_says_nothing_is_silent() {
         Options { silence_max: Duration::from_millis(200), ..Options::new(&terminal.path) };
     let bench = Bench::start(options);
     let silent = bench.status(|status| status["state"] == "silent").await;
-    assert!(silent["detail"].as_str().unwrap().ends_with("no valid message came for 200 ms"));
+    assert!(silent["detail"].as_str().unwrap().ends_with("no valid message arrived for 200 ms"));
 }
 
 #[tokio::test]
@@ -194,7 +194,7 @@ async fn any_speed_will_do_on_a_pseudo_terminal_but_none() {
         Port::open(&terminal.path, baud).unwrap();
     }
     let error = Port::open(&terminal.path, 0).unwrap_err();
-    assert_eq!(error.to_string(), format!("{} cannot be set to 0 baud", terminal.path.display()));
+    assert_eq!(error.to_string(), format!("cannot set {} to 0 baud", terminal.path.display()));
 }
 
 #[cfg(target_os = "linux")]
@@ -204,7 +204,7 @@ async fn a_terminal_somebody_works_in_is_left_alone() {
     let shell = support::Shell::start(&terminal);
     let bench = Bench::start(Options::new(&terminal.path));
     let lost = bench.status(|status| status["state"] == "lost").await;
-    let expected = format!("{} is somebody's terminal; trying", terminal.path.display());
+    let expected = format!("{} is a terminal in use; retrying", terminal.path.display());
     assert!(lost["detail"].as_str().unwrap().starts_with(&expected), "{lost}");
     // Once they have left it is a terminal as any other.
     drop(shell);
@@ -258,12 +258,12 @@ async fn what_cannot_be_emulated_is_refused_with_the_reason() {
         chain(&bad_line),
         [
             format!("cannot replay {}", taken.display()).as_str(),
-            "line 1 is no measurement",
+            "line 1 is not a measurement",
             "direction \"400\" is not empty or 000 to 359",
         ]
     );
     assert_eq!(
         error(emulate::Options { noise: 1.5, ..defaults() }).to_string(),
-        "noise is 1.5, a probability is from 0 to 1"
+        "noise is 1.5, expected a probability, 0 to 1"
     );
 }

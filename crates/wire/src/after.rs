@@ -65,7 +65,7 @@ impl FromStr for After {
 /// The text does not say where to begin.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[error(
-    "{text:?} is no place to begin: expected a position, as \"4zq81x-42\", or earliest, or latest, or -10 for the last 10 events"
+    "{text:?} is not a place to begin: expected a position, such as \"4zq81x-42\", or earliest, or latest, or -10 for the last 10 events"
 )]
 pub struct AfterError {
     /// The text that was given instead, cut to 40 characters.

@@ -92,7 +92,7 @@ impl fmt::Display for Position {
 
 /// The text is not a position.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
-#[error("{text:?} is not a position: expected EPOCH-OFFSET, as in \"4zq81x-42\"")]
+#[error("{text:?} is not a position: expected EPOCH-OFFSET, such as \"4zq81x-42\"")]
 pub struct PositionError {
     /// The text that was given instead, cut to 40 characters.
     pub text: String,

@@ -166,13 +166,13 @@ pub enum AcceptError {
     #[error("handshake refused")]
     Refused(#[from] HandshakeError),
     /// No whole request came in time; the client was told.
-    #[error("no whole request within {limit:?}")]
+    #[error("no complete request within {limit:?}")]
     TimedOut {
         /// [`Accept::timeout`].
         limit: Duration,
     },
     /// The client ended the stream before its request was whole.
-    #[error("stream ended before the request was whole")]
+    #[error("stream ended before the request was complete")]
     Ended,
     /// Reading or writing failed.
     #[error(transparent)]

@@ -45,7 +45,7 @@ pub enum Lost {
         millis: u128,
     },
     /// This process holds too much for its peers, and for this one as well.
-    #[error("the process holds too much for its peers")]
+    #[error("the process holds too much data for its peers")]
     Overloaded,
     /// Reading or writing failed.
     #[error(transparent)]

@@ -15,24 +15,25 @@ const CONNECTION: &str = "Connection";
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = CONNECTION)]
 pub(crate) struct Reach {
-    /// Send this header field, too, as "Authorization: Bearer TOKEN"; may be repeated
+    /// Also send this header field, such as "Authorization: Bearer TOKEN"; may be repeated
     #[arg(long = "header", short = 'H', value_name = "NAME: VALUE")]
     pub(crate) fields: Vec<Field>,
 
-    /// Trust the certificates in this PEM file and no others, for https:// and wss:// only: `serve --tls-dev --tls-dev-cert
-    /// FILE` writes one
+    /// Trust only the certificates in this PEM file; for https:// and wss:// only. `serve --tls-dev --tls-dev-cert FILE`
+    /// writes such a file
     #[arg(long, value_name = "FILE", conflicts_with = "insecure")]
     pub(crate) ca: Option<PathBuf>,
 
-    /// Trust any certificate, for https:// and wss:// only: whoever is in between can read and change everything
+    /// Trust any certificate; for https:// and wss:// only. Anyone between client and server can then read and change
+    /// everything
     #[arg(long)]
     pub(crate) insecure: bool,
 
-    /// Give an attempt up that has no connection and no answer within this time, as 5s [default: 20s]
+    /// Give up an attempt to connect or to get an answer after this time, such as 5s [default: 20s]
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub(crate) timeout: Option<Duration>,
 
-    /// Log nothing of connections, only what is lost and why it ends
+    /// Do not log connections; log only lost events and why the command ends
     #[arg(long, short, conflicts_with = "verbose", help_heading = super::LOG)]
     pub(crate) quiet: bool,
 }
@@ -48,7 +49,7 @@ impl FromStr for Field {
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let expected = "expected NAME: VALUE, as \"Authorization: Bearer TOKEN\"";
+        let expected = "expected NAME: VALUE, such as \"Authorization: Bearer TOKEN\"";
         let (name, value) = text.split_once(':').ok_or(expected)?;
         if name.is_empty() || name.contains(char::is_whitespace) {
             return Err(expected);
@@ -59,43 +60,44 @@ impl FromStr for Field {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Sub {
-    /// The topic, as http://127.0.0.1:8080/topics/wind; with --via tcp, tcp://HOST:PORT/topics/NAME
+    /// The topic, such as http://127.0.0.1:8080/topics/wind; with --via tcp, tcp://HOST:PORT/topics/NAME
     #[arg(value_parser = url)]
     pub(crate) url: String,
 
-    /// How to read it; auto tries ws, then sse, then long-poll
+    /// The transport; auto tries ws, then sse, then long-poll
     #[arg(long, value_enum, default_value_t = Via::Auto)]
     pub(crate) via: Via,
 
-    /// Begin after this position, as 4zq81x-42, or at earliest, or at latest, which is what comes from now on, or, as -10,
-    /// with the last 10 events [default: latest]
+    /// Begin after this position, such as 4zq81x-42; earliest: with the oldest event; latest: with new events only; -10: with
+    /// the last 10 events [default: latest]
     #[arg(long, value_name = "POSITION", allow_negative_numbers = true)]
     pub(crate) after: Option<After>,
 
-    /// Begin with the last N events that are kept
+    /// Begin with the last N events that are retained
     #[arg(long, value_name = "N", value_parser = last, conflicts_with_all = ["after", "since"])]
     pub(crate) last: Option<After>,
 
-    /// Begin with the events since then: so long ago, as 10m (ms, s, m, h, d), or a time, as 2026-11-22T10:00:00Z
+    /// Begin with the events since this time: 10m for ten minutes ago (ms, s, m, h, d), or a time, such as
+    /// 2026-11-22T10:00:00Z
     #[arg(long, value_name = "TIME", conflicts_with = "after")]
     pub(crate) since: Option<String>,
 
-    /// What to get when behind: all, or only the latest event [default: all]
+    /// Which events to get when behind: all, or only the latest [default: all]
     #[arg(long, value_enum)]
     pub(crate) mode: Option<Behind>,
 
-    /// End after so many events, at least 1
+    /// End after this many events, at least 1
     #[arg(long, value_name = "N", value_parser = count)]
     pub(crate) count: Option<NonZero<u64>>,
 
-    /// What to print
+    /// The format of the output
     #[arg(long, short, value_enum, default_value_t = Output::Json)]
     pub(crate) output: Output,
 
     #[command(flatten)]
     pub(crate) reach: Reach,
 
-    /// Give up after trying so often again in a row; 0 tries once [default: never]
+    /// Give up after this many retries in a row; 0 tries once [default: never]
     #[arg(long, value_name = "N", value_parser = retries, help_heading = CONNECTION)]
     pub(crate) retries: Option<u32>,
 }
@@ -131,19 +133,19 @@ impl Sub {
 /// How a topic is read.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum Via {
-    /// What works: ws, else sse, else long-poll
+    /// The first that works: ws, sse, long-poll
     Auto,
-    /// A WebSocket of the topic's own
+    /// A WebSocket at the topic's URL
     Ws,
     /// The multiplexed WebSocket at /ws
     Mux,
     /// Server-sent events
     Sse,
-    /// An endless reply, one JSON object a line
+    /// A stream with one JSON object a line
     Ndjson,
     /// Requests that wait for an event
     LongPoll,
-    /// A request a second
+    /// One request a second
     Poll,
     /// The multiplexed protocol over bare TCP
     Tcp,
@@ -169,7 +171,7 @@ impl From<Via> for Option<anemone_client::Via> {
 pub(crate) enum Behind {
     /// Every event, in order
     All,
-    /// The newest event, and how many were passed over
+    /// The newest event, and how many were skipped
     Latest,
 }
 
@@ -180,19 +182,19 @@ pub(crate) enum Output {
     Json,
     /// The data of each event, as JSON on a line; notices go to standard error, as they do with line and raw
     Data,
-    /// The line that `anemone pub` makes this event of: text without quotes, unless it would be taken for JSON then
+    /// The line from which `anemone pub` makes this event: text without quotes, unless it would then look like JSON
     Line,
-    /// What was published, as it was: text with all its lines, bytes as bytes
+    /// The data exactly as it was published: text with all its lines, bytes as bytes
     Raw,
 }
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Topics {
-    /// The server, as http://127.0.0.1:8080/, or one of its topics
+    /// The server, such as http://127.0.0.1:8080/, or one of its topics
     #[arg(value_parser = url)]
     pub(crate) url: String,
 
-    /// What to print
+    /// The format of the output
     #[arg(long, short, value_enum, default_value_t = Listing::Line)]
     pub(crate) output: Listing,
 
@@ -203,7 +205,7 @@ pub(crate) struct Topics {
 /// The form of a list of topics.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
 pub(crate) enum Listing {
-    /// URL, events kept, bytes
+    /// The URL, the number of events, and their bytes
     Line,
     /// An object: {"name":…,"url":…,"first":…,"next":…,"bytes":…}
     Json,
@@ -211,32 +213,33 @@ pub(crate) enum Listing {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Pub {
-    /// The topic, as http://127.0.0.1:8080/topics/scratch-a
+    /// The topic, such as http://127.0.0.1:8080/topics/scratch-a
     #[arg(value_parser = url)]
     pub(crate) url: String,
 
-    /// The event: JSON if it is JSON, else a string (what looks like broken JSON is refused, unless with --text); - for
-    /// events from standard input, one a line
+    /// The event: JSON if it is valid JSON, else a string (text that looks like broken JSON is refused, unless with --text);
+    /// - reads events from standard input, one a line
     #[arg(default_value = "-", allow_hyphen_values = true)]
     pub(crate) data: String,
 
-    /// Take DATA, or all of standard input, for this: one event, or with ndjson one a line
+    /// The type of DATA, or of all of standard input: one event, or with ndjson one a line
     #[arg(long = "type", value_name = "TYPE", value_enum)]
     pub(crate) content: Option<Content>,
 
-    /// Publish DATA, or all of standard input, as one string, whatever it looks like; the same as --type text
+    /// Publish DATA, or all of standard input, as one string, even if it looks like JSON; the same as --type text
     #[arg(long, conflicts_with = "content")]
     pub(crate) text: bool,
 
-    /// Idempotency key: running the command again with the same key and data publishes nothing twice; 1 to 128 visible
-    /// characters [default: a new one]
+    /// Idempotency key, 1 to 128 visible characters: repeating the command with the same key and data publishes nothing twice
+    /// [default: a new key]
     #[arg(long)]
     pub(crate) key: Option<String>,
 
     #[command(flatten)]
     pub(crate) reach: Reach,
 
-    /// Give up after trying so often again, with longer and longer waits; 0 tries once [default: 8, which takes a minute]
+    /// Give up after this many retries, with longer and longer waits between them; 0 tries once [default: 8, which takes a
+    /// minute]
     #[arg(long, value_name = "N", value_parser = retries, help_heading = CONNECTION)]
     pub(crate) retries: Option<u32>,
 }
@@ -266,11 +269,11 @@ fn url(text: &str) -> Result<String, Infallible> {
 }
 
 fn count(text: &str) -> Result<NonZero<u64>, String> {
-    text.parse().map_err(|_| "expected how many events to wait for, at least 1".to_owned())
+    text.parse().map_err(|_| "expected a number of events to wait for, at least 1".to_owned())
 }
 
 fn retries(text: &str) -> Result<u32, String> {
-    text.parse().map_err(|_| "expected how often to try again, as 8; 0 tries once".to_owned())
+    text.parse().map_err(|_| "expected a number of retries, such as 8; 0 tries once".to_owned())
 }
 
 /// At most as many as a server takes; the last 0 are what comes from now on.
@@ -279,13 +282,13 @@ fn last(text: &str) -> Result<After, String> {
         Ok(count) if count <= After::LAST_MAX => {
             Ok(NonZero::new(count).map_or(After::Latest, After::Last))
         }
-        _ => Err("expected how many events to begin with, as 10".to_owned()),
+        _ => Err("expected a number of events to begin with, such as 10".to_owned()),
     }
 }
 
 /// A time with its unit, as `--since` has it.
 fn time(text: &str) -> Result<Duration, String> {
-    let expected = "expected a time with its unit, ms, s, m or h, as 500ms or 5s";
+    let expected = "expected a time with a unit, ms, s, m or h, such as 500ms or 5s";
     let units = [("ms", 1), ("s", 1000), ("m", 60_000), ("h", 3_600_000)];
     let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);

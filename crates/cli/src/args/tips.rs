@@ -25,7 +25,10 @@ fn tip(words: &[String], unknown: &str) -> Option<String> {
         let value = words.iter().position(|word| word == unknown).and_then(|at| words.get(at + 1));
         let joined = words.iter().find_map(|word| word.strip_prefix("--port="));
         let port = value.map(String::as_str).or(joined).and_then(|port| port.parse::<u16>().ok());
-        return Some(format!("it listens where --listen 127.0.0.1:{} says", port.unwrap_or(8080)));
+        return Some(format!(
+            "the port is part of --listen: --listen 127.0.0.1:{}",
+            port.unwrap_or(8080)
+        ));
     }
     let at = words.iter().position(|word| word == unknown)?;
     let rest: Vec<&str> =
@@ -38,10 +41,10 @@ fn tip(words: &[String], unknown: &str) -> Option<String> {
     match at {
         _ if unknown.starts_with('-') => None,
         1 if unknown.ends_with(".toml") => {
-            Some(format!("a configuration is named with its flag: {name} --config {unknown}"))
+            Some(format!("give a configuration file with --config: {name} --config {unknown}"))
         }
         1 => Some(format!(
-            "a command whose lines are to be a topic is given with the topic's name: {name} --exec NAME={}",
+            "to publish the lines of a command, give it with the topic's name: {name} --exec NAME={}",
             quoted(&rest)
         )),
         _ => None,
@@ -83,13 +86,13 @@ mod tests {
             ),
             (
                 "serve vmstat 1",
-                "a command whose lines are to be a topic is given with the topic's name: serve --exec NAME='vmstat 1'",
+                "to publish the lines of a command, give it with the topic's name: serve --exec NAME='vmstat 1'",
             ),
-            ("serve --port 8081", "it listens where --listen 127.0.0.1:8081 says"),
-            ("serve --port=8081", "it listens where --listen 127.0.0.1:8081 says"),
-            ("serve --demo -p 8081", "it listens where --listen 127.0.0.1:8081 says"),
-            ("check -p", "it listens where --listen 127.0.0.1:8080 says"),
-            ("check my.toml", "a configuration is named with its flag: check --config my.toml"),
+            ("serve --port 8081", "the port is part of --listen: --listen 127.0.0.1:8081"),
+            ("serve --port=8081", "the port is part of --listen: --listen 127.0.0.1:8081"),
+            ("serve --demo -p 8081", "the port is part of --listen: --listen 127.0.0.1:8081"),
+            ("check -p", "the port is part of --listen: --listen 127.0.0.1:8080"),
+            ("check my.toml", "give a configuration file with --config: check --config my.toml"),
         ] {
             let words: Vec<String> =
                 format!("anemone {line}").split(' ').map(str::to_owned).collect();

@@ -70,7 +70,7 @@ fn judged(config: &Config) -> Result<Vec<String>, ConfigError> {
                 format!("tls.dev_cert: {}: {error}", cannot_write(file)),
             )
         })?;
-        lines.push(format!("tls      its certificate is written to {}", file.display()));
+        lines.push(format!("tls      writes its certificate to {}", file.display()));
     }
     let listening = &config.listening;
     lines.extend(listening.unix.iter().map(|path| {
@@ -102,7 +102,7 @@ fn socket_missing(socket: &Located<PathBuf>) -> Option<String> {
     let directory = socket.parent().filter(|parent| *parent != Path::new(""));
     let directory = directory.unwrap_or(Path::new("."));
     let fault = match socket.symlink_metadata() {
-        Ok(found) if !found.file_type().is_socket() => format!("{path} is there and is no socket"),
+        Ok(found) if !found.file_type().is_socket() => format!("{path} exists and is not a socket"),
         Ok(_) if UnixStream::connect(&socket.value).is_ok() => {
             format!("another program listens on {path} now")
         }
@@ -118,14 +118,14 @@ fn socket_missing(socket: &Located<PathBuf>) -> Option<String> {
 fn let_in(listening: &Listening) -> [String; 4] {
     let offered = [("/echo", listening.echo), ("/broadcast", listening.broadcast)];
     let offered: Vec<_> = offered.iter().filter(|(_, is_there)| *is_there).collect();
-    let offered = joined("no /echo and no /broadcast", offered.iter().map(|(path, _)| path));
-    let hosts = joined("no other names", &listening.allow_hosts);
-    let origins = joined("no others", &listening.allow_origins);
+    let offered = joined("neither /echo nor /broadcast", offered.iter().map(|(path, _)| path));
+    let hosts = joined("none", &listening.allow_hosts);
+    let origins = joined("none", &listening.allow_origins);
     let proxies = joined("none", &listening.trusted_proxies);
     [
         format!("offered  {offered}"),
         format!(
-            "hosts    localhost, loopback addresses and those listened on; allow_hosts: {hosts}"
+            "hosts    localhost, loopback addresses and addresses listened on; allow_hosts: {hosts}"
         ),
         format!("origins  the server's own; allow_origins: {origins}"),
         format!("proxies  trusted_proxies: {proxies}"),
@@ -147,7 +147,7 @@ fn limits(limits: &Limits) -> [String; 2] {
     let memory = match limits.memory_max {
         Some(bytes) => Size(bytes as u64).to_string(),
         None => format!(
-            "{} MiB (default: half of what this machine or its control group has)",
+            "{} MiB (default: half of the memory of this machine or its control group)",
             limits.memory_bytes_max() >> 20
         ),
     };
@@ -179,7 +179,7 @@ fn data(config: &Config, warnings: &mut Vec<String>) -> Result<String, ConfigErr
     let path = dir.display();
     let existing = dir.ancestors().find(|path| path.exists()).unwrap_or(Path::new("."));
     if !existing.is_dir() {
-        let fault = format!("data.dir: {} is no directory", existing.display());
+        let fault = format!("data.dir: {} is not a directory", existing.display());
         return Err(ConfigError::new(dir.place.clone(), fault));
     }
     if let Err(error) = rustix::fs::access(existing, rustix::fs::Access::WRITE_OK) {
@@ -190,7 +190,7 @@ fn data(config: &Config, warnings: &mut Vec<String>) -> Result<String, ConfigErr
     let fsync = match config.data.options().fsync {
         anemone_hub::Fsync::Always => "flushed before it is acknowledged".to_owned(),
         anemone_hub::Fsync::Interval(interval) => format!("flushed every {}", Time(interval)),
-        anemone_hub::Fsync::Never => "flushed when the system does it".to_owned(),
+        anemone_hub::Fsync::Never => "flushed when the operating system decides".to_owned(),
     };
     Ok(format!("data     in {path}, {fsync}"))
 }
@@ -201,8 +201,8 @@ fn look_at(source: &Source, warnings: &mut Vec<String>) {
     let mut look = |what: &str, path: &Path, is_one: fn(FileType) -> bool| {
         let fault = match path.metadata() {
             Ok(found) if is_one(found.file_type()) => return,
-            Ok(_) => format!("{} is no {what}", path.display()),
-            Err(error) => format!("there is no {what} {} now: {error}", path.display()),
+            Ok(_) => format!("{} is not a {what}", path.display()),
+            Err(error) => format!("the {what} {} does not exist now: {error}", path.display()),
         };
         warnings.push(format!("{place}: {fault}"));
     };
@@ -242,7 +242,7 @@ fn program_missing(options: &exec::Options, place: &Place) -> Option<String> {
         };
         search.as_deref().is_none_or(in_path)
     };
-    (!is_there).then(|| format!("{place}: there is no program {} now", path.display()))
+    (!is_there).then(|| format!("{place}: the program {} does not exist now", path.display()))
 }
 
 /// Which ways to publish do not let through what a rule allows.
@@ -258,7 +258,7 @@ fn too_large(rule: &Located<TopicRule>, limits: &Limits) -> Vec<String> {
         let (place, bytes) = (&rule.place, Size(event_bytes));
         let needed = Size(event_bytes + beside);
         format!(
-            "{place}: events of {} may have {bytes}, for which {key} has to be {needed} and is {}",
+            "{place}: events of {} may have {bytes}, which needs {key} of at least {needed}, but it is {}",
             rule.topics,
             Size(bytes_max)
         )

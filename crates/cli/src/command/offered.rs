@@ -13,7 +13,7 @@ pub(crate) fn offered(config: &Config, url: &str) -> Vec<String> {
     let topics = config.topics.iter().map(|rule| rule_told(rule, url));
     let files = config.files.iter();
     let files =
-        files.map(|dir| format!("static   {url}{}: the files of {}", dir.path, dir.dir.display()));
+        files.map(|dir| format!("static   {url}{}: files of {}", dir.path, dir.dir.display()));
     sources.chain(topics).chain(files).collect()
 }
 
@@ -35,14 +35,14 @@ fn told(source: &Source, url: &str) -> String {
 
 fn rule_told(rule: &Located<TopicRule>, url: &str) -> String {
     let who = match rule.publish {
-        PublishRight::Nobody => "no client publishes",
-        PublishRight::Loopback => "programs on this machine publish",
-        PublishRight::Anyone => "every client publishes",
+        PublishRight::Nobody => "no client may publish",
+        PublishRight::Loopback => "programs on this machine may publish",
+        PublishRight::Anyone => "every client may publish",
     };
     let kept = &rule.retention;
     let path = if url.is_empty() { String::new() } else { format!("{url}/topics/") };
     format!(
-        "topic    {path}{}: {who}; kept are {} events, {}, {}",
+        "topic    {path}{}: {who}; retains {} events, {}, {}",
         rule.topics,
         kept.events_max,
         Size(kept.bytes_max),

@@ -23,16 +23,16 @@ pub(crate) enum InputError {
     #[error("column {column}: {what}")]
     NotJson { column: usize, what: String },
     #[error(
-        "{0}: this looks like broken JSON; put '…' around it if the shell ate its quotes, or publish it as it is with --text"
+        "{0}: this looks like broken JSON; put '…' around it if the shell removed its quotes, or publish it as a string with --text"
     )]
     LooksLikeJson(DataError),
-    #[error("{0}; --text publishes it as a string, whatever it looks like")]
+    #[error("{0}; --text publishes it as a string")]
     NoJson(serde_json::Error),
     #[error("longer than 1 MiB")]
     LineTooLong,
-    #[error("an event of more than 16 MiB is not published")]
+    #[error("an event may not be larger than 16 MiB")]
     EventTooLong,
-    #[error("with --key all lines are one batch, and there are too many")]
+    #[error("with --key all lines form one batch, and this batch has too many lines")]
     BatchTooLarge,
 }
 
@@ -80,8 +80,8 @@ fn tell_how_to_allow(url: &str, error: &anyhow::Error) {
         .is_some_and(|problem| matches!(problem, "unknown-topic" | "method-not-allowed"));
     if let (true, Some(name)) = (is_closed, topics::name(url)) {
         report(&format!(
-            "in the server's configuration, [[topic]] name = \"{name}\", publish = \"loopback\" lets programs of its machine \
-             publish to it"
+            "in the server's configuration, [[topic]] name = \"{name}\", publish = \"loopback\" lets programs \
+             on its machine publish to it"
         ));
     }
 }
@@ -137,7 +137,7 @@ async fn lines(mut desk: Desk, content: Option<Content>) -> anyhow::Result<()> {
     let done = loop {
         match input.next() {
             Ok(None) if kept.last.is_none() => {
-                tracing::warn!("nothing is published: standard input had no line");
+                tracing::warn!("nothing was published: standard input had no line");
                 return Ok(());
             }
             Ok(None) => return Ok(()),
@@ -191,9 +191,9 @@ impl Kept {
 
     fn tell(&self) {
         match (self.events, &self.last) {
-            (1, Some(last)) => tracing::info!("1 event is published, at {last}"),
-            (events, Some(last)) => tracing::info!("{events} events are published, up to {last}"),
-            (_, None) => tracing::info!("nothing is published"),
+            (1, Some(last)) => tracing::info!("1 event was published, at {last}"),
+            (events, Some(last)) => tracing::info!("{events} events were published, up to {last}"),
+            (_, None) => tracing::info!("nothing was published"),
         }
     }
 }
@@ -239,7 +239,7 @@ impl Batch {
             (first, last) => format!("lines {first} to {last}"),
         };
         let is_known = matches!(error, Error::Refused(_)) || error.is_permanent();
-        let doubt = if is_known { "" } else { ", which may be published or not" };
+        let doubt = if is_known { "" } else { ", which may or may not be published" };
         anyhow::Error::new(error).context(lines + doubt)
     }
 }

@@ -22,15 +22,15 @@ use crate::args;
 /// Why it cannot be trusted as `--ca` or `--insecure` says.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum TrustError {
-    #[error("--ca: {} cannot be read as PEM", path.display())]
+    #[error("--ca: cannot read {} as PEM", path.display())]
     Unreadable { path: PathBuf, source: pem::Error },
-    #[error("--ca: {} has no certificate: expected PEM, -----BEGIN CERTIFICATE-----", path.display())]
+    #[error("--ca: {} contains no certificate: expected PEM, -----BEGIN CERTIFICATE-----", path.display())]
     Empty { path: PathBuf },
     #[error("--ca: a certificate in {} cannot be trusted", path.display())]
     Bad { path: PathBuf, source: rustls::Error },
-    #[error("{flag} is about TLS, and {scheme}:// has none: take it away, or ask by https://")]
+    #[error("{flag} needs TLS, which {scheme}:// does not have: omit the flag or use https://")]
     WithoutTls { flag: &'static str, scheme: &'static str },
-    #[error("TLS cannot be had")]
+    #[error("cannot set up TLS")]
     Tls(#[from] rustls::Error),
 }
 
@@ -125,8 +125,8 @@ fn roots(path: &Path) -> Result<RootCertStore, TrustError> {
 pub(crate) fn advice(error: &anyhow::Error) -> Option<&'static str> {
     let is_about_certificate = error.downcast_ref().is_some_and(Error::is_about_certificate);
     is_about_certificate.then_some(
-        "--ca FILE trusts the certificates in FILE (serve --tls-dev --tls-dev-cert FILE writes the server's), \
-         --insecure any",
+        "--ca FILE trusts the certificates in FILE (serve --tls-dev --tls-dev-cert FILE writes the server's); \
+         --insecure trusts any certificate",
     )
 }
 

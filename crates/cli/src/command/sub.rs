@@ -21,7 +21,7 @@ pub(crate) struct Ended {
 }
 
 fn of(seen: u64, count: Option<NonZero<u64>>) -> String {
-    count.map(|count| format!(" ({seen} of {count} events came)")).unwrap_or_default()
+    count.map(|count| format!(" (received {seen} of {count} events)")).unwrap_or_default()
 }
 
 pub(crate) fn run(args: &args::Sub) -> anyhow::Result<()> {
@@ -97,12 +97,12 @@ impl Events {
     async fn next(&mut self) -> Result<Option<Item>, Error> {
         let item = self.subscription.next().await?;
         match &item {
-            Some(Item::Connected { via }) => tracing::info!("connected by {via}"),
+            Some(Item::Connected { via }) => tracing::info!("connected over {via}"),
             Some(Item::Disconnected { .. }) if self.is_quiet => {}
             Some(Item::Disconnected { via, error, retry_in, next }) => {
                 let why = anyhow::Error::new(std::sync::Arc::clone(error));
                 match (via == next, retry_in.is_zero()) {
-                    (true, _) => tracing::warn!("trying again in {retry_in:.1?}: {why:#}"),
+                    (true, _) => tracing::warn!("retrying in {retry_in:.1?}: {why:#}"),
                     (false, true) => {
                         tracing::warn!(
                             "trying another transport, {next} instead of {via}: {why:#}"
@@ -118,8 +118,8 @@ impl Events {
                 tracing::info!("reading begins after {position}");
                 if self.is_from_now && position.offset == 0 {
                     tracing::info!(
-                        "the topic has no event yet: waiting for the first (if its name is wrong: anemone topics lists \
-                         the names there are)"
+                        "the topic has no events yet: waiting for the first (anemone topics lists the names of \
+                         all topics)"
                     );
                 }
             }
@@ -145,7 +145,7 @@ fn print(item: &Item, output: Output) -> io::Result<bool> {
             Ok(true)
         }
         (Item::Skipped(count), _) => {
-            tracing::info!("{count} events were passed over");
+            tracing::info!("{count} events were skipped");
             Ok(true)
         }
         _ => Ok(true),

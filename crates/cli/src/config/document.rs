@@ -50,7 +50,7 @@ impl Content {
         match self {
             Self::Table(_) => "a table",
             Self::List(_) => "a list",
-            Self::Text(_) => "a text",
+            Self::Text(_) => "a string",
             Self::Integer(..) => "a number",
             Self::Boolean(_) => "true or false",
             Self::Other(kind) => kind,
@@ -78,7 +78,7 @@ impl Node {
         let file = std::fs::File::open(path).map_err(|error| cannot(&error))?;
         file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(|error| cannot(&error))?;
         if bytes.len() as u64 > FILE_BYTES_MAX {
-            return Err(cannot(&format_args!("it is larger than {FILE_BYTES_MAX} bytes")));
+            return Err(cannot(&format_args!("the file is larger than {FILE_BYTES_MAX} bytes")));
         }
         let text = String::from_utf8(bytes).map_err(|error| {
             let valid = error.utf8_error().valid_up_to();
@@ -146,8 +146,10 @@ fn explained(message: &str, found: &str) -> String {
         .iter()
         .any(|start| message.starts_with(start));
     match message {
-        _ if is_bare => "expected a value; texts are in quotation marks, as \"30s\"".to_owned(),
-        "duplicate key" => format!("`{found}` is there already"),
+        _ if is_bare => {
+            "expected a value; strings need quotation marks, such as \"30s\"".to_owned()
+        }
+        "duplicate key" => format!("`{found}` is defined twice"),
         other => other.to_owned(),
     }
 }

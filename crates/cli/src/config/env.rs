@@ -49,7 +49,7 @@ impl Variables {
             };
             if *name != name.to_uppercase() {
                 let upper = name.to_uppercase();
-                faults.add(&place, format!("write its name in capitals, {upper}"));
+                faults.add(&place, format!("write its name in upper case, {upper}"));
                 continue;
             }
             let path = name[PREFIX.len()..].to_lowercase();

@@ -11,7 +11,7 @@ use super::values::{parsed, path};
 /// A directory, if it is said where it is; `None` once a fault was noted.
 pub(super) fn read(mut table: Table<'_>) -> Option<Located<StaticDir>> {
     let t = &mut table;
-    let dir = t.required("dir", "the directory whose files are served, as \"www\"", path);
+    let dir = t.required("dir", "the directory to serve files from, such as \"www\"", path);
     let at = t.optional("path", parsed::<StaticPath>);
     let cache_control = t.value("cache_control", Default::default(), parsed);
     table.finish();
@@ -27,7 +27,7 @@ pub(super) fn judge(config: &Config, faults: &Faults) {
         let earlier = &config.files[..index];
         if let Some(first) = earlier.iter().find(|first| first.path == dir.path) {
             let fault = format!(
-                "static.path: there are files at {} already, those of {} ({})",
+                "static.path: {} already serves the files of {} ({})",
                 dir.path,
                 first.dir.display(),
                 first.place
@@ -60,7 +60,7 @@ pub(crate) fn look(config: &Config) -> Result<Vec<String>, ConfigError> {
             if let Some(path) = path.filter(|path| dir.holds(path)) {
                 let (dir_shown, path) = (dir.dir.display(), path.display());
                 let fault = format_args!(
-                    "{dir_shown} has {what} in it, {path}, and would show it to everybody: keep one of them elsewhere"
+                    "{dir_shown} contains {what}, {path}, and would serve it to everyone: move one of them elsewhere"
                 );
                 return Err(wrong(dir, &fault));
             }
@@ -80,7 +80,7 @@ fn hidden(config: &Config, dir: &Located<StaticDir>) -> impl Iterator<Item = Str
         (!rest.is_empty() && hidden.symlink_metadata().is_ok()).then(|| {
             let (place, hidden, by) = (&dir.place, hidden.display(), other.dir.display());
             format!(
-                "{place}: static: {hidden} is never served: {} has the files of {by}",
+                "{place}: static: {hidden} is never served: {} serves the files of {by}",
                 other.path
             )
         })

@@ -38,8 +38,7 @@ pub(super) fn apply(
     if let Some(mode) = flags.unix_mode {
         listening.unix_mode = mode;
         if listening.unix.is_none() {
-            let fault =
-                "there is no Unix socket whose permissions these could be: --listen unix:PATH";
+            let fault = "these permissions need a Unix socket: --listen unix:PATH";
             faults.add(&Place::Flag("--unix-mode"), fault);
         }
     }
@@ -80,7 +79,7 @@ pub(super) fn apply(
     }
     let has_demo = short.demo.as_ref().is_some_and(|demo| demo.value);
     if flags.unit.is_some() && flags.serial.is_none() && !has_demo {
-        let fault = "there is no instrument that has this letter: --serial DEVICE, or --demo";
+        let fault = "this letter needs an instrument: --serial DEVICE, or --demo";
         faults.add(&Place::Flag("--unit"), fault);
     }
     if flags.host {

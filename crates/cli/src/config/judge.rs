@@ -50,20 +50,20 @@ fn tls(config: &Config, faults: &Faults) {
     let tls = &config.tls;
     match (&tls.cert, &tls.key) {
         (Some(cert), None) => {
-            faults.add(&cert.place, "tls.cert: there is no tls.key, the certificate's private key");
+            faults.add(&cert.place, "tls.cert: tls.key, the certificate's private key, is missing");
         }
         (None, Some(key)) => {
-            faults.add(&key.place, "tls.key: there is no tls.cert, the certificate of this key");
+            faults.add(&key.place, "tls.key: tls.cert, the certificate of this key, is missing");
         }
         _ => {}
     }
     if let (Some(cert), true) = (&tls.cert, *tls.dev) {
-        let fault = format!("tls.dev: there is a certificate already, tls.cert at {}", cert.place);
+        let fault = format!("tls.dev: there already is a certificate, tls.cert at {}", cert.place);
         faults.add(&tls.dev.place, fault);
     }
     let place = tls.cert.as_ref().map_or(&tls.dev.place, |cert| &cert.place);
     if let (Place::Flag(_), None) = (place, &config.listening.listen) {
-        faults.add(place, "a Unix socket never speaks TLS, and there is no address");
+        faults.add(place, "TLS needs an address: a Unix socket never speaks TLS");
     }
 }
 
@@ -76,13 +76,13 @@ fn data(config: &Config, faults: &Faults) {
         Place::File(..) | Place::Variable(_) => *data.fsync != Fsync::Interval,
     };
     if believes && data.dir.is_none() {
-        let fault = "data.fsync: nothing is on the disk without a directory: data.dir, or --data";
+        let fault = "data.fsync: flushing needs a data directory: data.dir, or --data";
         faults.add(place, fault);
     }
     if data.adopt && data.dir.is_none() {
         faults.add(
             &Place::Flag("--adopt-data"),
-            "there is nothing to adopt without a directory: data.dir, or --data",
+            "there is no data directory to adopt: data.dir, or --data",
         );
     }
 }
@@ -92,7 +92,7 @@ fn topics(config: &Config, faults: &Faults) {
         let earlier = &config.topics[..index];
         if let Some(first) = earlier.iter().find(|other| other.topics == rule.topics) {
             let fault = format!(
-                "topic.name: there is a rule for {} already, at {}",
+                "topic.name: there already is a rule for {}, at {}",
                 rule.topics, first.place
             );
             faults.add(&rule.place, fault);
@@ -108,7 +108,7 @@ fn sources(config: &Config, faults: &Faults) {
             Kind::Stdin(_) => {
                 if let Some(first) = stdin {
                     let fault = format!(
-                        "there is one standard input, and it goes to {} already ({})",
+                        "only one source can read standard input, and it already goes to {} ({})",
                         *first.topic, first.topic.place
                     );
                     faults.add(&source.topic.place, fault);
@@ -119,7 +119,8 @@ fn sources(config: &Config, faults: &Faults) {
                 let path = &*options.path;
                 if let Some((_, first)) = devices.iter().find(|(other, _)| *other == path) {
                     let path = path.display();
-                    let fault = format!("source.device: {path} is read already, at {first}");
+                    let fault =
+                        format!("source.device: another source already reads {path}, at {first}");
                     faults.add(&options.place, fault);
                 }
                 devices.push((path, &options.place));
@@ -135,7 +136,8 @@ fn owners(config: &Config, faults: &Faults) {
     for source in &config.sources {
         let (topic, place) = (&*source.topic, &source.topic.place);
         if format!("{topic}.status").parse::<TopicName>().is_err() {
-            let fault = "source.topic: the name leaves no room for .status: 121 characters at most";
+            let fault =
+                "source.topic: the name is too long to append .status: at most 121 characters";
             faults.add(place, fault);
         }
         for (name, part) in source.topics() {
@@ -154,18 +156,20 @@ fn owners(config: &Config, faults: &Faults) {
 fn taken(name: &TopicName, first: &Source) -> String {
     match (&first.kind, &first.topic.place) {
         (Kind::Host(_), Place::Default) => format!(
-            "{name} has the load of this machine; host = false switches that off, and another \
-             topic of it is a source of type \"host\""
+            "{name} already has the load of this machine; host = false turns that off, and a source of type \
+             \"host\" publishes it to another topic"
         ),
-        (Kind::Demo(_), place) => format!("{name} has the emulated instrument of {place} already"),
-        (kind, place) => format!("{name} has a source already, \"{}\" at {place}", kind.name()),
+        (Kind::Demo(_), place) => format!("{name} already has the emulated instrument of {place}"),
+        (kind, place) => format!("{name} already has a source, \"{}\" at {place}", kind.name()),
     }
 }
 
 fn status_is_its_own(config: &Config, name: &TopicName, faults: &Faults) {
     let of_status = config.topics.iter().find(|rule| rule.topics.name() == Some(name));
     if let Some(rule) = of_status.filter(|rule| rule.publish != PublishRight::Nobody) {
-        let fault = format!("topic.publish: {name} is how a source is doing: that is for it alone");
+        let fault = format!(
+            "topic.publish: {name} is the status of a source, and only that source may publish to it"
+        );
         faults.add(&rule.place, fault);
     }
 }

@@ -13,7 +13,7 @@ pub(crate) enum Listen {
 
 impl Listen {
     /// Said to those who want more.
-    pub(super) const MOST: &str = "there can be one address and one Unix socket";
+    pub(super) const MOST: &str = "at most one address and one Unix socket are possible";
 }
 
 /// `IP:PORT`; `localhost` is this machine by IPv4.
@@ -32,10 +32,10 @@ fn address_or(text: &str, others: &str) -> Result<SocketAddr, String> {
     }
     text.parse().map_err(|_| match port(text.strip_prefix(':').unwrap_or(text)) {
         Some(port) => format!(
-            "a port alone: expected 127.0.0.1:{port}, for this machine alone, or 0.0.0.0:{port}, for others, too"
+            "a port without an address: expected 127.0.0.1:{port}, for this machine only, or 0.0.0.0:{port}, for other machines, too"
         ),
         None => {
-            format!("expected IP:PORT, as 127.0.0.1:8080, 0.0.0.0:80 or [::1]:8080{others}")
+            format!("expected IP:PORT, such as 127.0.0.1:8080, 0.0.0.0:80 or [::1]:8080{others}")
         }
     })
 }
@@ -45,7 +45,7 @@ impl FromStr for Listen {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         match text.strip_prefix("unix:") {
-            Some("") => Err("unix: has the path of a socket after it".to_owned()),
+            Some("") => Err("unix: must be followed by the path of a socket".to_owned()),
             Some(path) => Ok(Self::Unix(path.into())),
             None => address_or(text, ", or unix:PATH").map(Self::Address),
         }

@@ -66,8 +66,8 @@ impl Listening {
     pub(crate) fn warning(&self) -> Option<String> {
         let kind = TrustedProxy::everybody(&self.trusted_proxies)?;
         Some(format!(
-            "trusted_proxies has every address of {kind}: whoever reaches the server can say who they are, by which name they \
-             asked and that it was by https; name the addresses of your proxies alone"
+            "trusted_proxies has every address of {kind}: anyone who reaches the server can then forge their \
+             address, the host and the scheme of a request; list only the addresses of your proxies"
         ))
     }
 

@@ -86,7 +86,7 @@ pub(super) fn read(mut table: Table<'_>) -> Option<Source> {
     let what = "\"serial\", \"exec\", \"file\", \"stdin\" or \"host\"";
     // Without it nobody knows what the other keys should be.
     let kind = table.required("type", what, word(TYPES))?;
-    let what = "the name of the topic that its events go to, as \"cpu\"";
+    let what = "the name of the topic for its events, such as \"cpu\"";
     let topic = table.required("topic", what, parsed);
     let t = &mut table;
     let kind = match kind.value {
@@ -131,7 +131,7 @@ fn retry(table: &mut Table<'_>, min: Duration, max: Duration) -> (Duration, Dura
 }
 
 fn serial(t: &mut Table<'_>) -> Option<Located<windsonic::Options>> {
-    let device = t.required("device", "the serial device, as \"/dev/ttyUSB0\"", path);
+    let device = t.required("device", "the serial device, such as \"/dev/ttyUSB0\"", path);
     let place = device.as_ref().map(|device| device.place.clone()).unwrap_or_default();
     let default = windsonic::Options::new(device.as_deref().cloned().unwrap_or_default());
     let modes =
@@ -156,8 +156,8 @@ fn serial(t: &mut Table<'_>) -> Option<Located<windsonic::Options>> {
 }
 
 fn exec(t: &mut Table<'_>) -> Option<(exec::Options, StderrTo)> {
-    let what = "a line for the shell, as \"vmstat 1\", or a program and its arguments, as \
-                [\"vmstat\", \"1\"]";
+    let what = "a shell command, such as \"vmstat 1\", or a program and its arguments, such as [\"vmstat\", \
+                \"1\"]";
     let command = t.required("command", what, command);
     let found = command.is_some();
     let default =
@@ -204,12 +204,12 @@ fn command(node: &Node) -> Result<Command, String> {
 
 fn environment(node: &Node) -> Result<Vec<(OsString, OsString)>, String> {
     let Content::Table(entries) = &node.content else {
-        return Err("expected a table, as { TZ = \"UTC\" }".to_owned());
+        return Err("expected a table, such as { TZ = \"UTC\" }".to_owned());
     };
     let variable = |entry: &super::document::Entry| {
         let key = &entry.key;
         if key.is_empty() || key.contains(['=', '\0']) {
-            return Err(format!("{key:?} cannot be the name of a variable"));
+            return Err(format!("{key:?} is not a valid name of a variable"));
         }
         let value = argument(&entry.node).map_err(|fault| format!("{key}: {fault}"))?;
         Ok((key.into(), value))
@@ -218,7 +218,7 @@ fn environment(node: &Node) -> Result<Vec<(OsString, OsString)>, String> {
 }
 
 fn file(t: &mut Table<'_>) -> Option<file::Options> {
-    let path = t.required("path", "the file to follow, as \"/var/log/syslog\"", path);
+    let path = t.required("path", "the file to follow, such as \"/var/log/syslog\"", path);
     let found = path.is_some();
     let default = file::Options::new(path.map(|path| path.value).unwrap_or_default());
     let origins = [("end", Origin::End), ("start", Origin::Start)];

@@ -30,9 +30,9 @@ impl<'a> Table<'a> {
                 let kind = other.kind();
                 let fault = match &place {
                     Place::Variable(variable) => format!(
-                        "{name} is a table: the variables for what is in it begin with {variable}__"
+                        "{name} is a table: the variables for its keys begin with {variable}__"
                     ),
-                    _ => format!("{name} is a table, as {header}, and here is {kind}"),
+                    _ => format!("{name} must be a table, {header}, but is {kind}"),
                 };
                 faults.add(&place, fault);
                 Vec::new()
@@ -121,13 +121,13 @@ impl<'a> Table<'a> {
                 return items.into_iter().filter_map(table).collect();
             }
             (_, Place::Variable(_)) => {
-                format!("a variable cannot set this: [[{key}]] is for the file alone")
+                format!("a variable cannot set this: only a file can have [[{key}]]")
             }
             (Content::Table(_), _) => {
-                format!("there may be many: write [[{key}]] instead of [{key}]")
+                format!("this is a list of tables: write [[{key}]] instead of [{key}]")
             }
             (other, _) => {
-                format!("{key} is a list of tables, as [[{key}]], and here is {}", other.kind())
+                format!("{key} must be a list of tables, [[{key}]], but is {}", other.kind())
             }
         };
         self.faults.add(&node.place, fault);

@@ -14,7 +14,7 @@ const AGE_MAX: Duration = DAY.saturating_mul(36_500);
 
 /// A rule, if it has a name; `None` once a fault was noted.
 pub(super) fn read(mut table: Table<'_>) -> Option<Located<TopicRule>> {
-    let what = "which topic this is about, as \"wind\", or \"scratch-*\" for all that begin so";
+    let what = "the topic, such as \"wind\", or a pattern for all names that begin alike, such as \"scratch-*\"";
     let name = table.required::<TopicPattern>("name", what, parsed);
     let pattern = name.as_ref().map(|name| name.value.clone());
     // Without a name the rest is still looked at, as that of many.
@@ -61,7 +61,7 @@ pub(super) fn read(mut table: Table<'_>) -> Option<Located<TopicRule>> {
     for (key, place) in of_many {
         if let (Some(place), Some(one)) = (place, rule.topics.name()) {
             let fault = format!(
-                "topic.{key}: \"{one}\" is one topic; a rule for many has a name like \"{one}-*\""
+                "topic.{key}: \"{one}\" is a single topic; this key needs a pattern, such as \"{one}-*\""
             );
             table.fault(&place, fault);
         }

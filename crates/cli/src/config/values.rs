@@ -67,7 +67,7 @@ impl Display for Size {
 }
 
 fn expected(what: &str, node: &Node) -> String {
-    format!("expected {what}, and here is {}", node.content.kind())
+    format!("expected {what}, but found {}", node.content.kind())
 }
 
 /// A text in quotation marks, not too much of it.
@@ -85,10 +85,10 @@ fn as_text(node: &Node) -> Option<&str> {
 
 /// `"…"`, not empty.
 pub(super) fn text(node: &Node) -> Result<String, String> {
-    let text = as_text(node).ok_or_else(|| expected("a text", node))?;
+    let text = as_text(node).ok_or_else(|| expected("a string", node))?;
     match text {
         "" => Err("it is empty".to_owned()),
-        _ if text.contains('\0') => Err("it has a NUL character".to_owned()),
+        _ if text.contains('\0') => Err("it contains a NUL character".to_owned()),
         _ => Ok(text.to_owned()),
     }
 }
@@ -106,7 +106,7 @@ pub(super) fn boolean(node: &Node) -> Result<bool, String> {
     match &node.content {
         Content::Boolean(value) => Ok(*value),
         Content::Variable(text) => {
-            text.parse().map_err(|_| format!("expected true or false, and here is {}", shown(text)))
+            text.parse().map_err(|_| format!("expected true or false, but found {}", shown(text)))
         }
         _ => Err(expected("true or false", node)),
     }
@@ -139,11 +139,15 @@ where
         let (written, bytes) = match &node.content {
             Content::Integer(written, number) => (written.clone(), *number),
             Content::Text(text) | Content::Variable(text) => (shown(text), Some(parse_size(text)?)),
-            _ => return Err(expected("a number of bytes, as 4096 or \"4KiB\"", node)),
+            _ => return Err(expected("a number of bytes, such as 4096 or \"4KiB\"", node)),
         };
         let bytes = bytes.filter(|bytes| range.contains(bytes));
         bytes.and_then(|bytes| T::try_from(bytes).ok()).ok_or_else(|| {
-            format!("{written} is not from {} to {}", Size(*range.start()), Size(*range.end()))
+            format!(
+                "{written} is not in the range from {} to {}",
+                Size(*range.start()),
+                Size(*range.end())
+            )
         })
     }
 }
@@ -152,7 +156,7 @@ pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
     let wrong = |why: &str| format!("{} is not a number of bytes: {why}", shown(text));
     let (number, unit) = split_unit(text);
     let number: u64 = number.parse().map_err(|_| {
-        wrong("expected a whole number and its unit, B, KiB, MiB, GiB or TiB, as \"64KiB\"")
+        wrong("expected a whole number with a unit, B, KiB, MiB, GiB or TiB, such as \"64KiB\"")
     })?;
     let factor = match unit {
         "" => Some(1),
@@ -160,7 +164,7 @@ pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
     };
     let factor = factor
         .ok_or_else(|| wrong("the units are B, KiB, MiB, GiB and TiB; 1KiB is 1024 bytes"))?;
-    number.checked_mul(factor).ok_or_else(|| wrong("it is far too large"))
+    number.checked_mul(factor).ok_or_else(|| wrong("the number is too large"))
 }
 
 /// A duration of this range: `"250ms"`, `"30s"`, `"5min"`, `"1h"`, `"7d"`.
@@ -168,14 +172,14 @@ pub(super) fn duration(
     range: RangeInclusive<Duration>,
 ) -> impl FnOnce(&Node) -> Result<Duration, String> {
     move |node| {
-        let text =
-            as_text(node).ok_or_else(|| expected("a duration with its unit, as \"30s\"", node))?;
+        let text = as_text(node)
+            .ok_or_else(|| expected("a duration with a unit, such as \"30s\"", node))?;
         let duration = parse_duration(text)?;
         let (min, max) = (Time(*range.start()), Time(*range.end()));
         let is_in = range.contains(&duration);
         is_in
             .then_some(duration)
-            .ok_or_else(|| format!("{} is not from {min} to {max}", shown(text)))
+            .ok_or_else(|| format!("{} is not in the range from {min} to {max}", shown(text)))
     }
 }
 
@@ -183,16 +187,16 @@ fn parse_duration(text: &str) -> Result<Duration, String> {
     let wrong = |why: &str| format!("{} is not a duration: {why}", shown(text));
     let (number, unit) = split_unit(text);
     let number: u64 = number.parse().map_err(|_| {
-        wrong("expected a whole number and its unit, ms, s, min, h or d, as \"30s\"")
+        wrong("expected a whole number with a unit, ms, s, min, h or d, such as \"30s\"")
     })?;
     let factor = TIME_UNITS.iter().find(|(name, _)| *name == unit).map(|(_, factor)| *factor);
     let factor = factor.ok_or_else(|| match unit {
         "" => wrong("it has no unit; the units are ms, s, min, h and d, as in \"30s\""),
-        "m" => wrong("m could be two things; write min, or ms"),
+        "m" => wrong("m is ambiguous; write min or ms"),
         _ => wrong("the units are ms, s, min, h and d, as in \"30s\""),
     })?;
     let factor = u64::try_from(factor.as_millis()).unwrap_or(u64::MAX);
-    let millis = number.checked_mul(factor).ok_or_else(|| wrong("it is far too long"))?;
+    let millis = number.checked_mul(factor).ok_or_else(|| wrong("the duration is too long"))?;
     Ok(Duration::from_millis(millis))
 }
 
@@ -215,11 +219,11 @@ pub(super) fn address(node: &Node) -> Result<SocketAddr, String> {
 /// The places to listen: an address, `unix:PATH`, or a list of one of each.
 pub(super) fn places(node: &Node) -> Result<Vec<Listen>, String> {
     let one = |node: &Node| match as_text(node).and_then(|text| text.strip_prefix("unix:")) {
-        Some("") => Err("unix: has the path of a socket after it".to_owned()),
+        Some("") => Err("unix: must be followed by the path of a socket".to_owned()),
         Some(socket) => Ok(Listen::Unix(relative(node, socket.into()))),
         None => {
             let text = text(node)?;
-            let told = |fault| format!("{} is nowhere to listen: {fault}", shown(&text));
+            let told = |fault| format!("{} is not a place to listen: {fault}", shown(&text));
             text.parse().map_err(told)
         }
     };
@@ -229,7 +233,7 @@ pub(super) fn places(node: &Node) -> Result<Vec<Listen>, String> {
     };
     let addresses = all.iter().filter(|place| matches!(place, Listen::Address(_))).count();
     match (addresses, all.len() - addresses) {
-        (0, 0) => Err("it is empty: there is nowhere to listen".to_owned()),
+        (0, 0) => Err("the list is empty: expected at least one place to listen".to_owned()),
         (0..=1, 0..=1) => Ok(all),
         _ => Err(Listen::MOST.to_owned()),
     }
@@ -243,7 +247,7 @@ pub(super) fn mode(node: &Node) -> Result<u32, String> {
 pub(crate) fn parse_mode(text: &str) -> Result<u32, String> {
     let mode = u32::from_str_radix(text, 8).ok().filter(|mode| *mode <= 0o777);
     mode.ok_or_else(|| {
-        format!("{} are no permissions: expected three octal digits, as \"660\"", shown(text))
+        format!("{} is not a file mode: expected three octal digits, such as \"660\"", shown(text))
     })
 }
 
@@ -270,7 +274,7 @@ pub(super) fn word<T: Copy, const N: usize>(
             let near = closest(&text, names.clone());
             let hint = near.map(|near| format!("; did you mean {near:?}?")).unwrap_or_default();
             let allowed: Vec<_> = names.map(|name| format!("{name:?}")).collect();
-            format!("{} is none of {}{hint}", shown(&text), allowed.join(", "))
+            format!("{} is not one of {}{hint}", shown(&text), allowed.join(", "))
         })
     }
 }
@@ -288,7 +292,7 @@ pub(super) fn list<T>(
             };
             text.split(',').map(|text| item(&of(text))).collect()
         }
-        _ => Err(expected("a list, as [\"a\", \"b\"]", node)),
+        _ => Err(expected("a list, such as [\"a\", \"b\"]", node)),
     }
 }
 

@@ -19,7 +19,7 @@ pub(crate) enum Trouble {
 impl From<io::Error> for Trouble {
     fn from(error: io::Error) -> Self {
         match error.kind() {
-            io::ErrorKind::WouldBlock => Self::Fault(format!("nothing came for {LONG:?}")),
+            io::ErrorKind::WouldBlock => Self::Fault(format!("nothing arrived for {LONG:?}")),
             io::ErrorKind::InvalidData => Self::Fault(error.to_string()),
             _ => Self::Lost,
         }

@@ -130,7 +130,7 @@ impl Publisher {
                 None => return Err(error),
                 Some(delay) => {
                     let why = crate::error::chain(&error);
-                    tracing::warn!("not published, trying again in {delay:.1?}: {why}");
+                    tracing::warn!("not published, retrying in {delay:.1?}: {why}");
                     sleep(delay).await;
                 }
             }

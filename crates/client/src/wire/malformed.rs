@@ -5,13 +5,13 @@
 #[non_exhaustive]
 pub enum Malformed {
     /// Not JSON, or without a member that it must have.
-    #[error("not the JSON it should be")]
+    #[error("not the expected JSON")]
     Json(#[from] serde_json::Error),
     /// Not UTF-8.
     #[error("not UTF-8")]
     NotUtf8,
     /// Something stands where a position should.
-    #[error("no position where one should be")]
+    #[error("a position is missing")]
     NoPosition,
     /// Longer than allowed.
     #[error("longer than {limit} bytes")]

@@ -42,7 +42,7 @@ impl AwaitedTopics {
         let a_part = (all_max / PER_ADDRESS_ONE_IN).max(1);
         let per_address_max = limits.awaited_topics_per_address_max.unwrap_or(a_part);
         let words = Words {
-            what: "topics that it waits for, and that have had no event",
+            what: "awaited topics without an event",
             limit: "limits.awaited_topics_per_address_max",
         };
         let places = Arc::new(Places::new(per_address_max, words));
@@ -61,7 +61,7 @@ impl AwaitedTopics {
         let place = match address.filter(|address| !address.is_loopback()).map(Source::of) {
             Some(source) => Some(self.places.take(source).ok_or_else(|| {
                 let detail = format!(
-                    "your address waits for {} topics that have had no event yet, as many as it may",
+                    "your address already waits for {} topics that have no event yet, the most that one address may",
                     self.per_address_max
                 );
                 too_many(detail)
@@ -70,7 +70,7 @@ impl AwaitedTopics {
         };
         let one = Arc::clone(&self.all).try_acquire_owned().map_err(|_| {
             let detail = format!(
-                "clients wait for {} topics that have had no event yet, as many as they may",
+                "clients already wait for {} topics that have no event yet, the most that all of them may",
                 self.all_max
             );
             too_many(detail)
@@ -112,7 +112,7 @@ mod tests {
             let detail = admit(same).unwrap_err();
             assert_eq!(
                 detail,
-                "your address waits for 3 topics that have had no event yet, as many as it may"
+                "your address already waits for 3 topics that have no event yet, the most that one address may"
             );
             drop(admitted);
         }
@@ -122,7 +122,7 @@ mod tests {
             let detail = admit(address).unwrap_err();
             assert_eq!(
                 detail,
-                "clients wait for 30 topics that have had no event yet, as many as they may"
+                "clients already wait for 30 topics that have no event yet, the most that all of them may"
             );
         }
         assert_eq!(awaited.places.sources(), 0, "one that was refused counts nowhere");

@@ -98,7 +98,7 @@ impl Places {
             drop(taken);
             let (max, Words { what, limit }) = (self.max, self.words);
             tracing::warn!(
-                "{source} has as many {what} as {limit} allows, {max}: one more was refused{}",
+                "{source} has reached {limit}, {max} {what}: refused one more{}",
                 more(refused)
             );
         }
@@ -120,7 +120,7 @@ impl Places {
 fn more(refused: usize) -> String {
     match refused {
         0 | 1 => String::new(),
-        refused => format!(" ({} more since this was last told)", refused - 1),
+        refused => format!(" ({} more since the last such line)", refused - 1),
     }
 }
 

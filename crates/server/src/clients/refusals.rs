@@ -23,38 +23,38 @@ const CAUSES: [(Kind, &str); 15] = [
     (Kind::OriginRefused, ""),
     (
         Kind::BadForwarding,
-        "; have the proxy set one kind of these fields and take the other away, or take it out of trusted_proxies",
+        "; have the proxy set one kind of these fields and remove the other, or remove the proxy from trusted_proxies",
     ),
     (
         Kind::PublishRefused,
-        "; publish = \"anyone\" in the topic's [[topic]] lets others publish, and listen = \"unix:PATH\" gives programs of \
-         this machine another way",
+        "; publish = \"anyone\" in the topic's [[topic]] lets others publish, and listen = \"unix:PATH\" gives \
+         programs on this machine another way",
     ),
-    (Kind::LocalOnly, "; listen = \"unix:PATH\" gives programs of this machine another way to ask"),
+    (Kind::LocalOnly, "; listen = \"unix:PATH\" gives programs on this machine another way to ask"),
     (
         Kind::FrameRefused,
-        "; browsers say what a frame is for to https and to localhost alone: [tls], or TLS in a proxy",
+        "; browsers identify an iframe only over https and to localhost: use [tls], or TLS in a proxy",
     ),
-    (Kind::Overloaded, "; memory_max bounds that"),
+    (Kind::Overloaded, "; memory_max sets the limit"),
     (
         Kind::TooSlow,
-        "; slow_reader = \"gap\" in the topic's [[topic]] lets such readers go on, and events_max, bytes_max and age_max keep more",
+        "; slow_reader = \"gap\" in the topic's [[topic]] lets such readers continue, and larger events_max, bytes_max and age_max retain more",
     ),
-    (Kind::TooManyConnections, "; limits.connections_max bounds that"),
+    (Kind::TooManyConnections, "; limits.connections_max sets the limit"),
     (
         Kind::TooManyAwaited,
-        "; limits.awaited_topics_max and limits.awaited_topics_per_address_max bound that",
+        "; limits.awaited_topics_max and limits.awaited_topics_per_address_max set the limits",
     ),
-    (Kind::TooManyTopics, "; topics_max in the pattern's [[topic]] bounds that"),
+    (Kind::TooManyTopics, "; topics_max in the pattern's [[topic]] sets the limit"),
     (
         Kind::TooManyRequests,
-        "; limits.multiplexed_requests_max and limits.multiplexed_waiting_bytes_max bound that",
+        "; limits.multiplexed_requests_max and limits.multiplexed_waiting_bytes_max set the limits",
     ),
-    (Kind::EventTooBig, "; event_bytes_max in the topic's [[topic]] bounds that"),
-    (Kind::BodyTooBig, "; limits.batch_bytes_max and limits.batch_events_max bound that"),
+    (Kind::EventTooBig, "; event_bytes_max in the topic's [[topic]] sets the limit"),
+    (Kind::BodyTooBig, "; limits.batch_bytes_max and limits.batch_events_max set the limits"),
     (
         Kind::StorageFull,
-        "; bytes_total_max in the pattern's [[topic]] bounds that, or the disk is full",
+        "; bytes_total_max in the pattern's [[topic]] sets the limit, or the disk is full",
     ),
 ];
 
@@ -122,7 +122,7 @@ impl fmt::Display for Asked<'_> {
         }
         match self.client {
             Some(address) => write!(f, " of {}", address.ip()),
-            None => f.write_str(" of somebody whose address is not known"),
+            None => f.write_str(" of an unknown address"),
         }
     }
 }
@@ -141,7 +141,7 @@ impl Refusals {
         let more = more.and_then(|cause| count(&self.closes, cause, Instant::now()));
         if let Some(more) = more {
             tracing::warn!(
-                "refused {asked}, closed with {code}: {reason}; {limit} bounds that{more}"
+                "refused {asked}, closed with {code}: {reason}; {limit} sets the limit{more}"
             );
         }
     }
@@ -168,7 +168,7 @@ fn count<const N: usize>(all: &Mutex<[Refused; N]>, cause: usize, now: Instant) 
     *refused = Refused { count: 0, told_at: Some(now) };
     Some(match count {
         1 => String::new(),
-        count => format!(" ({} more since this was last told)", count - 1),
+        count => format!(" ({} more since the last such line)", count - 1),
     })
 }
 
@@ -199,7 +199,7 @@ mod tests {
         assert_eq!(words(Kind::Misdirected, 59), None);
         assert!(words(Kind::OriginRefused, 59).is_some(), "another cause");
         let again = words(Kind::Misdirected, 60).unwrap();
-        assert!(again.ends_with("for a reason (1 more since this was last told)"), "{again}");
+        assert!(again.ends_with("for a reason (1 more since the last such line)"), "{again}");
         assert_eq!(words(Kind::Misdirected, 119), None);
     }
 
@@ -210,42 +210,42 @@ mod tests {
             Refusals::default().words(&problem, ASKED, Instant::now()).unwrap()
         };
         for (kind, words) in [
-            (Kind::Overloaded, "503 overloaded: for a reason; memory_max bounds that"),
+            (Kind::Overloaded, "503 overloaded: for a reason; memory_max sets the limit"),
             (
                 Kind::TooManyConnections,
-                "503 too-many-connections: for a reason; limits.connections_max bounds that",
+                "503 too-many-connections: for a reason; limits.connections_max sets the limit",
             ),
             (
                 Kind::TooSlow,
-                "410 too-slow: for a reason; slow_reader = \"gap\" in the topic's [[topic]] lets such readers go on, and \
-                 events_max, bytes_max and age_max keep more",
+                "410 too-slow: for a reason; slow_reader = \"gap\" in the topic's [[topic]] lets such readers \
+                 continue, and larger events_max, bytes_max and age_max retain more",
             ),
             (
                 Kind::TooManyAwaited,
                 "503 too-many-awaited: for a reason; limits.awaited_topics_max and \
-                 limits.awaited_topics_per_address_max bound that",
+                 limits.awaited_topics_per_address_max set the limits",
             ),
             (
                 Kind::TooManyTopics,
-                "507 too-many-topics: for a reason; topics_max in the pattern's [[topic]] bounds that",
+                "507 too-many-topics: for a reason; topics_max in the pattern's [[topic]] sets the limit",
             ),
             (
                 Kind::TooManyRequests,
                 "429 too-many-requests: for a reason; limits.multiplexed_requests_max and \
-                 limits.multiplexed_waiting_bytes_max bound that",
+                 limits.multiplexed_waiting_bytes_max set the limits",
             ),
             (
                 Kind::EventTooBig,
-                "413 event-too-big: for a reason; event_bytes_max in the topic's [[topic]] bounds that",
+                "413 event-too-big: for a reason; event_bytes_max in the topic's [[topic]] sets the limit",
             ),
             (
                 Kind::BodyTooBig,
-                "413 body-too-big: for a reason; limits.batch_bytes_max and limits.batch_events_max bound that",
+                "413 body-too-big: for a reason; limits.batch_bytes_max and limits.batch_events_max set the limits",
             ),
             (
                 Kind::StorageFull,
-                "507 storage-full: for a reason; bytes_total_max in the pattern's [[topic]] bounds that, or the disk is \
-                 full",
+                "507 storage-full: for a reason; bytes_total_max in the pattern's [[topic]] sets the limit, or \
+                 the disk is full",
             ),
         ] {
             assert_eq!(told(kind), format!("refused GET /wind of 192.0.2.7, {words}"));
@@ -265,6 +265,6 @@ mod tests {
         let asked = Asked::request(None, "GET", &path);
         let problem = Problem::new(Kind::LocalOnly, "not here");
         let words = Refusals::default().words(&problem, asked, Instant::now()).unwrap();
-        assert!(words.len() < 400 && words.contains("of somebody whose address"), "{words}");
+        assert!(words.len() < 400 && words.contains("of an unknown address"), "{words}");
     }
 }

@@ -242,5 +242,5 @@ where
 
 /// The close frame of every WebSocket when the server stops.
 pub(crate) fn going_away() -> CloseFrame {
-    CloseFrame::new(CloseCode::GOING_AWAY, "the server stops")
+    CloseFrame::new(CloseCode::GOING_AWAY, "the server is stopping")
 }

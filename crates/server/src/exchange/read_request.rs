@@ -68,7 +68,7 @@ impl ReadRequest {
         let query = Query::parse(query, &HeaderMap::new(), &site.limits)?;
         let unfit = [("wait", query.wait.is_some()), ("frame", query.frame.is_some())];
         if let Some((name, _)) = unfit.iter().find(|(_, is_given)| *is_given) {
-            let detail = format!("{name} is not for a multiplexed reader");
+            let detail = format!("{name} is not a parameter of a multiplexed reader");
             return Err(Problem::new(Kind::BadParameter, detail));
         }
         Ok(Self::new(site, client, topic, query))

@@ -37,7 +37,7 @@ where
             received
         }
         () = site.memory.wanted_back(begun) => return Err(Problem::overloaded()),
-        () = stop.stopped() => return Err(Problem::new(Kind::Stopping, "the server stops")),
+        () = stop.stopped() => return Err(Problem::new(Kind::Stopping, "the server is stopping")),
     };
     let late = |_| {
         let detail = format!("the body took longer than {:?}", limits.body_timeout);
@@ -51,7 +51,7 @@ fn check_content_coding(headers: &HeaderMap) -> Result<(), Problem> {
     let Some(coding) = unknown(headers, header::CONTENT_ENCODING, "identity") else {
         return Ok(());
     };
-    let detail = format!("Content-Encoding is {coding:?}; a body is taken as it is");
+    let detail = format!("Content-Encoding is {coding:?}; only unencoded bodies are accepted");
     let problem = Problem::new(Kind::UnsupportedEncoding, detail);
     Err(problem.field("accept-encoding", HeaderValue::from_static("identity")))
 }
@@ -62,7 +62,7 @@ pub(crate) fn check_transfer_coding(headers: &HeaderMap) -> Result<(), Problem> 
     let Some(coding) = unknown(headers, header::TRANSFER_ENCODING, "chunked") else {
         return Ok(());
     };
-    let detail = format!("Transfer-Encoding is {coding:?}; chunked is understood");
+    let detail = format!("Transfer-Encoding is {coding:?}; only chunked is supported");
     let problem = Problem::new(Kind::UnsupportedTransferCoding, detail);
     Err(problem.field("connection", HeaderValue::from_static("close")))
 }

@@ -63,9 +63,8 @@ impl Resource {
         query: Option<&str>,
     ) -> Result<Self, Problem> {
         if let Err(foreign) = client.check_local() {
-            let detail = format!(
-                "who reads is told to clients on the server's own machine alone; {foreign}"
-            );
+            let detail =
+                format!("only clients on the server's own machine may see the readers; {foreign}");
             return Err(Problem::new(Kind::LocalOnly, detail));
         }
         let topic = site.topic(name)?;

@@ -33,15 +33,15 @@ pub struct StaticPath(String);
 pub enum StaticPathError {
     /// It is no path, or one that would have to be escaped in a URL.
     #[error(
-        "{path:?} is no path for files: expected \"/\", or names of letters, digits, - . _ and ~ that begin with no dot, \
-         as \"/docs/\""
+        "{path:?} is not a path for files: expected \"/\", or names of letters, digits, - . _ and ~ that do not \
+         begin with a dot, such as \"/docs/\""
     )]
     Malformed {
         /// The text, or its beginning.
         path: String,
     },
     /// The server has something else there.
-    #[error("no file would ever be served at {path}: /{first} is the server's own")]
+    #[error("no file can be served at {path}: /{first} is the server's own")]
     Own {
         /// The path.
         path: String,
@@ -50,7 +50,7 @@ pub enum StaticPathError {
     },
     /// The built-in page has its scripts and styles there.
     #[error(
-        "{path} has files of the built-in page, which could not be served then: take another path"
+        "{path} contains files of the built-in page, which would then be hidden: choose another path"
     )]
     Page {
         /// The path.
@@ -118,7 +118,7 @@ impl Default for CacheControl {
 
 /// The text cannot be the value of a field.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
-#[error("{0:?} cannot be sent as Cache-Control: expected visible ASCII, as \"max-age=3600\"")]
+#[error("{0:?} cannot be sent as Cache-Control: expected visible ASCII, such as \"max-age=3600\"")]
 pub struct CacheControlError(String);
 
 impl FromStr for CacheControl {
@@ -136,13 +136,13 @@ impl FromStr for CacheControl {
 #[non_exhaustive]
 pub enum StaticDirError {
     /// There is none.
-    #[error("there is no directory {}", dir.display())]
+    #[error("the directory {} does not exist", dir.display())]
     Missing {
         /// Which.
         dir: PathBuf,
     },
     /// Something else is there.
-    #[error("{} is no directory", dir.display())]
+    #[error("{} is not a directory", dir.display())]
     NotADirectory {
         /// Which.
         dir: PathBuf,
@@ -243,8 +243,8 @@ mod tests {
             assert_eq!(
                 said,
                 format!(
-                    "{text:?} is no path for files: expected \"/\", or names of letters, digits, - . _ and ~ that begin \
-                     with no dot, as \"/docs/\""
+                    "{text:?} is not a path for files: expected \"/\", or names of letters, digits, - . _ and ~ \
+                     that do not begin with a dot, such as \"/docs/\""
                 )
             );
         }
@@ -254,13 +254,12 @@ mod tests {
     fn the_servers_own_paths_and_the_built_in_pages_are_taken() {
         for own in OwnPath::ALL.map(OwnPath::name) {
             let said = format!("/{own}/x/").parse::<StaticPath>().unwrap_err().to_string();
-            let words =
-                format!("no file would ever be served at /{own}/x/: /{own} is the server's own");
+            let words = format!("no file can be served at /{own}/x/: /{own} is the server's own");
             assert_eq!(said, words);
         }
         assert_eq!(
             "/wind".parse::<StaticPath>().unwrap_err().to_string(),
-            "/wind/ has files of the built-in page, which could not be served then: take another path"
+            "/wind/ contains files of the built-in page, which would then be hidden: choose another path"
         );
     }
 

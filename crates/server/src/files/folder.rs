@@ -110,7 +110,7 @@ struct NoAnswer;
 
 /// No more can be held for clients.
 #[derive(Debug, thiserror::Error)]
-#[error("too much is held for clients already")]
+#[error("too much memory is already held for clients")]
 pub(super) struct Overload;
 
 /// Whether an error says that no more can be held for clients.

@@ -54,7 +54,7 @@ pub(crate) struct Tree {
 
 /// Two directories cannot be at one path.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
-#[error("there are files at {path} already, those of {}", dir.display())]
+#[error("{path} already serves the files of {}", dir.display())]
 pub struct StaticDirsError {
     path: StaticPath,
     dir: std::path::PathBuf,
@@ -122,7 +122,7 @@ impl Tree {
         let response = self.ask(&asked).await.map_err(|error| match Refusal::of(&error) {
             None if is_overload(&error) => Problem::overloaded(),
             Some(Refusal::Changed) | None if !is_absence(&error) => {
-                let detail = format!("the file at {path} cannot be read");
+                let detail = format!("cannot read the file at {path}");
                 Problem::new(Kind::Internal, detail)
             }
             _ => absent(),
@@ -131,7 +131,7 @@ impl Tree {
         let mut response = match response.status() {
             StatusCode::NOT_FOUND => return Err(absent()),
             StatusCode::PRECONDITION_FAILED => {
-                let detail = "the file is not, or no longer, the one that the request is for";
+                let detail = "the file does not match the request's condition";
                 return Err(Problem::new(Kind::PreconditionFailed, detail));
             }
             StatusCode::RANGE_NOT_SATISFIABLE => return Err(out_of_range(&response)),
@@ -143,7 +143,7 @@ impl Tree {
             }
         };
         if response.status() == StatusCode::NOT_ACCEPTABLE {
-            let detail = "files are sent as they are, or with gzip; Accept-Encoding takes neither";
+            let detail = "files are sent uncompressed or with gzip; Accept-Encoding allows neither";
             return Err(Problem::new(Kind::NotAcceptable, detail));
         }
         if is_head {
@@ -269,7 +269,7 @@ fn known(fields: &HeaderMap, mut response: Response<Body>) -> Response<Body> {
 
 /// That nothing of the file is in a range, with its length as the library says it (RFC 9110 section 14.4).
 fn out_of_range(response: &Response<Body>) -> Problem {
-    let detail = "nothing of the file is in the Range that is asked for";
+    let detail = "the Range contains nothing of the file";
     let problem = Problem::new(Kind::RangeNotSatisfiable, detail);
     match response.headers().get(header::CONTENT_RANGE) {
         Some(len) => problem.field("content-range", len.clone()),
@@ -316,7 +316,7 @@ mod tests {
         assert!(files.may_be_at("/%61") && !files.may_be_at("/%74opics/wind"));
         assert!(!files.may_be_at("/a%2f"), "no path at all");
         let twice = Files::new(&[of("/docs"), of("/docs/")], &Memory::default()).unwrap_err();
-        assert_eq!(twice.to_string(), "there are files at /docs/ already, those of www");
+        assert_eq!(twice.to_string(), "/docs/ already serves the files of www");
     }
 
     #[test]

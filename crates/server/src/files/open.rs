@@ -19,7 +19,7 @@ use rustix::io::Errno;
 /// Why a file is not served that is there.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 pub(super) enum Refusal {
-    #[error("a symbolic link on the way to it leads out of the directory, or is absolute")]
+    #[error("a symbolic link on its path leads out of the directory or is absolute")]
     LeadsOut,
     #[error("the server's user may not read it")]
     NotReadable,

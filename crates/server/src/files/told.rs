@@ -28,8 +28,8 @@ impl Told {
         let file = shown(dir, path);
         match refusal {
             Refusal::Changed => tracing::warn!(
-                "{file} changed while it was sent: the reply was cut off, for it would have been of two versions; put a new \
-                 version in its place with a rename"
+                "{file} changed while it was sent: the reply was cut off, since it would have mixed two \
+                 versions; replace a file with a rename instead"
             ),
             refusal => tracing::warn!("{file} is not served: {refusal}"),
         }

@@ -149,7 +149,7 @@ async fn accept(
     let requests = async { while requests.join_next().await.is_some() {} };
     let all = async { tokio::join!(requests, local.reactor.close_all(going_away())) };
     if tokio::time::timeout(grace, all).await.is_err() {
-        tracing::info!("some connections did not end in time and were cut off");
+        tracing::info!("cut off connections that did not end in time");
     }
     grace.saturating_sub(stopped.elapsed())
 }
@@ -183,7 +183,7 @@ impl UnixGuests {
             }
             Err(error) => {
                 if self.retry_at.replace(Instant::now() + ACCEPT_AGAIN).is_none() {
-                    tracing::warn!(%error, "cannot accept a connection of the Unix socket");
+                    tracing::warn!(%error, "cannot accept a connection on the Unix socket");
                 }
                 None
             }

@@ -59,7 +59,7 @@ pub(crate) async fn serve(
         Ok(Ok(stream)) => {
             handover.in_loop(&local, rest, permit, stream);
         }
-        Ok(Err(error)) => tracing::debug!(%error, "connection lost in its handshake"),
+        Ok(Err(error)) => tracing::debug!(%error, "connection lost during its handshake"),
         Err(error) => tracing::error!(%error, "two halves of different connections"),
     }
 }

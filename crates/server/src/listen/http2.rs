@@ -176,7 +176,7 @@ pub(crate) async fn serve<S: AsyncRead + AsyncWrite + Unpin + 'static>(
                 http.as_mut().graceful_shutdown();
             }
             () = wanted_back.as_mut() => {
-                tracing::debug!("an HTTP/2 connection was let go");
+                tracing::debug!("dropped an HTTP/2 connection");
                 return;
             }
             _ = ticks.tick() => {
@@ -236,7 +236,7 @@ impl<F: Future<Output = ()> + 'static> Executor<F> for Tasks {
                 biased;
                 () = future => {}
                 () = pace.given_up(write_timeout, &memory) => {
-                    tracing::debug!("a reply was not taken");
+                    tracing::debug!("the client did not take a reply");
                 }
             }
         }));
@@ -365,7 +365,7 @@ async fn run(
             let stream = Carried::new(TokioIo::new(stream), unread, STREAM_WINDOW_BYTES as usize);
             handover.in_task(&local, Vec::new(), permit, (stream, stop)).await;
         }
-        Err(error) => tracing::debug!(%error, "connection lost in its handshake"),
+        Err(error) => tracing::debug!(%error, "connection lost during its handshake"),
     }
 }
 
@@ -388,7 +388,7 @@ fn as_in_http1(request: &mut Request<Incoming>) -> Result<Option<OnUpgrade>, Pro
         Some(protocol) if protocol.as_str() == "websocket" => {}
         Some(_) => {
             // RFC 9220 section 3.
-            let detail = "of the protocols that begin with CONNECT only websocket is spoken here";
+            let detail = "CONNECT supports only the protocol websocket here";
             let problem = Problem::new(Kind::BadHandshake, detail);
             return Err(problem.status(StatusCode::NOT_IMPLEMENTED));
         }

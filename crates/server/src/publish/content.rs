@@ -49,7 +49,8 @@ impl Content {
         let unsupported = || {
             let field: String =
                 String::from_utf8_lossy(field.as_bytes()).chars().take(80).collect();
-            let detail = format!("Content-Type is {field:?}; accepted are {}", Self::ACCEPTED);
+            let detail =
+                format!("Content-Type is {field:?}; the accepted types are {}", Self::ACCEPTED);
             Problem::new(Kind::UnsupportedType, detail)
                 .field("accept-post", HeaderValue::from_static(Self::ACCEPTED))
         };
@@ -95,11 +96,11 @@ impl Content {
     }
 }
 
-const LOOKS_LIKE_JSON: &str = ": this looks like JSON and is none";
+const LOOKS_LIKE_JSON: &str = ": this looks like JSON but is not valid";
 /// The advice to the sender of a body that is not JSON, or not text.
 const AS_TEXT: &str =
-    "; text is published with Content-Type: text/plain, multiplexed with type=text";
-const AS_BYTES: &str = "; bytes are published with Content-Type: application/octet-stream, multiplexed with type=binary";
+    "; to publish text, use Content-Type: text/plain, or type=text when multiplexed";
+const AS_BYTES: &str = "; to publish bytes, use Content-Type: application/octet-stream, or type=binary when multiplexed";
 
 /// Whether a content type's parameters leave the charset at what all of them are in.
 fn is_utf8<'a>(parameters: impl Iterator<Item = &'a str>) -> bool {
@@ -118,7 +119,7 @@ fn lines(body: &[u8], bounds: Bounds) -> Result<Vec<Data>, Problem> {
             continue;
         }
         if events.len() == bounds.events_max {
-            let detail = format!("there are more than {} events in it", bounds.events_max);
+            let detail = format!("the body has more than {} events", bounds.events_max);
             return Err(Problem::new(Kind::BodyTooBig, detail));
         }
         let data = parse(utf8(line, index)?, index)?;
@@ -127,7 +128,7 @@ fn lines(body: &[u8], bounds: Bounds) -> Result<Vec<Data>, Problem> {
         events.push(data);
     }
     if events.is_empty() {
-        return Err(Problem::new(Kind::BadEvent, "there is no event in it"));
+        return Err(Problem::new(Kind::BadEvent, "the body has no event"));
     }
     Ok(events)
 }
@@ -286,7 +287,7 @@ mod tests {
         }
         for body in [&b"{\"a\":"[..], b"{a:1}"] {
             let error = events(Content::JsonOrText, body).unwrap_err();
-            let words = ": this looks like JSON and is none; text is published with Content-Type: text/plain";
+            let words = ": this looks like JSON but is not valid; to publish text, use Content-Type: text/plain";
             assert!(error.contains(words) && error.contains("line 1, column "), "{error}");
         }
         let deep = "[".repeat(101) + &"]".repeat(101);
@@ -320,13 +321,13 @@ mod tests {
         };
         assert_eq!(
             detail(Content::Json, b"hello"),
-            "line 1, column 1: expected value; text is published with Content-Type: text/plain, multiplexed with type=text"
+            "line 1, column 1: expected value; to publish text, use Content-Type: text/plain, or type=text when multiplexed"
         );
         for content in [Content::Json, Content::JsonOrText, Content::Text] {
             assert_eq!(
                 detail(content, b"a\xff"),
-                "line 1, column 2: not UTF-8; bytes are published with Content-Type: application/octet-stream, \
-                 multiplexed with type=binary"
+                "line 1, column 2: not UTF-8; to publish bytes, use Content-Type: application/octet-stream, or \
+                 type=binary when multiplexed"
             );
         }
         assert_eq!(detail(Content::Lines, b"hello"), "line 1, column 1: expected value");

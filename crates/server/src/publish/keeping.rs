@@ -41,7 +41,8 @@ pub(super) async fn in_time<T>(
     kept: impl Future<Output = T>,
 ) -> Result<T, Problem> {
     timeout(limit, kept).await.map_err(|_| {
-        let detail = format!("the disk is behind: not kept within {limit:?}, but it may be yet");
+        let detail =
+            format!("the disk is behind: not stored within {limit:?}, but it may be stored later");
         behind(detail)
     })
 }

@@ -37,7 +37,8 @@ impl Refusal {
         match self {
             Self::Unknown => unknown_topic(name.as_str()),
             Self::Nobody => {
-                let problem = Problem::new(Kind::MethodNotAllowed, "this topic takes no messages");
+                let problem =
+                    Problem::new(Kind::MethodNotAllowed, "this topic accepts no messages");
                 problem.field("allow", HeaderValue::from_static(Methods::Read.as_str()))
             }
             Self::NotLocal(foreign) => Problem::new(
@@ -135,7 +136,9 @@ impl Publishing {
         }
         let TopicRule { topics, topics_max, .. } = &rule.terms;
         if *created >= *topics_max {
-            let detail = format!("there are {topics_max} topics {topics} already, no more may be");
+            let detail = format!(
+                "there already are {topics_max} topics {topics}, the most that are allowed"
+            );
             return Err(Problem::new(Kind::TooManyTopics, detail));
         }
         let (name, options) = (name.clone(), rule.terms.options());
@@ -203,7 +206,7 @@ impl PublishPermit {
         let topic = match topic {
             Some(topic) => topic,
             None if expected != Expected::Anything => {
-                let detail = "there is no topic of this name yet: publish to it without If-Match";
+                let detail = "this topic does not exist yet: publish to it without If-Match";
                 return Err(Problem::new(Kind::PreconditionFailed, detail));
             }
             None => self.create().await?,
@@ -252,7 +255,7 @@ impl PublishPermit {
         }
         let TopicRule { topics, bytes_total_max, .. } = terms;
         let detail =
-            format!("topics {topics} keep as much as they may together, {bytes_total_max} bytes");
+            format!("topics {topics} together have reached their limit of {bytes_total_max} bytes");
         Err(Problem::new(Kind::StorageFull, detail))
     }
 

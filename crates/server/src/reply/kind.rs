@@ -92,136 +92,135 @@ const TABLE: [(Kind, &str, StatusCode, &str, &str); 39] = [
         "unknown-path",
         StatusCode::NOT_FOUND,
         "Nothing at this path",
-        "GET /topics lists the topics; each is read at /topics/NAME.",
+        "GET /topics lists the topics; GET /topics/NAME reads one.",
     ),
     (
         Kind::UnknownTopic,
         "unknown-topic",
         StatusCode::NOT_FOUND,
-        "No topic of this name",
-        "GET /topics lists the topics there are.",
+        "No topic has this name",
+        "GET /topics lists the topics.",
     ),
     (
         Kind::TopicDeleted,
         "topic-deleted",
         StatusCode::GONE,
         "The topic was deleted",
-        "Nothing more will come of it. GET /topics lists the topics there are.",
+        "It will have no more events. GET /topics lists the topics.",
     ),
     (
         Kind::TooSlow,
         "too-slow",
         StatusCode::GONE,
         "The reader was too slow",
-        "This topic ends readers whose next events are no longer kept. The member gap says which are \
-         missing. Go on after its resume, or begin again with after=earliest or after=latest.",
+        "This topic closes readers whose next events it no longer retains. The member gap says which events are \
+         missing. Continue after its resume, or begin again with after=earliest or after=latest.",
     ),
     (
         Kind::MethodNotAllowed,
         "method-not-allowed",
         StatusCode::METHOD_NOT_ALLOWED,
         "Method not allowed",
-        "The Allow field names the methods that this path takes.",
+        "The Allow field lists the methods that this path accepts.",
     ),
     (
         Kind::BadHost,
         "bad-host",
         StatusCode::BAD_REQUEST,
         "The field Host is missing or wrong",
-        "A request of HTTP/1.1 has the field Host once, with the host and port that were asked for.",
+        "An HTTP/1.1 request must have exactly one Host field, with the host and port of its URL.",
     ),
     (
         Kind::Misdirected,
         "misdirected",
         StatusCode::MISDIRECTED_REQUEST,
         "Not a host of this server",
-        "The server answers by localhost and loopback addresses, by the addresses it listens on, and by the \
-         names in allow_hosts (or --allow-host NAME), so that no page can have its own name pointed at \
-         it. Behind a proxy, let it pass on the host that was asked for, or allow the one it sends.",
+        "The server answers requests for localhost, for loopback addresses, for the addresses it listens on, and for \
+         the names in allow_hosts (or --allow-host NAME). This keeps other sites from pointing their names at it. \
+         If a proxy is in front, have it forward the original Host, or allow the host that it sends.",
     ),
     (
         Kind::BadName,
         "bad-name",
         StatusCode::BAD_REQUEST,
-        "Nothing can have this name",
-        "A topic's name is 1 to 128 of A-Z a-z 0-9 . _ - and begins with a letter or a digit. In a path % \
-         comes before two hexadecimal digits, and they do not stand for a slash or a control character.",
+        "Not a valid name",
+        "A topic's name is 1 to 128 of A-Z a-z 0-9 . _ - and begins with a letter or a digit. In a path, two \
+         hexadecimal digits must follow each %, and they may not encode a slash or a control character.",
     ),
     (
         Kind::BadForwarding,
         "bad-forwarding",
         StatusCode::BAD_REQUEST,
-        "What the proxy says cannot be",
-        "A proxy that is trusted says for whom it speaks in Forwarded, or in X-Forwarded-For, -Host and \
-         -Proto. Have it set the one, and take the other away.",
+        "The proxy's forwarding fields are not valid",
+        "A trusted proxy names its client in Forwarded, or in X-Forwarded-For, -Host and -Proto. Have it set one kind of \
+         these fields and remove the other.",
     ),
     (
         Kind::UnsupportedEncoding,
         "unsupported-encoding",
         StatusCode::UNSUPPORTED_MEDIA_TYPE,
         "The body is encoded",
-        "Send it as it is, without Content-Encoding.",
+        "Send the body unencoded, without Content-Encoding.",
     ),
     (
         Kind::UnsupportedTransferCoding,
         "unsupported-transfer-coding",
         StatusCode::NOT_IMPLEMENTED,
-        "The body is framed in an unknown way",
-        "Transfer-Encoding can be chunked, and nothing else.",
+        "The transfer coding is not supported",
+        "Transfer-Encoding may only be chunked.",
     ),
     (
         Kind::FrameRefused,
         "frame-refused",
         StatusCode::FORBIDDEN,
         "Only for an iframe",
-        "A topic with frame=NAME is the document of an iframe in a page of the same site, for it calls a \
-         function of that page. Browsers say so with Sec-Fetch-Dest and Sec-Fetch-Site, which they \
-         send to https and to localhost.",
+        "A topic with frame=NAME is the document of an iframe in a page of the same site, and calls a function of that \
+         page. The server recognizes such an iframe by Sec-Fetch-Dest and Sec-Fetch-Site, which browsers send only over \
+         https and to localhost.",
     ),
     (
         Kind::BadParameter,
         "bad-parameter",
         StatusCode::BAD_REQUEST,
-        "A parameter is wrong",
-        "The detail names the query parameter or header field, what it said and what it may say.",
+        "A parameter is not valid",
+        "The detail names the query parameter or header field, its value and the valid values.",
     ),
     (
         Kind::PositionAhead,
         "position-ahead",
         StatusCode::BAD_REQUEST,
-        "The position was never handed out",
-        "A position comes from this topic's replies; this one is beyond its newest event. \
-         Begin again with after=earliest or after=latest.",
+        "The position was never issued",
+        "Positions come from this topic's replies, but this one is beyond its newest event. Begin again with \
+         after=earliest or after=latest.",
     ),
     (
         Kind::NotAcceptable,
         "not-acceptable",
         StatusCode::NOT_ACCEPTABLE,
-        "No form that Accept allows",
-        "A topic is read as application/json, application/x-ndjson or text/event-stream, and as \
-         text/html with frame=NAME; a file as it is, or with gzip.",
+        "No representation that Accept allows",
+        "A topic is available as application/json, application/x-ndjson or text/event-stream, and with frame=NAME as \
+         text/html; a file uncompressed or with gzip.",
     ),
     (
         Kind::RangeNotSatisfiable,
         "range-not-satisfiable",
         StatusCode::RANGE_NOT_SATISFIABLE,
-        "Nothing is in this range",
-        "Content-Range says how long the file is. Ask for a range that begins before its end, or for the whole.",
+        "The range is beyond the end of the file",
+        "Content-Range says how long the file is. Ask for a range that begins before its end, or for the whole file.",
     ),
     (
         Kind::OriginRefused,
         "origin-refused",
         StatusCode::FORBIDDEN,
         "Origin refused",
-        "Pages of another origin may use this server only when it was started with \
-         --allow-origin for theirs.",
+        "Pages of another origin may use this server only if --allow-origin or allow_origins names their origin.",
     ),
     (
         Kind::BadHandshake,
         "bad-handshake",
         StatusCode::BAD_REQUEST,
         "Not a WebSocket handshake",
-        "The detail names the requirement of RFC 6455 section 4.2.1 that does not hold.",
+        "The detail names the requirement of RFC 6455 section 4.2.1 that the request does not meet.",
     ),
     (
         Kind::TlsRequired,
@@ -235,31 +234,31 @@ const TABLE: [(Kind, &str, StatusCode, &str, &str); 39] = [
         "publish-refused",
         StatusCode::FORBIDDEN,
         "This client may not publish here",
-        "Topics that publish = \"loopback\" holds for take events from clients on the server's own \
-         machine alone: not through a proxy that says for whom it speaks, and from a page only when \
-         its request names the server localhost, or by its loopback address.",
+        "A topic with publish = \"loopback\" accepts events only from clients on the server's own machine. They may not come \
+         through a proxy that names its client, and a page must address the server as localhost or by its loopback \
+         address.",
     ),
     (
         Kind::LocalOnly,
         "local-only",
         StatusCode::FORBIDDEN,
         "Only for the server's own machine",
-        "Ask from the machine that the server runs on, by a loopback address and not through a proxy.",
+        "Ask from the server's own machine, at a loopback address and not through a proxy.",
     ),
     (
         Kind::UnsupportedType,
         "unsupported-type",
         StatusCode::UNSUPPORTED_MEDIA_TYPE,
-        "Not a type that can be published",
-        "The Accept-Post field names the types that can. With curl, -d DATA publishes JSON, or else text; \
-         -H 'Content-Type: text/plain' -d DATA publishes text whatever it looks like.",
+        "This type cannot be published",
+        "The Accept-Post field lists the types that can. With curl, -d DATA publishes JSON, or text if it is not JSON; \
+         -H 'Content-Type: text/plain' -d DATA always publishes text.",
     ),
     (
         Kind::BadEvent,
         "bad-event",
         StatusCode::BAD_REQUEST,
-        "There is no event, or one is not what it was said to be",
-        "The detail says where, and which Content-Type to say. Nothing was published.",
+        "There is no event, or one does not match its type",
+        "The detail says where, and which Content-Type to use. Nothing was published.",
     ),
     (
         Kind::EventTooBig,
@@ -273,38 +272,37 @@ const TABLE: [(Kind, &str, StatusCode, &str, &str); 39] = [
         Kind::KeyReused,
         "key-reused",
         StatusCode::UNPROCESSABLE_ENTITY,
-        "The idempotency key was used for something else",
-        "Each batch needs a key of its own; only a retry of the very same batch repeats it. \
-         Nothing was published.",
+        "The idempotency key was used for other events",
+        "Each batch needs its own key; only a retry of the same batch may repeat a key. Nothing was published.",
     ),
     (
         Kind::PreconditionFailed,
         "precondition-failed",
         StatusCode::PRECONDITION_FAILED,
-        "It is not, or no longer, what If-Match says",
-        "Something was published since, or the topic began anew, and nothing was published; or the file is another \
-         one. Read what there is, and try again with its ETag.",
+        "The If-Match condition does not hold",
+        "The topic has newer events, or began a new epoch, and nothing was published; or the file has changed. \
+         Read it again, and retry with the new ETag.",
     ),
     (
         Kind::TooManyTopics,
         "too-many-topics",
         StatusCode::INSUFFICIENT_STORAGE,
         "Too many topics",
-        "The detail names the limit. Publish to a topic that is there already.",
+        "The detail names the limit. Publish to an existing topic.",
     ),
     (
         Kind::StorageFull,
         "storage-full",
         StatusCode::INSUFFICIENT_STORAGE,
-        "There is no room to keep an event",
-        "Nothing was published. Try again once there is room.",
+        "There is no space to store the event",
+        "Nothing was published. Try again once there is space.",
     ),
     (
         Kind::StorageFailed,
         "storage-failed",
         StatusCode::SERVICE_UNAVAILABLE,
-        "The event cannot be kept",
-        "Nothing was published, or it is not known: a retry with the same idempotency key is safe. \
+        "The event cannot be stored",
+        "Nothing was published, or the outcome is unknown: a retry with the same idempotency key is safe. \
          The server's log says more.",
     ),
     (
@@ -319,7 +317,7 @@ const TABLE: [(Kind, &str, StatusCode, &str, &str); 39] = [
         "bad-body",
         StatusCode::BAD_REQUEST,
         "The body could not be read",
-        "The detail says what is wrong with it: cut short, or wrongly framed.",
+        "The detail says what is wrong: the body was cut short, or its framing is not valid.",
     ),
     (
         Kind::BodyTimeout,
@@ -332,23 +330,22 @@ const TABLE: [(Kind, &str, StatusCode, &str, &str); 39] = [
         Kind::Stopping,
         "stopping",
         StatusCode::SERVICE_UNAVAILABLE,
-        "The server stops",
-        "Try again once it is back.",
+        "The server is stopping",
+        "Try again once the server is back.",
     ),
     (
         Kind::BadMessage,
         "bad-message",
         StatusCode::BAD_REQUEST,
-        "The message cannot be understood",
-        "A message is METHOD ID TARGET, or CANCEL ID; a payload comes after a line feed. The detail \
-         names what is wrong.",
+        "The message is not valid",
+        "A message is METHOD ID TARGET, or CANCEL ID; a payload follows after a line feed. The detail says what is wrong.",
     ),
     (
         Kind::TooManyRequests,
         "too-many-requests",
         StatusCode::TOO_MANY_REQUESTS,
         "Too many requests are open",
-        "Each connection may have so many. Wait until one has its final status, or cancel one.",
+        "The number of open requests on a connection is limited. Wait until one has its final status, or cancel one.",
     ),
     (
         Kind::TooManyConnections,
@@ -361,18 +358,18 @@ const TABLE: [(Kind, &str, StatusCode, &str, &str); 39] = [
         Kind::TooManyAwaited,
         "too-many-awaited",
         StatusCode::SERVICE_UNAVAILABLE,
-        "Too many topics are waited for",
-        "The topic has had no event yet, and as many such topics are waited for as may be. Poll without wait, which is \
-         always answered, or try again later. If it stays so, raise limits.awaited_topics_max or \
+        "Clients await too many topics",
+        "The topic has no event yet, and clients already wait for as many such topics as the limit allows. Poll without \
+         wait, which always gets an answer, or try again later. If this persists, raise limits.awaited_topics_max or \
          limits.awaited_topics_per_address_max.",
     ),
     (
         Kind::Overloaded,
         "overloaded",
         StatusCode::SERVICE_UNAVAILABLE,
-        "The server holds too much for its clients",
-        "Try again in a moment: those who have not taken or sent the rest for the longest time are let go. \
-         If it stays so, raise memory_max.",
+        "The server holds too much data for its clients",
+        "Try again in a moment: the server drops the clients that have been stuck longest. If this persists, raise \
+         memory_max.",
     ),
     (
         Kind::Internal,

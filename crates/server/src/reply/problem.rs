@@ -80,7 +80,7 @@ impl Problem {
     pub(crate) fn too_slow(gap: Gap) -> Self {
         let Gap { after, missed, .. } = gap;
         let missed = missed.unwrap_or_default();
-        let detail = format!("too slow: {missed} events after {after} are no longer kept");
+        let detail = format!("too slow: {missed} events after {after} are no longer retained");
         Self { gap: Some(gap), ..Self::new(Kind::TooSlow, detail) }
     }
 
@@ -97,14 +97,14 @@ impl Problem {
 
     /// That there is no room for one more connection.
     pub(crate) fn too_many_connections() -> Self {
-        let detail = "the server has as many connections as it may";
+        let detail = "the server has reached its limit on connections";
         Self::new(Kind::TooManyConnections, detail)
             .field("retry-after", HeaderValue::from_static("1"))
     }
 
     /// That nothing more can be held for anybody.
     pub(crate) fn overloaded() -> Self {
-        let detail = "the server holds as much for its clients as it may";
+        let detail = "the server has reached its limit on memory held for clients";
         Self::new(Kind::Overloaded, detail).field("retry-after", HeaderValue::from_static("1"))
     }
 
@@ -170,7 +170,7 @@ mod tests {
         let body: serde_json::Value = serde_json::from_str(&problem.to_json()).unwrap();
         assert_eq!(body["type"], "/problems/unknown-topic");
         assert_eq!(body["status"], 404);
-        assert_eq!(body["title"], "No topic of this name");
+        assert_eq!(body["title"], "No topic has this name");
         assert_eq!(body["detail"], "there is no topic \"x\"");
     }
 }

@@ -38,16 +38,16 @@ impl fmt::Display for Foreign {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::User(user) => {
-                return write!(f, "this one is of another user of this machine, {user}");
+                return write!(f, "this one is another user of this machine, {user}");
             }
-            Self::Gone => "this one has closed its end, so that nothing tells whose it was",
-            Self::Elsewhere => "this one comes from elsewhere",
-            Self::Proxy => "this one comes by a trusted proxy",
-            Self::Host => "this one asks for another host than localhost",
+            Self::Gone => "this one has closed its end, so its user cannot be determined",
+            Self::Elsewhere => "this one is on another machine",
+            Self::Proxy => "this one comes through a trusted proxy",
+            Self::Host => "this one asks for a host other than localhost",
             Self::Forwarded => "this one has a field of a proxy",
-            Self::Version => "this one is of HTTP/1.0, as a proxy's",
-            Self::Upgrade => "this one upgrades to nothing, as a proxy's",
-            Self::Referer => "this one is of a page of another host",
+            Self::Version => "this one uses HTTP/1.0, as a proxy does",
+            Self::Upgrade => "this one upgrades to nothing, as a proxy does",
+            Self::Referer => "this one is a page of another host",
         })
     }
 }

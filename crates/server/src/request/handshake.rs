@@ -42,8 +42,8 @@ impl<F: Fields + ?Sized> Head<'_, F> {
         if self.fields.has("upgrade") || !self.fields.has("sec-websocket-key") {
             return Ok(());
         }
-        let detail = "this is a WebSocket handshake without Upgrade: a proxy on the way has taken it out, and has to be told \
-                      to pass WebSockets on; plain HTTP needs nothing of it";
+        let detail = "this is a WebSocket handshake without Upgrade: a proxy on the way has removed it; \
+                      configure the proxy to forward WebSockets, or use plain HTTP";
         let problem = Problem::new(Kind::BadHandshake, detail).status(StatusCode::UPGRADE_REQUIRED);
         Err(problem.field("upgrade", HeaderValue::from_static("websocket")))
     }

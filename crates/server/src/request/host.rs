@@ -26,9 +26,7 @@ pub struct AllowedHost {
 
 /// The text is not a host that can be allowed.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
-#[error(
-    "{0:?} is not a host: expected NAME or *.NAME, and :PORT after it if need be, without a scheme"
-)]
+#[error("{0:?} is not a host: expected NAME or *.NAME, optionally with :PORT, without a scheme")]
 pub struct HostError(String);
 
 impl FromStr for AllowedHost {
@@ -201,7 +199,7 @@ impl Hosts {
             return Ok(());
         }
         let detail = format!(
-            "the request is for {host}, which is none of this server's names; if it is, set \
+            "the request is for {host}, which is not one of this server's names; if it should be, set \
              allow_hosts = [\"{host}\"], or --allow-host {host}"
         );
         Err(Problem::new(Kind::Misdirected, detail))
@@ -218,7 +216,7 @@ pub(crate) fn of(
     let wrong = match (hosts.next(), hosts.next()) {
         (None, _) if version != Version::HTTP_11 => return Ok(None),
         (None, _) => "the field Host is missing",
-        (Some(_), Some(_)) => "the field Host is there twice",
+        (Some(_), Some(_)) => "the field Host appears twice",
         (Some(b""), None) => return Ok(None),
         (Some(host), None) => match str::from_utf8(host).ok().and_then(Host::parse) {
             Some(host) => return Ok(Some(host)),

@@ -36,6 +36,6 @@ pub(crate) fn reading_only(method: &str) -> Result<(), Problem> {
 pub(crate) fn not_allowed(method: &str, methods: Methods) -> Problem {
     let method: String = method.chars().take(40).collect();
     let problem =
-        Problem::new(Kind::MethodNotAllowed, format!("{method} is not a method of this path"));
+        Problem::new(Kind::MethodNotAllowed, format!("this path does not accept {method}"));
     problem.field("allow", HeaderValue::from_static(methods.as_str()))
 }

@@ -7,7 +7,7 @@ use crate::{Kind, Problem};
 pub(crate) fn topic_name(name: &str) -> Result<TopicName, Problem> {
     name.parse().map_err(|error: TopicNameError| {
         let name: String = name.chars().take(80).collect();
-        Problem::new(Kind::BadName, format!("{name:?} is no name: {error}"))
+        Problem::new(Kind::BadName, format!("{name:?} is not a valid name: {error}"))
     })
 }
 

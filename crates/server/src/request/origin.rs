@@ -120,8 +120,8 @@ fn explain(origin: &[u8], target: &Target<'_>) -> String {
     )
 }
 
-const PROXY_ADVICE: &str = "; if they are its own, a proxy before it has put another Host in the place of the one it was asked \
-                            for: have it pass that on";
+const PROXY_ADVICE: &str = "; if they are its own pages, a proxy in front has replaced the Host: have it \
+                            forward the original";
 
 /// The characters of a client's words that are repeated.
 const CHARS_TOLD: usize = 80;
@@ -138,7 +138,7 @@ pub(crate) fn refuse_unnamed(fields: &impl Fields) -> Result<(), Problem> {
     if fields.has("origin") || !is_of_another_site(fields) {
         return Ok(());
     }
-    let detail = "pages of other origins that do not say which may not publish to this server";
+    let detail = "a page of another origin that is not named may not publish to this server";
     Err(Problem::new(Kind::OriginRefused, detail))
 }
 
@@ -153,7 +153,7 @@ fn judge_site(
     if !is_of_another_site(fields) || is_navigation || !allowed.is_empty() {
         return Ok(Verdict::Same);
     }
-    let detail = "pages of other origins may not use this server: allow theirs with --allow-origin, or allow_origins";
+    let detail = "pages of other origins may not use this server: allow their origin with --allow-origin, or allow_origins";
     Err(Problem::new(Kind::OriginRefused, detail))
 }
 
@@ -206,8 +206,8 @@ mod tests {
         assert_eq!(
             detail(&fields, target("127.0.0.1:8080")),
             "pages of origin http://evil.example may not use this server, asked for as 127.0.0.1:8080: allow them with \
-             --allow-origin, or allow_origins; if they are its own, a proxy before it has put another Host in the place of \
-             the one it was asked for: have it pass that on"
+             --allow-origin, or allow_origins; if they are its own pages, a proxy in front has replaced the \
+             Host: have it forward the original"
         );
         assert_eq!(
             detail(&fields, Target { host: None, scheme: None }),
@@ -217,7 +217,7 @@ mod tests {
         fields.insert("sec-fetch-site", "cross-site".parse().unwrap());
         assert_eq!(
             detail(&fields, target("127.0.0.1:8080")),
-            "pages of other origins may not use this server: allow theirs with --allow-origin, or allow_origins"
+            "pages of other origins may not use this server: allow their origin with --allow-origin, or allow_origins"
         );
     }
 

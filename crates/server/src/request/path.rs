@@ -29,11 +29,11 @@ pub(crate) fn normal(path: &str) -> Result<Cow<'_, str>, Problem> {
                 normal.push_str(&digits.to_ascii_uppercase());
             }
             (Some(_), Some(digits)) => {
-                let detail = format!("%{digits} stands for what is in no path here");
+                let detail = format!("%{digits} is not allowed in a path");
                 return Err(Problem::new(Kind::BadName, detail));
             }
             _ => {
-                let detail = "% in a path comes before two hexadecimal digits";
+                let detail = "two hexadecimal digits must follow a % in a path";
                 return Err(Problem::new(Kind::BadName, detail));
             }
         }

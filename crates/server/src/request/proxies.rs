@@ -29,7 +29,7 @@ enum Range {
 
 /// The text names no proxy.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
-#[error("{0:?} is not a proxy's address: expected IP or IP/BITS, as 10.0.0.0/8, or unix")]
+#[error("{0:?} is not a proxy's address: expected IP or IP/BITS, such as 10.0.0.0/8, or unix")]
 pub struct TrustedProxyError(String);
 
 impl FromStr for TrustedProxy {
@@ -179,7 +179,7 @@ impl Proxies {
             old.scheme.is_none() || new.scheme.is_none() || old.scheme == new.scheme;
         let is_same_client = old.client.is_none() || new.client.is_none() || ip(&old) == ip(&new);
         if !(is_same_client && is_same_host && is_same_scheme) {
-            return Err(bad("Forwarded and the X-Forwarded fields do not say the same"));
+            return Err(bad("Forwarded and the X-Forwarded fields contradict each other"));
         }
         old.client = old.client.or(new.client);
         old.scheme = old.scheme.or(new.scheme);
@@ -216,8 +216,9 @@ impl Proxies {
         // have the client's count, so we take one field alone.
         if fields.all("forwarded").nth(1).is_some() {
             return Err(bad(
-                "the field Forwarded is there twice, and which is the proxy's own cannot be told; have the proxy \
-                 nearest to its clients take away theirs, and those after it append to the one field",
+                "the field Forwarded appears twice, and the server cannot know which one is the proxy's own; \
+                 have the first proxy remove its clients' field, and the proxies after it append to the one \
+                 field",
             ));
         }
         let elements = items(fields, "forwarded")?;
@@ -280,7 +281,7 @@ impl<'a> Element<'a> {
             };
             let bare = value.strip_prefix('"').and_then(|value| value.strip_suffix('"'));
             if place.replace(bare.unwrap_or(value)).is_some() {
-                return Err(bad("Forwarded says something twice"));
+                return Err(bad("Forwarded has a parameter twice"));
             }
         }
         Ok(element)
@@ -294,10 +295,10 @@ fn items<'a, F: Fields + ?Sized>(
 ) -> Result<Vec<&'a str>, Problem> {
     let mut items = Vec::new();
     for field in fields.all(name) {
-        let text = str::from_utf8(field).map_err(|_| bad("it is no text"))?;
+        let text = str::from_utf8(field).map_err(|_| bad("it is not text"))?;
         items.extend(split(text, ',')?.into_iter().filter(|item| !item.is_empty()));
         if items.len() > HOPS_MAX {
-            return Err(bad("it was forwarded more often than can be"));
+            return Err(bad("it was forwarded too many times"));
         }
     }
     Ok(items)
@@ -313,7 +314,7 @@ fn split(text: &str, separator: char) -> Result<Vec<&str>, Problem> {
     let parts = parts.map(str::trim).collect();
     // No address and no host has an escaped character.
     if is_quoted || text.contains('\\') {
-        Err(bad("its quotation marks do not end"))
+        Err(bad("a quoted string does not end"))
     } else {
         Ok(parts)
     }
@@ -322,7 +323,7 @@ fn split(text: &str, separator: char) -> Result<Vec<&str>, Problem> {
 fn parse_node(text: &str) -> Result<Node, Problem> {
     let wrong = || {
         let text: String = text.chars().take(60).collect();
-        bad(&format!("{text:?} is no address"))
+        bad(&format!("{text:?} is not an address"))
     };
     if text.eq_ignore_ascii_case("unknown") || text.starts_with('_') {
         return Ok(Node::Hidden);
@@ -340,19 +341,19 @@ fn parse_node(text: &str) -> Result<Node, Problem> {
 }
 
 fn parse_host(text: &str) -> Result<Host<'_>, Problem> {
-    Host::parse(text).ok_or_else(|| bad("the host it was sent to cannot be one"))
+    Host::parse(text).ok_or_else(|| bad("the host it was sent to is not valid"))
 }
 
 fn parse_scheme(text: &str) -> Result<&'static str, Problem> {
     let schemes = [("http", "http"), ("https", "https"), ("ws", "http"), ("wss", "https")];
     let known = schemes.into_iter().find(|(name, _)| text.eq_ignore_ascii_case(name));
-    known.map(|(_, scheme)| scheme).ok_or_else(|| bad("it was sent by neither http nor https"))
+    known.map(|(_, scheme)| scheme).ok_or_else(|| bad("its scheme is neither http nor https"))
 }
 
 fn bad(detail: &str) -> Problem {
     Problem::new(
         Kind::BadForwarding,
-        format!("what the proxy says of this request cannot be: {detail}"),
+        format!("what the proxy says about this request is not valid: {detail}"),
     )
 }
 

@@ -99,7 +99,7 @@ impl Query {
         if let Some(since) = since
             && parsed.start.replace(since).is_some()
         {
-            return Err(bad("since", "and after both say where to begin: give one of them"));
+            return Err(bad("since", "and after both say where to begin: give only one of them"));
         }
         if parsed.wait.is_none() {
             parsed.wait = preferred_wait(fields, limits.wait_max)?;
@@ -133,7 +133,7 @@ fn parse_wait(name: &str, value: &str, max: Duration) -> Result<Duration, Proble
     let seconds: f64 = match value.parse() {
         Ok(seconds) if is_decimal => seconds,
         Ok(seconds) if seconds < 0.0 => return Err(explain("must not be negative")),
-        _ => return Err(explain("must be a number of seconds, as 5 or 0.3")),
+        _ => return Err(explain("must be a number of seconds, such as 5 or 0.3")),
     };
     match Duration::try_from_secs_f64(seconds) {
         Ok(duration) if duration <= max => Ok(duration),
@@ -146,8 +146,8 @@ fn parse_since(value: &str) -> Result<Start, Problem> {
     since::parse(value, UnixTime::now()).map(Start::Since).ok_or_else(|| {
         let value: String = value.chars().take(40).collect();
         let detail = format!(
-            "is {value:?}: must be how long ago, as 10m or 2h (ms, s, m, h, d), or a time, as 2026-11-22T10:00:00Z or \
-             1789000000123 (milliseconds since 1970)"
+            "is {value:?}: must be an age, such as 10m or 2h (ms, s, m, h, d), or a time, such as \
+             2026-11-22T10:00:00Z or 1789000000123 (milliseconds since 1970)"
         );
         bad("since", &detail)
     })

@@ -44,7 +44,7 @@ impl UnixSocket {
         let (len, most) = (path.as_os_str().len(), Self::PATH_BYTES_MAX);
         if len > most {
             let words = format!(
-                "the path of a Unix socket has at most {most} bytes, and {} has {len}",
+                "the path of a Unix socket has at most {most} bytes, but {} has {len}",
                 path.display()
             );
             return Err(io::Error::new(io::ErrorKind::InvalidInput, words));
@@ -76,7 +76,7 @@ fn remove_stale(path: &Path) -> io::Result<()> {
         Err(error) => return Err(error),
     };
     if !found.file_type().is_socket() {
-        let words = format!("{} is there and is no socket", path.display());
+        let words = format!("{} exists and is not a socket", path.display());
         return Err(io::Error::new(io::ErrorKind::AlreadyExists, words));
     }
     match UnixStream::connect(path) {

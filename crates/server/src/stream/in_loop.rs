@@ -121,7 +121,7 @@ impl InLoop {
                         reason.in_log()
                     }
                     None => {
-                        tracing::warn!(problem = problem.to_json(), "a stream is cut off");
+                        tracing::warn!(problem = problem.to_json(), "a stream was cut off");
                         problem.kind().name()
                     }
                 };

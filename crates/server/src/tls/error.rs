@@ -35,19 +35,19 @@ pub enum TlsError {
         source: pem::Error,
     },
     /// The file has no certificate.
-    #[error("there is no certificate in {}: no block that begins -----BEGIN CERTIFICATE-----", path.display())]
+    #[error("{} contains no certificate: no block begins with -----BEGIN CERTIFICATE-----", path.display())]
     NoCertificate {
         /// Which file.
         path: PathBuf,
     },
     /// The file has no private key.
-    #[error("there is no private key in {}: no block that begins -----BEGIN PRIVATE KEY-----", path.display())]
+    #[error("{} contains no private key: no block begins with -----BEGIN PRIVATE KEY-----", path.display())]
     NoKey {
         /// Which file.
         path: PathBuf,
     },
     /// The certificate is damaged, or of a kind that cannot be used.
-    #[error("the first certificate in {} cannot be used", path.display())]
+    #[error("the first certificate in {} is not usable", path.display())]
     BadCertificate {
         /// Which file.
         path: PathBuf,
@@ -55,7 +55,7 @@ pub enum TlsError {
         source: rustls::Error,
     },
     /// The private key is damaged, or of a kind that cannot be used.
-    #[error("the private key in {} cannot be used", path.display())]
+    #[error("the private key in {} is not usable", path.display())]
     BadKey {
         /// Which file.
         path: PathBuf,
@@ -75,7 +75,7 @@ pub enum TlsError {
         certificate: PathBuf,
     },
     /// No certificate could be made.
-    #[error("cannot make a certificate")]
+    #[error("cannot create a certificate")]
     Generate(#[from] rcgen::Error),
     /// TLS itself does not work here.
     #[error("cannot set up TLS")]

@@ -74,7 +74,7 @@ impl Watcher {
             let certificate = found.parse(&self.files)?;
             self.tls.current.0.store(Arc::new(certificate));
             self.loaded = digest;
-            tracing::info!(sha256 = self.tls.fingerprint(), "new certificate in use");
+            tracing::info!(sha256 = self.tls.fingerprint(), "using the new certificate");
         }
         Ok(())
     }
@@ -89,7 +89,7 @@ impl Watcher {
         let text = error.to_string();
         if self.complaint.as_ref() != Some(&text) {
             let error: &dyn std::error::Error = error;
-            tracing::warn!(error, "still using the certificate from before");
+            tracing::warn!(error, "still using the old certificate");
             self.complaint = Some(text);
         }
     }

@@ -52,8 +52,8 @@ fn check_place(headers: &HeaderMap) -> Result<(), Problem> {
     {
         return Ok(());
     }
-    let detail = "with frame a topic is for an iframe in a page of the same site alone, and Sec-Fetch-Dest and \
-                  Sec-Fetch-Site do not say that it is";
+    let detail = "with frame, a topic is only for an iframe in a page of the same site, but Sec-Fetch-Dest and \
+                  Sec-Fetch-Site do not say that this is one";
     Err(Problem::new(Kind::FrameRefused, detail))
 }
 

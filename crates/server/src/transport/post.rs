@@ -60,7 +60,7 @@ pub(crate) async fn delete(
     no_parameters(request.uri().query())?;
     if request.headers().contains_key(header::IF_MATCH) {
         // To be honoured, a topic would have to stand still while it is removed from a disk.
-        let detail = "If-Match is for POST: a topic is deleted whatever is in it, or not at all";
+        let detail = "If-Match is only for POST: DELETE takes no condition";
         return Err(Problem::new(Kind::BadParameter, detail));
     }
     permit.delete().await?;

@@ -391,7 +391,7 @@ fn a_multiplexed_request_that_is_refused_before_it_begins_has_a_line_too() {
             format!("GET /clock 429 {transport} bytes={}", many.len()),
             format!("POST /topics/chat 400 {transport} bytes={}", taken.len()),
             format!(
-                "- - 400 {transport} bytes={} end=malformed request: a method is 1 to 16 of A-Z",
+                "- - 400 {transport} bytes={} end=malformed request: a method must be 1 to 16 of A-Z",
                 malformed.len()
             ),
         ];
@@ -403,8 +403,8 @@ fn a_multiplexed_request_that_is_refused_before_it_begins_has_a_line_too() {
         if transport == "multiplexed" {
             assert_eq!(
                 logged::refusal("a message to /ws", "429"),
-                "429 too-many-requests: as many requests are open as may be, 1; limits.multiplexed_requests_max and \
-                 limits.multiplexed_waiting_bytes_max bound that"
+                "429 too-many-requests: the connection already has 1 open requests, the most that are allowed; \
+                 limits.multiplexed_requests_max and limits.multiplexed_waiting_bytes_max set the limits"
             );
         }
     }

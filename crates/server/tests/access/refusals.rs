@@ -29,14 +29,14 @@ fn what_a_limit_refuses_of_a_websocket_is_told_with_the_limit() {
             "/topics/full-2",
             "x".repeat(101),
             "1009",
-            "413 event-too-big: the event has 103 bytes as JSON, at most 100 are allowed; event_bytes_max in the topic's \
-             [[topic]] bounds that",
+            "413 event-too-big: the event has 103 bytes as JSON, at most 100 are allowed; event_bytes_max in \
+             the topic's [[topic]] sets the limit",
         ),
         (
             "/echo",
             "x".repeat(201),
             "1009",
-            "closed with 1009: message needs 201 bytes, limit is 200; message_bytes_max in [limits.echo] bounds that",
+            "closed with 1009: message needs 201 bytes, limit is 200; message_bytes_max in [limits.echo] sets the limit",
         ),
         ("/topics/full-1", "1".to_owned(), "1013", "507 storage-full: "),
     ] {
@@ -75,7 +75,7 @@ fn each_kind_of_websocket_has_the_limits_of_its_own_table() {
         assert_eq!(
             logged::refusal(&format!("a message to {path}"), "closed with 1009"),
             format!(
-                "closed with 1009: message needs {} bytes, limit is {limit}; message_bytes_max in [limits.{table}] bounds that",
+                "closed with 1009: message needs {} bytes, limit is {limit}; message_bytes_max in [limits.{table}] sets the limit",
                 limit + 1
             )
         );
@@ -120,8 +120,8 @@ fn a_reader_that_is_too_slow_is_told_with_what_would_let_it_go_on() {
     assert_eq!(logged::requests(client, 1), [line]);
     assert_eq!(
         logged::refusal("GET /topics/brief", "410"),
-        "410 too-slow: too slow: 6 events after ya-1 are no longer kept; slow_reader = \"gap\" in the topic's [[topic]] lets \
-         such readers go on, and events_max, bytes_max and age_max keep more"
+        "410 too-slow: too slow: 6 events after ya-1 are no longer retained; slow_reader = \"gap\" in the topic's [[topic]] lets \
+         such readers continue, and larger events_max, bytes_max and age_max retain more"
     );
 }
 
@@ -133,7 +133,7 @@ fn a_connection_that_is_one_too_many_is_told() {
     Reply::read(&mut reader, "GET").problem(503, "too-many-connections");
     assert_eq!(
         logged::refusal("a connection", "503"),
-        "503 too-many-connections: the server has as many connections as it may; limits.connections_max bounds that"
+        "503 too-many-connections: the server has reached its limit on connections; limits.connections_max sets the limit"
     );
 }
 
@@ -146,6 +146,6 @@ fn a_503_that_is_given_before_a_request_is_looked_at_is_in_both_logs() {
     assert_eq!(logged::requests(client, 1), [line]);
     assert_eq!(
         logged::refusal("GET /topics/before-routing", "503"),
-        "503 overloaded: the server holds as much for its clients as it may; memory_max bounds that"
+        "503 overloaded: the server has reached its limit on memory held for clients; memory_max sets the limit"
     );
 }

@@ -239,7 +239,7 @@ fn files_are_read_and_nothing_else() {
         let reply = site.fixture.request(method, "/a", &[]);
         assert_eq!(
             reply.problem(405, "method-not-allowed"),
-            format!("{method} is not a method of this path")
+            format!("this path does not accept {method}")
         );
         assert_eq!(reply.field("allow"), Some("GET, HEAD"));
     }

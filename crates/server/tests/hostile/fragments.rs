@@ -20,7 +20,7 @@ fn end_of(fixture: &Fixture, target: &str, payload: &[u8], fragments: usize) -> 
 
 /// An echo hands messages on as they come, a topic would collect them, and takes none.
 const WITHIN: [(&str, &str); 2] =
-    [("/echo", "binary"), ("/topics/wind", "close 1008 this topic takes no messages")];
+    [("/echo", "binary"), ("/topics/wind", "close 1008 this topic accepts no messages")];
 
 #[test]
 fn fragments_may_add_up_to_the_limit_and_no_further() {

@@ -154,7 +154,7 @@ fn an_id_is_free_once_its_request_has_its_final_status() {
         let mut client = Client::open(carrier, &fixture);
         client.ask("GET r /topics/wind").is_line(100, "r", "ya-0");
         let detail = client.ask("GET r /clock").problem(400, "-", "bad-message");
-        assert!(detail.contains("request r is open"), "{detail}");
+        assert!(detail.contains("request r is still open"), "{detail}");
         client.ask("get r /clock").problem(400, "-", "bad-message");
         client.ask("CANCEL r").is_line(204, "r", "");
         // Which has had its final status, and no other.

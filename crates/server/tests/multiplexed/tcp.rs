@@ -207,7 +207,7 @@ fn a_server_that_stops_says_so_on_both_carriers() {
     let reader = std::thread::spawn(move || {
         tcp.next().problem(503, "-", "stopping");
         assert_eq!(tcp.message(), None);
-        assert_eq!(socket.next(), "close 1001 the server stops");
+        assert_eq!(socket.next(), "close 1001 the server is stopping");
     });
     fixture.stop();
     reader.join().unwrap();

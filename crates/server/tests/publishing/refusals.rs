@@ -57,7 +57,7 @@ fn one_topic_too_many_is_507() {
         assert_eq!(fixture.post(&format!("/topics/few-{name}"), &[], b"1").status, 201);
     }
     let detail = fixture.post("/topics/few-d", &[], b"1").problem(507, "too-many-topics");
-    assert_eq!(detail, "there are 3 topics few-* already, no more may be");
+    assert_eq!(detail, "there already are 3 topics few-*, the most that are allowed");
     assert!(!fixture.has("few-d"));
     assert_eq!(fixture.post("/topics/few-c", &[], b"2").status, 201, "one that is there");
     assert_eq!(fixture.post("/topics/scratch-a", &[], b"2").status, 201, "another pattern");
@@ -71,7 +71,7 @@ fn a_type_that_cannot_be_published_is_415_and_told_which_can() {
         let detail = reply.problem(415, "unsupported-type");
         let accepted =
             "application/json, application/x-ndjson, text/plain, application/octet-stream";
-        assert_eq!(detail, format!("Content-Type is {value:?}; accepted are {accepted}"));
+        assert_eq!(detail, format!("Content-Type is {value:?}; the accepted types are {accepted}"));
         assert_eq!(reply.field("accept-post"), Some(accepted));
     }
 }
@@ -79,22 +79,22 @@ fn a_type_that_cannot_be_published_is_415_and_told_which_can() {
 #[test]
 fn what_is_not_json_is_told_line_and_column() {
     let fixture = start();
-    let as_text = "; text is published with Content-Type: text/plain, multiplexed with type=text";
-    let as_bytes = "; bytes are published with Content-Type: application/octet-stream, multiplexed with type=binary";
+    let as_text = "; to publish text, use Content-Type: text/plain, or type=text when multiplexed";
+    let as_bytes = "; to publish bytes, use Content-Type: application/octet-stream, or type=binary when multiplexed";
     for (fields, body, detail) in [
         (&[JSON][..], &b"{\"a\":\n  x}"[..], format!("line 2, column 3: expected value{as_text}")),
         (
             &[],
             b"{\"a\":",
             format!(
-                "line 1, column 5: EOF while parsing a value: this looks like JSON and is none{as_text}"
+                "line 1, column 5: EOF while parsing a value: this looks like JSON but is not valid{as_text}"
             ),
         ),
         (
             &[FORM],
             b"{a:1}",
             format!(
-                "line 1, column 2: key must be a string: this looks like JSON and is none{as_text}"
+                "line 1, column 2: key must be a string: this looks like JSON but is not valid{as_text}"
             ),
         ),
         (&[LINES], b"1\n\n[1,,2]", "line 3, column 4: expected value".to_owned()),
@@ -152,7 +152,7 @@ fn a_body_may_have_as_many_events_and_bytes_as_allowed_and_no_more() {
     let reply = fixture.post("/topics/chat", &[LINES], &events(1000));
     assert_eq!((reply.status, reply.json()["count"].as_u64()), (201, Some(1000)));
     let detail = fixture.post("/topics/chat", &[LINES], &events(1001)).problem(413, "body-too-big");
-    assert_eq!(detail, "there are more than 1000 events in it");
+    assert_eq!(detail, "the body has more than 1000 events");
 
     let padded = |len: usize| [b"1\n", &*vec![b' '; len - 2]].concat();
     assert_eq!(fixture.post("/topics/chat", &[LINES], &padded(1 << 20)).status, 201);

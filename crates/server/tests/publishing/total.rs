@@ -57,7 +57,7 @@ fn what_would_pass_the_bound_is_refused_on_every_way_and_what_is_there_stays() {
     let some = fill(&fixture, "/topics/small-c");
     assert!((1..=4).contains(&some), "{some}");
     let event = format!("\"{}\"", "x".repeat(998));
-    let detail = "topics small-* keep as much as they may together, 10000 bytes";
+    let detail = "topics small-* together have reached their limit of 10000 bytes";
     for target in ["/topics/small-c", "/topics/small-new"] {
         for fields in [&[][..], &[LINES]] {
             let reply = fixture.post(target, fields, event.as_bytes());

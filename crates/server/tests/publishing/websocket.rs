@@ -62,8 +62,8 @@ fn who_may_not_publish_may_read_and_is_closed_with_1008_when_it_tries() {
     fixture.post("/topics/scratch-ws", &[], b"0");
     let proxied = [("X-Forwarded-For", "192.0.2.7")];
     for (target, fields, reason) in [
-        ("/topics/wind", &[][..], "this topic takes no messages"),
-        ("/topics/quiet", &[], "this topic takes no messages"),
+        ("/topics/wind", &[][..], "this topic accepts no messages"),
+        ("/topics/quiet", &[], "this topic accepts no messages"),
         (
             "/topics/scratch-ws",
             &proxied,

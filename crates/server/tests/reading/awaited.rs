@@ -270,7 +270,8 @@ fn a_topic_that_was_deleted_is_one_that_may_come_again() {
 fn as_many_are_waited_for_as_the_limit_says_and_a_poll_is_always_answered() {
     let limits = |limits: &mut Limits| limits.awaited_topics_max = 2;
     let start = || start_of(Hub::new(Epoch::from_bits(1234)), limits);
-    let detail = "clients wait for 2 topics that have had no event yet, as many as they may";
+    let detail =
+        "clients already wait for 2 topics that have no event yet, the most that all of them may";
     for way in STREAMS {
         let fixture = start();
         let waiting = ["open-a", "open-b", "open-b"].map(|topic| waits(&fixture, way, topic));
@@ -344,6 +345,9 @@ fn who_waits_on_a_plain_websocket_may_publish_the_first_event_itself() {
     publish(&fixture, "few-a", [1]);
     let mut socket = fixture.websocket("/topics/few-b", &[], &[]);
     socket.send(Message::Text("1"));
-    assert_eq!(socket.next(), "close 1008 there are 1 topics few-* already, no more may be");
+    assert_eq!(
+        socket.next(),
+        "close 1008 there already are 1 topics few-*, the most that are allowed"
+    );
     assert!(fixture.hub.topic(&"few-b".parse().unwrap()).is_none());
 }

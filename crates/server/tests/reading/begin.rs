@@ -150,14 +150,14 @@ fn what_is_no_place_to_begin_is_told_so_in_these_words() {
     let fixture = Fixture::start();
     let after = |text: &str| {
         format!(
-            "after must be a position, earliest, latest or -N for the last N events: {text:?} is not a position: expected \
-             EPOCH-OFFSET, as in \"4zq81x-42\""
+            "after must be a position, earliest, latest or -N for the last N events: {text:?} is not a \
+             position: expected EPOCH-OFFSET, such as \"4zq81x-42\""
         )
     };
     let since = |text: &str| {
         format!(
-            "since is {text:?}: must be how long ago, as 10m or 2h (ms, s, m, h, d), or a time, as 2026-11-22T10:00:00Z or \
-             1789000000123 (milliseconds since 1970)"
+            "since is {text:?}: must be an age, such as 10m or 2h (ms, s, m, h, d), or a time, such as \
+             2026-11-22T10:00:00Z or 1789000000123 (milliseconds since 1970)"
         )
     };
     let long = "7".repeat(100);
@@ -197,7 +197,7 @@ fn what_is_no_place_to_begin_is_told_so_in_these_words() {
         assert_eq!(refusal(&format!("since={long}")), since(&long[..40]));
         assert_eq!(refusal("since=1h&since=1h"), "since is given twice");
         for query in ["since=1h&after=-3", "after=latest&since=1h"] {
-            let detail = "since and after both say where to begin: give one of them";
+            let detail = "since and after both say where to begin: give only one of them";
             assert_eq!(refusal(query), detail);
         }
         assert_eq!(

@@ -62,10 +62,10 @@ fn what_is_often_wrong_is_told_in_these_words() {
         for (query, detail) in [
             (
                 "after=newest",
-                "after must be a position, earliest, latest or -N for the last N events: \"newest\" is not a position: expected \
-                 EPOCH-OFFSET, as in \"4zq81x-42\"",
+                "after must be a position, earliest, latest or -N for the last N events: \"newest\" is not a \
+                 position: expected EPOCH-OFFSET, such as \"4zq81x-42\"",
             ),
-            ("wait=5s", "wait is \"5s\": must be a number of seconds, as 5 or 0.3"),
+            ("wait=5s", "wait is \"5s\": must be a number of seconds, such as 5 or 0.3"),
             ("wait=121", "wait is \"121\": at most 120 s are allowed"),
             ("limit=0", "limit is \"0\": must be a whole number from 1 to 1000"),
             ("mode=newest", "mode is \"newest\": must be all or latest"),

@@ -38,7 +38,7 @@ fn when_the_server_stops_a_websocket_is_told_so() {
     let mut fixture = Fixture::start();
     let mut socket = fixture.websocket("/topics/wind", &[], &[]);
     let ended = std::thread::spawn(move || {
-        assert_eq!(socket.next(), "close 1001 the server stops");
+        assert_eq!(socket.next(), "close 1001 the server is stopping");
         assert_eq!(socket.next(), "end of stream");
     });
     fixture.stop();

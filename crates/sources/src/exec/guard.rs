@@ -41,7 +41,7 @@ impl Guard {
         command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
         command.current_dir("/");
         let shell = command.process_group(0).spawn().map_err(|error| {
-            io::Error::new(error.kind(), format!("a shell to guard it cannot be started: {error}"))
+            io::Error::new(error.kind(), format!("cannot start a shell to guard it: {error}"))
         })?;
         Ok(Self { pid: Pid::from_child(&shell), shell, is_reaped: false })
     }

@@ -65,18 +65,18 @@ pub async fn run(
         }
         let detail = format!("{} {}", source.options.command, end.sentence());
         if end.stopped {
-            return source.status.end(format!("{detail}, as it was asked to"));
+            return source.status.end(format!("{detail}, as requested"));
         }
         if !source.options.restart.is_due(end.is_failure()) {
-            return source.status.end(format!("{detail}; it is not started again"));
+            return source.status.end(format!("{detail}; it will not be restarted"));
         }
         let wait = source.backoff.next(fastrand::f64());
-        let detail = format!("{detail}; starting again in {}", seconds(wait));
+        let detail = format!("{detail}; restarting in {}", seconds(wait));
         source.status.set(State::Lost, detail);
         tokio::select! {
             () = source.status.pause(wait) => {}
             () = stop.as_mut() => {
-                return source.status.end(format!("{} is stopped", source.options.command));
+                return source.status.end(format!("{} was stopped", source.options.command));
             }
         }
     }
@@ -95,7 +95,7 @@ impl End {
             Err(error) => format!("cannot be started: {}", chain(error)),
             // "exit status: 3", "signal: 9 (SIGKILL)"
             Ok(Some(status)) => format!("has ended, {status}"),
-            Ok(None) => "has ended, nobody knows how".to_owned(),
+            Ok(None) => "has ended, with an unknown status".to_owned(),
         }
     }
 
@@ -153,7 +153,8 @@ impl Source {
             Err(error) => return End { exit: Err(error), stopped },
         };
         let command = &self.options.command;
-        self.status.set(State::Opening, format!("{command} runs, waiting for its first line"));
+        self.status
+            .set(State::Opening, format!("{command} is running, waiting for its first line"));
         self.first_line.expect();
         self.closed_due = None;
         let (mut stdout, mut stderr) = (Some(stdout), Some(stderr));
@@ -220,7 +221,8 @@ impl Source {
         }
         let command = &self.options.command;
         if self.closed_due.take_if(|at| *at <= Instant::now()).is_some() {
-            self.status.set(State::Silent, format!("{command} closed its output and runs"));
+            self.status
+                .set(State::Silent, format!("{command} closed its output and is still running"));
         }
         if self.first_line.due().is_some() {
             self.first_line.tell_due(&mut self.status, &command.to_string());

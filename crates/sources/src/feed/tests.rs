@@ -73,15 +73,15 @@ fn numbers(range: std::ops::RangeInclusive<u64>) -> (Vec<u8>, Vec<Value>) {
 #[tokio::test]
 async fn lines_wait_for_a_disk_that_is_full_or_broken_and_all_come_once() {
     for (name, fault, detail) in [
-        ("full", DiskFault::Full, "there is no room to keep the event"),
-        ("read-only", DiskFault::ReadOnly, "the event cannot be kept"),
+        ("full", DiskFault::Full, "there is no space to store the event"),
+        ("read-only", DiskFault::ReadOnly, "cannot store the event"),
     ] {
         let (bench, mut feed, mut status) = Bench::new(name, Retention::default(), 8 << 20);
         let (lines, expected) = numbers(1..=900);
         bench.disk.set(Some(fault));
         let mend = async {
             let told = bench.status(|status| status["state"] == "waiting").await;
-            let expected = format!("{detail}; nothing more is read until it is kept");
+            let expected = format!("{detail}; reading pauses until it is stored");
             assert_eq!(told["detail"], expected);
             assert!(bench.all("lines").is_empty());
             bench.disk.set(None);

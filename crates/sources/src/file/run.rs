@@ -37,7 +37,7 @@ pub async fn run(options: Options, topic: Arc<Topic>, status: Arc<Topic>) -> Inf
         Ok((changes, watches)) => (Some(changes), watches),
         Err(error) => {
             let (path, every) = (options.path.display(), seconds(interval));
-            tracing::debug!("{path}: not told of changes, looking every {every}: {error}");
+            tracing::debug!("{path}: cannot watch for changes, looking every {every}: {error}");
             (None, Watches::default())
         }
     };
@@ -138,7 +138,7 @@ impl Source {
                 // What was read of its last line was not all of it.
                 self.feed.drop_line(&mut self.status);
                 self.missing(gap.as_ref());
-                tracing::debug!("{} is not what it was, reading it from its beginning", self.path);
+                tracing::debug!("{} has changed, reading it from its beginning", self.path);
             }
             Turn::Rotated(gap) => {
                 self.ended().await;
@@ -146,7 +146,7 @@ impl Source {
                 if self.status.state() == State::Lost {
                     self.is_open();
                 }
-                tracing::debug!("{} is another file now, reading that", self.path);
+                tracing::debug!("{} is a different file now, reading that", self.path);
             }
             Turn::Lost(error) => {
                 if self.is_new() && error.kind() == io::ErrorKind::NotFound {
@@ -166,7 +166,7 @@ impl Source {
         match opened {
             Opened::Anew => self.keep_first(follower).await,
             Opened::After(place, gap) => {
-                tracing::info!("{}: going on after byte {}", self.path, place.offset);
+                tracing::info!("{}: resuming after byte {}", self.path, place.offset);
                 self.missing(gap.as_ref());
             }
             Opened::Elsewhere(gap) => self.missing(Some(gap)),
@@ -181,7 +181,11 @@ impl Source {
         let topic = Arc::clone(&self.topic);
         let kept = tokio::task::spawn_blocking(move || topic.set_note(note)).await;
         if let Ok(Err(error)) = kept {
-            tracing::warn!("{}: where it begins is not kept yet: {}", self.path, chain(&error));
+            tracing::warn!(
+                "{}: the place where reading begins is not stored yet: {}",
+                self.path,
+                chain(&error)
+            );
         }
     }
 

@@ -33,7 +33,7 @@ pub async fn run(options: Options, topic: Arc<Topic>, status: Arc<Topic>) -> Inf
             Err(error) => error,
         };
         let wait = source.backoff.next(fastrand::f64());
-        let detail = format!("{}; trying again in {}", chain(&error), seconds(wait));
+        let detail = format!("{}; retrying in {}", chain(&error), seconds(wait));
         source.status.set(State::Lost, detail);
         source.status.pause(wait).await;
     }

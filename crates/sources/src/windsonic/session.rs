@@ -218,8 +218,7 @@ impl Session {
                 None
             }
             Outcome::NoAnswer => Some(
-                "the instrument does not answer commands (is the line towards it connected?)"
-                    .to_owned(),
+                "the instrument does not answer commands (is the line to it connected?)".to_owned(),
             ),
             Outcome::Refused(command) => Some(format!("the instrument does not accept {command}")),
         };
@@ -242,7 +241,7 @@ impl Session {
             ),
             State::Silent => {
                 let silence = seconds(self.options.silence_max);
-                format!("{path} is open, and no valid message came for {silence}")
+                format!("{path} is open, but no valid message arrived for {silence}")
             }
             State::Opening | State::Lost | State::Waiting | State::Ended => {
                 format!("{path} is open, waiting for the first message")
@@ -252,7 +251,7 @@ impl Session {
             detail += "; configuring the instrument";
         } else if let Some(trouble) = &self.trouble {
             detail += &format!(
-                "; not configured: {trouble}; trying again in {}",
+                "; not configured: {trouble}; retrying in {}",
                 seconds(self.options.configure_retry)
             );
         } else if self.unit != self.options.unit {

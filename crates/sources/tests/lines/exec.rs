@@ -157,7 +157,7 @@ async fn how_it_ended_is_told() {
     ] {
         let topics = to_its_end(shell(line)).await;
         let status = ended(&topics).await;
-        let detail = format!("the shell command echo has ended, {how}; it is not started again");
+        let detail = format!("the shell command echo has ended, {how}; it will not be restarted");
         assert_eq!(status["detail"], detail);
         assert_eq!((&status["events"], &status["bad_lines"]), (&json!(1), &json!(0)));
         let live = topics.status(|status| status["state"] == "live").await;
@@ -177,9 +177,7 @@ async fn on_failure_it_is_started_until_it_succeeds() {
     assert_eq!(topics.all(), [1, 2, 3]);
     let lost = topics.status(|status| status["state"] == "lost").await;
     let detail = lost["detail"].as_str().unwrap();
-    assert!(
-        detail.starts_with("the shell command echo has ended, exit status: 1; starting again in")
-    );
+    assert!(detail.starts_with("the shell command echo has ended, exit status: 1; restarting in"));
 }
 
 #[tokio::test]
@@ -220,7 +218,7 @@ async fn waits(options: Options, for_secs: u64) -> Vec<f64> {
     let statuses = Topics { events: Arc::clone(&topics.status), status: topics.status }.all();
     let wait = |status: &Value| {
         let detail = status["detail"].as_str().unwrap().to_owned();
-        let (number, unit) = detail.split_once(" again in ")?.1.split_once(' ')?;
+        let (number, unit) = detail.split_once("restarting in ")?.1.split_once(' ')?;
         Some(number.parse::<f64>().unwrap() * if unit == "s" { 1000.0 } else { 1.0 })
     };
     statuses.iter().filter_map(wait).collect()
@@ -249,7 +247,7 @@ async fn a_program_that_closes_its_output_and_lives_is_silent() {
     let line = format!("echo one; exec >&- 2>&-; read line < {}; exit 7", go.display());
     let running = Running::start(shell(line));
     let silent = running.topics.status(|status| status["state"] == "silent").await;
-    assert_eq!(silent["detail"], "the shell command echo closed its output and runs");
+    assert_eq!(silent["detail"], "the shell command echo closed its output and is still running");
     write(&go, "go\n").await;
     let status = ended(&running.topics).await;
     assert!(status["detail"].as_str().unwrap().contains("exit status: 7"), "{status}");
@@ -284,8 +282,8 @@ async fn a_program_without_a_line_may_hold_its_output_back_which_is_told_once() 
     };
     let log = Log::keep();
     let running = Running::start(options);
-    let words = "no line from the shell command cat in 20 ms: if it should have written one, it may hold its output back \
-                 (python3 -u, stdbuf -oL, grep --line-buffered)";
+    let words = "no line from the shell command cat in 20 ms: if it should have written one, it may be \
+                 buffering its output (python3 -u, stdbuf -oL, grep --line-buffered)";
     running.topics.status(|status| status["detail"] == words).await;
     for _ in 0..2 {
         write(&go, "").await;
@@ -370,7 +368,7 @@ async fn when_stopped_its_last_words_are_published() {
     running.topics.events(1).await;
     let topics = running.stop().await;
     assert_eq!(topics.all(), ["ready", "bye"]);
-    let expected = "the shell command trap has ended, exit status: 0, as it was asked to";
+    let expected = "the shell command trap has ended, exit status: 0, as requested";
     assert_eq!(ended(&topics).await["detail"], expected);
 }
 
@@ -387,7 +385,7 @@ async fn a_program_that_ignores_sigterm_is_killed_after_the_grace() {
     let pid = pid(&running.topics.events(1).await[0]);
     let topics = running.stop().await;
     assert!(test_kill_process(pid).is_err(), "not reaped");
-    let expected = "the shell command trap has ended, signal: 9 (SIGKILL), as it was asked to";
+    let expected = "the shell command trap has ended, signal: 9 (SIGKILL), as requested";
     assert_eq!(ended(&topics).await["detail"], expected);
 }
 

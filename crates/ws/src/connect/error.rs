@@ -13,10 +13,10 @@ pub use super::url::UrlError;
 #[non_exhaustive]
 pub enum ConnectError {
     /// The URL is not one of a WebSocket.
-    #[error("URL cannot be connected to")]
+    #[error("cannot connect to this URL")]
     Url(#[source] UrlError),
     /// The proxy's URL is not one of an HTTP proxy.
-    #[error("proxy URL cannot be used")]
+    #[error("proxy URL is not valid")]
     ProxyUrl(#[source] UrlError),
     /// A subprotocol's name is not a token, or given twice (section 4.1, item 10).
     #[error("subprotocol {0:?} is not a token, or is given twice")]
@@ -28,7 +28,7 @@ pub enum ConnectError {
         name: String,
     },
     /// The handshake sets this header field itself.
-    #[error("header field {name} is the handshake's own")]
+    #[error("header field {name} is reserved for the handshake")]
     HeaderReserved {
         /// Its name.
         name: String,

@@ -49,7 +49,7 @@ async fn attempt(address: SocketAddr) -> io::Result<TcpStream> {
 
 /// Which of a host's addresses did not answer.
 #[derive(Debug, thiserror::Error)]
-#[error("{address} cannot be reached")]
+#[error("cannot reach {address}")]
 struct Unreachable {
     address: SocketAddr,
     source: io::Error,

@@ -359,7 +359,7 @@ async fn a_closed_port_and_an_impossible_name_are_told_apart() {
     let refused = crate::connect(&format!("ws://{address}/")).await.unwrap_err();
     let ConnectError::Stream { step: Step::Tcp, source } = &refused else { panic!("{refused:?}") };
     assert_eq!(source.kind(), std::io::ErrorKind::ConnectionRefused);
-    assert_eq!(source.to_string(), format!("{address} cannot be reached"));
+    assert_eq!(source.to_string(), format!("cannot reach {address}"));
     let unknown = crate::connect("ws://a..b/").await.unwrap_err();
     assert!(matches!(unknown, ConnectError::Stream { step: Step::Lookup, .. }), "{unknown:?}");
 }

@@ -71,7 +71,7 @@ pub enum UrlError {
     #[error("a fragment is not allowed, write # as %23")]
     Fragment,
     /// Missing, or neither an ASCII name nor an address.
-    #[error("host is no name in ASCII, IPv4 address, or IPv6 address in brackets")]
+    #[error("host is not an ASCII name, an IPv4 address, or an IPv6 address in brackets")]
     Host,
     /// Not a port.
     #[error("port is not a number from 1 to 65535")]

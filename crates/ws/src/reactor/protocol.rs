@@ -330,7 +330,7 @@ impl<H: Handler> Protocol for WebSocket<H> {
     fn abandon(&mut self, output: &mut Queued) {
         self.left = Left::default();
         self.lend(output, |socket| {
-            let reason = "the server holds too much for its clients: try again in a moment";
+            let reason = "the server holds too much data for its clients: try again in a moment";
             socket.connection.abandon(&CloseFrame::new(CloseCode::TRY_AGAIN_LATER, reason));
             socket.over(Some(Lost::Overloaded.into()), None);
         });

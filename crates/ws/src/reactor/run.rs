@@ -201,7 +201,7 @@ impl Loop {
             match (self.poll.get_ref().registry().deregister(&mut stream), next) {
                 (Ok(()), Some(Next::Elsewhere(take))) => take(stream.into()),
                 (Ok(()), _) => {}
-                (Err(error), _) => tracing::warn!(%error, "cannot let go of a connection"),
+                (Err(error), _) => tracing::warn!(%error, "cannot release a connection"),
             }
         }
     }

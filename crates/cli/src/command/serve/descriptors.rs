@@ -21,8 +21,8 @@ const CONNECTIONS_MIN: u64 = 16;
 /// There are too few to start at all.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "the limit on open files is {limit}, of which {spared} are needed for other things than connections: raise it \
-     (ulimit -n; LimitNOFILE= of systemd)"
+    "the limit on open files is {limit}, and {spared} of them are needed besides connections: raise the limit \
+     (ulimit -n, or LimitNOFILE= in systemd)"
 )]
 pub(crate) struct TooFew {
     limit: u64,
@@ -43,8 +43,9 @@ impl fmt::Display for Fewer {
         let Self { possible, wanted, limit, spared } = self;
         write!(
             f,
-            "connections_max is {possible} instead of {wanted}: the limit on open files is {limit}, and {spared} are \
-             spared for other things; raise it (ulimit -n; LimitNOFILE= of systemd) for more"
+            "connections_max is {possible} instead of {wanted}: the limit on open files is {limit}, and \
+             {spared} are reserved for other uses; raise the limit (ulimit -n, or LimitNOFILE= in systemd) for \
+             more connections"
         )
     }
 }

@@ -49,7 +49,7 @@ pub(super) fn start(config: &Config, hub: &Hub) -> anyhow::Result<Running> {
         write_certificate(tls, file)
             .with_context(|| format!("{}: {}", file.place, cannot_write(file)))?;
     }
-    let running = server.start().context("cannot start to serve")?;
+    let running = server.start().context("cannot start the server")?;
     let scheme = scheme(config);
     // Warnings are there before anybody is told to come.
     log::flush();
@@ -110,11 +110,11 @@ fn with_advice(error: io::Error) -> io::Error {
     let words = match error.kind() {
         _ if error.raw_os_error().is_none() => return error,
         io::ErrorKind::AddrInUse => {
-            "another program listens there: end that one, or take a free port with --listen 127.0.0.1:0"
+            "another program listens there: end it, or use a free port with --listen 127.0.0.1:0"
         }
         io::ErrorKind::PermissionDenied => {
-            "permission denied: ports below 1024 are for root, so take another one, or put a proxy before it \
-             (docs/DEPLOY.md); a Unix socket needs a directory that may be written to"
+            "permission denied: only root may use ports below 1024, so choose another port or put a proxy in \
+             front (docs/DEPLOY.md); a Unix socket needs a writable directory"
         }
         _ => return error,
     };
@@ -161,7 +161,9 @@ pub(crate) fn refuse_other_contents(file: &Path) -> io::Result<()> {
         Err(error) => return Err(error),
     };
     if !there.is_empty() && there != BEGIN {
-        return Err(io::Error::other("it is there, and holds something else than a certificate"));
+        return Err(io::Error::other(
+            "the file exists and contains something other than a certificate",
+        ));
     }
     Ok(())
 }
@@ -194,12 +196,12 @@ mod tests {
         for (error, words) in [
             (
                 of_the_system(io::ErrorKind::AddrInUse),
-                "another program listens there: end that one, or take a free port with --listen 127.0.0.1:0",
+                "another program listens there: end it, or use a free port with --listen 127.0.0.1:0",
             ),
             (
                 of_the_system(io::ErrorKind::PermissionDenied),
-                "permission denied: ports below 1024 are for root, so take another one, or put a proxy before it \
-                 (docs/DEPLOY.md); a Unix socket needs a directory that may be written to",
+                "permission denied: only root may use ports below 1024, so choose another port or put a proxy \
+                 in front (docs/DEPLOY.md); a Unix socket needs a writable directory",
             ),
             (io::Error::other("its own words"), "its own words"),
         ] {

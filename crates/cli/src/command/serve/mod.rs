@@ -76,7 +76,7 @@ fn stop(
         let server = spawn_blocking(move || running.stop());
         let (ended, server) = tokio::join!(sources.stop(), server);
         let closed = spawn_blocking(move || hub.close()).await?;
-        closed.context("not all that was published is on the disk")?;
+        closed.context("some published events are not on the disk")?;
         server?;
         ended
     };
@@ -92,16 +92,16 @@ fn stop(
 /// SIGTERM are left behind with what ends them after their grace. The status is the one a shell gives for
 /// this signal.
 fn end_at_once(signal: SignalKind) -> ! {
-    tracing::info!("ending at once");
+    tracing::info!("stopping immediately");
     log::flush();
     std::process::exit(128 + signal.as_raw_value())
 }
 
 /// The topics: in memory, or in the data directory, those that are there included.
 fn open_hub(config: &Config) -> anyhow::Result<Hub> {
-    let epoch = Epoch::random().context("no random bytes for an epoch")?;
+    let epoch = Epoch::random().context("cannot get random bytes for an epoch")?;
     let Some(path) = &config.data.dir else { return Ok(Hub::new(epoch)) };
-    let cannot = || format!("cannot keep topics in {}", path.display());
+    let cannot = || format!("cannot store topics in {}", path.display());
     let data = DataDir::open(&path.value, config.data.options()).with_context(cannot)?;
     Hub::with_data(epoch, data).with_context(cannot)
 }
@@ -119,8 +119,8 @@ fn create_topics(hub: &Hub, config: &Config) -> anyhow::Result<()> {
     Ok(())
 }
 
-pub(crate) const NO_TOPICS: &str = "no topics, and nothing that makes any: start with --demo, --serial, --exec, --file or \
-                                    --stdin, or with --config and a file";
+pub(crate) const NO_TOPICS: &str = "no topics, and nothing to create any: use --demo, --serial, --exec, --file \
+                                    or --stdin, or --config with a file";
 
 /// Whether all topics there could be are on the disk already.
 pub(crate) fn makes_no_topics(config: &Config) -> bool {

@@ -113,7 +113,7 @@ fn demo(unit: windsonic::UnitId, wind: Arc<Topic>, status: Arc<Topic>) -> anyhow
     let settings = emulate::Settings { unit, ..emulate::Settings::default() };
     let options = emulate::Options { settings, ..emulate::Options::default() };
     let emulator = Emulator::open(options).context("cannot emulate an instrument")?;
-    tracing::info!("an emulated WindSonic is at {}", emulator.path().display());
+    tracing::info!("emulating a WindSonic at {}", emulator.path().display());
     let mode = windsonic::Mode::Configure;
     let options = windsonic::Options { unit, mode, ..windsonic::Options::new(emulator.path()) };
     Ok(Box::pin(async move {

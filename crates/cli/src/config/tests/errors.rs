@@ -9,7 +9,7 @@ fn assert_fault(text: &str, expected: &str) {
 
 #[test]
 fn what_is_not_toml_is_told_with_its_place_each_time() {
-    let value = "expected a value; texts are in quotation marks, as \"30s\"";
+    let value = "expected a value; strings need quotation marks, such as \"30s\"";
     for (text, expected) in [
         ("listen = ", format!("1:10: {value}")),
         ("listen = 127.0.0.1:8080", format!("1:15: {value}")),
@@ -18,8 +18,8 @@ fn what_is_not_toml_is_told_with_its_place_each_time() {
         ("listen = \"x", "1:12: invalid basic string, expected `\"`".to_owned()),
         ("demo = True", "1:8: invalid boolean, expected `true`".to_owned()),
         ("[[source]", "1:10: unclosed array table, expected `]`".to_owned()),
-        ("x = 1\nx = 2", "2:1: `x` is there already".to_owned()),
-        ("[limits]\n\n[limits]", "3:2: `limits` is there already".to_owned()),
+        ("x = 1\nx = 2", "2:1: `x` is defined twice".to_owned()),
+        ("[limits]\n\n[limits]", "3:2: `limits` is defined twice".to_owned()),
     ] {
         assert_fault(text, &expected);
     }
@@ -55,28 +55,28 @@ fn an_unknown_key_is_told_with_what_is_probably_meant() {
 #[test]
 fn a_value_of_another_kind_is_told_with_what_is_expected() {
     for (text, expected) in [
-        ("listen = 8080", "1:10: listen: expected a text, and here is a number"),
-        ("demo = \"yes\"", "1:8: demo: expected true or false, and here is a text"),
+        ("listen = 8080", "1:10: listen: expected a string, but found a number"),
+        ("demo = \"yes\"", "1:8: demo: expected true or false, but found a string"),
         (
             "threads = 1.5",
-            "1:11: threads: expected a whole number, and here is a number with a fraction",
+            "1:11: threads: expected a whole number, but found a number with a fraction",
         ),
-        ("threads = \"2\"", "1:11: threads: expected a whole number, and here is a text"),
-        ("limits = 5", "1:10: limits is a table, as [limits], and here is a number"),
+        ("threads = \"2\"", "1:11: threads: expected a whole number, but found a string"),
+        ("limits = 5", "1:10: limits must be a table, [limits], but is a number"),
         (
             "allow_origins = \"*\"",
-            "1:17: allow_origins: expected a list, as [\"a\", \"b\"], and here is a text",
+            "1:17: allow_origins: expected a list, such as [\"a\", \"b\"], but found a string",
         ),
-        ("[source]", "1:1: there may be many: write [[source]] instead of [source]"),
-        ("topic = 1", "1:9: topic is a list of tables, as [[topic]], and here is a number"),
-        ("topic = [1]", "1:10: topic is a table, as [[topic]], and here is a number"),
+        ("[source]", "1:1: this is a list of tables: write [[source]] instead of [source]"),
+        ("topic = 1", "1:9: topic must be a list of tables, [[topic]], but is a number"),
+        ("topic = [1]", "1:10: topic must be a table, [[topic]], but is a number"),
         (
             "[limits]\nheartbeat = 15",
-            "2:13: limits.heartbeat: expected a duration with its unit, as \"30s\", and here is a number",
+            "2:13: limits.heartbeat: expected a duration with a unit, such as \"30s\", but found a number",
         ),
         (
             "[limits]\npage_bytes_max = true",
-            "2:18: limits.page_bytes_max: expected a number of bytes, as 4096 or \"4KiB\", and here is \
+            "2:18: limits.page_bytes_max: expected a number of bytes, such as 4096 or \"4KiB\", but found \
              true or false",
         ),
     ] {
@@ -89,17 +89,17 @@ fn a_value_that_cannot_be_is_told_with_what_can() {
     for (text, expected) in [
         (
             "listen = \"8080\"",
-            "1:10: listen: \"8080\" is nowhere to listen: a port alone: expected 127.0.0.1:8080, for this machine alone, or \
-             0.0.0.0:8080, for others, too",
+            "1:10: listen: \"8080\" is not a place to listen: a port without an address: expected 127.0.0.1:8080, \
+             for this machine only, or 0.0.0.0:8080, for other machines, too",
         ),
         (
             "listen = \"a:8080\"",
-            "1:10: listen: \"a:8080\" is nowhere to listen: expected IP:PORT, as 127.0.0.1:8080, 0.0.0.0:80 or \
-             [::1]:8080, or unix:PATH",
+            "1:10: listen: \"a:8080\" is not a place to listen: expected IP:PORT, such as 127.0.0.1:8080, \
+             0.0.0.0:80 or [::1]:8080, or unix:PATH",
         ),
         (
             "tcp = \"unix:s\"",
-            "1:7: tcp: \"unix:s\" is not an address: expected IP:PORT, as 127.0.0.1:8080, 0.0.0.0:80 or [::1]:8080",
+            "1:7: tcp: \"unix:s\" is not an address: expected IP:PORT, such as 127.0.0.1:8080, 0.0.0.0:80 or [::1]:8080",
         ),
         ("threads = 0", "1:11: threads: 0 is not a whole number from 1 to 1024"),
         ("threads = -1", "1:11: threads: -1 is not a whole number from 1 to 1024"),
@@ -109,15 +109,15 @@ fn a_value_that_cannot_be_is_told_with_what_can() {
         ),
         (
             "data.fsync = \"allways\"",
-            "1:14: data.fsync: \"allways\" is none of \"always\", \"interval\", \"never\"; did you mean \
+            "1:14: data.fsync: \"allways\" is not one of \"always\", \"interval\", \"never\"; did you mean \
              \"always\"?",
         ),
         ("data.dir = \"\"", "1:12: data.dir: it is empty"),
-        ("data.dir = \"a\\u0000\"", "1:12: data.dir: it has a NUL character"),
+        ("data.dir = \"a\\u0000\"", "1:12: data.dir: it contains a NUL character"),
         (
             "[[topic]]\nname = \"*\"",
-            "2:8: topic.name: \"*\" is not a pattern for topics: expected a topic's name, or the first 1 to \
-             127 characters of one and *",
+            "2:8: topic.name: \"*\" is not a pattern for topics: expected a topic's name, or the first 1 to 127 \
+             characters of one followed by *",
         ),
     ] {
         assert_fault(text, expected);
@@ -129,8 +129,8 @@ fn what_is_missing_is_told_where_it_should_be() {
     for (text, expected) in [
         (
             "\n[[topic]]\n",
-            "2:1: `topic.name` is missing: which topic this is about, as \"wind\", or \"scratch-*\" for all \
-             that begin so",
+            "2:1: `topic.name` is missing: the topic, such as \"wind\", or a pattern for all names that begin \
+             alike, such as \"scratch-*\"",
         ),
         (
             "[[source]]\ntopic = \"a\"",
@@ -138,20 +138,20 @@ fn what_is_missing_is_told_where_it_should_be() {
         ),
         (
             "[[source]]\ntype = \"stdin\"",
-            "1:1: `source.topic` is missing: the name of the topic that its events go to, as \"cpu\"",
+            "1:1: `source.topic` is missing: the name of the topic for its events, such as \"cpu\"",
         ),
         (
             "[[source]]\ntype = \"serial\"\ntopic = \"a\"",
-            "1:1: `source.device` is missing: the serial device, as \"/dev/ttyUSB0\"",
+            "1:1: `source.device` is missing: the serial device, such as \"/dev/ttyUSB0\"",
         ),
         (
             "[[source]]\ntype = \"file\"\ntopic = \"a\"",
-            "1:1: `source.path` is missing: the file to follow, as \"/var/log/syslog\"",
+            "1:1: `source.path` is missing: the file to follow, such as \"/var/log/syslog\"",
         ),
         (
             "[[source]]\ntype = \"exec\"\ntopic = \"a\"",
-            "1:1: `source.command` is missing: a line for the shell, as \"vmstat 1\", or a program and its \
-             arguments, as [\"vmstat\", \"1\"]",
+            "1:1: `source.command` is missing: a shell command, such as \"vmstat 1\", or a program and its \
+             arguments, such as [\"vmstat\", \"1\"]",
         ),
     ] {
         assert_fault(text, expected);
@@ -186,18 +186,18 @@ fn a_bad_command_or_environment_is_refused() {
             "4:11: source.command: the list is empty: expected a program and its arguments",
         ),
         ("command = \"\"", "4:11: source.command: it is empty"),
-        ("command = [\"a\", 1]", "4:11: source.command: expected a text, and here is a number"),
+        ("command = [\"a\", 1]", "4:11: source.command: expected a string, but found a number"),
         (
             "command = \"a\"\nenvironment = [\"A=b\"]",
-            "5:15: source.environment: expected a table, as { TZ = \"UTC\" }",
+            "5:15: source.environment: expected a table, such as { TZ = \"UTC\" }",
         ),
         (
             "command = \"a\"\nenvironment = { \"A=B\" = \"c\" }",
-            "5:15: source.environment: \"A=B\" cannot be the name of a variable",
+            "5:15: source.environment: \"A=B\" is not a valid name of a variable",
         ),
         (
             "command = \"a\"\nenvironment = { A = 1 }",
-            "5:15: source.environment: A: expected a text, and here is a number",
+            "5:15: source.environment: A: expected a string, but found a number",
         ),
         (
             "command = \"a\"\nretry_min = \"1min\"",
@@ -241,11 +241,11 @@ fn two_listeners_have_two_addresses() {
 #[test]
 fn a_certificate_and_its_key_go_together() {
     for (text, expected) in [
-        ("tls.cert = \"a\"", "1:12: tls.cert: there is no tls.key, the certificate's private key"),
-        ("tls.key = \"a\"", "1:11: tls.key: there is no tls.cert, the certificate of this key"),
+        ("tls.cert = \"a\"", "1:12: tls.cert: tls.key, the certificate's private key, is missing"),
+        ("tls.key = \"a\"", "1:11: tls.key: tls.cert, the certificate of this key, is missing"),
         (
             "[tls]\ncert = \"a\"\nkey = \"b\"\ndev = true",
-            "4:7: tls.dev: there is a certificate already, tls.cert at a.toml:2:8",
+            "4:7: tls.dev: there already is a certificate, tls.cert at a.toml:2:8",
         ),
     ] {
         assert_fault(text, expected);
@@ -254,15 +254,15 @@ fn a_certificate_and_its_key_go_together() {
 
 #[test]
 fn when_to_flush_is_nothing_without_a_directory() {
-    let fault = "1:14: data.fsync: nothing is on the disk without a directory: data.dir, or --data";
+    let fault = "1:14: data.fsync: flushing needs a data directory: data.dir, or --data";
     assert_fault("data.fsync = \"always\"", fault);
     read("data.fsync = \"always\"\ndata.dir = \"d\"", &[]).unwrap();
     let flags = args::Serve { fsync: Some(args::Fsync::Interval), ..args::Serve::default() };
     let error = read_with("", &[], &flags).unwrap_err().to_string();
-    assert!(error.starts_with("--fsync: data.fsync: nothing is on the disk"), "{error}");
+    assert!(error.starts_with("--fsync: data.fsync: flushing needs a data directory"), "{error}");
     let flags = args::Serve { adopt_data: true, ..args::Serve::default() };
     let error = read_with("", &[], &flags).unwrap_err().to_string();
-    assert!(error.starts_with("--adopt-data: there is nothing to adopt"), "{error}");
+    assert!(error.starts_with("--adopt-data: there is no data directory to adopt"), "{error}");
     assert!(read_with("data.dir = \"d\"", &[], &flags).unwrap().data.options().adopt);
 }
 
@@ -271,31 +271,31 @@ fn rules_that_do_not_go_together_are_refused() {
     for (text, expected) in [
         (
             "[[topic]]\nname = \"a*\"\n[[topic]]\nname = \"a*\"",
-            "4:8: topic.name: there is a rule for a* already, at a.toml:2:8",
+            "4:8: topic.name: there already is a rule for a*, at a.toml:2:8",
         ),
         (
             "[[topic]]\nname = \"a\"\npublish = \"anyone\"\nbytes_max = \"64KiB\"",
-            "2:8: topic: a must keep at least 65792 bytes, for one event as large as allowed",
+            "2:8: topic: bytes_max of a must be at least 65792 bytes, to hold one event of the largest size allowed",
         ),
         (
             "[[topic]]\nname = \"a\"\ntopics_max = 5",
-            "3:14: topic.topics_max: \"a\" is one topic; a rule for many has a name like \"a-*\"",
+            "3:14: topic.topics_max: \"a\" is a single topic; this key needs a pattern, such as \"a-*\"",
         ),
         (
             "[[topic]]\nname = \"a\"\nbytes_total_max = 5",
-            "3:19: topic.bytes_total_max: \"a\" is one topic; a rule for many has a name like \"a-*\"",
+            "3:19: topic.bytes_total_max: \"a\" is a single topic; this key needs a pattern, such as \"a-*\"",
         ),
         (
             "[[topic]]\nname = \"a\"\nslow_reader = \"wait\"",
-            "3:15: topic.slow_reader: \"wait\" is none of \"gap\", \"close\"",
+            "3:15: topic.slow_reader: \"wait\" is not one of \"gap\", \"close\"",
         ),
         (
             "[[topic]]\nname = \"a*\"\nbytes_total_max = 16777215",
-            "2:8: topic: all topics a* together must keep at least 16777216 bytes, as each of them may",
+            "2:8: topic: all topics a* together must retain at least 16777216 bytes, as much as each of them may",
         ),
         (
             "[[source]]\ntype = \"stdin\"\ntopic = \"a\"\n[[topic]]\nname = \"a.status\"\npublish = \"anyone\"",
-            "5:8: topic.publish: a.status is how a source is doing: that is for it alone",
+            "5:8: topic.publish: a.status is the status of a source, and only that source may publish to it",
         ),
     ] {
         assert_fault(text, expected);
@@ -316,33 +316,33 @@ fn each_topic_has_one_source() {
     for (text, expected) in [
         (
             file("a") + &stdin("a"),
-            "7:9: source.topic: a has a source already, \"file\" at a.toml:4:9".to_owned(),
+            "7:9: source.topic: a already has a source, \"file\" at a.toml:4:9".to_owned(),
         ),
         (
             file("a") + &file("a.status"),
-            "8:9: source.topic: a.status has a source already, \"file\" at a.toml:4:9".to_owned(),
+            "8:9: source.topic: a.status already has a source, \"file\" at a.toml:4:9".to_owned(),
         ),
         (
             exec("a") + &file("a.stderr"),
-            "9:9: source.topic: a.stderr has a source already, \"exec\" at a.toml:5:9".to_owned(),
+            "9:9: source.topic: a.stderr already has a source, \"exec\" at a.toml:5:9".to_owned(),
         ),
         (
             stdin("a") + &stdin("b"),
-            "6:9: there is one standard input, and it goes to a already (a.toml:3:9)".to_owned(),
+            "6:9: only one source can read standard input, and it already goes to a (a.toml:3:9)".to_owned(),
         ),
         (
             "host = true\n".to_owned() + &file("host"),
-            "5:9: source.topic: host has the load of this machine; host = false switches that off, and \
-             another topic of it is a source of type \"host\""
+            "5:9: source.topic: host already has the load of this machine; host = false turns that off, and a \
+             source of type \"host\" publishes it to another topic"
                 .to_owned(),
         ),
         (
             "demo = true\n".to_owned() + &file("wind"),
-            "1:8: source.topic: wind has a source already, \"file\" at a.toml:5:9".to_owned(),
+            "1:8: source.topic: wind already has a source, \"file\" at a.toml:5:9".to_owned(),
         ),
         (
             file(&format!("{longest}x")),
-            "4:9: source.topic: the name leaves no room for .status: 121 characters at most".to_owned(),
+            "4:9: source.topic: the name is too long to append .status: at most 121 characters".to_owned(),
         ),
     ] {
         let found = faults(&text, &[]);
@@ -359,7 +359,7 @@ fn a_device_is_read_once() {
     };
     assert_fault(
         &(serial("a") + &serial("b")),
-        "7:10: source.device: /dev/a is read already, at a.toml:3:10",
+        "7:10: source.device: another source already reads /dev/a, at a.toml:3:10",
     );
 }
 
@@ -369,34 +369,37 @@ fn each_path_has_the_files_of_one_directory() {
     for (text, expected) in [
         (
             dir("") + &dir("path = \"/\"\n"),
-            "4:7: static.path: there are files at / already, those of www (a.toml:2:7)",
+            "4:7: static.path: / already serves the files of www (a.toml:2:7)",
         ),
         (
             dir("path = \"/docs\"\n") + &dir("path = \"/docs/\"\n"),
-            "5:7: static.path: there are files at /docs/ already, those of www (a.toml:2:7)",
+            "5:7: static.path: /docs/ already serves the files of www (a.toml:2:7)",
         ),
         (
             dir("path = \"docs/\"\n"),
-            "3:8: static.path: \"docs/\" is no path for files: expected \"/\", or names of letters, digits, - . _ and ~ that \
-             begin with no dot, as \"/docs/\"",
+            "3:8: static.path: \"docs/\" is not a path for files: expected \"/\", or names of letters, digits, \
+             - . _ and ~ that do not begin with a dot, such as \"/docs/\"",
         ),
         (
             dir("path = \"/topics/mine/\"\n"),
-            "3:8: static.path: no file would ever be served at /topics/mine/: /topics is the server's own",
+            "3:8: static.path: no file can be served at /topics/mine/: /topics is the server's own",
         ),
         (
             dir("path = \"/wind/\"\n"),
-            "3:8: static.path: /wind/ has files of the built-in page, which could not be served then: take another path",
+            "3:8: static.path: /wind/ contains files of the built-in page, which would then be hidden: choose another path",
         ),
         (
             dir("cache_control = \"\\n\"\n"),
-            "3:17: static.cache_control: \"\\n\" cannot be sent as Cache-Control: expected visible ASCII, as \"max-age=3600\"",
+            "3:17: static.cache_control: \"\\n\" cannot be sent as Cache-Control: expected visible ASCII, such as \"max-age=3600\"",
         ),
         (
             "[[static]]\npath = \"/docs/\"\n".to_owned(),
-            "1:1: `static.dir` is missing: the directory whose files are served, as \"www\"",
+            "1:1: `static.dir` is missing: the directory to serve files from, such as \"www\"",
         ),
-        ("[static]\n".to_owned(), "1:1: there may be many: write [[static]] instead of [static]"),
+        (
+            "[static]\n".to_owned(),
+            "1:1: this is a list of tables: write [[static]] instead of [static]",
+        ),
     ] {
         assert_fault(&text, expected);
     }
@@ -406,7 +409,7 @@ fn each_path_has_the_files_of_one_directory() {
     let error = read_with(&dir(""), &[], &flags).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "--static: static.path: there are files at / already, those of www (a.toml:2:7)"
+        "--static: static.path: / already serves the files of www (a.toml:2:7)"
     );
     assert!(error.is_wrong_use());
 }

@@ -90,7 +90,7 @@ fn a_source_of_a_flag_is_one_more() {
     let config = read_with(file, &[], &flags("--file b=c")).unwrap();
     assert_eq!(config.sources.len(), 2);
     let error = read_with(file, &[], &flags("--file a=c")).unwrap_err().to_string();
-    let expected = "--file: source.topic: a has a source already, \"stdin\" at a.toml:3:9";
+    let expected = "--file: source.topic: a already has a source, \"stdin\" at a.toml:3:9";
     assert_eq!(error, expected);
 }
 
@@ -125,10 +125,10 @@ fn a_variable_that_cannot_be_is_told_by_its_name() {
         (
             "ANEMONE_LISTEN",
             "127.0.0.1:1,anemone.sock",
-            "listen: \"anemone.sock\" is nowhere to listen: expected IP:PORT, as 127.0.0.1:8080, 0.0.0.0:80 or \
-             [::1]:8080, or unix:PATH",
+            "listen: \"anemone.sock\" is not a place to listen: expected IP:PORT, such as 127.0.0.1:8080, \
+             0.0.0.0:80 or [::1]:8080, or unix:PATH",
         ),
-        ("ANEMONE_DEMO", "1", "demo: expected true or false, and here is \"1\""),
+        ("ANEMONE_DEMO", "1", "demo: expected true or false, but found \"1\""),
         ("ANEMONE_LISEN", "x", "there is no setting `lisen`; did you mean ANEMONE_LISTEN?"),
         ("ANEMONE_LIMITS_WAIT_MAX", "1s", "there is no setting `limits_wait_max`"),
         (
@@ -136,18 +136,18 @@ fn a_variable_that_cannot_be_is_told_by_its_name() {
             "1s",
             "there is no setting `wait_max`; did you mean ANEMONE_LIMITS__WAIT_MAX?",
         ),
-        ("ANEMONE_Listen", "127.0.0.1:1", "write its name in capitals, ANEMONE_LISTEN"),
+        ("ANEMONE_Listen", "127.0.0.1:1", "write its name in upper case, ANEMONE_LISTEN"),
         (
             "ANEMONE_DATA",
             "d",
-            "data is a table: the variables for what is in it begin with ANEMONE_DATA__",
+            "data is a table: the variables for its keys begin with ANEMONE_DATA__",
         ),
         (
             "ANEMONE_SOURCE__0__TOPIC",
             "x",
-            "a variable cannot set this: [[source]] is for the file alone",
+            "a variable cannot set this: only a file can have [[source]]",
         ),
-        ("ANEMONE_TOPIC", "x", "a variable cannot set this: [[topic]] is for the file alone"),
+        ("ANEMONE_TOPIC", "x", "a variable cannot set this: only a file can have [[topic]]"),
     ] {
         assert_eq!(faults("", &[(name, value)]), [format!("{name}: {expected}")]);
     }
@@ -155,7 +155,7 @@ fn a_variable_that_cannot_be_is_told_by_its_name() {
         faults("[[source]]\ntype = \"stdin\"\ntopic = \"a\"", &[("ANEMONE_SOURCE__0__TOPIC", "x")]);
     assert_eq!(
         fault,
-        ["ANEMONE_SOURCE__0__TOPIC: a variable cannot set this: [[source]] is for the file alone"]
+        ["ANEMONE_SOURCE__0__TOPIC: a variable cannot set this: only a file can have [[source]]"]
     );
 }
 

@@ -33,17 +33,17 @@ fn durations_are_a_number_and_a_unit() {
         assert_eq!(any()(&variable(text)).unwrap().as_millis(), millis, "{text}");
     }
     for (text, part) in [
-        ("", "expected a whole number and its unit"),
-        ("s", "expected a whole number and its unit"),
-        ("-1s", "expected a whole number and its unit"),
+        ("", "expected a whole number with a unit"),
+        ("s", "expected a whole number with a unit"),
+        ("-1s", "expected a whole number with a unit"),
         ("1.5s", "the units are ms, s, min, h and d"),
         ("1 s", "the units are"),
         ("1S", "the units are"),
         ("1us", "the units are"),
         ("30", "it has no unit"),
-        ("5m", "write min, or ms"),
+        ("5m", "write min or ms"),
         ("99999999999999999999s", "expected a whole number"),
-        ("18446744073709551615d", "it is far too long"),
+        ("18446744073709551615d", "the duration is too long"),
     ] {
         let error = any()(&text_node(text)).unwrap_err();
         assert!(error.contains(part), "{text}: {error}");
@@ -72,7 +72,7 @@ fn sizes_are_bytes_or_have_a_unit() {
         ("1.5MiB", "the units are B, KiB"),
         ("64KB", "the units are B, KiB, MiB, GiB and TiB; 1KiB is 1024 bytes"),
         ("64k", "the units are"),
-        ("18446744073709551615KiB", "far too large"),
+        ("18446744073709551615KiB", "number is too large"),
     ] {
         let error = any()(&text_node(text)).unwrap_err();
         assert!(error.contains(part), "{text}: {error}");
@@ -85,12 +85,12 @@ fn ranges_hold_at_their_edges() {
         assert_eq!(size::<usize>(4096..=8192)(&integer(bytes)).is_ok(), is_fine, "{bytes}");
     }
     let error = size::<u64>(4096..=8192)(&text_node("9KiB")).unwrap_err();
-    assert_eq!(error, "\"9KiB\" is not from 4KiB to 8KiB");
+    assert_eq!(error, "\"9KiB\" is not in the range from 4KiB to 8KiB");
     for (text, is_fine) in [("999ms", false), ("1s", true), ("1h", true), ("3601s", false)] {
         assert_eq!(duration(SECOND..=HOUR)(&text_node(text)).is_ok(), is_fine, "{text}");
     }
     let error = duration(SECOND..=HOUR)(&text_node("2h")).unwrap_err();
-    assert_eq!(error, "\"2h\" is not from 1s to 1h");
+    assert_eq!(error, "\"2h\" is not in the range from 1s to 1h");
     for (value, is_fine) in [(0, false), (1, true), (5, true), (6, false)] {
         assert_eq!(number::<u8>(1..=5)(&integer(value)).is_ok(), is_fine, "{value}");
     }
@@ -118,6 +118,6 @@ fn a_word_is_one_of_a_few() {
     let words = || word([("end", 1), ("start", 2)]);
     assert_eq!(words()(&text_node("start")), Ok(2));
     let error = words()(&text_node("strat")).unwrap_err();
-    assert_eq!(error, "\"strat\" is none of \"end\", \"start\"; did you mean \"start\"?");
-    assert_eq!(words()(&text_node("x")).unwrap_err(), "\"x\" is none of \"end\", \"start\"");
+    assert_eq!(error, "\"strat\" is not one of \"end\", \"start\"; did you mean \"start\"?");
+    assert_eq!(words()(&text_node("x")).unwrap_err(), "\"x\" is not one of \"end\", \"start\"");
 }

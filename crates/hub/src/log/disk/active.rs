@@ -282,8 +282,7 @@ impl Active {
 }
 
 fn gone(path: &Path) -> StorageError {
-    let cause =
-        "the file is not there any more: it, or its directory, was removed, renamed or unmounted";
+    let cause = "the file is gone: it or its directory was removed, renamed or unmounted";
     StorageError::new(Action::Write, path, std::io::Error::new(std::io::ErrorKind::NotFound, cause))
 }
 

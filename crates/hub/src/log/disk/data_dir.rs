@@ -83,18 +83,19 @@ impl DataDir {
         let history = History::read(&*platform, &path, options.adopt)?;
         if history.is_copy {
             tracing::warn!(
-                "{} looks like a copy, or like one that a backup was put back over, and may be in the past of its readers: \
-                 all its topics begin new epochs. chmod, chown, hard links and touch of the files in it look the same, \
-                 also a chown -R at each start of a container: leave the files as they are while the server is down. Of \
-                 one that has all it had, changed so or moved on purpose, a start with --adopt-data keeps the epochs",
+                "{} looks like a copy or a restored backup, and readers may have seen newer events than it \
+                 contains: all its topics begin new epochs. chmod, chown, hard links and touch of its files \
+                 look the same, also a chown -R at each start of a container: leave the files unchanged while \
+                 the server is down. If the directory is complete, and was moved or changed on purpose, start \
+                 with --adopt-data to keep the epochs",
                 path.display()
             );
         }
         if history.is_adopted {
             tracing::warn!(
-                "{} looks like a copy, and its topics go on in their epochs (--adopt-data): if it is one, and events were \
-                 published to the original after it was made, their readers are not told, and may skip as many new ones \
-                 silently",
+                "{} looks like a copy, and its topics continue their epochs (--adopt-data): if events were \
+                 published to the original after the copy was made, their readers are not warned, and may \
+                 silently skip as many new events",
                 path.display()
             );
         }
@@ -254,7 +255,7 @@ fn keep_private(path: &Path, topics: &Path) {
         };
         if is_open(path) {
             tracing::warn!(
-                "others on this machine may look into {}: chmod 700 it; the topics in it are closed to them",
+                "other users on this machine may list {}: run chmod 700 on it; they cannot read the topics in it",
                 path.display()
             );
         }

@@ -115,7 +115,7 @@ impl Groundwork {
     ) -> io::Result<()> {
         let to = free_path(to);
         platform.rename(from, &to)?;
-        tracing::error!("{} is damaged: it is set aside as {}", from.display(), to.display());
+        tracing::error!("{} is damaged: it was renamed to {}", from.display(), to.display());
         platform.flush_directory(&self.directory)
     }
 

@@ -122,7 +122,7 @@ impl Recovery<'_> {
             || self
                 .flush(&directory, &files.bases)
                 .inspect_err(|error| {
-                    tracing::warn!(topic = name, "what was found cannot be flushed: {error}");
+                    tracing::warn!(topic = name, "cannot flush the recovered files: {error}");
                 })
                 .is_ok();
         let last_base = files.bases.last().copied().unwrap_or(1);
@@ -361,7 +361,7 @@ impl Settled {
 fn report(path: &Path, settled: &Settled, len: usize) {
     let dropped = len as u64 - settled.scan.end;
     if settled.is_ragged {
-        tracing::info!("{}: {dropped} bytes of an unfinished write do not count", path.display());
+        tracing::info!("{}: ignoring {dropped} bytes of an unfinished write", path.display());
     } else if settled.is_left_behind && dropped > 0 {
         tracing::error!("{}: the last {dropped} bytes are damaged", path.display());
     }

@@ -200,7 +200,7 @@ async fn who_is_too_slow_does_not_get_the_page_of_one_who_begins_there() {
             let ended = slow.place.read(&mut slow.reader, WireForm::Plain, |_| Vec::new());
             assert_eq!(
                 ended.unwrap_err().detail(),
-                "too slow: 2 events after 9-0 are no longer kept"
+                "too slow: 2 events after 9-0 are no longer retained"
             );
             publish(&topic, 6..=9);
             let ended = new.place.read(&mut new.reader, WireForm::Plain, |_| Vec::new());

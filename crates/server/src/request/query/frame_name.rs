@@ -30,7 +30,7 @@ pub(super) fn parse(value: &str) -> Result<FrameName, Problem> {
     FrameName::new(value).ok_or_else(|| {
         let value: String = value.chars().take(80).collect();
         let detail = format!(
-            "is {value:?}: must be identifiers of A-Z a-z 0-9 _ $ with dots between them, as in app.receive, \
+            "is {value:?}: must be identifiers of A-Z a-z 0-9 _ $ with dots between them, such as app.receive, \
              at most {} bytes",
             FrameName::BYTES_MAX
         );

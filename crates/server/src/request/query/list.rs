@@ -21,7 +21,7 @@ pub(crate) fn limit_alone(
         (Some((name, _)), other) => {
             let name = other.filter(|_| name == "limit").map_or(name, |(name, _)| name);
             let name: String = name.chars().take(40).collect();
-            Err(bad(&name, "is not a parameter: this takes limit alone"))
+            Err(bad(&name, "is not a parameter: this path takes only limit"))
         }
     }
 }
@@ -43,7 +43,7 @@ pub(crate) fn topics(
             "limit" => limit.replace(parse_limit(&value, max)?).is_some(),
             _ => {
                 let name: String = name.chars().take(40).collect();
-                return Err(bad(&name, "is not a parameter: this takes after and limit"));
+                return Err(bad(&name, "is not a parameter: this path takes after and limit"));
             }
         };
         if is_again {

@@ -38,7 +38,8 @@ pub(crate) fn representation(
     if let Some(name) = frame {
         let html = weight(&accept, "text/html", &["text/*", "*/*"]);
         let html = (html > 0.0).then(|| Representation::ForeverFrame(name.clone()));
-        return html.ok_or_else(|| not_acceptable("with frame a topic is read as text/html alone"));
+        return html
+            .ok_or_else(|| not_acceptable("with frame, a topic is available only as text/html"));
     }
     // A stream is only given to a client that names it: `*/*` is what curl sends unasked, and one that takes any
     // text does not expect one without end.
@@ -50,11 +51,11 @@ pub(crate) fn representation(
         () if event_stream > json => Ok(Representation::EventStream),
         () if json > 0.0 => Ok(Representation::Json),
         () if html > 0.0 => {
-            Err(bad("frame", "is missing: as text/html a topic is read with frame=NAME"))
+            Err(bad("frame", "is missing: to read a topic as text/html, add frame=NAME"))
         }
         () => Err(not_acceptable(
-            "a topic is read as application/json, application/x-ndjson or text/event-stream, and as text/html with \
-             frame=NAME",
+            "a topic is available as application/json, application/x-ndjson or text/event-stream, and with \
+             frame=NAME as text/html",
         )),
     }
 }

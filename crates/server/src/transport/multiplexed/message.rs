@@ -73,20 +73,20 @@ pub(crate) enum MessageError {
     #[error("the line is longer than {limit} bytes")]
     LineTooLong { limit: usize },
     #[error(
-        "the line has byte {byte:#04x}: it is printable ASCII, and the payload comes after a line feed"
+        "the line has byte {byte:#04x}: a line is printable ASCII, and the payload follows after a line feed"
     )]
     NotAscii { byte: u8 },
     #[error(
-        "a message begins with METHOD ID TARGET, or with CANCEL ID, one space between the words"
+        "a message must begin with METHOD ID TARGET, or CANCEL ID, with one space between the words"
     )]
     NotThreeWords,
-    #[error("a method is 1 to {METHOD_BYTES_MAX} of A-Z")]
+    #[error("a method must be 1 to {METHOD_BYTES_MAX} of A-Z")]
     BadMethod,
-    #[error("an id is 1 to {} of A-Z a-z 0-9 _ -, and not - alone", Id::BYTES_MAX)]
+    #[error("an id must be 1 to {} of A-Z a-z 0-9 _ -, but not a single -", Id::BYTES_MAX)]
     BadId,
-    #[error("a target begins with /")]
+    #[error("a target must begin with /")]
     BadTarget,
-    #[error("CANCEL has an id and nothing else")]
+    #[error("CANCEL takes an id and nothing else")]
     CancelOfMore,
 }
 

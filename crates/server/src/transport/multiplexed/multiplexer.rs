@@ -264,7 +264,7 @@ impl Multiplexer {
         let (waiting, limit) = (self.submitted_bytes, limits.multiplexed_waiting_bytes_max);
         if waiting > 0 && waiting + bytes > limit {
             let detail =
-                format!("{waiting} bytes wait to be kept, of at most {limit} on a connection");
+                format!("{waiting} bytes wait to be stored, at most {limit} may on a connection");
             return Err(Problem::new(Kind::TooManyRequests, detail));
         }
         Ok(())

@@ -73,11 +73,14 @@ impl<T> Session<T> {
     /// The problem with a request of this id, and the id that it is told of.
     fn refusal(&self, id: Id) -> Option<(Option<Id>, Problem)> {
         if self.open.contains_key(&id) {
-            let detail = format!("request {} is open: its id is not free yet", id.as_str());
+            let detail = format!("request {} is still open: its id is not free yet", id.as_str());
             return Some((None, Problem::new(Kind::BadMessage, detail)));
         }
         if self.open.len() >= self.requests_max {
-            let detail = format!("as many requests are open as may be, {}", self.requests_max);
+            let detail = format!(
+                "the connection already has {} open requests, the most that are allowed",
+                self.requests_max
+            );
             return Some((Some(id), Problem::new(Kind::TooManyRequests, detail)));
         }
         None

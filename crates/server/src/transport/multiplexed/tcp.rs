@@ -132,7 +132,7 @@ impl StreamHandler for Stream {
     }
 
     fn close(&mut self, output: &mut Output) {
-        self.give_up(&Problem::new(Kind::Stopping, "the server stops"), output);
+        self.give_up(&Problem::new(Kind::Stopping, "the server is stopping"), output);
     }
 
     fn ending(&self) -> Option<Duration> {

@@ -29,7 +29,7 @@ pub(crate) fn accept<F: Fields + ?Sized>(
     let accepted = head.accept(&[SUBPROTOCOL], limits.deflate.as_ref())?;
     if accepted.subprotocol.is_none() {
         let detail =
-            format!("Sec-WebSocket-Protocol must offer {SUBPROTOCOL}, which is spoken here");
+            format!("Sec-WebSocket-Protocol must offer {SUBPROTOCOL}, the protocol of this path");
         return Err(Problem::new(Kind::BadHandshake, detail));
     }
     let client = client.settled();

@@ -16,7 +16,7 @@ pub enum OpenError {
     #[error("{} exists and is not a symbolic link", .0.display())]
     LinkTaken(PathBuf),
     /// The link cannot be made.
-    #[error("cannot make the link {}", path.display())]
+    #[error("cannot create the link {}", path.display())]
     Link {
         /// The path at which it should be.
         path: PathBuf,
@@ -32,6 +32,6 @@ pub enum OpenError {
         source: ReplayError,
     },
     /// The noise is not a probability.
-    #[error("noise is {0}, a probability is from 0 to 1")]
+    #[error("noise is {0}, expected a probability, 0 to 1")]
     Noise(f64),
 }

@@ -26,7 +26,7 @@ pub enum ReplayError {
     #[error("it is not a regular file")]
     NotFile,
     /// The file is no recording of this kind.
-    #[error("it has more than {bytes_max} bytes")]
+    #[error("it is larger than {bytes_max} bytes")]
     TooBig {
         /// The limit.
         bytes_max: u64,
@@ -35,7 +35,7 @@ pub enum ReplayError {
     #[error("it has no lines")]
     Empty,
     /// A line is not one of the three forms.
-    #[error("line {number} is no measurement")]
+    #[error("line {number} is not a measurement")]
     Line {
         /// Its number, from 1.
         number: usize,
@@ -150,15 +150,15 @@ mod tests {
         let good = "Q,229,002.74,M,00,\n";
         assert_eq!(
             error(&format!("{good}\n{good}Q,400,002.74,M,00,\n")),
-            "line 4 is no measurement: direction \"400\" is not empty or 000 to 359"
+            "line 4 is not a measurement: direction \"400\" is not empty or 000 to 359"
         );
         assert_eq!(
             error("\u{2}Q,229,002.74,M,00,\u{3}17"),
-            "line 1 is no measurement: checksum is 17, the bytes give 16"
+            "line 1 is not a measurement: checksum is 17, the bytes give 16"
         );
         assert_eq!(
             error("{\"raw\":\"hello\"}"),
-            "line 1 is no measurement: line begins neither with STX nor with $"
+            "line 1 is not a measurement: line begins neither with STX nor with $"
         );
         assert_eq!(
             error("{\"speed\":1}"),

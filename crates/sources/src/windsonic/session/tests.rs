@@ -118,7 +118,7 @@ fn without_valid_messages_it_is_silent_and_says_why() {
     pass(&mut session, ms(2999));
     assert_eq!(state(&mut session).0, State::Opening);
     pass(&mut session, ms(3000));
-    let quiet = "/dev/wind is open, and no valid message came for 3 s".to_owned();
+    let quiet = "/dev/wind is open, but no valid message arrived for 3 s".to_owned();
     assert_eq!(state(&mut session), (State::Silent, quiet));
     session.receive(ms(3100), T0, GOOD);
     assert_eq!(state(&mut session).0, State::Live);

@@ -15,7 +15,7 @@ use crate::{PublishRight, TopicRule};
 /// Longest wait for anything that must come; only a failing test takes this long.
 const PATIENCE: Duration = Duration::from_secs(60);
 const MEMORY_MAX: usize = 1 << 20;
-const REASON: &str = "the server holds too much for its clients: try again in a moment";
+const REASON: &str = "the server holds too much data for its clients: try again in a moment";
 
 /// A server of which a test may hold the memory, for as long as it likes.
 struct Overloaded {
@@ -214,7 +214,7 @@ fn health_alone_is_answered_and_lists_it_until_a_while_after() {
     let detail = health["problems"][0]["detail"].as_str().unwrap();
     let (held_bytes, rest) = detail.split_once(' ').unwrap();
     assert!(held_bytes.parse::<usize>().unwrap() > MEMORY_MAX, "{detail}");
-    let words = "bytes are held for clients, at most 1048576 may be: new requests were refused in the last 10 s";
+    let words = "bytes are held for clients, the limit is 1048576: new requests were refused in the last 10 s";
     let expected =
         serde_json::json!({ "problem": "memory", "detail": format!("{held_bytes} {words}") });
     assert_eq!((rest, &health["problems"]), (words, &Value::Array(vec![expected])));
