@@ -28,7 +28,7 @@ pub(crate) struct Args {
     #[arg(long, short, global = true, help_heading = LOG)]
     pub(crate) verbose: bool,
     /// The format of the log
-    #[arg(long, global = true, value_name = "FORM", value_enum, help_heading = LOG)]
+    #[arg(long, global = true, value_name = "FORMAT", value_enum, help_heading = LOG)]
     pub(crate) log: Option<LogForm>,
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -85,12 +85,12 @@ pub(crate) enum Shell {
 
 // Headings of help texts.
 const LOG: &str = "Log";
-const LISTENING: &str = "Where it listens";
-const LET_IN: &str = "Who is let in";
-const SOURCES: &str = "Where events come from";
-const KEPT: &str = "Where events are kept";
+const LISTENING: &str = "Listening";
+const LET_IN: &str = "Access";
+const SOURCES: &str = "Sources";
+const KEPT: &str = "Storage";
 const LIMITS: &str = "Limits";
-const TRYING: &str = "For trying things out";
+const TRYING: &str = "Experiments";
 
 /// What each of these says replaces what the configuration file and the environment say; `config` knows
 /// the defaults.

@@ -32,22 +32,22 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 /// The form of the log's lines.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, ValueEnum)]
 pub(crate) enum LogForm {
-    /// Time, level, and what happened
+    /// Lines with time, level and message
     #[default]
     Text,
-    /// An object a line, with time, level and message
+    /// One JSON object a line, with time, level and message
     Json,
 }
 
 /// The requests that are logged.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, ValueEnum)]
 pub(crate) enum LogRequests {
-    /// No requests
+    /// Log no requests
     #[default]
     Off,
-    /// Every request, but of polls and refusals that are alike one a minute, with how many there were
+    /// Log every request, but similar polls and refusals only once a minute, with their number
     Sampled,
-    /// Every request
+    /// Log every request
     All,
 }
 

@@ -489,7 +489,7 @@ fn time_outs_and_misspellings_are_told_in_these_words() {
         ),
         (
             &["--log", "xml"],
-            "invalid value 'xml' for '--log <FORM>'\n  [possible values: text, json]",
+            "invalid value 'xml' for '--log <FORMAT>'\n  [possible values: text, json]",
         ),
         (
             &["--timeuot", "5s"],
