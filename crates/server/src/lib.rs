@@ -37,6 +37,7 @@ mod stream;
 mod tls;
 mod topics;
 mod transport;
+mod transport_name;
 
 pub use clients::access::{ACCESS_TARGET, AccessLog};
 pub use files::{

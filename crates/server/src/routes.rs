@@ -1,24 +1,24 @@
 //! From a request to its reply. The decisions are here, the work is in the transports.
 
-use std::sync::Arc;
-
-use anemone_hub::{Topic, TopicName};
+use anemone_hub::TopicName;
 use anemone_ws::Memory;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
 use hyper::body::Incoming;
 
-use crate::clients::access::AccessLine;
+use crate::clients::access::{AccessLine, AnswerKind};
 use crate::clients::places::Place;
 use crate::clients::refusals::Asked;
 use crate::exchange::change::Change;
 use crate::exchange::gate::{self, Admitted};
-use crate::exchange::handover::{Handover, Reply, Upgrade};
+use crate::exchange::handover::{Handover, Reply};
 use crate::exchange::read_request::ReadRequest;
+use crate::exchange::read_transport::ReadAnswer;
 use crate::exchange::request_body::check_transfer_coding;
 use crate::exchange::resource::Resource;
+use crate::exchange::upgrade::{HandshakeRoute, HandshakeTransport, Upgrade};
 use crate::memory::counted;
 use crate::peer::Peer;
-use crate::publish::Writer;
+use crate::read::fan::ItemEncoding;
 use crate::read::reader::Reader;
 use crate::reply::body::{Body, full};
 use crate::reply::protection::{protect, share};
@@ -31,12 +31,10 @@ use crate::request::names::topic_name;
 use crate::request::origin::Verdict;
 use crate::request::own_path::OwnPath;
 use crate::request::path;
-use crate::request::query::{Representation, representation};
+use crate::request::query::{Need, choose};
 use crate::site::Site;
 use crate::stop::Stop;
-use crate::transport::{
-    broadcast, echo, forever_frame, long_poll, multiplexed, ndjson, poll, post, sse, websocket,
-};
+use crate::transport::{self, post};
 use crate::{Kind, Problem, assets, stream};
 
 /// Answers a request.
@@ -110,7 +108,7 @@ pub(crate) fn shake_hands<F: Fields + ?Sized>(
     let access = site.accesses.begin(client, head.method, head.path);
     access.status(StatusCode::SWITCHING_PROTOCOLS.as_u16());
     let response = upgrade.accepted.response().into_bytes();
-    Some((response, upgrade.handover().within(place).told_in(access, client)))
+    Some((response, upgrade.handover.within(place).told_in(access, client)))
 }
 
 /// A stream over HTTP/1.1 that the thread's loop can serve, with the head of its reply; `None` when something else is
@@ -120,14 +118,9 @@ pub(crate) fn begin_stream<F: Fields + ?Sized>(
     peer: Peer,
     head: &Head<'_, F>,
 ) -> Option<LoopStream> {
-    let fields = head.fields;
-    let form = match representation(fields, None).ok()? {
-        Representation::EventStream => &sse::FORM,
-        Representation::Ndjson => &ndjson::FORM,
-        // Each one's calls have a name of their own.
-        Representation::ForeverFrame(_) | Representation::Json => return None,
-    };
-    if head.method != "GET" || fields.has("upgrade") {
+    let transport = choose(transport::READING, head.fields, |_| false).ok()?;
+    let ReadAnswer::Stream(encoding) = &transport.answer else { return None };
+    if head.method != "GET" || head.fields.has("upgrade") {
         return None;
     }
     let name = OwnPath::topic(head.path)?;
@@ -137,20 +130,21 @@ pub(crate) fn begin_stream<F: Fields + ?Sized>(
     if read.query.frame.is_some() {
         return None;
     }
-    let reader = read.open_stream(form.transport).ok()?;
+    let reader = read.open_stream(transport.name).ok()?;
     let access = site.accesses.begin(client.address(), head.method, head.path);
     access.status(StatusCode::OK.as_u16());
-    access.by(form.transport);
+    access.by(AnswerKind::Stream(transport.name));
     let reader = reader.told_in(access);
-    let head = vary(stream::in_loop::head(form), header::ACCEPT.as_str());
-    Some(LoopStream { reader, form, head: finish(head.into(), verdict).response, place })
+    let head = stream::in_loop::head(transport.representation.media_type);
+    let head = vary(head, header::ACCEPT.as_str());
+    Some(LoopStream { reader, encoding, head: finish(head.into(), verdict).response, place })
 }
 
 /// A stream that the thread's loop is to serve, and the head of its reply.
 #[derive(Debug)]
 pub(crate) struct LoopStream {
     pub(crate) reader: Reader,
-    pub(crate) form: &'static stream::Form,
+    pub(crate) encoding: &'static ItemEncoding,
     pub(crate) head: Response<Body>,
     /// Its place among those of a trusted proxy's client.
     pub(crate) place: Option<Place>,
@@ -169,29 +163,21 @@ fn upgrade<F: Fields + ?Sized>(
     if !head.asks_for_web_socket() {
         return head.refuse_lost().map(|()| None);
     }
-    if let Some(name) = OwnPath::topic(head.path) {
-        let read = ReadRequest::of(site, client, head, name)?;
-        if read.query.frame.is_some() {
-            let detail = "frame needs text/html, but this is a WebSocket handshake";
-            return Err(Problem::new(Kind::BadParameter, detail));
-        }
-        let writing = |topic: &Arc<Topic>| {
-            // Told to those who write, for all may read.
-            let permit = site.publishing.permit(topic.name(), client)?;
-            Ok(Box::new(Writer::new(permit, topic, &site.limits)))
-        };
-        let deflate = site.limits.deflate.as_ref();
-        return websocket::answer(head, &read, writing, deflate).map(Some);
+    let Some(transport) = taking_over(site, head.path) else { return Ok(None) };
+    let read = match OwnPath::topic(head.path) {
+        Some(name) => Some(ReadRequest::of(site, client, head, name)?),
+        None => None,
+    };
+    if read.as_ref().is_some_and(|read| read.query.frame.is_some()) {
+        let detail = "frame needs text/html, but this is a WebSocket handshake";
+        return Err(Problem::new(Kind::BadParameter, detail));
     }
-    match OwnPath::at(head.path) {
-        Some((OwnPath::Echo, None)) if site.echo => echo::accept(head, &site.limits).map(Some),
-        Some((OwnPath::Broadcast, None)) => match &site.broadcast {
-            Some(everyone) => broadcast::accept(head, everyone, &site.limits).map(Some),
-            None => Ok(None),
-        },
-        Some((OwnPath::Ws, None)) => multiplexed::accept(head, client, &site.limits).map(Some),
-        _ => Ok(None),
-    }
+    transport.accept(site, client, head, read.as_ref()).map(Some)
+}
+
+/// The transport that takes connections over at this path.
+fn taking_over(site: &Site, path: &str) -> Option<&'static HandshakeTransport> {
+    transport::SHAKING_HANDS.iter().copied().find(|transport| transport.is_at(site, path))
 }
 
 async fn route(
@@ -218,6 +204,17 @@ async fn route(
         }
         return Ok(response.into());
     }
+    if let Some(transport) = taking_over(site, path)
+        && let HandshakeRoute::Path { post, .. } = transport.route
+    {
+        return match post {
+            Some(answer) if request.method() == Method::POST => {
+                answer(request, site, stop).await.map(Reply::from)
+            }
+            // It refuses what is no handshake, and says what that lacks.
+            _ => transport.accept(site, client, &Head::of(&request), None).map(Reply::from),
+        };
+    }
     let absent = || Problem::nothing_at(path);
     let response = match OwnPath::at(path) {
         Some((OwnPath::Topics, Some(name))) => {
@@ -227,18 +224,7 @@ async fn route(
             }
             let read = ReadRequest::of(site, client, &Head::of(&request), name)?;
             let read = read.told_in(access.clone());
-            return read_topic(site, client, &request, read, stop).await;
-        }
-        Some((OwnPath::Echo, None)) if site.echo => {
-            return echo::answer(request, site, stop).await;
-        }
-        // Both refuse what is no handshake, and say what it lacks.
-        Some((OwnPath::Broadcast, None)) => {
-            let everyone = site.broadcast.as_ref().ok_or_else(absent)?;
-            return broadcast::accept(&Head::of(&request), everyone, &site.limits).map(Reply::from);
-        }
-        Some((OwnPath::Ws, None)) => {
-            return multiplexed::accept(&Head::of(&request), client, &site.limits).map(Reply::from);
+            return read_topic(&request, read, stop).await;
         }
         Some((OwnPath::Problems, Some(name))) => {
             text_response(Kind::explanation(name).ok_or_else(absent)?)
@@ -258,26 +244,26 @@ async fn route(
 }
 
 async fn read_topic<B>(
-    site: &Site,
-    client: Client,
     request: &Request<B>,
     read: ReadRequest,
     stop: Stop,
 ) -> Result<Reply, Problem> {
-    let (heartbeat, headers) = (site.limits.heartbeat, request.headers());
-    let response = match (representation(headers, read.query.frame.as_ref())?, read.query.wait) {
-        // A HEAD gets the fields of a poll at once: a stream without its body says nothing.
-        _ if request.method() == Method::HEAD => poll::answer(&read, headers)?,
-        (Representation::EventStream, _) => sse::FORM.answer(&read, heartbeat, stop)?,
-        (Representation::Ndjson, _) => ndjson::FORM.answer(&read, heartbeat, stop)?,
-        (Representation::ForeverFrame(name), _) => {
-            forever_frame::answer(&read, name, headers, heartbeat, stop)?
+    let headers = request.headers();
+    let given = |need| match need {
+        Need::Wait => read.query.wait.is_some(),
+        Need::Frame => read.query.frame.is_some(),
+    };
+    let mut transport = choose(transport::READING, headers, given)?;
+    if request.method() == Method::HEAD {
+        transport = transport::HEAD;
+    }
+    let response = match &transport.answer {
+        ReadAnswer::Now(answer) => answer(&read, headers, stop)?,
+        ReadAnswer::Later(answer) => answer(&read, stop).await?,
+        ReadAnswer::Stream(encoding) => {
+            let content_type = transport.representation.media_type;
+            stream::answer(&read, transport.name, content_type, stop, encoding.append)?
         }
-        (Representation::Json, Some(wait)) => {
-            let wait = wait.cut(site.limits.wait_proxied, client);
-            long_poll::answer(&read, wait, stop).await?
-        }
-        (Representation::Json, None) => poll::answer(&read, headers)?,
     };
     Ok(vary(response, header::ACCEPT.as_str()).into())
 }

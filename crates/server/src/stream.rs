@@ -17,49 +17,25 @@ use tokio::time::timeout;
 
 use crate::Problem;
 use crate::clients::access::{CLIENT_GONE, SERVER_STOPPED};
-use crate::clients::readers::Transport;
 use crate::clients::refusals::{Asked, Refusals};
 use crate::exchange::read_request::ReadRequest;
 use crate::memory::counted;
-use crate::read::fan::WireForm;
 use crate::read::reader::{EndReason, Item, Page, Reader};
 use crate::reply::body::{self, Body};
 use crate::stop::Stop;
+use crate::transport_name::TransportName;
 
-/// The form of a transport's stream.
-#[derive(Debug)]
-pub(crate) struct Form {
-    pub(crate) transport: Transport,
-    pub(crate) content_type: &'static str,
-    /// All that look like this share their pages.
-    pub(crate) wire: WireForm,
-    /// Appends what an item looks like.
-    pub(crate) item: fn(&Item<'_>, &mut String),
-}
-
-impl Form {
-    /// Answers with the stream in this form, see [`answer`].
-    pub(crate) fn answer(
-        &self,
-        read: &ReadRequest,
-        heartbeat: Duration,
-        stop: Stop,
-    ) -> Result<Response<Body>, Problem> {
-        answer(read, self.transport, self.content_type, heartbeat, stop, self.item)
-    }
-}
-
-/// Answers with the stream. Without `after`, it is what comes from now on. `form` appends what an item looks like.
+/// Answers with the stream. Without `after`, it is what comes from now on. `append` appends an item.
 pub(crate) fn answer(
     read: &ReadRequest,
-    transport: Transport,
+    transport: TransportName,
     content_type: &'static str,
-    heartbeat: Duration,
     stop: Stop,
-    form: impl Fn(&Item<'_>, &mut String) + Send + 'static,
+    append: impl Fn(&Item<'_>, &mut String) + Send + 'static,
 ) -> Result<Response<Body>, Problem> {
     let (reader, refusals) = (read.open_stream(transport)?, Arc::clone(&read.refusals));
-    let state = Stream { reader, heartbeat, stop, form, phase: Phase::New, refusals };
+    let heartbeat = read.heartbeat;
+    let state = Stream { reader, heartbeat, stop, form: append, phase: Phase::New, refusals };
     let memory = read.memory.clone();
     let pieces = stream::unfold((state, memory), |(mut state, memory)| async move {
         let piece = state.next().await?;

@@ -139,8 +139,8 @@ impl AccessLine {
     }
 
     /// By what it is answered.
-    pub(crate) fn by(&self, answer: impl Into<AnswerKind>) {
-        self.change(|outcome| outcome.answer = answer.into());
+    pub(crate) fn by(&self, answer: AnswerKind) {
+        self.change(|outcome| outcome.answer = answer);
     }
 
     pub(crate) fn status(&self, status: u16) {

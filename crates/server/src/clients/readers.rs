@@ -13,35 +13,7 @@ use serde_json::json;
 
 use crate::mode::Mode;
 use crate::request::client::Client;
-
-/// A way to carry a reader.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-pub(crate) enum Transport {
-    LongPoll,
-    Sse,
-    Ndjson,
-    ForeverFrame,
-    Websocket,
-    /// On `/ws`.
-    Multiplexed,
-    /// Multiplexed, too.
-    Tcp,
-}
-
-impl Transport {
-    /// As it stands in lists and in the log.
-    pub(crate) const fn as_str(self) -> &'static str {
-        match self {
-            Self::LongPoll => "long-poll",
-            Self::Sse => "sse",
-            Self::Ndjson => "ndjson",
-            Self::ForeverFrame => "forever-frame",
-            Self::Websocket => "websocket",
-            Self::Multiplexed => "multiplexed",
-            Self::Tcp => "tcp",
-        }
-    }
-}
+use crate::transport_name::TransportName;
 
 /// All readers that stay.
 #[derive(Debug, Default)]
@@ -58,7 +30,7 @@ struct Entry {
     since: UnixTime,
     address: Option<IpAddr>,
     port: u16,
-    transport: Transport,
+    transport: TransportName,
     mode: Mode,
 }
 
@@ -120,7 +92,7 @@ impl Readers {
         topic: &Arc<Topic>,
         position: Position,
         client: Client,
-        (transport, mode): (Transport, Mode),
+        (transport, mode): (TransportName, Mode),
     ) -> Listing {
         let peer = client.address();
         let entry = Arc::new(Entry {
@@ -214,7 +186,7 @@ mod tests {
         );
         let enter = |topic, epoch, offset| {
             let position = Position { epoch: Epoch::from_bits(epoch), offset };
-            readers.enter(topic, position, client, (Transport::Websocket, Mode::All))
+            readers.enter(topic, position, client, (TransportName::new(&"websocket"), Mode::All))
         };
         let _others = enter(&other, 9, 0);
         let (fast, slow, elsewhere) = (enter(&wind, 9, 5), enter(&wind, 9, 3), enter(&wind, 8, 99));

@@ -6,22 +6,21 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use anemone_ws::Agreed;
-use anemone_ws::proto::handshake::Accepted;
 use anemone_ws::proto::{CloseCode, CloseFrame, NegotiatedDeflate};
 use anemone_ws::reactor::{Handler, Opening, drive_within};
 use http::Response;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::Problem;
-use crate::clients::access::AccessLine;
+use crate::clients::access::{AccessLine, AnswerKind};
 use crate::clients::permits::ConnectionPermit;
 use crate::clients::places::Place;
 use crate::exchange::visit::Visit;
 use crate::limits::LimitsTable;
 use crate::local::Local;
 use crate::reply::body::{Body, kept};
-use crate::request::handshake;
 use crate::stop::Stop;
+use crate::transport_name::TransportName;
 
 /// A reply, and what to do with the connection when it is one to a handshake.
 pub(crate) struct Reply {
@@ -61,51 +60,28 @@ impl Reply {
     }
 }
 
-impl From<Upgrade> for Reply {
-    fn from(upgrade: Upgrade) -> Self {
-        let response = handshake::switching_protocols(&upgrade.accepted);
-        Self { response, handover: Some(upgrade.handover()), access: AccessLine::default() }
-    }
-}
-
 impl From<Response<Body>> for Reply {
     fn from(response: Response<Body>) -> Self {
         Self { response, handover: None, access: AccessLine::default() }
     }
 }
 
-/// An accepted handshake.
-pub(crate) struct Upgrade {
-    pub(crate) accepted: Accepted,
-    pub(crate) successor: Successor,
-}
-
-impl Upgrade {
-    pub(crate) fn handover(self) -> Handover {
-        let Self { accepted, successor } = self;
-        let (client, access) = Default::default();
-        Handover { successor, deflate: accepted.deflate, place: None, client, access }
-    }
-}
-
 /// The one who takes a connection over: the handler that its transport makes.
-pub(crate) struct Successor {
-    limits: LimitsTable,
-    handler: Box<dyn MakeHandler>,
-}
+pub(crate) struct Successor(Box<dyn MakeHandler>);
 
 impl Successor {
     pub(crate) fn new<H: Handler + 'static>(
-        limits: LimitsTable,
         make: impl FnOnce(&Local, ConnectionPermit, Visit) -> H + 'static,
     ) -> Self {
-        Self { limits, handler: Box::new(Maker { make, made: PhantomData }) }
+        Self(Box::new(Maker { make, made: PhantomData }))
     }
 }
 
 /// The future of a connection after its handshake.
 pub(crate) struct Handover {
     successor: Successor,
+    transport: TransportName,
+    limits: LimitsTable,
     /// Compression, if it was negotiated.
     deflate: Option<NegotiatedDeflate>,
     /// Its place among those of a trusted proxy's client.
@@ -117,6 +93,16 @@ pub(crate) struct Handover {
 }
 
 impl Handover {
+    pub(crate) fn new(
+        successor: Successor,
+        transport: TransportName,
+        limits: LimitsTable,
+        deflate: Option<NegotiatedDeflate>,
+    ) -> Self {
+        let (client, access) = Default::default();
+        Self { successor, transport, limits, deflate, place: None, client, access }
+    }
+
     /// The same, within the places of a trusted proxy's client.
     pub(crate) fn within(self, place: Option<Place>) -> Self {
         Self { place, ..self }
@@ -174,14 +160,12 @@ impl Handover {
         first: Vec<u8>,
         permit: ConnectionPermit,
     ) -> (Box<dyn MakeHandler>, Start<'_>) {
-        let Self { successor, deflate, place, client, access } = self;
-        let config = Arc::clone(successor.limits.of(&local.site.limits));
+        let Self { successor, transport, limits, deflate, place, client, access } = self;
+        let config = Arc::clone(limits.of(&local.site.limits));
         let permit = permit.beside(place);
-        let visit = Visit::new(&local.site, client, successor.limits, access);
-        (
-            successor.handler,
-            Start { local, agreed: Agreed { config, deflate, first }, permit, visit },
-        )
+        access.by(AnswerKind::Stream(transport));
+        let visit = Visit::new(&local.site, client, limits, access);
+        (successor.0, Start { local, agreed: Agreed { config, deflate, first }, permit, visit })
     }
 }
 

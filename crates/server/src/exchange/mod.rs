@@ -3,7 +3,10 @@
 pub(crate) mod change;
 pub(crate) mod gate;
 pub(crate) mod handover;
+pub(crate) mod page_reply;
 pub(crate) mod read_request;
+pub(crate) mod read_transport;
 pub(crate) mod request_body;
 pub(crate) mod resource;
+pub(crate) mod upgrade;
 pub(crate) mod visit;

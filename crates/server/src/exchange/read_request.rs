@@ -4,6 +4,7 @@
 //! a request `query`'s.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use anemone_hub::{Hub, PageLimit, ReadError, Start, Storage, Topic};
 use anemone_wire::After;
@@ -12,7 +13,7 @@ use http::HeaderMap;
 
 use crate::clients::access::{AccessLine, AnswerKind};
 use crate::clients::awaited::AwaitedTopics;
-use crate::clients::readers::{Readers, Transport};
+use crate::clients::readers::Readers;
 use crate::clients::refusals::Refusals;
 use crate::read::reader::Reader;
 use crate::request::client::Client;
@@ -22,6 +23,7 @@ use crate::request::methods::reading_only;
 use crate::request::own_path::OwnPath;
 use crate::request::query::Query;
 use crate::site::Site;
+use crate::transport_name::TransportName;
 use crate::{Kind, Problem, SlowReader};
 
 /// A request to read a topic.
@@ -39,6 +41,8 @@ pub(crate) struct ReadRequest {
     pub(crate) memory: Memory,
     readers: Arc<Readers>,
     stream_bytes_max: u64,
+    /// The longest quiet of a stream.
+    pub(crate) heartbeat: Duration,
     pub(crate) refusals: Arc<Refusals>,
     access: AccessLine,
 }
@@ -53,7 +57,8 @@ impl ReadRequest {
     ) -> Result<Self, Problem> {
         let topic = site.topic(name)?;
         reading_only(head.method)?;
-        let query = Query::parse(head.query, head.fields, &site.limits)?;
+        let mut query = Query::parse(head.query, head.fields, &site.limits)?;
+        query.wait = query.wait.map(|wait| wait.cut(site.limits.wait_proxied, client));
         Ok(Self::new(site, client, topic, query))
     }
 
@@ -92,6 +97,7 @@ impl ReadRequest {
             memory,
             readers,
             stream_bytes_max,
+            heartbeat: site.limits.heartbeat,
             refusals: Arc::clone(&site.refusals),
             access: AccessLine::default(),
         }
@@ -103,8 +109,8 @@ impl ReadRequest {
     }
 
     /// A reader of one page that begins where the request says, or else `default`.
-    pub(crate) fn open(&self, default: Start) -> Result<Reader, Problem> {
-        self.access.by(AnswerKind::Poll);
+    pub(crate) fn open(&self, transport: TransportName, default: Start) -> Result<Reader, Problem> {
+        self.access.by(AnswerKind::Page(transport));
         self.open_page(Arc::clone(&self.topic), default)
     }
 
@@ -124,14 +130,18 @@ impl ReadRequest {
     }
 
     /// The same, and it stays for a while.
-    pub(crate) fn open_waiting(&self, default: Start) -> Result<Reader, Problem> {
-        self.access.by(Transport::LongPoll);
-        Ok(self.list(self.open_page(self.awaited()?, default)?, Transport::LongPoll))
+    pub(crate) fn open_waiting(
+        &self,
+        transport: TransportName,
+        default: Start,
+    ) -> Result<Reader, Problem> {
+        self.access.by(AnswerKind::Page(transport));
+        Ok(self.list(self.open_page(self.awaited()?, default)?, transport))
     }
 
     /// A reader that stays: from where the request says, or else from now on.
-    pub(crate) fn open_stream(&self, transport: Transport) -> Result<Reader, Problem> {
-        self.access.by(transport);
+    pub(crate) fn open_stream(&self, transport: TransportName) -> Result<Reader, Problem> {
+        self.access.by(AnswerKind::Stream(transport));
         let limit = PageLimit { bytes_max: self.stream_bytes_max, ..self.query.page };
         let start = self.query.start.unwrap_or(After::Latest.into());
         let reader = self.open_at(self.awaited()?, start, limit)?;
@@ -147,7 +157,7 @@ impl ReadRequest {
         Ok(self.list(reader.when_slow(first, self.slow), transport))
     }
 
-    fn list(&self, reader: Reader, transport: Transport) -> Reader {
+    fn list(&self, reader: Reader, transport: TransportName) -> Reader {
         reader.listed(&self.readers, self.client, transport)
     }
 

@@ -9,7 +9,6 @@ use anemone_ws::{Error, Lost};
 
 use crate::Problem;
 use crate::clients::access::{AccessLine, CLIENT_GONE};
-use crate::clients::readers::Transport;
 use crate::clients::refusals::Asked;
 use crate::limits::LimitsTable;
 use crate::site::Site;
@@ -31,7 +30,6 @@ impl Visit {
         limits: LimitsTable,
         access: AccessLine,
     ) -> Self {
-        access.by(Transport::Websocket);
         Self { site: Arc::clone(site), client, limits, access }
     }
 

@@ -41,11 +41,11 @@ pub(crate) fn decide(
         }
         // Another request behind it would not be answered.
         if len == first.len()
-            && let Some(LoopStream { reader, form, head, place }) =
+            && let Some(LoopStream { reader, encoding, head, place }) =
                 routes::begin_stream(&local.site, peer, &head)
         {
             let (mut response, permit) = (encode(&head), permit.beside(place));
-            let stream = InLoop::new(&local, reader, form, permit, &mut response);
+            let stream = InLoop::new(&local, reader, encoding, permit, &mut response);
             return Opening::reply(response, local.site.limits.write_timeout, stream);
         }
     }

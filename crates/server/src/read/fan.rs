@@ -6,6 +6,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, HashMap};
+use std::ptr;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
 
@@ -17,7 +18,7 @@ use tokio::task::AbortHandle;
 use crate::Problem;
 use crate::essential::Essentials;
 use crate::mode::Mode;
-use crate::read::reader::{self, Page, Place, Reader};
+use crate::read::reader::{self, Item, Page, Place, Reader};
 
 /// A thread's readers of one topic.
 #[derive(Debug)]
@@ -28,31 +29,26 @@ struct Readers {
     wakers: RefCell<BTreeMap<u64, Waker>>,
     next_key: Cell<u64>,
     head: RefCell<Head>,
-    /// The last that was read, one for each wire form and mode.
+    /// The last that was read, one for each encoding and mode.
     pages: RefCell<Vec<Rc<Frames>>>,
     task: AbortHandle,
 }
 
-/// The form of a page's messages.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum WireForm {
-    /// Data and nothing else.
-    Plain,
-    /// With positions.
-    Positions,
-    /// Server-sent events, a chunk of a reply over HTTP/1.1.
-    EventStream,
-    /// NDJSON, likewise.
-    Lines,
+/// The encoding in which a transport tells its readers what they read. Those of one encoding share their pages; it is known
+/// by its address, so each is part of a `static`.
+#[derive(Debug)]
+pub(crate) struct ItemEncoding {
+    /// Appends an item; nothing where it is not told.
+    pub(crate) append: fn(&Item<'_>, &mut String),
 }
 
 /// A page as it is sent: encoded once, and compressed once for all that compress alike.
 #[derive(Debug)]
 pub(crate) struct Frames {
     place: Place,
-    form: WireForm,
+    encoding: &'static ItemEncoding,
     pub(crate) messages: Vec<Prepared>,
-    /// In the forms that are no messages.
+    /// In the encodings that are no messages.
     pub(crate) chunk: Vec<u8>,
     /// The gap before it.
     pub(crate) gap: Option<Gap>,
@@ -109,30 +105,30 @@ impl Subscription {
     pub(crate) fn read(
         &self,
         reader: &mut Reader,
-        form: WireForm,
+        encoding: &'static ItemEncoding,
         encode: impl FnOnce(&Page) -> Vec<Prepared>,
     ) -> Result<Option<Rc<Frames>>, Problem> {
-        self.page(reader, form, |page| (encode(page), Vec::new()))
+        self.page(reader, encoding, |page| (encode(page), Vec::new()))
     }
 
     /// The same as bytes.
     pub(crate) fn read_chunk(
         &self,
         reader: &mut Reader,
-        form: WireForm,
+        encoding: &'static ItemEncoding,
         encode: impl FnOnce(&Page) -> Vec<u8>,
     ) -> Result<Option<Rc<Frames>>, Problem> {
-        self.page(reader, form, |page| (Vec::new(), encode(page)))
+        self.page(reader, encoding, |page| (Vec::new(), encode(page)))
     }
 
     fn page(
         &self,
         reader: &mut Reader,
-        form: WireForm,
+        encoding: &'static ItemEncoding,
         encode: impl FnOnce(&Page) -> (Vec<Prepared>, Vec<u8>),
     ) -> Result<Option<Rc<Frames>>, Problem> {
         let place = reader.place();
-        let frames = match self.readers.shared(place, form) {
+        let frames = match self.readers.shared(place, encoding) {
             Some(frames) => {
                 reader.pass(frames.next);
                 frames
@@ -142,7 +138,7 @@ impl Subscription {
                 let page = reader.read()?;
                 let (messages, chunk) = encode(&page);
                 let Page { gap, next, .. } = page;
-                let frames = Frames { place, form, messages, chunk, gap, next };
+                let frames = Frames { place, encoding, messages, chunk, gap, next };
                 self.readers.keep(Rc::new(frames))
             }
         };
@@ -177,9 +173,11 @@ impl Readers {
     }
 
     /// The page that was read last, if it is the next one for a reader at this place.
-    fn shared(&self, place: Place, form: WireForm) -> Option<Rc<Frames>> {
+    fn shared(&self, place: Place, encoding: &ItemEncoding) -> Option<Rc<Frames>> {
         let pages = self.pages.borrow();
-        let frames = pages.iter().find(|frames| frames.form == form && frames.place == place)?;
+        let frames = pages
+            .iter()
+            .find(|frames| ptr::eq(frames.encoding, encoding) && frames.place == place)?;
         // What was the newest when it was read may not be any more.
         let is_old = place.mode == Mode::Latest && self.is_past(frames.next);
         (!is_old).then(|| Rc::clone(frames))
@@ -189,7 +187,9 @@ impl Readers {
     /// of them has to read for itself.
     fn keep(&self, frames: Rc<Frames>) -> Rc<Frames> {
         let mut pages = self.pages.borrow_mut();
-        pages.retain(|kept| kept.form != frames.form || kept.place.mode != frames.place.mode);
+        pages.retain(|kept| {
+            !ptr::eq(kept.encoding, frames.encoding) || kept.place.mode != frames.place.mode
+        });
         pages.push(Rc::clone(&frames));
         frames
     }

@@ -9,9 +9,10 @@ use futures_util::FutureExt;
 use tokio::task::coop::unconstrained;
 
 use crate::clients::access::AccessLine;
-use crate::clients::readers::{Listing, Readers, Transport};
+use crate::clients::readers::{Listing, Readers};
 use crate::mode::Mode;
 use crate::request::client::Client;
+use crate::transport_name::TransportName;
 use crate::{Kind, Problem, SlowReader};
 
 /// A reader: a topic, and how far it was read.
@@ -59,7 +60,7 @@ impl Reader {
         self,
         readers: &Arc<Readers>,
         client: Client,
-        transport: Transport,
+        transport: TransportName,
     ) -> Self {
         let Place { position, mode, .. } = self.place;
         let listing = readers.enter(&self.topic, position, client, (transport, mode));

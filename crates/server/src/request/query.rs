@@ -17,7 +17,7 @@ use anemone_wire::{After, AfterError, PositionError};
 pub(crate) use self::frame_name::FrameName;
 pub(crate) use self::list::{limit_alone, topics};
 use self::parameter::{bad, parse_limit};
-pub(crate) use self::representation::{Representation, representation};
+pub(crate) use self::representation::{Need, Representation, choose, frame_missing};
 use crate::mode::Mode;
 use crate::request::client::Client;
 use crate::request::fields::{self, Fields};
@@ -39,7 +39,7 @@ pub(crate) struct Query {
 }
 
 /// The time that a long poll may take.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Wait {
     pub(crate) duration: Duration,
     /// Asked for with `Prefer`, which is to be acknowledged (RFC 7240 section 3).

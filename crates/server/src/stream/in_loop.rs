@@ -12,13 +12,13 @@ use anemone_ws::reactor::{StreamHandler, Waker};
 use http::{HeaderValue, Response, header};
 use tokio::time::Instant;
 
-use super::{Form, response, text};
+use super::{response, text};
 use crate::alarms::Alarm;
 use crate::clients::access::{CLIENT_GONE, SERVER_STOPPED};
 use crate::clients::permits::ConnectionPermit;
 use crate::clients::refusals::Asked;
 use crate::local::Local;
-use crate::read::fan::Subscription;
+use crate::read::fan::{ItemEncoding, Subscription};
 use crate::read::reader::{EndReason, Item, Reader};
 use crate::reply::body::{Body, full};
 
@@ -26,8 +26,8 @@ use crate::reply::body::{Body, full};
 const LAST_CHUNK: &[u8] = b"0\r\n\r\n";
 
 /// The head of the reply.
-pub(crate) fn head(form: &Form) -> Response<Body> {
-    let mut response = response(form.content_type, full(""));
+pub(crate) fn head(content_type: &'static str) -> Response<Body> {
+    let mut response = response(content_type, full(""));
     let headers = response.headers_mut();
     headers.insert(header::TRANSFER_ENCODING, HeaderValue::from_static("chunked"));
     headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
@@ -44,7 +44,7 @@ pub(crate) fn head(form: &Form) -> Response<Body> {
 pub(crate) struct InLoop {
     local: Rc<Local>,
     reader: Reader,
-    form: &'static Form,
+    encoding: &'static ItemEncoding,
     /// Once it is open.
     woken: Option<(Subscription, Waker)>,
     alarm: Option<Alarm>,
@@ -60,17 +60,17 @@ impl InLoop {
     pub(crate) fn new(
         local: &Rc<Local>,
         reader: Reader,
-        form: &'static Form,
+        encoding: &'static ItemEncoding,
         permit: ConnectionPermit,
         head: &mut Vec<u8>,
     ) -> Self {
-        let begin = one(form, &Item::Begin(reader.position()));
+        let begin = one(encoding, &Item::Begin(reader.position()));
         reader.access().sent(begin.len());
         head.extend_from_slice(&chunk(&begin));
         Self {
             local: Rc::clone(local),
             reader,
-            form,
+            encoding,
             woken: None,
             alarm: None,
             told_at: Instant::now(),
@@ -81,7 +81,7 @@ impl InLoop {
     }
 
     fn tell(&mut self, item: &Item<'_>, output: &mut Output) {
-        let text = one(self.form, item);
+        let text = one(self.encoding, item);
         self.reader.access().sent(text.len());
         output.extend_from_slice(&chunk(&text));
         self.told_at = Instant::now();
@@ -97,9 +97,9 @@ impl InLoop {
     /// The next page, or that there is none.
     fn read_on(&mut self, output: &mut Output) {
         let Some((place, _)) = &self.woken else { return };
-        let form = self.form;
-        let encode = |page: &_| chunk(&text(page, form.item));
-        match place.read_chunk(&mut self.reader, form.wire, encode) {
+        let encoding = self.encoding;
+        let encode = |page: &_| chunk(&text(page, encoding.append));
+        match place.read_chunk(&mut self.reader, encoding, encode) {
             Ok(Some(page)) => {
                 if self.reader.access().is_some() {
                     self.reader.access().sent(text_bytes(&page.chunk));
@@ -190,9 +190,9 @@ impl Drop for InLoop {
     }
 }
 
-fn one(form: &Form, item: &Item<'_>) -> String {
+fn one(encoding: &ItemEncoding, item: &Item<'_>) -> String {
     let mut text = String::new();
-    (form.item)(item, &mut text);
+    (encoding.append)(item, &mut text);
     text
 }
 

@@ -9,26 +9,33 @@ use anemone_ws::Error;
 use anemone_ws::proto::{CloseCode, CloseFrame, Message, Sender};
 use anemone_ws::reactor::{Broadcast, DeliverError, Handler, Member, Waker};
 
+use crate::Problem;
 use crate::clients::permits::ConnectionPermit;
 use crate::everyone::Everyone;
-use crate::exchange::handover::{Successor, Upgrade};
+use crate::exchange::handover::Successor;
+use crate::exchange::upgrade::{HandshakeRoute, HandshakeTransport};
 use crate::exchange::visit::Visit;
 use crate::limits::LimitsTable;
 use crate::local::Local;
-use crate::request::fields::Fields;
-use crate::request::handshake::Head;
-use crate::{Limits, Problem};
+use crate::request::own_path::OwnPath;
+use crate::site::Site;
+use crate::transport_name::TransportName;
 
-/// Answers a handshake.
-pub(crate) fn accept<F: Fields + ?Sized>(
-    head: &Head<'_, F>,
-    everyone: &Arc<Everyone>,
-    limits: &Limits,
-) -> Result<Upgrade, Problem> {
-    let accepted = head.accept(&[], limits.deflate.as_ref())?;
-    let everyone = Arc::clone(everyone);
-    let make = |local: &Local, permit, visit| Participant::new(everyone, local, permit, visit);
-    Ok(Upgrade { accepted, successor: Successor::new(LimitsTable::Websocket, make) })
+pub(super) static TRANSPORT: HandshakeTransport = HandshakeTransport {
+    name: TransportName::new(&"websocket"),
+    subprotocols: &[],
+    limits: LimitsTable::Websocket,
+    route: HandshakeRoute::Path {
+        path: OwnPath::Broadcast,
+        is_offered: |site| site.broadcast.is_some(),
+        take_over: |site, _, _| take_over(site),
+        post: None,
+    },
+};
+
+fn take_over(site: &Site) -> Result<Successor, Problem> {
+    let everyone = site.broadcast.clone().ok_or_else(|| Problem::nothing_at(PATH))?;
+    Ok(Successor::new(|local, permit, visit| Participant::new(everyone, local, permit, visit)))
 }
 
 /// One who is connected.

@@ -3,40 +3,40 @@
 use anemone_ws::Error;
 use anemone_ws::proto::{CloseFrame, Message, Piece, Sender};
 use anemone_ws::reactor::Handler;
-use http::{HeaderValue, Method, Request, Response, header};
+use http::{HeaderValue, Request, Response, header};
 use hyper::body::Incoming;
 
+use crate::Problem;
 use crate::clients::permits::ConnectionPermit;
-use crate::exchange::handover::{Reply, Successor, Upgrade};
+use crate::exchange::handover::Successor;
 use crate::exchange::request_body::receive;
+use crate::exchange::upgrade::{HandshakeRoute, HandshakeTransport};
 use crate::exchange::visit::Visit;
 use crate::limits::LimitsTable;
-use crate::reply::body::full;
-use crate::request::fields::Fields;
-use crate::request::handshake::Head;
+use crate::reply::body::{Body, full};
+use crate::request::own_path::OwnPath;
 use crate::site::Site;
 use crate::stop::Stop;
-use crate::{Limits, Problem};
+use crate::transport_name::TransportName;
 
-/// Answers a handshake.
-pub(crate) fn accept<F: Fields + ?Sized>(
-    head: &Head<'_, F>,
-    limits: &Limits,
-) -> Result<Upgrade, Problem> {
-    let accepted = head.accept(&[], limits.deflate.as_ref())?;
-    let successor = Successor::new(LimitsTable::Echo, |_, permit, visit| Echo::new(permit, visit));
-    Ok(Upgrade { accepted, successor })
-}
+pub(super) static TRANSPORT: HandshakeTransport = HandshakeTransport {
+    name: TransportName::new(&"websocket"),
+    subprotocols: &[],
+    limits: LimitsTable::Echo,
+    route: HandshakeRoute::Path {
+        path: OwnPath::Echo,
+        is_offered: |site| site.echo,
+        take_over: |_, _, _| Ok(Successor::new(|_, permit, visit| Echo::new(permit, visit))),
+        post: Some(|request, site, stop| Box::pin(answer(request, site, stop))),
+    },
+};
 
 /// Answers a `POST` with its body.
-pub(crate) async fn answer(
+async fn answer(
     request: Request<Incoming>,
     site: &Site,
     stop: Stop,
-) -> Result<Reply, Problem> {
-    if *request.method() != Method::POST {
-        return accept(&Head::of(&request), &site.limits).map(Reply::from); // which says what is missing
-    }
+) -> Result<Response<Body>, Problem> {
     // The whole body first: most clients do not read before they have sent everything.
     let bytes_max = usize::try_from(site.limits.echo.message_bytes_max).unwrap_or(usize::MAX);
     let body = receive(request, bytes_max, site, stop).await?;
@@ -45,7 +45,7 @@ pub(crate) async fn answer(
     // Never the sender's own type: a page must not be made to show what somebody else had it send.
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/octet-stream"));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    Ok(response.into())
+    Ok(response)
 }
 
 /// Sends each message back.

@@ -1,18 +1,28 @@
 //! Forever-frame: the endless document of a hidden iframe, a script for each event that calls a function of the
 //! page around it. The oldest way to push there is, and one that every browser knows.
 
-use std::time::Duration;
-
 use http::{HeaderMap, HeaderValue, Response, header};
 
-use crate::clients::readers::Transport;
 use crate::exchange::read_request::ReadRequest;
+use crate::exchange::read_transport::{ReadAnswer, ReadTransport};
 use crate::read::encode;
 use crate::read::reader::Item;
 use crate::reply::body::Body;
-use crate::request::query::FrameName;
+use crate::request::query::{FrameName, Need, Representation, frame_missing};
 use crate::stop::Stop;
+use crate::transport_name::TransportName;
 use crate::{Kind, Problem, stream};
+
+pub(super) static TRANSPORT: ReadTransport = ReadTransport {
+    name: TransportName::new(&"forever-frame"),
+    representation: Representation {
+        media_type: "text/html",
+        ranges: &["text/*", "*/*"],
+        needs: Some(Need::Frame),
+    },
+    // Each reader's calls have a name of their own, so no two share a page, and the loop cannot carry it.
+    answer: ReadAnswer::Now(answer),
+};
 
 /// Browsers begin to run a document once they have seen this much of it.
 const PADDING_BYTES: usize = 1024;
@@ -21,23 +31,12 @@ const PADDING_BYTES: usize = 1024;
 const GUARD: &str = "<script>parent===window&&(parent=null)</script>";
 
 /// Without `after`, what comes from now on.
-pub(crate) fn answer(
-    read: &ReadRequest,
-    name: FrameName,
-    headers: &HeaderMap,
-    heartbeat: Duration,
-    stop: Stop,
-) -> Result<Response<Body>, Problem> {
+fn answer(read: &ReadRequest, headers: &HeaderMap, stop: Stop) -> Result<Response<Body>, Problem> {
     check_place(headers)?;
-    let form = move |item: &Item<'_>, out: &mut String| script(&name, item, out);
-    let mut response = stream::answer(
-        read,
-        Transport::ForeverFrame,
-        "text/html; charset=utf-8",
-        heartbeat,
-        stop,
-        form,
-    )?;
+    let name = read.query.frame.clone().ok_or_else(frame_missing)?;
+    let append = move |item: &Item<'_>, out: &mut String| script(&name, item, out);
+    let mut response =
+        stream::answer(read, TRANSPORT.name, "text/html; charset=utf-8", stop, append)?;
     protect(response.headers_mut());
     Ok(response)
 }

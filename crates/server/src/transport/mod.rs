@@ -1,34 +1,36 @@
-//! One file for each way to read a topic or publish to it, and for what is no topic. None imports another.
+//! One file for each way to read a topic or publish to it, and for what is no topic. None imports another; here they are
+//! listed.
 
-pub(crate) mod broadcast;
-pub(crate) mod echo;
-pub(crate) mod forever_frame;
-pub(crate) mod long_poll;
+mod broadcast;
+mod echo;
+mod forever_frame;
+mod long_poll;
 pub(crate) mod multiplexed;
-pub(crate) mod ndjson;
-pub(crate) mod poll;
+mod ndjson;
+mod poll;
 pub(crate) mod post;
-pub(crate) mod sse;
-pub(crate) mod websocket;
+mod sse;
+#[cfg(test)]
+mod tests;
+mod websocket;
 
-use http::{HeaderValue, Response, header};
+use crate::exchange::read_transport::ReadTransport;
+use crate::exchange::upgrade::HandshakeTransport;
 
-use crate::exchange::read_request::ReadRequest;
-use crate::memory::counted;
-use crate::read::encode;
-use crate::read::reader::Page;
-use crate::reply::body::{Body, full};
+/// The transports that answer a `GET` of a topic. Of those that a client takes equally well, the first answers.
+pub(crate) static READING: &[&ReadTransport] = &[
+    &long_poll::TRANSPORT,
+    &poll::TRANSPORT,
+    &sse::TRANSPORT,
+    &ndjson::TRANSPORT,
+    &forever_frame::TRANSPORT,
+    #[cfg(test)]
+    &tests::toy::TRANSPORT,
+];
 
-/// A page as the reply to a poll or long poll.
-fn page_response(read: &ReadRequest, page: &Page, caching: &'static str) -> Response<Body> {
-    let mut response = Response::new(full(counted(&read.memory, encode::page(page))));
-    let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static(caching));
-    // A query alone: a proxy may have the path begin with something of its own. A position needs no escaping, so this is
-    // always a field's value.
-    if let Ok(link) = HeaderValue::try_from(format!("<?after={}>; rel=\"next\"", page.next)) {
-        headers.insert(header::LINK, link);
-    }
-    response
-}
+/// The transport whose reply's fields a `HEAD` gets, whatever it takes: a stream without its body says nothing.
+pub(crate) static HEAD: &ReadTransport = &poll::TRANSPORT;
+
+/// The transports that take a connection over after a handshake.
+pub(crate) static SHAKING_HANDS: &[&HandshakeTransport] =
+    &[&broadcast::TRANSPORT, &echo::TRANSPORT, &multiplexed::TRANSPORT, &websocket::TRANSPORT];

@@ -1,17 +1,16 @@
 //! NDJSON: an endless reply, one JSON object a line, for `curl -N` and pipes. A heartbeat repeats the position.
 
-use crate::clients::readers::Transport;
+use crate::exchange::read_transport::{ReadAnswer, ReadTransport};
 use crate::read::encode;
-use crate::read::fan::WireForm;
+use crate::read::fan::ItemEncoding;
 use crate::read::reader::Item;
-use crate::stream;
+use crate::request::query::Representation;
+use crate::transport_name::TransportName;
 
-/// The form of the lines.
-pub(crate) const FORM: stream::Form = stream::Form {
-    transport: Transport::Ndjson,
-    content_type: "application/x-ndjson",
-    wire: WireForm::Lines,
-    item: line,
+pub(super) static TRANSPORT: ReadTransport = ReadTransport {
+    name: TransportName::new(&"ndjson"),
+    representation: Representation::named("application/x-ndjson"),
+    answer: ReadAnswer::Stream(ItemEncoding { append: line }),
 };
 
 fn line(item: &Item<'_>, out: &mut String) {

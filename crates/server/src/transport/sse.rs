@@ -7,21 +7,20 @@
 
 use std::fmt::Write as _;
 
-use crate::clients::readers::Transport;
+use crate::exchange::read_transport::{ReadAnswer, ReadTransport};
 use crate::read::encode;
-use crate::read::fan::WireForm;
+use crate::read::fan::ItemEncoding;
 use crate::read::reader::Item;
-use crate::stream;
+use crate::request::query::Representation;
+use crate::transport_name::TransportName;
 
 /// The time that an `EventSource` waits before it reconnects, in milliseconds.
 const RETRY_MS: u32 = 1000;
 
-/// The form of an event stream.
-pub(crate) const FORM: stream::Form = stream::Form {
-    transport: Transport::Sse,
-    content_type: "text/event-stream",
-    wire: WireForm::EventStream,
-    item: block,
+pub(super) static TRANSPORT: ReadTransport = ReadTransport {
+    name: TransportName::new(&"sse"),
+    representation: Representation::named("text/event-stream"),
+    answer: ReadAnswer::Stream(ItemEncoding { append: block }),
 };
 
 /// An item as a block of lines. Data is one line of JSON, so it needs one `data:` line.

@@ -7,34 +7,32 @@
 //! `{"position":P}`, where reading begins. There a notice (`{"gap":{…}}`, `{"skipped":N}`) stands before the events
 //! after it.
 
-use std::borrow::Cow;
 use std::cell::RefCell;
 use std::rc::Rc;
-use std::sync::Arc;
 
-use anemone_hub::{Data, Gap, Topic, TopicName};
-use anemone_ws::proto::{
-    CloseCode, CloseFrame, DeflateConfig, Message, MisuseError, Prepared, Sender,
-};
+use anemone_hub::{Data, Gap, TopicName};
+use anemone_ws::proto::handshake::Accepted;
+use anemone_ws::proto::{CloseCode, CloseFrame, Message, MisuseError, Prepared, Sender};
 use anemone_ws::reactor::{Handler, Waker};
 use anemone_ws::{Error, Held, Memory};
 use futures_util::FutureExt;
 
 use crate::clients::permits::ConnectionPermit;
-use crate::clients::readers::Transport;
-use crate::exchange::handover::{Successor, Upgrade};
+use crate::exchange::handover::Successor;
 use crate::exchange::read_request::ReadRequest;
+use crate::exchange::upgrade::{HandshakeRoute, HandshakeTransport};
 use crate::exchange::visit::Visit;
 use crate::limits::LimitsTable;
 use crate::local::Local;
 use crate::mode::Mode;
 use crate::publish::{Refusal, Writer, of_message};
 use crate::read::encode;
-use crate::read::fan::{Fan, Subscription, WireForm};
+use crate::read::fan::{Fan, ItemEncoding, Subscription};
 use crate::read::reader::{EndReason, Item, Page, Reader};
 use crate::reply::gap;
-use crate::request::fields::Fields;
-use crate::request::handshake::Head;
+use crate::request::client::Client;
+use crate::site::Site;
+use crate::transport_name::TransportName;
 use crate::{Kind, Problem};
 
 /// The subprotocol whose messages carry positions.
@@ -53,35 +51,54 @@ const fn own_code(code: u16) -> CloseCode {
     }
 }
 
+pub(super) static TRANSPORT: HandshakeTransport = HandshakeTransport {
+    name: TransportName::new(&"websocket"),
+    subprotocols: &[EVENTS],
+    limits: LimitsTable::Websocket,
+    route: HandshakeRoute::Topic(take_over),
+};
+
+/// Data and nothing else.
+static DATA: ItemEncoding = ItemEncoding {
+    append: |item, out| {
+        if let Item::Event { event, .. } = item {
+            out.push_str(event.data.as_str());
+        }
+    },
+};
+/// With positions.
+static POSITIONS: ItemEncoding = ItemEncoding { append: encode::item };
+
 /// A reader to be, once the handshake's response is written.
 #[derive(Debug)]
-pub(crate) struct Subscriber {
+struct Subscriber {
     reader: Reader,
-    form: WireForm,
+    encoding: &'static ItemEncoding,
     writing: Result<Box<Writer>, Refusal>,
 }
 
-/// Answers the handshake. Without `after`, the messages are what comes from now on.
-pub(crate) fn answer<F: Fields + ?Sized>(
-    head: &Head<'_, F>,
+/// Without `after`, the messages are what comes from now on.
+fn take_over(
+    site: &Site,
+    client: Client,
     read: &ReadRequest,
-    writing: impl FnOnce(&Arc<Topic>) -> Result<Box<Writer>, Refusal>,
-    deflate: Option<&DeflateConfig>,
-) -> Result<Upgrade, Problem> {
-    let accepted = head.accept(&[EVENTS], deflate)?;
-    let form = if accepted.subprotocol.is_some() { WireForm::Positions } else { WireForm::Plain };
-    let reader = read.open_stream(Transport::Websocket)?;
-    let writing = writing(reader.topic());
-    let subscriber = Subscriber { reader, form, writing };
-    let make = |local: &Local, permit, visit| Events::new(subscriber, local, permit, visit);
-    Ok(Upgrade { accepted, successor: Successor::new(LimitsTable::Websocket, make) })
+    accepted: &Accepted,
+) -> Result<Successor, Problem> {
+    let encoding = if accepted.subprotocol.is_some() { &POSITIONS } else { &DATA };
+    let reader = read.open_stream(TRANSPORT.name)?;
+    let topic = reader.topic();
+    // A refusal is told to those who write, for all may read.
+    let permit = site.publishing.permit(topic.name(), client);
+    let writing = permit.map(|permit| Box::new(Writer::new(permit, topic, &site.limits)));
+    let subscriber = Subscriber { reader, encoding, writing };
+    Ok(Successor::new(|local, permit, visit| Events::new(subscriber, local, permit, visit)))
 }
 
 /// One reader: sends its topic's events from its position on, whenever they can be written.
 #[derive(Debug)]
-pub(crate) struct Events {
+struct Events {
     reader: Reader,
-    form: WireForm,
+    encoding: &'static ItemEncoding,
     fan: Fan,
     place: Option<Subscription>,
     inbox: Inbox,
@@ -90,26 +107,21 @@ pub(crate) struct Events {
 }
 
 impl Events {
-    pub(crate) fn new(
-        subscriber: Subscriber,
-        local: &Local,
-        permit: ConnectionPermit,
-        visit: Visit,
-    ) -> Self {
-        let Subscriber { reader, form, writing } = subscriber;
+    fn new(subscriber: Subscriber, local: &Local, permit: ConnectionPermit, visit: Visit) -> Self {
+        let Subscriber { reader, encoding, writing } = subscriber;
         let outcome = Outcome { failed: Rc::default(), waker: None };
         let memory = local.site.memory.clone();
         let inbox = Inbox { writing, outcome, waiting: Rc::default(), memory };
         let (reader, fan) = (reader.told_in(visit.access().clone()), local.fan.clone());
-        Self { reader, form, fan, place: None, inbox, visit, _permit: permit }
+        Self { reader, encoding, fan, place: None, inbox, visit, _permit: permit }
     }
 
     /// Queues the next page. What was read waits in the socket's output, and while it does nothing
     /// more is read: a slow reader is only a position.
     fn send_page(&mut self, sender: &mut Sender) -> Result<(), MisuseError> {
         let Some(place) = &self.place else { return Ok(()) };
-        let form = self.form;
-        match place.read(&mut self.reader, form, |page| messages(page, form)) {
+        let encoding = self.encoding;
+        match place.read(&mut self.reader, encoding, |page| messages(page, encoding)) {
             Ok(None) => Ok(()),
             Ok(Some(page)) => match page.gap.filter(|_| self.ends_at_gaps()) {
                 Some(gap) => self.close_with(&interrupted(&gap), sender),
@@ -144,10 +156,14 @@ impl Events {
         let _ = self.close_with(&refusal(problem), sender);
     }
 
+    fn tells_data_alone(&self) -> bool {
+        std::ptr::eq(self.encoding, &DATA)
+    }
+
     /// Whether a gap can be told by the end alone. A reader that wants the newest alone is not told what was passed over,
     /// whether it is still kept or not.
     fn ends_at_gaps(&self) -> bool {
-        self.form == WireForm::Plain && self.reader.place().mode == Mode::All
+        self.tells_data_alone() && self.reader.place().mode == Mode::All
     }
 
     /// Tells that reading has ended as far as messages can; the frame says the rest.
@@ -158,7 +174,7 @@ impl Events {
         sender: &mut Sender,
     ) -> Result<CloseFrame, MisuseError> {
         const DELETED_WORDS: &str = "the topic was deleted";
-        if self.form == WireForm::Plain {
+        if self.tells_data_alone() {
             return Ok(match reason {
                 EndReason::Deleted => CloseFrame::new(DELETED, DELETED_WORDS),
                 EndReason::TooSlow(gap) => {
@@ -167,7 +183,7 @@ impl Events {
                 }
             });
         }
-        sender.send(Message::Text(&text(self.form, &Item::End(reason))))?;
+        sender.send(Message::Text(&text(&Item::End(reason))))?;
         Ok(match reason {
             EndReason::Deleted => CloseFrame::new(CloseCode::NORMAL, DELETED_WORDS),
             EndReason::TooSlow(_) => CloseFrame::new(CloseCode::POLICY_VIOLATION, problem.detail()),
@@ -184,8 +200,8 @@ impl Handler for Events {
     fn open(&mut self, waker: Waker, sender: &mut Sender) {
         self.inbox.outcome.waker = Some(waker.clone());
         self.place = Some(self.fan.subscribe(self.reader.topic(), waker));
-        if self.form == WireForm::Positions {
-            let begin = text(self.form, &Item::Begin(self.reader.position()));
+        if !self.tells_data_alone() {
+            let begin = text(&Item::Begin(self.reader.position()));
             // Nothing was sent before, so nothing can refuse this.
             let _ = self.visit.counted(sender, |sender| sender.send(Message::Text(&begin)));
         }
@@ -339,20 +355,19 @@ fn refusal(problem: &Problem) -> CloseFrame {
     CloseFrame::new(code, problem.detail())
 }
 
-fn messages(page: &Page, form: WireForm) -> Vec<Prepared> {
-    let is_told = |item: &Item<'_>| form != WireForm::Plain || matches!(item, Item::Event { .. });
-    let told = page.items().filter(is_told);
-    told.map(|item| Prepared::new(Message::Text(&text(form, &item)))).collect()
+fn messages(page: &Page, encoding: &ItemEncoding) -> Vec<Prepared> {
+    let mut text = String::new();
+    let messages = page.items().filter_map(|item| {
+        text.clear();
+        (encoding.append)(&item, &mut text);
+        (!text.is_empty()).then(|| Prepared::new(Message::Text(&text)))
+    });
+    messages.collect()
 }
 
-/// The text of a message; in the plain form there are only those of events.
-fn text<'a>(form: WireForm, item: &Item<'a>) -> Cow<'a, str> {
-    match (form, item) {
-        (WireForm::Plain, Item::Event { event, .. }) => event.data.as_str().into(),
-        _ => {
-            let mut text = String::new();
-            encode::item(item, &mut text);
-            text.into()
-        }
-    }
+/// The text of a message with positions.
+fn text(item: &Item<'_>) -> String {
+    let mut text = String::new();
+    encode::item(item, &mut text);
+    text
 }

@@ -9,7 +9,8 @@ use anemone_hub::Position;
 use anemone_ws::Held;
 
 use crate::clients::places::Source;
-use crate::clients::readers::{Transport, in_words};
+use crate::clients::readers::in_words;
+use crate::transport_name::TransportName;
 
 /// The target of the access log's events, all of level info. The line of a request that begins is one of level debug, as
 /// any other of this crate.
@@ -62,28 +63,22 @@ pub(crate) enum AnswerKind {
     /// A reply that is no page of a topic, or it is not known yet what the answer will be.
     #[default]
     Http,
-    /// A page of a topic, at once.
-    Poll,
-    Transport(Transport),
+    /// A page of a topic, at once or once there is one.
+    Page(TransportName),
+    /// More than that.
+    Stream(TransportName),
 }
 
 impl AnswerKind {
     const fn as_str(self) -> &'static str {
         match self {
             Self::Http => "http",
-            Self::Poll => "poll",
-            Self::Transport(transport) => transport.as_str(),
+            Self::Page(transport) | Self::Stream(transport) => transport.as_str(),
         }
     }
 
     pub(super) const fn is_poll(self) -> bool {
-        matches!(self, Self::Poll | Self::Transport(Transport::LongPoll))
-    }
-}
-
-impl From<Transport> for AnswerKind {
-    fn from(transport: Transport) -> Self {
-        Self::Transport(transport)
+        matches!(self, Self::Page(_))
     }
 }
 

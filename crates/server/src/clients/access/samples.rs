@@ -171,9 +171,13 @@ mod tests {
 
     use super::super::line::RequestOutcome;
     use super::*;
-    use crate::clients::readers::Transport;
+    use crate::transport_name::TransportName;
 
-    const POLL: AnswerKind = AnswerKind::Poll;
+    const POLL: AnswerKind = AnswerKind::Page(TransportName::new(&"poll"));
+    const LONG_POLL: AnswerKind = AnswerKind::Page(TransportName::new(&"long-poll"));
+    const SSE: AnswerKind = AnswerKind::Stream(TransportName::new(&"sse"));
+    const WEBSOCKET: AnswerKind = AnswerKind::Stream(TransportName::new(&"websocket"));
+    const MULTIPLEXED: AnswerKind = AnswerKind::Stream(TransportName::new(&"multiplexed"));
     const HTTP: AnswerKind = AnswerKind::Http;
 
     fn line(client: &str, path: &str, answer: AnswerKind, status: u16) -> Line {
@@ -212,7 +216,7 @@ mod tests {
         for (client, path, answer, status) in [
             ("10.0.0.2:1", "/topics/wind", POLL, 200),
             ("10.0.0.1:1", "/topics/rain", POLL, 200),
-            ("10.0.0.1:1", "/topics/wind", Transport::LongPoll.into(), 200),
+            ("10.0.0.1:1", "/topics/wind", LONG_POLL, 200),
             ("10.0.0.1:1", "/topics/wind", POLL, 304),
         ] {
             assert_eq!(poll(59, client, path, answer, status), told(path, 0), "another kind");
@@ -231,9 +235,9 @@ mod tests {
             ("/clock", HTTP, 200),
             ("/topics/wind/readers", HTTP, 200),
             ("/topics/wind", HTTP, 201),
-            ("/topics/wind", Transport::Sse.into(), 200),
-            ("/topics/wind", Transport::Websocket.into(), 101),
-            ("/topics/wind", Transport::Multiplexed.into(), 204),
+            ("/topics/wind", SSE, 200),
+            ("/topics/wind", WEBSOCKET, 101),
+            ("/topics/wind", MULTIPLEXED, 204),
         ] {
             assert_eq!((take(path, answer, status), take(path, answer, status)), (1, 1));
         }
@@ -248,7 +252,7 @@ mod tests {
         };
         assert_eq!(take(0, "10.0.0.1:1", "/a", HTTP, 404), told("/a", 0));
         assert_eq!(take(1, "10.0.0.1:1", "/b", HTTP, 404), []);
-        assert_eq!(take(2, "10.0.0.1:2", "/topics/c", Transport::Multiplexed.into(), 404), []);
+        assert_eq!(take(2, "10.0.0.1:2", "/topics/c", MULTIPLEXED, 404), []);
         assert_eq!(take(3, "10.0.0.1:1", "/b", HTTP, 403), told("/b", 0), "another status");
         assert_eq!(take(4, "10.0.0.2:1", "/b", HTTP, 404), told("/b", 0), "another client");
         assert_eq!(take(5, "10.0.0.1:1", "/topics/c", POLL, 404), told("/topics/c", 0), "a poll");
@@ -263,7 +267,7 @@ mod tests {
         let ever_new = |number: usize| match number % 3 {
             0 => line("10.0.0.1:1", "/topics/wind", HTTP, 201),
             1 => line("10.0.0.1:1", &format!("/topics/{number}"), POLL, 200),
-            _ => line("10.0.0.1:1", "/topics/wind", Transport::Sse.into(), 200),
+            _ => line("10.0.0.1:1", "/topics/wind", SSE, 200),
         };
         let written: usize = (0..3000).map(|n| samples.take(ever_new(n), begun).len()).sum();
         assert_eq!(written, max);

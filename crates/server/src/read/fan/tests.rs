@@ -11,6 +11,9 @@ use tokio::task::LocalSet;
 
 use super::*;
 
+/// The encoding of all readers here.
+static ENCODING: ItemEncoding = ItemEncoding { append: |_, _| {} };
+
 /// A connection that hands its waker out, and counts how often it may send.
 struct Woken {
     waker: Option<oneshot::Sender<Waker>>,
@@ -53,7 +56,7 @@ impl Member {
     /// The next page, as text, and whether this reader had it encoded.
     fn read(&mut self) -> (Option<String>, bool) {
         let mut is_encoded = false;
-        let frames = self.place.read(&mut self.reader, WireForm::Plain, |page| {
+        let frames = self.place.read(&mut self.reader, &ENCODING, |page| {
             is_encoded = true;
             let skipped = (page.skipped > 0).then(|| format!("-{}", page.skipped));
             let events = page.events.iter().map(|event| event.data.as_str().to_owned());
@@ -197,13 +200,13 @@ async fn who_is_too_slow_does_not_get_the_page_of_one_who_begins_there() {
             let mut new = Member::join(&fan, &topic, 0, Mode::All).await;
             new.reader = new.reader.when_slow(Gap, Close);
             assert_eq!(new.read(), (told("3 4 5"), true));
-            let ended = slow.place.read(&mut slow.reader, WireForm::Plain, |_| Vec::new());
+            let ended = slow.place.read(&mut slow.reader, &ENCODING, |_| Vec::new());
             assert_eq!(
                 ended.unwrap_err().detail(),
                 "too slow: 2 events after 9-0 are no longer retained"
             );
             publish(&topic, 6..=9);
-            let ended = new.place.read(&mut new.reader, WireForm::Plain, |_| Vec::new());
+            let ended = new.place.read(&mut new.reader, &ENCODING, |_| Vec::new());
             assert!(ended.is_err(), "it was reading by then");
         })
         .await;

@@ -1,62 +1,110 @@
 //! The representation of a topic that `Accept` asks for.
 
-use super::frame_name::FrameName;
+use std::collections::BTreeSet;
+
 use super::parameter::bad;
 use crate::request::fields::{self, Fields};
 use crate::{Kind, Problem};
 
-/// The representation that a topic is read in.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub(crate) enum Representation {
-    /// A page of events.
-    Json,
-    /// An endless event stream.
-    EventStream,
-    /// Endless lines.
-    Ndjson,
-    /// An endless document, whose scripts call this.
-    ForeverFrame(FrameName),
+/// A representation of a topic, and the requests that choose it.
+#[derive(Debug)]
+pub(crate) struct Representation {
+    pub(crate) media_type: &'static str,
+    /// The ranges of media types that stand for it, the most specific first. A stream has none: `*/*` is what curl sends
+    /// unasked, and a client that takes any text does not expect one without end.
+    pub(crate) ranges: &'static [&'static str],
+    /// The parameter without which it is not chosen.
+    pub(crate) needs: Option<Need>,
 }
 
-/// Chooses by `Accept` (RFC 9110 section 12.5.1): the highest weight wins; when equal JSON, then the event stream.
-/// `frame` asks for the one that has a use for it.
-pub(crate) fn representation(
-    given: &(impl Fields + ?Sized),
-    frame: Option<&FrameName>,
-) -> Result<Representation, Problem> {
+/// A parameter that a representation needs.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Need {
+    /// A time to wait.
+    Wait,
+    /// The function of a page to call. With it nothing else is chosen.
+    Frame,
+}
+
+impl Representation {
+    /// One that is given to a client that names it.
+    pub(crate) const fn named(media_type: &'static str) -> Self {
+        Self { media_type, ranges: &[], needs: None }
+    }
+}
+
+impl AsRef<Self> for Representation {
+    fn as_ref(&self) -> &Self {
+        self
+    }
+}
+
+/// Chooses by `Accept` (RFC 9110 section 12.5.1): the highest weight wins; of equal ones the first that is offered.
+/// `given` are the parameters of the request that a representation may need.
+pub(crate) fn choose<T: AsRef<Representation>>(
+    offered: &[&'static T],
+    fields: &(impl Fields + ?Sized),
+    given: impl Fn(Need) -> bool,
+) -> Result<&'static T, Problem> {
     let accepted: Vec<&str> =
-        given.all("accept").filter_map(|value| str::from_utf8(value).ok()).collect();
+        fields.all("accept").filter_map(|value| str::from_utf8(value).ok()).collect();
     let mut accept = accepted.join(",");
     // One with nothing in it asks for nothing in particular, as none does.
     if fields::split(&accept, ',').all(str::is_empty) {
         accept = "*/*".to_owned();
     }
-    let not_acceptable = |what: &str| {
-        let accept: String = accept.chars().take(80).collect();
-        Problem::new(Kind::NotAcceptable, format!("Accept is {accept:?}, {what}"))
+    let is_chosen = |own: &Representation| match own.needs {
+        Some(Need::Frame) => given(Need::Frame),
+        Some(need) => given(need) && !given(Need::Frame),
+        None => !given(Need::Frame),
     };
-    if let Some(name) = frame {
-        let html = weight(&accept, "text/html", &["text/*", "*/*"]);
-        let html = (html > 0.0).then(|| Representation::ForeverFrame(name.clone()));
-        return html
-            .ok_or_else(|| not_acceptable("with frame, a topic is available only as text/html"));
-    }
-    // A stream is only given to a client that names it: `*/*` is what curl sends unasked, and one that takes any
-    // text does not expect one without end.
-    let json = weight(&accept, "application/json", &["application/*", "*/*"]);
-    let [event_stream, ndjson, html] = ["text/event-stream", "application/x-ndjson", "text/html"]
-        .map(|named| weight(&accept, named, &[]));
-    match () {
-        () if ndjson > json.max(event_stream) => Ok(Representation::Ndjson),
-        () if event_stream > json => Ok(Representation::EventStream),
-        () if json > 0.0 => Ok(Representation::Json),
-        () if html > 0.0 => {
-            Err(bad("frame", "is missing: to read a topic as text/html, add frame=NAME"))
+    let mut best = (0.0, None);
+    for transport in offered.iter().filter(|transport| is_chosen((**transport).as_ref())) {
+        let own = (*transport).as_ref();
+        let weight = weight(&accept, own.media_type, own.ranges);
+        if weight > best.0 {
+            best = (weight, Some(*transport));
         }
-        () => Err(not_acceptable(
-            "a topic is available as application/json, application/x-ndjson or text/event-stream, and with \
-             frame=NAME as text/html",
-        )),
+    }
+    best.1.ok_or_else(|| unacceptable(offered, &accept, given(Need::Frame)))
+}
+
+/// The problem of a request that takes nothing of what is offered.
+fn unacceptable<T: AsRef<Representation>>(
+    offered: &[&'static T],
+    accept: &str,
+    has_frame: bool,
+) -> Problem {
+    let all = || offered.iter().map(|transport| (**transport).as_ref());
+    let needs_frame = |own: &Representation| own.needs == Some(Need::Frame);
+    let framed = all().filter(|own| needs_frame(own)).map(|own| own.media_type);
+    if !has_frame && framed.clone().any(|named| weight(accept, named, &[]) > 0.0) {
+        return frame_missing();
+    }
+    let (framed, accept) = (list(framed), accept.chars().take(80).collect::<String>());
+    let detail = if has_frame {
+        format!("Accept is {accept:?}, with frame, a topic is available only as {framed}")
+    } else {
+        let plain = list(all().filter(|own| !needs_frame(own)).map(|own| own.media_type));
+        format!(
+            "Accept is {accept:?}, a topic is available as {plain}, and with frame=NAME as {framed}"
+        )
+    };
+    Problem::new(Kind::NotAcceptable, detail)
+}
+
+/// The problem of a request that lacks the function to call.
+pub(crate) fn frame_missing() -> Problem {
+    bad("frame", "is missing: to read a topic as text/html, add frame=NAME")
+}
+
+/// Media types as a sentence lists them: `a, b or c`.
+fn list(media_types: impl Iterator<Item = &'static str>) -> String {
+    let sorted = BTreeSet::from_iter(media_types).into_iter().collect::<Vec<_>>();
+    match sorted.split_last() {
+        Some((last, [])) => (*last).to_owned(),
+        Some((last, others)) => format!("{} or {last}", others.join(", ")),
+        None => String::new(),
     }
 }
 
@@ -82,70 +130,90 @@ mod tests {
     use http::{HeaderMap, header};
 
     use super::*;
+    use crate::transport;
 
-    fn accept(value: &str, frame: Option<&str>) -> Result<Representation, u16> {
+    const JSON: &str = "application/json";
+    const EVENT_STREAM: &str = "text/event-stream";
+    const NDJSON: &str = "application/x-ndjson";
+    const HTML: &str = "text/html";
+
+    fn chosen(value: &str, has_frame: bool) -> Result<&'static str, Problem> {
         let mut headers = HeaderMap::new();
         headers.insert(header::ACCEPT, value.parse().unwrap());
-        let frame = frame.map(|name| FrameName::new(name).unwrap());
-        representation(&headers, frame.as_ref())
-            .map_err(|problem| problem.into_response().status().as_u16())
+        let given = |need| need == Need::Frame && has_frame;
+        choose(transport::READING, &headers, given).map(|own| own.representation.media_type)
+    }
+
+    fn accept(value: &str, has_frame: bool) -> Result<&'static str, u16> {
+        chosen(value, has_frame).map_err(|problem| problem.code().as_u16())
+    }
+
+    #[test]
+    fn who_takes_nothing_is_told_what_there_is() {
+        let detail = |has_frame| chosen("image/png", has_frame).unwrap_err().detail().to_owned();
+        // The last but one is the tests' own.
+        assert_eq!(
+            detail(false).replace(", text/csv or", " or"),
+            "Accept is \"image/png\", a topic is available as application/json, application/x-ndjson or \
+             text/event-stream, and with frame=NAME as text/html"
+        );
+        assert_eq!(
+            detail(true),
+            "Accept is \"image/png\", with frame, a topic is available only as text/html"
+        );
     }
 
     #[test]
     fn accept_chooses_the_representation() {
         for (value, form) in [
-            ("*/*", Ok(Representation::Json)),
-            ("", Ok(Representation::Json)),
-            (" , ", Ok(Representation::Json)),
-            ("text/event-stream", Ok(Representation::EventStream)),
-            ("text/event-stream, */*", Ok(Representation::Json)),
-            ("text/event-stream, application/json;q=0.5", Ok(Representation::EventStream)),
-            ("application/json, text/event-stream;q=0.5", Ok(Representation::Json)),
-            ("text/html,application/xhtml+xml,*/*;q=0.8", Ok(Representation::Json)),
-            ("application/*", Ok(Representation::Json)),
+            ("*/*", Ok(JSON)),
+            ("", Ok(JSON)),
+            (" , ", Ok(JSON)),
+            ("text/event-stream", Ok(EVENT_STREAM)),
+            ("text/event-stream, */*", Ok(JSON)),
+            ("text/event-stream, application/json;q=0.5", Ok(EVENT_STREAM)),
+            ("application/json, text/event-stream;q=0.5", Ok(JSON)),
+            ("text/html,application/xhtml+xml,*/*;q=0.8", Ok(JSON)),
+            ("application/*", Ok(JSON)),
             // Nobody gets a stream who did not name it.
             ("text/*", Err(406)),
-            ("text/*, application/json;q=0.1", Ok(Representation::Json)),
-            ("text/*, */*;q=0.1", Ok(Representation::Json)),
+            ("text/*, application/json;q=0.1", Ok(JSON)),
+            ("text/*, */*;q=0.1", Ok(JSON)),
             ("application/json;q=0, application/*", Err(406)),
-            ("application/json;q=0.1, application/*", Ok(Representation::Json)),
+            ("application/json;q=0.1, application/*", Ok(JSON)),
             ("application/json;q=0, */*", Err(406)),
-            ("text/*;q=0.5, application/json", Ok(Representation::Json)),
-            ("a/b;c=\", text/event-stream\", application/json;q=0.1", Ok(Representation::Json)),
-            (
-                "text/event-stream; Q=0.1, application/json;a=\"q=0\"; q=0.2",
-                Ok(Representation::Json),
-            ),
-            ("application/json;q=nan", Ok(Representation::Json)),
-            ("application/x-ndjson", Ok(Representation::Ndjson)),
-            ("APPLICATION/X-NDJSON", Ok(Representation::Ndjson)),
-            ("application/x-ndjson, */*;q=0.1", Ok(Representation::Ndjson)),
-            ("application/x-ndjson, */*", Ok(Representation::Json)),
-            ("application/x-ndjson, text/event-stream", Ok(Representation::EventStream)),
-            ("application/x-ndjson, text/event-stream;q=0.9", Ok(Representation::Ndjson)),
-            ("application/x-ndjson;q=0, text/event-stream;q=0.1", Ok(Representation::EventStream)),
+            ("text/*;q=0.5, application/json", Ok(JSON)),
+            ("a/b;c=\", text/event-stream\", application/json;q=0.1", Ok(JSON)),
+            ("text/event-stream; Q=0.1, application/json;a=\"q=0\"; q=0.2", Ok(JSON)),
+            ("application/json;q=nan", Ok(JSON)),
+            ("application/x-ndjson", Ok(NDJSON)),
+            ("APPLICATION/X-NDJSON", Ok(NDJSON)),
+            ("application/x-ndjson, */*;q=0.1", Ok(NDJSON)),
+            ("application/x-ndjson, */*", Ok(JSON)),
+            ("application/x-ndjson, text/event-stream", Ok(EVENT_STREAM)),
+            ("application/x-ndjson, text/event-stream;q=0.9", Ok(NDJSON)),
+            ("application/x-ndjson;q=0, text/event-stream;q=0.1", Ok(EVENT_STREAM)),
             ("text/html", Err(400)),
             ("image/png", Err(406)),
             ("application/json;q=0", Err(406)),
             ("application/x-ndjson;q=0", Err(406)),
         ] {
-            assert_eq!(accept(value, None), form, "{value}");
+            assert_eq!(accept(value, false), form, "{value}");
         }
     }
 
     #[test]
     fn a_frame_is_html_or_nothing() {
-        let html = || Ok(Representation::ForeverFrame(FrameName::new("app.receive").unwrap()));
         for (value, form) in [
-            ("text/html", html()),
-            ("*/*", html()),
-            ("text/*;q=0.1, application/json", html()),
-            ("text/html,application/xhtml+xml,*/*;q=0.8", html()),
+            ("text/html", Ok(HTML)),
+            ("*/*", Ok(HTML)),
+            ("text/*;q=0.1, application/json", Ok(HTML)),
+            ("text/html,application/xhtml+xml,*/*;q=0.8", Ok(HTML)),
             ("text/html;q=0, */*", Err(406)),
             ("application/json", Err(406)),
             ("text/event-stream", Err(406)),
         ] {
-            assert_eq!(accept(value, Some("app.receive")), form, "{value}");
+            assert_eq!(accept(value, true), form, "{value}");
         }
     }
 }

@@ -13,7 +13,7 @@ mod tcp;
 mod web_socket;
 
 pub(crate) use tcp::{Stream, refusal};
-pub(crate) use web_socket::accept;
+pub(crate) use web_socket::TRANSPORT;
 
 /// The outlet of messages.
 trait Outlet {

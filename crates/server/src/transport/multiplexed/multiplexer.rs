@@ -16,8 +16,7 @@ use super::message::{Id, Reply, Request};
 use super::session::{Session, Step};
 use super::submissions::Submissions;
 use crate::alarms::{Alarm, Alarms};
-use crate::clients::access::{AccessLine, CLIENT_GONE};
-use crate::clients::readers::Transport;
+use crate::clients::access::{AccessLine, AnswerKind, CLIENT_GONE};
 use crate::clients::refusals::Asked;
 use crate::exchange::change::Change;
 use crate::exchange::gate;
@@ -34,6 +33,7 @@ use crate::request::names::topic_name;
 use crate::request::own_path::OwnPath;
 use crate::request::path;
 use crate::site::Site;
+use crate::transport_name::TransportName;
 use crate::{Kind, Problem};
 
 /// The status of a reader that has no final one.
@@ -45,6 +45,15 @@ const CONNECTION_CLOSED: &str = "connection closed";
 /// Most requests served at once. Other connections have their turn before the rest.
 const TURNS_MAX: usize = 64;
 
+/// The carrier of a connection.
+#[derive(Debug)]
+pub(super) struct Carrier {
+    /// The name of its readers.
+    pub(super) name: TransportName,
+    /// The place that messages come to, as the log has it.
+    pub(super) place: &'static str,
+}
+
 /// A connection's requests, and all it takes to carry them out.
 #[derive(Debug)]
 pub(super) struct Multiplexer {
@@ -52,7 +61,7 @@ pub(super) struct Multiplexer {
     fan: Fan,
     alarms: Alarms,
     client: Client,
-    transport: Transport,
+    carrier: &'static Carrier,
     session: Session<Work>,
     submissions: Submissions<Result<Done, Problem>>,
     /// The bytes of payloads whose events may not be kept yet.
@@ -113,13 +122,13 @@ struct Followed {
 }
 
 impl Multiplexer {
-    pub(super) fn new(local: &Local, client: Client, transport: Transport) -> Self {
+    pub(super) fn new(local: &Local, client: Client, carrier: &'static Carrier) -> Self {
         Self {
             site: Arc::clone(&local.site),
             fan: local.fan.clone(),
             alarms: local.alarms.clone(),
             client,
-            transport,
+            carrier,
             session: Session::new(&local.site.limits, &local.site.memory),
             submissions: Submissions::default(),
             submitted_bytes: 0,
@@ -155,8 +164,8 @@ impl Multiplexer {
             }
             Step::Pass => {}
             Step::Refuse(id, request, problem) => {
-                let to = if self.transport == Transport::Tcp { "the TCP port" } else { "/ws" };
-                self.site.refusals.note(&problem, Asked::message(self.client.address(), to));
+                let asked = Asked::message(self.client.address(), self.carrier.place);
+                self.site.refusals.note(&problem, asked);
                 let access = match &request {
                     Some(request) => self.begin_line(request.method, request.path_and_query().0),
                     None => self.begin_line("-", "-"),
@@ -173,7 +182,7 @@ impl Multiplexer {
     /// Begins the line of a request in the access log.
     fn begin_line(&self, method: &str, path: &str) -> AccessLine {
         let access = self.site.accesses.begin(self.client.address(), method, path);
-        access.by(self.transport);
+        access.by(AnswerKind::Stream(self.carrier.name));
         access
     }
 
@@ -333,7 +342,7 @@ impl Multiplexer {
         outlet: &mut impl Outlet,
     ) -> Result<(), Problem> {
         let Some(waker) = self.waker.clone() else { return Ok(()) };
-        let reader = read.open_stream(self.transport)?;
+        let reader = read.open_stream(self.carrier.name)?;
         reader.access().status(MORE_TO_COME);
         reader.access().sent(tell(Some(id), Reply::standing(reader.position()), outlet));
         let topic = reader.topic();

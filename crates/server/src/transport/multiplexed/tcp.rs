@@ -9,13 +9,15 @@ use tokio::time::Instant;
 
 use super::Outlet;
 use super::framing::{self, Decoder};
-use super::multiplexer::{Multiplexer, tell_problem};
+use super::multiplexer::{Carrier, Multiplexer, tell_problem};
 use crate::alarms::{Alarm, Alarms};
 use crate::clients::permits::ConnectionPermit;
-use crate::clients::readers::Transport;
 use crate::local::Local;
 use crate::request::client::Client;
+use crate::transport_name::TransportName;
 use crate::{Kind, Problem};
+
+static CARRIER: Carrier = Carrier { name: TransportName::new(&"tcp"), place: "the TCP port" };
 
 /// A connection by TCP.
 #[derive(Debug)]
@@ -41,7 +43,7 @@ impl Stream {
             alarms: local.alarms.clone(),
             waker: None,
             message_due: None,
-            multiplexer: Multiplexer::new(local, client, Transport::Tcp),
+            multiplexer: Multiplexer::new(local, client, &CARRIER),
             is_over: false,
             _permit: permit,
         }

@@ -1,40 +1,50 @@
 //! `/ws`: each message of the WebSocket is one of `anemone.v1`.
 
 use anemone_ws::Error;
+use anemone_ws::proto::handshake::Accepted;
 use anemone_ws::proto::{CloseFrame, Message, Sender};
 use anemone_ws::reactor::{Handler, Waker};
 
 use super::Outlet;
-use super::multiplexer::Multiplexer;
+use super::multiplexer::{Carrier, Multiplexer};
 use crate::clients::permits::ConnectionPermit;
-use crate::clients::readers::Transport;
-use crate::exchange::handover::{Successor, Upgrade};
+use crate::exchange::handover::Successor;
+use crate::exchange::upgrade::{HandshakeRoute, HandshakeTransport};
 use crate::exchange::visit::Visit;
 use crate::limits::LimitsTable;
 use crate::local::Local;
 use crate::request::client::Client;
-use crate::request::fields::Fields;
-use crate::request::handshake::Head;
-use crate::{Kind, Limits, Problem};
+use crate::request::own_path::OwnPath;
+use crate::transport_name::TransportName;
+use crate::{Kind, Problem};
 
 /// Without it the handshake is refused: who asks for nothing cannot know what is spoken.
 const SUBPROTOCOL: &str = "anemone.v1";
 
-/// Answers a handshake.
-pub(crate) fn accept<F: Fields + ?Sized>(
-    head: &Head<'_, F>,
-    client: Client,
-    limits: &Limits,
-) -> Result<Upgrade, Problem> {
-    let accepted = head.accept(&[SUBPROTOCOL], limits.deflate.as_ref())?;
+/// On `/ws`.
+pub(crate) static TRANSPORT: HandshakeTransport = HandshakeTransport {
+    name: TransportName::new(&"websocket"),
+    subprotocols: &[SUBPROTOCOL],
+    limits: LimitsTable::Multiplexed,
+    route: HandshakeRoute::Path {
+        path: OwnPath::Ws,
+        is_offered: |_| true,
+        take_over: |_, client, accepted| take_over(client, accepted),
+        post: None,
+    },
+};
+
+/// As its requests are named in lists of readers and in the access log.
+static CARRIER: Carrier = Carrier { name: TransportName::new(&"multiplexed"), place: PATH };
+
+fn take_over(client: Client, accepted: &Accepted) -> Result<Successor, Problem> {
     if accepted.subprotocol.is_none() {
         let detail =
             format!("Sec-WebSocket-Protocol must offer {SUBPROTOCOL}, the protocol of this path");
         return Err(Problem::new(Kind::BadHandshake, detail));
     }
     let client = client.settled();
-    let make = move |local: &Local, permit, visit| Socket::new(local, client, permit, visit);
-    Ok(Upgrade { accepted, successor: Successor::new(LimitsTable::Multiplexed, make) })
+    Ok(Successor::new(move |local, permit, visit| Socket::new(local, client, permit, visit)))
 }
 
 /// A connection by WebSocket.
@@ -54,7 +64,7 @@ impl Socket {
         permit: ConnectionPermit,
         visit: Visit,
     ) -> Self {
-        let multiplexer = Multiplexer::new(local, client, Transport::Multiplexed);
+        let multiplexer = Multiplexer::new(local, client, &CARRIER);
         Self { multiplexer, visit, _permit: permit }
     }
 }

@@ -1,0 +1,29 @@
+//! A page as a reply, whether it comes at once or once there is one.
+
+use http::{HeaderValue, Response, header};
+
+use crate::exchange::read_request::ReadRequest;
+use crate::memory::counted;
+use crate::read::encode;
+use crate::read::reader::Page;
+use crate::reply::body::{Body, full};
+use crate::request::query::{Need, Representation};
+
+/// The representation of a page.
+pub(crate) const fn page_representation(needs: Option<Need>) -> Representation {
+    Representation { media_type: "application/json", ranges: &["application/*", "*/*"], needs }
+}
+
+/// Tells the page, and where to read on.
+pub(crate) fn page_reply(read: &ReadRequest, page: &Page, caching: &'static str) -> Response<Body> {
+    let mut response = Response::new(full(counted(&read.memory, encode::page(page))));
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static(caching));
+    // A query alone: a proxy may have the path begin with something of its own. A position needs no escaping, so this is
+    // always a field's value.
+    if let Ok(link) = HeaderValue::try_from(format!("<?after={}>; rel=\"next\"", page.next)) {
+        headers.insert(header::LINK, link);
+    }
+    response
+}

@@ -1,0 +1,40 @@
+//! The descriptor of a transport that answers a `GET` of a topic.
+
+use futures_util::future::BoxFuture;
+use http::{HeaderMap, Response};
+
+use crate::Problem;
+use crate::exchange::read_request::ReadRequest;
+use crate::read::fan::ItemEncoding;
+use crate::reply::body::Body;
+use crate::request::query::Representation;
+use crate::stop::Stop;
+use crate::transport_name::TransportName;
+
+/// A transport that answers a `GET` of a topic.
+#[derive(Debug)]
+pub(crate) struct ReadTransport {
+    pub(crate) name: TransportName,
+    pub(crate) representation: Representation,
+    pub(crate) answer: ReadAnswer,
+}
+
+/// The way in which a transport answers.
+#[derive(Debug)]
+pub(crate) enum ReadAnswer {
+    /// With a reply that is there at once.
+    Now(fn(&ReadRequest, &HeaderMap, Stop) -> Result<Response<Body>, Problem>),
+    /// With a reply that takes its time.
+    Later(for<'a> fn(&'a ReadRequest, Stop) -> LaterAnswer<'a>),
+    /// With an endless reply in this encoding, which the thread's loop can carry.
+    Stream(ItemEncoding),
+}
+
+/// A reply that takes its time.
+pub(crate) type LaterAnswer<'a> = BoxFuture<'a, Result<Response<Body>, Problem>>;
+
+impl AsRef<Representation> for ReadTransport {
+    fn as_ref(&self) -> &Representation {
+        &self.representation
+    }
+}

@@ -1,0 +1,94 @@
+//! WebSocket handshakes: the descriptor of a transport that answers them, and one that is accepted.
+
+use anemone_ws::proto::handshake::Accepted;
+use futures_util::future::BoxFuture;
+use http::{Request, Response};
+use hyper::body::Incoming;
+
+use crate::Problem;
+use crate::exchange::handover::{Handover, Reply, Successor};
+use crate::exchange::read_request::ReadRequest;
+use crate::limits::LimitsTable;
+use crate::reply::body::Body;
+use crate::request::client::Client;
+use crate::request::fields::Fields;
+use crate::request::handshake::{Head, switching_protocols};
+use crate::request::own_path::OwnPath;
+use crate::site::Site;
+use crate::stop::Stop;
+use crate::transport_name::TransportName;
+
+/// A transport that takes a connection over after a handshake.
+#[derive(Debug)]
+pub(crate) struct HandshakeTransport {
+    /// As the access log has it.
+    pub(crate) name: TransportName,
+    /// The subprotocols it speaks.
+    pub(crate) subprotocols: &'static [&'static str],
+    pub(crate) limits: LimitsTable,
+    pub(crate) route: HandshakeRoute,
+}
+
+/// The paths at which a transport takes connections over.
+#[derive(Debug)]
+pub(crate) enum HandshakeRoute {
+    /// The path of each topic.
+    Topic(fn(&Site, Client, &ReadRequest, &Accepted) -> Result<Successor, Problem>),
+    /// A path of its own.
+    Path {
+        path: OwnPath,
+        is_offered: fn(&Site) -> bool,
+        take_over: fn(&Site, Client, &Accepted) -> Result<Successor, Problem>,
+        /// The answer to a `POST`, if there is one.
+        post: Option<Post>,
+    },
+}
+
+/// Answers a `POST`.
+pub(crate) type Post =
+    for<'a> fn(Request<Incoming>, &'a Site, Stop) -> BoxFuture<'a, Result<Response<Body>, Problem>>;
+
+impl HandshakeTransport {
+    /// Whether it answers handshakes at this path.
+    pub(crate) fn is_at(&self, site: &Site, path: &str) -> bool {
+        match (&self.route, OwnPath::at(path)) {
+            (HandshakeRoute::Topic(_), Some((OwnPath::Topics, Some(_)))) => true,
+            (HandshakeRoute::Path { path, is_offered, .. }, Some((own, None))) => {
+                *path == own && is_offered(site)
+            }
+            _ => false,
+        }
+    }
+
+    /// Accepts a handshake, or says which requirement does not hold. `read` is there for a topic.
+    pub(crate) fn accept<F: Fields + ?Sized>(
+        &self,
+        site: &Site,
+        client: Client,
+        head: &Head<'_, F>,
+        read: Option<&ReadRequest>,
+    ) -> Result<Upgrade, Problem> {
+        let accepted = head.accept(self.subprotocols, site.limits.deflate.as_ref())?;
+        let successor = match (&self.route, read) {
+            (HandshakeRoute::Path { take_over, .. }, _) => take_over(site, client, &accepted)?,
+            (HandshakeRoute::Topic(take_over), Some(read)) => {
+                take_over(site, client, read, &accepted)?
+            }
+            (HandshakeRoute::Topic(_), None) => return Err(Problem::nothing_at(head.path)),
+        };
+        let handover = Handover::new(successor, self.name, self.limits, accepted.deflate.clone());
+        Ok(Upgrade { accepted, handover })
+    }
+}
+
+/// An accepted handshake.
+pub(crate) struct Upgrade {
+    pub(crate) accepted: Accepted,
+    pub(crate) handover: Handover,
+}
+
+impl From<Upgrade> for Reply {
+    fn from(Upgrade { accepted, handover }: Upgrade) -> Self {
+        Self { handover: Some(handover), ..switching_protocols(&accepted).into() }
+    }
+}

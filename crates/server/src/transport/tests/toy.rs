@@ -1,0 +1,35 @@
+//! A transport of the tests alone: an endless reply of values between commas, for spreadsheets.
+
+use std::fmt::Write as _;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::exchange::read_transport::{ReadAnswer, ReadTransport};
+use crate::read::fan::ItemEncoding;
+use crate::read::reader::Item;
+use crate::request::query::Representation;
+use crate::transport_name::TransportName;
+
+pub(crate) static TRANSPORT: ReadTransport = ReadTransport {
+    name: TransportName::new(&"toy"),
+    representation: Representation::named("text/csv"),
+    answer: ReadAnswer::Stream(ItemEncoding { append: line }),
+};
+
+static EVENTS_ENCODED: AtomicUsize = AtomicUsize::new(0);
+
+/// The number of events that were encoded, for whomever.
+pub(super) fn events_encoded() -> usize {
+    EVENTS_ENCODED.load(Ordering::Relaxed)
+}
+
+fn line(item: &Item<'_>, out: &mut String) {
+    // Writing to a string cannot fail.
+    let _ = match item {
+        Item::Begin(position) => writeln!(out, "begin,{position}"),
+        Item::Event { position, event } => {
+            EVENTS_ENCODED.fetch_add(1, Ordering::Relaxed);
+            writeln!(out, "event,{position},{}", event.data.as_str())
+        }
+        _ => Ok(()),
+    };
+}
