@@ -1,4 +1,4 @@
-//! A WebSocket beside the pages of an axum server: `cargo run --package anemone-ws --example axum`
+//! A WebSocket beside the pages of an axum server: `cargo run --package anemone-ws --features http --example axum`
 //!
 //! `/` is a page that talks to `/echo`. Whatever HTTP server has the types of the crate `http` works alike.
 
