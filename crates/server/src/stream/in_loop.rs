@@ -6,20 +6,18 @@
 use std::rc::Rc;
 use std::time::{Duration, SystemTime};
 
-use anemone_hub::Position;
 use anemone_ws::proto::Output;
 use anemone_ws::reactor::{StreamHandler, Waker};
 use http::{HeaderValue, Response, header};
 use tokio::time::Instant;
 
-use super::{response, text};
+use super::{EndlessReply, Told, cut, one, response, text};
 use crate::alarms::Alarm;
 use crate::clients::access::{CLIENT_GONE, SERVER_STOPPED};
 use crate::clients::permits::ConnectionPermit;
-use crate::clients::refusals::Asked;
 use crate::local::Local;
 use crate::read::fan::{ItemEncoding, Subscription};
-use crate::read::reader::{EndReason, Item, Reader};
+use crate::read::reader::{Item, Reader};
 use crate::reply::body::{Body, full};
 
 /// A chunk of nothing (RFC 9112 section 7.1).
@@ -38,20 +36,16 @@ pub(crate) fn head(content_type: &'static str) -> Response<Body> {
     response
 }
 
-/// One reader. What was read of the log waits in the connection's output, and while it does nothing more is
-/// read: a slow reader is only a position.
+/// A reply that the loop carries. What was read of the log waits in the connection's output, and while it does nothing
+/// more is read: a slow reader is only a position.
 #[derive(Debug)]
 pub(crate) struct InLoop {
     local: Rc<Local>,
-    reader: Reader,
+    reply: EndlessReply,
     encoding: &'static ItemEncoding,
     /// Once it is open.
     woken: Option<(Subscription, Waker)>,
     alarm: Option<Alarm>,
-    told_at: Instant,
-    /// Since the client has ended its side: what there was then is the last.
-    end: Option<Position>,
-    is_over: bool,
     _permit: ConnectionPermit,
 }
 
@@ -64,69 +58,50 @@ impl InLoop {
         permit: ConnectionPermit,
         head: &mut Vec<u8>,
     ) -> Self {
-        let begin = one(encoding, &Item::Begin(reader.position()));
-        reader.access().sent(begin.len());
+        let now = Instant::now();
+        let mut reply = EndlessReply::new(reader, now);
+        let begin = one(&reply.begin(now), encoding.append);
+        reply.reader().access().sent(begin.len());
         head.extend_from_slice(&chunk(&begin));
-        Self {
-            local: Rc::clone(local),
-            reader,
-            encoding,
-            woken: None,
-            alarm: None,
-            told_at: Instant::now(),
-            end: None,
-            is_over: false,
-            _permit: permit,
-        }
+        let local = Rc::clone(local);
+        Self { local, reply, encoding, woken: None, alarm: None, _permit: permit }
     }
 
-    fn tell(&mut self, item: &Item<'_>, output: &mut Output) {
-        let text = one(self.encoding, item);
-        self.reader.access().sent(text.len());
+    fn tell(&self, item: &Item<'_>, output: &mut Output) {
+        let text = one(item, self.encoding.append);
+        self.reply.reader().access().sent(text.len());
         output.extend_from_slice(&chunk(&text));
-        self.told_at = Instant::now();
     }
 
-    /// `why` is for the access log.
+    /// `why` is for the access log, unless it has been told.
     fn end(&mut self, why: &'static str, output: &mut Output) {
-        self.reader.over(why);
+        self.reply.end(why);
         output.extend_from_slice(LAST_CHUNK);
-        (self.is_over, self.woken, self.alarm) = (true, None, None);
+        (self.woken, self.alarm) = (None, None);
     }
 
     /// The next page, or that there is none.
     fn read_on(&mut self, output: &mut Output) {
         let Some((place, _)) = &self.woken else { return };
-        let encoding = self.encoding;
+        let (encoding, heartbeat) = (self.encoding, self.local.site.limits.heartbeat);
         let encode = |page: &_| chunk(&text(page, encoding.append));
-        match place.read_chunk(&mut self.reader, encoding, encode) {
-            Ok(Some(page)) => {
-                if self.reader.access().is_some() {
-                    self.reader.access().sent(text_bytes(&page.chunk));
+        let read = |reader: &mut Reader| place.read_chunk(reader, encoding, encode);
+        match self.reply.poll(Instant::now(), heartbeat, read) {
+            Told::Page(page) => {
+                let access = self.reply.reader().access();
+                if access.is_some() {
+                    access.sent(text_bytes(&page.chunk));
                 }
                 output.extend_from_slice(&page.chunk);
-                self.told_at = Instant::now();
             }
-            Ok(None) if self.told_at.elapsed() >= self.local.site.limits.heartbeat => {
-                self.tell(&Item::Quiet(self.reader.position()), output);
+            Told::Item(item) => self.tell(&item, output),
+            Told::Nothing => {}
+            Told::Failed { notice, problem } => {
+                cut(&self.reply, notice.as_ref(), &problem, &self.local.site.refusals);
+                notice.iter().for_each(|item| self.tell(item, output));
+                self.end(CLIENT_GONE, output);
             }
-            Ok(None) => {}
-            Err(problem) => {
-                let path = format!("/topics/{}", self.reader.topic().name());
-                let asked = Asked::request(self.reader.client(), "GET", &path);
-                self.local.site.refusals.note(&problem, asked);
-                let why = match EndReason::of(&problem) {
-                    Some(reason) => {
-                        self.tell(&Item::End(reason), output);
-                        reason.in_log()
-                    }
-                    None => {
-                        tracing::warn!(problem = problem.to_json(), "a stream was cut off");
-                        problem.kind().name()
-                    }
-                };
-                self.end(why, output);
-            }
+            Told::Over => self.end(CLIENT_GONE, output),
         }
     }
 
@@ -137,7 +112,7 @@ impl InLoop {
         let now = Instant::now();
         if self.alarm.as_ref().is_none_or(|alarm| alarm.due() <= now) {
             let limits = &self.local.site.limits;
-            let due = (self.told_at + limits.heartbeat).min(now + limits.write_timeout / 2);
+            let due = self.reply.due(limits.heartbeat).min(now + limits.write_timeout / 2);
             self.alarm = Some(self.local.alarms.set(due, waker.clone()));
         }
     }
@@ -145,7 +120,8 @@ impl InLoop {
 
 impl StreamHandler for InLoop {
     fn open(&mut self, waker: Waker) {
-        let place = self.local.fan.subscribe(self.reader.topic(), waker.clone());
+        let topic = self.reply.reader().topic();
+        let place = self.local.fan.subscribe(topic, waker.clone());
         // What came since reading began.
         waker.wake();
         self.woken = Some((place, waker));
@@ -160,40 +136,34 @@ impl StreamHandler for InLoop {
     }
 
     fn ended(&mut self, output: &mut Output) -> bool {
-        let end = *self.end.get_or_insert_with(|| self.reader.end_by_now());
+        self.reply.half_close();
         if let Some((_, waker)) = &self.woken
-            && !self.reader.has_reached(end)
+            && self.reply.is_ending()
         {
             waker.wake();
             return true;
         }
-        if !self.is_over {
+        if !self.reply.is_over() {
             self.end(CLIENT_GONE, output);
         }
         false
     }
 
     fn close(&mut self, output: &mut Output) {
-        if !self.is_over {
+        if !self.reply.is_over() {
             self.end(SERVER_STOPPED, output);
         }
     }
 
     fn ending(&self) -> Option<Duration> {
-        self.is_over.then_some(self.local.site.limits.websocket.close_timeout)
+        self.reply.is_over().then_some(self.local.site.limits.websocket.close_timeout)
     }
 }
 
 impl Drop for InLoop {
     fn drop(&mut self) {
-        self.reader.over(CLIENT_GONE);
+        self.reply.end(CLIENT_GONE);
     }
-}
-
-fn one(encoding: &ItemEncoding, item: &Item<'_>) -> String {
-    let mut text = String::new();
-    (encoding.append)(item, &mut text);
-    text
 }
 
 /// A text as a chunk; of nothing there is none, for that would be the last.

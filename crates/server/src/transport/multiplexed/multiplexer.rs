@@ -26,13 +26,14 @@ use crate::local::Local;
 use crate::publish::{self, Expected, Outcome, Sent};
 use crate::read::encode;
 use crate::read::fan::{Fan, Subscription};
-use crate::read::reader::{self, EndReason, Item, Page, Reader};
+use crate::read::reader::{self, Item, Page};
 use crate::request::client::Client;
 use crate::request::methods::{Methods, not_allowed};
 use crate::request::names::topic_name;
 use crate::request::own_path::OwnPath;
 use crate::request::path;
 use crate::site::Site;
+use crate::stream::{EndlessReply, Told};
 use crate::transport_name::TransportName;
 use crate::{Kind, Problem};
 
@@ -77,7 +78,7 @@ pub(super) struct Multiplexer {
 /// The work for an open request.
 #[derive(Debug)]
 enum Work {
-    Read(Reading),
+    Read(EndlessReply),
     /// To be answered once what was queued before is written.
     Answer(Resource, AccessLine),
     /// To be answered once it is known how that went.
@@ -99,15 +100,6 @@ struct Submitted {
 enum Done {
     Published(Outcome),
     Deleted,
-}
-
-/// A reader, and when it was last told something.
-#[derive(Debug)]
-struct Reading {
-    reader: Reader,
-    told_at: Instant,
-    /// Since the client has ended its side: what there was then is the last.
-    end: Option<Position>,
 }
 
 /// A topic, and those who read it on this connection.
@@ -342,17 +334,18 @@ impl Multiplexer {
         outlet: &mut impl Outlet,
     ) -> Result<(), Problem> {
         let Some(waker) = self.waker.clone() else { return Ok(()) };
-        let reader = read.open_stream(self.carrier.name)?;
-        reader.access().status(MORE_TO_COME);
-        reader.access().sent(tell(Some(id), Reply::standing(reader.position()), outlet));
-        let topic = reader.topic();
+        let now = Instant::now();
+        let mut reply = EndlessReply::new(read.open_stream(self.carrier.name)?, now);
+        let begin = reply.begin(now);
+        reply.reader().access().status(MORE_TO_COME);
+        tell_item(id, &begin, &reply, outlet);
+        let topic = reply.reader().topic();
         let followed = self.topics.entry(address(topic)).or_insert_with(|| {
             let subscription = self.fan.subscribe(topic, waker.clone());
             Followed::new(Arc::clone(topic), subscription)
         });
         followed.readers.insert(id);
-        let now = Instant::now();
-        self.session.open(id, Work::Read(Reading { reader, told_at: now, end: None }));
+        self.session.open(id, Work::Read(reply));
         if self.alarm.is_none() {
             self.alarm = Some(self.alarms.set(now + self.site.limits.heartbeat, waker));
         }
@@ -397,8 +390,10 @@ impl Multiplexer {
     pub(super) fn ended(&mut self, outlet: &mut impl Outlet) -> bool {
         let mut readers = Vec::new();
         for (id, work) in self.session.works() {
-            if let Work::Read(reading @ Reading { end: None, .. }) = work {
-                reading.end = Some(reading.reader.end_by_now());
+            if let Work::Read(reply) = work
+                && reply.is_open()
+            {
+                reply.half_close();
                 readers.push(id);
             }
         }
@@ -426,38 +421,28 @@ impl Multiplexer {
                 self.answer(id, &resource, &access, outlet);
                 self.end(id);
             }
-            Some(Work::Read(reading))
-                if reading.end.is_some_and(|end| reading.reader.has_reached(end)) =>
-            {
-                let access = self.end(id);
-                access.ended(CLIENT_GONE);
-                tell_last(id, Reply::done(), &access, outlet);
-            }
-            Some(Work::Read(reading)) => {
-                reading.told_at = now;
-                match reading.reader.read() {
-                    Ok(page) => {
-                        let is_behind = reading.reader.is_behind() || reading.end.is_some();
+            Some(Work::Read(reply)) => {
+                let heartbeat = self.site.limits.heartbeat;
+                match reply.poll(now, heartbeat, |reader| reader.read().map(Some)) {
+                    Told::Page(page) => {
                         let bytes = tell_page(id, &page, outlet);
-                        reading.reader.access().sent(bytes);
-                        if is_behind {
+                        reply.reader().access().sent(bytes);
+                        if reply.is_behind() || !reply.is_open() {
                             self.session.give_turn(id);
                         }
                     }
-                    Err(problem) => {
-                        let position = reading.reader.position();
-                        let path = format!("/topics/{}", reading.reader.topic().name());
+                    Told::Failed { notice, problem } => {
+                        notice.iter().for_each(|item| tell_item(id, item, reply, outlet));
+                        reply.note(&problem, &self.site.refusals);
                         let access = self.end(id);
-                        let asked = Asked::request(self.client.address(), "GET", &path);
-                        self.site.refusals.note(&problem, asked);
-                        if let Some(reason) = EndReason::of(&problem) {
-                            access.ended(reason.in_log());
-                            let mut message = String::new();
-                            format_item(id, &Item::End(reason), position, &mut message);
-                            access.sent(message.len());
-                            outlet.put(&message);
-                        }
                         tell_end(id, &problem, &access, outlet);
+                    }
+                    Told::Item(item) => tell_item(id, &item, reply, outlet),
+                    Told::Nothing => {}
+                    Told::Over => {
+                        let access = self.end(id);
+                        access.ended(CLIENT_GONE);
+                        tell_last(id, Reply::done(), &access, outlet);
                     }
                 }
             }
@@ -471,13 +456,12 @@ impl Multiplexer {
         let soon = now + heartbeat / 8;
         let mut next: Option<Instant> = None;
         for (id, work) in self.session.works() {
-            let Work::Read(reading) = work else { continue };
-            if reading.told_at + heartbeat <= soon {
-                reading.told_at = now;
-                let reply = Reply::standing(reading.reader.position());
-                reading.reader.access().sent(tell(Some(id), reply, outlet));
+            let Work::Read(reply) = work else { continue };
+            if reply.due(heartbeat) <= soon {
+                let stand = reply.stand(now);
+                tell_item(id, &stand, reply, outlet);
             }
-            let due = reading.told_at + heartbeat;
+            let due = reply.due(heartbeat);
             next = Some(next.map_or(due, |next| next.min(due)));
         }
         Some(self.alarms.set(next?, self.waker.clone()?))
@@ -487,8 +471,8 @@ impl Multiplexer {
     fn end(&mut self, id: Id) -> AccessLine {
         let Some(work) = self.session.end(id) else { return AccessLine::default() };
         let access = work.access().clone();
-        let Work::Read(Reading { reader, .. }) = work else { return access };
-        let address = address(reader.topic());
+        let Work::Read(reply) = work else { return access };
+        let address = address(reply.reader().topic());
         if let Some(followed) = self.topics.get_mut(&address) {
             followed.readers.remove(&id);
             if followed.readers.is_empty() {
@@ -525,7 +509,7 @@ impl Work {
     /// The line of its request in the access log.
     fn access(&self) -> &AccessLine {
         match self {
-            Self::Read(reading) => reading.reader.access(),
+            Self::Read(reply) => reply.reader().access(),
             Self::Answer(_, access) => access,
             Self::Submit(submitted) => &submitted.access,
         }
@@ -562,6 +546,14 @@ fn tell_page(id: Id, page: &Page, outlet: &mut impl Outlet) -> usize {
         outlet.put(&message);
     }
     bytes
+}
+
+/// Tells a reader an item.
+fn tell_item(id: Id, item: &Item<'_>, reply: &EndlessReply, outlet: &mut impl Outlet) {
+    let mut message = String::new();
+    format_item(id, item, reply.reader().position(), &mut message);
+    reply.reader().access().sent(message.len());
+    outlet.put(&message);
 }
 
 /// `position` counts for what has none of its own.
