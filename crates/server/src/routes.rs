@@ -2,18 +2,16 @@
 
 use anemone_hub::TopicName;
 use anemone_ws::Memory;
-use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
+use http::{HeaderValue, Method, Request, Response, StatusCode, header};
 use hyper::body::Incoming;
 
 use crate::clients::access::{AccessLine, AnswerKind};
 use crate::clients::places::Place;
-use crate::clients::refusals::Asked;
+use crate::exchange::arrival::Arrival;
 use crate::exchange::change::Change;
-use crate::exchange::gate::{self, Admitted};
 use crate::exchange::handover::{Handover, Reply};
 use crate::exchange::read_request::ReadRequest;
 use crate::exchange::read_transport::ReadAnswer;
-use crate::exchange::request_body::check_transfer_coding;
 use crate::exchange::resource::Resource;
 use crate::exchange::upgrade::{HandshakeRoute, HandshakeTransport, Upgrade};
 use crate::memory::counted;
@@ -21,16 +19,12 @@ use crate::peer::Peer;
 use crate::read::fan::ItemEncoding;
 use crate::read::reader::Reader;
 use crate::reply::body::{Body, full};
-use crate::reply::protection::{protect, share};
 use crate::request::client::Client;
 use crate::request::fields::Fields;
 use crate::request::handshake::Head;
-use crate::request::host;
 use crate::request::methods::{Methods, is_reading, reading_only};
 use crate::request::names::topic_name;
-use crate::request::origin::Verdict;
 use crate::request::own_path::OwnPath;
-use crate::request::path;
 use crate::request::query::{Need, choose};
 use crate::site::Site;
 use crate::stop::Stop;
@@ -44,50 +38,18 @@ pub(crate) async fn answer(
     mut request: Request<Incoming>,
     stop: Stop,
 ) -> Reply {
-    let admitted = host::take_from_target(&mut request)
-        .and_then(|()| gate::admit(site, peer, &Head::of(&request)));
-    let Admitted { client, verdict } = match admitted {
-        Ok(admitted) => admitted,
-        Err(problem) => {
-            return refuse(site, peer, &request, problem);
-        }
+    let arrival = match Arrival::of(site, peer, &mut request) {
+        Ok(arrival) => arrival,
+        Err(refused) => return *refused,
     };
-    let address = client.address();
-    let access = site.accesses.begin(address, request.method().as_str(), request.uri().path());
-    let room = path::normalize(request.uri_mut())
-        .and_then(|()| check_transfer_coding(request.headers()))
-        .and_then(|()| gate::room(site, peer, client, request.uri().path()));
-    let place = match room {
-        Ok(place) => place,
-        Err(problem) => {
-            // `places` has told of one that has too many, with how many it may have.
-            if problem.kind() != Kind::TooManyConnections {
-                let (method, path) = (request.method().as_str(), request.uri().path());
-                site.refusals.note(&problem, Asked::request(address, method, path));
-            }
-            let refused = finish(problem.into_response().into(), verdict);
-            return refused.told_in(access, address);
-        }
-    };
-    let reply = if request.method() == Method::OPTIONS && matches!(verdict, Verdict::Allowed(_)) {
-        preflight(site.methods(request.uri().path())).into()
-    } else {
-        let (method, uri) = (request.method().clone(), request.uri().clone());
-        route(site, client, request, stop, &access).await.unwrap_or_else(|problem| {
-            site.refusals.note(&problem, Asked::request(address, method.as_str(), uri.path()));
-            problem.into_response().into()
-        })
-    };
-    finish(reply.with(place), verdict).told_in(access, address)
-}
-
-/// Answers a request with a problem, before anything else was found out about it.
-pub(crate) fn refuse<B>(site: &Site, peer: Peer, request: &Request<B>, problem: Problem) -> Reply {
-    let client = gate::address_of(site, peer, request.headers());
-    let (method, path) = (request.method().as_str(), request.uri().path());
-    let access = site.accesses.begin(client, method, path);
-    site.refusals.note(&problem, Asked::request(client, method, path));
-    Reply::from(problem.into_response()).told_in(access, client)
+    if arrival.is_preflight(request.method()) {
+        return arrival.finish(preflight(site.methods(request.uri().path())).into());
+    }
+    let (method, uri) = (request.method().clone(), request.uri().clone());
+    let routed = route(site, arrival.client, request, stop, &arrival.access).await;
+    let reply =
+        routed.unwrap_or_else(|problem| arrival.refuse(problem, method.as_str(), uri.path()));
+    arrival.finish(reply)
 }
 
 /// Answers a WebSocket handshake of HTTP/1.1; `None` when the request is no such thing, is refused, or comes from
@@ -100,15 +62,10 @@ pub(crate) fn shake_hands<F: Fields + ?Sized>(
     if !head.asks_for_web_socket() {
         return None;
     }
-    let Admitted { client, verdict } = gate::admit(site, peer, head).ok()?;
-    let place = gate::room(site, peer, client, head.path).ok()?;
-    let Verdict::Same = verdict else { return None };
-    let upgrade = upgrade(site, client, head).ok()??;
-    let client = client.address();
-    let access = site.accesses.begin(client, head.method, head.path);
-    access.status(StatusCode::SWITCHING_PROTOCOLS.as_u16());
+    let arrival = Arrival::first(site, peer, head).filter(Arrival::is_of_own_page)?;
+    let upgrade = upgrade(site, arrival.client, head).ok()??;
     let response = upgrade.accepted.response().into_bytes();
-    Some((response, upgrade.handover.within(place).told_in(access, client)))
+    Some((response, arrival.answered(head).hand_over(upgrade.handover)))
 }
 
 /// A stream over HTTP/1.1 that the thread's loop can serve, with the head of its reply; `None` when something else is
@@ -124,20 +81,20 @@ pub(crate) fn begin_stream<F: Fields + ?Sized>(
         return None;
     }
     let name = OwnPath::topic(head.path)?;
-    let Admitted { client, verdict } = gate::admit(site, peer, head).ok()?;
-    let place = gate::room(site, peer, client, head.path).ok()?;
-    let read = ReadRequest::of(site, client, head, name).ok()?;
+    let arrival = Arrival::first(site, peer, head)?;
+    let read = ReadRequest::of(site, arrival.client, head, name).ok()?;
     if read.query.frame.is_some() {
         return None;
     }
     let reader = read.open_stream(transport.name).ok()?;
-    let access = site.accesses.begin(client.address(), head.method, head.path);
+    let arrival = arrival.answered(head);
+    let access = arrival.access.clone();
     access.status(StatusCode::OK.as_u16());
     access.by(AnswerKind::Stream(transport.name));
     let reader = reader.told_in(access);
     let head = stream::in_loop::head(transport.representation.media_type);
-    let head = vary(head, header::ACCEPT.as_str());
-    Some(LoopStream { reader, encoding, head: finish(head.into(), verdict).response, place })
+    let (head, place) = arrival.finish_head(vary(head, header::ACCEPT.as_str()));
+    Some(LoopStream { reader, encoding, head, place })
 }
 
 /// A stream that the thread's loop is to serve, and the head of its reply.
@@ -319,27 +276,6 @@ fn preflight(methods: Methods) -> Response<Body> {
     headers.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, fields);
     headers.insert(header::ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("600"));
     response
-}
-
-/// Protects the reply, and lets a page of an allowed origin see it.
-fn finish(mut reply: Reply, verdict: Verdict) -> Reply {
-    if reply.handover.is_none() {
-        let headers = reply.response.headers_mut();
-        if matches!(verdict, Verdict::Allowed(_)) {
-            share(headers);
-        }
-        protect(headers);
-    }
-    if let Verdict::Allowed(origin) = verdict {
-        let headers: &mut HeaderMap = reply.response.headers_mut();
-        headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
-        let exposed = HeaderValue::from_static(
-            "ETag, Idempotent-Replayed, Link, Preference-Applied, Retry-After",
-        );
-        headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, exposed);
-        reply.response = vary(reply.response, header::ORIGIN.as_str());
-    }
-    reply
 }
 
 fn vary(mut response: Response<Body>, field: &str) -> Response<Body> {

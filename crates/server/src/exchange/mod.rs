@@ -1,5 +1,6 @@
 //! A request that the gate lets in: what it asks for, and what becomes of its connection.
 
+pub(crate) mod arrival;
 pub(crate) mod change;
 pub(crate) mod gate;
 pub(crate) mod handover;

@@ -31,8 +31,8 @@ use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 
 use crate::clients::permits::ConnectionPermit;
 use crate::cost::{HTTP2_BYTES, HTTP2_REQUEST_BYTES};
-use crate::exchange::gate;
 use crate::exchange::handover::Handover;
+use crate::exchange::{arrival, gate};
 use crate::local::Local;
 use crate::peer::Peer;
 use crate::reply::body::{Body, full};
@@ -320,7 +320,7 @@ fn refuse(
     request: &Request<Incoming>,
     problem: Problem,
 ) -> Response<Body> {
-    let mut reply = routes::refuse(&local.site, peer, request, problem);
+    let mut reply = arrival::refuse(&local.site, peer, request, problem);
     reply.response = spared(reply.response);
     reply.into_parts().0
 }

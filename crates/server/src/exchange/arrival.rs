@@ -1,0 +1,155 @@
+//! The arrival of a request: the gate admits it, its line in the access log begins, it has its place among those of its
+//! client; and its reply is finished for the page that asked.
+//!
+//! One order for every way that a request comes by. What is answered without the HTTP server has its line only once it is:
+//! every other request comes again by the HTTP server, which has the words for a refusal.
+
+use http::{HeaderValue, Method, Request, Response, StatusCode, header};
+
+use crate::clients::access::AccessLine;
+use crate::clients::places::Place;
+use crate::clients::refusals::Asked;
+use crate::exchange::gate::{self, Admitted};
+use crate::exchange::handover::{Handover, Reply};
+use crate::exchange::request_body::check_transfer_coding;
+use crate::peer::Peer;
+use crate::reply::body::Body;
+use crate::reply::protection::{protect, share};
+use crate::request::client::Client;
+use crate::request::fields::Fields;
+use crate::request::handshake::Head;
+use crate::request::origin::Verdict;
+use crate::request::{host, path};
+use crate::site::Site;
+use crate::{Kind, Problem};
+
+/// A request that the gate has let in.
+#[derive(Debug)]
+pub(crate) struct Arrival<'a> {
+    pub(crate) site: &'a Site,
+    pub(crate) client: Client,
+    verdict: Verdict,
+    /// Its place among those of a trusted proxy's client.
+    place: Option<Place>,
+    /// The line of the request in the access log.
+    pub(crate) access: AccessLine,
+}
+
+impl<'a> Arrival<'a> {
+    /// Lets a request of the HTTP server in, and spells its path in one way; or the reply that refuses it.
+    pub(crate) fn of<B>(
+        site: &'a Site,
+        peer: Peer,
+        request: &mut Request<B>,
+    ) -> Result<Self, Box<Reply>> {
+        let admitted = host::take_from_target(request)
+            .and_then(|()| gate::admit(site, peer, &Head::of(request)));
+        let Admitted { client, verdict } =
+            admitted.map_err(|problem| Box::new(refuse(site, peer, request, problem)))?;
+        let access = begin_line(site, client, request.method().as_str(), request.uri().path());
+        let mut arrival = Self { site, client, verdict, place: None, access };
+        let room = path::normalize(request.uri_mut())
+            .and_then(|()| check_transfer_coding(request.headers()))
+            .and_then(|()| gate::room(site, peer, client, request.uri().path()));
+        match room {
+            Ok(place) => arrival.place = place,
+            Err(problem) => {
+                let (method, path) = (request.method().as_str(), request.uri().path());
+                let refused = arrival.refuse(problem, method, path);
+                return Err(arrival.finish(refused).into());
+            }
+        }
+        Ok(arrival)
+    }
+
+    /// Lets a request in that the HTTP server has not seen; `None` when that one is to refuse it.
+    pub(crate) fn first<F: Fields + ?Sized>(
+        site: &'a Site,
+        peer: Peer,
+        head: &Head<'_, F>,
+    ) -> Option<Self> {
+        let Admitted { client, verdict } = gate::admit(site, peer, head).ok()?;
+        let place = gate::room(site, peer, client, head.path).ok()?;
+        Some(Self { site, client, verdict, place, access: AccessLine::default() })
+    }
+
+    /// The same with a line in the access log, for it is going to be answered.
+    pub(crate) fn answered<F: Fields + ?Sized>(self, head: &Head<'_, F>) -> Self {
+        let access = begin_line(self.site, self.client, head.method, head.path);
+        Self { access, ..self }
+    }
+
+    /// The reply to a request that ends with a problem.
+    pub(crate) fn refuse(&self, problem: Problem, method: &str, path: &str) -> Reply {
+        // `places` has told of one that has too many, with how many it may have.
+        if problem.kind() != Kind::TooManyConnections {
+            let asked = Asked::request(self.client.address(), method, path);
+            self.site.refusals.note(&problem, asked);
+        }
+        problem.into_response().into()
+    }
+
+    /// Protects the reply, lets a page of an allowed origin see it, and keeps what the request has until it is over.
+    pub(crate) fn finish(self, reply: Reply) -> Reply {
+        let client = self.client.address();
+        let (reply, place, access) = self.let_see(reply);
+        reply.with(place).told_in(access, client)
+    }
+
+    /// What becomes of the connection of a handshake that is accepted.
+    pub(crate) fn hand_over(self, handover: Handover) -> Handover {
+        let Self { client, place, access, .. } = self;
+        access.status(StatusCode::SWITCHING_PROTOCOLS.as_u16());
+        handover.within(place).told_in(access, client.address())
+    }
+
+    /// The head of a reply that keeps what the request has by itself.
+    pub(crate) fn finish_head(self, head: Response<Body>) -> (Response<Body>, Option<Place>) {
+        let (reply, place, _) = self.let_see(head.into());
+        (reply.response, place)
+    }
+
+    fn let_see(self, mut reply: Reply) -> (Reply, Option<Place>, AccessLine) {
+        let Self { verdict, place, access, .. } = self;
+        let headers = reply.response.headers_mut();
+        if reply.handover.is_none() {
+            if matches!(verdict, Verdict::Allowed(_)) {
+                share(headers);
+            }
+            protect(headers);
+        }
+        if let Verdict::Allowed(origin) = verdict {
+            headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+            let exposed = HeaderValue::from_static(
+                "ETag, Idempotent-Replayed, Link, Preference-Applied, Retry-After",
+            );
+            headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, exposed);
+            headers.append(header::VARY, HeaderValue::from_static("origin"));
+        }
+        (reply, place, access)
+    }
+
+    /// Whether the page that asks is of this server's own origin, and so need not be told that it is allowed.
+    pub(crate) fn is_of_own_page(&self) -> bool {
+        matches!(self.verdict, Verdict::Same)
+    }
+
+    /// Whether a browser asks before it sends (Fetch, section 3.2.2).
+    pub(crate) fn is_preflight(&self, method: &Method) -> bool {
+        *method == Method::OPTIONS && matches!(self.verdict, Verdict::Allowed(_))
+    }
+}
+
+/// Answers a request with a problem, before anything else was found out about it.
+pub(crate) fn refuse<B>(site: &Site, peer: Peer, request: &Request<B>, problem: Problem) -> Reply {
+    let client = gate::address_of(site, peer, request.headers());
+    let (method, path) = (request.method().as_str(), request.uri().path());
+    let access = site.accesses.begin(client, method, path);
+    site.refusals.note(&problem, Asked::request(client, method, path));
+    Reply::from(problem.into_response()).told_in(access, client)
+}
+
+/// Begins the line of a request in the access log.
+fn begin_line(site: &Site, client: Client, method: &str, path: &str) -> AccessLine {
+    site.accesses.begin(client.address(), method, path)
+}
