@@ -39,8 +39,8 @@ where
 #[derive(Clone, Debug)]
 pub struct Accept {
     subprotocols: Vec<String>,
-    config: Arc<Config>,
-    deflate: Option<DeflateConfig>,
+    pub(crate) config: Arc<Config>,
+    pub(crate) deflate: Option<DeflateConfig>,
     timeout: Duration,
 }
 
@@ -122,11 +122,15 @@ impl Accept {
         }
     }
 
+    pub(crate) fn supported(&self) -> Vec<&str> {
+        self.subprotocols.iter().map(String::as_str).collect()
+    }
+
     async fn answer<S>(&self, stream: &mut S) -> Result<Answered, AcceptError>
     where
         S: AsyncRead + AsyncWrite + Unpin,
     {
-        let supported: Vec<&str> = self.subprotocols.iter().map(String::as_str).collect();
+        let supported = self.supported();
         let mut handshake = ServerHandshake::default();
         if let Some(deflate) = &self.deflate {
             handshake = handshake.with_deflate(deflate.clone());

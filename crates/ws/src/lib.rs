@@ -3,8 +3,8 @@
 //! - [`connect`] opens a connection to a URL, over TLS and through a proxy if need be; [`Connect`]
 //!   has the choices.
 //! - [`accept`] answers the opening handshake on a bare stream. An HTTP server that has parsed the
-//!   request answers it with [`proto::handshake::respond`] instead, and hands the stream to
-//!   [`WebSocket::server`].
+//!   request answers it with `Accept::upgrade`, for the types of the crate `http`, or with
+//!   [`proto::handshake::respond`], for any types, and hands the stream to [`WebSocket::server`].
 //! - [`WebSocket`] is the open connection, the same at both ends: `recv`, `send`, `close`, two halves for
 //!   two tasks, `Stream` and `Sink`. It drives one [`proto`] connection over any byte stream and adds no
 //!   queue of its own: what is to be sent waits in the connection's output, senders wait while that
@@ -17,6 +17,8 @@
 //! - `tls`: `wss://` in [`connect`], with rustls and the roots that the machine trusts. The cryptography is
 //!   that of the configuration given to [`Connect::tls`], or of the `CryptoProvider` that the program has
 //!   installed. Without it such a URL is refused.
+//! - `http`: `Accept::upgrade` judges a request of the crate `http` (1.x), and `Upgrade::response` answers it,
+//!   for those who have an HTTP server: hyper, axum, tower.
 #![forbid(unsafe_code)]
 
 mod accept;
@@ -29,6 +31,8 @@ mod memory;
 #[cfg(unix)]
 pub mod reactor;
 mod task;
+#[cfg(feature = "http")]
+mod upgrade;
 
 pub use accept::{Accept, AcceptError, Accepted, accept};
 pub use agreed::Agreed;
@@ -44,3 +48,10 @@ pub use task::{AsMessage, Incoming, IncomingPiece, ReceiveHalf, SendHalf, Turn, 
 /// The TLS library, for [`Connect::tls`].
 #[cfg(feature = "tls")]
 pub use tokio_rustls::rustls;
+#[cfg(feature = "http")]
+pub use upgrade::{HeaderFields, Upgrade, refusal};
+
+/// The README's code, which compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -10,16 +10,19 @@ use syn::visit::Visit;
 
 /// The modules of one crate.
 pub(crate) struct House {
-    modules: Vec<Module>,
+    /// The root is the first.
+    pub(crate) modules: Vec<Module>,
     /// The file of each room, below the crate's source folder.
     pub(crate) rooms: Vec<PathBuf>,
 }
 
 /// One `mod`, in a file of its own or inside another's.
-struct Module {
-    parent: Option<usize>,
+pub(crate) struct Module {
+    pub(crate) parent: Option<usize>,
     room: usize,
-    children: BTreeMap<String, usize>,
+    pub(crate) children: BTreeMap<String, usize>,
+    /// What stands in it, other than for tests.
+    pub(crate) source: Vec<syn::Item>,
     /// The names of the items that it defines.
     items: BTreeSet<String>,
     /// The names that it imports, and what they stand for.
@@ -29,6 +32,9 @@ struct Module {
     /// The paths that its code names, imports that it hands on left out.
     named: Vec<Vec<String>>,
 }
+
+/// A module, and the name of an item in it.
+pub(crate) type Found = (usize, Option<String>);
 
 /// The names that one room takes from another.
 pub(crate) type Arrows = BTreeMap<(usize, usize), BTreeSet<String>>;
@@ -70,6 +76,7 @@ impl House {
             parent,
             room,
             children: BTreeMap::new(),
+            source: Vec::new(),
             items: BTreeSet::new(),
             imports: Vec::new(),
             globs: Vec::new(),
@@ -91,6 +98,7 @@ impl House {
             } else {
                 self.modules[own].add(item);
             }
+            self.modules[own].source.push(item.clone());
         }
         own
     }
@@ -100,9 +108,10 @@ impl House {
         let mut arrows = Arrows::new();
         for (own, module) in self.modules.iter().enumerate() {
             for path in &module.named {
-                if let Some(room) =
-                    self.room_of(own, path, &mut Vec::new()).filter(|room| *room != module.room)
+                if let Some((found, Some(_))) = self.find(own, path)
+                    && self.modules[found].room != module.room
                 {
+                    let room = self.modules[found].room;
                     let name = path.last().cloned().unwrap_or_default();
                     arrows.entry((module.room, room)).or_default().insert(name);
                 }
@@ -111,13 +120,18 @@ impl House {
         arrows
     }
 
-    /// The room that defines what this path means in that module; `None` for another crate's.
-    fn room_of(
+    /// The module that defines what this path means in that module, and the item's name there, or none if the path means the
+    /// module itself; `None` for another crate's.
+    pub(crate) fn find(&self, module: usize, path: &[String]) -> Option<Found> {
+        self.find_unless(module, path, &mut Vec::new())
+    }
+
+    fn find_unless(
         &self,
         mut module: usize,
         path: &[String],
         seen: &mut Vec<(usize, String)>,
-    ) -> Option<usize> {
+    ) -> Option<Found> {
         let mut rest = path;
         while let Some((first, after)) = rest.split_first() {
             let of = &self.modules[module];
@@ -127,7 +141,9 @@ impl House {
                 "super" => of.parent?,
                 name => match of.children.get(name) {
                     Some(child) => *child,
-                    None if of.items.contains(name) => return Some(of.room),
+                    None if of.items.contains(name) => {
+                        return Some((module, Some(name.to_owned())));
+                    }
                     None => {
                         // `use log::log` names itself.
                         let step = (module, name.to_owned());
@@ -136,7 +152,7 @@ impl House {
                         }
                         seen.push(step);
                         let through = |target: &[String], seen: &mut _| {
-                            self.room_of(module, &[target, after].concat(), seen)
+                            self.find_unless(module, &[target, after].concat(), seen)
                         };
                         let imported = of
                             .imports
@@ -151,7 +167,7 @@ impl House {
             };
             rest = after;
         }
-        None
+        Some((module, None))
     }
 }
 
@@ -207,7 +223,7 @@ impl<'ast> Visit<'ast> for Names<'_> {
 }
 
 /// The imports of a tree: the name here, `None` for everything, and what is imported.
-fn leaves_of(
+pub(crate) fn leaves_of(
     tree: &syn::UseTree,
     above: &mut Vec<String>,
     leaves: &mut Vec<(Option<String>, Vec<String>)>,
@@ -240,7 +256,7 @@ fn leaves_of(
 }
 
 /// Whether an item is there for tests alone.
-fn is_test(attributes: &[syn::Attribute]) -> bool {
+pub(crate) fn is_test(attributes: &[syn::Attribute]) -> bool {
     let is_test = |attribute: &syn::Attribute| {
         attribute.path().is_ident("cfg")
             && attribute.meta.require_list().is_ok_and(|list| {
@@ -251,7 +267,7 @@ fn is_test(attributes: &[syn::Attribute]) -> bool {
     attributes.iter().any(is_test)
 }
 
-fn attributes(item: &syn::Item) -> &[syn::Attribute] {
+pub(crate) fn attributes(item: &syn::Item) -> &[syn::Attribute] {
     match item {
         syn::Item::Mod(item) => &item.attrs,
         syn::Item::Use(item) => &item.attrs,
@@ -268,7 +284,7 @@ fn attributes(item: &syn::Item) -> &[syn::Attribute] {
     }
 }
 
-fn name_of(item: &syn::Item) -> Option<String> {
+pub(crate) fn name_of(item: &syn::Item) -> Option<String> {
     let name = match item {
         syn::Item::Fn(item) => &item.sig.ident,
         syn::Item::Struct(item) => &item.ident,

@@ -1,6 +1,8 @@
-//! Arrows point down inside each crate, too: no module uses one that uses it, straight or through others.
+//! Arrows point down inside each crate, too: no module uses one that uses it, straight or through others. And what each
+//! library shows to others is what is listed.
 #![allow(clippy::unwrap_used)]
 
+mod api;
 mod circles;
 mod house;
 
@@ -75,15 +77,20 @@ fn each_module_uses_those_on_its_step_and_below_it() {
     }
 }
 
-/// Writes a crate of these files, and finds its circles.
-fn circles_of(files: &[(&str, &str)]) -> Vec<String> {
+/// A crate of these files.
+fn written(files: &[(&str, &str)]) -> tempfile::TempDir {
     let dir = tempfile::TempDir::new().unwrap();
     for (name, text) in files {
         let path = dir.path().join(name);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, text).unwrap();
     }
-    circles(&dir.path().join("lib.rs"))
+    dir
+}
+
+/// Writes a crate of these files, and finds its circles.
+fn circles_of(files: &[(&str, &str)]) -> Vec<String> {
+    circles(&written(files).path().join("lib.rs"))
 }
 
 #[test]
@@ -123,4 +130,84 @@ fn what_is_no_circle_is_none() {
     ] {
         assert_eq!(circles_of(&[lib, ("a.rs", a), ("b.rs", b)]), Vec::<String>::new(), "{a}");
     }
+}
+
+/// The libraries that others build into their programs.
+const LIBRARIES: [&str; 6] = ["wire", "proto", "ws", "hub", "client", "server"];
+
+/// The public API of a crate, a line for each name.
+fn public_api(root: &Path, name: &str) -> String {
+    let lines = api::listing(&House::read(root), name);
+    lines.iter().map(|line| format!("{line}\n")).collect()
+}
+
+/// With RENEW=1 in the environment the files are written instead.
+#[test]
+fn the_public_api_of_each_library_is_as_it_is_listed() {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let mut differences = Vec::new();
+    for name in LIBRARIES {
+        let folder = crates.join(name);
+        let found = public_api(&folder.join("src/lib.rs"), &format!("anemone_{name}"));
+        let file = folder.join("public-api.txt");
+        if std::env::var_os("RENEW").is_some() {
+            std::fs::write(&file, &found).unwrap();
+        }
+        let listed = std::fs::read_to_string(&file).unwrap_or_default();
+        let [old, new] = [&listed, &found].map(|text| text.lines().collect::<BTreeSet<_>>());
+        differences.extend(old.difference(&new).map(|line| format!("- {line}")));
+        differences.extend(new.difference(&old).map(|line| format!("+ {line}")));
+    }
+    assert!(
+        differences.is_empty(),
+        "crates/*/public-api.txt are out of date:\n{}\nIf that is meant, renew them with `RENEW=1 cargo test --package \
+         anemone-cli --test modules`, and name in CHANGELOG.md what breaks: each line with a minus, and each function that \
+         a trait has and does not provide.",
+        differences.join("\n")
+    );
+}
+
+#[test]
+fn a_public_name_is_listed_where_others_find_it_with_what_it_can_do() {
+    let lib = "mod inner; pub mod shown; pub use inner::{Kept, Kind as Sort, Takes}; pub use other::Foreign;
+        #[cfg(feature = \"more\")] pub fn more<T: Copy>(mut all: Vec<T>) -> (T, u8) { todo!() }
+        pub(crate) fn own() {} #[cfg(test)] pub fn of_tests() {}";
+    let inner = "#[derive(Clone)] #[non_exhaustive] pub struct Kept { pub len: usize, own: u8 }
+        pub enum Kind { One(u8), Two { it: &'static str } }
+        pub trait Takes: Send { fn take(&mut self); fn may(&self) -> bool { true } }
+        pub struct Hidden; struct Own;
+        impl Kept { pub const MAX: usize = 1; pub async fn run(&self) {} fn own(&self) {} }
+        impl From<Kept> for Vec<u8> { } impl From<Own> for Kept { } impl Takes for Own { }
+        impl Takes for str { } impl Drop for Kept { } impl Drop for Hidden { }";
+    let shown =
+        "pub const LEN: usize = 1; pub type List<T> = Vec<T>; pub use crate::inner::Kept as Same;";
+    let files = [("lib.rs", lib), ("inner.rs", inner), ("shown.rs", shown)];
+    let expected = "\
+async fn x::Kept::run(&self)
+async fn x::shown::Same::run(&self)
+const x::Kept::MAX: usize
+const x::shown::LEN: usize
+const x::shown::Same::MAX: usize
+enum x::Sort
+field x::Kept::len: usize
+field x::shown::Same::len: usize
+fn x::Takes::may(&self) -> bool (provided)
+fn x::Takes::take(&mut self)
+fn x::more<T: Copy>(all: Vec<T>) -> (T, u8) [if feature = \"more\"]
+impl Clone for x::Kept
+impl Clone for x::shown::Same
+impl Drop for Kept
+impl From<Kept> for Vec<u8>
+impl Takes for str
+mod x::shown
+struct x::Kept (non-exhaustive)
+struct x::shown::Same (non-exhaustive)
+trait x::Takes: Send
+type x::shown::List<T> = Vec<T>
+use other::Foreign as x::Foreign
+variant x::Sort::One(u8)
+variant x::Sort::Two { it: &'static str }
+";
+    let dir = written(&files);
+    assert_eq!(public_api(&dir.path().join("lib.rs"), "x"), expected);
 }

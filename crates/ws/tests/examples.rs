@@ -1,0 +1,177 @@
+//! The examples run and do what they say, and the README shows two of them.
+#![cfg(unix)]
+#![allow(clippy::unwrap_used)]
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{Shutdown, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStderr, Command, Stdio};
+use std::sync::mpsc;
+use std::time::Duration;
+
+use anemone_ws::{Connect, ConnectError, Incoming, connect};
+use tokio::time::timeout;
+
+const README: &str = include_str!("../README.md");
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The code of an example, without the comment at its head.
+fn code(example: &str) -> String {
+    let is_code = |line: &&str| !line.starts_with("//!");
+    example.lines().filter(is_code).collect::<Vec<_>>().join("\n").trim().to_owned()
+}
+
+#[test]
+fn the_readme_shows_the_examples_and_they_are_short() {
+    let shown: Vec<_> = README.split("\n```rust,no_run\n").skip(1).collect();
+    let shown: Vec<_> = shown.iter().map(|rest| rest.split("\n```").next().unwrap()).collect();
+    let server = code(include_str!("../examples/server.rs"));
+    let client = code(include_str!("../examples/client.rs"));
+    assert_eq!(shown, [&*server, &*client]);
+    assert!(server.lines().count() <= 15 && client.lines().count() <= 8);
+}
+
+/// The program of an example, which cargo builds beside the tests.
+fn program(name: &str) -> PathBuf {
+    let test = std::env::current_exe().unwrap();
+    let program = test.parent().and_then(Path::parent).unwrap().join("examples").join(name);
+    assert!(program.exists(), "build it: cargo build --package anemone-ws --examples");
+    program
+}
+
+/// An example that is a server, until this is dropped.
+struct Server {
+    child: Child,
+    url: String,
+}
+
+impl Server {
+    fn start(name: &str) -> Self {
+        let mut child = Command::new(program(name)).stderr(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        let mut stderr = BufReader::new(child.stderr.take().unwrap());
+        stderr.read_line(&mut line).unwrap();
+        let url = line.trim_end().strip_prefix("listening on ").unwrap().replace("http", "ws");
+        std::thread::spawn(move || drain(stderr));
+        Self { child, url }
+    }
+
+    fn address(&self) -> &str {
+        self.url.trim_start_matches("ws://").trim_end_matches('/')
+    }
+}
+
+/// Nobody reads what else it says, and it must not wait for that.
+fn drain(mut stderr: BufReader<ChildStderr>) {
+    let _ = std::io::copy(&mut stderr, &mut std::io::sink());
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+/// Sends a message and takes the answer.
+async fn exchange(url: &str) -> Incoming {
+    let talk = async {
+        let mut socket = connect(url).await.unwrap();
+        socket.send("hi").await.unwrap();
+        let answer = socket.recv().await.unwrap().unwrap();
+        socket.close(None).await.unwrap();
+        answer
+    };
+    timeout(PATIENCE, talk).await.unwrap()
+}
+
+#[tokio::test]
+async fn the_server_and_the_client_talk_to_each_other() {
+    let server = Server::start("server");
+    assert_eq!(exchange(&server.url).await, Incoming::Text("hi".into()));
+    let mut client = Command::new(program("client"));
+    let client = client.arg(&server.url).stderr(Stdio::piped()).spawn().unwrap();
+    let (told, telling) = mpsc::channel();
+    std::thread::spawn(move || told.send(client.wait_with_output()));
+    let output = telling.recv_timeout(PATIENCE).unwrap().unwrap();
+    assert_eq!(String::from_utf8(output.stderr).unwrap(), "Some(Text(\"hello\"))\n");
+    assert!(output.status.success());
+}
+
+/// The response to a request in bytes.
+fn response(server: &Server, request: &str) -> String {
+    let mut stream = TcpStream::connect(server.address()).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut response = String::new();
+    stream.read_to_string(&mut response).unwrap();
+    response
+}
+
+#[tokio::test]
+async fn axum_has_a_page_and_a_websocket_for_its_own_pages() {
+    let server = Server::start("axum");
+    let page = response(&server, "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    assert!(
+        page.starts_with("HTTP/1.1 200 ") && page.contains("new WebSocket(\"/echo\")"),
+        "{page}"
+    );
+    let no_handshake =
+        response(&server, "GET /echo HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    assert!(no_handshake.starts_with("HTTP/1.1 426 "), "{no_handshake}");
+
+    let url = format!("{}echo", server.url);
+    assert_eq!(exchange(&url).await, Incoming::Text("hi".into()));
+    let of = |origin: String| Connect::new(url.clone()).header("Origin", origin).connect();
+    of(format!("http://{}", server.address())).await.unwrap();
+    let refused = of("https://example.org".to_owned()).await.unwrap_err();
+    let ConnectError::Refused(refusal) = refused else { panic!("{refused:?}") };
+    assert_eq!((refusal.status(), refusal.body()), (403, "a page of another origin"));
+}
+
+#[tokio::test]
+async fn everybody_is_sent_what_one_says_in_the_loop() {
+    let server = Server::start("broadcast");
+    let talk = async {
+        let mut speaker = connect(&server.url).await.unwrap();
+        // Whoever has had his own word back is among those who get the next one.
+        let mut listeners = Vec::new();
+        for number in 0..3 {
+            let mut listener = connect(&server.url).await.unwrap();
+            listener.send(format!("here is {number}")).await.unwrap();
+            let here = Incoming::from(format!("here is {number}"));
+            assert_eq!(listener.recv().await.unwrap(), Some(here));
+            listeners.push(listener);
+        }
+        speaker.send("to all").await.unwrap();
+        for (number, mut listener) in listeners.into_iter().enumerate() {
+            for later in number + 1..3 {
+                let here = Incoming::from(format!("here is {later}"));
+                assert_eq!(listener.recv().await.unwrap(), Some(here));
+            }
+            assert_eq!(listener.recv().await.unwrap(), Some(Incoming::Text("to all".into())));
+            listener.close(None).await.unwrap();
+        }
+    };
+    timeout(PATIENCE, talk).await.unwrap();
+    let refused = response(&server, "GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+    assert!(refused.starts_with("HTTP/1.1 426 "), "{refused}");
+}
+
+#[test]
+fn the_loop_waits_for_a_handshake_in_two_packets() {
+    let server = Server::start("broadcast");
+    let mut stream = TcpStream::connect(server.address()).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.set_nodelay(true).unwrap();
+    stream.write_all(b"GET / HTTP/1.1\r\nHost: x\r\nUpgr").unwrap();
+    // Another one is answered meanwhile, so the loop has read that.
+    assert!(response(&server, "nonsense\r\n\r\n").starts_with("HTTP/1.1 400 "));
+    let rest = "ade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n\
+                Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
+    stream.write_all(rest.as_bytes()).unwrap();
+    let mut status = [0; 12];
+    stream.read_exact(&mut status).unwrap();
+    assert_eq!(&status, b"HTTP/1.1 101");
+    stream.shutdown(Shutdown::Both).unwrap();
+}
