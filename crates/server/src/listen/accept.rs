@@ -228,7 +228,7 @@ fn requests_by_tcp(local: Rc<Local>) -> impl FnMut(StdTcpStream) {
         let (timeout, guest) = (local.site.limits.header_timeout, Rc::clone(&local));
         let decide = move |first: &[u8]| {
             let idle_timeout = guest.site.limits.multiplexed.idle_timeout;
-            let handler = multiplexed::Stream::new(&guest, client, permit);
+            let handler = multiplexed::TcpConnection::new(&guest, client, permit);
             Opening::stream(first.to_vec(), idle_timeout, handler)
         };
         local.reactor.adopt_opening(stream, timeout, decide);

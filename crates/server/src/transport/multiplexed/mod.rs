@@ -4,15 +4,17 @@
 //! requests are open and whose turn it is; none of these does IO. `multiplexer` carries requests out.
 //! `web_socket` and `tcp` are what all that looks like to the two carriers.
 
+mod followed;
 mod framing;
 mod message;
 mod multiplexer;
 mod session;
 mod submissions;
 mod tcp;
+mod telling;
 mod web_socket;
 
-pub(crate) use tcp::{Stream, refusal};
+pub(crate) use tcp::{TcpConnection, refusal};
 pub(crate) use web_socket::TRANSPORT;
 
 /// The outlet of messages.

@@ -4,17 +4,18 @@
 //! of the line if there is more. Nothing is read while what was queued is not written, and no reader
 //! waits for another one's whole past.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use anemone_hub::{Head, Position, Topic, TopicName, UnixTime};
+use anemone_hub::TopicName;
 use anemone_ws::reactor::Waker;
 use tokio::time::Instant;
 
 use super::Outlet;
+use super::followed::FollowedTopics;
 use super::message::{Id, Reply, Request};
 use super::session::{Session, Step};
 use super::submissions::Submissions;
+use super::telling::{tell_end, tell_item, tell_last, tell_page, tell_problem};
 use crate::alarms::{Alarm, Alarms};
 use crate::clients::access::{AccessLine, AnswerKind, CLIENT_GONE};
 use crate::clients::refusals::Asked;
@@ -24,9 +25,6 @@ use crate::exchange::read_request::ReadRequest;
 use crate::exchange::resource::Resource;
 use crate::local::Local;
 use crate::publish::{self, Expected, Outcome, Sent};
-use crate::read::encode;
-use crate::read::fan::{Fan, Subscription};
-use crate::read::reader::{self, Item, Page};
 use crate::request::client::Client;
 use crate::request::methods::{Methods, not_allowed};
 use crate::request::names::topic_name;
@@ -59,7 +57,6 @@ pub(super) struct Carrier {
 #[derive(Debug)]
 pub(super) struct Multiplexer {
     site: Arc<Site>,
-    fan: Fan,
     alarms: Alarms,
     client: Client,
     carrier: &'static Carrier,
@@ -67,8 +64,7 @@ pub(super) struct Multiplexer {
     submissions: Submissions<Result<Done, Problem>>,
     /// The bytes of payloads whose events may not be kept yet.
     submitted_bytes: usize,
-    /// The topics that its readers follow, by address: a name may be another topic's by now.
-    topics: BTreeMap<usize, Followed>,
+    topics: FollowedTopics,
     /// Once it is open.
     waker: Option<Waker>,
     /// For the heartbeats, while there are readers.
@@ -102,29 +98,17 @@ enum Done {
     Deleted,
 }
 
-/// A topic, and those who read it on this connection.
-#[derive(Debug)]
-struct Followed {
-    topic: Arc<Topic>,
-    head: Head,
-    /// All have read this far, or have a turn.
-    seen: Position,
-    readers: BTreeSet<Id>,
-    _subscription: Subscription,
-}
-
 impl Multiplexer {
     pub(super) fn new(local: &Local, client: Client, carrier: &'static Carrier) -> Self {
         Self {
             site: Arc::clone(&local.site),
-            fan: local.fan.clone(),
             alarms: local.alarms.clone(),
             client,
             carrier,
             session: Session::new(&local.site.limits, &local.site.memory),
             submissions: Submissions::default(),
             submitted_bytes: 0,
-            topics: BTreeMap::new(),
+            topics: FollowedTopics::new(&local.fan),
             waker: None,
             alarm: None,
         }
@@ -339,12 +323,7 @@ impl Multiplexer {
         let begin = reply.begin(now);
         reply.reader().access().status(MORE_TO_COME);
         tell_item(id, &begin, &reply, outlet);
-        let topic = reply.reader().topic();
-        let followed = self.topics.entry(address(topic)).or_insert_with(|| {
-            let subscription = self.fan.subscribe(topic, waker.clone());
-            Followed::new(Arc::clone(topic), subscription)
-        });
-        followed.readers.insert(id);
+        self.topics.follow(reply.reader().topic(), id, &waker);
         self.session.open(id, Work::Read(reply));
         if self.alarm.is_none() {
             self.alarm = Some(self.alarms.set(now + self.site.limits.heartbeat, waker));
@@ -361,11 +340,7 @@ impl Multiplexer {
                 self.tell_result(id, &submitted, result, outlet);
             }
         }
-        for followed in self.topics.values_mut() {
-            if followed.has_news() {
-                followed.readers.iter().for_each(|id| self.session.give_turn(*id));
-            }
-        }
+        self.topics.with_news().for_each(|id| self.session.give_turn(id));
         let now = Instant::now();
         for turns in 0.. {
             if !self.session.has_turns() {
@@ -471,13 +446,8 @@ impl Multiplexer {
     fn end(&mut self, id: Id) -> AccessLine {
         let Some(work) = self.session.end(id) else { return AccessLine::default() };
         let access = work.access().clone();
-        let Work::Read(reply) = work else { return access };
-        let address = address(reply.reader().topic());
-        if let Some(followed) = self.topics.get_mut(&address) {
-            followed.readers.remove(&id);
-            if followed.readers.is_empty() {
-                self.topics.remove(&address);
-            }
+        if let Work::Read(reply) = work {
+            self.topics.leave(reply.reader().topic(), id);
         }
         access
     }
@@ -514,90 +484,4 @@ impl Work {
             Self::Submit(submitted) => &submitted.access,
         }
     }
-}
-
-impl Followed {
-    fn new(topic: Arc<Topic>, subscription: Subscription) -> Self {
-        let (head, seen) = (topic.head(), topic.info(UnixTime::now()).head);
-        Self { topic, head, seen, readers: BTreeSet::new(), _subscription: subscription }
-    }
-
-    /// Whether there is something that not all have read.
-    fn has_news(&mut self) -> bool {
-        let has_news = reader::is_past(&mut self.head, self.seen);
-        if has_news {
-            self.seen = self.topic.info(UnixTime::now()).head;
-        }
-        has_news
-    }
-}
-
-fn address(topic: &Arc<Topic>) -> usize {
-    Arc::as_ptr(topic).addr()
-}
-
-/// Returns how many bytes that was.
-fn tell_page(id: Id, page: &Page, outlet: &mut impl Outlet) -> usize {
-    let (mut message, mut bytes) = (String::new(), 0);
-    for item in page.items() {
-        message.clear();
-        format_item(id, &item, page.next, &mut message);
-        bytes += message.len();
-        outlet.put(&message);
-    }
-    bytes
-}
-
-/// Tells a reader an item.
-fn tell_item(id: Id, item: &Item<'_>, reply: &EndlessReply, outlet: &mut impl Outlet) {
-    let mut message = String::new();
-    format_item(id, item, reply.reader().position(), &mut message);
-    reply.reader().access().sent(message.len());
-    outlet.put(&message);
-}
-
-/// `position` counts for what has none of its own.
-fn format_item(id: Id, item: &Item<'_>, position: Position, out: &mut String) {
-    let (position, notice) = match item {
-        Item::Begin(position) | Item::Quiet(position) => {
-            return Reply::standing(*position).format(Some(id), out);
-        }
-        Item::Event { position, event } => {
-            return Reply::event(*position, event).format(Some(id), out);
-        }
-        Item::Gap(gap) => (gap.resume, item),
-        Item::Skipped { position, .. } => (*position, item),
-        Item::End(_) => (position, item),
-    };
-    let mut text = String::new();
-    encode::item(notice, &mut text);
-    Reply::notice(position, &text).format(Some(id), out);
-}
-
-/// Tells the final status of a request.
-fn tell_last(id: Id, reply: Reply<'_>, access: &AccessLine, outlet: &mut impl Outlet) {
-    access.status(reply.status);
-    if let Some(position) = reply.position {
-        access.reached(position);
-    }
-    access.sent(tell(Some(id), reply, outlet));
-}
-
-/// Tells the problem that a request ends with.
-fn tell_end(id: Id, problem: &Problem, access: &AccessLine, outlet: &mut impl Outlet) {
-    let (status, json) = (problem.code().as_u16(), problem.to_json());
-    tell_last(id, Reply::problem(status, &json), access, outlet);
-}
-
-/// Returns how many bytes that was.
-fn tell(id: Option<Id>, reply: Reply<'_>, outlet: &mut impl Outlet) -> usize {
-    let mut message = String::new();
-    reply.format(id, &mut message);
-    outlet.put(&message);
-    message.len()
-}
-
-/// Without an id it is about the connection. Returns how many bytes that was.
-pub(super) fn tell_problem(id: Option<Id>, problem: &Problem, outlet: &mut impl Outlet) -> usize {
-    tell(id, Reply::problem(problem.code().as_u16(), &problem.to_json()), outlet)
 }

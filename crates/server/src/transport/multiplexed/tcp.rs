@@ -9,7 +9,8 @@ use tokio::time::Instant;
 
 use super::Outlet;
 use super::framing::{self, Decoder};
-use super::multiplexer::{Carrier, Multiplexer, tell_problem};
+use super::multiplexer::{Carrier, Multiplexer};
+use super::telling::tell_problem;
 use crate::alarms::{Alarm, Alarms};
 use crate::clients::permits::ConnectionPermit;
 use crate::local::Local;
@@ -21,7 +22,7 @@ static CARRIER: Carrier = Carrier { name: TransportName::new(&"tcp"), place: "th
 
 /// A connection by TCP.
 #[derive(Debug)]
-pub(crate) struct Stream {
+pub(crate) struct TcpConnection {
     decoder: Decoder,
     config: Arc<Config>,
     alarms: Alarms,
@@ -34,7 +35,7 @@ pub(crate) struct Stream {
     _permit: ConnectionPermit,
 }
 
-impl Stream {
+impl TcpConnection {
     pub(crate) fn new(local: &Local, client: Client, permit: ConnectionPermit) -> Self {
         let config = Arc::clone(&local.site.limits.multiplexed);
         Self {
@@ -80,7 +81,7 @@ impl Stream {
     }
 }
 
-impl StreamHandler for Stream {
+impl StreamHandler for TcpConnection {
     fn open(&mut self, waker: Waker) {
         self.waker = Some(waker.clone());
         self.multiplexer.open(waker);

@@ -1,0 +1,88 @@
+//! The topics that the readers of a connection follow, and who reads which.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use anemone_hub::{Head, Topic};
+use anemone_wire::{Position, UnixTime};
+use anemone_ws::reactor::Waker;
+
+use super::message::Id;
+use crate::read::fan::{Fan, Subscription};
+use crate::read::reader;
+
+/// The topics of a connection's readers, by address: a name may be another topic's by now.
+#[derive(Debug)]
+pub(super) struct FollowedTopics {
+    fan: Fan,
+    topics: BTreeMap<usize, Followed>,
+}
+
+/// A topic, and those who read it on this connection.
+#[derive(Debug)]
+struct Followed {
+    topic: Arc<Topic>,
+    head: Head,
+    /// All have read this far, or have a turn.
+    seen: Position,
+    readers: BTreeSet<Id>,
+    _subscription: Subscription,
+}
+
+impl FollowedTopics {
+    pub(super) fn new(fan: &Fan) -> Self {
+        Self { fan: fan.clone(), topics: BTreeMap::new() }
+    }
+
+    /// This request reads the topic.
+    pub(super) fn follow(&mut self, topic: &Arc<Topic>, id: Id, waker: &Waker) {
+        let followed = self.topics.entry(address(topic)).or_insert_with(|| {
+            let subscription = self.fan.subscribe(topic, waker.clone());
+            Followed::new(Arc::clone(topic), subscription)
+        });
+        followed.readers.insert(id);
+    }
+
+    /// This request reads it no longer.
+    pub(super) fn leave(&mut self, topic: &Arc<Topic>, id: Id) {
+        let address = address(topic);
+        if let Some(followed) = self.topics.get_mut(&address) {
+            followed.readers.remove(&id);
+            if followed.readers.is_empty() {
+                self.topics.remove(&address);
+            }
+        }
+    }
+
+    /// The requests whose topics have something that not all have read.
+    pub(super) fn with_news(&mut self) -> impl Iterator<Item = Id> {
+        let followed = self.topics.values_mut();
+        let with_news =
+            followed.filter_map(|followed| followed.has_news().then_some(&followed.readers));
+        with_news.flatten().copied()
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.topics.clear();
+    }
+}
+
+impl Followed {
+    fn new(topic: Arc<Topic>, subscription: Subscription) -> Self {
+        let (head, seen) = (topic.head(), topic.info(UnixTime::now()).head);
+        Self { topic, head, seen, readers: BTreeSet::new(), _subscription: subscription }
+    }
+
+    /// Whether there is something that not all have read.
+    fn has_news(&mut self) -> bool {
+        let has_news = reader::is_past(&mut self.head, self.seen);
+        if has_news {
+            self.seen = self.topic.info(UnixTime::now()).head;
+        }
+        has_news
+    }
+}
+
+fn address(topic: &Arc<Topic>) -> usize {
+    Arc::as_ptr(topic).addr()
+}

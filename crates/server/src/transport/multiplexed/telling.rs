@@ -1,0 +1,77 @@
+//! Tells a client of its requests, each thing in a message of its own, and the access log how many bytes that was.
+
+use anemone_wire::Position;
+
+use super::Outlet;
+use super::message::{Id, Reply};
+use crate::Problem;
+use crate::clients::access::AccessLine;
+use crate::read::encode;
+use crate::read::reader::{Item, Page};
+use crate::stream::EndlessReply;
+
+/// Returns how many bytes that was.
+pub(super) fn tell_page(id: Id, page: &Page, outlet: &mut impl Outlet) -> usize {
+    let (mut message, mut bytes) = (String::new(), 0);
+    for item in page.items() {
+        message.clear();
+        format_item(id, &item, page.next, &mut message);
+        bytes += message.len();
+        outlet.put(&message);
+    }
+    bytes
+}
+
+/// Tells a reader an item.
+pub(super) fn tell_item(id: Id, item: &Item<'_>, reply: &EndlessReply, outlet: &mut impl Outlet) {
+    let mut message = String::new();
+    format_item(id, item, reply.reader().position(), &mut message);
+    reply.reader().access().sent(message.len());
+    outlet.put(&message);
+}
+
+/// `position` counts for what has none of its own.
+fn format_item(id: Id, item: &Item<'_>, position: Position, out: &mut String) {
+    let (position, notice) = match item {
+        Item::Begin(position) | Item::Quiet(position) => {
+            return Reply::standing(*position).format(Some(id), out);
+        }
+        Item::Event { position, event } => {
+            return Reply::event(*position, event).format(Some(id), out);
+        }
+        Item::Gap(gap) => (gap.resume, item),
+        Item::Skipped { position, .. } => (*position, item),
+        Item::End(_) => (position, item),
+    };
+    let mut text = String::new();
+    encode::item(notice, &mut text);
+    Reply::notice(position, &text).format(Some(id), out);
+}
+
+/// Tells the final status of a request.
+pub(super) fn tell_last(id: Id, reply: Reply<'_>, access: &AccessLine, outlet: &mut impl Outlet) {
+    access.status(reply.status);
+    if let Some(position) = reply.position {
+        access.reached(position);
+    }
+    access.sent(tell(Some(id), reply, outlet));
+}
+
+/// Tells the problem that a request ends with.
+pub(super) fn tell_end(id: Id, problem: &Problem, access: &AccessLine, outlet: &mut impl Outlet) {
+    let (status, json) = (problem.code().as_u16(), problem.to_json());
+    tell_last(id, Reply::problem(status, &json), access, outlet);
+}
+
+/// Returns how many bytes that was.
+pub(super) fn tell(id: Option<Id>, reply: Reply<'_>, outlet: &mut impl Outlet) -> usize {
+    let mut message = String::new();
+    reply.format(id, &mut message);
+    outlet.put(&message);
+    message.len()
+}
+
+/// Without an id it is about the connection. Returns how many bytes that was.
+pub(super) fn tell_problem(id: Option<Id>, problem: &Problem, outlet: &mut impl Outlet) -> usize {
+    tell(id, Reply::problem(problem.code().as_u16(), &problem.to_json()), outlet)
+}
