@@ -5,6 +5,7 @@ use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use rust_embed::{EmbeddedFile, RustEmbed};
 
 use crate::reply::body::{Body, full};
+use crate::reply::entity_tag;
 
 #[derive(RustEmbed)]
 #[folder = "../../web"]
@@ -35,7 +36,7 @@ pub(crate) fn file(path: &str, headers: &HeaderMap) -> Option<Response<Body>> {
     let name = name_of(path)?;
     let file = Web::get(name)?;
     let etag = etag(&file);
-    let is_known = is_known(headers, &etag);
+    let is_known = etag.to_str().is_ok_and(|etag| entity_tag::is_known(headers, etag));
     let mut response = if is_known {
         let mut response = Response::new(full(""));
         *response.status_mut() = StatusCode::NOT_MODIFIED;
@@ -53,16 +54,6 @@ pub(crate) fn file(path: &str, headers: &HeaderMap) -> Option<Response<Body>> {
     fields.insert("cross-origin-embedder-policy", HeaderValue::from_static("require-corp"));
     fields.insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
     Some(response)
-}
-
-/// Whether the client has it already (RFC 9110 section 13.1.2).
-fn is_known(headers: &HeaderMap, etag: &HeaderValue) -> bool {
-    let fields = headers.get_all(header::IF_NONE_MATCH);
-    let mut known = fields.iter().flat_map(|field| field.as_bytes().split(|&byte| byte == b','));
-    known.any(|known| {
-        let known = known.trim_ascii();
-        known == b"*" || known.strip_prefix(b"W/").unwrap_or(known) == etag.as_bytes()
-    })
 }
 
 fn etag(file: &EmbeddedFile) -> HeaderValue {

@@ -3,7 +3,7 @@
 use anemone_hub::Position;
 use http::{HeaderMap, header};
 
-use crate::read::entity_tag;
+use crate::reply::entity_tag;
 use crate::{Kind, Problem};
 
 /// A condition on the topic.

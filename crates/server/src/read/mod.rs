@@ -1,6 +1,5 @@
 //! Reading a topic: one core for all transports, woken by the fan.
 
 pub(crate) mod encode;
-pub(crate) mod entity_tag;
 pub(crate) mod fan;
 pub(crate) mod reader;

@@ -1,6 +1,7 @@
 //! The words of a reply: its body, its problem, and the fields that every reply has.
 
 pub(crate) mod body;
+pub(crate) mod entity_tag;
 pub(crate) mod gap;
 pub(crate) mod kind;
 pub(crate) mod pace;

@@ -1,15 +1,7 @@
 //! Entity tags (RFC 9110 section 8.8.3): `"FIRST.NEXT"`, which a page has, and `"POSITION"`.
 
 use anemone_hub::Position;
-use http::{HeaderMap, HeaderName};
-
-use crate::read::reader::Page;
-
-/// Makes a page's: what its URL does not say of it, what is kept and where the page ends. In an epoch an event never
-/// changes.
-pub(crate) fn of_page(page: &Page) -> String {
-    format!("\"{}.{}\"", page.first, page.next)
-}
+use http::{HeaderMap, HeaderName, header};
 
 /// The position that a tag stands for. How much is still kept makes no difference to what is appended. A weak tag is
 /// none (section 8.8.3.2), nor is anybody else's.
@@ -42,9 +34,16 @@ pub(crate) fn list(headers: &HeaderMap, name: HeaderName) -> impl Iterator<Item 
     })
 }
 
+/// Whether the client has what this is the tag of, and need not be sent it (RFC 9110 section 13.1.2). What is not a tag is
+/// none of ours.
+pub(crate) fn is_known(headers: &HeaderMap, tag: &str) -> bool {
+    list(headers, header::IF_NONE_MATCH)
+        .any(|known| known == "*" || known.strip_prefix("W/").unwrap_or(known) == tag)
+}
+
 #[cfg(test)]
 mod tests {
-    use http::{HeaderValue, header};
+    use http::HeaderValue;
 
     use super::*;
 
@@ -66,5 +65,28 @@ mod tests {
         assert_eq!(tags, [r#""a,\""#, r#"W/"b""#, r#""1.ya-3""#, ""]);
         let positions: Vec<_> = tags.into_iter().filter_map(position).collect();
         assert_eq!(positions, ["ya-3".parse().unwrap()]);
+    }
+
+    #[test]
+    fn a_page_is_known_by_its_tag_however_that_is_listed() {
+        let is_known = |fields: &[&'static str]| {
+            let field =
+                |value: &&'static str| (header::IF_NONE_MATCH, HeaderValue::from_static(value));
+            is_known(&fields.iter().map(field).collect(), "\"1.ya-3\"")
+        };
+        for fields in [
+            &["\"1.ya-3\""][..],
+            &["W/\"1.ya-3\""],
+            &["\"a\", \"1.ya-3\" ,"],
+            &["\"a\"", "\"1.ya-3\""],
+            &["*"],
+        ] {
+            assert!(is_known(fields), "{fields:?}");
+        }
+        for fields in
+            [&[][..], &[""], &["1.ya-3"], &["\"1.ya-4\""], &["\"2.ya-3\""], &["w/\"1.ya-3\""]]
+        {
+            assert!(!is_known(fields), "{fields:?}");
+        }
     }
 }
