@@ -7,7 +7,7 @@ use anemone_ws::Memory;
 
 use crate::clients::places::Place;
 use crate::peer::Peer;
-use crate::request::client::{Asked, Client};
+use crate::request::client::{Client, ClientSigns};
 use crate::request::fields::Fields;
 use crate::request::handshake::Head;
 use crate::request::host;
@@ -46,7 +46,7 @@ pub(crate) fn admit<F: Fields + ?Sized>(
     };
     let client = match &said {
         Some(said) => Client::of_proxy(peer, said),
-        None => Client::of_request(peer, &Asked { version, host, fields }),
+        None => Client::of_request(peer, &ClientSigns { version, host, fields }),
     };
     Ok(Admitted { client, verdict })
 }

@@ -148,7 +148,7 @@ impl Handover {
         local: &Local,
         first: Vec<u8>,
         permit: ConnectionPermit,
-        (stream, stop): (impl Stream + 'static, Stop),
+        (stream, stop): (impl ByteStream + 'static, Stop),
     ) -> Task {
         let (handler, start) = self.start(local, first, permit);
         handler.in_task(start, Box::new(stream), stop)
@@ -170,9 +170,9 @@ impl Handover {
 }
 
 /// A byte stream of any kind.
-pub(crate) trait Stream: AsyncRead + AsyncWrite + Unpin {}
+pub(crate) trait ByteStream: AsyncRead + AsyncWrite + Unpin {}
 
-impl<S: AsyncRead + AsyncWrite + Unpin> Stream for S {}
+impl<S: AsyncRead + AsyncWrite + Unpin> ByteStream for S {}
 
 type Task = Pin<Box<dyn Future<Output = ()>>>;
 
@@ -188,7 +188,7 @@ struct Start<'a> {
 trait MakeHandler {
     fn in_loop(self: Box<Self>, start: Start<'_>, stream: TcpStream);
     fn opening(self: Box<Self>, start: Start<'_>, response: Vec<u8>) -> Opening;
-    fn in_task(self: Box<Self>, start: Start<'_>, stream: Box<dyn Stream>, stop: Stop) -> Task;
+    fn in_task(self: Box<Self>, start: Start<'_>, stream: Box<dyn ByteStream>, stop: Stop) -> Task;
 }
 
 struct Maker<F, H> {
@@ -211,7 +211,12 @@ where
         Opening::web_socket(response, agreed, (self.make)(local, permit, visit))
     }
 
-    fn in_task(self: Box<Self>, start: Start<'_>, stream: Box<dyn Stream>, mut stop: Stop) -> Task {
+    fn in_task(
+        self: Box<Self>,
+        start: Start<'_>,
+        stream: Box<dyn ByteStream>,
+        mut stop: Stop,
+    ) -> Task {
         let Start { local, agreed, permit, visit } = start;
         let (handler, memory) = ((self.make)(local, permit, visit), local.site.memory.clone());
         Box::pin(async move {

@@ -109,9 +109,9 @@ struct Events {
 impl Events {
     fn new(subscriber: Subscriber, local: &Local, permit: ConnectionPermit, visit: Visit) -> Self {
         let Subscriber { reader, encoding, writing } = subscriber;
-        let outcome = Outcome { failed: Rc::default(), waker: None };
+        let publisher = Publisher { failed: Rc::default(), waker: None };
         let memory = local.site.memory.clone();
-        let inbox = Inbox { writing, outcome, waiting: Rc::default(), memory };
+        let inbox = Inbox { writing, publisher, waiting: Rc::default(), memory };
         let (reader, fan) = (reader.told_in(visit.access().clone()), local.fan.clone());
         Self { reader, encoding, fan, place: None, inbox, visit, _permit: permit }
     }
@@ -198,7 +198,7 @@ fn interrupted(gap: &Gap) -> CloseFrame {
 
 impl Handler for Events {
     fn open(&mut self, waker: Waker, sender: &mut Sender) {
-        self.inbox.outcome.waker = Some(waker.clone());
+        self.inbox.publisher.waker = Some(waker.clone());
         self.place = Some(self.fan.subscribe(self.reader.topic(), waker));
         if !self.tells_data_alone() {
             let begin = text(&Item::Begin(self.reader.position()));
@@ -219,7 +219,7 @@ impl Handler for Events {
     }
 
     fn ready(&mut self, sender: &mut Sender) {
-        let failed = self.inbox.outcome.failed.take();
+        let failed = self.inbox.publisher.failed.take();
         if let Some(problem) = failed {
             return self.refuse(&problem, sender);
         }
@@ -242,23 +242,23 @@ impl Handler for Events {
 #[derive(Debug)]
 struct Inbox {
     writing: Result<Box<Writer>, Refusal>,
-    outcome: Outcome,
+    publisher: Publisher,
     /// Messages that came while its topic is created, which takes a disk its time.
-    waiting: Rc<RefCell<Option<Waiting>>>,
+    waiting: Rc<RefCell<Option<WaitingMessages>>>,
     memory: Memory,
 }
 
 /// Messages in the order they came.
 #[derive(Debug)]
-struct Waiting {
+struct WaitingMessages {
     events: Vec<Data>,
     bytes: usize,
     held: Held,
 }
 
-/// The outcome of a message that a log took its time for.
+/// Publishes messages, and keeps the problem of one that a log took its time for.
 #[derive(Clone, Debug)]
-struct Outcome {
+struct Publisher {
     failed: Rc<RefCell<Option<Problem>>>,
     waker: Option<Waker>,
 }
@@ -278,7 +278,7 @@ impl Inbox {
                 None => return self.publish_once_created(creation, event, writer),
             }
         }
-        self.outcome.publish(writer, event)
+        self.publisher.publish(writer, event)
     }
 
     fn publish_once_created(
@@ -287,27 +287,27 @@ impl Inbox {
         event: Data,
         writer: &Writer,
     ) -> Result<(), Problem> {
-        let mut first = Waiting { events: Vec::new(), bytes: 0, held: self.memory.share() };
+        let mut first = WaitingMessages { events: Vec::new(), bytes: 0, held: self.memory.share() };
         first.push(event, writer)?;
         *self.waiting.borrow_mut() = Some(first);
-        let (waiting, outcome, writer) =
-            (Rc::clone(&self.waiting), self.outcome.clone(), writer.clone());
+        let (waiting, publisher, writer) =
+            (Rc::clone(&self.waiting), self.publisher.clone(), writer.clone());
         tokio::task::spawn_local(async move {
             let created = creation.await;
             // Nothing comes between: what comes from now on is published behind these.
             let events = waiting.take().into_iter().flat_map(|waiting| waiting.events);
             let published = created.and_then(|()| {
-                events.into_iter().try_for_each(|event| outcome.publish(&writer, event))
+                events.into_iter().try_for_each(|event| publisher.publish(&writer, event))
             });
             if let Err(problem) = published {
-                outcome.fail(problem);
+                publisher.fail(problem);
             }
         });
         Ok(())
     }
 }
 
-impl Waiting {
+impl WaitingMessages {
     fn push(&mut self, event: Data, writer: &Writer) -> Result<(), Problem> {
         let bytes = self.bytes + event.bytes().len();
         // One alone is no longer than an event may be.
@@ -321,7 +321,7 @@ impl Waiting {
     }
 }
 
-impl Outcome {
+impl Publisher {
     /// Hands an event in. Whether it is kept may become known later, to a task; there are no more of them than events that
     /// may wait for the log.
     fn publish(&self, writer: &Writer, event: Data) -> Result<(), Problem> {
