@@ -9,14 +9,14 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use anemone_hub::{TopicName, TopicNameError};
-use anemone_server::{AllowedHost, AllowedOrigin, TrustedProxy};
+use anemone_server::{AllowedHost, AllowedOrigin, Limit, Limits, TrustedProxy};
 use anemone_sources::windsonic::UnitId;
 use anemone_sources::windsonic::emulate::{Format, Rate};
 use clap::{Parser, Subcommand, ValueEnum};
 
 pub(crate) use self::client::{Behind, Content, Field, Listing, Output, Pub, Reach, Sub, Topics};
 pub(crate) use self::tips::with_tip;
-use crate::config::{Listen, parse_address, parse_mode};
+use crate::config::{BAUD, Listen, Size, THREADS_MAX, parse_address, parse_mode};
 use crate::exit;
 use crate::log::{LogForm, LogRequests};
 
@@ -92,7 +92,7 @@ const KEPT: &str = "Storage";
 const LIMITS: &str = "Limits";
 const TRYING: &str = "Experiments";
 
-/// What each of these says replaces what the configuration file and the environment say; `config` knows
+/// Each of these replaces what the configuration file and the environment say; `config` knows
 /// the defaults.
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct Serve {
@@ -296,7 +296,7 @@ pub(crate) struct Windsonic {
     pub(crate) noise: f64,
 }
 
-/// When the disk is flushed.
+/// The time at which the disk is flushed.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, clap::ValueEnum)]
 pub(crate) enum Fsync {
     Always,
@@ -333,29 +333,33 @@ impl From<Mode> for Format {
 
 fn baud(text: &str) -> Result<u32, String> {
     match text.parse() {
-        Ok(baud) if (50..=4_000_000).contains(&baud) => Ok(baud),
-        _ => Err("expected 50 to 4000000 bits per second".to_owned()),
+        Ok(baud) if BAUD.contains(&baud) => Ok(baud),
+        _ => Err(format!("expected {} to {} bits per second", BAUD.start(), BAUD.end())),
     }
 }
 
 fn threads(text: &str) -> Result<NonZero<usize>, String> {
     match text.parse::<NonZero<usize>>() {
-        Ok(threads) if threads.get() <= 1024 => Ok(threads),
-        _ => Err("expected 1 to 1024 threads".to_owned()),
+        Ok(threads) if threads.get() <= THREADS_MAX => Ok(threads),
+        _ => Err(format!("expected 1 to {THREADS_MAX} threads")),
     }
 }
 
 fn memory_max(text: &str) -> Result<usize, String> {
+    let Limit { least, most, .. } = Limits::MEMORY_MAX;
     match crate::config::parse_size(text) {
-        Ok(bytes) if bytes >= 1 << 20 => Ok(usize::try_from(bytes).unwrap_or(usize::MAX)),
-        _ => Err("expected a size of at least 1MiB, such as 256MiB".to_owned()),
+        Ok(bytes) if (least..=most).contains(&bytes) => {
+            usize::try_from(bytes).map_err(|error| error.to_string())
+        }
+        _ => Err(format!("expected a size of {} to {}, such as 256MiB", Size(least), Size(most))),
     }
 }
 
 fn connections_max(text: &str) -> Result<usize, String> {
+    let Limit { least, most, .. } = Limits::CONNECTIONS_MAX;
     match text.parse() {
-        Ok(number) if (1..=1_000_000).contains(&number) => Ok(number),
-        _ => Err("expected 1 to 1000000 connections".to_owned()),
+        Ok(number) if (least..=most).contains(&(number as u64)) => Ok(number),
+        _ => Err(format!("expected {least} to {most} connections")),
     }
 }
 

@@ -44,7 +44,7 @@ pub use files::{
     CacheControl, CacheControlError, StaticDir, StaticDirError, StaticDirsError, StaticPath,
     StaticPathError,
 };
-pub use limits::{LimitError, Limits};
+pub use limits::{Limit, LimitError, Limits, Unit};
 pub use listen::listener::{Options, Running, Server};
 pub use reply::kind::Kind;
 pub use reply::problem::Problem;

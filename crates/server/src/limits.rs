@@ -5,13 +5,17 @@ use std::time::Duration;
 
 use anemone_hub::PageLimit;
 use anemone_ws::proto;
-use tokio::sync::Semaphore;
 
 use crate::memory;
 
-/// Bounds of a server. Each is checked where its peer can reach it. Numbers are at least 1, and times
-/// at least a millisecond and at most [`TIME_MAX`](Self::TIME_MAX), where nothing else is said; a server
-/// with others is not [bound](crate::Server::bind).
+mod limit;
+mod table;
+
+pub use self::limit::{Limit, LimitError, Unit};
+
+/// Bounds of a server. Each is checked where its peer can reach it. Each has bounds itself, in
+/// [`TABLE`](Self::TABLE): where nothing else is said, numbers are 1 to 1,000,000, sizes 1 byte to 1 GiB and times
+/// a millisecond to a day. A server with others is not [bound](crate::Server::bind).
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Limits {
     /// Most connections at once, all threads together. Default 10,000. One more is answered
@@ -104,111 +108,13 @@ const LINE_BYTES_MAX: usize = 4 << 10;
 const BATCH_BYTES_MAX: usize = 1 << 20;
 const ECHO_BYTES_MAX: u64 = 1 << 20;
 
-/// The HTTP server keeps at least so much of a connection.
-const HEADER_BYTES_MIN: usize = 8 << 10;
-/// Well below what the HTTP server can keep, which is 24,576.
-const HEADER_FIELDS_MAX: usize = 10_000;
-
-/// A limit that no server can keep to.
-#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
-#[non_exhaustive]
-pub enum LimitError {
-    /// A number.
-    #[error("limit {name} is {value}, must be from {least} to {most}")]
-    Number {
-        /// Which of [`Limits`].
-        name: &'static str,
-        /// Its value.
-        value: u64,
-        /// The least that it may be.
-        least: u64,
-        /// The most that it may be.
-        most: u64,
-    },
-    /// A time.
-    #[error("limit {name} is {value:?}, must be from {least:?} to {most:?}")]
-    Time {
-        /// Which of [`Limits`].
-        name: &'static str,
-        /// Its value.
-        value: Duration,
-        /// The least that it may be.
-        least: Duration,
-        /// The most that it may be.
-        most: Duration,
-    },
-}
-
 impl Limits {
-    /// The longest of all times: a year. A clock has no room for some longer ones.
-    pub const TIME_MAX: Duration = Duration::from_secs(365 * 24 * 60 * 60);
-
     /// The bytes that `memory_max` comes to on this machine, now: what it says, or half of what the machine or its control
     /// group has.
     #[must_use]
     pub fn memory_bytes_max(&self) -> usize {
         self.memory_max.unwrap_or_else(memory::bytes_max)
     }
-
-    /// Finds the first limit that no server can keep to.
-    pub(crate) fn check(&self) -> Result<(), LimitError> {
-        for (name, value, least, most) in [
-            ("memory_max", self.memory_max.unwrap_or(usize::MAX), 1, usize::MAX),
-            (
-                "connections_per_address_max",
-                self.connections_per_address_max.unwrap_or(1),
-                1,
-                usize::MAX,
-            ),
-            ("connections_max", self.connections_max, 1, Semaphore::MAX_PERMITS),
-            ("http2_streams_max", self.http2_streams_max as usize, 1, usize::MAX),
-            ("header_bytes_max", self.header_bytes_max, HEADER_BYTES_MIN, usize::MAX),
-            ("header_fields_max", self.header_fields_max, 1, HEADER_FIELDS_MAX),
-            ("page.events_max", self.page.events_max, 1, usize::MAX),
-            ("batch_bytes_max", self.batch_bytes_max, 1, usize::MAX),
-            ("batch_events_max", self.batch_events_max, 1, usize::MAX),
-            ("broadcast_bytes_max", self.broadcast_bytes_max, 1, usize::MAX),
-            ("multiplexed_requests_max", self.multiplexed_requests_max, 1, usize::MAX),
-            ("multiplexed_waiting_bytes_max", self.multiplexed_waiting_bytes_max, 1, usize::MAX),
-            ("multiplexed_line_bytes_max", self.multiplexed_line_bytes_max, 1, usize::MAX),
-            ("awaited_topics_max", self.awaited_topics_max, 1, Semaphore::MAX_PERMITS),
-            (
-                "awaited_topics_per_address_max",
-                self.awaited_topics_per_address_max.unwrap_or(1),
-                1,
-                usize::MAX,
-            ),
-        ] {
-            number(name, value as u64, least as u64, most as u64)?;
-        }
-        number("page.bytes_max", self.page.bytes_max, 1, u64::MAX)?;
-        number("stream_bytes_max", self.stream_bytes_max, 1, u64::MAX)?;
-        let (none, some) = (Duration::ZERO, Duration::from_millis(1));
-        for (name, value, least) in [
-            ("tls_handshake_timeout", self.tls_handshake_timeout, some),
-            ("header_timeout", self.header_timeout, some),
-            ("body_timeout", self.body_timeout, some),
-            ("write_timeout", self.write_timeout, some),
-            ("wait_max", self.wait_max, none),
-            ("wait_proxied", self.wait_proxied, none),
-            ("publish_timeout", self.publish_timeout, some),
-            ("heartbeat", self.heartbeat, some),
-            ("shutdown_grace", self.shutdown_grace, none),
-        ] {
-            let most = Self::TIME_MAX;
-            if value < least || value > most {
-                return Err(LimitError::Time { name, value, least, most });
-            }
-        }
-        Ok(())
-    }
-}
-
-fn number(name: &'static str, value: u64, least: u64, most: u64) -> Result<(), LimitError> {
-    if (least..=most).contains(&value) {
-        return Ok(());
-    }
-    Err(LimitError::Number { name, value, least, most })
 }
 
 impl Default for Limits {
@@ -261,6 +167,8 @@ pub(crate) enum LimitsTable {
 }
 
 impl LimitsTable {
+    const ALL: [Self; 3] = [Self::Websocket, Self::Echo, Self::Multiplexed];
+
     /// Its name below `limits`.
     pub(crate) const fn name(self) -> &'static str {
         match self {
@@ -306,19 +214,18 @@ mod tests {
     fn numbers_are_at_least_1() {
         assert_eq!(wrong(|limits| limits.connections_max = 1), None);
         type Change = fn(&mut Limits);
-        let changes: [(&str, Change); 14] = [
+        let changes: [(&str, Change); 13] = [
             ("connections_max", |limits| limits.connections_max = 0),
             ("http2_streams_max", |limits| limits.http2_streams_max = 0),
             ("header_fields_max", |limits| limits.header_fields_max = 0),
-            ("page.events_max", |limits| limits.page.events_max = 0),
-            ("page.bytes_max", |limits| limits.page.bytes_max = 0),
+            ("page_events_max", |limits| limits.page.events_max = 0),
+            ("page_bytes_max", |limits| limits.page.bytes_max = 0),
             ("batch_bytes_max", |limits| limits.batch_bytes_max = 0),
             ("batch_events_max", |limits| limits.batch_events_max = 0),
             ("stream_bytes_max", |limits| limits.stream_bytes_max = 0),
             ("broadcast_bytes_max", |limits| limits.broadcast_bytes_max = 0),
             ("multiplexed_requests_max", |limits| limits.multiplexed_requests_max = 0),
             ("multiplexed_waiting_bytes_max", |limits| limits.multiplexed_waiting_bytes_max = 0),
-            ("multiplexed_line_bytes_max", |limits| limits.multiplexed_line_bytes_max = 0),
             ("awaited_topics_max", |limits| limits.awaited_topics_max = 0),
             ("awaited_topics_per_address_max", |limits| {
                 limits.awaited_topics_per_address_max = Some(0);
@@ -334,19 +241,19 @@ mod tests {
     fn some_numbers_have_an_end() {
         assert_eq!(wrong(|limits| limits.header_fields_max = 10_000), None);
         assert!(wrong(|limits| limits.header_fields_max = 10_001).is_some());
-        assert_eq!(wrong(|limits| limits.connections_max = Semaphore::MAX_PERMITS), None);
-        assert!(wrong(|limits| limits.connections_max = Semaphore::MAX_PERMITS + 1).is_some());
+        assert_eq!(wrong(|limits| limits.connections_max = 1_000_000), None);
+        assert!(wrong(|limits| limits.connections_max = 1_000_001).is_some());
     }
 
     #[test]
-    fn times_are_between_a_millisecond_and_a_year() {
-        let year = Limits::TIME_MAX;
+    fn times_are_between_a_millisecond_and_a_day() {
+        let day = Duration::from_secs(24 * 3600);
         let ns = Duration::from_nanos(1);
         assert_eq!(wrong(|limits| limits.heartbeat = Duration::from_millis(1)), None);
         let short = wrong(|limits| limits.heartbeat = Duration::from_millis(1) - ns).unwrap();
-        assert_eq!(short, "limit heartbeat is 999.999µs, must be from 1ms to 31536000s");
-        assert_eq!(wrong(|limits| limits.header_timeout = year), None);
-        assert!(wrong(|limits| limits.header_timeout = year + ns).is_some());
+        assert_eq!(short, "limit heartbeat is 999.999µs, must be from 1ms to 86400s");
+        assert_eq!(wrong(|limits| limits.header_timeout = day), None);
+        assert!(wrong(|limits| limits.header_timeout = day + ns).is_some());
         assert_eq!(wrong(|limits| limits.shutdown_grace = Duration::ZERO), None);
         assert_eq!(wrong(|limits| limits.wait_max = Duration::ZERO), None);
         assert_eq!(wrong(|limits| limits.wait_proxied = Duration::ZERO), None);
@@ -359,5 +266,47 @@ mod tests {
         for quiet in [limits.wait_proxied, limits.heartbeat, pings[0], pings[1]] {
             assert!(quiet <= Duration::from_secs(50), "{quiet:?}"); // HAProxy as Debian configures it
         }
+    }
+
+    #[test]
+    fn every_limit_holds_at_both_of_its_edges() {
+        for limit in Limits::TABLE {
+            let wrong = |amount| wrong(|limits| limit.set(limits, amount));
+            assert_eq!([wrong(limit.least), wrong(limit.most)], [None, None], "{}", limit.key);
+            for beyond in [limit.least.checked_sub(1), Some(limit.most + 1)].into_iter().flatten() {
+                let text = wrong(beyond).unwrap();
+                assert!(text.starts_with(&format!("limit {} is ", limit.key)), "{text}");
+            }
+        }
+    }
+
+    #[test]
+    fn every_limit_of_a_web_socket_holds_at_both_of_its_edges_in_each_table() {
+        let tables: [fn(&mut Limits) -> &mut Arc<proto::Config>; 3] =
+            [|l| &mut l.websocket, |l| &mut l.echo, |l| &mut l.multiplexed];
+        for (table, name) in tables.into_iter().zip(["websocket", "echo", "multiplexed"]) {
+            for limit in Limits::WEBSOCKET_TABLE {
+                let set = |amount| wrong(|l| limit.set(Arc::make_mut(table(l)), amount));
+                assert_eq!([set(limit.least), set(limit.most)], [None, None], "{}", limit.key);
+                for beyond in [limit.least - 1, limit.most + 1] {
+                    let text = set(beyond).unwrap();
+                    assert!(text.starts_with(&format!("limit {name}.{} is ", limit.key)), "{text}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_table_has_every_limit_and_its_default() {
+        let defaults = Limits::TABLE.iter().filter_map(|limit| limit.get(&Limits::default()));
+        // Three follow from the machine or from another limit.
+        assert_eq!(defaults.count(), Limits::TABLE.len() - 3);
+        let shown = format!("{:?}", Limits::default());
+        let written = Limits::TABLE.iter().filter(|limit| shown.contains(limit.key)).count();
+        assert_eq!(
+            written,
+            Limits::TABLE.len() - 2,
+            "all but those of a page are named as their fields"
+        );
     }
 }

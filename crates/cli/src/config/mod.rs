@@ -35,6 +35,6 @@ pub(crate) use self::fault::{ConfigError, closest};
 pub(crate) use self::listen::{Listen, parse_address};
 pub(crate) use self::place::{Located, Place};
 pub(crate) use self::settings::{Listening, TlsFiles};
-pub(crate) use self::sources::{Kind, Source};
-pub(crate) use self::values::{Size, Time, parse_mode, parse_size};
+pub(crate) use self::sources::{BAUD, Kind, Source};
+pub(crate) use self::values::{Size, THREADS_MAX, Time, parse_mode, parse_size};
 pub(crate) use self::whole::{Config, Part};

@@ -11,13 +11,10 @@ use super::listen::Listen;
 use super::place::{Located, Place};
 use super::table::Table;
 use super::values::{
-    GIB, HOUR, KIB, MILLISECOND, address, boolean, duration, list, mode, number, parsed, path,
-    places, size, word,
+    GIB, HOUR, KIB, MILLISECOND, THREADS_MAX, address, boolean, duration, list, mode, number,
+    parsed, path, places, size, word,
 };
 use crate::args;
-
-/// Most threads: more than any machine has use for.
-const THREADS_MAX: usize = 1024;
 
 /// The listeners of the server, and what they offer.
 #[derive(Clone, Debug)]
@@ -32,7 +29,7 @@ pub(crate) struct Listening {
     /// `None` for one per processor.
     pub(crate) threads: Option<NonZero<usize>>,
     pub(crate) allow_origins: Vec<AllowedOrigin>,
-    /// Whether there is an `/echo`, and a `/broadcast`.
+    /// True if there is an `/echo`, and a `/broadcast`.
     pub(crate) echo: bool,
     pub(crate) broadcast: bool,
     pub(crate) allow_hosts: Vec<AllowedHost>,
@@ -122,7 +119,7 @@ pub(crate) struct Data {
     pub(crate) dir: Option<Located<PathBuf>>,
     /// The time at which events are flushed.
     pub(crate) fsync: Located<args::Fsync>,
-    /// Whether a copy is taken for what it is a copy of. A flag says so, for one start; no key does.
+    /// True if a copy is taken for what it is a copy of. A flag says so, for one start; no key does.
     pub(crate) adopt: bool,
     /// The other options; its `fsync` has the interval, and counts when `fsync` says so.
     options: DataOptions,

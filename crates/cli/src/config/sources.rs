@@ -19,6 +19,8 @@ use super::values::{
     text, word,
 };
 
+/// The bits per second of a serial line.
+pub(crate) const BAUD: RangeInclusive<u32> = 50..=4_000_000;
 const LINES: RangeInclusive<u64> = 1..=16 * MIB;
 const TIMES: RangeInclusive<Duration> = MILLISECOND..=DAY;
 
@@ -138,7 +140,7 @@ fn serial(t: &mut Table<'_>) -> Option<Located<windsonic::Options>> {
         [("listen", Mode::Listen), ("configure", Mode::Configure), ("polled", Mode::Polled)];
     let (retry_min, retry_max) = retry(t, default.retry_min, default.retry_max);
     let options = windsonic::Options {
-        baud: t.value("baud", default.baud, number(50..=4_000_000)),
+        baud: t.value("baud", default.baud, number(BAUD)),
         unit: t.value("unit", default.unit, parsed),
         mode: t.value("mode", default.mode, word(modes)),
         silence_max: time(t, "silence_max", default.silence_max),

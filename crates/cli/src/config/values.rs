@@ -11,9 +11,14 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
+use anemone_server::{Limit, Unit};
+
 use super::document::{Content, Node};
 use super::fault::closest;
 use super::listen::{Listen, parse_address};
+
+/// Most threads: more than any machine has use for.
+pub(crate) const THREADS_MAX: usize = 1024;
 
 /// The characters of a wrong text that are shown.
 const SHOWN_CHARS: usize = 60;
@@ -152,6 +157,20 @@ where
     }
 }
 
+/// An amount of a limit, spelled as its unit is.
+pub(super) fn amount<L>(limit: &Limit<L>) -> impl FnOnce(&Node) -> Result<u64, String> {
+    let (unit, range) = (limit.unit, limit.least..=limit.most);
+    move |node| match unit {
+        Unit::Bytes => size(range)(node),
+        Unit::Nanoseconds => {
+            let [least, most] = [*range.start(), *range.end()].map(Duration::from_nanos);
+            let time = duration(least..=most)(node)?;
+            Ok(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
+        }
+        _ => number(range)(node),
+    }
+}
+
 pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
     let wrong = |why: &str| format!("{} is not a number of bytes: {why}", shown(text));
     let (number, unit) = split_unit(text);
@@ -205,7 +224,7 @@ fn split_unit(text: &str) -> (&str, &str) {
     text.split_at(digits)
 }
 
-/// Whatever is made of a text, and says itself what it expects.
+/// Parses a type that is made of a text, and says itself what it expects.
 pub(super) fn parsed<T: FromStr<Err: Display>>(node: &Node) -> Result<T, String> {
     text(node)?.parse().map_err(|error: T::Err| error.to_string())
 }

@@ -27,14 +27,14 @@ fn as_many_requests_may_be_open_as_the_limit_says() {
 
 #[test]
 fn a_line_is_as_long_as_the_limit_says() {
-    let fixture = with_limits(|limits| limits.multiplexed_line_bytes_max = 50);
+    let fixture = with_limits(|limits| limits.multiplexed_line_bytes_max = 64);
     for carrier in BOTH {
         let mut client = Client::open(carrier, &fixture);
         let line = |len: usize| format!("GET 7 /{}", "x".repeat(len - 7));
-        client.ask(&line(50)).problem(404, "7", "unknown-path");
-        client.ask(&(line(50) + "\npayload")).problem(404, "7", "unknown-path");
-        let detail = client.ask(&line(51)).problem(400, "7", "bad-message");
-        assert!(detail.contains("longer than 50 bytes"), "{detail}");
+        client.ask(&line(64)).problem(404, "7", "unknown-path");
+        client.ask(&(line(64) + "\npayload")).problem(404, "7", "unknown-path");
+        let detail = client.ask(&line(65)).problem(400, "7", "bad-message");
+        assert!(detail.contains("longer than 64 bytes"), "{detail}");
         client.ask(&"x".repeat(60_000)).problem(400, "-", "bad-message");
     }
 }
