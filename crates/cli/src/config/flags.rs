@@ -25,7 +25,38 @@ pub(super) fn apply(
     faults: &Faults,
 ) {
     config.log_requests = flags.log_requests.unwrap_or(config.log_requests);
-    let listening = &mut config.listening;
+    listen(flags, &mut config.listening, faults);
+    config.limits.memory_max = flags.memory_max.or(config.limits.memory_max);
+    if let Some(connections_max) = flags.connections_max {
+        config.limits.connections_max = connections_max;
+    }
+    if flags.tls_dev || flags.tls_cert.is_some() {
+        config.tls = tls(flags);
+    }
+    replace_some(&mut config.data.dir, "--data", flags.data.clone());
+    replace(&mut config.data.fsync, "--fsync", flags.fsync);
+    config.data.adopt = flags.adopt_data;
+    if flags.demo {
+        short.demo = Some(Located::new(true, Place::Flag("--demo")));
+    }
+    let has_demo = short.demo.as_ref().is_some_and(|demo| demo.value);
+    if flags.unit.is_some() && flags.serial.is_none() && !has_demo {
+        let fault = "this letter needs an instrument: --serial DEVICE, or --demo";
+        faults.add(&Place::Flag("--unit"), fault);
+    }
+    if flags.host {
+        short.host = Some(true);
+    }
+    config.sources.extend(sources(flags));
+    config.files.extend(
+        flags.static_dir.iter().map(|dir| {
+            Located::new(StaticDir::new(StaticPath::root(), dir), Place::Flag("--static"))
+        }),
+    );
+}
+
+/// The flags that say where it listens, and whom it lets in.
+fn listen(flags: &args::Serve, listening: &mut Listening, faults: &Faults) {
     if !flags.listen.is_empty() {
         let place = Place::Flag("--listen");
         (listening.listen, listening.unix) = Listening::split(flags.listen.clone(), &place);
@@ -56,41 +87,18 @@ pub(super) fn apply(
     if !flags.allowed_hosts.is_empty() {
         listening.allow_hosts.clone_from(&flags.allowed_hosts);
     }
-    config.limits.memory_max = flags.memory_max.or(config.limits.memory_max);
-    if let Some(connections_max) = flags.connections_max {
-        config.limits.connections_max = connections_max;
+}
+
+fn tls(flags: &args::Serve) -> TlsFiles {
+    let file = |flag, path: &Option<PathBuf>| {
+        path.clone().map(|path| Located::new(path, Place::Flag(flag)))
+    };
+    TlsFiles {
+        cert: file("--tls-cert", &flags.tls_cert),
+        key: file("--tls-key", &flags.tls_key),
+        dev: Located::new(flags.tls_dev, Place::Flag("--tls-dev")),
+        dev_cert: file("--tls-dev-cert", &flags.tls_dev_cert),
     }
-    if flags.tls_dev || flags.tls_cert.is_some() {
-        let file = |flag, path: &Option<PathBuf>| {
-            path.clone().map(|path| Located::new(path, Place::Flag(flag)))
-        };
-        config.tls = TlsFiles {
-            cert: file("--tls-cert", &flags.tls_cert),
-            key: file("--tls-key", &flags.tls_key),
-            dev: Located::new(flags.tls_dev, Place::Flag("--tls-dev")),
-            dev_cert: file("--tls-dev-cert", &flags.tls_dev_cert),
-        };
-    }
-    replace_some(&mut config.data.dir, "--data", flags.data.clone());
-    replace(&mut config.data.fsync, "--fsync", flags.fsync);
-    config.data.adopt = flags.adopt_data;
-    if flags.demo {
-        short.demo = Some(Located::new(true, Place::Flag("--demo")));
-    }
-    let has_demo = short.demo.as_ref().is_some_and(|demo| demo.value);
-    if flags.unit.is_some() && flags.serial.is_none() && !has_demo {
-        let fault = "this letter needs an instrument: --serial DEVICE, or --demo";
-        faults.add(&Place::Flag("--unit"), fault);
-    }
-    if flags.host {
-        short.host = Some(true);
-    }
-    config.sources.extend(sources(flags));
-    config.files.extend(
-        flags.static_dir.iter().map(|dir| {
-            Located::new(StaticDir::new(StaticPath::root(), dir), Place::Flag("--static"))
-        }),
-    );
 }
 
 fn replace<T>(setting: &mut Located<T>, flag: &'static str, value: Option<T>) {

@@ -178,44 +178,51 @@ impl Receiver {
         input: &mut [u8],
     ) -> (usize, Result<Option<Step>, ProtocolError>) {
         let mut at = 0;
+        match self.step_from(config, now, input, &mut at) {
+            Ok(step) => (at, Ok(step)),
+            Err(error) => (input.len(), Err(error)),
+        }
+    }
+
+    /// Goes on through the input from `at`, which it moves, up to the next thing to report.
+    fn step_from(
+        &mut self,
+        config: &Config,
+        now: Time,
+        input: &mut [u8],
+        at: &mut usize,
+    ) -> Result<Option<Step>, ProtocolError> {
         loop {
             let frame = match self.cut.as_mut().and_then(|cut| cut.frame.take()) {
                 Some(frame) => frame,
-                None => match self.next_header(&input[at..]) {
-                    Err(error) => return (input.len(), Err(error)),
-                    Ok((used, None)) => return (at + used, Ok(None)),
-                    Ok((used, Some(header))) => {
-                        at += used;
-                        if let Err(error) = self.begin_frame(config, &header) {
-                            return (input.len(), Err(error));
-                        }
-                        Payload { header, received: 0 }
-                    }
-                },
+                None => {
+                    let (used, header) = self.next_header(&input[*at..])?;
+                    *at += used;
+                    let Some(header) = header else { return Ok(None) };
+                    self.begin_frame(config, &header)?;
+                    Payload { header, received: 0 }
+                }
             };
             if self.is_compressed(&frame.header) {
-                let (used, frame, step) = match self.inflate(config, now, frame, &mut input[at..]) {
-                    Ok(inflated) => inflated,
-                    Err(error) => return (input.len(), Err(error)),
-                };
-                at += used;
+                let (used, frame, step) = self.inflate(config, now, frame, &mut input[*at..])?;
+                *at += used;
                 let is_whole = frame.received == frame.header.payload_len;
                 if is_whole {
                     self.cut = None;
                 } else {
                     self.cut.get_or_insert_default().frame = Some(frame);
                 }
-                if step.is_some() || self.pauses || (!is_whole && at == input.len()) {
-                    return (at, Ok(step));
+                if step.is_some() || self.pauses || (!is_whole && *at == input.len()) {
+                    return Ok(step);
                 }
                 continue;
             }
             let rest = frame.header.payload_len - frame.received;
-            let available = input.len() - at;
+            let available = input.len() - *at;
             let take = usize::try_from(rest).unwrap_or(usize::MAX).min(available);
-            let range = at..at + take;
+            let range = *at..*at + take;
             let piece = &mut input[range.clone()];
-            at += take;
+            *at += take;
             if let Some(key) = frame.header.mask {
                 key.rotated(frame.received).apply(piece);
             }
@@ -223,23 +230,21 @@ impl Receiver {
             let received = Payload { received: frame.received + take as u64, ..frame };
             let in_place = is_whole && frame.received == 0;
             let control = received.header.opcode.control();
-            let step = if let Some(control) = control {
-                self.control_piece(control, piece, is_whole, in_place.then_some(range))
-            } else {
-                match self.data_piece(config, now, &received, piece, range) {
-                    Ok(step) => step,
-                    Err(error) => return (input.len(), Err(error)),
+            let step = match control {
+                Some(control) => {
+                    self.control_piece(control, piece, is_whole, in_place.then_some(range))
                 }
+                None => self.data_piece(config, now, &received, piece, range)?,
             };
             if !is_whole {
                 self.cut.get_or_insert_default().frame = Some(received);
-                return (at, Ok(step));
+                return Ok(step);
             }
             if control.is_none() {
                 self.cut = None; // what was cut came whole, and an idle connection has none
             }
             if step.is_some() {
-                return (at, Ok(step));
+                return Ok(step);
             }
         }
     }
