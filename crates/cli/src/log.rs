@@ -1,6 +1,6 @@
 //! The log: lines on standard error, of text or of JSON. Those of a server go through a `queue`.
 //!
-//! Whatever a field holds was maybe said by somebody else, a peer, a program, a file, so each value is made
+//! Each value of a field may have been said by somebody else, a peer, a program, a file, so it is made
 //! [`printable`] here, once for all crates: nobody begins a line of the log, or moves a cursor, but the log.
 
 mod queue;

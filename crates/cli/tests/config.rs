@@ -308,7 +308,7 @@ fn check_tells_what_would_be_done() {
     assert_eq!(said, expected);
 }
 
-/// What is said, with a word in the place of how much memory this machine has, which is some.
+/// The text, with a word in the place of the memory that this machine has.
 fn with_memory(said: &str) -> String {
     let found = between(said, "memory_max: ", " MiB");
     assert!(found.parse::<u64>().unwrap() > 0, "{said}");

@@ -54,7 +54,7 @@ fn every_flag_in_the_documents_is_one() {
     }
 }
 
-/// What anemone.toml says that a key is by default: `table.key`.
+/// The default of a key in anemone.toml: `table.key`.
 fn default(key: &str) -> String {
     let (table, key) = key.rsplit_once('.').unwrap_or(("", key));
     let mut current = String::new();
@@ -146,7 +146,7 @@ fn every_problem_in_the_table_of_what_does_not_work_is_one_of_that_status() {
     assert_eq!(count, 4);
 }
 
-/// Whether a text is as a document shows it, where `…` stands for anything.
+/// Returns whether a text is as a document shows it, where `…` stands for anything.
 fn is_as_shown(text: &str, shown: &str) -> bool {
     let mut rest = Some(text);
     for part in shown.split('…') {

@@ -108,7 +108,7 @@ fn post(address: SocketAddr, lines: &str) -> String {
     reply
 }
 
-/// Whether this test, and so what it starts, runs under `nohup`.
+/// Returns whether this test, and so what it starts, runs under `nohup`.
 fn hangups_are_ignored() -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
@@ -385,7 +385,7 @@ fn a_killed_server_takes_its_programs_along_and_the_next_one_has_each_once() {
     assert!(second.iter().all(|pid| lives(*pid)));
 }
 
-/// Whether there is such a process which has not ended yet.
+/// Returns whether there is such a process which has not ended yet.
 fn lives(pid: i32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     let state = stat.rsplit(')').next().and_then(|rest| rest.split_whitespace().next());

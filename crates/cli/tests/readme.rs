@@ -19,10 +19,10 @@ use support::{Directory, Watchdog, command, output};
 
 const README: &str = include_str!("../../../README.md");
 const FEATURES: &str = include_str!("../../../docs/FEATURES.md");
-/// What the README's server listens on.
+/// The address of the README's server.
 const ADDRESS: &str = "127.0.0.1:8080";
 
-/// What is below a heading.
+/// The text below a heading.
 fn section(heading: &str) -> &'static str {
     let (_, rest) = README.split_once(&format!("\n## {heading}\n")).expect(heading);
     rest.split("\n## ").next().unwrap()
@@ -36,7 +36,7 @@ fn code(heading: &str) -> Vec<String> {
     lines.map(|line| line.split("  #").next().unwrap().trim_end().to_owned()).collect()
 }
 
-/// What is between fences, in this language.
+/// The blocks between fences, in this language.
 fn fenced(heading: &str, language: &str) -> &'static str {
     let (_, rest) = section(heading).split_once(&format!("\n```{language}\n")).expect(language);
     rest.split("\n```").next().unwrap()

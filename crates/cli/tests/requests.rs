@@ -53,7 +53,7 @@ impl Logging {
         }
     }
 
-    /// What it has logged, once it has stopped, a line each.
+    /// Lines that it has logged, once it has stopped.
     fn stop(self) -> Vec<String> {
         self.server.signal(Signal::TERM);
         assert_eq!(self.server.wait().code(), Some(0));

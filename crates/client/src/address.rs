@@ -36,7 +36,7 @@ pub(crate) enum Security {
     Tls,
 }
 
-/// Why a URL is not one of a topic. It is not repeated here: it may hold a secret.
+/// The reason why a URL is not one of a topic. It is not repeated here: it may hold a secret.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum UrlError {
@@ -202,7 +202,7 @@ impl Address {
         Self { path: format!("{prefix}/topics"), start: None, mode: None, ..self.clone() }
     }
 
-    /// Whether the transport goes with the scheme.
+    /// Returns whether the transport goes with the scheme.
     pub(crate) fn check(&self, via: Via) -> Result<(), UrlError> {
         match (self.scheme == Scheme::Tcp) == (via == Via::Tcp) {
             true => Ok(()),

@@ -14,7 +14,7 @@ use crate::wire::Malformed;
 use crate::wire::item::GapObject;
 use crate::{EndReason, Gap, Hole};
 
-/// Why there is no connection, or nothing came of one.
+/// The reason why there is no connection, or nothing came of one.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -197,7 +197,7 @@ impl Refused {
         self.retry_after
     }
 
-    /// Why reading has ended, if that is what it says. Only one who `was_there` knows that a topic which is
+    /// The reason why reading has ended, if that is what it says. Only one who `was_there` knows that a topic which is
     /// no more was deleted.
     pub(crate) fn end_reason(&self, was_there: bool) -> Option<EndReason> {
         let problem = self.problem.as_ref()?;
@@ -220,7 +220,7 @@ impl Refused {
         }
     }
 
-    /// Whether another transport may be answered differently.
+    /// Returns whether another transport may be answered differently.
     fn is_about_transport(&self) -> bool {
         match (self.problem(), self.status) {
             (Some(name), _) => matches!(name, "bad-handshake" | "not-acceptable"),
@@ -289,7 +289,7 @@ impl From<ConnectError> for Error {
 }
 
 impl Error {
-    /// Whether trying again cannot help.
+    /// Returns whether trying again cannot help.
     #[must_use]
     pub fn is_permanent(&self) -> bool {
         match self {
@@ -314,7 +314,7 @@ impl Error {
         }
     }
 
-    /// Whether it is the server's certificate that is at fault: nobody trusts it, or it is another server's.
+    /// Returns whether it is the server's certificate that is at fault: nobody trusts it, or it is another server's.
     #[must_use]
     pub fn is_about_certificate(&self) -> bool {
         let Self::Connect(ConnectError::Stream { step: Step::Tls, source }) = self else {
@@ -350,7 +350,7 @@ impl Error {
         }
     }
 
-    /// Whether it may be the transport's fault, so that another one could do better. `is_open`: the
+    /// Returns whether it may be the transport's fault, so that another one could do better. `is_open`: the
     /// connection had worked.
     pub(crate) fn is_about_transport(&self, is_open: bool) -> bool {
         match self {

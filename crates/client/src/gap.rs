@@ -45,7 +45,7 @@ impl fmt::Display for Gap {
     }
 }
 
-/// Why events are missing.
+/// The reason why events are missing.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum GapReason {
@@ -97,7 +97,7 @@ impl fmt::Display for GapReason {
     }
 }
 
-/// Why nothing more comes of a topic.
+/// The reason why nothing more comes of a topic.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum EndReason {

@@ -72,7 +72,7 @@ macro_rules! option_setters {
             self.with(|options| options.fields.push((name.into(), value.into())))
         }
 
-        /// How TLS is done. Its protocols for ALPN must be empty or `http/1.1`. Default: the roots that this machine
+        /// The settings of TLS. Its protocols for ALPN must be empty or `http/1.1`. Default: the roots that this machine
         /// trusts.
         #[must_use = "the option is set in what is returned"]
         pub fn tls(self, config: std::sync::Arc<anemone_ws::rustls::ClientConfig>) -> Self {
@@ -93,7 +93,7 @@ const OWN_FIELDS: [&str; 5] =
     ["host", "upgrade", "connection", "content-length", "transfer-encoding"];
 
 impl Options {
-    /// Whether its header fields can be sent to this address.
+    /// Returns whether its header fields can be sent to this address.
     pub(crate) fn check(&self, address: &Address) -> Result<(), Error> {
         for (name, value) in &self.fields {
             let name = name.to_ascii_lowercase();

@@ -387,7 +387,7 @@ impl Engine {
         self.items.push_back(Item::Disconnected { via, error, retry_in, next });
     }
 
-    /// Whether another transport is to be tried.
+    /// Returns whether another transport is to be tried.
     fn is_to_blame(&self, error: &Error, is_open: bool) -> bool {
         error.is_about_transport(is_open) || self.losses >= LOSSES_MAX
     }

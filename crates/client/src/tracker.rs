@@ -1,4 +1,4 @@
-//! Whether what comes follows on what came before. Pure.
+//! Checks that what comes follows on what came before. Pure.
 //!
 //! Owns the position of a subscription: no event passes it twice, or out of order, or after a hole that was not
 //! told.
@@ -107,7 +107,7 @@ impl Tracker {
         Ok(Step::Forward)
     }
 
-    /// Whether an event is the next one, and not one that was told before.
+    /// Returns whether an event is the next one, and not one that was told before.
     fn follows(&mut self, found: Position, items: &mut VecDeque<Item>) -> Result<bool, Hole> {
         let Some(position) = self.position else { return Ok(true) };
         if position.epoch == found.epoch {
@@ -284,7 +284,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever a server says, events come in order, once, and none is left out but in a gap or skipped.
+        /// Events come in order, once, whatever a server says, and none is left out but in a gap or skipped.
         #[test]
         fn a_resume_gives_each_event_once_or_says_there_is_a_gap(
             said in prop::collection::vec((0_u8..5, 1_u64..12, 1_u64..12), 0..60),

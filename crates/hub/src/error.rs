@@ -166,7 +166,7 @@ pub(crate) enum Action {
     Flush,
     Remove,
     Close,
-    /// Of a data directory.
+    /// Starting the writer of a data directory.
     StartWriter,
 }
 
@@ -224,7 +224,7 @@ impl StorageError {
         &self.path
     }
 
-    /// Whether there is no room: the disk is full, or a quota or a limit on the size of files is
+    /// Returns whether there is no room: the disk is full, or a quota or a limit on the size of files is
     /// reached.
     #[must_use]
     pub fn is_full(&self) -> bool {

@@ -7,7 +7,7 @@ use crate::StorageError;
 /// The health of a topic, or of a whole data directory.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Health {
-    /// Why the last attempt to keep something failed; `None` once one has succeeded. Reading goes on
+    /// The reason why the last attempt to keep something failed; `None` once one has succeeded. Reading goes on
     /// all the same.
     pub writing: Option<StorageError>,
     /// Events that were kept and are damaged: they are told as gaps, and what is around them is read.
@@ -19,7 +19,7 @@ pub struct Health {
 }
 
 impl Health {
-    /// Whether nothing is wrong.
+    /// Returns whether nothing is wrong.
     #[must_use]
     pub fn is_well(&self) -> bool {
         *self == Self::default()

@@ -137,8 +137,8 @@ impl Hub {
     /// The number of deletions that are [known](Self::was_deleted): each takes a name and an epoch.
     pub const DELETED_MAX: usize = 1_000;
 
-    /// Whether a topic of this name and epoch was deleted, among the last [`DELETED_MAX`](Self::DELETED_MAX) that were since
-    /// the hub was made. Of one that has not come again this tells a reader apart that was in it from one that comes first.
+    /// Returns whether a topic of this name and epoch is among the last [`DELETED_MAX`](Self::DELETED_MAX) that were deleted
+    /// since the hub was made. Where no topic of the name has come since, this tells a reader of the old one from a new reader.
     #[must_use]
     pub fn was_deleted(&self, name: &TopicName, epoch: Epoch) -> bool {
         self.0.deleted().iter().any(|(own, of)| *of == epoch && own == name)
@@ -241,7 +241,7 @@ impl Inner {
         Ok(topic)
     }
 
-    /// Of topics that are kept there.
+    /// The epochs of the topics that are kept there.
     fn epochs(&self, storage: Storage) -> &Epochs {
         match (storage, &self.data) {
             (Storage::Data, Some((_, epochs))) => epochs,

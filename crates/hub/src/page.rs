@@ -37,7 +37,7 @@ pub struct Page {
 /// Events a reader asked for and does not get.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Gap {
-    /// Why they are missing.
+    /// The reason why they are missing.
     pub reason: GapReason,
     /// The position the reader asked to read on from.
     pub after: Position,
@@ -47,7 +47,7 @@ pub struct Gap {
     pub resume: Position,
 }
 
-/// Why a reader does not get what it asked for.
+/// The reason why a reader does not get what it asked for.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum GapReason {

@@ -38,7 +38,7 @@ pub(crate) struct Without {
 }
 
 impl Retention {
-    /// Whether a piece of a log can go as a whole: without it the bounds are still reached, or its
+    /// Returns whether a piece of a log can go as a whole: without it the bounds are still reached, or its
     /// newest event is too old.
     pub(crate) fn lets_go(self, without: Without, newest: UnixTime, now: UnixTime) -> bool {
         without.events >= self.events_max.max(1)
@@ -46,7 +46,7 @@ impl Retention {
             || now.since(newest) > self.age_max
     }
 
-    /// Whether the oldest event has to go.
+    /// Returns whether the oldest event has to go.
     pub(crate) fn is_passed(&self, held: Holding, now: UnixTime) -> bool {
         held.events > self.events_max.max(1)
             || held.bytes > self.bytes_max

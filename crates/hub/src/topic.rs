@@ -109,7 +109,7 @@ impl Topic {
         self.log.get().map_or(&NoLog, |log| &**log)
     }
 
-    /// Whether it is created, and not only awaited: see [`Hub::await_topic`](crate::Hub::await_topic).
+    /// Returns whether it is created, and not only awaited: see [`Hub::await_topic`](crate::Hub::await_topic).
     #[must_use]
     pub fn is_created(&self) -> bool {
         self.log.get().is_some()
@@ -276,7 +276,7 @@ impl Topic {
         Lag { events, bytes: self.log().data_bytes_after(after) }
     }
 
-    /// Whether a batch with this key was published within the window of keys, so that the same one is a retry.
+    /// Returns whether a batch with this key was published within the window of keys, so that the same one is a retry.
     #[must_use]
     pub fn knows(&self, now: UnixTime, key: IdempotencyKey) -> bool {
         self.log().knows(now, key)

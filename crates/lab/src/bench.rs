@@ -54,7 +54,7 @@ pub struct Options {
     )]
     server_args: String,
 
-    /// Where it echoes WebSocket messages
+    /// Path that echoes WebSocket messages
     #[arg(long, value_name = "PATH", default_value = "/echo")]
     path: String,
 
@@ -62,7 +62,7 @@ pub struct Options {
     #[arg(long)]
     control: bool,
 
-    /// Where what one sends by WebSocket goes to everyone
+    /// Path where a message of one WebSocket goes to everyone
     #[arg(long, value_name = "PATH", default_value = "/broadcast")]
     broadcast_path: String,
 
@@ -111,7 +111,7 @@ pub struct Options {
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     deliveries: u32,
 
-    /// Where topics on disk are kept while publishing is measured [default: beside this program]
+    /// Directory of topics on disk while publishing is measured [default: beside this program]
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
 
@@ -131,11 +131,11 @@ pub struct Options {
     #[arg(long, conflicts_with_all = ["rounds", "sample_ms"])]
     quick: bool,
 
-    /// How often a sample is taken again when other processes used the machine meanwhile
+    /// Times that a sample is taken again when other processes used the machine meanwhile
     #[arg(long, value_name = "N", default_value_t = 2)]
     retries: usize,
 
-    /// What orders and payloads are drawn from
+    /// Seed that orders and payloads are drawn from
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
 
@@ -169,7 +169,7 @@ enum Experiment {
     /// Peers that mean no good: what they cost and when they are ended, and what floods of all kinds make a
     /// normal client wait for; not with --quick alone
     Hostile,
-    /// Of these, the floods
+    /// The floods among these
     Floods,
 }
 

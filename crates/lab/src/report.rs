@@ -266,7 +266,7 @@ impl Case {
         }
     }
 
-    /// Of the WebSocket, or of the C echo when there is none.
+    /// The time that the WebSocket keeps its core busy, or the C echo when there is no WebSocket.
     fn busy(&self) -> String {
         let mut samples = self.samples(Contender::WebSocket);
         if samples.is_empty() {
@@ -303,7 +303,7 @@ fn interval(Estimate { median, low, high }: &Estimate) -> String {
     format!("{median:.3} [{low:.3}, {high:.3}]")
 }
 
-/// Whether at most `limit` was wanted and came out.
+/// Returns whether at most `limit` was wanted and came out.
 fn verdict(estimate: &Estimate, limit: f64) -> String {
     let verdict = if estimate.median <= limit {
         "met".to_owned()

@@ -29,7 +29,7 @@ impl Estimate {
         Some(Self { median, low: at(0.025), high: at(0.975) })
     }
 
-    /// Whether `value` is among what the median may be.
+    /// Returns whether `value` is among what the median may be.
     pub(crate) fn holds(&self, value: f64) -> bool {
         (self.low..=self.high).contains(&value)
     }

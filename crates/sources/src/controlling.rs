@@ -1,4 +1,4 @@
-//! Whether a terminal is somebody's: the controlling terminal of a session.
+//! Finds out if a terminal is somebody's: the controlling terminal of a session.
 //!
 //! The system tells a program directly of its own terminal only. Linux lists everybody's in `/proc`
 //! (proc_pid_stat(5)), as far as it shows other users' processes; elsewhere somebody else's terminal

@@ -17,7 +17,7 @@ use tokio::io::unix::AsyncFd;
 
 use crate::controlling::is_controlling;
 
-/// Why a serial device cannot be used.
+/// The reason why a serial device cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SerialError {

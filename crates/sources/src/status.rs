@@ -211,7 +211,7 @@ impl Status {
         }
     }
 
-    /// Whether any line came since the source started, good or bad.
+    /// Returns whether any line came since the source started, good or bad.
     pub(crate) fn has_lines(&self) -> bool {
         self.reporter.report.events > 0 || self.reporter.report.bad_lines > 0
     }

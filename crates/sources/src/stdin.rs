@@ -4,7 +4,7 @@
 //! clock right after the read that brought the end of its line. It is read as fast as the topic
 //! takes it: whoever writes faster waits.
 //!
-//! When it is stopped, what was written by then is still published, up to [`REST_BYTES_MAX`] and but for a line that
+//! A stop still publishes what was written by then, up to [`REST_BYTES_MAX`] and but for a line that
 //! has no end yet. What is kept is always the beginning of what was written, without a hole.
 //!
 //! Its state ([`status`](crate::status)): `opening` until its first line, `live` from then on,
@@ -177,7 +177,7 @@ fn read_in_thread(mut input: impl Input) -> io::Result<(mpsc::Receiver<Piece>, P
     Ok((pieces, go_on))
 }
 
-/// Why an input is to be read now, or not.
+/// The reason why an input is to be read now, or not.
 enum Wait {
     /// Something is there, the end maybe, or nobody knows.
     Input,

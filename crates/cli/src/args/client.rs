@@ -11,7 +11,7 @@ use clap::ValueEnum;
 
 const CONNECTION: &str = "Connection";
 
-/// How a server is reached.
+/// The way to a server.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = CONNECTION)]
 pub(crate) struct Reach {
@@ -120,7 +120,7 @@ impl Sub {
         self.after.or(self.last)
     }
 
-    /// Begins where that is said.
+    /// Begins at the position that is asked for.
     pub(crate) fn begin(&self, subscribe: Subscribe) -> Subscribe {
         match (self.after(), &self.since) {
             (Some(after), _) => subscribe.after(after),
@@ -130,7 +130,7 @@ impl Sub {
     }
 }
 
-/// How a topic is read.
+/// The way to read a topic.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum Via {
     /// The first that works: ws, sse, long-poll

@@ -1,4 +1,4 @@
-//! What was most likely meant by a command line that cannot be.
+//! Guesses at what was meant by a command line that cannot be.
 
 use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
@@ -16,7 +16,7 @@ pub(crate) fn with_tip(mut error: clap::Error, words: &[String]) -> clap::Error 
     error
 }
 
-/// Of `serve` and `check`, which have most flags and no arguments.
+/// A tip for `serve` and `check`, which have most flags and no arguments.
 fn tip(words: &[String], unknown: &str) -> Option<String> {
     let command = words.iter().position(|word| ["serve", "check"].contains(&word.as_str()))?;
     let words = &words[command..];

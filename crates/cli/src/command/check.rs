@@ -96,7 +96,7 @@ fn judged(config: &Config) -> Result<Vec<String>, ConfigError> {
     Ok(lines)
 }
 
-/// Why there could be no socket at this path now, if so.
+/// The reason why there could be no socket at this path now, if there is one.
 fn socket_missing(socket: &Located<PathBuf>) -> Option<String> {
     let (place, path) = (&socket.place, socket.display());
     let directory = socket.parent().filter(|parent| *parent != Path::new(""));

@@ -45,7 +45,7 @@ fn page(man: &Man, command: &Command) -> io::Result<Vec<u8>> {
     Ok(page)
 }
 
-/// How it is called: each option with its value, which `Man` leaves out.
+/// The synopsis: each option with its value, which `Man` leaves out.
 fn synopsis(command: &Command) -> Roff {
     let mut words = vec![bold(command.get_bin_name().unwrap_or(command.get_name()))];
     for argument in command.get_arguments().filter(|argument| !argument.is_hide_set()) {

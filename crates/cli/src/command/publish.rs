@@ -36,7 +36,7 @@ pub(crate) enum InputError {
     BatchTooLarge,
 }
 
-/// Whether it is about what was to be published, and not about who publishes it, or where.
+/// Returns whether it is about what was to be published, and not about who publishes it, or where.
 pub(crate) fn is_about_events(error: &Error) -> bool {
     let Error::Refused(refused) = error else { return false };
     matches!(refused.problem(), Some("bad-event" | "event-too-big" | "body-too-big"))

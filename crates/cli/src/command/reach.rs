@@ -19,7 +19,7 @@ use anemone_client::{Error, Publisher, Subscribe, Timeouts, Topics};
 
 use crate::args;
 
-/// Why it cannot be trusted as `--ca` or `--insecure` says.
+/// The reason why it cannot be trusted as `--ca` or `--insecure` says.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum TrustError {
     #[error("--ca: cannot read {} as PEM", path.display())]

@@ -40,7 +40,7 @@ impl ConfigError {
         Self { is_wrong_use, ..Self::new(place, message) }
     }
 
-    /// Whether it is the command line that cannot be used.
+    /// Returns whether it is the command line that cannot be used.
     pub(crate) fn is_wrong_use(&self) -> bool {
         self.is_wrong_use
     }

@@ -72,7 +72,7 @@ pub(crate) fn look(config: &Config) -> Result<Vec<String>, ConfigError> {
     Ok(warnings)
 }
 
-/// What is in this directory and never served, for another one is at its path.
+/// The entries of this directory that are never served, for another one is at their path.
 fn hidden(config: &Config, dir: &Located<StaticDir>) -> impl Iterator<Item = String> {
     let below = |other: &Located<StaticDir>| {
         let rest = other.path.as_str().strip_prefix(dir.path.as_str())?.trim_end_matches('/');

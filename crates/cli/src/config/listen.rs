@@ -4,7 +4,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::str::FromStr;
 
-/// Where to listen.
+/// A place to listen.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum Listen {
     Address(SocketAddr),
@@ -19,7 +19,7 @@ impl Listen {
 /// `IP:PORT`; `localhost` is this machine by IPv4.
 ///
 /// # Errors
-/// What is expected.
+/// Its text says what is expected.
 pub(crate) fn parse_address(text: &str) -> Result<SocketAddr, String> {
     address_or(text, "")
 }

@@ -20,7 +20,7 @@ const STATUS_RETENTION: Retention =
 pub(crate) struct Config {
     /// The file it was read from, if any.
     pub(crate) file: Option<PathBuf>,
-    /// Whether what happens on each connection is logged, too.
+    /// True if what happens on each connection is logged, too.
     pub(crate) verbose: bool,
     /// The form in which the log is written.
     pub(crate) log: LogForm,

@@ -263,7 +263,7 @@ impl<'a> Topic<'a> {
         }
     }
 
-    /// Whether it is known of each offset what is there.
+    /// Returns whether it is known of each offset what is there.
     fn covers_all(&self) -> bool {
         self.at.len() as u64 == self.kept.1
     }

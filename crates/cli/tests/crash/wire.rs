@@ -7,7 +7,7 @@ use crate::world::LONG;
 
 pub(crate) type Stream = BufReader<TcpStream>;
 
-/// Why somebody cannot go on.
+/// The reason why somebody cannot go on.
 #[derive(Debug)]
 pub(crate) enum Trouble {
     /// The connection broke, which is what this is all about.

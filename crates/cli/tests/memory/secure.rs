@@ -17,7 +17,7 @@ pub(crate) const KEY: &str = "key.pem";
 
 /// Connections of an attacker, each with streams that make the server hold something.
 const CONNECTIONS: usize = 6;
-/// Of each: pages that are asked for, and bodies that come as far as the windows let them.
+/// The number of each: pages that are asked for, and bodies that come as far as the windows let them.
 const PAGES: usize = 40;
 const BODIES: usize = 2;
 /// And connections that only wait, for an event on each stream.

@@ -13,15 +13,15 @@ use crate::{After, Error, Position};
 pub(super) struct Pages {
     pub(super) reading: Reading,
     http: Http,
-    /// Whether a page has come; the first one asks for a position as a stream does, to begin there.
+    /// True if a page has come; the first one asks for a position as a stream does, to begin there.
     has_begun: bool,
 }
 
 /// The result of asking for a page.
 pub(super) struct Turned {
-    /// Whether reading has got any further.
+    /// True if reading has got any further.
     pub(super) is_forward: bool,
-    /// Whether there is probably more where it came from.
+    /// True if there is probably more where it came from.
     pub(super) is_full: bool,
 }
 

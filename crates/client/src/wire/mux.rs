@@ -15,7 +15,7 @@ pub(crate) struct Reply<'a> {
     /// [`NO_ID`] when it is about the connection.
     pub(crate) id: &'a str,
     position: Option<Position>,
-    /// Of an event; not there from older servers.
+    /// The time of an event; not there from older servers.
     time: Option<UnixTime>,
     pub(crate) payload: &'a str,
 }
@@ -36,7 +36,7 @@ impl<'a> Reply<'a> {
         Ok(Self { status, id, position, time, payload })
     }
 
-    /// Whether the request has come to its end.
+    /// Returns whether the request has come to its end.
     pub(crate) fn is_final(&self) -> bool {
         self.status >= 200 && self.status != 206
     }

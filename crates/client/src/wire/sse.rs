@@ -20,7 +20,7 @@ pub(crate) struct EventStream {
 pub(crate) struct Block {
     pub(crate) event: String,
     pub(crate) id: Option<String>,
-    /// Of an event: no field of the standard, and not there from older servers.
+    /// The time of an event: no field of the standard, and not there from older servers.
     pub(crate) time: Option<String>,
     pub(crate) data: Option<String>,
 }

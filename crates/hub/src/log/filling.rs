@@ -20,7 +20,7 @@ impl Filling {
         Self { limit, bytes: 0, events, is_full: limit.events_max == 0 }
     }
 
-    /// Whether an event with this much data still fits; if not, the page is full.
+    /// Returns whether an event with this much data still fits; if not, the page is full.
     pub(super) fn fits(&mut self, data_bytes: usize) -> bool {
         let bytes = self.bytes + data_bytes as u64;
         let fits = self.events.is_empty() || bytes <= self.limit.bytes_max;

@@ -65,7 +65,7 @@ pub(crate) trait Log: fmt::Debug + Send + Sync {
     /// Keeps a note without a batch: the newest one from now on.
     fn set_note(&self, note: Note) -> Result<(), StorageError>;
 
-    /// Whether a key is in the window.
+    /// Returns whether a key is in the window.
     fn knows(&self, now: UnixTime, key: IdempotencyKey) -> bool;
 
     /// Its health.

@@ -27,7 +27,7 @@ pub(crate) struct Plan {
     pub(crate) cores: Cores,
     /// The numbers of readers; each is a case.
     pub(crate) readers: Vec<usize>,
-    /// Of all readers together; it says how often there is an event.
+    /// The rate of all readers together, which says how often there is an event.
     pub(crate) deliveries_per_second: f64,
     pub(crate) sample: Duration,
     /// A sample is as much longer as these take.
@@ -59,7 +59,7 @@ pub(crate) struct Case {
     pub(crate) readers: usize,
     pub(crate) events_per_second: f64,
     pub(crate) samples: Vec<Sample>,
-    /// Of all samples.
+    /// The deliveries of all samples.
     pub(crate) deliveries: Deliveries,
 }
 

@@ -131,7 +131,7 @@ impl Siege {
         Ok(siege)
     }
 
-    /// Whether nobody is left, or has anything left to do.
+    /// Returns whether nobody is left, or has anything left to do.
     fn is_over(&self) -> bool {
         self.peers.iter().all(Peer::is_over)
     }

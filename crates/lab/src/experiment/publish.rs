@@ -92,7 +92,7 @@ pub(crate) struct Case {
     pub(crate) storage: Storage,
     pub(crate) way: Way,
     pub(crate) samples: Vec<Sample>,
-    /// Of all samples.
+    /// The latencies of all samples.
     pub(crate) latency: Histogram,
 }
 

@@ -8,7 +8,7 @@ use anyhow::{Context, bail, ensure};
 use super::fragments::Fragments;
 use super::{Frames, is_transient};
 
-/// Whether a message that came back is followed by another.
+/// The choice whether a message that came back is followed by another.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Refill {
     Yes,
@@ -55,7 +55,7 @@ impl<S: Read + Write> Connection<S> {
         self.flush(frames)
     }
 
-    /// Whether a message waits for room in the socket.
+    /// Returns whether a message waits for room in the socket.
     pub(super) fn wants_to_write(&self) -> bool {
         self.to_send > 0
     }

@@ -62,7 +62,7 @@ pub(crate) fn connect(address: SocketAddr) -> anyhow::Result<TcpStream> {
     Ok(stream)
 }
 
-/// Whether it is only not possible now.
+/// Returns whether it is only not possible now.
 pub(crate) fn is_transient(kind: ErrorKind) -> bool {
     matches!(kind, ErrorKind::WouldBlock | ErrorKind::Interrupted)
 }

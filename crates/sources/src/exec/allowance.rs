@@ -18,7 +18,7 @@ impl Allowance {
         Self { lines_max, interval, since: Duration::ZERO, used: 0, refused: 0 }
     }
 
-    /// Whether a line may be logged now. Before it is, ask [`Allowance::take_refused`].
+    /// Returns whether a line may be logged now. Before it is, ask [`Allowance::take_refused`].
     pub(super) fn take(&mut self, now: Duration) -> bool {
         if now >= self.since + self.interval {
             self.since = now;

@@ -138,7 +138,7 @@ impl Drop for Group {
 
 #[derive(Debug)]
 struct Members {
-    /// Of the group and of its leader, the guard.
+    /// The number of the group and of its leader, the guard.
     number: Pid,
     guard: Guard,
     program: Child,

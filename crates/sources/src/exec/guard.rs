@@ -51,7 +51,7 @@ impl Guard {
         self.pid
     }
 
-    /// Whether anybody else of its group is alive, its program having been reaped.
+    /// Returns whether anybody else of its group is alive, its program having been reaped.
     pub(super) fn has_company(&mut self) -> bool {
         // Orphans are given to process 1, or to a subreaper, either of which this process may be.
         while let Ok(Some((pid, _))) = waitpgid(self.pid, WaitOptions::NOHANG) {

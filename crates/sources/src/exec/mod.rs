@@ -94,7 +94,7 @@ fn name(line: &str) -> Option<&str> {
     Path::new(word).file_name()?.to_str()
 }
 
-/// Whether a program that has ended is started again.
+/// The choice whether a program that has ended is started again.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Restart {
     /// However it ended.

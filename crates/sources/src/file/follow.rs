@@ -473,7 +473,7 @@ impl OpenFile {
         Ok(Look::More(chunk))
     }
 
-    /// Whether it has no bytes of its own, but ones that the system makes up for each read.
+    /// Returns whether it has no bytes of its own, but ones that the system makes up for each read.
     #[cfg(target_os = "linux")]
     fn is_made_up(&self) -> bool {
         use rustix::fs::{FsWord, PROC_SUPER_MAGIC};

@@ -40,12 +40,12 @@ impl Place {
         (self.id, self.offset) == ((0, 0), 0)
     }
 
-    /// Whether it is one of this path.
+    /// Returns whether it is one of this path.
     pub(super) fn is_of(&self, path: &[u8]) -> bool {
         self.path == digest([path])
     }
 
-    /// Whether this is what stood before it.
+    /// Returns whether this is what stood before it.
     pub(super) fn follows(&self, window: Window<'_>) -> bool {
         self.before == window.digest()
     }

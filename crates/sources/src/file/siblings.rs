@@ -115,7 +115,7 @@ fn by_mark(a: &Sibling, b: &Sibling, numbers: Ordering) -> Ordering {
     }
 }
 
-/// Whether numbers rise (`Greater`) or fall with time, by most pairs of neighbours; `None` if nothing tells.
+/// Returns whether numbers rise (`Greater`) or fall with time, by most pairs of neighbours; `None` if nothing tells.
 fn numbers(siblings: &[Sibling]) -> Option<Ordering> {
     let number = |sibling: &Sibling| match sibling.mark {
         Mark::Number(number) => Some((number, sibling.modified, sibling.changed)),

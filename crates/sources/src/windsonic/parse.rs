@@ -7,7 +7,7 @@
 
 use super::message::{ETX, Hundredths, Message, STX, SpeedUnits, UnitId, Wind, checksum};
 
-/// Why a line is not a message.
+/// The reason why a line is not a message.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ParseError {

@@ -64,7 +64,7 @@ pub(crate) struct Session {
     /// Since then.
     bad_lines: u64,
     newest_fault: String,
-    /// Why the instrument is not set as asked.
+    /// The reason why the instrument is not set as asked.
     trouble: Option<String>,
     /// Before this, no other dialogue.
     dialogue_at: Duration,

@@ -8,7 +8,7 @@ use tokio::signal::unix::{SignalKind, signal};
 /// Set in such a process.
 const ALONE: &str = "SOURCES_TEST_ALONE";
 
-/// Whether this is one.
+/// Returns whether this is one.
 pub(crate) fn is_alone() -> bool {
     std::env::var_os(ALONE).is_some()
 }

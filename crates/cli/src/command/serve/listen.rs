@@ -105,7 +105,7 @@ pub(super) fn tell_what_there_is(config: &Config, running: &Running) {
     }
 }
 
-/// What to do about an address that cannot be had. A Unix socket's errors have words of their own.
+/// Adds advice about an address that cannot be had. A Unix socket's errors have words of their own.
 fn with_advice(error: io::Error) -> io::Error {
     let words = match error.kind() {
         _ if error.raw_os_error().is_none() => return error,

@@ -122,7 +122,7 @@ fn create_topics(hub: &Hub, config: &Config) -> anyhow::Result<()> {
 pub(crate) const NO_TOPICS: &str = "no topics, and nothing to create any: use --demo, --serial, --exec, --file \
                                     or --stdin, or --config with a file";
 
-/// Whether all topics there could be are on the disk already.
+/// Returns whether all topics there could be are on the disk already.
 pub(crate) fn makes_no_topics(config: &Config) -> bool {
     let is_wanted = |kind: &Kind| !matches!(kind, Kind::Host(_));
     config.topics.is_empty() && !config.sources.iter().any(|source| is_wanted(&source.kind))

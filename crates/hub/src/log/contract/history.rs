@@ -28,7 +28,7 @@ pub(super) fn steps() -> impl Strategy<Value = Vec<Step>> {
     proptest::collection::vec(step, 1..60)
 }
 
-/// Whatever is published and read, a reader gets each event once, in order, or is told exactly how many
+/// A reader gets each event once, in order, whatever is published and read, or is told exactly how many
 /// it does not get.
 pub(super) fn any_history_is_told_without_silent_loss(
     make: Make,

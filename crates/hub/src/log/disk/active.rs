@@ -36,7 +36,7 @@ impl Limits {
         }
     }
 
-    /// Whether a segment may have this much.
+    /// Returns whether a segment may have this much.
     pub(super) fn hold(self, bytes: u64, events: u64) -> bool {
         bytes <= self.bytes && events <= self.events
     }
@@ -122,7 +122,7 @@ impl Active {
         segment_path(&self.directory, self.base)
     }
 
-    /// Whether a batch has to go to a new file.
+    /// Returns whether a batch has to go to a new file.
     pub(super) fn is_full_for(
         &self,
         limits: Limits,
@@ -213,7 +213,7 @@ impl Active {
         Ok(())
     }
 
-    /// Whether what is written is where it is looked for at the next start: a file whose directory was removed,
+    /// Returns whether what is written is where it is looked for at the next start: a file whose directory was removed,
     /// renamed or unmounted takes writes all the same.
     fn check(&mut self, path: &Path) -> Result<(), StorageError> {
         let is_there = self.output.as_ref().map_or(Ok(true), |output| output.is_at(path));

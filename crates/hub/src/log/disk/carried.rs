@@ -43,7 +43,7 @@ pub(super) struct Carried {
 }
 
 impl Carried {
-    /// Of a topic that has no such file yet.
+    /// The file of a topic that has none yet.
     pub(super) fn nothing(directory: &Path) -> Self {
         Self { path: directory.join(FILE), len: 0, up_to: 0 }
     }
@@ -67,7 +67,7 @@ impl Carried {
         Ok((Self { len: records.len() as u64 * RECORD_BYTES, up_to, ..nothing }, keys))
     }
 
-    /// Whether it is time to write it anew, with the `keys` that count alone.
+    /// Returns whether it is time to write it anew, with the `keys` that count alone.
     pub(super) fn is_stale(&self, keys: u64) -> bool {
         self.len / RECORD_BYTES > (keys * RECORDS_PER_KEY).max(RECORDS_MIN)
     }

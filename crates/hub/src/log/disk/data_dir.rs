@@ -237,7 +237,7 @@ impl DataDir {
         self.0.desk.sweep(now);
     }
 
-    /// Whether nothing more is taken.
+    /// Returns whether nothing more is taken.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         self.0.desk.queue.is_closed()

@@ -36,7 +36,7 @@ pub(super) struct Job {
 }
 
 impl Intake {
-    /// Of a log that has come to `head`, with the keys of what is in it.
+    /// The intake of a log that has come to `head`, with the keys of what is in it.
     pub(super) fn new(head: u64, keys: Keys, options: TopicOptions) -> Self {
         let bytes_max = options.retention.bytes_max.min(Batch::BYTES_MAX);
         Self { next: head + 1, round: 0, keys, under_way: Keys::new(options.keys), bytes_max }
@@ -64,7 +64,7 @@ impl Intake {
         }
     }
 
-    /// Whether a key is in the window.
+    /// Returns whether a key is in the window.
     pub(super) fn knows(&mut self, now: UnixTime, key: IdempotencyKey) -> bool {
         self.keys.find(now, key).or_else(|| self.under_way.find(now, key)).is_some()
     }

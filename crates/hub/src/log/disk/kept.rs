@@ -54,7 +54,7 @@ impl Kept {
         unknown
     }
 
-    /// Whether the event after this offset, and all behind it, are in memory.
+    /// Returns whether the event after this offset, and all behind it, are in memory.
     pub(super) fn is_in_memory(&self, after: u64) -> bool {
         self.newest.oldest().is_some_and(|oldest| oldest.offset <= after.saturating_add(1))
     }

@@ -38,7 +38,7 @@ pub(super) struct DiskLog {
     pub(super) readable: Readable,
     file: Lock<FILE, Active>,
     carried: Lock<CARRIED, Carried>,
-    /// Why the last attempt to keep something failed.
+    /// The reason why the last attempt to keep something failed.
     fault: Lock<LAST, Option<StorageError>>,
 }
 

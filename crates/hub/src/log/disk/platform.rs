@@ -14,7 +14,7 @@ use crate::UnixTime;
 /// The marks that tell a file from a copy of it. None of it can be chosen by whoever copies.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub(super) struct Identity {
-    /// Of the file system; may be another after a start of the machine.
+    /// The number of the file system; may be another after a start of the machine.
     device: u64,
     inode: u64,
     /// The time at which its content or its attributes were last changed, in nanoseconds as text.
@@ -24,7 +24,7 @@ pub(super) struct Identity {
 }
 
 impl Identity {
-    /// Whether this is the same file as `other`.
+    /// Returns whether this is the same file as `other`.
     pub(super) fn is_same_file(&self, other: &Self, is_same_boot: bool) -> bool {
         let born = self.born.as_ref().zip(other.born.as_ref());
         self.inode == other.inode
@@ -32,7 +32,7 @@ impl Identity {
             && born.is_none_or(|(one, other)| one == other)
     }
 
-    /// Whether this is the same file, and nobody has touched it.
+    /// Returns whether this is the same file, and nobody has touched it.
     pub(super) fn is_untouched(&self, other: &Self, is_same_boot: bool) -> bool {
         self.is_same_file(other, is_same_boot) && self.changed == other.changed
     }
@@ -69,7 +69,7 @@ pub(super) trait Output: fmt::Debug + Send {
     fn cut(&mut self, len: u64) -> io::Result<()>;
     /// Has what was written survive a crash of the machine.
     fn flush(&mut self) -> io::Result<()>;
-    /// Whether it is still what has this path.
+    /// Returns whether it is still what has this path.
     fn is_at(&self, path: &Path) -> io::Result<bool>;
 }
 

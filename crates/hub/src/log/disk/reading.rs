@@ -29,7 +29,7 @@ const KNOWN_BYTES: u64 = 16 << 10;
 /// A read begins again so often, because files went or were damaged under it, before it fails.
 const ATTEMPTS_MAX: u32 = 4;
 
-/// Why a stretch could not be read.
+/// The reason why a stretch could not be read.
 #[derive(Debug)]
 enum Trouble {
     Io(Action, io::Error),

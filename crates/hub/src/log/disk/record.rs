@@ -73,7 +73,7 @@ impl Origin {
         Self { topic, base, seed: crc.finalize() }
     }
 
-    /// Of bytes that belong to this topic and place.
+    /// Checksum of bytes that belong to this topic and place.
     pub(super) fn checksum(self, bytes: &[u8]) -> u32 {
         let mut crc = self.crc();
         crc.update(bytes);
@@ -122,7 +122,7 @@ pub(super) struct SegmentHeader<'a> {
     pub(super) bytes: u64,
 }
 
-/// Why there is no record here.
+/// The reason why there is no record here.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Fault {
     /// It begins like one and has this length, and there are fewer bytes.

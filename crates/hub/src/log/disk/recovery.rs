@@ -233,7 +233,7 @@ impl Files {
     }
 }
 
-/// Whether a segment is of this topic and place, so far as its header says.
+/// Returns whether a segment is of this topic and place, so far as its header says.
 fn is_here(directory: &Path, base: u64) -> Result<bool, OpenError> {
     let path = segment_path(directory, base);
     let mut bytes = Vec::new();

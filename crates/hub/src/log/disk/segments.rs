@@ -16,7 +16,7 @@ pub(super) struct Segment {
     pub(super) spans: Vec<Span>,
     /// The length of the part of the file that counts.
     pub(super) bytes: u64,
-    /// Whether its file, if there is one, is set aside when retention is past it, and not removed.
+    /// True if its file, if there is one, is set aside when retention is past it, and not removed.
     pub(super) is_damaged: bool,
     /// Bytes of all files before it, also of those that are gone.
     before: u64,
@@ -212,7 +212,7 @@ impl Segments {
         self.list.iter().map(|segment| segment.base)
     }
 
-    /// Whether this segment is still there.
+    /// Returns whether this segment is still there.
     pub(super) fn has(&self, base: u64) -> bool {
         self.list.iter().any(|segment| segment.base == base)
     }
@@ -268,7 +268,7 @@ impl Segments {
         self.list.get(place).map(|segment| (segment.bytes, below))
     }
 
-    /// Whether the last segment has nothing that is still kept.
+    /// Returns whether the last segment has nothing that is still kept.
     pub(super) fn is_spent(&self) -> bool {
         self.list.back().is_some_and(|segment| segment.spans.is_empty())
     }

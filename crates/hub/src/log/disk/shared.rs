@@ -33,7 +33,7 @@ pub(super) struct Disk {
     marks: Lock<MARKS, Option<Marks>>,
     /// Something may not have been flushed although it was tried: this cannot be closed as whole.
     tainted: AtomicBool,
-    /// Why the directory itself could not be written to.
+    /// The reason why the directory itself could not be written to.
     pub(super) fault: Lock<LAST, Option<StorageError>>,
 }
 

@@ -27,7 +27,7 @@ pub(super) struct State {
     format: u32,
     /// Which start of the machine it was opened in.
     boot: Option<String>,
-    /// Whether nothing was acknowledged before it was flushed.
+    /// True if nothing was acknowledged before it was flushed.
     flushed_always: bool,
     /// Counts how often it was opened; the names of the next two files end with it.
     session: u64,
@@ -61,7 +61,7 @@ const WITNESS: &str = "witness.";
 const MARKS: &str = "marks.";
 
 impl State {
-    /// Of a data directory that is in use, once the files of this session are there.
+    /// The state of a data directory that is in use, once the files of this session are there.
     pub(super) fn open(
         platform: &dyn Platform,
         directory: &Path,
@@ -80,7 +80,7 @@ impl State {
         })
     }
 
-    /// Of the same, closed.
+    /// The state of the same, closed.
     pub(super) fn closed(self, heads: &BTreeMap<String, Position>) -> Self {
         let text = |(name, head): (&String, &Position)| (name.clone(), head.to_string());
         Self { closed: Some(heads.iter().map(text).collect()), ..self }
@@ -198,7 +198,7 @@ impl History {
         positions.get(directory).filter(|mark| mark.epoch == epoch).map(|mark| mark.offset)
     }
 
-    /// Whether a topic that is found so goes on in its epoch: nothing is gone that a reader can have
+    /// Returns whether a topic that is found so goes on in its epoch: nothing is gone that a reader can have
     /// seen. If not, offsets could be given again that a reader has, and so a new epoch begins.
     pub(super) fn keeps_epoch(&self, directory: &str, found: Position, tail: Tail) -> bool {
         let Some(expected) = self.expected(directory, found.epoch) else { return false };

@@ -52,7 +52,7 @@ pub(crate) enum Flood {
 pub(crate) struct FloodOutcome {
     pub(crate) flood: Flood,
     pub(crate) connections: usize,
-    /// Of all its connections together, a second.
+    /// The messages of all its connections together, a second.
     pub(crate) messages: f64,
     pub(crate) bytes: f64,
     /// The waits of the normal client.

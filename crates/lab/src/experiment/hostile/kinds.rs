@@ -66,12 +66,12 @@ impl Kind {
         Self::FragmentsEmpty,
     ];
 
-    /// Whether it takes a time-out to end it.
+    /// Returns whether it takes a time-out to end it.
     pub(super) fn waits(self) -> bool {
         !matches!(self, Self::Pings | Self::Bomb | Self::Fragments | Self::FragmentsEmpty)
     }
 
-    /// Whether it does nothing that it should be ended for.
+    /// Returns whether it does nothing that it should be ended for.
     pub(super) fn is_harmless(self) -> bool {
         self == Self::Pings
     }

@@ -174,7 +174,7 @@ fn close_code(tail: &[u8]) -> Option<u16> {
     })
 }
 
-/// Whether the other side has ended the connection, told without reading from it.
+/// Returns whether the other side has ended the connection, told without reading from it.
 fn is_hung_up(stream: &TcpStream) -> anyhow::Result<bool> {
     let mut fds = [PollFd::new(stream, PollFlags::RDHUP)];
     poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).context("watching a connection")?;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use super::replay::ReplayError;
 
-/// Why an emulation cannot begin.
+/// The reason why an emulation cannot begin.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {

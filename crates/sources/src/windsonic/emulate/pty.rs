@@ -72,7 +72,7 @@ impl Pty {
         rustix::fs::open(&self.path, flags, Mode::empty())
     }
 
-    /// Whether somebody has the other end open.
+    /// Returns whether somebody has the other end open.
     fn is_open(&self) -> rustix::io::Result<bool> {
         let mut fds = [PollFd::new(&*self.master, PollFlags::IN)];
         let now = rustix::event::Timespec { tv_sec: 0, tv_nsec: 0 };

@@ -15,7 +15,7 @@ const FILE_BYTES_MAX: u64 = 128 << 20;
 /// The mark that some editors put before UTF-8 text (U+FEFF).
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// Why a recording cannot be replayed.
+/// The reason why a recording cannot be replayed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReplayError {

@@ -312,8 +312,8 @@ async fn a_segment_under_another_name_hides_nothing() {
 proptest::proptest! {
     #![proptest_config(proptest::prelude::ProptestConfig::with_cases(80))]
 
-    /// Whatever is overwritten in whatever file, however the log was left: what is read is what was
-    /// written, and a position is never another event's.
+    /// A reader gets nothing but what was written, and a position is never another event's, whatever is overwritten in
+    /// whatever file, however the log was left.
     #[test]
     fn no_damage_gives_a_reader_what_was_not_written(
         batches in proptest::collection::vec(1_u64..30, 1..20),

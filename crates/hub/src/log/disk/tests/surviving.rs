@@ -543,7 +543,7 @@ proptest! {
         prop_assert_eq!(again.all(), all);
     }
 
-    /// Whatever a crash of the machine leaves of what was not flushed.
+    /// The log survives whatever a crash of the machine leaves of what was not flushed.
     #[test]
     fn after_a_crash_the_log_is_a_prefix_and_with_always_it_is_whole(
         batches in batches(), always: bool, share in 0_u64..=10,
