@@ -23,16 +23,16 @@ struct Participant {
 }
 
 impl Handler for Participant {
-    fn open(&mut self, waker: Waker, _sender: &mut Sender) {
+    fn on_open(&mut self, waker: Waker, _sender: &mut Sender) {
         self.member = Some(self.everybody.join(waker));
     }
 
-    fn message(&mut self, message: Message<'_>, _sender: &mut Sender) {
+    fn on_message(&mut self, message: Message<'_>, _sender: &mut Sender) {
         // Encoded once, whoever reads it.
         self.everybody.send(Rc::new(Prepared::new(message)));
     }
 
-    fn ready(&mut self, sender: &mut Sender) {
+    fn on_ready(&mut self, sender: &mut Sender) {
         let delivered = self.member.as_mut().map(|member| member.deliver(sender));
         if let Some(Err(error)) = delivered {
             // It was too slow, or is closing already.

@@ -20,7 +20,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 struct Echo;
 
 impl Handler for Echo {
-    fn message(&mut self, message: Message<'_>, sender: &mut Sender) {
+    fn on_message(&mut self, message: Message<'_>, sender: &mut Sender) {
         sender.send(message).unwrap();
     }
 }
@@ -275,11 +275,11 @@ struct Talker {
 }
 
 impl StreamHandler for Talker {
-    fn open(&mut self, waker: Waker) {
+    fn on_open(&mut self, waker: Waker) {
         self.waker = Some(waker);
     }
 
-    fn receive(&mut self, bytes: &[u8], output: &mut Output) {
+    fn on_bytes(&mut self, bytes: &[u8], output: &mut Output) {
         output.extend_from_slice(bytes);
         if bytes.ends_with(b"wake") {
             self.waker.iter().for_each(Waker::wake);
@@ -287,16 +287,16 @@ impl StreamHandler for Talker {
         self.is_over |= bytes.windows(3).any(|word| word == b"end");
     }
 
-    fn ready(&mut self, output: &mut Output) {
+    fn on_ready(&mut self, output: &mut Output) {
         output.extend_from_slice(b" ready");
     }
 
-    fn close(&mut self, output: &mut Output) {
+    fn on_close(&mut self, output: &mut Output) {
         output.extend_from_slice(b" closed");
         self.is_over = true;
     }
 
-    fn ending(&self) -> Option<Duration> {
+    fn linger(&self) -> Option<Duration> {
         self.is_over.then_some(PATIENCE)
     }
 }
@@ -357,8 +357,8 @@ fn a_stream_that_ends_is_written_to_the_last_byte_though_its_peer_sends_on() {
 fn a_stream_that_is_woken_now_and_then_is_not_idle() {
     struct Pulse(Talker);
     impl StreamHandler for Pulse {
-        fn open(&mut self, waker: Waker) {
-            self.0.open(waker.clone());
+        fn on_open(&mut self, waker: Waker) {
+            self.0.on_open(waker.clone());
             tokio::task::spawn_local(async move {
                 for _ in 0..10 {
                     tokio::time::sleep(Duration::from_millis(20)).await;
@@ -367,12 +367,12 @@ fn a_stream_that_is_woken_now_and_then_is_not_idle() {
             });
         }
 
-        fn receive(&mut self, bytes: &[u8], output: &mut Output) {
-            self.0.receive(bytes, output);
+        fn on_bytes(&mut self, bytes: &[u8], output: &mut Output) {
+            self.0.on_bytes(bytes, output);
         }
 
-        fn ready(&mut self, output: &mut Output) {
-            self.0.ready(output);
+        fn on_ready(&mut self, output: &mut Output) {
+            self.0.on_ready(output);
         }
     }
     let reply = serve(
@@ -417,7 +417,7 @@ fn a_stream_has_its_last_words_when_the_loop_closes_its_connections() {
 struct Count(Rc<Cell<usize>>);
 
 impl Handler for Count {
-    fn message(&mut self, _message: Message<'_>, _sender: &mut Sender) {
+    fn on_message(&mut self, _message: Message<'_>, _sender: &mut Sender) {
         self.0.set(self.0.get() + 1);
     }
 }
@@ -472,19 +472,19 @@ struct Slow {
 }
 
 impl StreamHandler for Slow {
-    fn open(&mut self, waker: Waker) {
+    fn on_open(&mut self, waker: Waker) {
         self.waker = Some(waker);
     }
 
-    fn receive(&mut self, bytes: &[u8], _output: &mut Output) {
+    fn on_bytes(&mut self, bytes: &[u8], _output: &mut Output) {
         self.left.extend_from_slice(bytes);
     }
 
-    fn ready(&mut self, output: &mut Output) {
+    fn on_ready(&mut self, output: &mut Output) {
         output.extend_from_slice(&[self.left.remove(0)]);
     }
 
-    fn ended(&mut self, _output: &mut Output) -> bool {
+    fn on_end(&mut self, _output: &mut Output) -> bool {
         let waker = self.waker.clone().filter(|_| !self.left.is_empty());
         waker.map(|waker| waker.wake()).is_some()
     }
@@ -512,7 +512,7 @@ fn one_who_has_ended_is_told_what_there_is_to_say_yet() {
 fn a_panic_in_a_handler_is_told() {
     struct Panicking;
     impl StreamHandler for Panicking {
-        fn receive(&mut self, _bytes: &[u8], _output: &mut Output) {
+        fn on_bytes(&mut self, _bytes: &[u8], _output: &mut Output) {
             std::panic::resume_unwind(Box::new("on purpose"));
         }
     }

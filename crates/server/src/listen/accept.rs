@@ -251,7 +251,7 @@ struct ByteEcho {
 }
 
 impl StreamHandler for ByteEcho {
-    fn receive(&mut self, bytes: &[u8], output: &mut Output) {
+    fn on_bytes(&mut self, bytes: &[u8], output: &mut Output) {
         output.extend_from_slice(bytes);
     }
 }

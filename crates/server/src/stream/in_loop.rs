@@ -119,7 +119,7 @@ impl InLoop {
 }
 
 impl StreamHandler for InLoop {
-    fn open(&mut self, waker: Waker) {
+    fn on_open(&mut self, waker: Waker) {
         let topic = self.reply.reader().topic();
         let place = self.local.fan.subscribe(topic, waker.clone());
         // What came since reading began.
@@ -128,14 +128,14 @@ impl StreamHandler for InLoop {
     }
 
     /// Nothing more is expected.
-    fn receive(&mut self, _bytes: &[u8], _output: &mut Output) {}
+    fn on_bytes(&mut self, _bytes: &[u8], _output: &mut Output) {}
 
-    fn ready(&mut self, output: &mut Output) {
+    fn on_ready(&mut self, output: &mut Output) {
         self.read_on(output);
         self.set_alarm();
     }
 
-    fn ended(&mut self, output: &mut Output) -> bool {
+    fn on_end(&mut self, output: &mut Output) -> bool {
         self.reply.half_close();
         if let Some((_, waker)) = &self.woken
             && self.reply.is_ending()
@@ -149,13 +149,13 @@ impl StreamHandler for InLoop {
         false
     }
 
-    fn close(&mut self, output: &mut Output) {
+    fn on_close(&mut self, output: &mut Output) {
         if !self.reply.is_over() {
             self.end(SERVER_STOPPED, output);
         }
     }
 
-    fn ending(&self) -> Option<Duration> {
+    fn linger(&self) -> Option<Duration> {
         self.reply.is_over().then_some(self.local.site.limits.websocket.close_timeout)
     }
 }

@@ -62,15 +62,15 @@ impl Participant {
 }
 
 impl Handler for Participant {
-    fn open(&mut self, waker: Waker, _sender: &mut Sender) {
+    fn on_open(&mut self, waker: Waker, _sender: &mut Sender) {
         self.member = Some(self.members.join(waker));
     }
 
-    fn message(&mut self, message: Message<'_>, _sender: &mut Sender) {
+    fn on_message(&mut self, message: Message<'_>, _sender: &mut Sender) {
         self.everyone.post(&message.into());
     }
 
-    fn ready(&mut self, sender: &mut Sender) {
+    fn on_ready(&mut self, sender: &mut Sender) {
         let Some(member) = &mut self.member else { return };
         match self.visit.counted(sender, |sender| member.deliver(sender)) {
             Ok(()) => {}
@@ -85,11 +85,11 @@ impl Handler for Participant {
         }
     }
 
-    fn error(&mut self, error: &Error) {
+    fn on_error(&mut self, error: &Error) {
         self.visit.failed(error, PATH);
     }
 
-    fn close(&mut self, frame: Option<&CloseFrame>) {
+    fn on_close(&mut self, frame: Option<&CloseFrame>) {
         self.visit.over(frame);
     }
 }

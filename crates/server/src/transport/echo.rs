@@ -69,23 +69,23 @@ impl Handler for Echo {
         true
     }
 
-    fn piece(&mut self, piece: Piece<'_>, sender: &mut Sender) {
+    fn on_piece(&mut self, piece: Piece<'_>, sender: &mut Sender) {
         // Refused once closing: then there is nobody to send it back to.
         let _ = self
             .visit
             .counted(sender, |sender| sender.send_fragment(piece.kind, piece.bytes, piece.is_last));
     }
 
-    fn message(&mut self, message: Message<'_>, sender: &mut Sender) {
+    fn on_message(&mut self, message: Message<'_>, sender: &mut Sender) {
         // Refused once closing: then there is nobody to send it back to.
         let _ = self.visit.counted(sender, |sender| sender.send(message));
     }
 
-    fn error(&mut self, error: &Error) {
+    fn on_error(&mut self, error: &Error) {
         self.visit.failed(error, PATH);
     }
 
-    fn close(&mut self, frame: Option<&CloseFrame>) {
+    fn on_close(&mut self, frame: Option<&CloseFrame>) {
         self.visit.over(frame);
     }
 }

@@ -197,7 +197,7 @@ fn interrupted(gap: &Gap) -> CloseFrame {
 }
 
 impl Handler for Events {
-    fn open(&mut self, waker: Waker, sender: &mut Sender) {
+    fn on_open(&mut self, waker: Waker, sender: &mut Sender) {
         self.inbox.publisher.waker = Some(waker.clone());
         self.place = Some(self.fan.subscribe(self.reader.topic(), waker));
         if !self.tells_data_alone() {
@@ -205,10 +205,10 @@ impl Handler for Events {
             // Nothing was sent before, so nothing can refuse this.
             let _ = self.visit.counted(sender, |sender| sender.send(Message::Text(&begin)));
         }
-        self.ready(sender);
+        self.on_ready(sender);
     }
 
-    fn message(&mut self, message: Message<'_>, sender: &mut Sender) {
+    fn on_message(&mut self, message: Message<'_>, sender: &mut Sender) {
         // What comes after one that was refused is not published either.
         if sender.is_closing() {
             return;
@@ -218,7 +218,7 @@ impl Handler for Events {
         }
     }
 
-    fn ready(&mut self, sender: &mut Sender) {
+    fn on_ready(&mut self, sender: &mut Sender) {
         let failed = self.inbox.publisher.failed.take();
         if let Some(problem) = failed {
             return self.refuse(&problem, sender);
@@ -228,11 +228,11 @@ impl Handler for Events {
         }
     }
 
-    fn error(&mut self, error: &Error) {
+    fn on_error(&mut self, error: &Error) {
         self.visit.failed(error, &self.path());
     }
 
-    fn close(&mut self, frame: Option<&CloseFrame>) {
+    fn on_close(&mut self, frame: Option<&CloseFrame>) {
         self.visit.over(frame);
         self.reader.over("closed");
     }

@@ -131,7 +131,7 @@ impl Broadcast {
 }
 
 impl Member {
-    /// Queues what is new, for [`Handler::ready`](super::Handler::ready).
+    /// Queues what is new, for [`Handler::on_ready`](super::Handler::on_ready).
     ///
     /// # Errors
     /// [`DeliverError::Missed`], once, when messages are gone; those after them come with the next call.

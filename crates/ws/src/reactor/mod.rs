@@ -22,7 +22,7 @@
 //!
 //! struct Echo;
 //! impl Handler for Echo {
-//!     fn message(&mut self, message: Message<'_>, sender: &mut Sender) {
+//!     fn on_message(&mut self, message: Message<'_>, sender: &mut Sender) {
 //!         let _ = sender.send(message); // fails once the connection is being closed
 //!     }
 //! }

@@ -90,9 +90,9 @@ impl std::fmt::Debug for Opening {
 struct Refused;
 
 impl StreamHandler for Refused {
-    fn receive(&mut self, _bytes: &[u8], _output: &mut Output) {}
+    fn on_bytes(&mut self, _bytes: &[u8], _output: &mut Output) {}
 
-    fn ending(&self) -> Option<Duration> {
+    fn linger(&self) -> Option<Duration> {
         Some(LINGER)
     }
 }

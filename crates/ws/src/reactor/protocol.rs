@@ -190,16 +190,16 @@ impl<H: Handler> WebSocket<H> {
                 Some(Event::Message(message)) => {
                     // What was inflated may be a thousand times what came.
                     bytes = bytes.max(message.as_bytes().len());
-                    self.handler.message(message, received.sender);
+                    self.handler.on_message(message, received.sender);
                 }
                 Some(Event::Piece(piece)) => {
                     bytes = bytes.max(piece.bytes.len());
-                    self.handler.piece(piece, received.sender);
+                    self.handler.on_piece(piece, received.sender);
                 }
                 Some(Event::Close(frame)) => self.over(None, Some(frame)),
                 Some(Event::Failed(error)) => self.over(Some(error.into()), None),
                 Some(Event::Pong { round_trip: Some(round_trip), .. }) => {
-                    self.handler.pong(round_trip);
+                    self.handler.on_pong(round_trip);
                 }
                 // Much was inflated, and nothing is whole yet.
                 None if consumed < available => units = units_left,
@@ -226,9 +226,9 @@ impl<H: Handler> WebSocket<H> {
         }
         self.end = if closed.is_some() { End::Closed } else { End::Failed };
         if let Some(error) = error {
-            self.handler.error(&error);
+            self.handler.on_error(&error);
         }
-        self.handler.close(closed.flatten().as_ref());
+        self.handler.on_close(closed.flatten().as_ref());
     }
 }
 
@@ -245,7 +245,7 @@ impl<H: Handler> Protocol for WebSocket<H> {
         if self.handler.takes_pieces() {
             self.connection.take_pieces();
         }
-        self.lend(output, |socket| socket.handler.open(waker, socket.connection.sender()));
+        self.lend(output, |socket| socket.handler.on_open(waker, socket.connection.sender()));
         self.receive(now, first, output, budget);
     }
 
@@ -280,7 +280,7 @@ impl<H: Handler> Protocol for WebSocket<H> {
             match received.event {
                 Some(Event::Message(message)) => {
                     budget.spend(message.as_bytes().len());
-                    socket.handler.message(message, received.sender);
+                    socket.handler.on_message(message, received.sender);
                 }
                 Some(Event::Failed(error)) => socket.over(Some(error.into()), None),
                 _ => {}
@@ -291,7 +291,7 @@ impl<H: Handler> Protocol for WebSocket<H> {
     fn ready(&mut self, _now: Time, output: &mut Queued) {
         self.lend(output, |socket| {
             if !socket.connection.sender().is_closing() {
-                socket.handler.ready(socket.connection.sender());
+                socket.handler.on_ready(socket.connection.sender());
             }
         });
     }
@@ -316,7 +316,7 @@ impl<H: Handler> Protocol for WebSocket<H> {
 
     fn ended(&mut self, output: &mut Queued) -> bool {
         let is_open = self.end == End::NotYet && !self.connection.is_closing();
-        is_open && self.lend(output, |socket| socket.handler.ended(socket.connection.sender()))
+        is_open && self.lend(output, |socket| socket.handler.on_end(socket.connection.sender()))
     }
 
     fn held_bytes(&self) -> usize {
@@ -393,7 +393,7 @@ impl<H: StreamHandler> Stream<H> {
         let mut rest = input;
         while !rest.is_empty() && !budget.is_slice_over() {
             let (bytes, others) = rest.split_at(rest.len().min(bytes_max));
-            self.handler.receive(bytes, output.get_or_insert_default());
+            self.handler.on_bytes(bytes, output.get_or_insert_default());
             budget.spend(bytes.len());
             rest = others;
             if !rest.is_empty() {
@@ -414,7 +414,7 @@ impl<H: StreamHandler> Protocol for Stream<H> {
         output: &mut Queued,
         budget: &mut Budget,
     ) {
-        self.handler.open(waker);
+        self.handler.on_open(waker);
         self.receive(now, first, output, budget);
     }
 
@@ -443,7 +443,7 @@ impl<H: StreamHandler> Protocol for Stream<H> {
     /// Only called when nothing is stuck, so who is woken now and then is not idle.
     fn ready(&mut self, now: Time, output: &mut Queued) {
         self.active_at = now;
-        self.handler.ready(output.get_or_insert_default());
+        self.handler.on_ready(output.get_or_insert_default());
     }
 
     fn reads_on(&self, _stuck_bytes: usize) -> bool {
@@ -455,12 +455,12 @@ impl<H: StreamHandler> Protocol for Stream<H> {
     }
 
     fn close(&mut self, _frame: &CloseFrame, output: &mut Queued) {
-        self.handler.close(output.get_or_insert_default());
+        self.handler.on_close(output.get_or_insert_default());
         self.is_over = true;
     }
 
     fn ended(&mut self, output: &mut Queued) -> bool {
-        self.handler.ended(output.get_or_insert_default())
+        self.handler.on_end(output.get_or_insert_default())
     }
 
     fn held_bytes(&self) -> usize {
@@ -484,7 +484,7 @@ impl<H: StreamHandler> Protocol for Stream<H> {
     }
 
     fn state(&self) -> State {
-        match self.handler.ending() {
+        match self.handler.linger() {
             Some(linger) => State::Over(Ending { linger, is_clean: false }),
             None if self.is_over => State::Over(Ending { linger: Duration::ZERO, is_clean: true }),
             None if !self.left.is_empty() => State::Behind,

@@ -66,7 +66,7 @@ impl Waker {
         Self { bell: Rc::clone(bell), token }
     }
 
-    /// Has [`Handler::ready`](super::Handler::ready) called for the connection, if it is still there.
+    /// Has [`Handler::on_ready`](super::Handler::on_ready) called for the connection, if it is still there.
     pub fn wake(&self) {
         self.bell.wake(self.token);
     }

@@ -21,13 +21,13 @@ struct Woken {
 }
 
 impl Handler for Woken {
-    fn open(&mut self, waker: Waker, _sender: &mut Sender) {
+    fn on_open(&mut self, waker: Waker, _sender: &mut Sender) {
         self.waker.take().unwrap().send(waker).unwrap();
     }
 
-    fn message(&mut self, _message: Message<'_>, _sender: &mut Sender) {}
+    fn on_message(&mut self, _message: Message<'_>, _sender: &mut Sender) {}
 
-    fn ready(&mut self, _sender: &mut Sender) {
+    fn on_ready(&mut self, _sender: &mut Sender) {
         self.count.set(self.count.get() + 1);
     }
 }

@@ -82,12 +82,12 @@ impl TcpConnection {
 }
 
 impl StreamHandler for TcpConnection {
-    fn open(&mut self, waker: Waker) {
+    fn on_open(&mut self, waker: Waker) {
         self.waker = Some(waker.clone());
         self.multiplexer.open(waker);
     }
 
-    fn receive(&mut self, mut bytes: &[u8], output: &mut Output) {
+    fn on_bytes(&mut self, mut bytes: &[u8], output: &mut Output) {
         while !self.is_over {
             match self.decoder.decode(&mut bytes) {
                 Ok(Some(message)) => {
@@ -121,7 +121,7 @@ impl StreamHandler for TcpConnection {
     }
 
     /// The alarm wakes the connection whether or not anything comes.
-    fn ready(&mut self, output: &mut Output) {
+    fn on_ready(&mut self, output: &mut Output) {
         self.give_up_late(output);
         if !self.is_over {
             self.multiplexer.ready(&mut Framed(output));
@@ -129,16 +129,16 @@ impl StreamHandler for TcpConnection {
     }
 
     /// A message that was cut off is not waited for.
-    fn ended(&mut self, output: &mut Output) -> bool {
+    fn on_end(&mut self, output: &mut Output) -> bool {
         self.message_due = None;
         !self.is_over && self.multiplexer.ended(&mut Framed(output))
     }
 
-    fn close(&mut self, output: &mut Output) {
+    fn on_close(&mut self, output: &mut Output) {
         self.give_up(&Problem::new(Kind::Stopping, "the server is stopping"), output);
     }
 
-    fn ending(&self) -> Option<Duration> {
+    fn linger(&self) -> Option<Duration> {
         self.is_over.then_some(self.config.close_timeout)
     }
 }

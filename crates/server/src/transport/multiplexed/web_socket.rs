@@ -70,21 +70,21 @@ impl Socket {
 }
 
 impl Handler for Socket {
-    fn open(&mut self, waker: Waker, _sender: &mut Sender) {
+    fn on_open(&mut self, waker: Waker, _sender: &mut Sender) {
         self.multiplexer.open(waker);
     }
 
-    fn message(&mut self, message: Message<'_>, sender: &mut Sender) {
+    fn on_message(&mut self, message: Message<'_>, sender: &mut Sender) {
         let multiplexer = &mut self.multiplexer;
         self.visit.counted(sender, |sender| multiplexer.receive(message.as_bytes(), sender));
     }
 
-    fn ready(&mut self, sender: &mut Sender) {
+    fn on_ready(&mut self, sender: &mut Sender) {
         let multiplexer = &mut self.multiplexer;
         self.visit.counted(sender, |sender| multiplexer.ready(sender));
     }
 
-    fn ended(&mut self, sender: &mut Sender) -> bool {
+    fn on_end(&mut self, sender: &mut Sender) -> bool {
         let multiplexer = &mut self.multiplexer;
         self.visit.counted(sender, |sender| multiplexer.ended(sender))
     }
@@ -94,12 +94,12 @@ impl Handler for Socket {
     }
 
     /// Its last words may wait for long.
-    fn close(&mut self, frame: Option<&CloseFrame>) {
+    fn on_close(&mut self, frame: Option<&CloseFrame>) {
         self.multiplexer.close();
         self.visit.over(frame);
     }
 
-    fn error(&mut self, error: &Error) {
+    fn on_error(&mut self, error: &Error) {
         self.visit.failed(error, PATH);
     }
 }

@@ -26,32 +26,32 @@ struct Echo {
 }
 
 impl Handler for Echo {
-    fn open(&mut self, waker: Waker, _sender: &mut Sender) {
+    fn on_open(&mut self, waker: Waker, _sender: &mut Sender) {
         self.told.borrow_mut().push("open".to_owned());
         *self.waker.borrow_mut() = Some(waker);
     }
 
-    fn message(&mut self, message: Message<'_>, sender: &mut Sender) {
+    fn on_message(&mut self, message: Message<'_>, sender: &mut Sender) {
         self.told.borrow_mut().push(format!("message of {} bytes", message.as_bytes().len()));
         sender.send(message).unwrap();
     }
 
-    fn ready(&mut self, sender: &mut Sender) {
+    fn on_ready(&mut self, sender: &mut Sender) {
         self.told.borrow_mut().push("ready".to_owned());
         if self.waker.borrow().is_none() {
             sender.send(Message::Text("woken")).unwrap();
         }
     }
 
-    fn error(&mut self, error: &Error) {
+    fn on_error(&mut self, error: &Error) {
         self.told.borrow_mut().push(format!("error: {error}"));
     }
 
-    fn pong(&mut self, round_trip: Duration) {
+    fn on_pong(&mut self, round_trip: Duration) {
         self.told.borrow_mut().push(format!("pong after {} ms", round_trip.as_millis()));
     }
 
-    fn close(&mut self, frame: Option<&CloseFrame>) {
+    fn on_close(&mut self, frame: Option<&CloseFrame>) {
         self.told.borrow_mut().push(format!("close {:?}", frame.map(|frame| frame.code.get())));
     }
 }

@@ -38,7 +38,7 @@ impl Stream for Script {
 struct Silent;
 
 impl StreamHandler for Silent {
-    fn receive(&mut self, _bytes: &[u8], _output: &mut Output) {}
+    fn on_bytes(&mut self, _bytes: &[u8], _output: &mut Output) {}
 }
 
 #[test]
@@ -70,7 +70,7 @@ fn what_a_slice_leaves_counts_until_it_is_done_with() {
     struct Slow;
 
     impl StreamHandler for Slow {
-        fn receive(&mut self, _bytes: &[u8], _output: &mut Output) {
+        fn on_bytes(&mut self, _bytes: &[u8], _output: &mut Output) {
             NOW.set(NOW.get() + SLICE);
         }
 

@@ -84,16 +84,16 @@ struct Logs {
 }
 
 impl Handler for Logs {
-    fn open(&mut self, waker: Waker, _sender: &mut Sender) {
+    fn on_open(&mut self, waker: Waker, _sender: &mut Sender) {
         self.waker = Some(waker);
     }
 
-    fn message(&mut self, _message: Message<'_>, _sender: &mut Sender) {
+    fn on_message(&mut self, _message: Message<'_>, _sender: &mut Sender) {
         pass(self.each);
         self.log.borrow_mut().push(self.name);
     }
 
-    fn ready(&mut self, _sender: &mut Sender) {
+    fn on_ready(&mut self, _sender: &mut Sender) {
         pass(self.each);
         self.log.borrow_mut().push(self.name);
         if let Some(waker) = self.waker.iter().find(|_| self.wakes_itself) {
