@@ -166,7 +166,7 @@ test("a page whose script does not come says so", { timeout: STEP_MS_MAX }, asyn
     const notice = page.locator("#notice-no-script");
     assert.ok(!(await notice.isVisible()), "it may come yet");
     await notice.waitFor({ state: "visible", timeout: PATIENCE_MS });
-    assert.match((await notice.textContent()) ?? "", /The script of this page has not come.*the log of the server says what it refuses/s);
+    assert.match((await notice.textContent()) ?? "", /The script of this page did not load.*the log of the server says what it refuses/s);
     await page.close();
   }
 });
