@@ -56,7 +56,7 @@ pub struct Topics {
 }
 
 #[derive(Deserialize)]
-struct Page {
+struct TopicsPage {
     topics: Vec<Entry>,
     next: Option<String>,
 }
@@ -102,7 +102,8 @@ impl Topics {
         let limit = self.options.timeouts.connect.saturating_add(self.options.timeouts.answer);
         let page =
             timeout(limit, self.fetch()).await.unwrap_or(Err(Error::Unanswered { limit }))?;
-        let page: Page = serde_json::from_slice(&page).map_err(|error| foreign(error.into()))?;
+        let page: TopicsPage =
+            serde_json::from_slice(&page).map_err(|error| foreign(error.into()))?;
         let topics = page.topics.into_iter().map(|entry| self.listed(entry));
         let topics = topics.collect::<Result<Vec<_>, _>>().map_err(foreign)?;
         // Names go up, or there would be no end to them.

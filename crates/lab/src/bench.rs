@@ -277,11 +277,11 @@ impl Options {
         })
     }
 
-    fn fan_out(&self, folder: &Path, descriptors: usize) -> fan_out::Plan {
+    fn fan_out(&self, folder: &Path, descriptors: usize) -> fan_out::FanOutPlan {
         let room = descriptors.saturating_sub(DESCRIPTORS_SPARE);
         let mut readers: Vec<_> = self.readers.iter().map(|&readers| readers.min(room)).collect();
         readers.dedup();
-        fan_out::Plan {
+        fan_out::FanOutPlan {
             server: self.server_program(folder),
             echo_path: self.path.clone(),
             topic_path: self.topic_path.clone(),
@@ -296,8 +296,8 @@ impl Options {
         }
     }
 
-    fn publish(&self, folder: &Path) -> publish::Plan {
-        publish::Plan {
+    fn publish(&self, folder: &Path) -> publish::PublishPlan {
+        publish::PublishPlan {
             server: self.server_program(folder),
             topic_path: self.topic_path.clone(),
             folder: self.data.as_deref().unwrap_or(folder).to_owned(),

@@ -88,7 +88,7 @@ pub(crate) async fn patiently(
 }
 
 /// The outcome for lines that were to be kept together.
-enum Outcome {
+enum PublishOutcome {
     Kept,
     Refused(PublishError),
     /// Nobody waits any longer.
@@ -184,7 +184,7 @@ impl Feed {
         let mut batch = Batch { note: note_of_all, ..Batch::new(events) };
         match self.keep_batch(status, &batch).await {
             // Together they are more than the topic keeps.
-            Outcome::Refused(PublishError::TooBig { .. }) if batch.events.len() > 1 => {
+            PublishOutcome::Refused(PublishError::TooBig { .. }) if batch.events.len() > 1 => {
                 let mut count = 0;
                 for (event, end) in std::mem::take(&mut batch.events).into_iter().zip(ends) {
                     let one = Batch { note: note(end), ..Batch::from(event) };
@@ -198,14 +198,14 @@ impl Feed {
     }
 
     /// Tries again as long as it is the disk's fault: nothing of a batch that was refused is kept.
-    async fn keep_batch(&mut self, status: &mut Status, batch: &Batch) -> Outcome {
+    async fn keep_batch(&mut self, status: &mut Status, batch: &Batch) -> PublishOutcome {
         let mut backoff = Backoff::new(RETRY_MIN, RETRY_MAX);
         loop {
             if self.is_over {
-                return Outcome::GivenUp;
+                return PublishOutcome::GivenUp;
             }
             let outcome = self.attempt(status, batch).await;
-            let Outcome::Refused(
+            let PublishOutcome::Refused(
                 error @ (PublishError::StorageFull(_) | PublishError::StorageFailed(_)),
             ) = outcome
             else {
@@ -221,17 +221,17 @@ impl Feed {
         }
     }
 
-    async fn attempt(&mut self, status: &mut Status, batch: &Batch) -> Outcome {
+    async fn attempt(&mut self, status: &mut Status, batch: &Batch) -> PublishOutcome {
         let now = batch.events.first().map(|event| event.time).unwrap_or_default();
         let mut publishing = pin!(self.topic.publish_kept(now, batch));
         let mut slow_at = Some(Instant::now() + SLOW);
         loop {
             tokio::select! {
                 biased;
-                kept = &mut publishing => return kept.map_or_else(Outcome::Refused, |_| Outcome::Kept),
+                kept = &mut publishing => return kept.map_or_else(PublishOutcome::Refused, |_| PublishOutcome::Kept),
                 () = self.patience.over() => {
                     self.is_over = true;
-                    return Outcome::GivenUp;
+                    return PublishOutcome::GivenUp;
                 }
                 () = sleep_until(earliest(slow_at, status.due())) => {}
             }
@@ -245,14 +245,14 @@ impl Feed {
 }
 
 /// Counts what became of these events; returns how many are kept.
-fn tell(status: &mut Status, batch: &Batch, outcome: &Outcome) -> usize {
+fn tell(status: &mut Status, batch: &Batch, outcome: &PublishOutcome) -> usize {
     let why = match outcome {
-        Outcome::Kept => {
+        PublishOutcome::Kept => {
             batch.events.iter().for_each(|_| status.event());
             return batch.events.len();
         }
-        Outcome::Refused(error) => chain(error),
-        Outcome::GivenUp => "it could not be stored before the end".to_owned(),
+        PublishOutcome::Refused(error) => chain(error),
+        PublishOutcome::GivenUp => "it could not be stored before the end".to_owned(),
     };
     for event in &batch.events {
         let shown = printable_start(event.data.as_str(), SHOWN_CHARS);

@@ -154,9 +154,9 @@ fn read_in_thread(mut input: impl Input) -> io::Result<(mpsc::Receiver<Piece>, P
         let mut rest = REST_BYTES_MAX;
         while rest > 0 {
             let goes_on = match input.wait(&stopping) {
-                Wait::Input => true,
-                Wait::LastInput => false,
-                Wait::Stop => return,
+                Readiness::Input => true,
+                Readiness::LastInput => false,
+                Readiness::Stop => return,
             };
             let piece = match input.read(&mut buffer) {
                 Ok(0) => return,
@@ -178,7 +178,7 @@ fn read_in_thread(mut input: impl Input) -> io::Result<(mpsc::Receiver<Piece>, P
 }
 
 /// The reason why an input is to be read now, or not.
-enum Wait {
+enum Readiness {
     /// Something is there, the end maybe, or nobody knows.
     Input,
     /// So it is, and nothing will be waited for.
@@ -190,28 +190,28 @@ enum Wait {
 /// An input that can be read, and waited for where that is possible.
 trait Input: Read + Send + 'static {
     /// Waits until something can be read from it or `stopping` has ended.
-    fn wait(&self, stopping: &io::PipeReader) -> Wait;
+    fn wait(&self, stopping: &io::PipeReader) -> Readiness;
 }
 
 #[cfg(unix)]
 impl<T: Read + std::os::fd::AsFd + Send + 'static> Input for T {
-    fn wait(&self, stopping: &io::PipeReader) -> Wait {
+    fn wait(&self, stopping: &io::PipeReader) -> Readiness {
         use rustix::event::{PollFd, PollFlags, poll};
         let mut fds = [PollFd::new(self, PollFlags::IN), PollFd::new(stopping, PollFlags::IN)];
         // A failure shows again when it is read.
         let waited = rustix::io::retry_on_intr(|| poll(&mut fds, None));
         match (waited, fds[0].revents().is_empty(), fds[1].revents().is_empty()) {
-            (Ok(_), true, false) => Wait::Stop,
-            (Ok(_), false, false) => Wait::LastInput,
-            _ => Wait::Input,
+            (Ok(_), true, false) => Readiness::Stop,
+            (Ok(_), false, false) => Readiness::LastInput,
+            _ => Readiness::Input,
         }
     }
 }
 
 #[cfg(not(unix))]
 impl<T: Read + Send + 'static> Input for T {
-    fn wait(&self, _: &io::PipeReader) -> Wait {
-        Wait::Input
+    fn wait(&self, _: &io::PipeReader) -> Readiness {
+        Readiness::Input
     }
 }
 

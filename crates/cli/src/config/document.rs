@@ -10,7 +10,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::fault::{ConfigError, Faults};
-use super::place::{Place, Source};
+use super::place::{Place, SourceFile};
 
 /// Largest file. A configuration has some kilobytes.
 const FILE_BYTES_MAX: u64 = 1 << 20;
@@ -85,14 +85,14 @@ impl Node {
             let before = error.as_bytes()[..valid].iter().filter(|byte| **byte == b'\n').count();
             cannot(&format_args!("line {} is not UTF-8", before + 1))
         })?;
-        Self::parse(Source::new(path, text))
+        Self::parse(SourceFile::new(path, text))
     }
 
     /// Takes a file's text apart.
     ///
     /// # Errors
     /// Every place where it is not TOML.
-    pub(super) fn parse(source: Source) -> Result<Self, ConfigError> {
+    pub(super) fn parse(source: SourceFile) -> Result<Self, ConfigError> {
         let source = Arc::new(source);
         let (root, errors) = DeTable::parse_recoverable(source.text());
         let faults = Faults::default();
@@ -154,7 +154,7 @@ fn explained(message: &str, found: &str) -> String {
     }
 }
 
-fn entries(source: &Arc<Source>, table: &DeTable<'_>) -> Vec<Entry> {
+fn entries(source: &Arc<SourceFile>, table: &DeTable<'_>) -> Vec<Entry> {
     let entry = |(key, value): (&Spanned<_>, _)| {
         let name: &std::borrow::Cow<'_, str> = key.get_ref();
         let place = Place::File(Arc::clone(source), key.span().start);
@@ -163,7 +163,7 @@ fn entries(source: &Arc<Source>, table: &DeTable<'_>) -> Vec<Entry> {
     table.iter().map(entry).collect()
 }
 
-fn node(source: &Arc<Source>, value: &Spanned<DeValue<'_>>) -> Node {
+fn node(source: &Arc<SourceFile>, value: &Spanned<DeValue<'_>>) -> Node {
     let content = match value.get_ref() {
         DeValue::Table(table) => Content::Table(entries(source, table)),
         DeValue::Array(items) => {

@@ -7,13 +7,13 @@ use std::sync::Arc;
 
 /// A configuration file that was read.
 #[derive(Debug)]
-pub(crate) struct Source {
+pub(crate) struct SourceFile {
     /// As the user names it.
     path: PathBuf,
     text: String,
 }
 
-impl Source {
+impl SourceFile {
     pub(crate) fn new(path: impl Into<PathBuf>, text: impl Into<String>) -> Self {
         Self { path: path.into(), text: text.into() }
     }
@@ -54,7 +54,7 @@ pub(crate) enum Place {
     #[default]
     Default,
     /// At this byte of a file.
-    File(Arc<Source>, usize),
+    File(Arc<SourceFile>, usize),
     /// In an environment variable of this name.
     Variable(String),
     /// On the command line.
@@ -71,7 +71,7 @@ impl Place {
     }
 
     /// The file it is in.
-    pub(crate) fn source(&self) -> Option<&Source> {
+    pub(crate) fn source(&self) -> Option<&SourceFile> {
         match self {
             Self::File(source, _) => Some(source),
             Self::Default | Self::Variable(_) | Self::Flag(_) => None,
@@ -131,7 +131,7 @@ mod tests {
 
     #[test]
     fn a_place_in_a_file_is_shown_as_editors_count() {
-        let source = Arc::new(Source::new("a/b.toml", "x\nüy = 1\n"));
+        let source = Arc::new(SourceFile::new("a/b.toml", "x\nüy = 1\n"));
         for (offset, shown) in [(0, "1:1"), (1, "1:2"), (2, "2:1"), (4, "2:2"), (99, "3:1")] {
             let place = Place::File(Arc::clone(&source), offset);
             assert_eq!(place.to_string(), format!("a/b.toml:{shown}"));
@@ -140,7 +140,7 @@ mod tests {
 
     #[test]
     fn paths_in_a_file_are_relative_to_where_it_is() {
-        assert_eq!(Source::new("/etc/anemone.toml", "").directory(), Path::new("/etc"));
-        assert_eq!(Source::new("anemone.toml", "").directory(), Path::new(""));
+        assert_eq!(SourceFile::new("/etc/anemone.toml", "").directory(), Path::new("/etc"));
+        assert_eq!(SourceFile::new("anemone.toml", "").directory(), Path::new(""));
     }
 }

@@ -9,7 +9,7 @@ mod reading;
 use super::document::Node;
 use super::env::Variables;
 use super::fault::Faults;
-use super::place::Source as File;
+use super::place::SourceFile as File;
 use super::sources::StderrTo;
 
 use super::*;

@@ -31,7 +31,7 @@ pub struct Published {
 
 /// The body of a reply.
 #[derive(Deserialize)]
-struct Reply {
+struct PublishReply {
     position: String,
     first: Option<String>,
     count: Option<u64>,
@@ -39,7 +39,7 @@ struct Reply {
 
 impl Published {
     pub(super) fn parse(text: &[u8]) -> Result<Self, Error> {
-        let reply: Reply = serde_json::from_slice(text).map_err(Malformed::Json)?;
+        let reply: PublishReply = serde_json::from_slice(text).map_err(Malformed::Json)?;
         let parse = |text: &str| text.parse::<Position>().map_err(|_| Malformed::NoPosition);
         let position = parse(&reply.position)?;
         let first = reply.first.as_deref().map_or(Ok(position), parse)?;

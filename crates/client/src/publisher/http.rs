@@ -14,12 +14,12 @@ use crate::options::Options;
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
-pub(super) struct Carrier {
+pub(super) struct HttpCarrier {
     http: Http,
     target: String,
 }
 
-impl Carrier {
+impl HttpCarrier {
     pub(super) fn new(address: Arc<Address>, options: Arc<Options>) -> Self {
         Self { target: address.target(&[]), http: Http::new(address, options) }
     }

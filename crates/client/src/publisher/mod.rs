@@ -29,8 +29,8 @@ pub struct Publisher {
 }
 
 enum Carrier {
-    Http(Box<http::Carrier>),
-    Mux(Box<mux::Carrier>),
+    Http(Box<http::HttpCarrier>),
+    Mux(Box<mux::MuxCarrier>),
 }
 
 /// Failures in a row before a publisher gives up: a minute, with the default delays.
@@ -48,7 +48,7 @@ impl Publisher {
         }
         let retry = Retry { failures_max: Some(FAILURES_MAX), ..Retry::default() };
         let options = Arc::new(Options { retry, ..Options::default() });
-        let carrier = http::Carrier::new(Arc::clone(&address), Arc::clone(&options));
+        let carrier = http::HttpCarrier::new(Arc::clone(&address), Arc::clone(&options));
         Ok(Self { address, options, carrier: Carrier::Http(Box::new(carrier)) })
     }
 
@@ -76,7 +76,7 @@ impl Publisher {
             Carrier::Mux(_) => Carrier::Mux(Box::default()),
             Carrier::Http(_) => {
                 let (address, options) = (Arc::clone(&self.address), Arc::clone(&self.options));
-                Carrier::Http(Box::new(http::Carrier::new(address, options)))
+                Carrier::Http(Box::new(http::HttpCarrier::new(address, options)))
             }
         };
         self
@@ -160,7 +160,7 @@ impl Publisher {
             }
             Err(error) => {
                 if let Carrier::Mux(carrier) = &mut self.carrier {
-                    **carrier = mux::Carrier::default();
+                    **carrier = mux::MuxCarrier::default();
                 }
                 Err(error.at(&self.address))
             }

@@ -14,13 +14,13 @@ use crate::web_socket;
 use crate::wire::mux::{self, Reply};
 
 #[derive(Default)]
-pub(super) struct Carrier {
+pub(super) struct MuxCarrier {
     socket: Option<WebSocket<ClientStream>>,
     /// The number of requests that were made on it: the next one's id.
     count: u64,
 }
 
-impl Carrier {
+impl MuxCarrier {
     pub(super) async fn send(
         &mut self,
         address: &Address,

@@ -8,7 +8,7 @@ use crate::Error;
 use crate::web_socket;
 use crate::wire::{Wire, mux};
 
-struct Socket(WebSocket<ClientStream>);
+struct MuxSocket(WebSocket<ClientStream>);
 
 pub(super) async fn open(reading: &Reading) -> Result<impl Link + use<>, Error> {
     let (socket, target) = reading.multiplexed()?;
@@ -17,10 +17,10 @@ pub(super) async fn open(reading: &Reading) -> Result<impl Link + use<>, Error> 
     let request = mux::request("GET", mux::READER, &target, b"");
     let request = Incoming::from(String::from_utf8_lossy(&request).into_owned());
     socket.send(request).await?;
-    Ok(Socket(socket))
+    Ok(MuxSocket(socket))
 }
 
-impl Link for Socket {
+impl Link for MuxSocket {
     fn read<'a>(&'a mut self, wires: &'a mut Vec<Wire>) -> BoxFuture<'a, Result<(), Error>> {
         Box::pin(async move {
             let message = web_socket::receive(&mut self.0).await?;

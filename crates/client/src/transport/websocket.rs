@@ -12,14 +12,14 @@ use crate::wire::{Wire, item};
 
 const SUBPROTOCOL: &str = "anemone.events";
 
-struct Socket(WebSocket<ClientStream>);
+struct EventsSocket(WebSocket<ClientStream>);
 
 pub(super) async fn open(reading: &Reading) -> Result<impl Link + use<>, Error> {
     let url = reading.address.web_socket(&reading.target());
-    Ok(Socket(web_socket::open(url, SUBPROTOCOL, &reading.options).await?))
+    Ok(EventsSocket(web_socket::open(url, SUBPROTOCOL, &reading.options).await?))
 }
 
-impl Link for Socket {
+impl Link for EventsSocket {
     fn read<'a>(&'a mut self, wires: &'a mut Vec<Wire>) -> BoxFuture<'a, Result<(), Error>> {
         Box::pin(async move {
             let message = web_socket::receive(&mut self.0).await?;

@@ -19,13 +19,13 @@ use crate::{
 #[derive(Debug)]
 pub(crate) struct MemoryLog {
     epoch: Epoch,
-    kept: Mutex<Kept>,
+    kept: Mutex<Contents>,
     progress: watch::Sender<Progress>,
 }
 
 /// Events `first()..=head`, without a hole.
 #[derive(Debug)]
-struct Kept {
+struct Contents {
     ring: Ring,
     head: u64,
     keys: Keys,
@@ -41,11 +41,11 @@ impl MemoryLog {
     ) -> Self {
         let TopicOptions { retention, keys, .. } = options;
         let (ring, keys) = (Ring::default(), Keys::new(keys));
-        let kept = Kept { ring, head: 0, keys, retention, note: None };
+        let kept = Contents { ring, head: 0, keys, retention, note: None };
         Self { epoch, kept: Mutex::new(kept), progress }
     }
 
-    fn kept(&self) -> MutexGuard<'_, Kept> {
+    fn kept(&self) -> MutexGuard<'_, Contents> {
         // No method panics while it holds the lock, so a poisoned log is still a whole one.
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -135,7 +135,7 @@ impl Log for MemoryLog {
     }
 }
 
-impl Kept {
+impl Contents {
     /// Offset of the oldest event kept, or of the next one to come when none is.
     fn first(&self) -> u64 {
         self.head + 1 - self.ring.len()

@@ -19,7 +19,7 @@ const WARM_UP_EVENTS: usize = 1;
 
 /// The plan: what is measured, and how often.
 #[derive(Clone, Debug)]
-pub(crate) struct Plan {
+pub(crate) struct FanOutPlan {
     pub(crate) server: Program,
     /// The path at which it echoes WebSocket messages.
     pub(crate) echo_path: String,
@@ -54,17 +54,17 @@ impl Role {
 
 /// So many connections of one role, and a sample for each round.
 #[derive(Clone, Debug)]
-pub(crate) struct Case {
+pub(crate) struct FanOutCase {
     pub(crate) role: Role,
     pub(crate) readers: usize,
     pub(crate) events_per_second: f64,
-    pub(crate) samples: Vec<Sample>,
+    pub(crate) samples: Vec<FanOutSample>,
     /// The deliveries of all samples.
     pub(crate) deliveries: Deliveries,
 }
 
 #[derive(Clone, Debug)]
-pub(crate) struct Sample {
+pub(crate) struct FanOutSample {
     /// User memory of the server for each connection: before anything was published, and after.
     pub(crate) opened_bytes: f64,
     pub(crate) served_bytes: f64,
@@ -73,14 +73,14 @@ pub(crate) struct Sample {
     pub(crate) busy: Busy,
 }
 
-impl Plan {
-    pub(crate) fn run(&self) -> anyhow::Result<Vec<Case>> {
+impl FanOutPlan {
+    pub(crate) fn run(&self) -> anyhow::Result<Vec<FanOutCase>> {
         let mut random = Random::new(self.seed);
         let mut cases: Vec<_> = self
             .readers
             .iter()
             .flat_map(|&readers| Role::all().into_iter().map(move |role| (role, readers)))
-            .map(|(role, readers)| Case {
+            .map(|(role, readers)| FanOutCase {
                 role,
                 readers,
                 events_per_second: self.deliveries_per_second / readers as f64,
@@ -95,7 +95,7 @@ impl Plan {
             for &index in &order {
                 let case = &mut cases[index];
                 let take = || self.sample(case, &mut random);
-                let is_disturbed = |taken: &(Sample, Deliveries)| taken.0.busy.is_disturbed();
+                let is_disturbed = |taken: &(FanOutSample, Deliveries)| taken.0.busy.is_disturbed();
                 let (sample, deliveries) = undisturbed(self.retries, take, is_disturbed)
                     .with_context(|| format!("{:?}, {} readers", case.role, case.readers))?;
                 case.samples.push(sample);
@@ -105,7 +105,11 @@ impl Plan {
         Ok(cases)
     }
 
-    fn sample(&self, case: &Case, random: &mut Random) -> anyhow::Result<(Sample, Deliveries)> {
+    fn sample(
+        &self,
+        case: &FanOutCase,
+        random: &mut Random,
+    ) -> anyhow::Result<(FanOutSample, Deliveries)> {
         let server = self.server.start(self.cores)?;
         match case.role {
             Role::Bare => Ok((self.bare(&server, case.readers, random)?, Deliveries::default())),
@@ -113,7 +117,12 @@ impl Plan {
         }
     }
 
-    fn bare(&self, server: &Server, count: usize, random: &mut Random) -> anyhow::Result<Sample> {
+    fn bare(
+        &self,
+        server: &Server,
+        count: usize,
+        random: &mut Random,
+    ) -> anyhow::Result<FanOutSample> {
         let echo =
             server.endpoint(Protocol::WebSocket, &self.echo_path).context("no WebSockets")?;
         let mut opener = Opener::new(echo, random)?;
@@ -122,16 +131,16 @@ impl Plan {
         let _connections = open(&mut opener, count)?;
         let bytes = memory.grown()?;
         let (opened_bytes, served_bytes, busy) = (bytes, bytes, Busy::default());
-        Ok(Sample { opened_bytes, served_bytes, cpu_us: None, busy })
+        Ok(FanOutSample { opened_bytes, served_bytes, cpu_us: None, busy })
     }
 
     fn reading(
         &self,
         server: &Server,
-        case: &Case,
+        case: &FanOutCase,
         delivery: Delivery,
         random: &mut Random,
-    ) -> anyhow::Result<(Sample, Deliveries)> {
+    ) -> anyhow::Result<(FanOutSample, Deliveries)> {
         let topic = server.topic(&self.topic_path).context("no topic is served")?;
         ensure!(topic.create()?, "{} cannot be published to: is --demo missing?", topic.path);
         drop(Readers::open(delivery, &topic, FIRST_READERS, random)?);
@@ -148,7 +157,7 @@ impl Plan {
         let used = meter.stop()?;
         let cpu_us = Some(used.server_ns as f64 / 1e3 / deliveries.received as f64);
         let served_bytes = memory.grown()?;
-        Ok((Sample { opened_bytes, served_bytes, cpu_us, busy: used.busy }, deliveries))
+        Ok((FanOutSample { opened_bytes, served_bytes, cpu_us, busy: used.busy }, deliveries))
     }
 }
 

@@ -63,7 +63,7 @@ impl fmt::Display for Storage {
 
 /// The plan: what is measured, and how often.
 #[derive(Clone, Debug)]
-pub(crate) struct Plan {
+pub(crate) struct PublishPlan {
     pub(crate) server: Program,
     /// Before the number of a topic.
     pub(crate) topic_path: String,
@@ -78,8 +78,8 @@ pub(crate) struct Plan {
 
 /// The results.
 #[derive(Debug)]
-pub(crate) struct Results {
-    pub(crate) cases: Vec<Case>,
+pub(crate) struct PublishResults {
+    pub(crate) cases: Vec<PublishCase>,
     /// The kind of file system, as `ext4`; on a tmpfs flushing is free.
     pub(crate) file_system: String,
     /// For one write and its flush, without any server.
@@ -88,30 +88,30 @@ pub(crate) struct Results {
 
 /// A way and where it leads to, and a sample for each round.
 #[derive(Clone, Debug)]
-pub(crate) struct Case {
+pub(crate) struct PublishCase {
     pub(crate) storage: Storage,
     pub(crate) way: Way,
-    pub(crate) samples: Vec<Sample>,
+    pub(crate) samples: Vec<PublishSample>,
     /// The latencies of all samples.
     pub(crate) latency: Histogram,
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Sample {
+pub(crate) struct PublishSample {
     pub(crate) events_per_second: f64,
     /// Server CPU for each event.
     pub(crate) cpu_us: f64,
     pub(crate) busy: Busy,
 }
 
-impl Plan {
-    pub(crate) fn run(&self) -> anyhow::Result<Results> {
+impl PublishPlan {
+    pub(crate) fn run(&self) -> anyhow::Result<PublishResults> {
         fs::create_dir_all(&self.folder)?;
         let (file_system, flush) = (file_system(&self.folder)?, flush(&self.folder)?);
         let cases = Storage::ALL.into_iter().flat_map(|storage| {
             let case = move |way| {
                 let (samples, latency) = (Vec::new(), Histogram::default());
-                Case { storage, way, samples, latency }
+                PublishCase { storage, way, samples, latency }
             };
             WAYS.map(case)
         });
@@ -124,18 +124,22 @@ impl Plan {
             for &index in &order {
                 let case = &mut cases[index];
                 let take = || self.sample(case, &mut random);
-                let is_disturbed = |taken: &(Sample, Histogram)| taken.0.busy.is_disturbed();
+                let is_disturbed = |taken: &(PublishSample, Histogram)| taken.0.busy.is_disturbed();
                 let (sample, latency) = undisturbed(self.retries, take, is_disturbed)
                     .with_context(|| format!("{}, {}", case.storage, case.way))?;
                 case.samples.push(sample);
                 case.latency.add(&latency);
             }
         }
-        Ok(Results { cases, file_system, flush })
+        Ok(PublishResults { cases, file_system, flush })
     }
 
     /// At a server of its own, with a folder of its own.
-    fn sample(&self, case: &Case, random: &mut Random) -> anyhow::Result<(Sample, Histogram)> {
+    fn sample(
+        &self,
+        case: &PublishCase,
+        random: &mut Random,
+    ) -> anyhow::Result<(PublishSample, Histogram)> {
         let folder = Folder(self.folder.join(format!("bench-data-{}", std::process::id())));
         let path = folder.0.to_str().context("the folder's name is no text")?;
         let server = self.server.with(&case.storage.args(path)).start(self.cores)?;
@@ -150,7 +154,7 @@ impl Plan {
         topic: &Topic,
         way: Way,
         random: &mut Random,
-    ) -> anyhow::Result<(Sample, Histogram)> {
+    ) -> anyhow::Result<(PublishSample, Histogram)> {
         let before = topic.events()?;
         let mut publishers = Publishers::open(way, topic, random)?;
         let warm_up = publishers.run(self.times.warm_up)?;
@@ -160,7 +164,7 @@ impl Plan {
         let there = topic.events()? - before;
         let expected = warm_up.events + events;
         ensure!(there == expected, "{there} events are there of {expected} acknowledged");
-        let sample = Sample {
+        let sample = PublishSample {
             events_per_second: events as f64 / time.as_secs_f64(),
             cpu_us: used.server_ns as f64 / 1e3 / events as f64,
             busy: used.busy,

@@ -39,7 +39,7 @@ pub(crate) struct Readers {
     topic: Topic,
     poller: Poller,
     readers: Vec<Reader>,
-    publisher: Publisher,
+    publisher: TopicPublisher,
     /// Everything that was published since they began.
     events: Vec<Event>,
     random: Random,
@@ -77,7 +77,7 @@ impl Readers {
         let stream = connect(address)?;
         stream.set_nonblocking(true)?;
         poller.add(&stream, readers.len())?;
-        let publisher = Publisher { stream, partial: Vec::new(), unanswered: 0 };
+        let publisher = TopicPublisher { stream, partial: Vec::new(), unanswered: 0 };
         let (topic, random, buffer) = (topic.clone(), random.clone(), vec![0; READ_BYTES]);
         let events = Vec::new();
         Ok(Self { delivery, topic, poller, readers, publisher, events, random, buffer })
@@ -239,13 +239,13 @@ struct Reader {
 
 /// Publishes by one POST after the other on one connection, without waiting for answers.
 #[derive(Debug)]
-struct Publisher {
+struct TopicPublisher {
     stream: TcpStream,
     partial: Vec<u8>,
     unanswered: usize,
 }
 
-impl Publisher {
+impl TopicPublisher {
     fn send(&mut self, request: &[u8]) -> anyhow::Result<()> {
         self.stream.write_all(request).context("publishing")?;
         self.unanswered += 1;

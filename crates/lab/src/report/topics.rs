@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use super::{NONE, busy, disturbed, estimate, figure, interval, ratios, show, verdict};
 use crate::experiment::fan_out::{self, Role};
-use crate::experiment::publish::{self, Results, Storage};
+use crate::experiment::publish::{self, PublishResults, Storage};
 use crate::goals::{SSE_READER_BYTES, WEBSOCKET_READER_BYTES_MORE};
 use crate::load::Delivery;
 use crate::statistics::{Estimate, median};
 
 /// One row for each transport and number of readers, in a table of deliveries and in one of memory.
-pub(crate) fn of_fan_out(cases: &[fan_out::Case]) -> String {
+pub(crate) fn of_fan_out(cases: &[fan_out::FanOutCase]) -> String {
     let mut text = "\n### Fan-out of one topic: events of 100 B\n\n\
          | | events a second | server CPU for each delivery, µs | to WebSocket's | p50, ms | p99, ms | reach | \
          generator's lag p99, ms | busy, %: server, generator, others |\n\
@@ -67,7 +67,7 @@ pub(crate) fn of_fan_out(cases: &[fan_out::Case]) -> String {
 }
 
 /// The most that a reader of a case may take.
-fn limit(cases: &[fan_out::Case], case: &fan_out::Case) -> Option<f64> {
+fn limit(cases: &[fan_out::FanOutCase], case: &fan_out::FanOutCase) -> Option<f64> {
     match case.role {
         Role::Reader(Delivery::WebSocket) => {
             let bare = find(cases, Role::Bare, case.readers)?;
@@ -79,22 +79,22 @@ fn limit(cases: &[fan_out::Case], case: &fan_out::Case) -> Option<f64> {
     }
 }
 
-fn find(cases: &[fan_out::Case], role: Role, readers: usize) -> Option<&fan_out::Case> {
+fn find(cases: &[fan_out::FanOutCase], role: Role, readers: usize) -> Option<&fan_out::FanOutCase> {
     cases.iter().find(|case| case.role == role && case.readers == readers)
 }
 
-impl fan_out::Case {
+impl fan_out::FanOutCase {
     fn cpu(&self) -> Vec<f64> {
         self.samples.iter().filter_map(|sample| sample.cpu_us).collect()
     }
 
-    fn bytes(&self, of: impl Fn(&fan_out::Sample) -> f64) -> Vec<f64> {
+    fn bytes(&self, of: impl Fn(&fan_out::FanOutSample) -> f64) -> Vec<f64> {
         self.samples.iter().map(of).collect()
     }
 }
 
 /// One row for each way and where it leads to.
-pub(crate) fn of_publishing(results: &Results) -> String {
+pub(crate) fn of_publishing(results: &PublishResults) -> String {
     let mut text = "\n### Publishing events of 100 B\n\n\
          | | events a second | to memory's | server CPU for each event, µs | to memory's | p50, ms | p99, ms | \
          busy, %: server, generator, others |\n\
@@ -108,7 +108,7 @@ pub(crate) fn of_publishing(results: &Results) -> String {
             .filter(|_| case.storage != Storage::Memory);
         let (rate, cpu) =
             (case.values(|sample| sample.events_per_second), case.values(|sample| sample.cpu_us));
-        let to_memory = |values: &[f64], of: fn(&publish::Sample) -> f64| {
+        let to_memory = |values: &[f64], of: fn(&publish::PublishSample) -> f64| {
             let ratio = memory.and_then(|memory| estimate(&ratios(values, &memory.values(of))));
             show(ratio, |estimate| interval(&estimate))
         };
@@ -138,8 +138,8 @@ pub(crate) fn of_publishing(results: &Results) -> String {
     text + &disturbed(samples.map(|sample| sample.busy))
 }
 
-impl publish::Case {
-    fn values(&self, of: impl Fn(&publish::Sample) -> f64) -> Vec<f64> {
+impl publish::PublishCase {
+    fn values(&self, of: impl Fn(&publish::PublishSample) -> f64) -> Vec<f64> {
         self.samples.iter().map(of).collect()
     }
 }
@@ -163,14 +163,15 @@ mod tests {
     use crate::cpu::Busy;
     use crate::load::{Deliveries, Way};
 
-    fn reading(role: Role, bytes: f64, cpu_us: Option<f64>) -> fan_out::Case {
+    fn reading(role: Role, bytes: f64, cpu_us: Option<f64>) -> fan_out::FanOutCase {
         let (opened_bytes, served_bytes) = (bytes, bytes);
-        let sample = fan_out::Sample { opened_bytes, served_bytes, cpu_us, busy: Busy::default() };
+        let sample =
+            fan_out::FanOutSample { opened_bytes, served_bytes, cpu_us, busy: Busy::default() };
         let mut deliveries = Deliveries { expected: 3, received: 2, ..Deliveries::default() };
         deliveries.latency.record(Duration::from_millis(2));
         deliveries.lag.record(Duration::from_micros(3));
         let samples = vec![sample; 2];
-        fan_out::Case { role, readers: 10, events_per_second: 5.0, samples, deliveries }
+        fan_out::FanOutCase { role, readers: 10, events_per_second: 5.0, samples, deliveries }
     }
 
     #[test]
@@ -206,11 +207,12 @@ mod tests {
     #[test]
     fn what_the_disk_costs_is_told_beside_memory() {
         let case = |storage, events_per_second, cpu_us| {
-            let sample = publish::Sample { events_per_second, cpu_us, busy: Busy::default() };
+            let sample =
+                publish::PublishSample { events_per_second, cpu_us, busy: Busy::default() };
             let (way, latency) = (Way::Post { publishers: 64 }, Default::default());
-            publish::Case { storage, way, samples: vec![sample; 2], latency }
+            publish::PublishCase { storage, way, samples: vec![sample; 2], latency }
         };
-        let results = Results {
+        let results = PublishResults {
             cases: vec![case(Storage::Memory, 1000.0, 10.0), case(Storage::Always, 100.0, 25.0)],
             file_system: "tmpfs".to_owned(),
             flush: Duration::from_micros(2),

@@ -100,18 +100,18 @@ impl Group {
     pub(super) fn has_ended(&mut self) -> Option<Option<ExitStatus>> {
         let Some(members) = &mut self.0 else { return Some(None) };
         match members.look() {
-            Look::Gone(exit) => {
+            GroupState::Gone(exit) => {
                 self.0 = None;
                 Some(exit)
             }
             // Whatever hangs is reaped in the background once it can be.
-            Look::Hanging => {
+            GroupState::Hanging => {
                 let exit = members.exit.flatten();
                 tracing::warn!("process group {} outlives SIGKILL", members.number);
                 drop(std::mem::replace(self, Self(None)));
                 Some(exit)
             }
-            Look::Alive => None,
+            GroupState::Alive => None,
         }
     }
 }
@@ -122,7 +122,7 @@ impl Drop for Group {
         members.ask_to_end();
         let number = members.number;
         let end = move || {
-            while matches!(members.look(), Look::Alive) {
+            while matches!(members.look(), GroupState::Alive) {
                 std::thread::sleep(LOOK_EVERY);
             }
             if members.exit.is_none() {
@@ -150,7 +150,7 @@ struct Members {
     killed: bool,
 }
 
-enum Look {
+enum GroupState {
     Alive,
     /// All but the guard, and the program is reaped.
     Gone(Option<ExitStatus>),
@@ -172,7 +172,7 @@ impl Members {
         }
     }
 
-    fn look(&mut self) -> Look {
+    fn look(&mut self) -> GroupState {
         if self.exit.is_none() {
             self.exit = match self.program.try_wait() {
                 Ok(Some(status)) => Some(Some(status)),
@@ -184,14 +184,18 @@ impl Members {
         if let Some(exit) = self.exit
             && !self.guard.has_company()
         {
-            return Look::Gone(exit);
+            return GroupState::Gone(exit);
         }
         let since = self.asked_at.map_or(Duration::ZERO, |asked_at| asked_at.elapsed());
         if since >= self.grace && !self.killed {
             self.killed = true;
             self.signal(Signal::KILL);
         }
-        if since >= self.grace.saturating_add(KILL_WAIT) { Look::Hanging } else { Look::Alive }
+        if since >= self.grace.saturating_add(KILL_WAIT) {
+            GroupState::Hanging
+        } else {
+            GroupState::Alive
+        }
     }
 
     fn signal(&self, signal: Signal) {

@@ -56,7 +56,7 @@ pub async fn run(
     stop: impl Future<Output = ()>,
 ) {
     let mut stop = pin!(stop);
-    let mut source = Source::new(options, topic, status);
+    let mut source = ExecSource::new(options, topic, status);
     loop {
         let started = Instant::now();
         let end = source.run_once(stop.as_mut()).await;
@@ -104,7 +104,7 @@ impl End {
     }
 }
 
-struct Source {
+struct ExecSource {
     options: Options,
     status: Status,
     output: Feed,
@@ -117,7 +117,7 @@ struct Source {
     patience_over: watch::Sender<bool>,
 }
 
-impl Source {
+impl ExecSource {
     fn new(options: Options, topic: Arc<Topic>, status: Arc<Topic>) -> Self {
         let detail = format!("starting {}", options.command);
         let name = topic.name().to_string();

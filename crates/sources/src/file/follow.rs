@@ -128,7 +128,7 @@ struct OpenFile {
 }
 
 /// The result of a look at the open file.
-enum Look {
+enum FileState {
     More(Chunk),
     End,
     /// It does not have any more what was read of it.
@@ -168,9 +168,9 @@ impl Follower {
         self.watches.directory_of(&self.path);
         let Some(open) = &mut self.open else { return self.open_first() };
         match open.look(buffer) {
-            Ok(Look::More(chunk)) => return Turn::Read(chunk),
-            Ok(Look::End) => {}
-            Ok(Look::Changed) => return self.changed(),
+            Ok(FileState::More(chunk)) => return Turn::Read(chunk),
+            Ok(FileState::End) => {}
+            Ok(FileState::Changed) => return self.changed(),
             // There may be another file that can be read.
             Err(error) => {
                 let gap = Missing::Rest(open.position);
@@ -267,8 +267,8 @@ impl Follower {
     /// appeared is there by now.
     fn replace_at_end(&mut self, other: OpenFile, gap: Option<Missing>, buffer: &mut [u8]) -> Turn {
         match self.open.as_mut().map(|open| open.look(buffer)) {
-            Some(Ok(Look::More(chunk))) => Turn::Read(chunk),
-            Some(Ok(Look::Changed)) => self.changed(),
+            Some(Ok(FileState::More(chunk))) => Turn::Read(chunk),
+            Some(Ok(FileState::Changed)) => self.changed(),
             _ => self.replace(other, gap),
         }
     }
@@ -450,18 +450,18 @@ impl OpenFile {
 
     /// Reads on, and what stands before that again: so is seen that the file is still the same, whatever it was
     /// truncated to and has grown to since.
-    fn look(&mut self, buffer: &mut [u8]) -> io::Result<Look> {
+    fn look(&mut self, buffer: &mut [u8]) -> io::Result<FileState> {
         let window = self.tail.len();
         let most = (buffer.len() - WINDOW_BYTES + window).min(buffer.len());
         let buffer = &mut buffer[..most];
         let len = read_at(&self.file, buffer, self.position - window as u64)?;
         if len < window || buffer[..window] != self.tail {
-            return Ok(Look::Changed);
+            return Ok(FileState::Changed);
         }
         if len == window {
             // Files of /proc always seem shorter than what was read of them.
             let shorter = self.file.metadata()?.len() < self.position;
-            return Ok(if shorter { Look::Changed } else { Look::End });
+            return Ok(if shorter { FileState::Changed } else { FileState::End });
         }
         let chunk = Chunk { range: window..len, offset: self.position };
         self.position += (len - window) as u64;
@@ -470,7 +470,7 @@ impl OpenFile {
         self.tail.clear();
         self.tail.extend_from_slice(&buffer[len.saturating_sub(WINDOW_BYTES)..len]);
         self.modified = modified(&self.file.metadata()?);
-        Ok(Look::More(chunk))
+        Ok(FileState::More(chunk))
     }
 
     /// Returns whether it has no bytes of its own, but ones that the system makes up for each read.

@@ -41,7 +41,7 @@ pub async fn run(options: Options, topic: Arc<Topic>, status: Arc<Topic>) -> Inf
             (None, Watches::default())
         }
     };
-    let mut source = Source::new(&options, topic, status, interval);
+    let mut source = FileSource::new(&options, topic, status, interval);
     let Options { path, from, line_bytes_max, .. } = options;
     let mut follower = Follower::new(path, from, line_bytes_max, place, watches);
     let mut buffer = vec![0; Follower::buffer_bytes(READ_BYTES)];
@@ -88,7 +88,7 @@ async fn blocking(mut follower: Follower, mut buffer: Vec<u8>) -> (Follower, Vec
     }
 }
 
-struct Source {
+struct FileSource {
     /// The file, for people.
     path: String,
     /// The interval at which it is looked for, in words.
@@ -101,7 +101,7 @@ struct Source {
     was_open: bool,
 }
 
-impl Source {
+impl FileSource {
     fn new(options: &Options, topic: Arc<Topic>, status: Arc<Topic>, interval: Duration) -> Self {
         let path = options.path.display().to_string();
         let name = topic.name().to_string();

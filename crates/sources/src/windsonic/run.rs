@@ -26,7 +26,7 @@ const READ_BYTES: usize = 1024;
 /// # Cancel safety
 /// Dropping the future closes the device; nothing half is published.
 pub async fn run(options: Options, topic: Arc<Topic>, status: Arc<Topic>) -> Infallible {
-    let mut source = Source::new(options, topic, status);
+    let mut source = SerialSource::new(options, topic, status);
     loop {
         let error = match Port::open(&source.options.path, source.options.baud) {
             Ok(port) => source.serve(&port).await,
@@ -39,7 +39,7 @@ pub async fn run(options: Options, topic: Arc<Topic>, status: Arc<Topic>) -> Inf
     }
 }
 
-struct Source {
+struct SerialSource {
     options: Options,
     topic: Arc<Topic>,
     status: Status,
@@ -47,7 +47,7 @@ struct Source {
     started: Instant,
 }
 
-impl Source {
+impl SerialSource {
     fn new(options: Options, topic: Arc<Topic>, status: Arc<Topic>) -> Self {
         let detail = format!("opening {} at {} baud", options.path.display(), options.baud);
         let name = topic.name().to_string();

@@ -26,12 +26,12 @@ pub(super) struct Span {
     /// The latest time of an event.
     pub(super) newest: UnixTime,
     /// At most one for each stride.
-    index: Vec<Entry>,
+    index: Vec<IndexEntry>,
 }
 
 /// An entry of the index.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-struct Entry {
+struct IndexEntry {
     offset: u64,
     /// The place where its record begins.
     at: u64,
@@ -54,7 +54,7 @@ impl Span {
     /// The span of one record.
     pub(super) fn new(offset: u64, time: UnixTime, start: u64, bytes: u64) -> Self {
         let end = start + bytes;
-        let index = vec![Entry { offset, at: start, newest: time }];
+        let index = vec![IndexEntry { offset, at: start, newest: time }];
         Self { first: offset, last: offset, start, end, oldest: time, newest: time, index }
     }
 
@@ -65,7 +65,7 @@ impl Span {
             Some(entry) if self.end - entry.at < INDEX_STRIDE_BYTES => {
                 entry.newest = time.max(entry.newest);
             }
-            _ => self.index.push(Entry { offset: self.last, at: self.end, newest: time }),
+            _ => self.index.push(IndexEntry { offset: self.last, at: self.end, newest: time }),
         }
         self.end += bytes;
         self.newest = self.newest.max(time);

@@ -75,7 +75,7 @@ pub(crate) fn run(
             let connections = if flood == Flood::None { 0 } else { connections };
             progress(&format!("floods: {connections} of {flood}"));
             let server = program.start(cores)?;
-            let case = Case { flood, connections, path, topic, time };
+            let case = FloodCase { flood, connections, path, topic, time };
             outcomes.push(case.run(&server).with_context(|| flood.to_string())?);
             if connections == 0 {
                 break;
@@ -85,7 +85,7 @@ pub(crate) fn run(
     Ok(outcomes)
 }
 
-struct Case<'a> {
+struct FloodCase<'a> {
     flood: Flood,
     connections: usize,
     path: &'a str,
@@ -93,7 +93,7 @@ struct Case<'a> {
     time: Duration,
 }
 
-impl Case<'_> {
+impl FloodCase<'_> {
     fn run(&self, server: &Server) -> anyhow::Result<FloodOutcome> {
         let endpoint = server.endpoint(Protocol::WebSocket, self.path).context("no echo")?;
         if let Some(topic) = server.topic(self.topic) {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::noise::Noise;
 use super::replay::Replay;
 use super::settings::{Format, Settings, Stored};
-use super::wind::{Model, Sample};
+use super::wind::{Model, WindSample};
 use crate::windsonic::message::{
     DIRECTION_THRESHOLD_METRES_PER_SECOND, Hundredths, Message, Wind, whole_degrees,
 };
@@ -162,7 +162,7 @@ fn measuring(format: Format) -> Mode {
 }
 
 /// The measurement as the settings want it.
-fn message(settings: &Settings, sample: Sample) -> Message {
+fn message(settings: &Settings, sample: WindSample) -> Message {
     let per = settings.units.per_metre_per_second();
     let speed = sample.metres_per_second * per;
     let calm = sample.metres_per_second < DIRECTION_THRESHOLD_METRES_PER_SECOND;

@@ -30,7 +30,7 @@ const CALM_SECONDS: (f64, f64) = (2.0, 5.0);
 
 /// The wind at a moment.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Sample {
+pub(crate) struct WindSample {
     pub(crate) metres_per_second: f64,
     /// The direction that it comes from, in degrees; of any size.
     pub(crate) degrees: f64,
@@ -60,7 +60,7 @@ impl Model {
     }
 
     /// The wind at this time since the beginning. Times must not go back.
-    pub(crate) fn sample(&mut self, at: Duration) -> Sample {
+    pub(crate) fn sample(&mut self, at: Duration) -> WindSample {
         let now = at.as_secs_f64();
         let elapsed = (now - self.last).max(0.0);
         self.last = now;
@@ -74,7 +74,7 @@ impl Model {
         let blowing = MEAN_METRES_PER_SECOND * facing * (1.0 + GUST_SHARE * self.gust).max(0.05);
         // In a calm, something between nothing and just above the threshold.
         let calm = 0.06 * self.rng.f64();
-        Sample {
+        WindSample {
             metres_per_second: if now >= self.calm.0 { calm } else { blowing },
             degrees: MEAN_DIRECTION_DEGREES
                 + FAN_SWING_DEGREES * turn
@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     /// Ten minutes at 4 Hz.
-    fn samples(seed: u64) -> Vec<Sample> {
+    fn samples(seed: u64) -> Vec<WindSample> {
         let mut model = Model::new(seed);
         (0..2400).map(|tick| model.sample(Duration::from_millis(250 * tick))).collect()
     }

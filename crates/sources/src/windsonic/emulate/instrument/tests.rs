@@ -107,7 +107,7 @@ fn each_format_is_what_it_says() {
 
 #[test]
 fn uv_and_polar_say_the_same_wind() {
-    let sample = Sample { metres_per_second: 4.0, degrees: 229.0 };
+    let sample = WindSample { metres_per_second: 4.0, degrees: 229.0 };
     let of = |format| message(&Settings { format, ..Settings::default() }, sample);
     let (polar, vector) = (of(Format::PolarPolled), of(Format::UvPolled));
     assert_eq!(polar.direction(), vector.direction());
@@ -116,7 +116,7 @@ fn uv_and_polar_say_the_same_wind() {
 
 #[test]
 fn a_calm_has_no_direction() {
-    let calm = Sample { metres_per_second: 0.049, degrees: 229.0 };
+    let calm = WindSample { metres_per_second: 0.049, degrees: 229.0 };
     let line = message(&Settings::default(), calm).encode();
     assert!(line.starts_with(b"\x02Q,,000.05,M,00,\x03"));
 }
