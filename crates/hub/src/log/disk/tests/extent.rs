@@ -55,6 +55,8 @@ async fn what_a_topic_holds_is_exact_once_it_is_opened_and_once_its_options_chan
     assert_eq!(running.topic.info(at(900)).first, 301);
     running.hub.ensure(wind(), options(250)).unwrap();
     assert_eq!(running.topic.info(at(900)).first, 651);
+    // The files are copied only once nothing removes any of them.
+    running.hub.data().unwrap().sweep(at(900));
     let found = machine.killed().open(LATER).topic(&wind()).unwrap();
     assert_eq!(found.info(at(900)).first, 651);
 }
