@@ -7,6 +7,7 @@ mod config;
 mod exit;
 mod log;
 mod output;
+mod pages;
 
 use std::process::ExitCode;
 

@@ -10,12 +10,12 @@
 #![forbid(unsafe_code)]
 
 mod alarms;
-mod assets;
 mod clients;
 mod cost;
 mod essential;
 mod everyone;
 mod exchange;
+mod fallback;
 mod files;
 mod health;
 mod limits;
@@ -40,16 +40,22 @@ mod transport;
 mod transport_name;
 
 pub use clients::access::{ACCESS_TARGET, AccessLog};
+pub use fallback::Fallback;
 pub use files::{
     CacheControl, CacheControlError, StaticDir, StaticDirError, StaticDirsError, StaticPath,
     StaticPathError,
 };
 pub use limits::{Limit, LimitError, Limits, Unit};
 pub use listen::listener::{Options, Running, Server};
+pub use peer::ClientAddress;
+pub use reply::body::{Body, full};
+pub use reply::entity_tag::is_known;
 pub use reply::kind::Kind;
 pub use reply::problem::Problem;
 pub use request::host::{AllowedHost, HostError};
+pub use request::methods::reading_only;
 pub use request::origin::{AllowedOrigin, OriginError};
+pub use request::own_path::OWN_PATHS;
 pub use request::proxies::{TrustedProxy, TrustedProxyError};
 pub use socket::unix_socket::UnixSocket;
 pub use tls::{Tls, TlsError};

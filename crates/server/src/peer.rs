@@ -3,6 +3,11 @@
 use std::io;
 use std::net::{SocketAddr, TcpStream};
 
+/// The address of the client that a request is for, as far as that is known: what a trusted proxy says of it, or else the other
+/// end of its connection. It is among the extensions of each request that a [`Fallback`](crate::Fallback) gets.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct ClientAddress(pub SocketAddr);
+
 /// The other end of a connection.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Peer {

@@ -3,7 +3,6 @@
 use anemone_hub::TopicName;
 use anemone_ws::Memory;
 use http::{HeaderValue, Method, Request, Response, StatusCode, header};
-use hyper::body::Incoming;
 
 use crate::clients::access::{AccessLine, AnswerKind};
 use crate::clients::places::Place;
@@ -15,7 +14,7 @@ use crate::exchange::read_transport::ReadAnswer;
 use crate::exchange::resource::Resource;
 use crate::exchange::upgrade::{HandshakeRoute, HandshakeTransport, Upgrade};
 use crate::memory::counted;
-use crate::peer::Peer;
+use crate::peer::{ClientAddress, Peer};
 use crate::read::fan::ItemEncoding;
 use crate::read::reader::Reader;
 use crate::reply::body::{Body, full};
@@ -29,23 +28,28 @@ use crate::request::query::{Need, choose};
 use crate::site::Site;
 use crate::stop::Stop;
 use crate::transport::{self, post};
-use crate::{Kind, Problem, assets, stream};
+use crate::{Kind, Problem, stream};
 
 /// Answers a request.
 pub(crate) async fn answer(
     site: &Site,
     peer: Peer,
-    mut request: Request<Incoming>,
+    mut request: Request<Body>,
     stop: Stop,
 ) -> Reply {
     let arrival = match Arrival::of(site, peer, &mut request) {
         Ok(arrival) => arrival,
         Err(refused) => return *refused,
     };
-    if arrival.is_preflight(request.method()) {
+    if arrival.is_preflight(request.method())
+        && !site.leaves_methods_open(request.uri().path())
+    {
         return arrival.finish(preflight(site.methods(request.uri().path())).into());
     }
     let (method, uri) = (request.method().clone(), request.uri().clone());
+    // Apart: a request that is looked at while its answer waits may not hold what only one thread may use.
+    let (head, body) = request.into_parts();
+    let request = (Request::from_parts(head, ()), body);
     let routed = route(site, arrival.client, request, stop, &arrival.access).await;
     let reply =
         routed.unwrap_or_else(|problem| arrival.refuse(problem, method.as_str(), uri.path()));
@@ -140,14 +144,14 @@ fn taking_over(site: &Site, path: &str) -> Option<&'static HandshakeTransport> {
 async fn route(
     site: &Site,
     client: Client,
-    request: Request<Incoming>,
+    (request, body): (Request<()>, Body),
     stop: Stop,
     access: &AccessLine,
 ) -> Result<Reply, Problem> {
     if let Some(upgrade) = upgrade(site, client, &Head::of(&request))? {
         return Ok(upgrade.into());
     }
-    let (path, headers) = (request.uri().path(), request.headers());
+    let path = request.uri().path();
     if let Some(resource) = Resource::at(site, client, path, request.uri().query())? {
         reading_only(request.method().as_str())?;
         let (status, value) = resource.value(site, stop.is_stopping());
@@ -166,7 +170,7 @@ async fn route(
     {
         return match post {
             Some(answer) if request.method() == Method::POST => {
-                answer(request, site, stop).await.map(Reply::from)
+                answer(request.map(|()| body), site, stop).await.map(Reply::from)
             }
             // It refuses what is no handshake, and says what that lacks.
             _ => transport.accept(site, client, &Head::of(&request), None).map(Reply::from),
@@ -177,7 +181,7 @@ async fn route(
         Some((OwnPath::Topics, Some(name))) => {
             if !is_reading(request.method().as_str()) {
                 let name = topic_name(name)?;
-                return change_topic(site, client, request, &name, stop, access).await;
+                return change_topic(site, client, (request, body), &name, stop, access).await;
             }
             let read = ReadRequest::of(site, client, &Head::of(&request), name)?;
             let read = read.told_in(access.clone());
@@ -193,15 +197,22 @@ async fn route(
                 reading_only(request.method().as_str())?;
                 return tree.answer(&request).await.map(Reply::from);
             }
-            None => assets::file(path, headers).ok_or_else(absent)?,
+            None => {
+                let fallback = site.fallback.as_ref().ok_or_else(absent)?;
+                let mut request = request.map(|()| body);
+                if let Some(address) = client.address() {
+                    request.extensions_mut().insert(ClientAddress(address));
+                }
+                return Ok(fallback.answer(request).await.into());
+            }
         },
     };
     reading_only(request.method().as_str())?;
     Ok(response.into())
 }
 
-async fn read_topic<B>(
-    request: &Request<B>,
+async fn read_topic(
+    request: &Request<()>,
     read: ReadRequest,
     stop: Stop,
 ) -> Result<Reply, Problem> {
@@ -228,14 +239,16 @@ async fn read_topic<B>(
 async fn change_topic(
     site: &Site,
     client: Client,
-    request: Request<Incoming>,
+    (request, body): (Request<()>, Body),
     name: &TopicName,
     stop: Stop,
     access: &AccessLine,
 ) -> Result<Reply, Problem> {
     let method = request.method().as_str();
     let response = match Change::of(site, client, method, name)? {
-        Change::Publish(permit) => post::answer(permit, request, site, stop, access).await?,
+        Change::Publish(permit) => {
+            post::answer(permit, request.map(|()| body), site, stop, access).await?
+        }
         Change::Delete(permit) => post::delete(permit, &request).await?,
     };
     Ok(response.into())

@@ -12,6 +12,7 @@ use crate::clients::permits::ConnectionPermits;
 use crate::clients::readers::Readers;
 use crate::clients::refusals::Refusals;
 use crate::everyone::Everyone;
+use crate::fallback::Fallback;
 use crate::files::Files;
 use crate::publish::Publishing;
 use crate::request::host::Hosts;
@@ -50,6 +51,8 @@ pub(crate) struct Site {
     pub(crate) broadcast: Option<Arc<Everyone>>,
     /// A user's own, beside all this.
     pub(crate) files: Files,
+    /// A service for every other path.
+    pub(crate) fallback: Option<Fallback>,
 }
 
 impl Site {
@@ -61,6 +64,18 @@ impl Site {
             Some(self.hub.topic_or_none_yet(&parsed, storage))
         };
         self.hub.topic(&parsed).or_else(or_none_yet).ok_or_else(|| unknown_topic(name))
+    }
+
+    /// Whether the fallback has a page at a path for whatever origin asks.
+    pub(crate) fn has_public_page(&self, path: &str) -> bool {
+        let fallback = self.fallback.as_ref().filter(|_| OwnPath::at(path).is_none());
+        fallback.is_some_and(|fallback| fallback.is_public(path))
+    }
+
+    /// Whether the fallback alone knows which methods a path takes. `path` is normal.
+    pub(crate) fn leaves_methods_open(&self, path: &str) -> bool {
+        let is_taken = OwnPath::at(path).is_some() || self.files.at(path).is_some();
+        self.fallback.is_some() && !is_taken && !self.has_public_page(path)
     }
 
     /// The methods that some client can use on a path.

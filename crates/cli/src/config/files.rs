@@ -3,22 +3,35 @@
 use anemone_server::{StaticDir, StaticPath};
 
 use super::Config;
+use super::document::Node;
 use super::fault::{ConfigError, Faults};
 use super::place::{Located, Place};
 use super::table::Table;
 use super::values::{parsed, path};
+use crate::pages;
 
 /// A directory, if it is said where it is; `None` once a fault was noted.
 pub(super) fn read(mut table: Table<'_>) -> Option<Located<StaticDir>> {
     let t = &mut table;
     let dir = t.required("dir", "the directory to serve files from, such as \"www\"", path);
-    let at = t.optional("path", parsed::<StaticPath>);
+    let at = t.optional("path", path_of_files);
     let cache_control = t.value("cache_control", Default::default(), parsed);
     table.finish();
     let dir = dir?;
     let path = at.map_or_else(StaticPath::root, |at| at.value);
     let place = dir.place;
     Some(Located::new(StaticDir { path, dir: dir.value, cache_control }, place))
+}
+
+/// A path for files. The built-in page keeps those of its scripts and styles.
+fn path_of_files(node: &Node) -> Result<StaticPath, String> {
+    let path: StaticPath = parsed(node)?;
+    if path != StaticPath::root() && pages::is_below(path.as_str()) {
+        return Err(format!(
+            "{path} contains files of the built-in page, which would then be hidden: choose another path"
+        ));
+    }
+    Ok(path)
 }
 
 /// Two directories cannot be at one path.

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 
 use anemone_ws::Memory;
 
+use crate::Problem;
 use crate::clients::places::Place;
 use crate::peer::Peer;
 use crate::request::client::{Client, ClientSigns};
@@ -15,7 +16,6 @@ use crate::request::host::Host;
 use crate::request::origin::{self, Target, Verdict};
 use crate::request::own_path::OwnPath;
 use crate::site::Site;
-use crate::{Problem, assets};
 
 /// A request that is let in.
 #[derive(Clone, Debug)]
@@ -57,7 +57,7 @@ pub(crate) fn admit<F: Fields + ?Sized>(
 /// gives no page anything to read: to one of another origin the reply does not say that it may.
 fn is_for_any_page<F: Fields + ?Sized>(site: &Site, head: &Head<'_, F>) -> bool {
     let is_reading = matches!(head.method, "GET" | "HEAD") && !head.fields.has("upgrade");
-    let is_file = || assets::is_one(head.path) || site.files.may_be_at(head.path);
+    let is_file = || site.has_public_page(head.path) || site.files.may_be_at(head.path);
     is_reading && (origin::is_of_own_page(head.fields) || is_file())
 }
 

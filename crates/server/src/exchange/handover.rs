@@ -71,7 +71,7 @@ pub(crate) struct Successor(Box<dyn MakeHandler>);
 
 impl Successor {
     pub(crate) fn new<H: Handler + 'static>(
-        make: impl FnOnce(&Local, ConnectionPermit, Visit) -> H + 'static,
+        make: impl FnOnce(&Local, ConnectionPermit, Visit) -> H + Send + 'static,
     ) -> Self {
         Self(Box::new(Maker { make, made: PhantomData }))
     }
@@ -185,7 +185,7 @@ struct Start<'a> {
 }
 
 /// Makes a handler of some kind, and has it serve a connection.
-trait MakeHandler {
+trait MakeHandler: Send {
     fn in_loop(self: Box<Self>, start: Start<'_>, stream: TcpStream);
     fn opening(self: Box<Self>, start: Start<'_>, response: Vec<u8>) -> Opening;
     fn in_task(self: Box<Self>, start: Start<'_>, stream: Box<dyn ByteStream>, stop: Stop) -> Task;
@@ -193,12 +193,12 @@ trait MakeHandler {
 
 struct Maker<F, H> {
     make: F,
-    made: PhantomData<H>,
+    made: PhantomData<fn() -> H>,
 }
 
 impl<F, H> MakeHandler for Maker<F, H>
 where
-    F: FnOnce(&Local, ConnectionPermit, Visit) -> H,
+    F: FnOnce(&Local, ConnectionPermit, Visit) -> H + Send,
     H: Handler + 'static,
 {
     fn in_loop(self: Box<Self>, start: Start<'_>, stream: TcpStream) {

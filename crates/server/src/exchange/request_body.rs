@@ -6,24 +6,23 @@ use std::pin::pin;
 use anemone_ws::Held;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Request, header};
+use http_body::Body as _;
 use http_body_util::BodyExt;
 use tokio::time::{Instant, timeout};
 
+use crate::reply::body::Body;
 use crate::request::fields;
 use crate::site::Site;
 use crate::stop::Stop;
 use crate::{Kind, Problem};
 
 /// The whole of a request's body, which may have so many bytes, and take so long.
-pub(crate) async fn receive<B>(
-    request: Request<B>,
+pub(crate) async fn receive(
+    request: Request<Body>,
     bytes_max: usize,
     site: &Site,
     mut stop: Stop,
-) -> Result<Received, Problem>
-where
-    B: http_body::Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>>,
-{
+) -> Result<Received, Problem> {
     let (head, body) = request.into_parts();
     check_content_coding(&head.headers)?;
     let (limits, begun) = (&site.limits, Instant::now());

@@ -3,7 +3,6 @@
 use anemone_ws::proto::handshake::Accepted;
 use futures_util::future::BoxFuture;
 use http::{Request, Response};
-use hyper::body::Incoming;
 
 use crate::Problem;
 use crate::exchange::handover::{Handover, Reply, Successor};
@@ -46,7 +45,7 @@ pub(crate) enum HandshakeRoute {
 
 /// Answers a `POST`.
 pub(crate) type Post =
-    for<'a> fn(Request<Incoming>, &'a Site, Stop) -> BoxFuture<'a, Result<Response<Body>, Problem>>;
+    for<'a> fn(Request<Body>, &'a Site, Stop) -> BoxFuture<'a, Result<Response<Body>, Problem>>;
 
 impl HandshakeTransport {
     /// Whether it answers handshakes at this path.

@@ -9,7 +9,6 @@ use std::str::FromStr;
 use http::HeaderValue;
 use rustix::fs::{Access, access};
 
-use crate::assets;
 use crate::request::own_path::OwnPath;
 
 /// A directory whose files are served below a path.
@@ -48,14 +47,6 @@ pub enum StaticPathError {
         /// Its first name.
         first: &'static str,
     },
-    /// The built-in page has its scripts and styles there.
-    #[error(
-        "{path} contains files of the built-in page, which would then be hidden: choose another path"
-    )]
-    Page {
-        /// The path.
-        path: String,
-    },
 }
 
 impl FromStr for StaticPath {
@@ -78,15 +69,12 @@ impl FromStr for StaticPath {
         if let Some((own, _)) = OwnPath::at(&path) {
             return Err(StaticPathError::Own { path, first: own.name() });
         }
-        if assets::is_below(&path) {
-            return Err(StaticPathError::Page { path });
-        }
         Ok(Self(path))
     }
 }
 
 impl StaticPath {
-    /// `/`, in the place of the built-in page.
+    /// `/`, in the place of a [`Fallback`](crate::Fallback).
     #[must_use]
     pub fn root() -> Self {
         Self("/".to_owned())
@@ -251,16 +239,12 @@ mod tests {
     }
 
     #[test]
-    fn the_servers_own_paths_and_the_built_in_pages_are_taken() {
+    fn the_servers_own_paths_are_taken() {
         for own in OwnPath::ALL.map(OwnPath::name) {
             let said = format!("/{own}/x/").parse::<StaticPath>().unwrap_err().to_string();
             let words = format!("no file can be served at /{own}/x/: /{own} is the server's own");
             assert_eq!(said, words);
         }
-        assert_eq!(
-            "/wind".parse::<StaticPath>().unwrap_err().to_string(),
-            "/wind/ contains files of the built-in page, which would then be hidden: choose another path"
-        );
     }
 
     #[test]

@@ -21,6 +21,7 @@ use crate::cost::HTTP1_BYTES;
 use crate::exchange::handover::Handover;
 use crate::local::Local;
 use crate::peer::Peer;
+use crate::reply::body::boxed;
 use crate::routes;
 use crate::socket::ahead::Ahead;
 use crate::socket::begun::Begun;
@@ -92,7 +93,7 @@ pub(crate) async fn requests<S: AsyncRead + AsyncWrite + Unpin>(
                 if is_late {
                     tokio::task::yield_now().await;
                 }
-                let reply = routes::answer(&site, peer, request, stop).await;
+                let reply = routes::answer(&site, peer, request.map(boxed), stop).await;
                 let (response, becomes) = reply.into_parts();
                 handover.set(becomes);
                 Ok::<_, Infallible>(response)

@@ -35,7 +35,7 @@ use crate::exchange::handover::Handover;
 use crate::exchange::{arrival, gate};
 use crate::local::Local;
 use crate::peer::Peer;
-use crate::reply::body::{Body, full};
+use crate::reply::body::{Body, boxed, full};
 use crate::reply::pace::{Pace, paced};
 use crate::request::host;
 use crate::request::path;
@@ -283,7 +283,7 @@ async fn answer(
     if !is_upgrade && !has_room(&tasks, &request, &open.requests).await {
         return refuse(&local, peer, &request, Problem::overloaded());
     }
-    let mut reply = routes::answer(&local.site, peer, request, stop.clone()).await;
+    let mut reply = routes::answer(&local.site, peer, request.map(boxed), stop.clone()).await;
     if is_upgrade && reply.response.status().is_success() {
         // A success would tell the client that it has its WebSocket (RFC 8441 section 5).
         let detail = "there is no WebSocket at this path";

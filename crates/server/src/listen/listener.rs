@@ -17,6 +17,7 @@ use crate::clients::access::{AccessLog, Accesses};
 use crate::clients::awaited::AwaitedTopics;
 use crate::clients::permits::ConnectionPermits;
 use crate::everyone::Everyone;
+use crate::fallback::Fallback;
 use crate::files::Files;
 use crate::listen::accept::{self, Listeners};
 use crate::publish::Publishing;
@@ -60,8 +61,10 @@ pub struct Options {
     pub broadcast: bool,
     /// Topics that clients may publish to. Default: none; those of the hub are read only.
     pub topics: TopicRules,
-    /// Directories whose files are served. Default: none. One at `/` stands in the place of the built-in page.
+    /// Directories whose files are served. Default: none. One at `/` stands in the place of the fallback.
     pub static_dirs: Vec<StaticDir>,
+    /// A service for every path that is neither the server's own nor has a file. Default: none; such a path is answered 404.
+    pub fallback: Option<Fallback>,
     /// The requests that are logged, as events with the target [`ACCESS_TARGET`](crate::ACCESS_TARGET). Default: none.
     pub access_log: AccessLog,
 }
@@ -85,6 +88,7 @@ impl Options {
             broadcast: false,
             topics: TopicRules::default(),
             static_dirs: Vec::new(),
+            fallback: None,
             access_log: AccessLog::default(),
         }
     }
@@ -176,6 +180,7 @@ impl Server {
             echo,
             broadcast,
             files,
+            fallback: options.fallback,
         };
         let site = Arc::new(site);
         Ok(Self { listeners, local_addr, tcp_addr, tcp_echo_addr, socket_file, site })

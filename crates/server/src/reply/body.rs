@@ -1,19 +1,35 @@
 //! Bodies of replies, whole or a stream of pieces.
 
+use std::error::Error;
 use std::io;
 
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt};
 use http_body::Frame;
 use http_body_util::combinators::UnsyncBoxBody;
-use http_body_util::{BodyExt, Full, StreamBody};
+use http_body_util::{BodyExt, Empty, Full, StreamBody};
 
-/// The body of every reply. An error ends its connection, or its stream of HTTP/2, before the reply is whole.
-pub(crate) type Body = UnsyncBoxBody<Bytes, io::Error>;
+/// The body of every reply, and of each request that a [`Fallback`](crate::Fallback) gets. An error in a reply's ends its connection,
+/// or its stream of HTTP/2, before the reply is whole.
+pub type Body = UnsyncBoxBody<Bytes, io::Error>;
+
+/// The error of a body of any kind.
+pub(crate) type BoxError = Box<dyn Error + Send + Sync>;
 
 /// A body that is there already.
-pub(crate) fn full(bytes: impl Into<Bytes>) -> Body {
+pub fn full(bytes: impl Into<Bytes>) -> Body {
     Full::new(bytes.into()).map_err(|never| match never {}).boxed_unsync()
+}
+
+/// A body of any kind. None at all takes no memory.
+pub(crate) fn boxed<B>(body: B) -> Body
+where
+    B: http_body::Body<Data = Bytes, Error: Into<BoxError>> + Send + 'static,
+{
+    match body.is_end_stream() {
+        true => Empty::new().map_err(|never| match never {}).boxed_unsync(),
+        false => body.map_err(io::Error::other).boxed_unsync(),
+    }
 }
 
 /// A body made piece by piece, each only once the one before has been written.

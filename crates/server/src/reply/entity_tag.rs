@@ -34,9 +34,8 @@ pub(crate) fn list(headers: &HeaderMap, name: HeaderName) -> impl Iterator<Item 
     })
 }
 
-/// Whether the client has what this is the tag of, and need not be sent it (RFC 9110 section 13.1.2). What is not a tag is
-/// none of ours.
-pub(crate) fn is_known(headers: &HeaderMap, tag: &str) -> bool {
+/// Tells whether the client has what this is the tag of, by `If-None-Match`, and need not be sent it (RFC 9110 section 13.1.2).
+pub fn is_known(headers: &HeaderMap, tag: &str) -> bool {
     list(headers, header::IF_NONE_MATCH)
         .any(|known| known == "*" || known.strip_prefix("W/").unwrap_or(known) == tag)
 }

@@ -89,8 +89,9 @@ impl Problem {
         self.gap.as_ref()
     }
 
-    /// That there is nothing at this path.
-    pub(crate) fn nothing_at(path: &str) -> Self {
+    /// There is nothing at this path: status 404.
+    #[must_use]
+    pub fn nothing_at(path: &str) -> Self {
         let path: String = path.chars().take(80).collect();
         Self::new(Kind::UnknownPath, format!("there is nothing at {path}"))
     }
@@ -144,8 +145,9 @@ impl Problem {
         )
     }
 
-    /// The reply that tells it. Its kind is an extension of it.
-    pub(crate) fn into_response(self) -> Response<Body> {
+    /// The reply that tells it. Its [`Kind`] is among its extensions.
+    #[must_use]
+    pub fn into_response(self) -> Response<Body> {
         let mut response = Response::new(full(self.to_json() + "\n"));
         *response.status_mut() = self.status;
         response.extensions_mut().insert(self.kind);

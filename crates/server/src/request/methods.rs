@@ -29,7 +29,11 @@ pub(crate) fn is_reading(method: &str) -> bool {
     matches!(method, "GET" | "HEAD")
 }
 
-pub(crate) fn reading_only(method: &str) -> Result<(), Problem> {
+/// Sees that a method is `GET` or `HEAD`.
+///
+/// # Errors
+/// A problem with status 405 and the field `Allow` when it is another.
+pub fn reading_only(method: &str) -> Result<(), Problem> {
     if is_reading(method) { Ok(()) } else { Err(not_allowed(method, Methods::Read)) }
 }
 

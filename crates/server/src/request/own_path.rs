@@ -27,6 +27,16 @@ impl OwnPath {
         Self::Ws,
     ];
 
+    /// Their names.
+    const NAMES: [&str; Self::ALL.len()] = {
+        let (mut names, mut index) = ([""; Self::ALL.len()], 0);
+        while index < names.len() {
+            names[index] = Self::ALL[index].name();
+            index += 1;
+        }
+        names
+    };
+
     /// The one that a path is, or is below, and there what comes after the slash. `path` is normal.
     pub(crate) fn at(path: &str) -> Option<(Self, Option<&str>)> {
         let names = path.strip_prefix('/')?;
@@ -57,6 +67,10 @@ impl OwnPath {
     }
 }
 
+/// The first names of the paths that are the server's own, whether or not it offers what is there: nothing else is ever answered
+/// at `/NAME`, or below it.
+pub const OWN_PATHS: &[&str] = &OwnPath::NAMES;
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -71,8 +85,6 @@ mod tests {
             for other in [format!("{path}x"), format!("/{path}"), format!("/a{path}")] {
                 assert_eq!(OwnPath::at(&other), None, "{other}");
             }
-            assert!(crate::assets::file(&path, &Default::default()).is_none(), "{path}");
-            assert!(!crate::assets::is_below(&format!("{path}/")), "{path}");
         }
         assert_eq!(OwnPath::topic("/topics/wind"), Some("wind"));
         assert_eq!((OwnPath::topic("/topics"), OwnPath::topic("/echo/wind")), (None, None));

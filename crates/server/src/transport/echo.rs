@@ -4,7 +4,6 @@ use anemone_ws::Error;
 use anemone_ws::proto::{CloseFrame, Message, Piece, Sender};
 use anemone_ws::reactor::Handler;
 use http::{HeaderValue, Request, Response, header};
-use hyper::body::Incoming;
 
 use crate::Problem;
 use crate::clients::permits::ConnectionPermit;
@@ -33,7 +32,7 @@ pub(super) static TRANSPORT: HandshakeTransport = HandshakeTransport {
 
 /// Answers a `POST` with its body.
 async fn answer(
-    request: Request<Incoming>,
+    request: Request<Body>,
     site: &Site,
     stop: Stop,
 ) -> Result<Response<Body>, Problem> {

@@ -1,7 +1,6 @@
 //! `POST` to a topic: the body is an event, or many of them. And `DELETE`.
 
 use http::{HeaderValue, Request, Response, StatusCode, header};
-use hyper::body::Incoming;
 
 use crate::clients::access::AccessLine;
 use crate::exchange::request_body::receive;
@@ -17,7 +16,7 @@ use crate::{Kind, Problem};
 /// Publishes all that the body says, or nothing of it.
 pub(crate) async fn answer(
     permit: PublishPermit,
-    request: Request<Incoming>,
+    request: Request<Body>,
     site: &Site,
     stop: Stop,
     access: &AccessLine,
@@ -54,7 +53,7 @@ fn reply(status: StatusCode, published: &Published) -> Response<Body> {
 /// Deletes the topic.
 pub(crate) async fn delete(
     permit: PublishPermit,
-    request: &Request<Incoming>,
+    request: &Request<()>,
 ) -> Result<Response<Body>, Problem> {
     origin::refuse_unnamed(request.headers())?;
     no_parameters(request.uri().query())?;

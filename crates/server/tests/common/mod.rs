@@ -1,6 +1,8 @@
 //! A server on a free port, and clients made of plain sockets.
 #![allow(dead_code, clippy::unwrap_used, clippy::expect_used, unreachable_pub)]
 
+mod page;
+
 use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::num::NonZero;
@@ -47,6 +49,7 @@ impl Fixture {
         options.threads = NonZero::new(2);
         options.tcp = Some("127.0.0.1:0".parse().unwrap());
         (options.echo, options.broadcast) = (true, true);
+        options.fallback = Some(page::fallback());
         change(&mut options);
         let running = Server::bind(options, hub.clone()).unwrap().start().unwrap();
         Self { hub, wind, address: running.local_addr().unwrap(), running: Some(running) }

@@ -13,6 +13,7 @@ use crate::command::offered::offered;
 use crate::config::Config;
 use crate::log;
 use crate::output::announce;
+use crate::pages;
 
 /// Starts to serve, and says where.
 pub(super) fn start(config: &Config, hub: &Hub) -> anyhow::Result<Running> {
@@ -38,6 +39,7 @@ pub(super) fn start(config: &Config, hub: &Hub) -> anyhow::Result<Running> {
     options.tls = tls.clone();
     options.topics = config.rules()?;
     options.static_dirs = config.files.iter().map(|dir| dir.value.clone()).collect();
+    options.fallback = Some(pages::fallback());
     options.access_log = config.log_requests.into();
     let server = Server::bind(options, hub.clone())
         .map_err(with_advice)

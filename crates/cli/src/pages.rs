@@ -1,11 +1,14 @@
-//! The pages: plain files, embedded in the binary.
+//! The pages: plain files, embedded in the binary, beside the server's topics.
 
+use std::convert::Infallible;
+use std::future::{Ready, ready};
+use std::task::{Context, Poll};
+
+use anemone_server::{Body, Fallback, Problem, full, is_known, reading_only};
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
+use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, header};
 use rust_embed::{EmbeddedFile, RustEmbed};
-
-use crate::reply::body::{Body, full};
-use crate::reply::entity_tag;
+use tower_service::Service;
 
 #[derive(RustEmbed)]
 #[folder = "../../web"]
@@ -15,8 +18,34 @@ struct Web;
 const POLICY: &str =
     "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
 
+/// The pages, as the server answers what it has nothing of its own for.
+pub(crate) fn fallback() -> Fallback {
+    Fallback::new(Pages).public_at(is_one)
+}
+
+/// Answers with the page at a path.
+#[derive(Clone, Copy, Debug)]
+struct Pages;
+
+impl Service<Request<Body>> for Pages {
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = Ready<Result<Response<Body>, Infallible>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        let path = request.uri().path();
+        let page = file(path, request.headers()).ok_or_else(|| Problem::nothing_at(path));
+        let page = page.and_then(|page| reading_only(request.method().as_str()).map(|()| page));
+        ready(Ok(page.unwrap_or_else(Problem::into_response)))
+    }
+}
+
 /// Whether there is a file at this path.
-pub(crate) fn is_one(path: &str) -> bool {
+fn is_one(path: &str) -> bool {
     name_of(path).is_some_and(|name| Web::get(name).is_some())
 }
 
@@ -32,11 +61,11 @@ fn name_of(path: &str) -> Option<&str> {
 }
 
 /// The file at this path of the site; `/` is the index. `None` when there is none.
-pub(crate) fn file(path: &str, headers: &HeaderMap) -> Option<Response<Body>> {
+fn file(path: &str, headers: &HeaderMap) -> Option<Response<Body>> {
     let name = name_of(path)?;
     let file = Web::get(name)?;
     let etag = etag(&file);
-    let is_known = etag.to_str().is_ok_and(|etag| entity_tag::is_known(headers, etag));
+    let is_known = etag.to_str().is_ok_and(|etag| is_known(headers, etag));
     let mut response = if is_known {
         let mut response = Response::new(full(""));
         *response.status_mut() = StatusCode::NOT_MODIFIED;
