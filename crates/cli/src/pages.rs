@@ -127,6 +127,13 @@ mod tests {
     }
 
     #[test]
+    fn no_page_is_at_a_path_of_the_server() {
+        for own in anemone_server::OWN_PATHS {
+            assert!(!is_one(&format!("/{own}")) && !is_below(&format!("/{own}/")), "{own}");
+        }
+    }
+
+    #[test]
     fn what_is_not_a_page_is_not_served() {
         for path in ["/nothing", "/../Cargo.toml", "//index.html", "/index.html/", ""] {
             assert!(file(path, &HeaderMap::new()).is_none(), "{path}");

@@ -61,7 +61,7 @@ impl Fallback {
         Self { is_public: Arc::new(is_public), ..self }
     }
 
-    /// Whether a path is answered whatever origin asks for it.
+    /// Tells whether a path is answered whatever origin asks for it.
     pub(crate) fn is_public(&self, path: &str) -> bool {
         (self.is_public)(path)
     }

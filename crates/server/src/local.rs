@@ -10,8 +10,7 @@ use tokio::sync::mpsc;
 
 use crate::Problem;
 use crate::alarms::Alarms;
-use crate::clients::permits::{ConnectionPermit, NoPermit};
-use crate::clients::refusals::Asked;
+use crate::clients::permits::ConnectionPermit;
 use crate::essential::Essentials;
 use crate::peer::Peer;
 use crate::read::fan::Fan;
@@ -65,14 +64,7 @@ impl Local {
 
     /// A place for one more connection of this peer, or why there is none.
     pub(crate) fn permit(&self, peer: Peer) -> Result<ConnectionPermit, Problem> {
-        self.site.permits.take(peer, &self.site.proxies).map_err(|refused| {
-            let problem = refused.problem();
-            // `places` has told of one that has too many, with how many it may have.
-            if refused != NoPermit::OfAddress {
-                self.site.refusals.note(&problem, Asked::connection(peer.address()));
-            }
-            problem
-        })
+        self.site.permit(peer)
     }
 
     /// Has a connection served by a task of its own.

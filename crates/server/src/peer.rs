@@ -8,6 +8,24 @@ use std::net::{SocketAddr, TcpStream};
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct ClientAddress(pub SocketAddr);
 
+/// The ends of the connection that a request came by, for a [`Service`](crate::Service) behind somebody else's HTTP server: among the
+/// request's extensions, or found there by [`Service::peer_from`](crate::Service::peer_from).
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct ConnectionEnds {
+    /// The other end.
+    pub peer: SocketAddr,
+    /// The end here. With it, on Linux, the system is asked which user a client of this machine is; without it every user of
+    /// this machine may do what is for clients of the server's own machine.
+    pub own: Option<SocketAddr>,
+}
+
+impl From<SocketAddr> for ConnectionEnds {
+    /// The other end alone.
+    fn from(peer: SocketAddr) -> Self {
+        Self { peer, own: None }
+    }
+}
+
 /// The other end of a connection.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Peer {
@@ -23,8 +41,15 @@ pub(crate) enum Peer {
 impl Peer {
     /// As a socket says of its peer. That it cannot any more, for the peer is gone, is no error.
     pub(crate) fn of(stream: &TcpStream) -> Self {
-        match (Self::new(stream.peer_addr()), stream.local_addr()) {
-            (Self::Address(address), Ok(own)) if address.ip().is_loopback() => {
+        stream.peer_addr().map_or(Self::Unknown, |peer| {
+            Self::between(ConnectionEnds { peer, own: stream.local_addr().ok() })
+        })
+    }
+
+    /// As the ends of its connection say.
+    pub(crate) fn between(ends: ConnectionEnds) -> Self {
+        match (Self::new(Ok(ends.peer)), ends.own) {
+            (Self::Address(address), Some(own)) if address.ip().is_loopback() => {
                 Self::Loopback(address, canonical(own))
             }
             (peer, _) => peer,

@@ -41,9 +41,7 @@ pub(crate) async fn answer(
         Ok(arrival) => arrival,
         Err(refused) => return *refused,
     };
-    if arrival.is_preflight(request.method())
-        && !site.leaves_methods_open(request.uri().path())
-    {
+    if arrival.is_preflight(request.method()) && !site.leaves_methods_open(request.uri().path()) {
         return arrival.finish(preflight(site.methods(request.uri().path())).into());
     }
     let (method, uri) = (request.method().clone(), request.uri().clone());

@@ -8,12 +8,13 @@ use anemone_ws::Memory;
 
 use crate::clients::access::Accesses;
 use crate::clients::awaited::AwaitedTopics;
-use crate::clients::permits::ConnectionPermits;
+use crate::clients::permits::{ConnectionPermit, ConnectionPermits, NoPermit};
 use crate::clients::readers::Readers;
-use crate::clients::refusals::Refusals;
+use crate::clients::refusals::{Asked, Refusals};
 use crate::everyone::Everyone;
 use crate::fallback::Fallback;
 use crate::files::Files;
+use crate::peer::Peer;
 use crate::publish::Publishing;
 use crate::request::host::Hosts;
 use crate::request::methods::Methods;
@@ -66,16 +67,28 @@ impl Site {
         self.hub.topic(&parsed).or_else(or_none_yet).ok_or_else(|| unknown_topic(name))
     }
 
-    /// Whether the fallback has a page at a path for whatever origin asks.
+    /// Tells whether the fallback has a page at a path for whatever origin asks.
     pub(crate) fn has_public_page(&self, path: &str) -> bool {
         let fallback = self.fallback.as_ref().filter(|_| OwnPath::at(path).is_none());
         fallback.is_some_and(|fallback| fallback.is_public(path))
     }
 
-    /// Whether the fallback alone knows which methods a path takes. `path` is normal.
+    /// Tells whether the fallback alone knows which methods a path takes. `path` is normal.
     pub(crate) fn leaves_methods_open(&self, path: &str) -> bool {
         let is_taken = OwnPath::at(path).is_some() || self.files.at(path).is_some();
         self.fallback.is_some() && !is_taken && !self.has_public_page(path)
+    }
+
+    /// A place for one more connection of this peer, or why there is none.
+    pub(crate) fn permit(&self, peer: Peer) -> Result<ConnectionPermit, Problem> {
+        self.permits.take(peer, &self.proxies).map_err(|refused| {
+            let problem = refused.problem();
+            // `places` has told of one that has too many, with how many it may have.
+            if refused != NoPermit::OfAddress {
+                self.refusals.note(&problem, Asked::connection(peer.address()));
+            }
+            problem
+        })
     }
 
     /// The methods that some client can use on a path.

@@ -22,7 +22,8 @@ impl Stop {
 
     /// Whether the server stops.
     pub(crate) fn is_stopping(&self) -> bool {
-        *self.server.borrow()
+        // A server that is gone has stopped, too.
+        *self.server.borrow() || self.server.has_changed().is_err()
     }
 
     /// Returns once the server stops. Cancel safe.

@@ -9,7 +9,7 @@ use std::num::NonZero;
 use std::time::{Duration, Instant};
 
 use anemone_hub::{Hub, Retention};
-use anemone_server::{Options, PublishRight, Server, TopicRule, TopicRules};
+use anemone_server::{BindError, Options, PublishRight, Server, TopicRule, TopicRules};
 use anemone_ws::proto::Message;
 use common::{Fixture, HANDSHAKE, Reply, send};
 
@@ -373,7 +373,7 @@ fn an_address_that_is_taken_is_refused_though_ports_are_shared_among_threads() {
     let fixture = Fixture::start();
     let hub = Hub::new(anemone_hub::Epoch::from_bits(1));
     let error = Server::bind(Options::new(fixture.address), hub).unwrap_err();
-    assert_eq!(error.kind(), std::io::ErrorKind::AddrInUse);
+    assert!(matches!(error, BindError::AddressInUse { .. }), "{error}");
 }
 
 #[test]
@@ -381,7 +381,7 @@ fn a_limit_that_no_server_can_keep_to_is_refused_before_it_listens() {
     let mut options = Options::new("127.0.0.1:0".parse().unwrap());
     options.limits.header_bytes_max = 8191;
     let error = Server::bind(options, Hub::new(anemone_hub::Epoch::from_bits(1))).unwrap_err();
-    assert_eq!(error.kind(), std::io::ErrorKind::InvalidInput);
+    assert!(matches!(error, BindError::Limit(_)), "{error}");
     assert!(error.to_string().contains("header_bytes_max"), "{error}");
 }
 

@@ -8,7 +8,7 @@ use std::num::NonZero;
 use std::time::Duration;
 
 use anemone_hub::{Epoch, Hub};
-use anemone_server::{Options, Server};
+use anemone_server::{BindError, Options, Server};
 use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
@@ -26,7 +26,8 @@ fn a_server_without_the_descriptors_for_all_its_threads_does_not_start() {
                 for _ in 0..20 {
                     assert!(is_served(address));
                 }
-                return running.stop();
+                running.stop_blocking();
+                return;
             }
             Err(error) => {
                 assert_eq!(error.raw_os_error(), Some(Errno::MFILE.raw_os_error()), "{error}");
@@ -48,7 +49,7 @@ fn bind() -> (Server, SocketAddr) {
         match Server::bind(options, Hub::new(Epoch::from_bits(1))) {
             Ok(server) => return (server, free),
             // Somebody else was faster.
-            Err(error) => assert_eq!(error.kind(), ErrorKind::AddrInUse, "{error}"),
+            Err(error) => assert!(matches!(error, BindError::AddressInUse { .. }), "{error}"),
         }
     }
 }

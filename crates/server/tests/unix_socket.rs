@@ -10,7 +10,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
 use anemone_hub::{Epoch, Hub, Retention};
-use anemone_server::{Options, PublishRight, Server, TopicRule, TopicRules, UnixSocket};
+use anemone_server::{BindError, Options, PublishRight, Server, TopicRule, TopicRules, UnixSocket};
 use anemone_ws::proto::handshake::{ClientHandshake, Nonce};
 use common::{EventStream, Fixture, PATIENCE, Reply, Socket};
 
@@ -104,24 +104,28 @@ fn the_file_of_a_server_that_is_gone_is_replaced_and_no_other() {
         (options.listen, options.unix) = (None, Some(UnixSocket::new(path)));
         Server::bind(options, Hub::new(Epoch::from_bits(1)))
     };
+    let cause = |error| match error {
+        BindError::UnixSocket { source, .. } => source,
+        other => panic!("{other}"),
+    };
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("socket");
     drop(UnixListener::bind(&path).unwrap());
     let running = bind(&path).unwrap().start().unwrap();
     assert_eq!(running.local_addr(), None, "it listens on nothing else");
-    let error = bind(&path).unwrap_err();
+    let error = cause(bind(&path).unwrap_err());
     assert_eq!(error.kind(), ErrorKind::AddrInUse, "{error}");
     assert_eq!(ask(&path, "GET /clock HTTP/1.1", "").status, 200, "the first goes on");
     // Another has its place meanwhile.
     fs::remove_file(&path).unwrap();
     let other = UnixListener::bind(&path).unwrap();
-    running.stop();
+    running.stop_blocking();
     UnixStream::connect(&path).unwrap();
     drop(other);
 
     let file = directory.path().join("file");
     fs::write(&file, "mine").unwrap();
-    let error = bind(&file).unwrap_err();
+    let error = cause(bind(&file).unwrap_err());
     assert_eq!(error.kind(), ErrorKind::AlreadyExists, "{error}");
     assert_eq!(fs::read(&file).unwrap(), b"mine");
 }

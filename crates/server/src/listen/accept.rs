@@ -22,6 +22,7 @@ use crate::exchange::handover::going_away;
 use crate::listen::connection;
 use crate::listen::first_bytes;
 use crate::listen::secure;
+use crate::listen::upgraded::Upgraded;
 use crate::local::{Guest, Local};
 use crate::peer::Peer;
 use crate::request::client::Client;
@@ -46,37 +47,53 @@ pub(crate) struct Listeners {
     pub(crate) tcp_echo: Option<TcpListener>,
 }
 
-/// A thread's work, until the server stops. Tells `begun` whether it serves.
+/// A thread's work, until the server stops. Tells `begun` whether it serves. Returns the number of connections that it cut off.
 pub(crate) fn serve(
     listeners: Listeners,
+    upgraded: mpsc::UnboundedReceiver<Upgraded>,
     site: Arc<Site>,
     stop: Stop,
     begun: Sender<io::Result<()>>,
-) {
+) -> usize {
     let mut builder = Builder::new_current_thread();
     let runtime = match builder.enable_all().event_interval(POLLS).build_local(Default::default()) {
         Ok(runtime) => runtime,
-        Err(error) => return tell(begun, Err(error)),
+        Err(error) => {
+            tell(begun, Err(error));
+            return 0;
+        }
     };
     run(runtime, async {
         match Local::start(site) {
             Ok((local, guests)) => {
                 tell(begun, Ok(()));
-                accept(Rc::new(local), listeners, guests, stop).await
+                accept(Rc::new(local), vec![listeners], (guests, upgraded), stop).await
             }
             Err(error) => {
                 tell(begun, Err(error));
-                Duration::ZERO
+                Ended::default()
             }
         }
-    });
+    })
 }
 
-/// Does work that returns how long its runtime may take to end. What still waits for a disk then is left behind on its own
+/// The end of a thread's work.
+#[derive(Debug, Default)]
+pub(crate) struct Ended {
+    /// The time that its runtime may take to end.
+    left: Duration,
+    /// The number of connections that did not end in time.
+    pub(crate) connections_cut: usize,
+}
+
+/// Does work that says how long its runtime may take to end. What still waits for a disk then is left behind on its own
 /// thread: a runtime that is merely dropped waits for it, for ever where the disk never answers.
-fn run(runtime: LocalRuntime, work: impl Future<Output = Duration>) {
+fn run(runtime: LocalRuntime, work: impl Future<Output = Ended>) -> usize {
     match catch_unwind(AssertUnwindSafe(|| runtime.block_on(work))) {
-        Ok(left) => runtime.shutdown_timeout(left),
+        Ok(Ended { left, connections_cut }) => {
+            runtime.shutdown_timeout(left);
+            connections_cut
+        }
         Err(panic) => {
             runtime.shutdown_background();
             resume_unwind(panic);
@@ -90,28 +107,38 @@ fn tell(begun: Sender<io::Result<()>>, outcome: io::Result<()>) {
     let _ = begun.send(outcome);
 }
 
-/// Accepts until the server stops, then waits for what is open to end. Returns what is left of the time for that.
-async fn accept(
-    local: Rc<Local>,
-    listeners: Listeners,
-    mut guests: mpsc::UnboundedReceiver<Guest>,
-    mut stop: Stop,
-) -> Duration {
-    if let Some(address) = listeners.site {
-        local.reactor.listen(address, site(Rc::clone(&local)));
+/// Has the loop accept what comes to these. Returns the Unix socket, whose guests are accepted here.
+fn listen(local: &Rc<Local>, listeners: Vec<Listeners>) -> UnixGuests {
+    let mut unix = None;
+    for listeners in listeners {
+        if let Some(address) = listeners.site {
+            local.reactor.listen(address, site(Rc::clone(local)));
+        }
+        if let Some(tcp) = listeners.tcp {
+            local.reactor.listen(tcp, requests_by_tcp(Rc::clone(local)));
+        }
+        if let Some(tcp_echo) = listeners.tcp_echo {
+            local.reactor.listen(tcp_echo, echo(Rc::clone(local)));
+        }
+        // All are one socket.
+        unix = unix.or(listeners.unix);
     }
-    let unix = listeners.unix.map(tokio::net::UnixListener::from_std).transpose();
-    let unix = unix.unwrap_or_else(|error| {
+    let listener = unix.map(tokio::net::UnixListener::from_std).transpose();
+    let listener = listener.unwrap_or_else(|error| {
         tracing::error!(%error, "a thread cannot watch the Unix socket");
         None
     });
-    let mut unix = UnixGuests { listener: unix, retry_at: None };
-    if let Some(tcp) = listeners.tcp {
-        local.reactor.listen(tcp, requests_by_tcp(Rc::clone(&local)));
-    }
-    if let Some(tcp_echo) = listeners.tcp_echo {
-        local.reactor.listen(tcp_echo, echo(Rc::clone(&local)));
-    }
+    UnixGuests { listener, retry_at: None }
+}
+
+/// Accepts until the server stops, then waits for what is open to end, but no longer than the grace lasts.
+pub(crate) async fn accept(
+    local: Rc<Local>,
+    listeners: Vec<Listeners>,
+    (mut guests, mut upgraded): (mpsc::UnboundedReceiver<Guest>, mpsc::UnboundedReceiver<Upgraded>),
+    mut stop: Stop,
+) -> Ended {
+    let mut unix = listen(&local, listeners);
     let mut requests = JoinSet::new();
     loop {
         tokio::select! {
@@ -132,6 +159,9 @@ async fn accept(
                 }
                 Err(error) => tracing::warn!(%error, "cannot watch a connection"),
             },
+            Some(upgraded) = upgraded.recv() => {
+                requests.spawn_local(upgraded.serve(Rc::clone(&local), stop.clone()));
+            }
             accepted = unix.accept() => if let Some(stream) = unix.heed(accepted) {
                 adopt(&local, unix_socket::as_stream(stream), Peer::Unix);
             },
@@ -146,12 +176,14 @@ async fn accept(
     }
     let (stopped, grace) = (Instant::now(), local.site.limits.shutdown_grace);
     local.reactor.stop_listening();
-    let requests = async { while requests.join_next().await.is_some() {} };
-    let all = async { tokio::join!(requests, local.reactor.close_all(going_away())) };
+    let joined = async { while requests.join_next().await.is_some() {} };
+    let all = async { tokio::join!(joined, local.reactor.close_all(going_away())) };
+    let mut connections_cut = 0;
     if tokio::time::timeout(grace, all).await.is_err() {
         tracing::info!("cut off connections that did not end in time");
+        connections_cut = requests.len() + local.reactor.connections();
     }
-    grace.saturating_sub(stopped.elapsed())
+    Ended { left: grace.saturating_sub(stopped.elapsed()), connections_cut }
 }
 
 /// Those who come to the Unix socket, if there is one.
@@ -270,7 +302,7 @@ mod tests {
     use super::*;
 
     /// Runs work on a thread like the server's, and returns how that ends, which it has to.
-    fn end_of(work: impl Future<Output = Duration> + Send + 'static) -> std::thread::Result<()> {
+    fn end_of(work: impl Future<Output = Ended> + Send + 'static) -> std::thread::Result<usize> {
         let (ended, end) = std::sync::mpsc::channel();
         std::thread::spawn(move || {
             let runtime =
@@ -296,7 +328,7 @@ mod tests {
         let work = stick.clone();
         let end = end_of(async move {
             work().await;
-            Duration::from_millis(10)
+            Ended { left: Duration::from_millis(10), connections_cut: 0 }
         });
         assert!(end.is_ok());
         let end = end_of(async move {
@@ -316,7 +348,7 @@ mod tests {
                 done.send(()).unwrap();
             });
             go.send(()).unwrap();
-            Duration::from_secs(3600)
+            Ended { left: Duration::from_secs(3600), connections_cut: 0 }
         });
         assert!(end.is_ok());
         assert_eq!(outcome.try_recv(), Ok(()), "it was done when the thread ended");

@@ -16,6 +16,7 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, join};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 
+use crate::Limits;
 use crate::clients::permits::ConnectionPermit;
 use crate::cost::HTTP1_BYTES;
 use crate::exchange::handover::Handover;
@@ -65,9 +66,8 @@ pub(crate) async fn serve(
     }
 }
 
-/// Answers the requests of HTTP/1.1 until the connection ends; the stream's writes must not be stuck for
-/// ever. After a WebSocket handshake it goes on: the
-/// stream, the bytes that came after the handshake, and what is to become of it.
+/// Answers the requests of HTTP/1.1 until the connection ends. The stream must not let a write be stuck for ever. After a
+/// WebSocket handshake, returns the stream, the bytes that came after the handshake, and who takes the connection over.
 pub(crate) async fn requests<S: AsyncRead + AsyncWrite + Unpin>(
     local: &Local,
     stream: S,
@@ -101,14 +101,7 @@ pub(crate) async fn requests<S: AsyncRead + AsyncWrite + Unpin>(
         })
     };
     let io = TokioIo::new(stream);
-    let mut http = http1::Builder::new()
-        .timer(TokioTimer::new())
-        // A client that has asked and sends nothing more is answered.
-        .half_close(true)
-        .header_read_timeout(limits.header_timeout)
-        .max_buf_size(limits.header_bytes_max)
-        .max_headers(limits.header_fields_max)
-        .serve_connection(io, service);
+    let mut http = within(limits).serve_connection(io, service);
     // The stream comes back in this very task once the handshake's response is written.
     let mut is_stopping = false;
     let ended = loop {
@@ -133,13 +126,7 @@ pub(crate) async fn requests<S: AsyncRead + AsyncWrite + Unpin>(
         }
     };
     let written = poll_fn(poll_out).await.map_err(HttpEnd::from);
-    if let Err(error) = ended.and(written) {
-        if let HttpEnd::Http(error) = &error {
-            note_malformed(local, peer, error);
-        }
-        tracing::debug!(%error, "HTTP connection ended");
-        return None;
-    }
+    ended.and(written).map_err(|error| note(local, peer, &error)).ok()?;
     let parts = http.into_parts();
     let (ahead, stream) = parts.io.into_inner().into_parts(end)?;
     let stream = stream.into_inner();
@@ -148,6 +135,27 @@ pub(crate) async fn requests<S: AsyncRead + AsyncWrite + Unpin>(
         return None;
     };
     Some((stream, [&parts.read_buf[..], &ahead].concat(), handover))
+}
+
+/// An HTTP server within these limits.
+fn within(limits: &Limits) -> http1::Builder {
+    let mut builder = http1::Builder::new();
+    builder
+        .timer(TokioTimer::new())
+        // A client that has asked and sends nothing more is answered.
+        .half_close(true)
+        .header_read_timeout(limits.header_timeout)
+        .max_buf_size(limits.header_bytes_max)
+        .max_headers(limits.header_fields_max);
+    builder
+}
+
+/// Logs an end that was not meant.
+fn note(local: &Local, peer: Peer, error: &HttpEnd) {
+    if let HttpEnd::Http(error) = error {
+        note_malformed(local, peer, error);
+    }
+    tracing::debug!(%error, "HTTP connection ended");
 }
 
 /// Notes a request that the HTTP server could not read, and has answered by itself, in the access log.

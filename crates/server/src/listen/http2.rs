@@ -42,7 +42,7 @@ use crate::request::path;
 use crate::socket::linger::Linger;
 use crate::socket::unread::{Carried, Unread};
 use crate::stop::Stop;
-use crate::{Kind, Problem, routes};
+use crate::{Kind, Limits, Problem, routes};
 
 /// The bytes that a client may send on one stream before it is read; and on all streams of a connection, so
 /// that is the most a connection can make us hold.
@@ -147,19 +147,7 @@ pub(crate) async fn serve<S: AsyncRead + AsyncWrite + Unpin + 'static>(
     };
     let served_by_service = Arc::strong_count(&requests);
     let io = TokioIo::new(Linger::new(stream));
-    let mut http = pin!(
-        http2::Builder::new(tasks)
-            .timer(TokioTimer::new())
-            .enable_connect_protocol()
-            .max_concurrent_streams(limits.http2_streams_max)
-            .max_header_list_size(u32::try_from(limits.header_bytes_max).unwrap_or(u32::MAX))
-            .initial_stream_window_size(STREAM_WINDOW_BYTES)
-            .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
-            .max_send_buf_size(SEND_BUFFER_BYTES)
-            .keep_alive_interval(PING_INTERVAL)
-            .keep_alive_timeout(PING_TIMEOUT)
-            .serve_connection(io, service)
-    );
+    let mut http = pin!(within(limits, tasks).serve_connection(io, service));
     // The first tick is now.
     let mut ticks = interval(limits.header_timeout);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -196,6 +184,22 @@ pub(crate) async fn serve<S: AsyncRead + AsyncWrite + Unpin + 'static>(
     if let Err(error) = ended {
         tracing::debug!(%error, "HTTP/2 connection ended");
     }
+}
+
+/// An HTTP server within these limits.
+fn within(limits: &Limits, tasks: Tasks) -> http2::Builder<Tasks> {
+    let mut builder = http2::Builder::new(tasks);
+    builder
+        .timer(TokioTimer::new())
+        .enable_connect_protocol()
+        .max_concurrent_streams(limits.http2_streams_max)
+        .max_header_list_size(u32::try_from(limits.header_bytes_max).unwrap_or(u32::MAX))
+        .initial_stream_window_size(STREAM_WINDOW_BYTES)
+        .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
+        .max_send_buf_size(SEND_BUFFER_BYTES)
+        .keep_alive_interval(PING_INTERVAL)
+        .keep_alive_timeout(PING_TIMEOUT);
+    builder
 }
 
 task_local! {
@@ -284,12 +288,7 @@ async fn answer(
         return refuse(&local, peer, &request, Problem::overloaded());
     }
     let mut reply = routes::answer(&local.site, peer, request.map(boxed), stop.clone()).await;
-    if is_upgrade && reply.response.status().is_success() {
-        // A success would tell the client that it has its WebSocket (RFC 8441 section 5).
-        let detail = "there is no WebSocket at this path";
-        reply.response = Problem::new(Kind::BadHandshake, detail).into_response();
-    }
-    reply.response = spared(as_in_http2(reply.response));
+    reply.response = spared(as_in_http2(without_success(reply.response, is_upgrade)));
     let (response, handover) = reply.into_parts();
     if let (Some(upgrade), Some(handover)) = (upgrade, handover) {
         let permit = match local.permit(peer) {
@@ -379,7 +378,7 @@ async fn finish(writer: Slot, write_timeout: Duration) {
 }
 
 /// Makes a request what it would have been in HTTP/1.1. With the stream of a WebSocket handshake.
-fn as_in_http1(request: &mut Request<Incoming>) -> Result<Option<OnUpgrade>, Problem> {
+pub(crate) fn as_in_http1<B>(request: &mut Request<B>) -> Result<Option<OnUpgrade>, Problem> {
     host::take_from_target(request)?;
     if *request.method() != Method::CONNECT {
         return Ok(None);
@@ -408,8 +407,17 @@ fn as_in_http1(request: &mut Request<Incoming>) -> Result<Option<OnUpgrade>, Pro
     Ok(Some(upgrade))
 }
 
+/// Takes the success out of the reply to a handshake that nobody took up: it would tell the client that it has its WebSocket
+/// (RFC 8441 section 5).
+pub(crate) fn without_success(response: Response<Body>, is_upgrade: bool) -> Response<Body> {
+    if !is_upgrade || !response.status().is_success() {
+        return response;
+    }
+    Problem::new(Kind::BadHandshake, "there is no WebSocket at this path").into_response()
+}
+
 /// Makes a response one of HTTP/2, which has no fields about the connection (RFC 9113 section 8.2.2).
-fn as_in_http2(mut response: Response<Body>) -> Response<Body> {
+pub(crate) fn as_in_http2(mut response: Response<Body>) -> Response<Body> {
     const NOT_THERE: [HeaderName; 3] =
         [header::CONNECTION, header::UPGRADE, header::SEC_WEBSOCKET_ACCEPT];
     if response.status() == StatusCode::SWITCHING_PROTOCOLS {

@@ -1,8 +1,13 @@
 //! From an address to the requests on it.
 
 pub(crate) mod accept;
+pub(crate) mod bind_error;
 pub(crate) mod connection;
 pub(crate) mod first_bytes;
 pub(crate) mod http2;
 pub(crate) mod listener;
+pub(crate) mod options;
+pub(crate) mod port;
+pub(crate) mod running;
 pub(crate) mod secure;
+pub(crate) mod upgraded;

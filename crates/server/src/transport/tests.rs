@@ -62,5 +62,5 @@ fn a_toy_transport_is_read_through_the_whole_server() {
         assert_eq!(next(reader), "event,9-1,7\n");
     }
     assert_eq!(toy::events_encoded(), 2, "both in the loop share a page");
-    running.stop();
+    running.stop_blocking();
 }

@@ -105,7 +105,7 @@ impl Fixture {
     }
 
     pub fn stop(&mut self) {
-        self.running.take().unwrap().stop();
+        self.running.take().unwrap().stop_blocking();
     }
 
     /// A handshake with these fields beside the required ones.
@@ -134,7 +134,7 @@ impl Fixture {
 impl Drop for Fixture {
     fn drop(&mut self) {
         if let Some(running) = self.running.take() {
-            running.stop();
+            running.stop_blocking();
         }
     }
 }

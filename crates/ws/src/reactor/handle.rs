@@ -123,6 +123,12 @@ impl Reactor {
         self.0.bell.ring();
     }
 
+    /// The number of connections that are open, or have yet to say what they become.
+    #[must_use]
+    pub fn connections(&self) -> usize {
+        self.0.connections.get()
+    }
+
     /// Closes every connection, those to come as well, and waits until all are over: at most the
     /// close time-out of their [`Config`](crate::proto::Config), twice.
     ///

@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};
 
 use anemone_hub::Hub;
-use anemone_server::{Options, Running, Server, Tls, TlsError, UnixSocket};
+use anemone_server::{BindError, Options, Running, Server, Tls, TlsError, UnixSocket};
 use anyhow::Context;
 
 use crate::command::offered::offered;
@@ -41,9 +41,8 @@ pub(super) fn start(config: &Config, hub: &Hub) -> anyhow::Result<Running> {
     options.static_dirs = config.files.iter().map(|dir| dir.value.clone()).collect();
     options.fallback = Some(pages::fallback());
     options.access_log = config.log_requests.into();
-    let server = Server::bind(options, hub.clone())
-        .map_err(with_advice)
-        .with_context(|| format!("cannot listen on {}", addresses(config)))?;
+    let server =
+        Server::bind(options, hub.clone()).map_err(|error| told(error, || addresses(config)))?;
     // Not before it has the address: another server's certificate may be in the file.
     if let Some((tls, file)) =
         tls.as_ref().filter(|_| *config.tls.dev).zip(config.tls.dev_cert.as_ref())
@@ -107,23 +106,41 @@ pub(super) fn tell_what_there_is(config: &Config, running: &Running) {
     }
 }
 
-/// Adds advice about an address that cannot be had. A Unix socket's errors have words of their own.
-fn with_advice(error: io::Error) -> io::Error {
-    let words = match error.kind() {
-        _ if error.raw_os_error().is_none() => return error,
-        io::ErrorKind::AddrInUse => {
+/// The words about a server that cannot be had, and what to do about it.
+fn told(error: BindError, all: impl FnOnce() -> String) -> anyhow::Error {
+    let advice = match &error {
+        BindError::AddressInUse { .. } => {
             "another program listens there: end it, or use a free port with --listen 127.0.0.1:0"
         }
-        io::ErrorKind::PermissionDenied => {
-            "permission denied: only root may use ports below 1024, so choose another port or put a proxy in \
-             front (docs/DEPLOY.md); a Unix socket needs a writable directory"
+        BindError::AddressDenied { .. } => DENIED,
+        BindError::UnixSocket { source, .. }
+            if source.raw_os_error().is_some()
+                && source.kind() == io::ErrorKind::PermissionDenied =>
+        {
+            DENIED
         }
-        _ => return error,
+        _ => "",
     };
-    io::Error::new(error.kind(), words)
+    let place = match &error {
+        BindError::AddressInUse { address }
+        | BindError::AddressDenied { address }
+        | BindError::Address { address, .. } => address.to_string(),
+        BindError::UnixSocket { path, .. } => format!("unix:{}", path.display()),
+        _ => all(),
+    };
+    let cause = match error {
+        _ if !advice.is_empty() => anyhow::Error::msg(advice),
+        // Its words would say the place a second time.
+        BindError::Address { source, .. } | BindError::UnixSocket { source, .. } => source.into(),
+        other => other.into(),
+    };
+    cause.context(format!("cannot listen on {place}"))
 }
 
-/// All of them: which one cannot be had is not told.
+const DENIED: &str = "permission denied: only root may use ports below 1024, so choose another port or put a proxy in front \
+                      (docs/DEPLOY.md); a Unix socket needs a writable directory";
+
+/// All of them.
 fn addresses(config: &Config) -> String {
     let all = config.listening.addresses().map(|(_, address)| address.to_string());
     let unix = config.listening.unix.iter().map(|path| format!("unix:{}", path.display()));
@@ -195,19 +212,35 @@ mod tests {
 
     #[test]
     fn an_address_that_cannot_be_had_is_told_with_what_to_do() {
+        let address = ([127, 0, 0, 1], 80).into();
+        let denied = of_the_system(io::ErrorKind::PermissionDenied);
+        let own = || io::Error::other("its own words");
         for (error, words) in [
             (
-                of_the_system(io::ErrorKind::AddrInUse),
-                "another program listens there: end it, or use a free port with --listen 127.0.0.1:0",
+                BindError::AddressInUse { address },
+                "cannot listen on 127.0.0.1:80: another program listens there: end it, or use a free port with --listen \
+                 127.0.0.1:0",
             ),
             (
-                of_the_system(io::ErrorKind::PermissionDenied),
-                "permission denied: only root may use ports below 1024, so choose another port or put a proxy \
-                 in front (docs/DEPLOY.md); a Unix socket needs a writable directory",
+                BindError::AddressDenied { address },
+                "cannot listen on 127.0.0.1:80: permission denied: only root may use ports below 1024, so choose another port or put a \
+                 proxy in front (docs/DEPLOY.md); a Unix socket needs a writable directory",
             ),
-            (io::Error::other("its own words"), "its own words"),
+            (
+                BindError::UnixSocket { path: "/a".into(), source: denied },
+                "cannot listen on unix:/a: permission denied: only root may use ports below 1024, so choose another port or put a \
+                 proxy in front (docs/DEPLOY.md); a Unix socket needs a writable directory",
+            ),
+            (
+                BindError::Address { address, source: own() },
+                "cannot listen on 127.0.0.1:80: its own words",
+            ),
+            (
+                BindError::UnixSocket { path: "/a".into(), source: own() },
+                "cannot listen on unix:/a: its own words",
+            ),
         ] {
-            assert_eq!(with_advice(error).to_string(), words);
+            assert_eq!(format!("{:#}", told(error, String::new)), words);
         }
     }
 

@@ -73,11 +73,9 @@ fn stop(
     tracing::info!("stopping");
     let stopped = async {
         // What a program says as it ends is still published, so the hub is closed last.
-        let server = spawn_blocking(move || running.stop());
-        let (ended, server) = tokio::join!(sources.stop(), server);
+        let (ended, _) = tokio::join!(sources.stop(), running.stop());
         let closed = spawn_blocking(move || hub.close()).await?;
         closed.context("some published events are not on the disk")?;
-        server?;
         ended
     };
     runtime.block_on(async {

@@ -10,7 +10,7 @@ use anemone_ws::Held;
 use serde_json::Value;
 
 use super::*;
-use crate::{PublishRight, TopicRule};
+use crate::{PublishRight, TopicRule, TopicRules};
 
 /// Longest wait for anything that must come; only a failing test takes this long.
 const PATIENCE: Duration = Duration::from_secs(60);

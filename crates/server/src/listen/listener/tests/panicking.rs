@@ -30,5 +30,5 @@ async fn a_loop_that_panics_is_told_of_and_the_server_can_be_stopped() {
     tokio::time::timeout(PATIENCE, failed).await.expect("nobody is told");
     // Its connections are over, and so is the server when it is stopped.
     let _ = reader.read_to_end(&mut Vec::new());
-    running.stop();
+    running.stop().await;
 }

@@ -1,0 +1,60 @@
+//! The server on the caller's runtime.
+
+use std::io;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use tokio::sync::{mpsc, watch};
+use tokio::task::LocalSet;
+
+use crate::listen::accept::accept;
+use crate::listen::listener::Server;
+use crate::listen::running::Stopped;
+use crate::local::Local;
+use crate::stop::Stop;
+use crate::tls::Watch;
+
+impl Server {
+    /// Serves on the caller's runtime, all connections on the thread that polls this, until `shutdown` is ready; then stops as
+    /// [`Running::stop`](crate::Running::stop) does. The future is not `Send`: await it in `main`, or in a `LocalSet`.
+    /// [`start`](Self::start) has threads of its own.
+    ///
+    /// # Errors
+    /// When its loop cannot be had, for want of descriptors for instance.
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime that has IO and time enabled; and when a task that the server cannot do without panics.
+    ///
+    /// # Cancel safety
+    /// Dropping the future cuts off every connection.
+    pub async fn serve(self, shutdown: impl Future<Output = ()>) -> io::Result<Stopped> {
+        let _watch = Watch::start(self.site.tls.as_ref())?;
+        let Self { listeners, site, socket_file: _socket_file, .. } = self;
+        let accesses = Arc::clone(&site.accesses);
+        let (stop, stopped) = watch::channel(false);
+        let serve = async move {
+            let (local, guests) = Local::start(site)?;
+            let (_none, upgraded) = mpsc::unbounded_channel();
+            let accepting =
+                accept(Rc::new(local), listeners, (guests, upgraded), Stop::new(stopped));
+            Ok::<_, io::Error>(accepting.await.connections_cut)
+        };
+        let stopping = async {
+            shutdown.await;
+            accesses.stop();
+            stop.send_replace(true);
+            std::future::pending::<()>().await;
+        };
+        let served = LocalSet::new();
+        let outcome = served.run_until(async {
+            tokio::select! {
+                outcome = serve => outcome,
+                () = stopping => Ok(0),
+            }
+        });
+        let connections_cut = outcome.await?;
+        drop(served);
+        accesses.flush();
+        Ok(Stopped { connections_cut, requests_open: 0 })
+    }
+}

@@ -1,0 +1,168 @@
+//! The server as a service of somebody else's HTTP server.
+
+use std::convert::Infallible;
+use std::fmt;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http::{Extensions, HeaderValue, Request, Response, Version, header};
+use hyper::upgrade::OnUpgrade;
+use tokio::sync::mpsc::UnboundedSender;
+
+use crate::exchange::arrival;
+use crate::listen::http2::{as_in_http1, as_in_http2, without_success};
+use crate::listen::running::{Open, Running};
+use crate::listen::upgraded::Upgraded;
+use crate::peer::{ConnectionEnds, Peer};
+use crate::reply::body::{Body, BoxError, boxed, kept};
+use crate::site::Site;
+use crate::stop::Stop;
+use crate::{Kind, Problem, routes};
+
+/// The server as a `tower::Service`, for an HTTP server of the program that it is part of: hyper's, or axum's
+/// `Router::nest_service`, which takes the prefix off the path. It answers everything that a listener of its own would: polls,
+/// long polls, streams, files, problems and WebSockets, the latter by HTTP/1.1, and by HTTP/2 where the HTTP server takes part in
+/// RFC 8441. Clones are the same service.
+///
+/// Replies are made on the runtime of the caller, which must be tokio's. WebSockets are served by the threads of the
+/// [`Running`] server, which must be there for as long as they are.
+///
+/// # The client's address
+/// It comes from [`ConnectionEnds`] among the request's extensions, or from what [`peer_from`](Self::peer_from) finds there. Without it
+/// the client is taken for nobody of this machine, and no limit for each address holds for it.
+///
+/// # Hosts and origins
+/// The server's own names are `localhost`, the loopback addresses, where it listens itself, and
+/// [`Options::allowed_hosts`](crate::Options::allowed_hosts): a request for any other host is answered 421. The rules about origins hold as well.
+///
+/// # Limits
+/// A request counts as a connection until its reply is over: [`Limits::connections_max`](crate::Limits::connections_max) bounds
+/// them. Timeouts for what a client sends and takes are those of the HTTP server.
+///
+/// # Cancel safety
+/// Dropping the future of a reply, or the reply's body, ends the request: its reader is gone, and nothing more is published.
+/// What was handed to a topic before stays there.
+#[derive(Clone)]
+pub struct Service {
+    shared: Arc<Shared>,
+    find_peer: fn(&Extensions) -> Option<ConnectionEnds>,
+}
+
+struct Shared {
+    site: Arc<Site>,
+    stop: Stop,
+    /// Those of the threads that serve WebSockets.
+    threads: Vec<UnboundedSender<Upgraded>>,
+    next: AtomicUsize,
+    open: Open,
+}
+
+impl Running {
+    /// The server as a service of another HTTP server. It may have listeners of its own beside it, or none.
+    #[must_use]
+    pub fn service(&self) -> Service {
+        let shared = Shared {
+            site: Arc::clone(&self.site),
+            stop: Stop::new(self.stop.subscribe()),
+            threads: self.upgraded.clone(),
+            next: AtomicUsize::new(0),
+            open: self.open.clone(),
+        };
+        Service { shared: Arc::new(shared), find_peer: |_| None }
+    }
+}
+
+impl Service {
+    /// Finds the ends of a request's connection in its extensions, where it has no [`ConnectionEnds`]. With axum's
+    /// `into_make_service_with_connect_info::<SocketAddr>()`:
+    /// `service.peer_from(|found| found.get::<ConnectInfo<SocketAddr>>().map(|info| info.0.into()))`.
+    #[must_use]
+    pub fn peer_from(self, find_peer: fn(&Extensions) -> Option<ConnectionEnds>) -> Self {
+        Self { find_peer, ..self }
+    }
+
+    fn peer(&self, extensions: &Extensions) -> Peer {
+        let ends = extensions.get().copied().or_else(|| (self.find_peer)(extensions));
+        ends.map_or(Peer::Unknown, Peer::between)
+    }
+}
+
+impl fmt::Debug for Service {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Service").finish_non_exhaustive()
+    }
+}
+
+impl<B> tower_service::Service<Request<B>> for Service
+where
+    B: http_body::Body<Data = Bytes, Error: Into<BoxError>> + Send + 'static,
+{
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        let (shared, peer) = (Arc::clone(&self.shared), self.peer(request.extensions()));
+        Box::pin(async move { Ok(shared.answer(peer, request.map(boxed)).await) })
+    }
+}
+
+impl Shared {
+    async fn answer(&self, peer: Peer, mut request: Request<Body>) -> Response<Body> {
+        let (site, is_http2) = (&self.site, request.version() >= Version::HTTP_2);
+        let admitted = if self.stop.is_stopping() {
+            Err(Problem::new(Kind::Stopping, "the server is stopping"))
+        } else {
+            site.permit(peer)
+        };
+        let upgrade = match is_http2 {
+            true => as_in_http1(&mut request),
+            false => Ok(take_upgrade(&mut request)),
+        };
+        let (permit, upgrade) = match admitted.and_then(|permit| Ok((permit, upgrade?))) {
+            Ok(admitted) => admitted,
+            Err(problem) => return arrival::refuse(site, peer, &request, problem).into_parts().0,
+        };
+        let open = self.open.one_more();
+        let mut reply = routes::answer(site, peer, request, self.stop.clone()).await;
+        if is_http2 {
+            reply.response = as_in_http2(without_success(reply.response, upgrade.is_some()));
+        }
+        let (mut response, handover) = reply.into_parts();
+        if !is_http2 && self.stop.is_stopping() && handover.is_none() {
+            response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+        }
+        match (handover, upgrade) {
+            (None, _) => response.map(|body| kept(body, (permit, open))),
+            (Some(handover), Some(stream)) => {
+                self.hand_on(Upgraded { stream, handover, permit });
+                response
+            }
+            (Some(handover), None) => {
+                let detail = "the HTTP server before this service gives no connection away";
+                handover.refuse(Problem::new(Kind::BadHandshake, detail))
+            }
+        }
+    }
+
+    /// Has the next thread serve a WebSocket. There are no more than permits.
+    fn hand_on(&self, upgraded: Upgraded) {
+        let next = self.next.fetch_add(1, Ordering::Relaxed) % self.threads.len().max(1);
+        if let Some(thread) = self.threads.get(next) {
+            // Nobody is served any more when the server has stopped.
+            let _ = thread.send(upgraded);
+        }
+    }
+}
+
+/// The connection of a request, if it can be had.
+fn take_upgrade(request: &mut Request<Body>) -> Option<OnUpgrade> {
+    request.extensions_mut().remove()
+}

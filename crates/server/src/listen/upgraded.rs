@@ -1,0 +1,32 @@
+//! A WebSocket on a connection of somebody else's HTTP server.
+
+use std::rc::Rc;
+
+use hyper::upgrade::OnUpgrade;
+use hyper_util::rt::TokioIo;
+
+use crate::clients::permits::ConnectionPermit;
+use crate::exchange::handover::Handover;
+use crate::local::Local;
+use crate::stop::Stop;
+
+/// A connection that an HTTP server gives away once it has written the reply to a handshake.
+pub(crate) struct Upgraded {
+    pub(crate) stream: OnUpgrade,
+    pub(crate) handover: Handover,
+    pub(crate) permit: ConnectionPermit,
+}
+
+impl Upgraded {
+    /// Serves the WebSocket until it is over.
+    pub(crate) async fn serve(self, local: Rc<Local>, stop: Stop) {
+        let Self { stream, handover, permit } = self;
+        match stream.await {
+            Ok(stream) => {
+                let stream = TokioIo::new(stream);
+                handover.in_task(&local, Vec::new(), permit, (stream, stop)).await;
+            }
+            Err(error) => tracing::debug!(%error, "connection lost in its handshake"),
+        }
+    }
+}
