@@ -2,9 +2,6 @@
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "the helpers of tests are tests too")]
 
-#[allow(dead_code, reason = "other tests use the rest")]
-mod support;
-
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -14,10 +11,12 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anemone_client::{Content, Publisher};
+use anemone_testing::process::{
+    self, Directory, Process, Watchdog, command, get, output, read_until, request, serve,
+};
 use rustix::fs::{Mode, OFlags};
 use rustix::process::Signal;
 use rustix::pty::OpenptFlags;
-use support::{Directory, Process, Watchdog, command, get, output, read_until, request, serve};
 
 /// A server that takes events from here, and where it listens: by HTTP, and by TCP.
 fn server() -> (Process, SocketAddr, SocketAddr) {
@@ -421,13 +420,13 @@ fn terminal() -> (File, OwnedFd) {
 #[test]
 fn nobody_writes_into_the_log_but_the_log() {
     let evil = r"printf 'a\342\200\256b\302\2332J\033[2J\n' >&2; echo ready; exec cat";
-    let mut serve = command(&[support::SERVE, &["--exec", &format!("evil={evil}")]].concat());
+    let mut serve = command(&[process::SERVE, &["--exec", &format!("evil={evil}")]].concat());
     let directory = Directory::new("log");
     let path = directory.path().join("log");
     serve.stderr(File::create(&path).unwrap());
-    let (server, address) = support::listening(serve);
+    let (server, address) = process::listening(serve);
     get(address, "/topics/evil?after=earliest&wait=60");
-    let deadline = Instant::now() + support::LONG;
+    let deadline = Instant::now() + process::LONG;
     let mut log = String::new();
     while !log.contains("standard error: ") && Instant::now() < deadline {
         log = std::fs::read_to_string(&path).unwrap();

@@ -2,20 +2,17 @@
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "the helpers of tests are tests too")]
 
-#[allow(dead_code, reason = "other tests use the rest")]
-mod support;
-
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::Stdio;
 
-use rustix::process::{Pid, Signal, test_kill_process};
-use support::{
+use anemone_testing::process::{
     Directory, Process, SERVE, Watchdog, command, get, listening, output, read_until, request,
     serve,
 };
+use rustix::process::{Pid, Signal, test_kill_process};
 
 /// A directory with this configuration in it, and the path of that.
 fn configured(text: &str) -> (Directory, String) {

@@ -2,15 +2,12 @@
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "the helpers of tests are tests too")]
 
-#[allow(dead_code, reason = "other tests use the rest")]
-mod support;
-
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::SocketAddr;
 use std::process::Command;
 
-use support::{Directory, command, output, read_until, request, serve};
+use anemone_testing::process::{self, Directory, command, output, read_until, request, serve};
 
 const README: &str = include_str!("../../../README.md");
 const FEATURES: &str = include_str!("../../../docs/FEATURES.md");
@@ -169,7 +166,7 @@ fn a_refusal_is_as_docs_deploy_shows_it() {
 
 fn request_for(address: SocketAddr, host: &str) -> impl Read {
     let mut stream = std::net::TcpStream::connect(address).unwrap();
-    stream.set_read_timeout(Some(support::LONG)).unwrap();
+    stream.set_read_timeout(Some(process::LONG)).unwrap();
     write!(stream, "GET /topics HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n").unwrap();
     stream
 }

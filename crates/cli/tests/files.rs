@@ -2,15 +2,12 @@
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "the helpers of tests are tests too")]
 
-#[allow(dead_code, reason = "other tests use the rest")]
-mod support;
-
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::os::unix::fs::symlink;
 
-use support::{Directory, Logging, command, output};
+use anemone_testing::process::{Directory, Logging, command, output};
 
 /// A server that listens in this directory.
 struct Serving(Logging);

@@ -2,12 +2,9 @@
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "the helpers of tests are tests too")]
 
-#[allow(dead_code, reason = "other tests use the rest")]
-mod support;
-
 use std::process::Command;
 
-use support::{Directory, command, output};
+use anemone_testing::process::{Directory, command, output};
 
 const MANIFEST: &str = include_str!("../../../Cargo.toml");
 const README: &str = include_str!("../../../README.md");

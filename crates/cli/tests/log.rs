@@ -2,13 +2,10 @@
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "the helpers of tests are tests too")]
 
-#[allow(dead_code, reason = "other tests use the rest")]
-mod support;
-
 use std::fs;
 
+use anemone_testing::process::{self, Directory, Logging, command};
 use serde_json::Value;
-use support::{Directory, Logging, command};
 
 const SERVE: [&str; 3] = ["serve", "--threads", "1"];
 const HERE: [&str; 2] = ["--listen", "127.0.0.1:0"];
@@ -83,7 +80,7 @@ fn rust_log_says_how_much_is_logged_and_a_bad_one_is_ignored() {
 
     let (mut server, url) = start(&["--host"], &[("RUST_LOG", "anemone_server=debug")]);
     let address = url.strip_prefix("http://").unwrap().parse().unwrap();
-    support::get(address, "/clock");
+    process::get(address, "/clock");
     let line = line_with(&mut server, "");
     assert!(
         line.contains("DEBUG request") && line.ends_with("method=\"GET\" path=\"/clock\""),

@@ -1,13 +1,10 @@
 //! The built-in page, as a browser gets it.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-#[allow(dead_code, reason = "other tests use the rest")]
-mod support;
-
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 
-use support::serve;
+use anemone_testing::process::serve;
 
 /// The reply to a request with these fields.
 fn ask(address: SocketAddr, method: &str, target: &str, fields: &str) -> String {

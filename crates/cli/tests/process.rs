@@ -2,9 +2,6 @@
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "the helpers of tests are tests too")]
 
-#[allow(dead_code, reason = "other tests use the rest")]
-mod support;
-
 use std::collections::VecDeque;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -12,8 +9,10 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use anemone_testing::process::{
+    Directory, Process, SERVE, command, get, listening, read_until, request, serve,
+};
 use rustix::process::Signal;
-use support::{Directory, Process, SERVE, command, get, listening, read_until, request, serve};
 
 #[test]
 fn a_request_to_end_is_heard_as_soon_as_the_address_is_known() {

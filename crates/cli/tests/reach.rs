@@ -2,15 +2,12 @@
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "the helpers of tests are tests too")]
 
-#[allow(dead_code, reason = "other tests use the rest")]
-mod support;
-
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener};
 use std::process::{Output, Stdio};
 use std::thread;
 
-use support::{Directory, Process, Watchdog, command, output, read_until, serve};
+use anemone_testing::process::{Directory, Process, Watchdog, command, output, read_until, serve};
 
 /// Takes events from here.
 fn server() -> (Process, SocketAddr) {

@@ -4,9 +4,6 @@
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "the helpers of tests are tests too")]
 
-#[allow(dead_code, reason = "other tests use the rest")]
-mod support;
-
 use std::io::{BufRead, BufReader};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
@@ -14,8 +11,8 @@ use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
+use anemone_testing::process::{Directory, Watchdog, command, output};
 use rustix::process::{Pid, Signal, kill_process_group};
-use support::{Directory, Watchdog, command, output};
 
 const README: &str = include_str!("../../../README.md");
 const FEATURES: &str = include_str!("../../../docs/FEATURES.md");

@@ -2,16 +2,13 @@
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "the helpers of tests are tests too")]
 
-#[allow(dead_code, reason = "other tests use the rest")]
-mod support;
-
 use std::fs::File;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::unix::net::UnixListener;
 
+use anemone_testing::process::{Directory, LONG, SERVE, command, listening, output};
 use rustix::process::Signal;
-use support::{Directory, LONG, SERVE, command, listening, output};
 
 /// The status of a request with these fields.
 fn ask(address: SocketAddr, line: &str, fields: &str) -> String {

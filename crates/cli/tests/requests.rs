@@ -2,9 +2,6 @@
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "the helpers of tests are tests too")]
 
-#[allow(dead_code, reason = "other tests use the rest")]
-mod support;
-
 use std::fs::File;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -12,9 +9,11 @@ use std::process::Stdio;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use anemone_testing::process::{
+    self, Directory, LONG, Process, SERVE, command, listening, read_until,
+};
 use rustix::process::Signal;
 use serde_json::{Value, json};
-use support::{Directory, LONG, Process, SERVE, command, listening, read_until};
 
 /// A server whose log is in a file.
 struct Logging {
@@ -115,7 +114,7 @@ fn a_line_of_json_has_each_as_a_member_of_its_own_with_its_unit() {
     let server = Logging::start(&["--log-requests=all", "--log", "json", "--demo"], None);
     let (page, poller) = server.ask("GET /topics/wind?after=latest", HOST);
     let position = page.split("\"next\":\"").nth(1).unwrap().split('"').next().unwrap();
-    let stream = support::request(
+    let stream = process::request(
         server.address,
         "GET /topics/scratch-a HTTP/1.1\r\nAccept: text/event-stream",
     );
@@ -225,7 +224,7 @@ fn nobody_waits_for_a_log_that_is_not_read() {
     let mut serve = command(SERVE);
     serve.args(["--log-requests=all"]).env_remove("RUST_LOG").stderr(Stdio::piped());
     let mut child = serve.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-    let _watchdog = support::Watchdog::of(&child);
+    let _watchdog = process::Watchdog::of(&child);
     let mut line = Vec::new();
     let mut stdout = child.stdout.take().unwrap();
     while line.last() != Some(&b'\n') {

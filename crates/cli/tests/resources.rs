@@ -2,14 +2,11 @@
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "the helpers of tests are tests too")]
 
-#[allow(dead_code, reason = "other tests use the rest")]
-mod support;
-
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::process::Command;
 
-use support::{Directory, Process, SERVE, command, get, listening, output};
+use anemone_testing::process::{Directory, Process, SERVE, command, get, listening, output};
 
 /// `anemone serve` under limits that a shell sets.
 fn limited(limit: &str, args: &[&str]) -> Command {

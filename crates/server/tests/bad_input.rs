@@ -1,8 +1,6 @@
 //! Bad input: what a client can do wrong, and what it is told.
 #![allow(clippy::unwrap_used)]
 
-mod common;
-
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::num::NonZero;
@@ -10,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use anemone_hub::{Hub, Retention};
 use anemone_server::{BindError, Options, PublishRight, Server, TopicRule, TopicRules};
+use anemone_testing::{Fixture, HANDSHAKE, PATIENCE, Reply, send};
 use anemone_ws::proto::Message;
-use common::{Fixture, HANDSHAKE, Reply, send};
 
 #[test]
 fn an_unknown_topic_or_path_is_404() {
@@ -357,7 +355,7 @@ fn one_connection_too_many_at_the_bare_echo_is_closed_without_a_word() {
     );
     let connect = || {
         let stream = TcpStream::connect(fixture.tcp_echo()).unwrap();
-        stream.set_read_timeout(Some(common::PATIENCE)).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
         stream
     };
     let mut held = connect();
@@ -403,7 +401,7 @@ fn a_reader_that_stops_reading_holds_nobody_up_and_is_let_go() {
     // 12 MB are more than the sockets hold. Once the server gives up, its place is free again.
     let begun = Instant::now();
     while fixture.get("/topics", &[]).status == 503 {
-        assert!(begun.elapsed() < common::PATIENCE, "the stuck connection is still held");
+        assert!(begun.elapsed() < PATIENCE, "the stuck connection is still held");
     }
     drop(stuck);
 }

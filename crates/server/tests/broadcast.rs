@@ -1,14 +1,12 @@
 //! `/broadcast`: what one sends, everyone who is connected gets.
 #![allow(clippy::unwrap_used)]
 
-mod common;
-
 use std::num::NonZero;
 
 use anemone_hub::Retention;
 use anemone_server::Limits;
+use anemone_testing::{Fixture, HANDSHAKE, Socket};
 use anemone_ws::proto::{CloseCode, CloseFrame, Message};
-use common::{Fixture, HANDSHAKE, Socket};
 
 fn start(threads: usize, change: impl FnOnce(&mut Limits)) -> Fixture {
     Fixture::with(

@@ -1,8 +1,6 @@
 //! `/echo` and the bare TCP echo: the loop that serves all of a thread's sockets.
 #![allow(clippy::unwrap_used)]
 
-mod common;
-
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::num::NonZero;
@@ -11,8 +9,8 @@ use std::time::{Duration, Instant};
 
 use anemone_hub::Retention;
 use anemone_server::{Limits, Options};
+use anemone_testing::{Fixture, HANDSHAKE, PATIENCE, Reply, Socket};
 use anemone_ws::proto::{CloseCode, CloseFrame, Config, Message, MessageKind};
-use common::{Fixture, HANDSHAKE, PATIENCE, Socket};
 
 /// One thread, so that every connection of a test is in the same loop.
 fn start(change: impl FnOnce(&mut Options)) -> Fixture {
@@ -224,7 +222,7 @@ fn post_gives_the_body_back_and_get_asks_for_an_upgrade() {
             "POST /echo HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/plain\r\nContent-Length: {len}\r\n\r\n{body}"
         );
         stream.write_all(request.as_bytes()).unwrap();
-        common::Reply::read(&mut std::io::BufReader::new(stream), "POST")
+        Reply::read(&mut std::io::BufReader::new(stream), "POST")
     };
     let reply = post("hello");
     let octets = Some("application/octet-stream");
@@ -282,7 +280,7 @@ fn a_body_that_never_ends_is_given_up_and_does_not_hold_up_a_stop() {
         std::io::BufReader::new(stream)
     };
     for body in ["", "123456789"] {
-        common::Reply::read(&mut stall(&fixture, body), "POST").problem(408, "body-timeout");
+        Reply::read(&mut stall(&fixture, body), "POST").problem(408, "body-timeout");
     }
     let mut reader = {
         let patient = start(|_| {});
@@ -292,6 +290,6 @@ fn a_body_that_never_ends_is_given_up_and_does_not_hold_up_a_stop() {
         drop(patient);
         reader
     };
-    common::Reply::read(&mut reader, "POST").problem(503, "stopping");
+    Reply::read(&mut reader, "POST").problem(503, "stopping");
     fixture.stop();
 }

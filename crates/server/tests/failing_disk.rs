@@ -2,11 +2,6 @@
 //! acknowledged is what is kept.
 #![allow(clippy::unwrap_used)]
 
-#[path = "multiplexed/client.rs"]
-#[allow(dead_code)]
-mod client;
-mod common;
-
 use std::io::{BufReader, Write};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,9 +9,9 @@ use std::time::{Duration, Instant};
 
 use anemone_hub::{DataDir, DataOptions, DiskFault, Epoch, FailingDisk, Fsync, Hub, Retention};
 use anemone_server::{Options, PublishRight, TopicRule, TopicRules};
+use anemone_testing::multiplexed::{Carrier, Client};
+use anemone_testing::{EventStream, Fixture, PATIENCE, Reply};
 use anemone_ws::proto::Message;
-use client::{Carrier, Client};
-use common::{EventStream, Fixture, PATIENCE, Reply};
 use serde_json::Value;
 
 /// A server whose topics are on a disk that can fail.

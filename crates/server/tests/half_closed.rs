@@ -2,13 +2,6 @@
 //! connection ends, and nothing waits for who may as well be gone.
 #![allow(clippy::unwrap_used)]
 
-#[allow(dead_code)]
-#[path = "multiplexed/client.rs"]
-mod client;
-mod common;
-#[path = "common/secure.rs"]
-mod secure;
-
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::path::Path;
@@ -16,11 +9,11 @@ use std::time::{Duration, Instant};
 
 use anemone_hub::{DataDir, DataOptions, Epoch, Fsync, Hub, Retention};
 use anemone_server::{Options, PublishRight, TopicRule, TopicRules};
+use anemone_testing::multiplexed::{self, framed};
+use anemone_testing::secure::Secure;
+use anemone_testing::{Fixture, PATIENCE, Reply, request};
 use anemone_ws::proto::handshake::{ClientHandshake, Nonce};
 use anemone_ws::proto::{Config, Connection, Event, MaskKey, Message, Time};
-use client::framed;
-use common::{Fixture, PATIENCE, Reply, request};
-use secure::Secure;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 /// Each way is tried so often: a race is not lost each time.
@@ -186,7 +179,7 @@ const ASKED: [&str; 6] = [
 
 fn is_answered(messages: &[String]) -> bool {
     let finals = |id: &str| {
-        let replies = messages.iter().map(|message| client::Reply::parse(message));
+        let replies = messages.iter().map(|message| multiplexed::Reply::parse(message));
         let own = replies.filter(|reply| reply.id == id).map(|reply| reply.status);
         own.filter(|status| *status >= 200 && *status != 206).collect::<Vec<_>>()
     };

@@ -1,13 +1,11 @@
 //! Requests without a host that could be one, and those that name another server's.
 #![allow(clippy::unwrap_used)]
 
-mod common;
-
 use std::io::{BufReader, Write};
 
 use anemone_hub::Retention;
 use anemone_server::Options;
-use common::{Fixture, Reply};
+use anemone_testing::{Fixture, Reply};
 
 const HANDSHAKE: &str = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
                          Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n";

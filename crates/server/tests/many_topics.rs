@@ -1,24 +1,14 @@
 //! As many topics as one pattern may have. Alone in its process, for it looks at what that takes.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
-// Of it all only what a reader needs.
-#[allow(dead_code)]
-#[path = "multiplexed/client.rs"]
-mod client;
-mod common;
-#[allow(dead_code, unused_imports)]
-#[path = "reading/ways/mod.rs"]
-mod ways;
-
 use std::time::SystemTime;
 
 use anemone_hub::{Data, Retention};
 use anemone_server::{PublishRight, TopicRule, TopicRules};
+use anemone_testing::multiplexed::{Carrier, Client};
+use anemone_testing::ways::{ALL, Follower, each};
+use anemone_testing::{Fixture, resident_bytes};
 use serde_json::json;
-
-use client::{Carrier, Client};
-use common::{Fixture, resident_bytes};
-use ways::{ALL, Follower, each};
 
 /// A pattern's default limit.
 const TOPICS: usize = 10_000;

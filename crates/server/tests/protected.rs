@@ -1,12 +1,10 @@
 //! The protection that every reply tells browsers of, and what is not taken from requests.
 #![allow(clippy::unwrap_used)]
 
-mod common;
-
 use std::io::{BufReader, Write};
 
 use anemone_hub::Retention;
-use common::{Fixture, HANDSHAKE, Reply};
+use anemone_testing::{Fixture, HANDSHAKE, Reply, send};
 
 const FRAME: [(&str, &str); 3] =
     [("Accept", "text/html"), ("Sec-Fetch-Dest", "iframe"), ("Sec-Fetch-Site", "same-origin")];
@@ -64,7 +62,7 @@ fn every_reply_is_protected() {
     let frame = fixture.connect();
     let frame = {
         let mut stream = frame;
-        common::send(&mut stream, "GET", "/topics/wind?frame=f", &FRAME);
+        send(&mut stream, "GET", "/topics/wind?frame=f", &FRAME);
         Reply::read_head(&mut BufReader::new(stream))
     };
     assert_protected(&frame, "same-origin", ("SAMEORIGIN", "'self'"), "frame");

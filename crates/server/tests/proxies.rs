@@ -1,17 +1,15 @@
 //! Requests that come by a proxy: by one that is trusted, by one that is not, and by one that does not say so.
 #![allow(clippy::unwrap_used)]
 
-mod common;
-
 use std::io::{BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
 use anemone_hub::Retention;
 use anemone_server::{Options, PublishRight, TopicRule, TopicRules};
+use anemone_testing::{Fixture, HANDSHAKE, PATIENCE, Reply, Socket};
 use anemone_ws::proto::Message;
 use anemone_ws::proto::handshake::{ClientHandshake, Nonce};
-use common::{Fixture, PATIENCE, Reply, Socket};
 use socket2::{Domain, Type};
 
 /// The address that the trusted proxy has its connections from.
@@ -282,7 +280,7 @@ fn a_proxy_that_sends_two_forwarded_fields_is_told_so() {
 #[test]
 fn a_handshake_whose_upgrade_a_proxy_has_taken_out_is_told_so() {
     let fixture = start();
-    let key = [("Connection", "close"), ("Sec-WebSocket-Version", "13"), common::HANDSHAKE[3]];
+    let key = [("Connection", "close"), ("Sec-WebSocket-Version", "13"), HANDSHAKE[3]];
     for target in ["/topics/wind", "/ws", "/echo", "/broadcast"] {
         for version in ["1.0", "1.1"] {
             let reply = ask(&fixture, NOBODY_SAYS, &format!("GET {target} HTTP/{version}"), &key);

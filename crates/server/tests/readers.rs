@@ -1,17 +1,12 @@
 //! `/topics/NAME/readers`: who reads, where each of them stands, and how far it is behind.
 #![allow(clippy::unwrap_used)]
 
-#[path = "multiplexed/client.rs"]
-#[allow(dead_code)]
-mod client;
-mod common;
-
 use std::net::TcpStream;
 use std::time::{Instant, SystemTime};
 
 use anemone_hub::{Data, Retention};
-use client::{BOTH, Carrier, Client};
-use common::{Fixture, PATIENCE, send};
+use anemone_testing::multiplexed::{self, BOTH, Carrier, Client};
+use anemone_testing::{Fixture, PATIENCE, send};
 use serde_json::{Value, json};
 
 fn start() -> Fixture {
@@ -164,7 +159,7 @@ fn only_clients_on_this_machine_are_told() {
     fixture.get("/topics/wind/readers", &proxied).problem(403, "local-only");
     let mut socket = fixture.websocket("/ws", &["anemone.v1"], &proxied);
     socket.send(anemone_ws::proto::Message::Text("GET r /topics/wind/readers"));
-    let reply = client::Reply::parse(&socket.next());
+    let reply = multiplexed::Reply::parse(&socket.next());
     reply.problem(403, "r", "local-only");
     fixture.get("/topics/nothing/readers", &[]).problem(404, "unknown-topic");
     fixture.request("POST", "/topics/wind/readers", &[]).problem(405, "method-not-allowed");

@@ -6,11 +6,6 @@
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
-#[path = "common/mod.rs"]
-mod common;
-#[path = "common/secure.rs"]
-mod secure;
-
 use std::any::Any;
 use std::io::{self, BufRead, BufReader, Write};
 use std::net::SocketAddr;
@@ -20,12 +15,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use anemone_server::{Options, PublishRight, TopicRule, TopicRules};
+use anemone_testing::secure::{self, Secure};
+use anemone_testing::{Fixture, HANDSHAKE, PATIENCE, Reply, Socket, request, resident_bytes};
 use anemone_ws::proto::Message;
 use anemone_ws::proto::handshake::{ClientHandshake, Nonce};
-use common::{HANDSHAKE, PATIENCE, Socket, resident_bytes};
 use h2::ext::Protocol;
 use http::Request;
-use secure::Secure;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -91,7 +86,7 @@ impl Server {
             let mut wire = self.http1(tls, target, &fields, true).await;
             let mut reply = Vec::new();
             wire.read_to_end(&mut reply).await.unwrap();
-            let reply = common::Reply::read(&mut &*reply, "GET");
+            let reply = Reply::read(&mut &*reply, "GET");
             if reply.json()["count"] == count {
                 return;
             }
@@ -113,7 +108,7 @@ impl Server {
         } else {
             Box::new(TcpStream::connect(host).await.unwrap())
         };
-        let request = common::request(host, "GET", target, fields);
+        let request = request(host, "GET", target, fields);
         wire.write_all(request.as_bytes()).await.unwrap();
         if !waits {
             let mut reply = [0; 12];
@@ -200,8 +195,7 @@ fn the_server() {
         let rule = TopicRule { publish: PublishRight::Anyone, ..rule };
         options.topics = TopicRules::new([rule]).unwrap();
     };
-    let plain =
-        common::Fixture::of(secure.fixture.hub.clone(), rules, anemone_hub::Retention::default());
+    let plain = Fixture::of(secure.fixture.hub.clone(), rules, anemone_hub::Retention::default());
     let say = |word: &dyn std::fmt::Display| println!("\n{MARK}{word}");
     say(&plain.address);
     say(&secure.fixture.address);

@@ -1,18 +1,13 @@
 //! Topics that end readers who are too slow for what they keep.
 #![allow(clippy::unwrap_used)]
 
-#[path = "multiplexed/client.rs"]
-#[allow(dead_code)]
-mod client;
-mod common;
-
 use std::io::{BufRead, BufReader};
 use std::time::SystemTime;
 
 use anemone_hub::{Data, Retention};
 use anemone_server::{SlowReader, TopicRule, TopicRules};
-use client::{BOTH, Client};
-use common::{EventStream, Fixture, Reply, send};
+use anemone_testing::multiplexed::{BOTH, Client};
+use anemone_testing::{EventStream, Fixture, Reply, send};
 use serde_json::{Value, json};
 
 /// With `wind`, which keeps 10 events and ends those who are slower than that.

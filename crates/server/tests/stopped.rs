@@ -5,26 +5,16 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
-// Of it all only what a reader needs.
-#[allow(dead_code)]
-#[path = "multiplexed/client.rs"]
-mod client;
-mod common;
-#[allow(dead_code, unused_imports)]
-#[path = "reading/ways/mod.rs"]
-mod ways;
-
 use std::sync::{Arc, Barrier, Mutex};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
 use anemone_hub::{Data, Retention, Topic};
+use anemone_testing::ways::{ALL, Follower, Kind, Reading, Told, Way, Wire};
+use anemone_testing::{Fixture, PATIENCE, resident_bytes};
 use rustix::process::{Resource, getrlimit, setrlimit};
 use serde_json::json;
 use socket2::{Domain, SockAddr, Socket, Type};
-
-use common::{Fixture, PATIENCE, resident_bytes};
-use ways::{ALL, Follower, Kind, Reading, Told, Way, Wire};
 
 const FAST: usize = 1000;
 /// Threads that the fast ones share.

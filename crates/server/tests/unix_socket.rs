@@ -1,8 +1,6 @@
 //! A Unix socket to listen on.
 #![allow(clippy::unwrap_used)]
 
-mod common;
-
 use std::fs;
 use std::io::{BufReader, ErrorKind, Read, Write};
 use std::os::unix::fs::PermissionsExt;
@@ -11,8 +9,8 @@ use std::path::{Path, PathBuf};
 
 use anemone_hub::{Epoch, Hub, Retention};
 use anemone_server::{BindError, Options, PublishRight, Server, TopicRule, TopicRules, UnixSocket};
+use anemone_testing::{EventStream, Fixture, PATIENCE, Reply, Socket};
 use anemone_ws::proto::handshake::{ClientHandshake, Nonce};
-use common::{EventStream, Fixture, PATIENCE, Reply, Socket};
 
 struct OnUnix {
     fixture: Fixture,

@@ -4,10 +4,6 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "the helpers of tests are tests too")]
 #![allow(clippy::print_stdout, reason = "the figures of a test that passes")]
 
-#[allow(dead_code, reason = "other tests use the rest")]
-#[path = "../support/mod.rs"]
-mod support;
-
 mod secure;
 
 use std::fs;
@@ -17,9 +13,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use anemone_testing::process::{self, Directory, Process, SERVE, command};
 use rustix::process::{Resource, getrlimit, setrlimit};
 use secure::Trust;
-use support::{Directory, Process, SERVE, command};
 
 const MIB: usize = 1 << 20;
 /// So many at once: one that is stuck waits beside the others.
@@ -180,7 +176,7 @@ fn echoed(door: &Door) {
         let mut stream = door.send(&format!("GET /echo HTTP/1.1\r\n{HANDSHAKE}X: x"), b"");
         let mut head = [0; 12];
         if stream.read_exact(&mut head).is_ok() && head.ends_with(b"101") {
-            support::read_until(&mut stream, b"\r\n\r\n");
+            process::read_until(&mut stream, b"\r\n\r\n");
             stream.write_all(&[&[0x81, 0x85, 0, 0, 0, 0][..], b"hello"].concat()).unwrap();
             stream.flush().unwrap();
             let mut reply = [0; 7];

@@ -40,7 +40,7 @@ fn no_modules_use_each_other() {
             seen += 1;
         }
     }
-    assert_eq!(seen, 9);
+    assert_eq!(seen, 10);
 }
 
 /// The steps of a crate's stair in ARCHITECTURE.md, the lowest first: the modules that stand on each.

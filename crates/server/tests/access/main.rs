@@ -1,11 +1,6 @@
 //! The access log: a line for each request, whatever it came by, with its bytes and its position.
 #![allow(clippy::unwrap_used, reason = "the helpers of tests are tests too")]
 
-#[path = "../common/mod.rs"]
-mod common;
-#[path = "../common/logged.rs"]
-mod logged;
-
 mod refusals;
 
 use std::collections::BTreeSet;
@@ -16,10 +11,10 @@ use std::time::Duration;
 
 use anemone_hub::Retention;
 use anemone_server::{AccessLog, Options, PublishRight, SlowReader, TopicRule, TopicRules};
+use anemone_testing::logged;
+use anemone_testing::{EventStream, Fixture, Reply, Socket, request, send};
 use anemone_ws::proto::{CloseCode, CloseFrame, Config, Message};
 use socket2::SockRef;
-
-use common::{EventStream, Fixture, Reply, Socket, request, send};
 
 /// A server that logs all requests, with a topic that everybody may publish to, and three events in `wind`.
 fn start(which: AccessLog, change: impl FnOnce(&mut Options)) -> Fixture {

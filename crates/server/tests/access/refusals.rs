@@ -1,5 +1,7 @@
 //! The log of refusals: each names what was refused, to whom, and the setting that would let it in.
 
+use anemone_testing::logged;
+
 use super::*;
 
 /// Topics that keep no more together than an event takes.

@@ -1,8 +1,6 @@
 //! The server as a part of another program: below a path of axum, and with axum's routes beside the topics.
 #![allow(clippy::unwrap_used)]
 
-#[path = "../common/mod.rs"]
-mod common;
 mod examples;
 mod stopping;
 
@@ -14,12 +12,12 @@ use std::time::Instant;
 
 use anemone_hub::{Data, Epoch, Hub, Retention, Topic, UnixTime};
 use anemone_server::{Builder, Running, Server, Service};
+use anemone_testing::{EventStream, PATIENCE, Reply, Socket, request};
 use anemone_ws::proto::Message;
 use anemone_ws::proto::handshake::{ClientHandshake, Nonce};
 use axum::Router;
 use axum::extract::ConnectInfo;
 use axum::routing::get;
-use common::{EventStream, PATIENCE, Reply, Socket, request};
 use http::Request;
 use tokio::runtime::Runtime;
 use tower_service::Service as _;

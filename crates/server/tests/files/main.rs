@@ -1,9 +1,6 @@
 //! A user's own files beside the topics.
 #![allow(clippy::unwrap_used)]
 
-#[path = "../common/mod.rs"]
-mod common;
-
 mod burdens;
 mod versions;
 
@@ -15,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use anemone_hub::Retention;
 use anemone_server::{Limits, StaticDir, StaticPath};
-use common::{Fixture, PATIENCE, Reply, send};
+use anemone_testing::{Fixture, PATIENCE, Reply, send};
 use tempfile::TempDir;
 
 /// More than a connection holds for a client that does not read.

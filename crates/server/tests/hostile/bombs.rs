@@ -2,9 +2,9 @@
 
 use std::io::Write;
 
+use anemone_testing::Fixture;
 use anemone_ws::proto::{Config, Header, Message, MessageKind, Opcode};
 
-use crate::common::Fixture;
 use crate::{frame, rest, somebody_else_is_served, start_with};
 
 const LIMIT: usize = 1 << 20;

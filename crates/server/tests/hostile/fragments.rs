@@ -2,9 +2,9 @@
 
 use std::io::Write;
 
+use anemone_testing::Fixture;
 use anemone_ws::proto::{Config, Opcode};
 
-use crate::common::Fixture;
 use crate::{fragment, frame, somebody_else_is_served, start_with};
 
 /// The end of a message in fragments of so many bytes each, the first begun and the last ended.

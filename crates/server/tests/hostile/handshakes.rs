@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 
 use anemone_hub::Retention;
 use anemone_server::Tls;
+use anemone_testing::{Fixture, PATIENCE, Reply, send};
 use anemone_ws::proto::Message;
 
-use crate::common::{Fixture, PATIENCE, Reply, send};
 use crate::{dribble, rest, somebody_else_is_served, start};
 
 const TIMEOUT: Duration = Duration::from_millis(200);

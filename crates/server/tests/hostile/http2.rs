@@ -2,12 +2,11 @@
 
 use std::time::Duration;
 
+use anemone_testing::secure::Secure;
+use anemone_testing::{PATIENCE, resident_bytes};
 use bytes::Bytes;
 use h2::client::SendRequest;
 use http::Request;
-
-use crate::common::{PATIENCE, resident_bytes};
-use crate::secure::Secure;
 
 #[test]
 fn a_reply_that_nobody_takes_is_given_up_and_no_other() {
@@ -112,9 +111,13 @@ fn a_window_that_stays_shut_is_worth_no_pages() {
     runtime.block_on(async { tokio::time::timeout(PATIENCE, test).await.unwrap() });
 }
 
-impl Secure {
+pub(crate) trait Http2 {
     /// A connection whose streams have windows of so many bytes.
-    pub(crate) async fn http2(&self, window_bytes: u32) -> SendRequest<Bytes> {
+    async fn http2(&self, window_bytes: u32) -> SendRequest<Bytes>;
+}
+
+impl Http2 for Secure {
+    async fn http2(&self, window_bytes: u32) -> SendRequest<Bytes> {
         let stream = self.connect(&["h2"]).await.unwrap();
         let (client, connection) = h2::client::Builder::new()
             .initial_window_size(window_bytes)

@@ -4,11 +4,6 @@
 //! only a failing test needs all of [`PATIENCE`].
 #![allow(clippy::unwrap_used)]
 
-#[path = "../common/mod.rs"]
-mod common;
-#[path = "../common/secure.rs"]
-mod secure;
-
 mod bombs;
 mod fragments;
 mod handshakes;
@@ -26,8 +21,8 @@ use std::time::{Duration, Instant};
 
 use anemone_hub::Retention;
 use anemone_server::Limits;
+use anemone_testing::{Fixture, PATIENCE};
 use anemone_ws::proto::{Config, Header, MaskKey, Message, Opcode};
-use common::{Fixture, PATIENCE};
 
 /// Between two bytes of a peer that is slow on purpose.
 const PAUSE: Duration = Duration::from_millis(5);

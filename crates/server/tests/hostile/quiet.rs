@@ -4,14 +4,15 @@ use std::iter;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use anemone_testing::secure::Secure;
+use anemone_testing::{Fixture, PATIENCE, Socket};
 use anemone_ws::proto::Message;
 use anemone_ws::proto::handshake::{ClientHandshake, Nonce};
 use futures_util::FutureExt;
 use http::Request;
 use tokio::task::yield_now;
 
-use crate::common::{Fixture, PATIENCE, Socket};
-use crate::secure::Secure;
+use crate::http2::Http2;
 
 const MEMORY_MAX: usize = 4 << 20;
 

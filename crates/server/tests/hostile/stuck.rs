@@ -4,9 +4,9 @@ use std::io::{ErrorKind, Write};
 use std::time::{Duration, Instant, SystemTime};
 
 use anemone_hub::Data;
+use anemone_testing::{Fixture, PATIENCE, Reply, send};
 use anemone_ws::proto::{Header, Opcode};
 
-use crate::common::{PATIENCE, send};
 use crate::{flood, frame, impatient, somebody_else_is_served, start, start_with};
 
 #[test]
@@ -64,10 +64,10 @@ fn a_reader_of_a_topic_that_stops_reading_is_let_go() {
 }
 
 /// Whether two connections are served at once.
-fn has_a_place_left(fixture: &crate::common::Fixture) -> bool {
+fn has_a_place_left(fixture: &Fixture) -> bool {
     let mut held = std::io::BufReader::new(fixture.connect());
     send(held.get_mut(), "GET", "/clock", &[]);
-    let held_status = crate::common::Reply::read(&mut held, "GET").status;
+    let held_status = Reply::read(&mut held, "GET").status;
     held_status == 200 && fixture.get("/clock", &[]).status == 200
 }
 

@@ -5,10 +5,8 @@ use std::num::NonZero;
 
 use anemone_hub::{DataDir, DataOptions, Epoch, Hub, Retention};
 use anemone_server::{Options, PublishRight, TopicRule, TopicRules};
-
-use crate::client::{BOTH, Carrier, Client, Reply};
-use crate::common::Fixture;
-use crate::random::{Random, seed};
+use anemone_testing::multiplexed::{BOTH, Carrier, Client, Reply};
+use anemone_testing::{Fixture, Random, seed};
 
 const ROUNDS: u64 = 30;
 const MESSAGES: u64 = 80;

@@ -3,9 +3,9 @@
 use std::num::NonZero;
 use std::sync::Arc;
 
+use anemone_testing::multiplexed::{BOTH, Carrier, Client};
 use anemone_ws::proto::Config;
 
-use crate::client::{BOTH, Carrier, Client};
 use crate::with_limits;
 
 #[test]

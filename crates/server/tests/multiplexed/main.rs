@@ -1,10 +1,6 @@
 //! `anemone.v1`: many requests on one connection. What can be asked over both carriers is asked over both.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
-#[path = "../common/mod.rs"]
-mod common;
-
-mod client;
 mod finals;
 mod limits;
 mod publishing;
@@ -13,14 +9,11 @@ mod requests;
 mod stuck;
 mod tcp;
 
-#[path = "../reading/random.rs"]
-mod random;
-
 use std::num::NonZero;
 
 use anemone_hub::Retention;
 use anemone_server::{Limits, Options};
-use common::Fixture;
+use anemone_testing::Fixture;
 
 /// With a TCP port, and one thread, so that every connection of a test is in the same loop.
 fn start(change: impl FnOnce(&mut Options), retention: Retention) -> Fixture {

@@ -4,8 +4,8 @@ use std::io::{Read, Write};
 
 use anemone_hub::Retention;
 use anemone_server::{Options, PublishRight, TopicRule, TopicRules};
+use anemone_testing::multiplexed::{BOTH, Client};
 
-use crate::client::{BOTH, Client};
 use crate::start;
 
 fn with_right(right: PublishRight) -> impl FnOnce(&mut Options) {

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::time::{Duration, Instant, SystemTime};
 
 use anemone_hub::{Data, Retention, Topic};
+use anemone_testing::multiplexed::{BOTH, Client};
 
-use crate::client::{BOTH, Client};
 use crate::{start, started, with_limits};
 
 /// The numbers each request is told of, until that many came.

@@ -1,10 +1,11 @@
 //! Requests and their answers: what is asked, what is refused, and how ids are used.
 
-use crate::client::{BOTH, Client};
-use crate::common::HANDSHAKE;
-use crate::{start, started, with_limits};
 use anemone_hub::Retention;
+use anemone_testing::HANDSHAKE;
+use anemone_testing::multiplexed::{BOTH, Client};
 use anemone_ws::proto::Message;
+
+use crate::{start, started, with_limits};
 
 #[test]
 fn the_handshake_must_offer_the_subprotocol() {

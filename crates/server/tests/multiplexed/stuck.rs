@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use anemone_hub::{Data, Retention};
+use anemone_testing::multiplexed::{BOTH, Client};
+use anemone_testing::{Fixture, PATIENCE};
 use anemone_ws::proto::Config;
 
-use crate::client::{BOTH, Client};
-use crate::common::{Fixture, PATIENCE};
 use crate::start;
 
 fn with_backlog() -> Fixture {

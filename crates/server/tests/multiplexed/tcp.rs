@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anemone_server::{Options, PublishRight, TopicRule, TopicRules};
+use anemone_testing::multiplexed::{Carrier, Client, connect, framed};
+use anemone_testing::{Fixture, PATIENCE};
 use anemone_ws::proto::Config;
 
-use crate::client::{Carrier, Client, connect, framed};
-use crate::common::{Fixture, PATIENCE};
 use crate::{start, started, with_limits};
 
 #[test]

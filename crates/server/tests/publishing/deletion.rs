@@ -1,6 +1,7 @@
 //! Deleting topics that a pattern allowed to be created.
 
-use super::common::EventStream;
+use anemone_testing::EventStream;
+
 use super::{Post, start};
 
 #[test]

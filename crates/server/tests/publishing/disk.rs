@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anemone_hub::{DataDir, DataOptions, Epoch, Hub};
+use anemone_testing::Fixture;
 use anemone_ws::proto::Message;
 
-use super::common::Fixture;
 use super::{LINES, Post, start_of};
 
 const KEY: (&str, &str) = ("Idempotency-Key", "8e03978e-40d5-43e8-bc93-6894a57f9324");

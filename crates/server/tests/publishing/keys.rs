@@ -2,6 +2,7 @@
 
 use anemone_hub::{KeyWindow, Retention};
 use anemone_server::{PublishRight, TopicRule, TopicRules};
+use anemone_testing::Reply;
 
 use super::{LINES, Post, TEXT, rule, start, start_with};
 
@@ -67,7 +68,7 @@ fn what_is_published_if_nothing_came_since_is_published_once() {
         .post("/topics/scratch-m", &[("If-Match", "*")], b"0")
         .problem(412, "precondition-failed");
     assert!(!fixture.has("scratch-m"));
-    let tag = |reply: &super::common::Reply| reply.field("etag").unwrap().to_owned();
+    let tag = |reply: &Reply| reply.field("etag").unwrap().to_owned();
     let empty = tag(&fixture.get("/topics/chat", &[]));
     assert_eq!(fixture.post("/topics/chat", &[("If-Match", &empty)], b"1").status, 201);
     let detail = fixture

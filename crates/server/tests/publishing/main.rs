@@ -1,9 +1,6 @@
 //! Publishing by `POST` and by plain WebSocket: what goes in, in which order, and what comes out elsewhere.
 #![allow(clippy::unwrap_used)]
 
-#[path = "../common/mod.rs"]
-mod common;
-
 mod deletion;
 mod disk;
 mod keys;
@@ -16,7 +13,7 @@ use std::net::TcpStream;
 
 use anemone_hub::{Epoch, Hub, Retention};
 use anemone_server::{Options, PublishRight, TopicRule, TopicRules};
-use common::{EventStream, Fixture, Reply};
+use anemone_testing::{EventStream, Fixture, Reply};
 
 const JSON: (&str, &str) = ("Content-Type", "application/json");
 const FORM: (&str, &str) = ("Content-Type", "application/x-www-form-urlencoded");

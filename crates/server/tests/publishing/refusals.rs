@@ -5,8 +5,8 @@ use std::net::{IpAddr, TcpStream, UdpSocket};
 use std::time::Duration;
 
 use anemone_server::{PublishRight, TopicRule, TopicRules};
+use anemone_testing::{Fixture, Reply, send as request};
 
-use super::common::{Fixture, Reply, send as request};
 use super::{BINARY, FORM, JSON, LINES, Post, TEXT, rule, send, start, start_with};
 
 #[test]

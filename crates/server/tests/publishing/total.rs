@@ -4,9 +4,9 @@ use std::time::Instant;
 
 use anemone_hub::Retention;
 use anemone_server::{PublishRight, TopicRule, TopicRules};
+use anemone_testing::{Fixture, PATIENCE};
 use anemone_ws::proto::Message;
 
-use super::common::{Fixture, PATIENCE};
 use super::{LINES, Post, rule, start_with};
 
 const EACH: u64 = 4_000;

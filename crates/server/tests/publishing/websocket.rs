@@ -3,9 +3,9 @@
 use std::io::Write;
 
 use anemone_server::{PublishRight, TopicRule, TopicRules};
+use anemone_testing::{EventStream, HANDSHAKE};
 use anemone_ws::proto::Message;
 
-use super::common::{EventStream, HANDSHAKE};
 use super::{Post, rule, start, start_with};
 
 #[test]

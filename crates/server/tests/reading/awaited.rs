@@ -6,13 +6,12 @@ use std::time::Instant;
 
 use anemone_hub::{DataDir, DataOptions, Epoch, Hub, Retention};
 use anemone_server::{Limits, Options, PublishRight, TopicRule, TopicRules};
+use anemone_testing::multiplexed::{Carrier, Client};
+use anemone_testing::ways::{ALL, Follower, Kind, Reading, STREAMS, Told, Way, each, each_of};
+use anemone_testing::{EventStream, Fixture, HANDSHAKE, PATIENCE};
 use anemone_ws::proto::Message;
 use serde_json::json;
 use tempfile::TempDir;
-
-use crate::client::{Carrier, Client};
-use crate::common::{EventStream, Fixture, HANDSHAKE, PATIENCE};
-use crate::ways::{ALL, Follower, Kind, STREAMS, Told, Way, each, each_of};
 
 fn start() -> Fixture {
     start_of(Hub::new(Epoch::from_bits(1234)), |_| {})
@@ -49,12 +48,12 @@ fn publish(fixture: &Fixture, topic: &str, numbers: impl IntoIterator<Item = u64
     }
 }
 
-fn read(fixture: &Fixture, way: &Way, topic: &str, query: &str) -> Box<dyn crate::ways::Reading> {
+fn read(fixture: &Fixture, way: &Way, topic: &str, query: &str) -> Box<dyn Reading> {
     way.read(way.connect(fixture), topic, query).unwrap()
 }
 
 /// The same, which the server knows of.
-fn waits(fixture: &Fixture, way: &Way, topic: &str) -> Box<dyn crate::ways::Reading> {
+fn waits(fixture: &Fixture, way: &Way, topic: &str) -> Box<dyn Reading> {
     let mut reader = read(fixture, way, topic, "");
     if way.kind != Kind::Plain {
         assert_eq!(reader.next(), Told::Position("ya-0".to_owned()));

@@ -3,11 +3,10 @@
 use std::time::{Duration, SystemTime};
 
 use anemone_hub::{Data, Retention, UnixTime};
+use anemone_testing::multiplexed::{Carrier, Client};
+use anemone_testing::ways::{Follower, Kind, POLL, Told, Way, each};
+use anemone_testing::{EventStream, Fixture};
 use serde_json::json;
-
-use crate::client::{Carrier, Client};
-use crate::common::{EventStream, Fixture};
-use crate::ways::{Follower, Kind, POLL, Told, Way, each};
 
 /// The epoch that fixtures begin.
 fn at(offset: u64) -> Told {

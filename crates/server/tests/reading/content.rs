@@ -5,10 +5,9 @@ use std::time::SystemTime;
 
 use anemone_hub::{Data, Retention};
 use anemone_server::{PublishRight, TopicRule, TopicRules};
+use anemone_testing::ways::{HALF_PAIR, Told, each};
+use anemone_testing::{Fixture, Reply, request};
 use serde_json::{Value, json};
-
-use crate::common::{Fixture, Reply, request};
-use crate::ways::{HALF_PAIR, Told, each};
 
 /// Most bytes of an event, as JSON.
 const EVENT_BYTES_MAX: usize = 64 * 1024;

@@ -3,10 +3,9 @@
 use std::time::SystemTime;
 
 use anemone_hub::Data;
+use anemone_testing::Fixture;
+use anemone_testing::ways::{Kind, Told, each};
 use serde_json::{Value, json};
-
-use crate::common::Fixture;
-use crate::ways::{Kind, Told, each};
 
 /// The data that a publisher could want readers to take for the server's words, on some way to read.
 fn forged() -> Vec<Value> {

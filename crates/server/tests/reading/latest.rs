@@ -1,10 +1,9 @@
 //! `mode=latest`: who is behind gets the newest, and how many were passed over.
 
 use anemone_hub::Retention;
+use anemone_testing::Fixture;
+use anemone_testing::ways::{Follower, Kind, STREAMS, Told, each, each_of};
 use serde_json::json;
-
-use crate::common::Fixture;
-use crate::ways::{Follower, Kind, STREAMS, Told, each, each_of};
 
 #[test]
 fn who_is_behind_gets_the_newest_and_the_count_of_the_others() {

@@ -1,7 +1,7 @@
 //! Requests of readers that are in vain, and what they are told: the same by every way.
 
-use crate::common::Fixture;
-use crate::ways::{FOREVER_FRAME, HTTP, Way, each, each_of};
+use anemone_testing::Fixture;
+use anemone_testing::ways::{FOREVER_FRAME, HTTP, WEBSOCKET, Way, each, each_of};
 
 /// The problem that a request by this way gets. A parameter that the way has of its own is not given twice.
 fn problem(fixture: &Fixture, way: &Way, query: &str, status: u16, kind: &str) -> String {
@@ -150,7 +150,7 @@ fn a_frame_and_what_is_accepted_belong_together() {
         detail.contains("application/x-ndjson") && detail.contains("text/event-stream"),
         "{detail}"
     );
-    let detail = fixture.get(frame, crate::ways::WEBSOCKET.fields).problem(400, "bad-parameter");
+    let detail = fixture.get(frame, WEBSOCKET.fields).problem(400, "bad-parameter");
     assert!(detail.contains("WebSocket"), "{detail}");
     let longest = format!("/topics/wind?frame={}", "x".repeat(64));
     assert_eq!(fixture.request("HEAD", &longest, FOREVER_FRAME.fields).status, 200);

@@ -5,8 +5,7 @@ use std::num::NonZero;
 use std::time::{Duration, Instant};
 
 use anemone_hub::Retention;
-
-use crate::common::{Fixture, Reply, send};
+use anemone_testing::{Fixture, Reply, send};
 
 #[test]
 fn a_bare_get_gives_the_newest_event_and_where_to_go_on() {

@@ -4,9 +4,8 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc;
 use std::thread;
 
-use crate::common::Fixture;
-use crate::random::{Random, seed};
-use crate::ways::{ALL, Follower, Kind, POLL, Told, Way, Wire, each, is_cut};
+use anemone_testing::ways::{ALL, Follower, Kind, POLL, Told, Way, Wire, each, is_cut};
+use anemone_testing::{Fixture, Random, seed};
 
 /// The number of times that each reader is cut off.
 const RECONNECTS: u64 = 1000;

@@ -6,10 +6,9 @@ use std::thread;
 use std::time::SystemTime;
 
 use anemone_hub::{Data, Retention, TopicName};
+use anemone_testing::Fixture;
+use anemone_testing::ways::{ALL, EVENTS, Follower, Kind, Reading, STREAMS, Told, each};
 use serde_json::json;
-
-use crate::common::Fixture;
-use crate::ways::{ALL, EVENTS, Follower, Kind, Reading, STREAMS, Told, each};
 
 #[test]
 fn an_empty_topic_gives_a_position_to_go_on_from() {

@@ -6,10 +6,9 @@ use std::time::{Duration, SystemTime};
 
 use anemone_hub::{Data, Retention};
 use anemone_server::Options;
+use anemone_testing::Fixture;
+use anemone_testing::ways::{Follower, Reading, STREAMS, each_of};
 use serde_json::json;
-
-use crate::common::Fixture;
-use crate::ways::{Follower, Reading, STREAMS, each_of};
 
 /// Events of 100 KB: more than one of them is never read at once.
 pub(crate) fn publish_large(fixture: &Fixture, numbers: RangeInclusive<u64>) {

@@ -3,8 +3,8 @@
 use std::io::{BufReader, Read, Write};
 use std::time::Duration;
 
-use crate::common::{EventStream, Fixture, Reply, send};
-use crate::ways::{FOREVER_FRAME, Lines, NDJSON, Reading, SSE, Told, each_of};
+use anemone_testing::ways::{FOREVER_FRAME, Lines, NDJSON, Reading, SSE, Told, each_of};
+use anemone_testing::{EventStream, Fixture, Reply, send};
 
 #[test]
 fn a_stream_is_neither_kept_nor_held_back_on_its_way() {

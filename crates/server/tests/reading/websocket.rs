@@ -3,8 +3,7 @@
 use std::num::NonZero;
 
 use anemone_hub::Retention;
-
-use crate::common::{Fixture, Socket};
+use anemone_testing::{Fixture, Socket};
 
 #[test]
 fn a_plain_websocket_carries_data_and_nothing_else() {

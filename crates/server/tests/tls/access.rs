@@ -1,6 +1,7 @@
 //! The access log of what comes by TLS and HTTP/2. No other test of this process turns it on.
 
 use anemone_server::AccessLog;
+use anemone_testing::logged;
 
 use super::*;
 

@@ -1,13 +1,6 @@
 //! TLS, and HTTP/2 over it with the WebSockets of RFC 8441: what both kinds of test need.
 #![allow(clippy::unwrap_used)]
 
-#[path = "../common/mod.rs"]
-mod common;
-#[path = "../common/logged.rs"]
-mod logged;
-#[path = "../common/secure.rs"]
-mod secure;
-
 mod access;
 mod files;
 mod http2;
@@ -18,23 +11,32 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anemone_server::{PublishRight, TopicRule, TopicRules};
+use anemone_testing::secure::{Secure, make_certificate};
+use anemone_testing::{PATIENCE, Reply};
 use anemone_ws::proto::handshake::{ClientHandshake, Nonce};
 use anemone_ws::proto::{
     CloseCode, CloseFrame, Config, Connection, Event, MaskKey, Message, MessageKind, Time,
 };
 use bytes::Bytes;
-use common::{PATIENCE, Reply};
 use h2::client::SendRequest;
 use h2::ext::Protocol;
 use h2::{RecvStream, SendStream};
 use http::{HeaderMap, Request, Response, StatusCode};
-use secure::{Secure, make_certificate};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_rustls::client::TlsStream;
 
-impl Secure {
+/// Clients that trust the certificate of the server.
+trait Clients {
     /// A reply over HTTP/1.1.
+    async fn get(&self, target: &str) -> Reply;
+    /// A connection over HTTP/2.
+    async fn http2(&self) -> Http2;
+    /// A WebSocket over HTTP/1.1.
+    async fn websocket(&self, target: &str) -> Socket<TlsStream<TcpStream>>;
+}
+
+impl Clients for Secure {
     async fn get(&self, target: &str) -> Reply {
         let mut stream = self.connect(&["http/1.1"]).await.unwrap();
         let request =
@@ -46,7 +48,6 @@ impl Secure {
         Reply::read(&mut &*reply, "GET")
     }
 
-    /// A connection over HTTP/2.
     async fn http2(&self) -> Http2 {
         let stream = self.connect(&["h2", "http/1.1"]).await.unwrap();
         assert_eq!(stream.get_ref().1.alpn_protocol(), Some(&b"h2"[..]));
@@ -66,7 +67,6 @@ impl Secure {
         Http2 { client, connection, authority }
     }
 
-    /// A WebSocket over HTTP/1.1.
     async fn websocket(&self, target: &str) -> Socket<TlsStream<TcpStream>> {
         let mut stream = self.connect(&[]).await.unwrap();
         let mut handshake = ClientHandshake::new(Nonce([7; 16]), &[]);

@@ -8,9 +8,10 @@ use anemone_ws::proto::Message;
 use anemone_ws::proto::handshake::{ClientHandshake, Nonce};
 use serde_json::json;
 
-use super::{Reading, Told, Wire, parse, told};
-use crate::client::{Reply, framed};
-use crate::common::{PATIENCE, Socket};
+use super::told::{parse, told};
+use super::{Reading, Told, Wire};
+use crate::multiplexed::{Reply, framed};
+use crate::{PATIENCE, Socket};
 
 fn open(wire: Wire, target: &str, subprotocol: Option<&str>) -> io::Result<Socket<Wire>> {
     let host = wire.peer().to_string();

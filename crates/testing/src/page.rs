@@ -12,7 +12,7 @@ use tower_service::Service;
 const PATHS: [&str; 5] = ["/", "/index.html", "/wind/main.js", "/wind/style.css", "/favicon.svg"];
 
 /// Answers with the page, which is for every origin.
-pub fn fallback() -> Fallback {
+pub(crate) fn fallback() -> Fallback {
     Fallback::new(Page).public_at(|path| PATHS.contains(&path))
 }
 

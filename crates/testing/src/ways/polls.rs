@@ -4,8 +4,9 @@ use std::collections::VecDeque;
 use std::io::{self, BufReader, Write};
 use std::time::Instant;
 
-use super::{Reading, Told, Wire, parse};
-use crate::common::{PATIENCE, Reply, request};
+use super::told::parse;
+use super::{Reading, Told, Wire};
+use crate::{PATIENCE, Reply, request};
 
 pub(super) struct Polls {
     reader: BufReader<Wire>,

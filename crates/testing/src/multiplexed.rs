@@ -1,5 +1,4 @@
 //! A client of either carrier.
-#![allow(unreachable_pub)]
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -7,7 +6,7 @@ use std::net::TcpStream;
 use anemone_ws::proto::Message;
 use serde_json::Value;
 
-use crate::common::{Fixture, PATIENCE, Socket};
+use crate::{Fixture, PATIENCE, Socket};
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Carrier {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The stream that a reader reads from.
-pub(crate) struct Wire {
+pub struct Wire {
     stream: TcpStream,
     /// The number of bytes that have come.
     count: Arc<AtomicUsize>,
@@ -14,21 +14,21 @@ pub(crate) struct Wire {
 }
 
 impl Wire {
-    pub(crate) fn new(stream: TcpStream) -> Self {
+    pub fn new(stream: TcpStream) -> Self {
         Self { stream, count: Arc::default(), max: usize::MAX }
     }
 
     /// Breaks after so many bytes.
-    pub(crate) fn cut_after(self, bytes: usize) -> Self {
+    pub fn cut_after(self, bytes: usize) -> Self {
         Self { max: bytes, ..self }
     }
 
     /// The number of bytes that have come, at any time.
-    pub(crate) fn count(&self) -> Arc<AtomicUsize> {
+    pub fn count(&self) -> Arc<AtomicUsize> {
         Arc::clone(&self.count)
     }
 
-    pub(crate) fn peer(&self) -> SocketAddr {
+    pub fn peer(&self) -> SocketAddr {
         self.stream.peer_addr().unwrap()
     }
 }
@@ -56,6 +56,6 @@ impl Write for Wire {
 }
 
 /// Whether it is our own doing that a connection broke.
-pub(crate) fn is_cut(error: &io::Error) -> bool {
+pub fn is_cut(error: &io::Error) -> bool {
     error.kind() == ErrorKind::ConnectionAborted
 }

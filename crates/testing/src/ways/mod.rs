@@ -4,66 +4,34 @@ mod follower;
 mod messages;
 mod polls;
 mod streams;
+mod told;
 mod wire;
 
 use std::io;
 use std::thread;
 
-use serde_json::{Value, json};
+use crate::multiplexed::{Client, connect};
+use crate::{EventStream, Fixture, HANDSHAKE, request};
 
-use crate::client::{Client, connect};
-use crate::common::{EventStream, Fixture, HANDSHAKE, request};
-
-pub(crate) use follower::Follower;
+pub use follower::Follower;
 use messages::{Data, Events, Multiplexed};
 use polls::Polls;
-pub(crate) use streams::Lines;
-pub(crate) use wire::{Wire, is_cut};
-
-/// One thing that a reader is told.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Told {
-    /// The position at which reading begins.
-    Position(String),
-    Gap(Value),
-    Skipped(u64),
-    /// A plain WebSocket tells data alone.
-    Event {
-        position: Option<String>,
-        data: Value,
-    },
-    /// Nothing more will come, since the topic was deleted.
-    Deleted,
-    /// The stream is over, with the close code of a WebSocket or the final status of a multiplexed request.
-    End(Option<u16>),
-}
-
-/// A reader of a topic, by one of the ways.
-pub(crate) trait Reading: Send {
-    /// The next thing that it is told, heartbeats left out; an error where the connection fails.
-    fn read(&mut self) -> io::Result<Told>;
-
-    /// The same on a connection that does not fail.
-    fn next(&mut self) -> Told {
-        self.read().unwrap()
-    }
-
-    /// Sees to it that the server knows of somebody who waits, as a stream's reader always does.
-    fn wait(&mut self) {}
-}
+pub use streams::Lines;
+pub use told::{HALF_PAIR, Reading, Told};
+pub use wire::{Wire, is_cut};
 
 /// A way to read, and what a request for it needs.
-pub(crate) struct Way {
-    pub(crate) name: &'static str,
+pub struct Way {
+    pub name: &'static str,
     /// Beside what is asked of every way.
-    pub(crate) query: &'static str,
-    pub(crate) fields: &'static [(&'static str, &'static str)],
+    pub query: &'static str,
+    pub fields: &'static [(&'static str, &'static str)],
     form: Form,
-    pub(crate) kind: Kind,
+    pub kind: Kind,
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Kind {
+pub enum Kind {
     /// One page for each request.
     Polling,
     /// A stream that begins with a position.
@@ -90,19 +58,19 @@ const EVENTS_HANDSHAKE: [(&str, &str); 5] = [
     ("Sec-WebSocket-Protocol", "anemone.events"),
 ];
 
-pub(crate) const POLL: Way =
+pub const POLL: Way =
     Way { name: "poll", query: "", fields: &[], form: Form::Pages, kind: Kind::Polling };
-pub(crate) const LONG_POLL: Way = Way { name: "long poll", query: "&wait=100", ..POLL };
-pub(crate) const SSE: Way = Way {
+pub const LONG_POLL: Way = Way { name: "long poll", query: "&wait=100", ..POLL };
+pub const SSE: Way = Way {
     name: "SSE",
     query: "",
     fields: &[("Accept", "text/event-stream")],
     form: Form::Blocks,
     kind: Kind::Streaming,
 };
-pub(crate) const NDJSON: Way =
+pub const NDJSON: Way =
     Way { name: "NDJSON", fields: &[("Accept", "application/x-ndjson")], form: Form::Lines, ..SSE };
-pub(crate) const FOREVER_FRAME: Way = Way {
+pub const FOREVER_FRAME: Way = Way {
     name: "forever-frame",
     query: "&frame=app.receive",
     fields: &[
@@ -112,59 +80,53 @@ pub(crate) const FOREVER_FRAME: Way = Way {
     ],
     ..NDJSON
 };
-pub(crate) const WEBSOCKET: Way = Way {
+pub const WEBSOCKET: Way = Way {
     name: "WebSocket",
     query: "",
     fields: &HANDSHAKE,
     form: Form::Messages(None),
     kind: Kind::Plain,
 };
-pub(crate) const EVENTS: Way = Way {
+pub const EVENTS: Way = Way {
     name: "anemone.events",
     query: "",
     fields: &EVENTS_HANDSHAKE,
     form: Form::Messages(Some("anemone.events")),
     kind: Kind::Streaming,
 };
-pub(crate) const MULTIPLEXED: Way = Way {
+pub const MULTIPLEXED: Way = Way {
     name: "multiplexed",
     query: "",
     fields: &[],
     form: Form::Multiplexed,
     kind: Kind::Streaming,
 };
-pub(crate) const TCP: Way = Way { name: "multiplexed, TCP", form: Form::Tcp, ..MULTIPLEXED };
+pub const TCP: Way = Way { name: "multiplexed, TCP", form: Form::Tcp, ..MULTIPLEXED };
 
 /// Those that are a request of HTTP.
-pub(crate) const HTTP: [&Way; 7] =
-    [&POLL, &LONG_POLL, &SSE, &NDJSON, &FOREVER_FRAME, &WEBSOCKET, &EVENTS];
-pub(crate) const STREAMS: [&Way; 7] =
+pub const HTTP: [&Way; 7] = [&POLL, &LONG_POLL, &SSE, &NDJSON, &FOREVER_FRAME, &WEBSOCKET, &EVENTS];
+pub const STREAMS: [&Way; 7] =
     [&SSE, &NDJSON, &FOREVER_FRAME, &WEBSOCKET, &EVENTS, &MULTIPLEXED, &TCP];
-pub(crate) const ALL: [&Way; 9] =
+pub const ALL: [&Way; 9] =
     [&POLL, &LONG_POLL, &SSE, &NDJSON, &FOREVER_FRAME, &WEBSOCKET, &EVENTS, &MULTIPLEXED, &TCP];
 
 impl Way {
     /// A reader of `wind`.
-    pub(crate) fn open(&self, fixture: &Fixture, query: &str) -> Box<dyn Reading> {
+    pub fn open(&self, fixture: &Fixture, query: &str) -> Box<dyn Reading> {
         self.read(self.connect(fixture), "wind", query).unwrap()
     }
 
     /// A connection to where this way is spoken.
-    pub(crate) fn connect(&self, fixture: &Fixture) -> Wire {
+    pub fn connect(&self, fixture: &Fixture) -> Wire {
         Wire::new(if self.is_tcp() { connect(fixture) } else { fixture.connect() })
     }
 
-    pub(crate) fn is_tcp(&self) -> bool {
+    pub fn is_tcp(&self) -> bool {
         self.form == Form::Tcp
     }
 
     /// A reader over a connection; an error where that fails before reading begins.
-    pub(crate) fn read(
-        &self,
-        wire: Wire,
-        topic: &str,
-        query: &str,
-    ) -> io::Result<Box<dyn Reading>> {
+    pub fn read(&self, wire: Wire, topic: &str, query: &str) -> io::Result<Box<dyn Reading>> {
         let path = format!("/topics/{topic}");
         let target = format!("{path}?{query}{}", self.query);
         Ok(match self.form {
@@ -173,7 +135,7 @@ impl Way {
                 let request = request(wire.peer(), "GET", &target, self.fields);
                 Box::new(EventStream::over(wire, &request)?)
             }
-            Form::Lines => Box::new(Lines::open(wire, self, &target)?),
+            Form::Lines => Box::new(self.lines(wire, &target)?),
             Form::Messages(None) => Box::new(Data::open(wire, &target)?),
             Form::Messages(Some(subprotocol)) => {
                 Box::new(Events::open(wire, &target, subprotocol)?)
@@ -183,17 +145,15 @@ impl Way {
         })
     }
 
+    fn lines(&self, wire: Wire, target: &str) -> io::Result<Lines> {
+        Lines::open(wire, self.name == FOREVER_FRAME.name, self.fields, target)
+    }
+
     /// Asserts that a reader is refused with a problem of that kind and returns its detail.
-    pub(crate) fn problem(
-        &self,
-        fixture: &Fixture,
-        target: &str,
-        status: u16,
-        kind: &str,
-    ) -> String {
+    pub fn problem(&self, fixture: &Fixture, target: &str, status: u16, kind: &str) -> String {
         let carrier = match self.form {
-            Form::Multiplexed => crate::client::Carrier::WebSocket,
-            Form::Tcp => crate::client::Carrier::Tcp,
+            Form::Multiplexed => crate::multiplexed::Carrier::WebSocket,
+            Form::Tcp => crate::multiplexed::Carrier::Tcp,
             _ => return fixture.get(target, self.fields).problem(status, kind),
         };
         let reply = Client::open(carrier, fixture).ask(&format!("GET r {target}"));
@@ -201,7 +161,7 @@ impl Way {
     }
 
     /// The end of a stream when its topic is deleted.
-    pub(crate) fn deleted(&self) -> Told {
+    pub fn deleted(&self) -> Told {
         Told::End(match self.form {
             Form::Messages(None) => Some(4001),    // RFC 6455 section 7.4.2
             Form::Messages(Some(_)) => Some(1000), // RFC 6455 section 7.4.1
@@ -211,7 +171,7 @@ impl Way {
     }
 
     /// The end of a stream when the server stops.
-    pub(crate) fn stopped(&self) -> Told {
+    pub fn stopped(&self) -> Told {
         Told::End(match self.form {
             Form::Messages(_) | Form::Multiplexed => Some(1001), // RFC 6455 section 7.4.1
             Form::Tcp => Some(503),
@@ -221,11 +181,11 @@ impl Way {
 }
 
 /// Tests every way, at the same time, each in a thread of its name.
-pub(crate) fn each(test: impl Fn(&'static Way) + Sync) {
+pub fn each(test: impl Fn(&'static Way) + Sync) {
     each_of(&ALL, test);
 }
 
-pub(crate) fn each_of(ways: &[&'static Way], test: impl Fn(&'static Way) + Sync) {
+pub fn each_of(ways: &[&'static Way], test: impl Fn(&'static Way) + Sync) {
     thread::scope(|scope| {
         for way in ways {
             let run = || test(way);
@@ -234,30 +194,14 @@ pub(crate) fn each_of(ways: &[&'static Way], test: impl Fn(&'static Way) + Sync)
     });
 }
 
-/// The text that stands for `\ud800` here. JSON permits half of a pair in a string, and serde_json does not.
-pub(crate) const HALF_PAIR: &str = "(half a pair)";
+impl Lines {
+    pub fn ndjson(fixture: &Fixture, query: &str) -> Self {
+        NDJSON.lines(NDJSON.connect(fixture), &format!("/topics/wind?{query}")).unwrap()
+    }
 
-fn parse(json: &str) -> Value {
-    serde_json::from_str(&json.replace("\\ud800", HALF_PAIR))
-        .unwrap_or_else(|error| panic!("{error}: {json:?}"))
-}
-
-/// The thing that one object of a stream tells.
-fn told(object: &Value) -> Told {
-    let members: Vec<&str> = object.as_object().unwrap().keys().map(|key| &**key).collect();
-    let position = || object["position"].as_str().unwrap().to_owned();
-    match members[..] {
-        ["position"] => Told::Position(position()),
-        ["gap"] => Told::Gap(object["gap"].clone()),
-        ["end"] => {
-            assert_eq!(*object, json!({ "end": { "reason": "deleted" } }));
-            Told::Deleted
-        }
-        ["skipped"] => Told::Skipped(object["skipped"].as_u64().unwrap()),
-        ["data", "position", "time"] => {
-            assert!(object["time"].as_f64().unwrap() > 1.7e12, "{object}");
-            Told::Event { position: Some(position()), data: object["data"].clone() }
-        }
-        _ => panic!("unexpected {object}"),
+    pub fn forever_frame(fixture: &Fixture, query: &str) -> Self {
+        let way = &FOREVER_FRAME;
+        let target = format!("/topics/wind?{query}{}", way.query);
+        way.lines(way.connect(fixture), &target).unwrap()
     }
 }

@@ -1,5 +1,4 @@
 //! A server that speaks TLS, and how to connect to it.
-#![allow(dead_code, clippy::unwrap_used, unreachable_pub)]
 
 use std::fs;
 use std::io;
@@ -18,7 +17,7 @@ use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
-use crate::common::Fixture;
+use crate::server::Fixture;
 
 /// A server with a certificate in files, and clients that trust it.
 pub struct Secure {

@@ -5,8 +5,9 @@ use std::net::TcpStream;
 
 use serde_json::json;
 
-use super::{FOREVER_FRAME, NDJSON, Reading, Told, Way, Wire, parse, told};
-use crate::common::{EventStream, Fixture, Reply, request, try_line};
+use super::told::{parse, told};
+use super::{Reading, Told, Wire};
+use crate::{EventStream, Reply, request, try_line};
 
 impl<S: io::Read + Write + Send> Reading for EventStream<S> {
     fn read(&mut self) -> io::Result<Told> {
@@ -39,39 +40,33 @@ impl<S: io::Read + Write + Send> Reading for EventStream<S> {
 }
 
 /// A stream of lines.
-pub(crate) struct Lines {
+pub struct Lines {
     reader: BufReader<Wire>,
-    pub(crate) head: Reply,
+    pub head: Reply,
     is_frame: bool,
     has_begun: bool,
 }
 
 impl Lines {
-    pub(crate) fn ndjson(fixture: &Fixture, query: &str) -> Self {
-        Self::open(NDJSON.connect(fixture), &NDJSON, &format!("/topics/wind?{query}")).unwrap()
-    }
-
-    pub(crate) fn forever_frame(fixture: &Fixture, query: &str) -> Self {
-        let way = &FOREVER_FRAME;
-        let target = format!("/topics/wind?{query}{}", way.query);
-        Self::open(way.connect(fixture), way, &target).unwrap()
-    }
-
     /// NDJSON that answers a request which was sent.
-    pub(crate) fn following(stream: TcpStream) -> Self {
-        Self::answering(Wire::new(stream), &NDJSON).unwrap()
+    pub fn following(stream: TcpStream) -> Self {
+        Self::answering(Wire::new(stream), false).unwrap()
     }
 
-    pub(super) fn open(mut wire: Wire, way: &Way, target: &str) -> io::Result<Self> {
-        let request = request(wire.peer(), "GET", target, way.fields);
+    pub(super) fn open(
+        mut wire: Wire,
+        is_frame: bool,
+        fields: &[(&str, &str)],
+        target: &str,
+    ) -> io::Result<Self> {
+        let request = request(wire.peer(), "GET", target, fields);
         wire.write_all(request.as_bytes())?;
-        Self::answering(wire, way)
+        Self::answering(wire, is_frame)
     }
 
-    fn answering(wire: Wire, way: &Way) -> io::Result<Self> {
+    fn answering(wire: Wire, is_frame: bool) -> io::Result<Self> {
         let mut reader = BufReader::new(wire);
         let head = Reply::try_read_head(&mut reader)?;
-        let is_frame = way.name == FOREVER_FRAME.name;
         let media_type = if is_frame { "text/html; charset=utf-8" } else { "application/x-ndjson" };
         assert_eq!((head.status, head.field("content-type")), (200, Some(media_type)), "{head:?}");
         let mut lines = Self { reader, head, is_frame, has_begun: false };
@@ -86,7 +81,7 @@ impl Lines {
     }
 
     /// The next line, chunk framing taken out; `None` at the end.
-    pub(crate) fn line(&mut self) -> Option<String> {
+    pub fn line(&mut self) -> Option<String> {
         self.try_line().unwrap()
     }
 

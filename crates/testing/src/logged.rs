@@ -1,5 +1,4 @@
 //! What the server logs, as events of `tracing`, for all tests of a process.
-#![allow(dead_code, clippy::unwrap_used, unreachable_pub)]
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -10,7 +9,7 @@ use std::time::{Duration, Instant};
 use tracing::field::{Field, Visit};
 use tracing::{Event, Metadata, Subscriber, span};
 
-use crate::common::PATIENCE;
+use crate::PATIENCE;
 
 /// An event's fields, each as it is shown, and its target.
 type Fields = BTreeMap<&'static str, String>;
@@ -91,7 +90,7 @@ fn line(fields: &Fields) -> String {
 /// Whether the table of the access log has an end like this, as it is or as `lost: …`, with another number in it or not.
 fn is_documented(end: &str) -> bool {
     let without_numbers = |text: &str| text.replace(|char: char| char.is_ascii_digit(), "");
-    let row = include_str!("../../../../docs/FEATURES.md")
+    let row = include_str!("../../../docs/FEATURES.md")
         .lines()
         .find(|line| line.starts_with("| `end` |"));
     row.unwrap().split('`').skip(1).step_by(2).any(|said| match said.strip_suffix('…') {

@@ -7,32 +7,32 @@ use super::Told;
 /// Follows a reader of the events that `Fixture::publish` makes, whose numbers are their offsets: nothing comes
 /// twice, and nothing is missing without a word.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Follower {
+pub struct Follower {
     /// The last event that was seen.
-    pub(crate) offset: u64,
+    pub offset: u64,
     /// The number of events that were skipped after that.
-    pub(crate) skipped: u64,
-    pub(crate) skipped_in_all: u64,
+    pub skipped: u64,
+    pub skipped_in_all: u64,
     /// The number of events that are missing, as it was told.
-    pub(crate) missed: u64,
-    pub(crate) events: u64,
+    pub missed: u64,
+    pub events: u64,
 }
 
 impl Follower {
-    pub(crate) fn new(offset: u64) -> Self {
+    pub fn new(offset: u64) -> Self {
         Self { offset, skipped: 0, skipped_in_all: 0, missed: 0, events: 0 }
     }
 
-    pub(crate) fn position(&self) -> String {
+    pub fn position(&self) -> String {
         format!("ya-{}", self.offset)
     }
 
     /// Takes note of what came; the connection before may have been cut between a notice and its event.
-    pub(crate) fn reconnected(&mut self) {
+    pub fn reconnected(&mut self) {
         self.skipped = 0;
     }
 
-    pub(crate) fn follow(&mut self, told: Told) {
+    pub fn follow(&mut self, told: Told) {
         match told {
             Told::Position(position) => assert_eq!(position, self.position()),
             Told::Gap(gap) => {

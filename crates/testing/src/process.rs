@@ -14,11 +14,14 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process};
 
 /// No wait here takes this long, on any machine.
-pub(crate) const LONG: Duration = Duration::from_secs(240);
+pub const LONG: Duration = Duration::from_secs(240);
 
-/// `anemone` with these arguments, and no settings from the environment of the tests.
-pub(crate) fn command(args: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_anemone"));
+/// `anemone` with these arguments, and no settings from the environment of the tests. Cargo tells the integration tests of the
+/// package `anemone-cli` where the program is.
+pub fn command(args: &[&str]) -> Command {
+    let program =
+        std::env::var_os("CARGO_BIN_EXE_anemone").expect("cargo runs the tests of its package");
+    let mut command = Command::new(program);
     for (name, _) in std::env::vars_os() {
         if name.as_encoded_bytes().starts_with(b"ANEMONE_") {
             command.env_remove(name);
@@ -29,12 +32,12 @@ pub(crate) fn command(args: &[&str]) -> Command {
 }
 
 /// Kills a process that takes too long, which ends every wait for it; until this is dropped.
-pub(crate) struct Watchdog {
+pub struct Watchdog {
     _alive: Sender<()>,
 }
 
 impl Watchdog {
-    pub(crate) fn of(child: &Child) -> Self {
+    pub fn of(child: &Child) -> Self {
         let pid = Pid::from_child(child);
         let (alive, ended) = mpsc::channel::<()>();
         thread::spawn(move || {
@@ -47,17 +50,17 @@ impl Watchdog {
 }
 
 /// A server whose log is read, until dropped, and no longer than a watchdog allows.
-pub(crate) struct Logging {
+pub struct Logging {
     /// It listens there.
-    pub(crate) url: String,
-    pub(crate) log: BufReader<ChildStderr>,
+    pub url: String,
+    pub log: BufReader<ChildStderr>,
     child: Child,
     _watchdog: Watchdog,
 }
 
 impl Logging {
     /// Starts a server, and waits until it listens. `RUST_LOG` is as the command has it.
-    pub(crate) fn start(mut command: Command) -> Self {
+    pub fn start(mut command: Command) -> Self {
         let piped = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = piped.spawn().unwrap();
         let watchdog = Watchdog::of(&child);
@@ -69,7 +72,7 @@ impl Logging {
     }
 
     /// The next line of its log that is wanted.
-    pub(crate) fn line(&mut self, wanted: &str, is_wanted: impl Fn(&str) -> bool) -> String {
+    pub fn line(&mut self, wanted: &str, is_wanted: impl Fn(&str) -> bool) -> String {
         let mut passed = String::new();
         loop {
             let mut line = String::new();
@@ -91,7 +94,7 @@ impl Drop for Logging {
 }
 
 /// The output of a command that is given this input, and how it ends.
-pub(crate) fn output(mut command: Command, input: &str) -> Output {
+pub fn output(mut command: Command, input: &str) -> Output {
     let piped = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = piped.spawn().unwrap();
     let _watchdog = Watchdog::of(&child);
@@ -101,7 +104,7 @@ pub(crate) fn output(mut command: Command, input: &str) -> Output {
 }
 
 /// `anemone`, until dropped, and no longer than a watchdog allows.
-pub(crate) struct Process {
+pub struct Process {
     child: Child,
     stdin: Option<ChildStdin>,
     stdout: Option<BufReader<ChildStdout>>,
@@ -109,11 +112,11 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    pub(crate) fn start(args: &[&str]) -> Self {
+    pub fn start(args: &[&str]) -> Self {
         Self::spawn(command(args))
     }
 
-    pub(crate) fn spawn(mut command: Command) -> Self {
+    pub fn spawn(mut command: Command) -> Self {
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let (stdin, stdout) = (child.stdin.take(), child.stdout.take().unwrap());
         let watchdog = Watchdog::of(&child);
@@ -122,37 +125,37 @@ impl Process {
     }
 
     /// Gives it this on its standard input, which stays open.
-    pub(crate) fn write(&mut self, text: &str) {
+    pub fn write(&mut self, text: &str) {
         self.stdin.as_mut().unwrap().write_all(text.as_bytes()).unwrap();
     }
 
     /// Its standard input, which is closed by whoever has it.
-    pub(crate) fn take_input(&mut self) -> ChildStdin {
+    pub fn take_input(&mut self) -> ChildStdin {
         self.stdin.take().unwrap()
     }
 
     /// The next line it says.
-    pub(crate) fn line(&mut self) -> String {
+    pub fn line(&mut self) -> String {
         let mut line = String::new();
         self.stdout.as_mut().unwrap().read_line(&mut line).unwrap();
         line.trim_end().to_owned()
     }
 
-    pub(crate) fn pid(&self) -> u32 {
+    pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    pub(crate) fn signal(&self, signal: Signal) {
+    pub fn signal(&self, signal: Signal) {
         kill_process(Pid::from_child(&self.child), signal).unwrap();
     }
 
     /// Nobody reads what it says any more.
-    pub(crate) fn hang_up(mut self) -> ExitStatus {
+    pub fn hang_up(mut self) -> ExitStatus {
         self.stdout = None;
         self.child.wait().unwrap()
     }
 
-    pub(crate) fn wait(mut self) -> ExitStatus {
+    pub fn wait(mut self) -> ExitStatus {
         self.child.wait().unwrap()
     }
 }
@@ -165,15 +168,15 @@ impl Drop for Process {
 }
 
 /// `anemone serve` on a free port, with these arguments, and where it listens.
-pub(crate) fn serve(args: &[&str]) -> (Process, SocketAddr) {
+pub fn serve(args: &[&str]) -> (Process, SocketAddr) {
     listening(command(&[SERVE, args].concat()))
 }
 
 /// On a free port.
-pub(crate) const SERVE: &[&str] = &["serve", "--listen", "127.0.0.1:0"];
+pub const SERVE: &[&str] = &["serve", "--listen", "127.0.0.1:0"];
 
 /// A command that serves, and where it listens.
-pub(crate) fn listening(command: Command) -> (Process, SocketAddr) {
+pub fn listening(command: Command) -> (Process, SocketAddr) {
     let mut server = Process::spawn(command);
     let line = server.line();
     let address = line.strip_prefix("listening on http://").expect(&line).parse().unwrap();
@@ -181,7 +184,7 @@ pub(crate) fn listening(command: Command) -> (Process, SocketAddr) {
 }
 
 /// A connection on which a request was sent.
-pub(crate) fn request(address: SocketAddr, head: &str) -> TcpStream {
+pub fn request(address: SocketAddr, head: &str) -> TcpStream {
     let mut stream = TcpStream::connect(address).unwrap();
     stream.set_read_timeout(Some(LONG)).unwrap();
     write!(stream, "{head}\r\nHost: {address}\r\n\r\n").unwrap();
@@ -189,7 +192,7 @@ pub(crate) fn request(address: SocketAddr, head: &str) -> TcpStream {
 }
 
 /// Reads until this comes, and nothing more.
-pub(crate) fn read_until(stream: &mut impl Read, end: &[u8]) {
+pub fn read_until(stream: &mut impl Read, end: &[u8]) {
     let mut seen = Vec::new();
     while !seen.ends_with(end) {
         let mut byte = [0];
@@ -199,7 +202,7 @@ pub(crate) fn read_until(stream: &mut impl Read, end: &[u8]) {
 }
 
 /// The reply to a GET, head and body.
-pub(crate) fn get(address: SocketAddr, path: &str) -> String {
+pub fn get(address: SocketAddr, path: &str) -> String {
     let mut stream = request(address, &format!("GET {path} HTTP/1.1\r\nConnection: close"));
     let mut reply = String::new();
     stream.read_to_string(&mut reply).unwrap();
@@ -208,10 +211,10 @@ pub(crate) fn get(address: SocketAddr, path: &str) -> String {
 }
 
 /// A directory of its own for a test, empty at first and removed at its end.
-pub(crate) struct Directory(PathBuf);
+pub struct Directory(PathBuf);
 
 impl Directory {
-    pub(crate) fn new(name: &str) -> Self {
+    pub fn new(name: &str) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let name = format!("anemone-{name}-{}-{number}", std::process::id());
@@ -222,7 +225,7 @@ impl Directory {
         Self(path)
     }
 
-    pub(crate) fn path(&self) -> &Path {
+    pub fn path(&self) -> &Path {
         &self.0
     }
 }

@@ -1,0 +1,63 @@
+//! A reader of server-sent events.
+
+use std::io::{self, BufReader, Read, Write};
+use std::net::TcpStream;
+
+use crate::http::{Reply, request, try_line};
+use crate::server::Fixture;
+
+/// The blocks of an event stream, as they come.
+pub struct EventStream<S = TcpStream> {
+    reader: BufReader<S>,
+    pub head: Reply,
+}
+
+impl EventStream {
+    pub fn open(fixture: &Fixture, target: &str, fields: &[(&str, &str)]) -> Self {
+        let fields = [&[("Accept", "text/event-stream")], fields].concat();
+        let request = request(fixture.address, "GET", target, &fields);
+        Self::over(fixture.connect(), &request).unwrap()
+    }
+}
+
+impl<S: Read + Write> EventStream<S> {
+    /// The stream that this request is answered with.
+    pub fn over(mut stream: S, request: &str) -> io::Result<Self> {
+        stream.write_all(request.as_bytes())?;
+        let mut reader = BufReader::new(stream);
+        let head = Reply::try_read_head(&mut reader)?;
+        assert_eq!(head.field("content-type"), Some("text/event-stream"), "{head:?}");
+        Ok(Self { reader, head })
+    }
+
+    /// What it comes by.
+    pub fn get_ref(&self) -> &S {
+        self.reader.get_ref()
+    }
+
+    /// The next block, chunk framing taken out; `None` at the end.
+    pub fn block(&mut self) -> Option<String> {
+        self.try_block().unwrap()
+    }
+
+    /// The next block, which is an event's, without its time.
+    pub fn event(&mut self) -> String {
+        let block = self.block().unwrap();
+        let (id, rest) = block.split_once("\ntime: ").unwrap_or_else(|| panic!("{block:?}"));
+        let (time, data) = rest.split_once('\n').unwrap();
+        assert!(time.parse::<f64>().unwrap() > 1.7e12, "{block:?}");
+        format!("{id}\n{data}")
+    }
+
+    /// The same; an error where the connection fails.
+    pub fn try_block(&mut self) -> io::Result<Option<String>> {
+        let mut block = String::new();
+        while let Some(line) = try_line(&mut self.reader)? {
+            if line == "\n" {
+                return Ok(Some(block));
+            }
+            block += &line;
+        }
+        Ok(None)
+    }
+}

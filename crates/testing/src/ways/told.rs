@@ -1,0 +1,65 @@
+//! The things that a reader is told, whichever way it reads.
+
+use std::io;
+
+use serde_json::{Value, json};
+
+/// One thing that a reader is told.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Told {
+    /// The position at which reading begins.
+    Position(String),
+    Gap(Value),
+    Skipped(u64),
+    /// A plain WebSocket tells data alone.
+    Event {
+        position: Option<String>,
+        data: Value,
+    },
+    /// Nothing more will come, since the topic was deleted.
+    Deleted,
+    /// The stream is over, with the close code of a WebSocket or the final status of a multiplexed request.
+    End(Option<u16>),
+}
+
+/// A reader of a topic, by one of the ways.
+pub trait Reading: Send {
+    /// The next thing that it is told, heartbeats left out; an error where the connection fails.
+    fn read(&mut self) -> io::Result<Told>;
+
+    /// The same on a connection that does not fail.
+    fn next(&mut self) -> Told {
+        self.read().unwrap()
+    }
+
+    /// Sees to it that the server knows of somebody who waits, as a stream's reader always does.
+    fn wait(&mut self) {}
+}
+
+/// The text that stands for `\ud800` here. JSON permits half of a pair in a string, and serde_json does not.
+pub const HALF_PAIR: &str = "(half a pair)";
+
+pub(super) fn parse(json: &str) -> Value {
+    serde_json::from_str(&json.replace("\\ud800", HALF_PAIR))
+        .unwrap_or_else(|error| panic!("{error}: {json:?}"))
+}
+
+/// The thing that one object of a stream tells.
+pub(super) fn told(object: &Value) -> Told {
+    let members: Vec<&str> = object.as_object().unwrap().keys().map(|key| &**key).collect();
+    let position = || object["position"].as_str().unwrap().to_owned();
+    match members[..] {
+        ["position"] => Told::Position(position()),
+        ["gap"] => Told::Gap(object["gap"].clone()),
+        ["end"] => {
+            assert_eq!(*object, json!({ "end": { "reason": "deleted" } }));
+            Told::Deleted
+        }
+        ["skipped"] => Told::Skipped(object["skipped"].as_u64().unwrap()),
+        ["data", "position", "time"] => {
+            assert!(object["time"].as_f64().unwrap() > 1.7e12, "{object}");
+            Told::Event { position: Some(position()), data: object["data"].clone() }
+        }
+        _ => panic!("unexpected {object}"),
+    }
+}
