@@ -3,16 +3,14 @@
 use std::fmt;
 use std::time::{Duration, SystemTime};
 
+use anemone_wire::problem::{Details, Kind};
 use anemone_ws::{ConnectError, Lost, Refusal, Step, rustls};
 use http::HeaderMap;
 use http::header::{LOCATION, RETRY_AFTER};
-use serde::Deserialize;
 
 use crate::address::{Address, UrlError};
 use crate::text::shown;
-use crate::wire::Malformed;
-use crate::wire::item::GapObject;
-use crate::{EndReason, Gap, Hole};
+use crate::{EndReason, Hole, Malformed};
 
 /// The reason why there is no connection, or nothing came of one.
 #[derive(Debug, thiserror::Error)]
@@ -126,29 +124,9 @@ pub enum Foreign {
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Refused {
     status: u16,
-    problem: Option<Problem>,
+    problem: Option<Details<'static>>,
     retry_after: Option<Duration>,
     location: Option<String>,
-}
-
-/// The members of RFC 9457 in a body.
-#[derive(Clone, Debug, Eq, PartialEq)]
-struct Problem {
-    name: String,
-    title: String,
-    detail: String,
-    /// The events that a reader who was too slow has missed.
-    gap: Option<Gap>,
-}
-
-#[derive(Deserialize)]
-struct Members {
-    r#type: String,
-    #[serde(default)]
-    title: String,
-    #[serde(default)]
-    detail: String,
-    gap: Option<GapObject>,
 }
 
 impl Refused {
@@ -159,7 +137,7 @@ impl Refused {
         let field = |name| headers.get(name).and_then(|value| value.to_str().ok());
         Self {
             status,
-            problem: Problem::parse(body),
+            problem: Details::parse(body),
             retry_after: field(RETRY_AFTER).and_then(|text| retry_after(text, now)),
             location: field(LOCATION).map(str::to_owned),
         }
@@ -167,13 +145,13 @@ impl Refused {
 
     /// A multiplexed request's end.
     pub(crate) fn multiplexed(status: u16, body: &[u8]) -> Self {
-        Self { status, problem: Problem::parse(body), retry_after: None, location: None }
+        Self { status, problem: Details::parse(body), retry_after: None, location: None }
     }
 
     fn of_handshake(refusal: &Refusal, now: SystemTime) -> Self {
         Self {
             status: refusal.status(),
-            problem: Problem::parse(refusal.body().as_bytes()),
+            problem: Details::parse(refusal.body().as_bytes()),
             retry_after: refusal.field("retry-after").and_then(|text| retry_after(text, now)),
             location: None,
         }
@@ -188,7 +166,7 @@ impl Refused {
     /// The problem's name, as `unknown-topic`, when an Anemone server said no, and not something before it.
     #[must_use]
     pub fn problem(&self) -> Option<&str> {
-        self.problem.as_ref().map(|problem| problem.name.as_str())
+        self.problem.as_ref().map(|problem| &*problem.name)
     }
 
     /// The time to wait before asking again.
@@ -201,12 +179,16 @@ impl Refused {
     /// no more was deleted.
     pub(crate) fn end_reason(&self, was_there: bool) -> Option<EndReason> {
         let problem = self.problem.as_ref()?;
-        match problem.name.as_str() {
-            "topic-deleted" => Some(EndReason::Deleted),
-            "unknown-topic" if was_there => Some(EndReason::Deleted),
-            "too-slow" => Some(EndReason::TooSlow { gap: problem.gap.clone() }),
+        match problem.kind()? {
+            Kind::TopicDeleted => Some(EndReason::Deleted),
+            Kind::UnknownTopic if was_there => Some(EndReason::Deleted),
+            Kind::TooSlow => Some(EndReason::TooSlow { gap: problem.gap.clone() }),
             _ => None,
         }
+    }
+
+    fn kind(&self) -> Option<Kind> {
+        self.problem.as_ref().and_then(Details::kind)
     }
 
     fn is_permanent(&self) -> bool {
@@ -214,7 +196,7 @@ impl Refused {
             408 | 425 | 429 => false,
             501 | 505 => true,
             // It was cut short by the network, so the same body may arrive whole. It never was published.
-            400 if self.problem() == Some("bad-body") => false,
+            400 if self.kind() == Some(Kind::BadBody) => false,
             // Storage may have room again.
             status => (300..500).contains(&status),
         }
@@ -222,8 +204,10 @@ impl Refused {
 
     /// Returns whether another transport may be answered differently.
     fn is_about_transport(&self) -> bool {
-        match (self.problem(), self.status) {
-            (Some(name), _) => matches!(name, "bad-handshake" | "not-acceptable"),
+        match (&self.problem, self.status) {
+            (Some(problem), _) => {
+                matches!(problem.kind(), Some(Kind::BadHandshake | Kind::NotAcceptable))
+            }
             (None, 408 | 425 | 429 | 503) => false,
             (None, _) => true,
         }
@@ -236,7 +220,7 @@ impl fmt::Display for Refused {
         if let Some(location) = &self.location {
             write!(f, " and redirects to {}", shown(location))?;
         }
-        if let Some(Problem { name, title, detail, .. }) = &self.problem {
+        if let Some(Details { name, title, detail, .. }) = &self.problem {
             write!(f, " {}", shown(if title.is_empty() { name } else { title }))?;
             // A detail that begins with the title says more of the same.
             let start = detail.get(..title.len()).filter(|start| !start.is_empty());
@@ -247,17 +231,6 @@ impl fmt::Display for Refused {
             }
         }
         Ok(())
-    }
-}
-
-impl Problem {
-    fn parse(body: &[u8]) -> Option<Self> {
-        let members: Members = serde_json::from_slice(body).ok()?;
-        let name = members.r#type.rsplit('/').next().unwrap_or_default();
-        // A gap that is not understood is no reason to understand nothing.
-        let gap = members.gap.and_then(|gap| gap.parse().ok());
-        let Members { title, detail, .. } = members;
-        Some(Self { name: name.to_owned(), title, detail, gap })
     }
 }
 
@@ -340,7 +313,7 @@ impl Error {
             Self::Foreign(_) => true,
             Self::Refused(refused) => {
                 (200..300).contains(&refused.status)
-                    || matches!(refused.problem(), Some("unknown-path" | "method-not-allowed"))
+                    || matches!(refused.kind(), Some(Kind::UnknownPath | Kind::MethodNotAllowed))
             }
             _ => false,
         };

@@ -15,11 +15,10 @@ use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use tokio::time::timeout;
 
-use crate::Error;
 use crate::address::Address;
 use crate::error::{Foreign, Refused};
 use crate::options::Options;
-use crate::wire::Malformed;
+use crate::{Error, Malformed};
 
 type Driver = Pin<Box<http1::Connection<TokioIo<ClientStream>, Full<Bytes>>>>;
 

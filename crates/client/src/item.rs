@@ -1,11 +1,10 @@
 //! The items that a subscription yields, and their JSON forms.
 
-use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::text::one_line;
-use crate::{EndReason, Error, Gap, Position, UnixTime, Via};
+use crate::{After, EndReason, Error, Gap, Position, UnixTime, Via};
 
 /// One of the things that a subscription tells, in order.
 #[derive(Clone, Debug)]
@@ -54,26 +53,31 @@ impl Item {
     /// connection and not about the topic.
     #[must_use]
     pub fn to_json(&self) -> Option<String> {
+        let mut out = String::new();
+        match self {
+            // A subscription that goes on after `resume` begins anew by itself.
+            Self::End { reason } => {
+                out.push_str(r#"{"end":"#);
+                reason.write(After::Position, &mut out);
+                out.push('}');
+            }
+            _ => self.told()?.write(&mut out),
+        }
+        Some(out)
+    }
+
+    fn told(&self) -> Option<anemone_wire::Item<'_>> {
+        use anemone_wire::Item as Told;
         Some(match self {
-            Self::Position(position) => format!(r#"{{"position":"{position}"}}"#),
-            Self::Event { position, time, data } => event(position, *time, &one_line(data)),
-            Self::Gap(gap) => format!(r#"{{"gap":{}}}"#, gap.to_json()),
-            Self::Skipped(count) => format!(r#"{{"skipped":{count}}}"#),
-            Self::End { reason } => format!(r#"{{"end":{}}}"#, reason.to_json()),
-            Self::Connected { .. } | Self::Disconnected { .. } => return None,
+            Self::Position(position) => Told::Begin(*position),
+            Self::Event { position, time, data } => {
+                Told::Event { position: *position, time: *time, data: one_line(data) }
+            }
+            Self::Gap(gap) => Told::Gap(gap.clone()),
+            Self::Skipped(count) => Told::Skipped { count: *count, last: None },
+            Self::End { .. } | Self::Connected { .. } | Self::Disconnected { .. } => return None,
         })
     }
-}
-
-fn event(position: &Position, time: Option<UnixTime>, data: &str) -> String {
-    let mut out = String::with_capacity(data.len() + 80);
-    // Writing to a string cannot fail.
-    let _ = write!(out, r#"{{"position":"{position}","#);
-    if let Some(time) = time {
-        let _ = write!(out, r#""time":{time},"#);
-    }
-    let _ = write!(out, r#""data":{data}}}"#);
-    out
 }
 
 #[cfg(test)]

@@ -35,7 +35,6 @@
 mod address;
 mod backoff;
 mod error;
-mod gap;
 mod hole;
 mod http;
 mod item;
@@ -53,12 +52,14 @@ mod web_socket;
 mod wire;
 
 pub use address::UrlError;
-pub use anemone_wire::{After, AfterError, Epoch, Position, PositionError, UnixTime};
+pub use anemone_wire::{
+    After, AfterError, EndReason, Epoch, Gap, GapReason, Malformed, Position, PositionError,
+    UnixTime,
+};
 /// The TLS library, for [`Subscribe::tls`].
 pub use anemone_ws::rustls;
 pub use backoff::Retry;
 pub use error::{Error, Foreign, Refused};
-pub use gap::{EndReason, Gap, GapReason};
 pub use hole::Hole;
 pub use item::Item;
 pub use mode::Mode;
@@ -68,4 +69,3 @@ pub use subscription::{Subscribe, Subscription};
 pub use text::{json_or_string, one_line};
 pub use topics::{ListedTopic, Topics};
 pub use via::Via;
-pub use wire::Malformed;

@@ -10,8 +10,7 @@ use crate::address::{Address, Scheme};
 use crate::error::Foreign;
 use crate::http::{Ask, Http};
 use crate::options::{Options, option_setters};
-use crate::wire::Malformed;
-use crate::{Error, Position, UrlError};
+use crate::{Error, Malformed, Position, UrlError};
 
 /// A topic as a server lists it.
 #[derive(Clone, Debug, Eq, PartialEq)]

@@ -54,7 +54,7 @@ impl Tracker {
     /// Takes what the server says, and puts what is to be told of it into `items`.
     pub(crate) fn receive(&mut self, wire: Wire, items: &mut VecDeque<Item>) -> Result<Step, Hole> {
         match wire {
-            Wire::Standing(found) => self.standing(found, items),
+            Wire::Begin(found) | Wire::Quiet(found) => self.standing(found, items),
             Wire::Event { position, time, data } => {
                 if !self.follows(position, items)? {
                     self.repeated += 1;
@@ -70,11 +70,11 @@ impl Tracker {
                 }
                 self.skipped = 0;
                 self.move_to(position);
-                items.push_back(Item::Event { position, time, data });
+                items.push_back(Item::Event { position, time, data: data.into_owned() });
                 Ok(Step::Forward)
             }
             Wire::Gap(gap) => self.gap(gap, items),
-            Wire::Skipped(count) => {
+            Wire::Skipped { count, .. } => {
                 self.skipped = self.skipped.saturating_add(count);
                 Ok(Step::Stay)
             }
@@ -188,6 +188,10 @@ mod tests {
         Wire::Event { position: at(position), time: None, data: "1".into() }
     }
 
+    fn gap_between(after: Position, resume: Position) -> Wire {
+        Wire::Gap(Gap { reason: GapReason::Retention, after, missed: Some(1), resume })
+    }
+
     fn gap(after: &str, missed: Option<u64>, resume: &str) -> Wire {
         let (after, resume) = (at(after), at(resume));
         Wire::Gap(Gap { reason: GapReason::Retention, after, missed, resume })
@@ -210,12 +214,12 @@ mod tests {
     #[test]
     fn the_place_is_told_once_and_events_once_each() {
         let mut tracker = Tracker::default();
-        let standing = Wire::Standing(at("a-2"));
+        let standing = Wire::Begin(at("a-2"));
         let wires = vec![standing.clone(), event("a-3"), event("a-3"), event("a-2"), event("a-4")];
         assert_eq!(told(&mut tracker, wires).0, ["at a-2", "a-3", "a-4"]);
         assert_eq!(tracker.repeated(), 2);
         tracker.reconnect();
-        let wires = vec![Wire::Standing(at("a-4")), event("a-5"), Wire::Standing(at("a-5"))];
+        let wires = vec![Wire::Begin(at("a-4")), event("a-5"), Wire::Begin(at("a-5"))];
         assert_eq!(told(&mut tracker, wires), (vec!["a-5".to_owned()], None));
     }
 
@@ -227,7 +231,8 @@ mod tests {
             ["at a-2", "a-3", "a-4"]
         );
         let mut tracker = Tracker::default();
-        let wires = vec![Wire::Skipped(2), event("a-3"), Wire::Standing(at("a-3"))];
+        let wires =
+            vec![Wire::Skipped { count: 2, last: None }, event("a-3"), Wire::Begin(at("a-3"))];
         assert_eq!(told(&mut tracker, wires).0, ["at a-0", "skipped 2", "a-3"]);
     }
 
@@ -248,9 +253,9 @@ mod tests {
     #[test]
     fn a_server_that_stands_somewhere_else_left_something_out() {
         let mut tracker = Tracker::resume(at("a-4"));
-        assert!(told(&mut tracker, vec![Wire::Standing(at("a-3"))]).1.is_none());
-        assert!(told(&mut tracker, vec![Wire::Standing(at("a-6"))]).1.is_some());
-        let (items, _) = told(&mut tracker, vec![Wire::Standing(at("a-7")), event("a-8")]);
+        assert!(told(&mut tracker, vec![Wire::Begin(at("a-3"))]).1.is_none());
+        assert!(told(&mut tracker, vec![Wire::Begin(at("a-6"))]).1.is_some());
+        let (items, _) = told(&mut tracker, vec![Wire::Begin(at("a-7")), event("a-8")]);
         assert_eq!(items, ["gap Some(3) to a-7", "a-8"]);
     }
 
@@ -272,14 +277,15 @@ mod tests {
     #[test]
     fn what_was_skipped_is_told_with_the_event_after_it() {
         let mut tracker = Tracker::resume(at("a-4"));
-        assert_eq!(told(&mut tracker, vec![Wire::Skipped(3)]).0.len(), 0);
+        assert_eq!(told(&mut tracker, vec![Wire::Skipped { count: 3, last: None }]).0.len(), 0);
         tracker.reconnect();
-        let wires = vec![Wire::Skipped(5), event("a-10"), event("a-11")];
+        let wires = vec![Wire::Skipped { count: 5, last: None }, event("a-10"), event("a-11")];
         assert_eq!(
             told(&mut tracker, wires),
             (["skipped 5", "a-10", "a-11"].map(Into::into).into(), None)
         );
-        let (_, hole) = told(&mut tracker, vec![Wire::Skipped(5), event("a-16")]);
+        let (_, hole) =
+            told(&mut tracker, vec![Wire::Skipped { count: 5, last: None }, event("a-16")]);
         assert!(hole.is_some());
     }
 
@@ -293,9 +299,9 @@ mod tests {
             for (kind, first, second) in said {
                 let place = |offset| at("a-0").at(offset);
                 let wire = match kind {
-                    0 => Wire::Standing(place(first)),
-                    1 => Wire::Skipped(first),
-                    2 => gap("a-0", Some(1), "a-0").moved(place(first), place(first + second)),
+                    0 => Wire::Begin(place(first)),
+                    1 => Wire::Skipped { count: first, last: None },
+                    2 => gap_between(place(first), place(first + second)),
                     _ => event(&format!("a-{first}")),
                 };
                 if tracker.receive(wire, &mut items).is_err() {
@@ -318,15 +324,6 @@ mod tests {
                     }
                     other => prop_assert!(false, "{:?}", other),
                 }
-            }
-        }
-    }
-
-    impl Wire {
-        fn moved(self, after: Position, resume: Position) -> Self {
-            match self {
-                Self::Gap(gap) => Self::Gap(Gap { after, resume, ..gap }),
-                other => other,
             }
         }
     }

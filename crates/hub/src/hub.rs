@@ -369,7 +369,7 @@ mod tests {
             assert_eq!(awaited.start(now, after), Ok(begin), "{after:?}");
         }
         let page = awaited.read(now, begin, PageLimit::default()).unwrap();
-        assert_eq!((page.gap, page.events.len(), page.next), (None, 0, begin));
+        assert_eq!((page.gap.clone(), page.events.len(), page.next), (None, 0, begin));
         assert_eq!(awaited.publish(now, Data::json(&1).unwrap()), Err(PublishError::Awaited));
         assert_eq!(hub.delete(&wind()), Err(DeleteError::Unknown(wind())));
 
@@ -406,7 +406,7 @@ mod tests {
         let created = hub.create(wind(), Retention::default()).unwrap();
         created.publish(now, Data::json(&1).unwrap()).unwrap();
         let page = created.read(now, begin, PageLimit::default()).unwrap();
-        assert_eq!((page.gap, page.events.len()), (None, 1));
+        assert_eq!((page.gap.clone(), page.events.len()), (None, 1));
         hub.delete(&wind()).unwrap();
         let again = hub.topic_or_none_yet(&wind(), Storage::Data);
         assert_ne!(again.start(now, After::Latest).unwrap().epoch, begin.epoch);
@@ -430,7 +430,7 @@ mod tests {
                     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
                     runtime.block_on(topic.head().passed(begin));
                     let page = topic.read(now, begin, PageLimit::default()).unwrap();
-                    assert_eq!((page.gap, page.events[0].offset), (None, 1));
+                    assert_eq!((page.gap.clone(), page.events[0].offset), (None, 1));
                     assert_eq!(page.events[0].data.as_str(), round.to_string());
                 };
                 let readers: Vec<_> = (0..READERS).map(|_| scope.spawn(read)).collect();

@@ -56,7 +56,7 @@ mod testing;
 mod topic;
 mod topic_name;
 
-pub use anemone_wire::{After, Epoch, Position, PositionError, UnixTime};
+pub use anemone_wire::{After, Epoch, Gap, GapReason, Position, PositionError, UnixTime};
 pub use batch::{Batch, NewEvent};
 pub use error::{
     CreateError, DataError, DeleteError, OpenError, PublishError, ReadError, StorageError,
@@ -71,7 +71,7 @@ pub use log::{DataDir, DataOptions, Fsync};
 pub use log::{DiskFault, FailingDisk};
 pub use note::{Note, NoteError};
 pub use options::{Storage, TopicOptions};
-pub use page::{Gap, GapReason, Page, PageLimit};
+pub use page::{Page, PageLimit};
 pub use receipt::{Published, Receipt};
 pub use retention::Retention;
 pub use start::Start;

@@ -1,10 +1,10 @@
-//! Pages: the result of one read of a topic, and the gap that it tells of.
+//! Pages: the result of one read of a topic.
 
 use std::sync::Arc;
 
-use serde::Serialize;
+use anemone_wire::{Gap, Position};
 
-use crate::{Event, Position};
+use crate::Event;
 
 /// The bounds on what one [`Topic::read`](crate::Topic::read) may return.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -32,31 +32,4 @@ pub struct Page {
     pub events: Vec<Arc<Event>>,
     /// The position to read on from.
     pub next: Position,
-}
-
-/// Events a reader asked for and does not get.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Gap {
-    /// The reason why they are missing.
-    pub reason: GapReason,
-    /// The position the reader asked to read on from.
-    pub after: Position,
-    /// The number of missing events; `None` when that cannot be known.
-    pub missed: Option<u64>,
-    /// The position reading goes on from.
-    pub resume: Position,
-}
-
-/// The reason why a reader does not get what it asked for.
-#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum GapReason {
-    /// The events were there and are no longer kept: retention has dropped them.
-    Retention,
-    /// The events would be kept, and what is on the disk is not what was written. A gap that begins with what
-    /// retention has dropped ends before these, which are the next gap.
-    Damaged,
-    /// The position is of another log, or of this one before events of it may have been lost; how many
-    /// were not seen is not known.
-    Epoch,
 }

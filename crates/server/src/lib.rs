@@ -62,6 +62,7 @@ mod topics;
 mod transport;
 mod transport_name;
 
+pub use anemone_wire::problem::Kind;
 pub use clients::access::{ACCESS_TARGET, AccessLog};
 pub use embed::builder::Builder;
 pub use embed::service::Service;
@@ -78,7 +79,6 @@ pub use listen::running::{Running, Stopped};
 pub use peer::{ClientAddress, ConnectionEnds};
 pub use reply::body::{Body, full};
 pub use reply::entity_tag::is_known;
-pub use reply::kind::Kind;
 pub use reply::problem::Problem;
 pub use request::host::{AllowedHost, HostError};
 pub use request::methods::reading_only;

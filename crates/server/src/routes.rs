@@ -18,6 +18,7 @@ use crate::peer::{ClientAddress, Peer};
 use crate::read::fan::ItemEncoding;
 use crate::read::reader::Reader;
 use crate::reply::body::{Body, full};
+use crate::reply::kind;
 use crate::request::client::Client;
 use crate::request::fields::Fields;
 use crate::request::handshake::Head;
@@ -186,7 +187,7 @@ async fn route(
             return read_topic(&request, read, stop).await;
         }
         Some((OwnPath::Problems, Some(name))) => {
-            text_response(Kind::explanation(name).ok_or_else(absent)?)
+            text_response(kind::explanation(name).ok_or_else(absent)?)
         }
         Some(_) => return Err(absent()),
         // What is no path of the server's own is a file, which a page of any origin may ask for.

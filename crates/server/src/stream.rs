@@ -9,6 +9,7 @@ pub(crate) mod in_loop;
 use std::sync::Arc;
 use std::time::Duration;
 
+use anemone_wire::Item;
 use futures_util::stream;
 use http::{HeaderValue, Response, header};
 use tokio::time::{Instant, timeout};
@@ -19,7 +20,7 @@ use crate::clients::access::{CLIENT_GONE, SERVER_STOPPED};
 use crate::clients::refusals::Refusals;
 use crate::exchange::read_request::ReadRequest;
 use crate::memory::counted;
-use crate::read::reader::{Item, Page, Reader};
+use crate::read::reader::{Page, Reader};
 use crate::reply::body::{self, Body};
 use crate::stop::Stop;
 use crate::transport_name::TransportName;
@@ -119,8 +120,7 @@ fn one(item: &Item<'_>, append: impl Fn(&Item<'_>, &mut String)) -> String {
 
 /// The text of a page.
 fn text(page: &Page, append: impl Fn(&Item<'_>, &mut String)) -> String {
-    let data_bytes: usize = page.events.iter().map(|event| event.data.bytes().len() + 64).sum();
-    let mut text = String::with_capacity(data_bytes + 128);
+    let mut text = String::with_capacity(page.text_bytes());
     page.items().for_each(|item| append(&item, &mut text));
     text
 }

@@ -2,8 +2,7 @@
 
 use serde::Deserialize;
 
-use crate::wire::Malformed;
-use crate::{Error, Position};
+use crate::{Error, Malformed, Position};
 
 /// The type of a body, which says what its events are.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use anemone_wire::multiplexed::{Id, Reply, SUBPROTOCOL};
 use anemone_ws::{ClientStream, Incoming, WebSocket};
 
 use super::batch::{Content, Published};
@@ -11,13 +12,13 @@ use crate::error::Refused;
 use crate::options::Options;
 use crate::text::quoted;
 use crate::web_socket;
-use crate::wire::mux::{self, Reply};
+use crate::wire::mux;
 
 #[derive(Default)]
 pub(super) struct MuxCarrier {
     socket: Option<WebSocket<ClientStream>>,
     /// The number of requests that were made on it: the next one's id.
-    count: u64,
+    count: u32,
 }
 
 impl MuxCarrier {
@@ -43,23 +44,24 @@ impl MuxCarrier {
             Some(socket) => socket,
             none => {
                 let url = address.web_socket(&socket);
-                none.insert(web_socket::open(url, mux::SUBPROTOCOL, options).await?)
+                none.insert(web_socket::open(url, SUBPROTOCOL, options).await?)
             }
         };
-        self.count += 1;
-        let id = self.count.to_string();
-        let request = mux::request("POST", &id, &target, &payload);
+        self.count = self.count.wrapping_add(1);
+        let id = Id::from(self.count);
+        let request = mux::request("POST", id, &target, &payload);
         let request = String::from_utf8(request)
             .map_or_else(|error| Incoming::from(error.into_bytes()), Incoming::from);
         socket.send(request).await?;
         loop {
             let message = web_socket::receive(socket).await?;
-            let reply = Reply::parse(message.as_bytes())?;
-            if !reply.is_final() || reply.id != id && reply.id != mux::NO_ID {
+            let (of, reply) = Reply::parse(message.as_bytes())?;
+            // Without an id it is about the connection.
+            if !reply.is_final() || of.is_some_and(|of| of != id) {
                 continue;
             }
             return match reply.status {
-                200..300 if reply.id == id => Published::parse(reply.payload.as_bytes()),
+                200..300 if of.is_some() => Published::parse(reply.payload.as_bytes()),
                 status => {
                     let refused = Refused::multiplexed(status, reply.payload.as_bytes());
                     Err(Error::Refused(Box::new(refused)))

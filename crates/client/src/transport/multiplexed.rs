@@ -1,5 +1,6 @@
 //! `anemone.v1` on a WebSocket, with one reader on it.
 
+use anemone_wire::multiplexed::SUBPROTOCOL;
 use anemone_ws::{ClientStream, Incoming, WebSocket};
 use futures_util::future::BoxFuture;
 
@@ -13,8 +14,8 @@ struct MuxSocket(WebSocket<ClientStream>);
 pub(super) async fn open(reading: &Reading) -> Result<impl Link + use<>, Error> {
     let (socket, target) = reading.multiplexed()?;
     let url = reading.address.web_socket(&socket);
-    let mut socket = web_socket::open(url, mux::SUBPROTOCOL, &reading.options).await?;
-    let request = mux::request("GET", mux::READER, &target, b"");
+    let mut socket = web_socket::open(url, SUBPROTOCOL, &reading.options).await?;
+    let request = mux::read(&target);
     let request = Incoming::from(String::from_utf8_lossy(&request).into_owned());
     socket.send(request).await?;
     Ok(MuxSocket(socket))

@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
+use anemone_wire::{Item, Lines};
 use futures_util::future::BoxFuture;
 use hyper::body::Incoming;
 
 use super::link::{Link, Reading};
-use crate::Error;
 use crate::http::{Ask, Http};
-use crate::wire::lines::Lines;
-use crate::wire::{Wire, item};
+use crate::wire::Wire;
+use crate::{Error, Malformed};
 
 struct Ndjson {
     http: Http,
@@ -29,12 +29,13 @@ impl Link for Ndjson {
     fn read<'a>(&'a mut self, wires: &'a mut Vec<Wire>) -> BoxFuture<'a, Result<(), Error>> {
         Box::pin(async move {
             let piece = self.http.piece(&mut self.body).await?.ok_or(Error::Ended)?;
-            self.lines.receive(&piece, |line| {
+            let mut bytes = &piece[..];
+            while let Some(line) = self.lines.decode(&mut bytes).map_err(Malformed::from)? {
                 if !line.is_empty() {
-                    wires.extend(item::parse_bytes(line)?);
+                    let line = str::from_utf8(line).map_err(Malformed::from)?;
+                    wires.extend(Item::parse(line)?.map(Item::into_owned));
                 }
-                Ok(())
-            })?;
+            }
             Ok(())
         })
     }

@@ -3,11 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use anemone_wire::{Item, Page};
+
 use super::link::Reading;
 use crate::http::{Ask, Http};
 use crate::start::Start;
-use crate::wire::{Malformed, Wire, page};
-use crate::{After, Error, Position};
+use crate::wire::Wire;
+use crate::{After, Error, Malformed, Position};
 
 /// The pages of a topic, one after the other.
 pub(super) struct Pages {
@@ -53,19 +55,18 @@ impl Pages {
         let mut body = self.http.expect(answer, "application/json").await?;
         let limit = self.reading.options.limits.page_bytes_max;
         let text = self.http.whole(&mut body, limit).await?;
-        let page = page::parse(&text)?;
-        if asked
-            .is_some_and(|asked| asked.epoch == page.next.epoch && asked.offset > page.next.offset)
-        {
+        let page = Page::parse(&text)?;
+        let (next, events) = (page.next, page.events.len());
+        if asked.is_some_and(|asked| asked.epoch == next.epoch && asked.offset > next.offset) {
             // To follow it would be to go round in circles.
             return Err(Malformed::Page.into());
         }
-        wires.extend(page.wires);
-        self.reading.start = After::Position(page.next).into();
+        wires.extend(page.into_items().map(Item::into_owned));
+        self.reading.start = After::Position(next).into();
         self.has_begun = true;
         Ok(Turned {
-            is_forward: asked != Some(page.next),
-            is_full: page.events >= FULL.0 || text.len() >= FULL.1,
+            is_forward: asked != Some(next),
+            is_full: events >= FULL.0 || text.len() >= FULL.1,
         })
     }
 

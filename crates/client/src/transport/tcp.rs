@@ -1,17 +1,17 @@
 //! `anemone.v1` on bare TCP, with one reader on it.
 
+use anemone_wire::framing::{self, Decoder};
 use anemone_ws::ClientStream;
 use futures_util::future::BoxFuture;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::link::{Link, Reading};
-use crate::Error;
-use crate::wire::frames::{Frames, frame};
 use crate::wire::{Wire, mux};
+use crate::{Error, Malformed};
 
 struct Stream {
     stream: ClientStream,
-    frames: Frames,
+    decoder: Decoder,
     buffer: Vec<u8>,
 }
 
@@ -20,11 +20,12 @@ pub(super) async fn open(reading: &Reading) -> Result<impl Link + use<>, Error> 
     let (_, target) = reading.multiplexed()?;
     let url = reading.address.web_socket("/");
     let mut stream = reading.options.connect(url).open_stream().await?;
-    let request = mux::request("GET", mux::READER, &target, b"");
-    stream.write_all(&frame(&request)).await?;
+    let request = mux::read(&target);
+    stream.write_all(&framing::length(request.len())).await?;
+    stream.write_all(&request).await?;
     stream.flush().await?;
-    let frames = Frames::new(reading.options.limits.event_bytes_max);
-    Ok(Stream { stream, frames, buffer: vec![0; BUFFER_BYTES] })
+    let decoder = Decoder::new(reading.options.limits.event_bytes_max);
+    Ok(Stream { stream, decoder, buffer: vec![0; BUFFER_BYTES] })
 }
 
 impl Link for Stream {
@@ -34,16 +35,11 @@ impl Link for Stream {
             if read == 0 {
                 return Err(Error::Ended);
             }
-            let mut refused = None;
-            self.frames.receive(&self.buffer[..read], |message| {
-                match mux::reading(message) {
-                    Ok(wire) => wires.extend(wire),
-                    Err(Error::Malformed(error)) => return Err(error),
-                    Err(error) => refused = refused.take().or(Some(error)),
-                }
-                Ok(())
-            })?;
-            refused.map_or(Ok(()), Err)
+            let mut bytes = &self.buffer[..read];
+            while let Some(message) = self.decoder.decode(&mut bytes).map_err(Malformed::from)? {
+                wires.extend(mux::reading(message)?);
+            }
+            Ok(())
         })
     }
 }

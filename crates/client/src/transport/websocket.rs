@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
+use anemone_wire::Item;
 use anemone_ws::{ClientStream, WebSocket};
 use futures_util::future::BoxFuture;
 
 use super::link::{Link, Reading};
-use crate::Error;
 use crate::web_socket;
-use crate::wire::{Wire, item};
+use crate::wire::Wire;
+use crate::{Error, Malformed};
 
 const SUBPROTOCOL: &str = "anemone.events";
 
@@ -23,7 +24,8 @@ impl Link for EventsSocket {
     fn read<'a>(&'a mut self, wires: &'a mut Vec<Wire>) -> BoxFuture<'a, Result<(), Error>> {
         Box::pin(async move {
             let message = web_socket::receive(&mut self.0).await?;
-            wires.extend(item::parse_bytes(message.as_bytes())?);
+            let text = str::from_utf8(message.as_bytes()).map_err(Malformed::from)?;
+            wires.extend(Item::parse(text)?.map(Item::into_owned));
             Ok(())
         })
     }

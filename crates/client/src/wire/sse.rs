@@ -1,7 +1,8 @@
 //! Server-sent events (HTML, section 9.2.6).
 
-use super::item::{self, position};
-use super::{Malformed, Wire};
+use anemone_wire::{Item, Malformed, Position};
+
+use super::Wire;
 
 /// Takes blocks out of an event stream.
 #[derive(Debug)]
@@ -110,21 +111,26 @@ impl Block {
             ("" | "message", Some(id), Some(data)) => {
                 serde_json::from_str::<&serde_json::value::RawValue>(&data)?;
                 let time = self.time.as_deref().and_then(|time| time.parse().ok());
-                Ok(Some(Wire::Event { position: position(&id)?, time, data }))
+                Ok(Some(Item::Event { position: position(&id)?, time, data: data.into() }))
             }
             ("" | "message", None, Some(_)) => Err(Malformed::NoPosition),
-            ("", Some(id), None) => Ok(Some(Wire::Standing(position(&id)?))),
-            ("gap" | "skipped" | "end", _, Some(data)) => item::parse(&data),
+            ("", Some(id), None) => Ok(Some(Item::Begin(position(&id)?))),
+            ("gap" | "skipped" | "end", _, Some(data)) => {
+                Ok(Item::parse(&data)?.map(Item::into_owned))
+            }
             _ => Ok(None),
         }
     }
+}
+
+fn position(text: &str) -> Result<Position, Malformed> {
+    text.parse().map_err(|_| Malformed::NoPosition)
 }
 
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::testing::{cuts, pieces};
     use super::*;
 
     fn blocks(pieces: &[&[u8]]) -> Result<Vec<Block>, Malformed> {
@@ -183,9 +189,9 @@ mod tests {
 
     #[test]
     fn blocks_say_what_an_item_would() {
-        let at = |text: &str| text.parse::<crate::Position>().unwrap();
+        let at = |text: &str| text.parse::<Position>().unwrap();
         let parse = |event, id, data| block(event, id, data).parse();
-        assert_eq!(parse("", Some("a-1"), None).unwrap(), Some(Wire::Standing(at("a-1"))));
+        assert_eq!(parse("", Some("a-1"), None).unwrap(), Some(Wire::Begin(at("a-1"))));
         let event = Wire::Event { position: at("a-2"), time: None, data: "[1]".into() };
         assert_eq!(parse("", Some("a-2"), Some("[1]")).unwrap(), Some(event));
         let timed =
@@ -195,7 +201,7 @@ mod tests {
         let odd = Block { time: Some("noon".into()), ..block("", Some("a-2"), Some("[1]")) };
         assert_eq!(odd.parse().unwrap(), parse("", Some("a-2"), Some("[1]")).unwrap());
         let skipped = parse("skipped", Some("a-2"), Some(r#"{"skipped":2}"#)).unwrap();
-        assert_eq!(skipped, Some(Wire::Skipped(2)));
+        assert_eq!(skipped, Some(Wire::Skipped { count: 2, last: None }));
         assert_eq!(parse("other", Some("a-2"), Some("[1]")).unwrap(), None);
         assert!(parse("", None, Some("[1]")).is_err());
         assert!(parse("", Some("x"), Some("[1]")).is_err());
@@ -204,9 +210,17 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_split_gives_the_same_blocks(text in "(data|id|:|event| |é|\u{feff}|\r|\n){0,40}", cuts in cuts()) {
+        fn any_split_gives_the_same_blocks(
+            text in "(data|id|:|event| |é|\u{feff}|\r|\n){0,40}",
+            cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..12),
+        ) {
             let whole = blocks(&[text.as_bytes()]).ok();
-            prop_assert_eq!(blocks(&pieces(text.as_bytes(), &cuts)).ok(), whole);
+            let mut cuts: Vec<_> = cuts.iter().map(|cut| cut.index(text.len() + 1)).collect();
+            cuts.extend([0, text.len()]);
+            cuts.sort_unstable();
+            let pieces: Vec<_> =
+                cuts.windows(2).map(|cut| &text.as_bytes()[cut[0]..cut[1]]).collect();
+            prop_assert_eq!(blocks(&pieces).ok(), whole);
         }
     }
 }

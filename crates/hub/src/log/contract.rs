@@ -240,7 +240,7 @@ async fn a_position_of_another_epoch_is_a_gap(make: Make) {
     subject.publish(1, [1, 2]).await;
     let stranger = Position { epoch: Epoch::from_bits(8), offset: 77 };
     let page = subject.topic.read(at(1), stranger, PageLimit::default()).unwrap();
-    let gap = page.gap.unwrap();
+    let gap = page.gap.clone().unwrap();
     assert_eq!((gap.reason, gap.missed, gap.resume), (GapReason::Epoch, None, position(0)));
     assert_eq!(numbers(&page), [1, 2]);
 }

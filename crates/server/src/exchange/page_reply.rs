@@ -4,7 +4,6 @@ use http::{HeaderValue, Response, header};
 
 use crate::exchange::read_request::ReadRequest;
 use crate::memory::counted;
-use crate::read::encode;
 use crate::read::reader::Page;
 use crate::reply::body::{Body, full};
 use crate::request::query::{Need, Representation};
@@ -16,7 +15,7 @@ pub(crate) const fn page_representation(needs: Option<Need>) -> Representation {
 
 /// Tells the page, and where to read on.
 pub(crate) fn page_reply(read: &ReadRequest, page: &Page, caching: &'static str) -> Response<Body> {
-    let mut response = Response::new(full(counted(&read.memory, encode::page(page))));
+    let mut response = Response::new(full(counted(&read.memory, page.to_json())));
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static(caching));

@@ -1,5 +1,4 @@
 //! Reading a topic: one core for all transports, woken by the fan.
 
-pub(crate) mod encode;
 pub(crate) mod fan;
 pub(crate) mod reader;

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use anemone_hub::{Event, Gap, Head, PageLimit, Position, ReadError, Start, Topic, UnixTime};
+use anemone_wire::{EndReason, Item, PageEvent};
 use futures_util::FutureExt;
 use tokio::task::coop::unconstrained;
 
@@ -132,11 +133,11 @@ impl Reader {
     fn next(&self) -> Result<Page, Problem> {
         let Place { position, limit, slow, .. } = self.place;
         let page = self.topic.read(UnixTime::now(), position, limit)?;
-        match page.gap {
+        match &page.gap {
             Some(gap)
                 if slow == SlowReader::Close && is_before(position, page.next, page.first) =>
             {
-                Err(Problem::too_slow(gap))
+                Err(Problem::too_slow(gap.clone()))
             }
             _ => Ok(page.into()),
         }
@@ -231,70 +232,44 @@ impl From<anemone_hub::Page> for Page {
 impl Page {
     /// Its items, in the order they are to be told.
     pub(crate) fn items(&self) -> impl Iterator<Item = Item<'_>> {
-        let gap = self.gap.as_ref().map(Item::Gap);
-        let position = |offset| Position { offset, ..self.next };
+        let gap = self.gap.clone().map(Item::Gap);
         let skipped = (self.skipped > 0).then(|| Item::Skipped {
             count: self.skipped,
-            position: position(self.begin.offset + self.skipped),
+            last: Some(self.next.at(self.begin.offset + self.skipped)),
         });
-        let events = self
-            .events
-            .iter()
-            .map(move |event| Item::Event { position: position(event.offset), event });
+        let events = self.events.iter().map(|event| Item::Event {
+            position: self.next.at(event.offset),
+            time: Some(event.time),
+            data: event.data.as_str().into(),
+        });
         gap.into_iter().chain(skipped).chain(events)
     }
-}
 
-/// One of the things that a stream tells, one after the other. Each transport has its own form for it.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Item<'a> {
-    /// The position at which reading begins.
-    Begin(Position),
-    /// A gap.
-    Gap(&'a Gap),
-    /// The number of events that were passed over, and the last of them.
-    Skipped { count: u64, position: Position },
-    /// An event, and its position.
-    Event { position: Position, event: &'a Event },
-    /// Nothing came for a while; where reading stands.
-    Quiet(Position),
-    /// Nothing more will come.
-    End(EndReason),
-}
-
-/// Why reading has ended.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum EndReason {
-    /// The topic was deleted.
-    Deleted,
-    /// These events went before they were read.
-    TooSlow(Gap),
-}
-
-impl EndReason {
-    /// As it stands in a notice.
-    pub(crate) const fn as_str(&self) -> &'static str {
-        match self {
-            Self::Deleted => "deleted",
-            Self::TooSlow(_) => "too-slow",
-        }
+    /// The whole of it as a poll is answered with it.
+    pub(crate) fn to_json(&self) -> String {
+        let mut out = String::with_capacity(self.text_bytes());
+        let events = self.events.iter().map(|event| PageEvent {
+            offset: event.offset,
+            time: Some(event.time),
+            data: event.data.as_str().into(),
+        });
+        let Self { first, next, ref gap, skipped, .. } = *self;
+        anemone_wire::Page { first, next, gap: gap.clone(), skipped, events }.write(&mut out);
+        out
     }
 
-    /// The same in the access log.
-    pub(crate) const fn in_log(&self) -> &'static str {
-        match self {
-            Self::Deleted => "topic deleted",
-            Self::TooSlow(_) => "too slow",
-        }
+    /// About as many bytes as its text has.
+    pub(crate) fn text_bytes(&self) -> usize {
+        let events = self.events.iter().map(|event| event.data.bytes().len() + 64);
+        events.sum::<usize>() + 128
     }
+}
 
-    /// Why, if a problem with reading means that it has ended.
-    pub(crate) fn of(problem: &Problem) -> Option<Self> {
-        match problem.kind() {
-            Kind::TopicDeleted => Some(Self::Deleted),
-            Kind::TooSlow => problem.gap().copied().map(Self::TooSlow),
-            _ => None,
-        }
+/// The words of the access log for why reading has ended.
+pub(crate) const fn in_log(reason: &EndReason) -> &'static str {
+    match reason {
+        EndReason::TooSlow { .. } => "too slow",
+        _ => "topic deleted",
     }
 }
 

@@ -2,7 +2,6 @@
 
 pub(crate) mod body;
 pub(crate) mod entity_tag;
-pub(crate) mod gap;
 pub(crate) mod kind;
 pub(crate) mod pace;
 pub(crate) mod problem;

@@ -1,12 +1,11 @@
 //! Problem details (RFC 9457): what went wrong, the same on every transport.
 
-use anemone_hub::Gap;
+use anemone_wire::problem::{Details, Kind};
+use anemone_wire::{EndReason, Gap};
 use http::{HeaderValue, Response, StatusCode, header};
-use serde::Serialize;
 
 use crate::reply::body::{Body, full};
-use crate::reply::gap;
-use crate::reply::kind::Kind;
+use crate::reply::kind;
 use crate::reply::protection::{self, protect};
 
 /// A problem to tell a client.
@@ -16,16 +15,7 @@ pub struct Problem {
     status: StatusCode,
     detail: String,
     fields: Vec<(&'static str, HeaderValue)>,
-    gap: Option<Gap>,
-}
-
-/// The members of RFC 9457 section 3.1.
-#[derive(Serialize)]
-struct Members<'a> {
-    r#type: String,
-    title: &'a str,
-    status: u16,
-    detail: &'a str,
+    gap: Option<Box<Gap>>,
 }
 
 impl Problem {
@@ -33,7 +23,7 @@ impl Problem {
     pub fn new(kind: Kind, detail: impl Into<String>) -> Self {
         Self {
             kind,
-            status: kind.describe().1,
+            status: kind::status(kind),
             detail: detail.into(),
             fields: Vec::new(),
             gap: None,
@@ -78,15 +68,19 @@ impl Problem {
 
     /// That a reader did not read these events before they went.
     pub(crate) fn too_slow(gap: Gap) -> Self {
-        let Gap { after, missed, .. } = gap;
+        let (after, missed) = (gap.after, gap.missed);
         let missed = missed.unwrap_or_default();
         let detail = format!("too slow: {missed} events after {after} are no longer retained");
-        Self { gap: Some(gap), ..Self::new(Kind::TooSlow, detail) }
+        Self { gap: Some(Box::new(gap)), ..Self::new(Kind::TooSlow, detail) }
     }
 
-    /// The events that a reader missed, if that is the problem.
-    pub(crate) fn gap(&self) -> Option<&Gap> {
-        self.gap.as_ref()
+    /// The reason why reading has ended, if that is the problem.
+    pub(crate) fn end_reason(&self) -> Option<EndReason> {
+        match self.kind {
+            Kind::TopicDeleted => Some(EndReason::Deleted),
+            Kind::TooSlow => Some(EndReason::TooSlow { gap: self.gap.as_deref().cloned() }),
+            _ => None,
+        }
     }
 
     /// There is nothing at this path: status 404.
@@ -112,22 +106,9 @@ impl Problem {
     /// Its body, as JSON.
     #[must_use]
     pub fn to_json(&self) -> String {
-        let (name, _, title, _) = self.kind.describe();
-        let members = Members {
-            r#type: format!("/problems/{name}"),
-            title,
-            status: self.status.as_u16(),
-            detail: &self.detail,
-        };
-        // Strings and a number always have a JSON form.
-        let mut json = serde_json::to_string(&members).unwrap_or_default();
-        if let Some(gap) = &self.gap {
-            json.pop();
-            json.push_str(r#","gap":"#);
-            gap::of_an_end(&mut json, gap);
-            json.push('}');
-        }
-        json
+        let (name, title) = (self.kind.name().into(), kind::title(self.kind).into());
+        let (status, detail) = (self.status.as_u16(), self.detail.as_str().into());
+        Details { name, title, status, detail, gap: self.gap.as_deref().cloned() }.to_json()
     }
 
     /// The reply that tells it and ends the connection, for where there is no HTTP server yet.

@@ -6,11 +6,12 @@
 use std::time::Duration;
 
 use anemone_hub::Position;
+use anemone_wire::Item;
 use tokio::time::Instant;
 
 use crate::Problem;
 use crate::clients::refusals::{Asked, Refusals};
-use crate::read::reader::{EndReason, Item, Reader};
+use crate::read::reader::{Reader, in_log};
 
 /// A reader, and how far its reply is.
 #[derive(Debug)]
@@ -75,8 +76,8 @@ impl EndlessReply {
             Ok(None) => Told::Nothing,
             Err(problem) => {
                 self.phase = Phase::Over;
-                let reason = EndReason::of(&problem);
-                reason.iter().for_each(|reason| self.reader.access().ended(reason.in_log()));
+                let reason = problem.end_reason();
+                reason.iter().for_each(|reason| self.reader.access().ended(in_log(reason)));
                 Told::Failed { notice: reason.map(Item::End), problem }
             }
         }

@@ -6,6 +6,7 @@
 use std::rc::Rc;
 use std::time::{Duration, SystemTime};
 
+use anemone_wire::Item;
 use anemone_ws::proto::Output;
 use anemone_ws::reactor::{StreamHandler, Waker};
 use http::{HeaderValue, Response, header};
@@ -17,7 +18,7 @@ use crate::clients::access::{CLIENT_GONE, SERVER_STOPPED};
 use crate::clients::permits::ConnectionPermit;
 use crate::local::Local;
 use crate::read::fan::{ItemEncoding, Subscription};
-use crate::read::reader::{Item, Reader};
+use crate::read::reader::Reader;
 use crate::reply::body::{Body, full};
 
 /// A chunk of nothing (RFC 9112 section 7.1).

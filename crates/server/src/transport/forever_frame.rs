@@ -1,12 +1,11 @@
 //! Forever-frame: the endless document of a hidden iframe, a script for each event that calls a function of the
 //! page around it. The oldest way to push there is, and one that every browser knows.
 
+use anemone_wire::Item;
 use http::{HeaderMap, HeaderValue, Response, header};
 
 use crate::exchange::read_request::ReadRequest;
 use crate::exchange::read_transport::{ReadAnswer, ReadTransport};
-use crate::read::encode;
-use crate::read::reader::Item;
 use crate::reply::body::Body;
 use crate::request::query::{FrameName, Need, Representation, frame_missing};
 use crate::stop::Stop;
@@ -79,7 +78,7 @@ fn script(name: &FrameName, item: &Item<'_>, out: &mut String) {
     out.push_str(name.as_str());
     out.push('(');
     let mut json = String::new();
-    encode::item(item, &mut json);
+    item.write(&mut json);
     escape(&json, out);
     out.push_str(")</script>\n");
 }

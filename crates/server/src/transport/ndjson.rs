@@ -1,9 +1,9 @@
 //! NDJSON: an endless reply, one JSON object a line, for `curl -N` and pipes. A heartbeat repeats the position.
 
+use anemone_wire::Item;
+
 use crate::exchange::read_transport::{ReadAnswer, ReadTransport};
-use crate::read::encode;
 use crate::read::fan::ItemEncoding;
-use crate::read::reader::Item;
 use crate::request::query::Representation;
 use crate::transport_name::TransportName;
 
@@ -14,6 +14,6 @@ pub(super) static TRANSPORT: ReadTransport = ReadTransport {
 };
 
 fn line(item: &Item<'_>, out: &mut String) {
-    encode::item(item, out);
+    item.write(out);
     out.push('\n');
 }

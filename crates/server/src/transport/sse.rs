@@ -7,10 +7,10 @@
 
 use std::fmt::Write as _;
 
+use anemone_wire::Item;
+
 use crate::exchange::read_transport::{ReadAnswer, ReadTransport};
-use crate::read::encode;
 use crate::read::fan::ItemEncoding;
-use crate::read::reader::Item;
 use crate::request::query::Representation;
 use crate::transport_name::TransportName;
 
@@ -28,28 +28,26 @@ fn block(item: &Item<'_>, out: &mut String) {
     // Writing to a string cannot fail.
     let _ = match item {
         Item::Begin(position) => write!(out, "retry: {RETRY_MS}\nid: {position}\n\n"),
-        Item::Gap(gap) => notice(out, "gap", Some(gap.resume), item),
-        Item::Skipped { position, .. } => notice(out, "skipped", Some(*position), item),
-        Item::Event { position, event } => {
-            let (time, data) = (event.time, event.data.as_str());
-            write!(out, "id: {position}\ntime: {time}\ndata: {data}\n\n")
+        Item::Gap(_) => notice(out, "gap", item),
+        Item::Skipped { .. } => notice(out, "skipped", item),
+        Item::Event { position, time, data } => {
+            let _ = writeln!(out, "id: {position}");
+            if let Some(time) = time {
+                let _ = writeln!(out, "time: {time}");
+            }
+            write!(out, "data: {data}\n\n")
         }
         Item::Quiet(_) => write!(out, ":\n\n"),
-        Item::End(_) => notice(out, "end", None, item),
+        Item::End(_) => notice(out, "end", item),
     };
 }
 
-fn notice(
-    out: &mut String,
-    name: &str,
-    position: Option<anemone_hub::Position>,
-    item: &Item<'_>,
-) -> std::fmt::Result {
+fn notice(out: &mut String, name: &str, item: &Item<'_>) -> std::fmt::Result {
     writeln!(out, "event: {name}")?;
-    if let Some(position) = position {
+    if let Some(position) = item.position() {
         writeln!(out, "id: {position}")?;
     }
     out.push_str("data: ");
-    encode::item(item, out);
+    item.write(out);
     write!(out, "\n\n")
 }

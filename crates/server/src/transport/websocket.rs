@@ -11,6 +11,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use anemone_hub::{Data, Gap, TopicName};
+use anemone_wire::{EndReason, Item};
 use anemone_ws::proto::handshake::Accepted;
 use anemone_ws::proto::{CloseCode, CloseFrame, Message, MisuseError, Prepared, Sender};
 use anemone_ws::reactor::{Handler, Waker};
@@ -26,10 +27,8 @@ use crate::limits::LimitsTable;
 use crate::local::Local;
 use crate::mode::Mode;
 use crate::publish::{Refusal, Writer, of_message};
-use crate::read::encode;
 use crate::read::fan::{Fan, ItemEncoding, Subscription};
-use crate::read::reader::{EndReason, Item, Page, Reader};
-use crate::reply::gap;
+use crate::read::reader::{Page, Reader};
 use crate::request::client::Client;
 use crate::site::Site;
 use crate::transport_name::TransportName;
@@ -61,13 +60,13 @@ pub(super) static TRANSPORT: HandshakeTransport = HandshakeTransport {
 /// Data and nothing else.
 static DATA: ItemEncoding = ItemEncoding {
     append: |item, out| {
-        if let Item::Event { event, .. } = item {
-            out.push_str(event.data.as_str());
+        if let Item::Event { data, .. } = item {
+            out.push_str(data);
         }
     },
 };
 /// With positions.
-static POSITIONS: ItemEncoding = ItemEncoding { append: encode::item };
+static POSITIONS: ItemEncoding = ItemEncoding { append: |item, out| item.write(out) };
 
 /// A reader to be, once the handshake's response is written.
 #[derive(Debug)]
@@ -123,15 +122,15 @@ impl Events {
         let encoding = self.encoding;
         match place.read(&mut self.reader, encoding, |page| messages(page, encoding)) {
             Ok(None) => Ok(()),
-            Ok(Some(page)) => match page.gap.filter(|_| self.ends_at_gaps()) {
-                Some(gap) => self.close_with(&interrupted(&gap), sender),
+            Ok(Some(page)) => match page.gap.as_ref().filter(|_| self.ends_at_gaps()) {
+                Some(gap) => self.close_with(&interrupted(gap), sender),
                 None => self.visit.counted(sender, |sender| {
                     page.messages.iter().try_for_each(|message| sender.send_prepared(message))
                 }),
             },
             Err(problem) => {
                 self.visit.refused(&problem, &self.path());
-                let frame = match EndReason::of(&problem) {
+                let frame = match problem.end_reason() {
                     Some(reason) => self.end(reason, &problem, sender)?,
                     None => CloseFrame::new(CloseCode::INTERNAL_ERROR, &problem.to_json()),
                 };
@@ -176,24 +175,27 @@ impl Events {
         const DELETED_WORDS: &str = "the topic was deleted";
         if self.tells_data_alone() {
             return Ok(match reason {
-                EndReason::Deleted => CloseFrame::new(DELETED, DELETED_WORDS),
-                EndReason::TooSlow(gap) => {
-                    let words = format!("too slow: {}", gap::in_words(&gap));
+                EndReason::TooSlow { gap: Some(gap) } => {
+                    let words = format!("too slow: {}", gap.in_words());
                     CloseFrame::new(CloseCode::POLICY_VIOLATION, &words)
                 }
+                _ => CloseFrame::new(DELETED, DELETED_WORDS),
             });
         }
+        let frame = match reason {
+            EndReason::TooSlow { .. } => {
+                CloseFrame::new(CloseCode::POLICY_VIOLATION, problem.detail())
+            }
+            _ => CloseFrame::new(CloseCode::NORMAL, DELETED_WORDS),
+        };
         sender.send(Message::Text(&text(&Item::End(reason))))?;
-        Ok(match reason {
-            EndReason::Deleted => CloseFrame::new(CloseCode::NORMAL, DELETED_WORDS),
-            EndReason::TooSlow(_) => CloseFrame::new(CloseCode::POLICY_VIOLATION, problem.detail()),
-        })
+        Ok(frame)
     }
 }
 
 /// The close frame by which a reader that is told data alone learns that events are missing.
 fn interrupted(gap: &Gap) -> CloseFrame {
-    CloseFrame::new(GAP, &format!("gap: {}", gap::in_words(gap)))
+    CloseFrame::new(GAP, &format!("gap: {}", gap.in_words()))
 }
 
 impl Handler for Events {
@@ -368,6 +370,6 @@ fn messages(page: &Page, encoding: &ItemEncoding) -> Vec<Prepared> {
 /// The text of a message with positions.
 fn text(item: &Item<'_>) -> String {
     let mut text = String::new();
-    encode::item(item, &mut text);
+    item.write(&mut text);
     text
 }

@@ -70,7 +70,7 @@ pub(super) fn any_history_is_told_without_silent_loss(
             Step::Read { events_max, bytes_max } => {
                 let limit = PageLimit { events_max, bytes_max };
                 let page = subject.topic.read(at(now), place, limit).unwrap();
-                expected += page.gap.map_or(0, |gap| gap.missed.unwrap());
+                expected += page.gap.clone().map_or(0, |gap| gap.missed.unwrap());
                 assert!(page.events.len() <= events_max);
                 for (event, number) in page.events.iter().zip(numbers(&page)) {
                     assert_eq!((event.offset, number), (expected, expected));

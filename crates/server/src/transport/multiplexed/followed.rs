@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use anemone_hub::{Head, Topic};
+use anemone_wire::multiplexed::Id;
 use anemone_wire::{Position, UnixTime};
 use anemone_ws::reactor::Waker;
 
-use super::message::Id;
 use crate::read::fan::{Fan, Subscription};
 use crate::read::reader;
 

@@ -1,12 +1,9 @@
 //! `anemone.v1`: many requests on one connection, over a WebSocket or over TCP.
 //!
-//! `message` spells what is said, `framing` finds messages in a TCP stream, `session` knows which
-//! requests are open and whose turn it is; none of these does IO. `multiplexer` carries requests out.
+//! `session` knows which requests are open and whose turn it is, and does no IO. `multiplexer` carries requests out.
 //! `web_socket` and `tcp` are what all that looks like to the two carriers.
 
 mod followed;
-mod framing;
-mod message;
 mod multiplexer;
 mod session;
 mod submissions;

@@ -7,12 +7,12 @@
 use std::sync::Arc;
 
 use anemone_hub::TopicName;
+use anemone_wire::multiplexed::{Id, Reply, Request, status};
 use anemone_ws::reactor::Waker;
 use tokio::time::Instant;
 
 use super::Outlet;
 use super::followed::FollowedTopics;
-use super::message::{Id, Reply, Request};
 use super::session::{Session, Step};
 use super::submissions::Submissions;
 use super::telling::{tell_end, tell_item, tell_last, tell_page, tell_problem};
@@ -34,9 +34,6 @@ use crate::site::Site;
 use crate::stream::{EndlessReply, Told};
 use crate::transport_name::TransportName;
 use crate::{Kind, Problem};
-
-/// The status of a reader that has no final one.
-const MORE_TO_COME: u16 = 206;
 
 /// Why a request is over that was open until then.
 const CONNECTION_CLOSED: &str = "connection closed";
@@ -321,7 +318,7 @@ impl Multiplexer {
         let now = Instant::now();
         let mut reply = EndlessReply::new(read.open_stream(self.carrier.name)?, now);
         let begin = reply.begin(now);
-        reply.reader().access().status(MORE_TO_COME);
+        reply.reader().access().status(status::EVENT);
         tell_item(id, &begin, &reply, outlet);
         self.topics.follow(reply.reader().topic(), id, &waker);
         self.session.open(id, Work::Read(reply));

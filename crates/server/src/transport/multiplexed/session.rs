@@ -4,9 +4,9 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use anemone_wire::multiplexed::{Id, Message, Request};
 use anemone_ws::{Held, Memory};
 
-use super::message::{self, Id, Message, Request};
 use crate::cost::MULTIPLEXED_REQUEST_BYTES;
 use crate::{Kind, Limits, Problem};
 
@@ -54,7 +54,7 @@ impl<T> Session<T> {
 
     /// Reads a message.
     pub(crate) fn receive<'a>(&self, bytes: &'a [u8]) -> Step<'a> {
-        match message::parse(bytes, self.line_bytes_max) {
+        match Message::parse(bytes, self.line_bytes_max) {
             Ok(Message::Request { id, request }) => match self.refusal(id) {
                 Some((id, problem)) => Step::Refuse(id, Some(request), problem),
                 None => Step::Begin(id, request),

@@ -4,10 +4,9 @@ use std::cell::RefCell;
 use std::pin::pin;
 use std::rc::Rc;
 
+use anemone_wire::multiplexed::Id;
 use futures_util::FutureExt;
 use tokio::task::coop::unconstrained;
-
-use super::message::Id;
 
 /// Hand-ins of one connection, and how they went.
 #[derive(Debug)]
@@ -62,13 +61,9 @@ mod tests {
     use tokio::task::{LocalSet, yield_now};
 
     use super::*;
-    use crate::transport::multiplexed::message::{Message, parse};
 
     fn id(text: &str) -> Id {
-        match parse(format!("CANCEL {text}").as_bytes(), 40) {
-            Ok(Message::Cancel(id)) => id,
-            other => panic!("{text} is no id: {other:?}"),
-        }
+        text.parse().unwrap()
     }
 
     #[tokio::test]

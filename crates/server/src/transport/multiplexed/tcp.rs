@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use anemone_wire::framing::{self, Decoder};
 use anemone_ws::proto::{Config, Output};
 use anemone_ws::reactor::{StreamHandler, Waker};
 use tokio::time::Instant;
 
 use super::Outlet;
-use super::framing::{self, Decoder};
 use super::multiplexer::{Carrier, Multiplexer};
 use super::telling::tell_problem;
 use crate::alarms::{Alarm, Alarms};
@@ -39,7 +39,7 @@ impl TcpConnection {
     pub(crate) fn new(local: &Local, client: Client, permit: ConnectionPermit) -> Self {
         let config = Arc::clone(&local.site.limits.multiplexed);
         Self {
-            decoder: Decoder::new(config.message_bytes_max),
+            decoder: decoder(&config),
             config,
             alarms: local.alarms.clone(),
             waker: None,
@@ -55,7 +55,7 @@ impl TcpConnection {
         tell_problem(None, problem, &mut Framed(output));
         self.is_over = true;
         // Nothing more is read, so what came of a message is of no use.
-        self.decoder = Decoder::new(self.config.message_bytes_max);
+        self.decoder = decoder(&self.config);
         self.message_due = None;
     }
 
@@ -141,6 +141,12 @@ impl StreamHandler for TcpConnection {
     fn linger(&self) -> Option<Duration> {
         self.is_over.then_some(self.config.close_timeout)
     }
+}
+
+/// Refuses other protocols at once, whatever the limit.
+fn decoder(config: &Config) -> Decoder {
+    let limit = usize::try_from(config.message_bytes_max).unwrap_or(usize::MAX);
+    Decoder::new(limit.min(framing::MESSAGE_BYTES_MAX))
 }
 
 /// The message to one who is not let in.

@@ -1,13 +1,12 @@
 //! Tells a client of its requests, each thing in a message of its own, and the access log how many bytes that was.
 
-use anemone_wire::Position;
+use anemone_wire::Item;
+use anemone_wire::multiplexed::{Id, Reply, write_item};
 
 use super::Outlet;
-use super::message::{Id, Reply};
 use crate::Problem;
 use crate::clients::access::AccessLine;
-use crate::read::encode;
-use crate::read::reader::{Item, Page};
+use crate::read::reader::Page;
 use crate::stream::EndlessReply;
 
 /// Returns how many bytes that was.
@@ -15,7 +14,7 @@ pub(super) fn tell_page(id: Id, page: &Page, outlet: &mut impl Outlet) -> usize 
     let (mut message, mut bytes) = (String::new(), 0);
     for item in page.items() {
         message.clear();
-        format_item(id, &item, page.next, &mut message);
+        write_item(id, &item, page.next, &mut message);
         bytes += message.len();
         outlet.put(&message);
     }
@@ -25,27 +24,9 @@ pub(super) fn tell_page(id: Id, page: &Page, outlet: &mut impl Outlet) -> usize 
 /// Tells a reader an item.
 pub(super) fn tell_item(id: Id, item: &Item<'_>, reply: &EndlessReply, outlet: &mut impl Outlet) {
     let mut message = String::new();
-    format_item(id, item, reply.reader().position(), &mut message);
+    write_item(id, item, reply.reader().position(), &mut message);
     reply.reader().access().sent(message.len());
     outlet.put(&message);
-}
-
-/// `position` counts for what has none of its own.
-fn format_item(id: Id, item: &Item<'_>, position: Position, out: &mut String) {
-    let (position, notice) = match item {
-        Item::Begin(position) | Item::Quiet(position) => {
-            return Reply::standing(*position).format(Some(id), out);
-        }
-        Item::Event { position, event } => {
-            return Reply::event(*position, event).format(Some(id), out);
-        }
-        Item::Gap(gap) => (gap.resume, item),
-        Item::Skipped { position, .. } => (*position, item),
-        Item::End(_) => (position, item),
-    };
-    let mut text = String::new();
-    encode::item(notice, &mut text);
-    Reply::notice(position, &text).format(Some(id), out);
 }
 
 /// Tells the final status of a request.
@@ -66,7 +47,7 @@ pub(super) fn tell_end(id: Id, problem: &Problem, access: &AccessLine, outlet: &
 /// Returns how many bytes that was.
 pub(super) fn tell(id: Option<Id>, reply: Reply<'_>, outlet: &mut impl Outlet) -> usize {
     let mut message = String::new();
-    reply.format(id, &mut message);
+    reply.write(id, &mut message);
     outlet.put(&message);
     message.len()
 }

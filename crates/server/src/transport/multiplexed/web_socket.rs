@@ -1,5 +1,6 @@
 //! `/ws`: each message of the WebSocket is one of `anemone.v1`.
 
+use anemone_wire::multiplexed::SUBPROTOCOL;
 use anemone_ws::Error;
 use anemone_ws::proto::handshake::Accepted;
 use anemone_ws::proto::{CloseFrame, Message, Sender};
@@ -17,9 +18,6 @@ use crate::request::client::Client;
 use crate::request::own_path::OwnPath;
 use crate::transport_name::TransportName;
 use crate::{Kind, Problem};
-
-/// Without it the handshake is refused: who asks for nothing cannot know what is spoken.
-const SUBPROTOCOL: &str = "anemone.v1";
 
 /// On `/ws`.
 pub(crate) static TRANSPORT: HandshakeTransport = HandshakeTransport {

@@ -3,9 +3,10 @@
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use anemone_wire::Item;
+
 use crate::exchange::read_transport::{ReadAnswer, ReadTransport};
 use crate::read::fan::ItemEncoding;
-use crate::read::reader::Item;
 use crate::request::query::Representation;
 use crate::transport_name::TransportName;
 
@@ -26,9 +27,9 @@ fn line(item: &Item<'_>, out: &mut String) {
     // Writing to a string cannot fail.
     let _ = match item {
         Item::Begin(position) => writeln!(out, "begin,{position}"),
-        Item::Event { position, event } => {
+        Item::Event { position, data, .. } => {
             EVENTS_ENCODED.fetch_add(1, Ordering::Relaxed);
-            writeln!(out, "event,{position},{}", event.data.as_str())
+            writeln!(out, "event,{position},{data}")
         }
         _ => Ok(()),
     };

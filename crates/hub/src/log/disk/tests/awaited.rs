@@ -39,7 +39,7 @@ async fn a_position_of_a_topic_to_come_outlives_a_restart_and_a_kill() {
             hub.close().unwrap();
         }
         let page = first_page(&after.open(LATER), position, Storage::Data).await;
-        assert_eq!((page.gap, numbers(&page)), (None, vec![1]), "killed: {is_killed}");
+        assert_eq!((page.gap.clone(), numbers(&page)), (None, vec![1]), "killed: {is_killed}");
     }
 }
 
@@ -53,7 +53,7 @@ async fn a_position_of_a_topic_in_memory_is_of_one_start_alone() {
     assert_ne!(position.epoch, on_disk.epoch, "one that is kept would seem to go on");
     running.hub.close().unwrap();
     let page = first_page(&machine.open(LATER), position, Storage::Memory).await;
-    assert_eq!(page.gap.unwrap().reason, GapReason::Epoch);
+    assert_eq!(page.gap.clone().unwrap().reason, GapReason::Epoch);
 }
 
 /// An end after which a topic that had events is not there, or is another one.
@@ -96,7 +96,7 @@ async fn a_topic_that_came_and_is_gone_never_has_its_epoch_again() {
                 Some(copy) => copy.read(at(1), seen, PageLimit::default()).unwrap(),
                 None => first_page(&hub, seen, Storage::Data).await,
             };
-            let reason = page.gap.map(|gap| gap.reason);
+            let reason = page.gap.clone().map(|gap| gap.reason);
             assert_eq!(reason, Some(GapReason::Epoch), "{end:?}, killed: {is_killed}");
         }
     }

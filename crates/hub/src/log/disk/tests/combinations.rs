@@ -134,10 +134,10 @@ fn wrong(topic: &Topic, seen: Position, acked: &Acknowledged) -> Option<String> 
         Err(ReadError::Ahead { .. }) => return Some("it was never handed out".to_owned()),
         Err(error) => return Some(format!("{error:?}")),
     };
-    if page.gap.is_some_and(|gap| gap.reason == GapReason::Epoch) {
+    if page.gap.clone().is_some_and(|gap| gap.reason == GapReason::Epoch) {
         return None;
     }
-    let told = page.gap.map_or(0, |gap| gap.missed.unwrap());
+    let told = page.gap.clone().map_or(0, |gap| gap.missed.unwrap());
     let mut offset = seen.offset + told;
     for (event, number) in page.events.iter().zip(numbers(&page)) {
         offset += 1;

@@ -26,7 +26,7 @@ fn read_all(running: &Running) -> (Vec<u64>, Vec<(u64, u64)>) {
     let mut place = Position { offset: 0, ..running.head() };
     while place != running.head() {
         let page = running.topic.read(at(1), place, PageLimit::default()).unwrap();
-        if let Some(gap) = page.gap {
+        if let Some(gap) = &page.gap {
             assert_eq!(gap.reason, GapReason::Damaged);
             gaps.push((gap.missed.unwrap(), gap.resume.offset));
         }
@@ -91,7 +91,7 @@ async fn a_damaged_end_begins_a_new_epoch() {
         assert_ne!(found.head().epoch, seen.epoch, "a reader may have seen event 9");
         assert_eq!(found.publish([8]).await, Ok(9));
         let page = found.topic.read(at(1), seen, PageLimit::default()).unwrap();
-        assert_eq!(page.gap.unwrap().reason, GapReason::Epoch);
+        assert_eq!(page.gap.clone().unwrap().reason, GapReason::Epoch);
         assert_eq!(numbers(&page), [7, 7, 7, 7, 7, 7, 7, 7, 8]);
         assert_eq!(fs::read(&after.segments()[0]).unwrap(), before, "the damaged file is kept");
         let epoch = found.head().epoch;
@@ -363,7 +363,7 @@ proptest::proptest! {
                 let expected = if event.offset > kept { 1_000_000 } else { event.offset };
                 proptest::prop_assert_eq!(number, expected);
             }
-            let told = page.gap.map_or(0, |gap| gap.missed.unwrap());
+            let told = page.gap.clone().map_or(0, |gap| gap.missed.unwrap());
             proptest::prop_assert_eq!(place.offset + told + page.events.len() as u64, page.next.offset);
             place = page.next;
         }

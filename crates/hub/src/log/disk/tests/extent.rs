@@ -41,7 +41,7 @@ async fn a_disk_that_does_not_answer_holds_up_nobody_who_asks_what_a_topic_holds
     let start = running.topic.start(later, After::Earliest).unwrap();
     assert_eq!(start.offset, 149, "reading goes on from here, so it is exact");
     let page = running.topic.read(later, start, PageLimit::default()).unwrap();
-    assert_eq!((page.gap, page.first, running.topic.info(later).first), (None, 150, 150));
+    assert_eq!((page.gap.clone(), page.first, running.topic.info(later).first), (None, 150, 150));
 }
 
 #[tokio::test]

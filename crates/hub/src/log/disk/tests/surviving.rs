@@ -101,7 +101,7 @@ async fn after_a_crash_without_always_no_position_means_another_event() {
         assert!(kept < 50);
         found.publish(1000..1100).await.unwrap();
         let page = found.topic.read(at(1), seen, PageLimit::default()).unwrap();
-        let gap = page.gap.unwrap();
+        let gap = page.gap.clone().unwrap();
         assert_eq!((gap.reason, gap.missed, gap.resume.offset), (GapReason::Epoch, None, 0));
         let expected: Vec<_> = (1..=kept).chain(1000..1100).collect();
         assert_eq!(numbers(&page), expected);

@@ -1,23 +1,28 @@
 //! Messages on a stream: each after its length, 4 bytes, big-endian.
 //!
-//! No IO. A length over the limit ends it: whatever comes after would be read wrongly. Since the limit is below
-//! 16 MiB, a stream that begins with a letter is refused at once, so nobody can be made to speak this by way
-//! of HTTP, as a page in a browser could be, and neither by way of TLS.
+//! A length over the limit ends the stream: whatever comes after would be read wrongly. A stream that begins with a
+//! letter has a length of over 16 MiB, so with a limit of up to [`MESSAGE_BYTES_MAX`] nobody can be made to speak this
+//! by way of HTTP, as a page in a browser could be, nor by way of TLS.
 
 /// A message that is longer than allowed, by its own account.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 #[error("the length before a message is {len}, at most {limit} is allowed")]
-pub(crate) struct TooLong {
-    pub(crate) len: usize,
-    pub(crate) limit: usize,
+pub struct TooLong {
+    /// The bytes that it has.
+    pub len: usize,
+    /// The limit.
+    pub limit: usize,
 }
 
 /// The bytes of the length.
 const LENGTH_BYTES: usize = 4;
 
+/// The highest limit that refuses other protocols at their first bytes.
+pub const MESSAGE_BYTES_MAX: usize = (16 << 20) - 1;
+
 /// Takes messages out of a stream.
 #[derive(Debug)]
-pub(crate) struct Decoder {
+pub struct Decoder {
     message_bytes_max: usize,
     /// The bytes that came of a message, its length first; none where messages come whole.
     partial: Vec<u8>,
@@ -26,19 +31,18 @@ pub(crate) struct Decoder {
 }
 
 impl Decoder {
-    /// The longest message there can be a limit for.
-    pub(crate) const MESSAGE_BYTES_MAX: usize = (16 << 20) - 1;
-
-    /// Takes messages of up to `message_bytes_max` bytes, or [`Self::MESSAGE_BYTES_MAX`] if that is less.
-    pub(crate) fn new(message_bytes_max: u64) -> Self {
-        let limit = usize::try_from(message_bytes_max).unwrap_or(usize::MAX);
-        let message_bytes_max = limit.min(Self::MESSAGE_BYTES_MAX);
+    /// Takes messages of up to `message_bytes_max` bytes.
+    #[must_use]
+    pub fn new(message_bytes_max: usize) -> Self {
         Self { message_bytes_max, partial: Vec::new(), is_taken: false }
     }
 
-    /// The next message, and takes it from `input`; `None` once all input is taken. After an error it
-    /// is not to be called again.
-    pub(crate) fn decode<'a, 'i: 'a>(
+    /// Takes the next message from `input`; `None` once all input is taken. A message that is whole in `input` is not
+    /// copied. After an error it is not to be called again.
+    ///
+    /// # Errors
+    /// When a message is longer than allowed, before it comes.
+    pub fn decode<'a, 'i: 'a>(
         &'a mut self,
         input: &mut &'i [u8],
     ) -> Result<Option<&'a [u8]>, TooLong> {
@@ -66,13 +70,15 @@ impl Decoder {
         Ok(self.is_taken.then_some(message))
     }
 
-    /// Whether a message has begun that is not there yet.
-    pub(crate) fn is_amid_message(&self) -> bool {
+    /// Tells whether a message has begun that is not there yet.
+    #[must_use]
+    pub fn is_amid_message(&self) -> bool {
         !self.partial.is_empty() && !self.is_taken
     }
 
     /// The bytes kept of a message that has not come whole, or was handed out last.
-    pub(crate) fn held_bytes(&self) -> usize {
+    #[must_use]
+    pub fn held_bytes(&self) -> usize {
         self.partial.capacity()
     }
 
@@ -92,8 +98,9 @@ impl Decoder {
 }
 
 /// The length that stands before a message of `len` bytes.
-pub(crate) fn length(len: usize) -> [u8; LENGTH_BYTES] {
-    // Replies hold one event, or the list of topics: both far below 4 GiB.
+#[must_use]
+pub fn length(len: usize) -> [u8; LENGTH_BYTES] {
+    // Nobody takes a message of 4 GiB, whatever its length says.
     u32::try_from(len).unwrap_or(u32::MAX).to_be_bytes()
 }
 
@@ -102,13 +109,14 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::testing::{cuts, pieces};
 
     fn encode(messages: &[Vec<u8>]) -> Vec<u8> {
         messages.iter().flat_map(|message| [&length(message.len())[..], message].concat()).collect()
     }
 
     /// What comes out of these pieces.
-    fn decode(pieces: &[&[u8]], limit: u64) -> Result<Vec<Vec<u8>>, TooLong> {
+    fn decode(pieces: &[&[u8]], limit: usize) -> Result<Vec<Vec<u8>>, TooLong> {
         let mut decoder = Decoder::new(limit);
         let mut messages = Vec::new();
         for mut piece in pieces.iter().copied() {
@@ -138,10 +146,10 @@ mod tests {
     }
 
     #[test]
-    fn what_speaks_http_or_tls_is_refused_whatever_the_limit() {
+    fn what_speaks_http_or_tls_is_refused_at_once() {
         for bytes in ["GET / HTTP/1.1\r\n", "POST /topics/x", "PRI * HTTP/2.0", "\x16\x03\x01\x02"]
         {
-            assert!(decode(&[bytes.as_bytes()], u64::MAX).is_err(), "{bytes:?}");
+            assert!(decode(&[bytes.as_bytes()], MESSAGE_BYTES_MAX).is_err(), "{bytes:?}");
         }
     }
 
@@ -157,14 +165,10 @@ mod tests {
         #[test]
         fn any_split_gives_the_same_messages(
             messages in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..40), 0..8),
-            cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..12),
+            cuts in cuts(),
         ) {
             let bytes = encode(&messages);
-            let mut cuts: Vec<_> = cuts.iter().map(|cut| cut.index(bytes.len() + 1)).collect();
-            cuts.extend([0, bytes.len()]);
-            cuts.sort_unstable();
-            let pieces: Vec<_> = cuts.windows(2).map(|cut| &bytes[cut[0]..cut[1]]).collect();
-            prop_assert_eq!(decode(&pieces, 40).unwrap(), messages);
+            prop_assert_eq!(decode(&pieces(&bytes, &cuts), 40).unwrap(), messages);
         }
     }
 }

@@ -1,5 +1,7 @@
 //! The faults of what a server sent.
 
+use crate::TooLong;
+
 /// Something that no Anemone server sends.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -30,5 +32,11 @@ pub enum Malformed {
 impl From<std::str::Utf8Error> for Malformed {
     fn from(_: std::str::Utf8Error) -> Self {
         Self::NotUtf8
+    }
+}
+
+impl From<TooLong> for Malformed {
+    fn from(TooLong { limit, .. }: TooLong) -> Self {
+        Self::TooLong { limit }
     }
 }

@@ -1,0 +1,95 @@
+//! Reasons for which nothing more comes.
+
+use std::fmt::{self, Write as _};
+
+use serde::Deserialize;
+
+use crate::{After, Gap, Position};
+
+/// The reason why nothing more comes of a topic.
+#[derive(Clone, Debug, Eq, PartialEq, Deserialize)]
+#[non_exhaustive]
+#[serde(from = "Object")]
+pub enum EndReason {
+    /// The topic was deleted.
+    Deleted,
+    /// The topic ends readers who are too slow for what it keeps, and this one was.
+    TooSlow {
+        /// The events that went before they were read. Reading can go on after its `resume`.
+        gap: Option<Gap>,
+    },
+    /// A word that is not known here.
+    Other(String),
+}
+
+#[derive(Deserialize)]
+struct Object {
+    reason: String,
+    gap: Option<Gap>,
+}
+
+impl From<Object> for EndReason {
+    fn from(Object { reason, gap }: Object) -> Self {
+        match reason.as_str() {
+            "deleted" => Self::Deleted,
+            "too-slow" => Self::TooSlow { gap },
+            _ => Self::Other(reason),
+        }
+    }
+}
+
+impl EndReason {
+    /// The word for it.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::Deleted => "deleted",
+            Self::TooSlow { .. } => "too-slow",
+            Self::Other(word) => word,
+        }
+    }
+
+    /// Appends `{"reason":…,"gap":{…}}`; `gap` only when there is one. `resume` is as in [`Gap::write`].
+    pub fn write(&self, resume: fn(Position) -> After, out: &mut String) {
+        // Writing to a string cannot fail.
+        let _ = write!(out, r#"{{"reason":{}"#, serde_json::Value::from(self.as_str()));
+        if let Self::TooSlow { gap: Some(gap) } = self {
+            out.push_str(r#","gap":"#);
+            gap.write(resume, out);
+        }
+        out.push('}');
+    }
+}
+
+impl fmt::Display for EndReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Deleted => f.write_str("the topic was deleted"),
+            Self::TooSlow { gap } => {
+                f.write_str("this reader was too slow, and the topic closes slow readers")?;
+                let Some(gap) = gap else { return Ok(()) };
+                f.write_str(": ")?;
+                gap.fmt_missed(f)?;
+                write!(f, "; you can resume after {}", gap.resume)
+            }
+            Self::Other(word) => write!(f, "the topic has ended: {}", word.escape_debug()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::GapReason;
+
+    #[test]
+    fn who_was_ended_is_told_where_to_go_on() {
+        let at = |text: &str| text.parse::<Position>().unwrap();
+        let reason = GapReason::Retention;
+        let gap = Gap { reason, after: at("a-1"), missed: Some(2), resume: at("a-3") };
+        let missing = "2 events are missing after a-1, no longer retained";
+        assert_eq!(gap.to_string(), format!("{missing}; reading continues after a-3"));
+        let end = EndReason::TooSlow { gap: Some(gap) }.to_string();
+        assert!(end.ends_with(&format!(": {missing}; you can resume after a-3")), "{end}");
+    }
+}

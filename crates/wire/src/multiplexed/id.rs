@@ -1,0 +1,77 @@
+//! The client's names of requests.
+
+use std::str::{self, FromStr};
+
+/// The client's name of a request: 1 to 16 of `A-Z a-z 0-9 _ -`, but not `-` alone, which stands for
+/// the connection.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub struct Id {
+    bytes: [u8; Self::BYTES_MAX],
+    len: u8,
+}
+
+/// Stands where an id would, in what is about no request.
+pub(super) const NO_ID: &str = "-";
+
+impl Id {
+    /// The longest id, in bytes.
+    pub const BYTES_MAX: usize = 16;
+
+    pub(super) fn parse(word: &[u8]) -> Option<Self> {
+        let allowed = |byte: &u8| byte.is_ascii_alphanumeric() || b"_-".contains(byte);
+        let fits = (1..=Self::BYTES_MAX).contains(&word.len());
+        if !fits || !word.iter().all(allowed) || word == NO_ID.as_bytes() {
+            return None;
+        }
+        let mut bytes = [0; Self::BYTES_MAX];
+        bytes[..word.len()].copy_from_slice(word);
+        Some(Self { bytes, len: word.len() as u8 })
+    }
+
+    /// Its text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        // Made of ASCII.
+        str::from_utf8(&self.bytes[..usize::from(self.len)]).unwrap_or_default()
+    }
+}
+
+impl From<u32> for Id {
+    /// The number in decimal.
+    fn from(number: u32) -> Self {
+        let (mut bytes, mut len, mut rest) = ([0; Self::BYTES_MAX], 0, number);
+        loop {
+            bytes.copy_within(0..len, 1);
+            bytes[0] = b'0' + (rest % 10) as u8;
+            (len, rest) = (len + 1, rest / 10);
+            if rest == 0 {
+                return Self { bytes, len: len as u8 };
+            }
+        }
+    }
+}
+
+impl FromStr for Id {
+    type Err = IdError;
+
+    fn from_str(text: &str) -> Result<Self, IdError> {
+        Self::parse(text.as_bytes()).ok_or(IdError)
+    }
+}
+
+/// The text is no id.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
+#[error("an id must be 1 to {} of A-Z a-z 0-9 _ -, but not a single -", Id::BYTES_MAX)]
+pub struct IdError;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_ids() {
+        for number in [0, 1, 10, 120, u32::MAX] {
+            assert_eq!(Ok(Id::from(number)), number.to_string().parse());
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! Messages of a client: `METHOD ID TARGET` or `CANCEL ID`, and after a line feed the payload.
+
+use std::str;
+
+use super::id::{Id, IdError};
+
+/// A message of a client.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Message<'a> {
+    /// `METHOD ID TARGET`, and the payload.
+    Request {
+        /// The id, which the client chooses.
+        id: Id,
+        /// The rest.
+        request: Request<'a>,
+    },
+    /// `CANCEL ID`.
+    Cancel(Id),
+}
+
+/// A request of a client.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Request<'a> {
+    /// Letters in capitals; maybe not a method that anything here takes.
+    pub method: &'a str,
+    /// A path, and maybe a query.
+    pub target: &'a str,
+    /// Any bytes, maybe none.
+    pub payload: &'a [u8],
+}
+
+impl<'a> Request<'a> {
+    /// The target's path, and its query.
+    #[must_use]
+    pub fn path_and_query(&self) -> (&'a str, Option<&'a str>) {
+        match self.target.split_once('?') {
+            Some((path, query)) => (path, Some(query)),
+            None => (self.target, None),
+        }
+    }
+}
+
+/// A fault of a message.
+#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum MessageError {
+    /// The line is longer than allowed.
+    #[error("the line is longer than {limit} bytes")]
+    LineTooLong {
+        /// The limit.
+        limit: usize,
+    },
+    /// The line has something else than printable ASCII.
+    #[error(
+        "the line has byte {byte:#04x}: a line is printable ASCII, and the payload follows after a line feed"
+    )]
+    NotAscii {
+        /// The first such byte.
+        byte: u8,
+    },
+    /// The line has too few words, or too many.
+    #[error(
+        "a message must begin with METHOD ID TARGET, or CANCEL ID, with one space between the words"
+    )]
+    NotThreeWords,
+    /// The method cannot be one.
+    #[error("a method must be 1 to {METHOD_BYTES_MAX} of A-Z")]
+    BadMethod,
+    /// The id cannot be one.
+    #[error(transparent)]
+    BadId(#[from] IdError),
+    /// The target cannot be one.
+    #[error("a target must begin with /")]
+    BadTarget,
+    /// A `CANCEL` has a target or a payload.
+    #[error("CANCEL takes an id and nothing else")]
+    CancelOfMore,
+}
+
+const METHOD_BYTES_MAX: usize = 16;
+
+/// A message that cannot be understood, and the id of the request that it would have been, if that at
+/// least is readable. A `CANCEL` would have been none: told of its id, this would look like that request's end.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct MalformedMessage {
+    /// The id.
+    pub id: Option<Id>,
+    /// The fault.
+    pub error: MessageError,
+}
+
+impl<'a> Message<'a> {
+    /// Reads a message whose line has up to `line_bytes_max` bytes.
+    ///
+    /// # Errors
+    /// When it cannot be understood.
+    pub fn parse(bytes: &'a [u8], line_bytes_max: usize) -> Result<Self, MalformedMessage> {
+        parse(bytes, line_bytes_max)
+    }
+
+    /// Its bytes.
+    #[must_use]
+    pub fn to_bytes(&self) -> Vec<u8> {
+        match self {
+            Self::Cancel(id) => format!("{CANCEL} {}", id.as_str()).into_bytes(),
+            Self::Request { id, request: Request { method, target, payload } } => {
+                let mut bytes = format!("{method} {} {target}", id.as_str()).into_bytes();
+                if !payload.is_empty() {
+                    bytes.push(b'\n');
+                    bytes.extend_from_slice(payload);
+                }
+                bytes
+            }
+        }
+    }
+}
+
+fn parse(bytes: &[u8], line_bytes_max: usize) -> Result<Message<'_>, MalformedMessage> {
+    // Not looked for any further: a payload is long.
+    let head = &bytes[..bytes.len().min(line_bytes_max + 1)];
+    let end = head.iter().position(|&byte| byte == b'\n');
+    let (line, payload) = match end {
+        Some(end) => (&bytes[..end], &bytes[end + 1..]),
+        None => (head, &bytes[..0]),
+    };
+    let id = || {
+        let mut words = line.split(|&byte| byte == b' ');
+        let method = words.next()?;
+        words.next().filter(|_| method != CANCEL.as_bytes()).and_then(Id::parse)
+    };
+    let malformed = |error| MalformedMessage { id: id(), error };
+    if line.len() > line_bytes_max {
+        return Err(malformed(MessageError::LineTooLong { limit: line_bytes_max }));
+    }
+    parse_line(line, payload).map_err(malformed)
+}
+
+fn parse_line<'a>(line: &'a [u8], payload: &'a [u8]) -> Result<Message<'a>, MessageError> {
+    if let Some(&byte) = line.iter().find(|byte| !(b' '..=b'~').contains(byte)) {
+        return Err(MessageError::NotAscii { byte });
+    }
+    // It is ASCII, as was just seen.
+    let line = str::from_utf8(line).unwrap_or_default();
+    let mut words = line.split(' ');
+    let (method, id, target) = (words.next(), words.next(), words.next());
+    let (Some(method), Some(id), None) = (method, id, words.next()) else {
+        return Err(MessageError::NotThreeWords);
+    };
+    let fits = (1..=METHOD_BYTES_MAX).contains(&method.len());
+    if !fits || !method.bytes().all(|byte| byte.is_ascii_uppercase()) {
+        return Err(MessageError::BadMethod);
+    }
+    let id = id.parse()?;
+    match target {
+        None if method != CANCEL => Err(MessageError::NotThreeWords),
+        None if payload.is_empty() => Ok(Message::Cancel(id)),
+        _ if method == CANCEL => Err(MessageError::CancelOfMore),
+        Some(target) if target.starts_with('/') => {
+            Ok(Message::Request { id, request: Request { method, target, payload } })
+        }
+        _ => Err(MessageError::BadTarget),
+    }
+}
+
+const CANCEL: &str = "CANCEL";
+
+#[cfg(test)]
+mod tests;

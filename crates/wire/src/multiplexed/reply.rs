@@ -1,0 +1,270 @@
+//! Messages of a server: `STATUS ID[ POSITION[ TIME]]`, and after a line feed the payload.
+
+use std::fmt::Write as _;
+use std::str;
+
+use serde_json::value::RawValue;
+
+use super::id::{Id, NO_ID};
+use crate::{Item, Malformed, Position, UnixTime};
+
+/// A message to a client: `STATUS ID POSITION TIME`, and the payload.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Reply<'a> {
+    /// A status of HTTP, or one of those in [`status`].
+    pub status: u16,
+    /// The position that reading goes on from.
+    pub position: Option<Position>,
+    /// The time of an event. Nothing without a position has one.
+    pub time: Option<UnixTime>,
+    /// The data of an event, a notice, an answer or a problem.
+    pub payload: &'a str,
+}
+
+/// The statuses of a reader, which more comes after.
+pub mod status {
+    /// The position where reading begins, or stands.
+    pub const STANDING: u16 = 100;
+    /// A notice.
+    pub const NOTICE: u16 = 110;
+    /// An event.
+    pub const EVENT: u16 = 206;
+}
+
+impl<'a> Reply<'a> {
+    const fn new(status: u16, position: Option<Position>, payload: &'a str) -> Self {
+        Self { status, position, time: None, payload }
+    }
+
+    /// The answer.
+    pub fn answer(payload: &'a str) -> Self {
+        Self::new(200, None, payload)
+    }
+
+    /// Published there.
+    pub fn published(position: Position, payload: &'a str) -> Self {
+        Self::new(201, Some(position), payload)
+    }
+
+    /// Published there, when its key came before.
+    pub fn replayed(position: Position, payload: &'a str) -> Self {
+        Self::new(200, Some(position), payload)
+    }
+
+    /// The reply that is a problem.
+    pub fn problem(status: u16, problem: &'a str) -> Self {
+        Self::new(status, None, problem)
+    }
+
+    /// Cancelled, or deleted.
+    pub fn done() -> Self {
+        Self::new(204, None, "")
+    }
+
+    /// Reads a message, and the id of its request; without one it is about the connection.
+    ///
+    /// # Errors
+    /// When it is not one of a server.
+    pub fn parse(bytes: &'a [u8]) -> Result<(Option<Id>, Self), Malformed> {
+        let text = str::from_utf8(bytes)?;
+        let (line, payload) = text.split_once('\n').unwrap_or((text, ""));
+        let mut words = line.split(' ');
+        let (Some(status), Some(id)) = (words.next(), words.next()) else {
+            return Err(Malformed::NotMultiplexed);
+        };
+        let is_status = status.len() == 3 && status.bytes().all(|byte| byte.is_ascii_digit());
+        let id = if id == NO_ID { Ok(None) } else { id.parse().map(Some) };
+        let (Ok(status), Ok(id), true) = (status.parse(), id, is_status) else {
+            return Err(Malformed::NotMultiplexed);
+        };
+        let position = words.next().map(str::parse).transpose();
+        let position = position.map_err(|_| Malformed::NoPosition)?;
+        let time = words.next().and_then(|time| time.parse().ok());
+        Ok((id, Self { status, position, time, payload }))
+    }
+
+    /// Appends it to `out`; without an id it is about the connection.
+    pub fn write(&self, id: Option<Id>, out: &mut String) {
+        self.write_line(id, out);
+        if !self.payload.is_empty() {
+            out.push('\n');
+            out.push_str(self.payload);
+        }
+    }
+
+    fn write_line(&self, id: Option<Id>, out: &mut String) {
+        let id = id.as_ref().map_or(NO_ID, Id::as_str);
+        // Writing to a string cannot fail.
+        let _ = write!(out, "{} {id}", self.status);
+        if let Some(position) = self.position {
+            let _ = write!(out, " {position}");
+        }
+        if let Some(time) = self.time {
+            let _ = write!(out, " {time}");
+        }
+    }
+
+    /// Tells whether the request has come to its end.
+    #[must_use]
+    pub const fn is_final(&self) -> bool {
+        self.status >= 200 && self.status != status::EVENT
+    }
+
+    /// Reads the item that a reader is told before its end; `None` when it is something that is not known here.
+    ///
+    /// # Errors
+    /// When no server sends it.
+    pub fn item(&self) -> Result<Option<Item<'a>>, Malformed> {
+        let position = || self.position.ok_or(Malformed::NoPosition);
+        match self.status {
+            status::STANDING => Ok(Some(Item::Begin(position()?))),
+            status::NOTICE => Ok(Item::parse(self.payload)?.map(|item| match item {
+                Item::Skipped { count, .. } => Item::Skipped { count, last: self.position },
+                item => item,
+            })),
+            status::EVENT => {
+                serde_json::from_str::<&RawValue>(self.payload)?;
+                let data = self.payload.into();
+                Ok(Some(Item::Event { position: position()?, time: self.time, data }))
+            }
+            _ => Ok(None),
+        }
+    }
+}
+
+/// Appends an item as a reply. `position` counts for what has none of its own.
+pub fn write_item(id: Id, item: &Item<'_>, position: Position, out: &mut String) {
+    let position = Some(item.position().unwrap_or(position));
+    let reply = |status| Reply::new(status, position, "");
+    match item {
+        Item::Begin(_) | Item::Quiet(_) => reply(status::STANDING).write(Some(id), out),
+        Item::Event { time, data, .. } => {
+            Reply { time: *time, payload: data, ..reply(status::EVENT) }.write(Some(id), out);
+        }
+        Item::Gap(_) | Item::Skipped { .. } | Item::End(_) => {
+            reply(status::NOTICE).write_line(Some(id), out);
+            out.push('\n');
+            item.write(out);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::EndReason;
+    use crate::multiplexed::Message;
+    use crate::multiplexed::message::Request;
+    use crate::multiplexed::testing::ids;
+    use crate::testing::{item, position};
+
+    fn id(text: &str) -> Id {
+        text.parse().unwrap()
+    }
+
+    fn written(reply: Reply<'_>, id: Option<Id>) -> String {
+        let mut out = String::new();
+        reply.write(id, &mut out);
+        out
+    }
+
+    fn written_item(id: Id, item: &Item<'_>, position: Position) -> String {
+        let mut out = String::new();
+        write_item(id, item, position, &mut out);
+        out
+    }
+
+    fn read(message: &str) -> Result<Option<Item<'_>>, Malformed> {
+        Reply::parse(message.as_bytes())?.1.item()
+    }
+
+    #[test]
+    fn replies_have_a_status_an_id_and_what_belongs_to_them() {
+        let at = |text: &str| text.parse::<Position>().unwrap();
+        let (eight, here) = (id("8"), at("9-42"));
+        let item = |item: &Item<'_>| written_item(eight, item, here);
+        assert_eq!(item(&Item::Begin(at("9-41"))), "100 8 9-41");
+        assert_eq!(item(&Item::Quiet(at("9-41"))), "100 8 9-41");
+        assert_eq!(
+            item(&Item::End(EndReason::Deleted)),
+            "110 8 9-42\n{\"end\":{\"reason\":\"deleted\"}}"
+        );
+        let skipped = Item::Skipped { count: 3, last: Some(at("9-4")) };
+        assert_eq!(item(&skipped), "110 8 9-4\n{\"skipped\":3}");
+        let time = Some(UnixTime::from_micros(1_789_000_000_123_456));
+        let event = Item::Event { position: at("9-42"), time, data: "2.74".into() };
+        assert_eq!(item(&event), "206 8 9-42 1789000000123.456\n2.74");
+        assert_eq!(written(Reply::answer("{}"), Some(eight)), "200 8\n{}");
+        assert_eq!(written(Reply::done(), Some(eight)), "204 8");
+        assert_eq!(written(Reply::problem(400, "{}"), None), "400 -\n{}");
+    }
+
+    #[test]
+    fn replies_are_what_their_status_says() {
+        let at = |text: &str| text.parse::<Position>().unwrap();
+        assert_eq!(read("100 8 a-41").unwrap(), Some(Item::Begin(at("a-41"))));
+        let event = Item::Event { position: at("a-42"), time: None, data: "{\"n\":\n1}".into() };
+        assert_eq!(read("206 8 a-42\n{\"n\":\n1}").unwrap(), Some(event));
+        let timed = read("206 8 a-42 1789000000123.456 more\n1").unwrap();
+        let Some(Item::Event { time: Some(time), .. }) = timed else { panic!("{timed:?}") };
+        assert_eq!(time.to_string(), "1789000000123.456");
+        let (eight, last) = Reply::parse(b"410 8\n{}").unwrap();
+        assert_eq!((eight, last.is_final(), last.payload), (Some(id("8")), true, "{}"));
+        assert!(!Reply::parse(b"206 8 a-42\n1").unwrap().1.is_final());
+    }
+
+    #[test]
+    fn what_is_no_reply_is_an_error() {
+        for message in
+            ["", "200", "20 7", "+20 7", "2000 7", "200 ", "100 8", "100 8 x", "206 8 a-1\n{"]
+        {
+            assert!(read(message).is_err(), "{message:?}");
+        }
+    }
+
+    #[test]
+    fn a_call_and_its_reply_take_no_more_bytes_than_over_socket_io() {
+        /// The same call over Socket.IO 4 by WebSocket, frame headers included.
+        const SOCKET_IO_BYTES: usize = 54;
+        /// RFC 6455 section 5.2, payloads of up to 125 bytes: a client's header has a masking key.
+        const FRAME_HEADERS_BYTES: usize = (2 + 4) + 2;
+        const LENGTHS_BYTES: usize = 4 + 4;
+        let request = Request { method: "GET", target: "/messages/testing", payload: b"" };
+        let call = Message::Request { id: id("7"), request }.to_bytes();
+        let reply = written(Reply::answer(r#"{"id":"testing"}"#), Some(id("7")));
+        assert_eq!(call, b"GET 7 /messages/testing");
+        assert_eq!(reply, "200 7\n{\"id\":\"testing\"}");
+        assert!(call.len() + reply.len() + FRAME_HEADERS_BYTES <= SOCKET_IO_BYTES);
+        assert!(call.len() + reply.len() + LENGTHS_BYTES <= SOCKET_IO_BYTES);
+    }
+
+    proptest! {
+        #[test]
+        fn a_reply_is_read_back(
+            status in 100_u16..600,
+            id in prop::option::of(ids()),
+            position in prop::option::of(position()),
+            micros in prop::option::of(any::<u64>()),
+            payload in "\\PC{0,40}",
+        ) {
+            let time = micros.filter(|_| position.is_some()).map(UnixTime::from_micros);
+            let reply = Reply { status, position, time, payload: &payload };
+            let text = written(reply, id);
+            prop_assert_eq!(Reply::parse(text.as_bytes()).unwrap(), (id, reply));
+        }
+
+        #[test]
+        fn an_item_is_read_back(id in ids(), item in item(), position in position()) {
+            let text = written_item(id, &item, position);
+            let (read, reply) = Reply::parse(text.as_bytes()).unwrap();
+            prop_assert_eq!((read, reply.is_final()), (Some(id), false));
+            let expected = match item {
+                Item::Skipped { count, .. } => Item::Skipped { count, last: Some(position) },
+                item => item,
+            };
+            prop_assert_eq!(reply.item().unwrap(), Some(expected));
+        }
+    }
+}

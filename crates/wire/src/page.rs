@@ -1,0 +1,186 @@
+//! Pages, which polls and long polls are answered with.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::item::time;
+use crate::{After, Gap, Item, Malformed, Position, UnixTime};
+
+/// The events after a position, and the position to ask for next.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Page<E> {
+    /// The offset of the oldest event kept, or of the next to come when none is.
+    pub first: u64,
+    /// The position to ask for next.
+    pub next: Position,
+    /// The gap before everything else, if there is one.
+    pub gap: Option<Gap>,
+    /// The number of events that were passed over after the gap.
+    pub skipped: u64,
+    /// [`PageEvent`]s in the log's order, without a hole.
+    pub events: E,
+}
+
+/// An event of a page.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PageEvent<'a> {
+    /// Its offset in the epoch of the page.
+    pub offset: u64,
+    /// The time at which it was published.
+    pub time: Option<UnixTime>,
+    /// One JSON value, as it was published.
+    pub data: Cow<'a, str>,
+}
+
+#[derive(Deserialize)]
+struct Object<'a> {
+    epoch: String,
+    #[serde(default)]
+    first: u64,
+    next: Position,
+    gap: Option<Gap>,
+    #[serde(default)]
+    skipped: u64,
+    #[serde(borrow)]
+    events: Vec<EventObject<'a>>,
+}
+
+#[derive(Deserialize)]
+struct EventObject<'a> {
+    offset: u64,
+    #[serde(borrow)]
+    time: Option<&'a RawValue>,
+    #[serde(borrow)]
+    data: &'a RawValue,
+}
+
+impl<'a, E: IntoIterator<Item = PageEvent<'a>>> Page<E> {
+    /// Appends `{"epoch":…,"first":…,"next":P,"gap":{…},"skipped":N,"events":[{"offset":…,"time":…,"data":…}]}` and a line
+    /// feed; `gap` and `skipped` only when there is something to tell.
+    pub fn write(self, out: &mut String) {
+        let Self { first, next, gap, skipped, events } = self;
+        // Writing to a string cannot fail.
+        let _ = write!(out, r#"{{"epoch":"{}","first":{first},"next":"{next}""#, next.epoch);
+        if let Some(gap) = gap {
+            out.push_str(r#","gap":"#);
+            gap.write(After::Position, out);
+        }
+        if skipped > 0 {
+            let _ = write!(out, r#","skipped":{skipped}"#);
+        }
+        out.push_str(r#","events":["#);
+        for (index, PageEvent { offset, time, data }) in events.into_iter().enumerate() {
+            let comma = if index > 0 { "," } else { "" };
+            let _ = match time {
+                Some(time) => {
+                    write!(out, r#"{comma}{{"offset":{offset},"time":{time},"data":{data}}}"#)
+                }
+                None => write!(out, r#"{comma}{{"offset":{offset},"data":{data}}}"#),
+            };
+        }
+        out.push_str("]}\n");
+    }
+}
+
+impl<'a> Page<Vec<PageEvent<'a>>> {
+    /// Reads a page.
+    ///
+    /// # Errors
+    /// When it is none, or contradicts itself.
+    pub fn parse(bytes: &'a [u8]) -> Result<Self, Malformed> {
+        let Object { epoch, first, next, gap, skipped, events } = serde_json::from_slice(bytes)?;
+        let last = events.last().map_or(next.offset, |event| event.offset);
+        if next.epoch.to_string() != epoch || last != next.offset {
+            return Err(Malformed::Page);
+        }
+        let event = |EventObject { offset, time: at, data }: EventObject<'a>| {
+            let (time, data) = (time(at), data.get().into());
+            PageEvent { offset, time, data }
+        };
+        let events = events.into_iter().map(event).collect();
+        Ok(Self { first, next, gap, skipped, events })
+    }
+
+    /// The things that it says, in order; last, the position that reading stands at.
+    pub fn into_items(self) -> impl Iterator<Item = Item<'a>> {
+        let Self { next, gap, skipped, events, .. } = self;
+        let skipped = (skipped > 0).then_some(Item::Skipped { count: skipped, last: None });
+        let events = events.into_iter().map(move |PageEvent { offset, time, data }| Item::Event {
+            position: next.at(offset),
+            time,
+            data,
+        });
+        gap.map(Item::Gap).into_iter().chain(skipped).chain(events).chain([Item::Quiet(next)])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::testing::page;
+
+    #[test]
+    fn a_page_is_json_and_data_keeps_its_spelling() {
+        let text = "{\"epoch\":\"9\",\"first\":4,\"next\":\"9-5\",\
+             \"gap\":{\"reason\":\"retention\",\"after\":\"9-1\",\"missed\":2,\"resume\":\"9-3\"},\"skipped\":7,\"events\":[\
+             {\"offset\":4,\"time\":1789000000123.456,\"data\":{\"speed\": 2.740}},\
+             {\"offset\":5,\"time\":1789000000123.456,\"data\":{\"speed\": 2.740}}]}\n";
+        let mut out = String::new();
+        Page::parse(text.as_bytes()).unwrap().write(&mut out);
+        assert_eq!(out, text);
+    }
+
+    #[test]
+    fn a_page_is_its_notices_its_events_and_where_it_ends() {
+        let page = Page::parse(
+            br#"{"epoch":"9","first":4,"next":"9-8",
+                 "gap":{"reason":"retention","after":"9-1","missed":2,"resume":"9-3"},"skipped":3,
+                 "events":[{"offset":7,"time":1789000000123,"data":null},{"offset":8,"data":[]}],"more":1}"#,
+        );
+        let page = page.unwrap();
+        let next = page.next;
+        assert_eq!((next.to_string().as_str(), page.events.len()), ("9-8", 2));
+        let items: Vec<_> = page.into_items().collect();
+        let [Item::Gap(gap), Item::Skipped { count: 3, .. }, first, second, Item::Quiet(_)] =
+            &items[..]
+        else {
+            panic!("{items:?}")
+        };
+        assert_eq!(gap.missed, Some(2));
+        let event = |offset, time, data: &'static str| Item::Event {
+            position: next.at(offset),
+            time,
+            data: data.into(),
+        };
+        assert_eq!(first, &event(7, Some(UnixTime::from_micros(1_789_000_000_123_000)), "null"));
+        assert_eq!(second, &event(8, None, "[]"));
+    }
+
+    #[test]
+    fn a_page_that_contradicts_itself_is_none() {
+        for text in [
+            r#"{"epoch":"8","next":"9-8","events":[]}"#,
+            r#"{"epoch":"9","next":"9-8","events":[{"offset":7,"data":1}]}"#,
+            r#"{"epoch":"9","next":"9","events":[]}"#,
+            r#"{"epoch":"9","next":"9-8"}"#,
+            r#"{"name":"something else"}"#,
+            "<html>",
+        ] {
+            assert!(Page::parse(text.as_bytes()).is_err(), "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read_back(page in page()) {
+            let mut out = String::new();
+            page.clone().write(&mut out);
+            prop_assert_eq!(Page::parse(out.as_bytes()).unwrap(), page);
+        }
+    }
+}
