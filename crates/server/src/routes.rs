@@ -8,7 +8,7 @@ use crate::clients::access::{AccessLine, AnswerKind};
 use crate::clients::places::Place;
 use crate::exchange::arrival::Arrival;
 use crate::exchange::change::Change;
-use crate::exchange::handover::{Handover, Reply};
+use crate::exchange::handoff::{Handoff, Reply};
 use crate::exchange::read_request::ReadRequest;
 use crate::exchange::read_transport::ReadAnswer;
 use crate::exchange::resource::Resource;
@@ -61,14 +61,14 @@ pub(crate) fn shake_hands<F: Fields + ?Sized>(
     site: &Site,
     peer: Peer,
     head: &Head<'_, F>,
-) -> Option<(Vec<u8>, Handover)> {
+) -> Option<(Vec<u8>, Handoff)> {
     if !head.asks_for_web_socket() {
         return None;
     }
     let arrival = Arrival::first(site, peer, head).filter(Arrival::is_of_own_page)?;
     let upgrade = upgrade(site, arrival.client, head).ok()??;
     let response = upgrade.accepted.response().into_bytes();
-    Some((response, arrival.answered(head).hand_over(upgrade.handover)))
+    Some((response, arrival.answered(head).hand_off(upgrade.handoff)))
 }
 
 /// A stream over HTTP/1.1 that the thread's loop can serve, with the head of its reply; `None` when something else is

@@ -135,19 +135,19 @@ impl Shared {
         if is_http2 {
             reply.response = as_in_http2(without_success(reply.response, upgrade.is_some()));
         }
-        let (mut response, handover) = reply.into_parts();
-        if !is_http2 && self.stop.is_stopping() && handover.is_none() {
+        let (mut response, handoff) = reply.into_parts();
+        if !is_http2 && self.stop.is_stopping() && handoff.is_none() {
             response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
         }
-        match (handover, upgrade) {
+        match (handoff, upgrade) {
             (None, _) => response.map(|body| kept(body, (permit, open))),
-            (Some(handover), Some(stream)) => {
-                self.hand_on(Upgraded { stream, handover, permit });
+            (Some(handoff), Some(stream)) => {
+                self.hand_on(Upgraded { stream, handoff, permit });
                 response
             }
-            (Some(handover), None) => {
+            (Some(handoff), None) => {
                 let detail = "the HTTP server before this service gives no connection away";
-                handover.refuse(Problem::new(Kind::BadHandshake, detail))
+                handoff.refuse(Problem::new(Kind::BadHandshake, detail))
             }
         }
     }

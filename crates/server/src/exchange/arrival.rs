@@ -10,7 +10,7 @@ use crate::clients::access::AccessLine;
 use crate::clients::places::Place;
 use crate::clients::refusals::Asked;
 use crate::exchange::gate::{self, Admitted};
-use crate::exchange::handover::{Handover, Reply};
+use crate::exchange::handoff::{Handoff, Reply};
 use crate::exchange::request_body::check_transfer_coding;
 use crate::peer::Peer;
 use crate::reply::body::Body;
@@ -97,10 +97,10 @@ impl<'a> Arrival<'a> {
     }
 
     /// What becomes of the connection of a handshake that is accepted.
-    pub(crate) fn hand_over(self, handover: Handover) -> Handover {
+    pub(crate) fn hand_off(self, handoff: Handoff) -> Handoff {
         let Self { client, place, access, .. } = self;
         access.status(StatusCode::SWITCHING_PROTOCOLS.as_u16());
-        handover.within(place).told_in(access, client.address())
+        handoff.within(place).told_in(access, client.address())
     }
 
     /// The head of a reply that keeps what the request has by itself.
@@ -112,7 +112,7 @@ impl<'a> Arrival<'a> {
     fn let_see(self, mut reply: Reply) -> (Reply, Option<Place>, AccessLine) {
         let Self { verdict, place, access, .. } = self;
         let headers = reply.response.headers_mut();
-        if reply.handover.is_none() {
+        if reply.handoff.is_none() {
             if matches!(verdict, Verdict::Allowed(_)) {
                 share(headers);
             }

@@ -3,7 +3,7 @@
 pub(crate) mod arrival;
 pub(crate) mod change;
 pub(crate) mod gate;
-pub(crate) mod handover;
+pub(crate) mod handoff;
 pub(crate) mod page_reply;
 pub(crate) mod read_request;
 pub(crate) mod read_transport;

@@ -5,7 +5,7 @@ use futures_util::future::BoxFuture;
 use http::{Request, Response};
 
 use crate::Problem;
-use crate::exchange::handover::{Handover, Reply, Successor};
+use crate::exchange::handoff::{Handoff, Reply, Successor};
 use crate::exchange::read_request::ReadRequest;
 use crate::limits::LimitsTable;
 use crate::reply::body::Body;
@@ -75,19 +75,19 @@ impl HandshakeTransport {
             }
             (HandshakeRoute::Topic(_), None) => return Err(Problem::nothing_at(head.path)),
         };
-        let handover = Handover::new(successor, self.name, self.limits, accepted.deflate.clone());
-        Ok(Upgrade { accepted, handover })
+        let handoff = Handoff::new(successor, self.name, self.limits, accepted.deflate.clone());
+        Ok(Upgrade { accepted, handoff })
     }
 }
 
 /// An accepted handshake.
 pub(crate) struct Upgrade {
     pub(crate) accepted: Accepted,
-    pub(crate) handover: Handover,
+    pub(crate) handoff: Handoff,
 }
 
 impl From<Upgrade> for Reply {
-    fn from(Upgrade { accepted, handover }: Upgrade) -> Self {
-        Self { handover: Some(handover), ..switching_protocols(&accepted).into() }
+    fn from(Upgrade { accepted, handoff }: Upgrade) -> Self {
+        Self { handoff: Some(handoff), ..switching_protocols(&accepted).into() }
     }
 }

@@ -18,7 +18,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 
 use crate::clients::permits::ConnectionPermit;
-use crate::exchange::handover::going_away;
+use crate::exchange::handoff::going_away;
 use crate::listen::connection;
 use crate::listen::first_bytes;
 use crate::listen::secure;

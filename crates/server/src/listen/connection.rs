@@ -19,7 +19,7 @@ use tokio::sync::watch;
 use crate::Limits;
 use crate::clients::permits::ConnectionPermit;
 use crate::cost::HTTP1_BYTES;
-use crate::exchange::handover::Handover;
+use crate::exchange::handoff::Handoff;
 use crate::local::Local;
 use crate::peer::Peer;
 use crate::reply::body::boxed;
@@ -51,7 +51,7 @@ pub(crate) async fn serve(
     let (reader, writer) = stream.into_split();
     let stream = join(Begun::new(first, reader), writer);
     let stream = WriteDeadline::new(stream, local.site.limits.write_timeout, &local.site.memory);
-    let Some((stream, mut rest, handover)) = requests(&local, stream, peer, stop).await else {
+    let Some((stream, mut rest, handoff)) = requests(&local, stream, peer, stop).await else {
         return;
     };
     let (reader, writer) = stream.into_inner().into_inner();
@@ -59,7 +59,7 @@ pub(crate) async fn serve(
     rest.extend_from_slice(&first);
     match reader.reunite(writer).map(TcpStream::into_std) {
         Ok(Ok(stream)) => {
-            handover.in_loop(&local, rest, permit, stream);
+            handoff.in_loop(&local, rest, permit, stream);
         }
         Ok(Err(error)) => tracing::debug!(%error, "connection lost during its handshake"),
         Err(error) => tracing::error!(%error, "two halves of different connections"),
@@ -73,21 +73,21 @@ pub(crate) async fn requests<S: AsyncRead + AsyncWrite + Unpin>(
     stream: S,
     peer: Peer,
     mut stop: Stop,
-) -> Option<(S, Vec<u8>, Handover)> {
+) -> Option<(S, Vec<u8>, Handoff)> {
     let limits = &local.site.limits;
     let memory = &local.site.memory;
     let _held = memory.hold(HTTP1_BYTES + limits.header_bytes_max);
-    let handover = Rc::new(Cell::new(None));
+    let handoff = Rc::new(Cell::new(None));
     let polled_at = Rc::new(Cell::new(Instant::now()));
     let (stream, end) = Ahead::new(Gathered::new(stream, memory), memory, limits.header_bytes_max);
     let poll_out = |cx: &mut Context<'_>| end.with_stream(|stream| stream.poll_out(cx));
     let (end_told, has_ended) = watch::channel(false);
     let service = {
         let (site, stop) = (Arc::clone(&local.site), stop.or_end(has_ended));
-        let handover = Rc::clone(&handover);
+        let handoff = Rc::clone(&handoff);
         let polled_at = Rc::clone(&polled_at);
         service_fn(move |request| {
-            let (site, stop, handover) = (Arc::clone(&site), stop.clone(), Rc::clone(&handover));
+            let (site, stop, handoff) = (Arc::clone(&site), stop.clone(), Rc::clone(&handoff));
             let is_late = polled_at.get().elapsed() >= YIELD_AFTER;
             Box::pin(async move {
                 if is_late {
@@ -95,7 +95,7 @@ pub(crate) async fn requests<S: AsyncRead + AsyncWrite + Unpin>(
                 }
                 let reply = routes::answer(&site, peer, request.map(boxed), stop).await;
                 let (response, becomes) = reply.into_parts();
-                handover.set(becomes);
+                handoff.set(becomes);
                 Ok::<_, Infallible>(response)
             })
         })
@@ -130,11 +130,11 @@ pub(crate) async fn requests<S: AsyncRead + AsyncWrite + Unpin>(
     let parts = http.into_parts();
     let (ahead, stream) = parts.io.into_inner().into_parts(end)?;
     let stream = stream.into_inner();
-    let Some(handover) = handover.take() else {
+    let Some(handoff) = handoff.take() else {
         shut_down(stream).await;
         return None;
     };
-    Some((stream, [&parts.read_buf[..], &ahead].concat(), handover))
+    Some((stream, [&parts.read_buf[..], &ahead].concat(), handoff))
 }
 
 /// An HTTP server within these limits.

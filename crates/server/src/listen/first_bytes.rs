@@ -36,8 +36,8 @@ pub(crate) fn decide(
 ) -> Opening {
     let mut fields = [MaybeUninit::uninit(); FIELDS_MAX];
     if let Some((head, len)) = parse(&local.site.limits, first, &mut fields) {
-        if let Some((response, handover)) = routes::shake_hands(&local.site, peer, &head) {
-            return handover.opening(&local, first[len..].to_vec(), permit, response);
+        if let Some((response, handoff)) = routes::shake_hands(&local.site, peer, &head) {
+            return handoff.opening(&local, first[len..].to_vec(), permit, response);
         }
         // Another request behind it would not be answered.
         if len == first.len()

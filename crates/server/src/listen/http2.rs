@@ -31,7 +31,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 
 use crate::clients::permits::ConnectionPermit;
 use crate::cost::{HTTP2_BYTES, HTTP2_REQUEST_BYTES};
-use crate::exchange::handover::Handover;
+use crate::exchange::handoff::Handoff;
 use crate::exchange::{arrival, gate};
 use crate::local::Local;
 use crate::peer::Peer;
@@ -289,17 +289,17 @@ async fn answer(
     }
     let mut reply = routes::answer(&local.site, peer, request.map(boxed), stop.clone()).await;
     reply.response = spared(as_in_http2(without_success(reply.response, is_upgrade)));
-    let (response, handover) = reply.into_parts();
-    if let (Some(upgrade), Some(handover)) = (upgrade, handover) {
+    let (response, handoff) = reply.into_parts();
+    if let (Some(upgrade), Some(handoff)) = (upgrade, handoff) {
         let permit = match local.permit(peer) {
             Ok(permit) => permit,
-            Err(problem) => return handover.refuse(problem),
+            Err(problem) => return handoff.refuse(problem),
         };
         let writer = tasks.writer();
         task::spawn_local(async move {
             let write_timeout = local.site.limits.write_timeout;
             let unread = tasks.unread;
-            run(local, upgrade, unread, handover, stop, permit).await;
+            run(local, upgrade, unread, handoff, stop, permit).await;
             finish(writer, write_timeout).await;
             drop(open);
         });
@@ -354,7 +354,7 @@ async fn run(
     local: Rc<Local>,
     upgrade: OnUpgrade,
     unread: Unread,
-    handover: Handover,
+    handoff: Handoff,
     stop: Stop,
     permit: ConnectionPermit,
 ) {
@@ -362,7 +362,7 @@ async fn run(
         Ok(stream) => {
             tracing::debug!("WebSocket over HTTP/2");
             let stream = Carried::new(TokioIo::new(stream), unread, STREAM_WINDOW_BYTES as usize);
-            handover.in_task(&local, Vec::new(), permit, (stream, stop)).await;
+            handoff.in_task(&local, Vec::new(), permit, (stream, stop)).await;
         }
         Err(error) => tracing::debug!(%error, "connection lost during its handshake"),
     }

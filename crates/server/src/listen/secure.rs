@@ -51,10 +51,10 @@ pub(crate) async fn serve(
         return Box::pin(http2::serve(local, stream, peer, stop, permit)).await;
     }
     let requests = Box::pin(connection::requests(&local, stream, peer, stop.clone())).await;
-    if let Some((mut stream, first, handover)) = requests {
+    if let Some((mut stream, first, handoff)) = requests {
         // A WebSocket looks after itself.
         stream.get_mut().0.lift();
-        handover.in_task(&local, first, permit, (stream, stop)).await;
+        handoff.in_task(&local, first, permit, (stream, stop)).await;
     }
 }
 

@@ -6,25 +6,25 @@ use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
 
 use crate::clients::permits::ConnectionPermit;
-use crate::exchange::handover::Handover;
+use crate::exchange::handoff::Handoff;
 use crate::local::Local;
 use crate::stop::Stop;
 
 /// A connection that an HTTP server gives away once it has written the reply to a handshake.
 pub(crate) struct Upgraded {
     pub(crate) stream: OnUpgrade,
-    pub(crate) handover: Handover,
+    pub(crate) handoff: Handoff,
     pub(crate) permit: ConnectionPermit,
 }
 
 impl Upgraded {
     /// Serves the WebSocket until it is over.
     pub(crate) async fn serve(self, local: Rc<Local>, stop: Stop) {
-        let Self { stream, handover, permit } = self;
+        let Self { stream, handoff, permit } = self;
         match stream.await {
             Ok(stream) => {
                 let stream = TokioIo::new(stream);
-                handover.in_task(&local, Vec::new(), permit, (stream, stop)).await;
+                handoff.in_task(&local, Vec::new(), permit, (stream, stop)).await;
             }
             Err(error) => tracing::debug!(%error, "connection lost in its handshake"),
         }

@@ -12,7 +12,7 @@ use anemone_ws::reactor::{Broadcast, DeliverError, Handler, Member, Waker};
 use crate::Problem;
 use crate::clients::permits::ConnectionPermit;
 use crate::everyone::Everyone;
-use crate::exchange::handover::Successor;
+use crate::exchange::handoff::Successor;
 use crate::exchange::upgrade::{HandshakeRoute, HandshakeTransport};
 use crate::exchange::visit::Visit;
 use crate::limits::LimitsTable;

@@ -7,7 +7,7 @@ use http::{HeaderValue, Request, Response, header};
 
 use crate::Problem;
 use crate::clients::permits::ConnectionPermit;
-use crate::exchange::handover::Successor;
+use crate::exchange::handoff::Successor;
 use crate::exchange::request_body::receive;
 use crate::exchange::upgrade::{HandshakeRoute, HandshakeTransport};
 use crate::exchange::visit::Visit;

@@ -19,7 +19,7 @@ use anemone_ws::{Error, Held, Memory};
 use futures_util::FutureExt;
 
 use crate::clients::permits::ConnectionPermit;
-use crate::exchange::handover::Successor;
+use crate::exchange::handoff::Successor;
 use crate::exchange::read_request::ReadRequest;
 use crate::exchange::upgrade::{HandshakeRoute, HandshakeTransport};
 use crate::exchange::visit::Visit;

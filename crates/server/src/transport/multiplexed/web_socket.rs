@@ -9,7 +9,7 @@ use anemone_ws::reactor::{Handler, Waker};
 use super::Outlet;
 use super::multiplexer::{Carrier, Multiplexer};
 use crate::clients::permits::ConnectionPermit;
-use crate::exchange::handover::Successor;
+use crate::exchange::handoff::Successor;
 use crate::exchange::upgrade::{HandshakeRoute, HandshakeTransport};
 use crate::exchange::visit::Visit;
 use crate::limits::LimitsTable;

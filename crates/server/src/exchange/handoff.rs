@@ -25,16 +25,16 @@ use crate::transport_name::TransportName;
 /// A reply, and what to do with the connection when it is one to a handshake.
 pub(crate) struct Reply {
     pub(crate) response: Response<Body>,
-    pub(crate) handover: Option<Handover>,
-    /// The line of the request in the access log. A handover has it instead, where there is one.
+    pub(crate) handoff: Option<Handoff>,
+    /// The line of the request in the access log. A handoff has it instead, where there is one.
     pub(crate) access: AccessLine,
 }
 
 impl Reply {
     /// Keeps the place of a trusted proxy's client until the reply, or the WebSocket, is over.
     pub(crate) fn with(mut self, place: Option<Place>) -> Self {
-        match (self.handover.take(), place) {
-            (Some(handover), place) => self.handover = Some(handover.within(place)),
+        match (self.handoff.take(), place) {
+            (Some(handoff), place) => self.handoff = Some(handoff.within(place)),
             (None, Some(place)) => self.response = self.response.map(|body| kept(body, place)),
             (None, None) => {}
         }
@@ -43,26 +43,26 @@ impl Reply {
 
     /// The same, for a request of this client that has this line in the access log.
     pub(crate) fn told_in(mut self, access: AccessLine, client: Option<SocketAddr>) -> Self {
-        match self.handover.take() {
-            Some(handover) => self.handover = Some(handover.told_in(access, client)),
+        match self.handoff.take() {
+            Some(handoff) => self.handoff = Some(handoff.told_in(access, client)),
             None => self.access = access,
         }
         self
     }
 
     /// The response, and what to do with the connection after it. What is logged of it is logged once that is over.
-    pub(crate) fn into_parts(self) -> (Response<Body>, Option<Handover>) {
-        let Self { response, handover, access } = self;
-        if let Some(handover) = &handover {
-            handover.access.status(response.status().as_u16());
+    pub(crate) fn into_parts(self) -> (Response<Body>, Option<Handoff>) {
+        let Self { response, handoff, access } = self;
+        if let Some(handoff) = &handoff {
+            handoff.access.status(response.status().as_u16());
         }
-        (access.follow(response), handover)
+        (access.follow(response), handoff)
     }
 }
 
 impl From<Response<Body>> for Reply {
     fn from(response: Response<Body>) -> Self {
-        Self { response, handover: None, access: AccessLine::default() }
+        Self { response, handoff: None, access: AccessLine::default() }
     }
 }
 
@@ -78,7 +78,7 @@ impl Successor {
 }
 
 /// The future of a connection after its handshake.
-pub(crate) struct Handover {
+pub(crate) struct Handoff {
     successor: Successor,
     transport: TransportName,
     limits: LimitsTable,
@@ -92,7 +92,7 @@ pub(crate) struct Handover {
     access: AccessLine,
 }
 
-impl Handover {
+impl Handoff {
     pub(crate) fn new(
         successor: Successor,
         transport: TransportName,
