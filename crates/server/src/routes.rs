@@ -20,7 +20,6 @@ use crate::read::reader::Reader;
 use crate::reply::body::{Body, full};
 use crate::reply::kind;
 use crate::request::client::Client;
-use crate::request::fields::Fields;
 use crate::request::handshake::Head;
 use crate::request::methods::{Methods, is_reading, reading_only};
 use crate::request::names::topic_name;
@@ -57,11 +56,7 @@ pub(crate) async fn answer(
 
 /// Answers a WebSocket handshake of HTTP/1.1; `None` when the request is no such thing, is refused, or comes from
 /// a page that must be told that it is allowed. The response, and what comes after it.
-pub(crate) fn shake_hands<F: Fields + ?Sized>(
-    site: &Site,
-    peer: Peer,
-    head: &Head<'_, F>,
-) -> Option<(Vec<u8>, Handoff)> {
+pub(crate) fn shake_hands(site: &Site, peer: Peer, head: &Head<'_>) -> Option<(Vec<u8>, Handoff)> {
     if !head.asks_for_web_socket() {
         return None;
     }
@@ -73,11 +68,7 @@ pub(crate) fn shake_hands<F: Fields + ?Sized>(
 
 /// A stream over HTTP/1.1 that the thread's loop can serve, with the head of its reply; `None` when something else is
 /// asked for, or it is refused.
-pub(crate) fn begin_stream<F: Fields + ?Sized>(
-    site: &Site,
-    peer: Peer,
-    head: &Head<'_, F>,
-) -> Option<LoopStream> {
+pub(crate) fn begin_stream(site: &Site, peer: Peer, head: &Head<'_>) -> Option<LoopStream> {
     let transport = choose(transport::READING, head.fields, |_| false).ok()?;
     let ReadAnswer::Stream(encoding) = &transport.answer else { return None };
     if head.method != "GET" || head.fields.has("upgrade") {
@@ -112,11 +103,7 @@ pub(crate) struct LoopStream {
 
 /// The WebSocket that a request asks for. `None` when it asks for none, or there is none. A handshake is a GET (RFC 6455
 /// section 4.1); in a request of another method `Upgrade` is passed over, as RFC 9110 section 7.8 allows.
-fn upgrade<F: Fields + ?Sized>(
-    site: &Site,
-    client: Client,
-    head: &Head<'_, F>,
-) -> Result<Option<Upgrade>, Problem> {
+fn upgrade(site: &Site, client: Client, head: &Head<'_>) -> Result<Option<Upgrade>, Problem> {
     if head.method != "GET" {
         return Ok(None);
     }
@@ -220,7 +207,7 @@ async fn read_topic(
         Need::Wait => read.query.wait.is_some(),
         Need::Frame => read.query.frame.is_some(),
     };
-    let mut transport = choose(transport::READING, headers, given)?;
+    let mut transport = choose(transport::READING, headers.into(), given)?;
     if request.method() == Method::HEAD {
         transport = transport::HEAD;
     }

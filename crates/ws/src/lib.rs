@@ -49,7 +49,7 @@ pub use task::{AsMessage, Incoming, IncomingPiece, ReceiveHalf, SendHalf, Turn, 
 #[cfg(feature = "tls")]
 pub use tokio_rustls::rustls;
 #[cfg(feature = "http")]
-pub use upgrade::{HeaderFields, Upgrade, refusal};
+pub use upgrade::{Upgrade, refusal, switching_protocols};
 
 /// The README's code, which compiles.
 #[cfg(doctest)]

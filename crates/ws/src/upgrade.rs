@@ -3,26 +3,15 @@
 //! Owns the way from a request of theirs to the verdict, and from there to a response of theirs. The rules are
 //! those of [`handshake`](crate::proto::handshake), and the choices those of [`Accept`].
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use anemone_proto::Config;
-use anemone_proto::handshake::{Accepted, Fields, HandshakeError, Offer, respond_with};
-use http::{
-    HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Version, header,
-};
+use anemone_proto::handshake::{Accepted, HandshakeError, Offer, respond_with};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Version};
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::{Accept, Agreed, WebSocket};
-
-/// A `HeaderMap` for the functions of [`handshake`](crate::proto::handshake).
-#[derive(Clone, Copy, Debug)]
-pub struct HeaderFields<'a>(pub &'a HeaderMap);
-
-impl Fields for HeaderFields<'_> {
-    fn values<'a>(&'a self, name: &'static str) -> impl Iterator<Item = &'a [u8]> {
-        self.0.get_all(name).into_iter().map(HeaderValue::as_bytes)
-    }
-}
 
 /// An accepted request: the response to it, and the connection over the stream that it came by.
 ///
@@ -82,7 +71,7 @@ impl Accept {
         let offer = Offer {
             method: method.as_str(),
             is_http_1_1: version >= Version::HTTP_11,
-            fields: &HeaderFields(headers),
+            fields: headers,
         };
         let accepted = respond_with(offer, &self.supported(), self.deflate.as_ref())?;
         Ok(Upgrade { accepted, config: Arc::clone(&self.config) })
@@ -96,20 +85,11 @@ impl Upgrade {
         self.accepted.subprotocol.as_deref()
     }
 
-    /// The response that ends the handshake: 101 and its fields. The HTTP server writes it, and then gives the
+    /// The response that ends the handshake. The HTTP server writes it, and then gives the
     /// stream away, as `hyper::upgrade::on` does.
     #[must_use]
     pub fn response(&self) -> Response<()> {
-        let deflate = self.accepted.deflate.as_ref().map(ToString::to_string);
-        let fields = [
-            (header::UPGRADE, Some("websocket")),
-            (header::CONNECTION, Some("Upgrade")),
-            (header::SEC_WEBSOCKET_ACCEPT, Some(&*self.accepted.accept)),
-            (header::SEC_WEBSOCKET_PROTOCOL, self.subprotocol()),
-            (header::SEC_WEBSOCKET_EXTENSIONS, deflate.as_deref()),
-        ];
-        let fields = fields.into_iter().filter_map(|(name, value)| Some((name, value?)));
-        response(StatusCode::SWITCHING_PROTOCOLS, fields)
+        switching_protocols(&self.accepted)
     }
 
     /// The connection over the stream that the HTTP server gave away, open.
@@ -130,24 +110,29 @@ impl Upgrade {
     }
 }
 
+/// The response that ends an accepted handshake: 101 and its fields.
+#[must_use]
+pub fn switching_protocols(accepted: &Accepted) -> Response<()> {
+    response(101, accepted.fields())
+}
+
 /// The response to a request that cannot be accepted: its status, and the fields that this must have. The
 /// error itself is words for a body.
 #[must_use]
 pub fn refusal(error: &HandshakeError) -> Response<()> {
-    let status = StatusCode::from_u16(error.status()).unwrap_or(StatusCode::BAD_REQUEST);
-    let fields = error.fields().iter();
-    response(status, fields.map(|&(name, value)| (HeaderName::from_static(name), value)))
+    response(error.status(), error.fields().iter().map(|&(name, value)| (name, value.into())))
 }
 
 fn response<'a>(
-    status: StatusCode,
-    fields: impl Iterator<Item = (HeaderName, &'a str)>,
+    status: u16,
+    fields: impl Iterator<Item = (&'static str, Cow<'a, str>)>,
 ) -> Response<()> {
     let mut response = Response::new(());
-    *response.status_mut() = status;
+    *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_REQUEST);
     for (name, value) in fields {
-        // Base64, a token, an extension and a word are always values of a field.
-        if let Ok(value) = HeaderValue::try_from(value) {
+        // The names and values of a handshake are always those of fields.
+        if let (Ok(name), Ok(value)) = (HeaderName::try_from(name), HeaderValue::try_from(&*value))
+        {
             response.headers_mut().insert(name, value);
         }
     }

@@ -14,6 +14,13 @@ impl Fields for [httparse::Header<'_>] {
     }
 }
 
+#[cfg(feature = "http")]
+impl Fields for http::HeaderMap {
+    fn values<'a>(&'a self, name: &'static str) -> impl Iterator<Item = &'a [u8]> {
+        self.get_all(name).into_iter().map(http::HeaderValue::as_bytes)
+    }
+}
+
 /// The members of a comma-separated list over all fields of this name, white space trimmed, empty
 /// members left out (RFC 9110 section 5.6.1).
 pub(super) fn members<'a>(

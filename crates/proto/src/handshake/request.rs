@@ -1,5 +1,7 @@
 //! The server's side: a client's request, and the answer to it (RFC 6455 section 4.2).
 
+use std::borrow::Cow;
+
 use super::fields::{is_token, members, single};
 use super::{FIELDS_MAX, Fields, HANDSHAKE_BYTES_MAX, HandshakeError, accept_key, key};
 use crate::extension::{self, DeflateConfig, NegotiatedDeflate};
@@ -110,24 +112,28 @@ fn choose<F: Fields + ?Sized>(
 }
 
 impl Accepted {
+    /// The header fields of the response (section 4.2.2), in order.
+    pub fn fields(&self) -> impl Iterator<Item = (&'static str, Cow<'_, str>)> {
+        let deflate = self.deflate.as_ref().map(|deflate| deflate.to_string().into());
+        let fields = [
+            ("Upgrade", Some("websocket".into())),
+            ("Connection", Some("Upgrade".into())),
+            ("Sec-WebSocket-Accept", Some(Cow::from(&self.accept))),
+            ("Sec-WebSocket-Protocol", self.subprotocol.as_ref().map(Cow::from)),
+            ("Sec-WebSocket-Extensions", deflate),
+        ];
+        fields.into_iter().filter_map(|(name, value)| Some((name, value?)))
+    }
+
     /// The response's bytes (section 4.2.2).
     #[must_use]
     pub fn response(&self) -> String {
         let mut response = String::with_capacity(256);
-        response.push_str(
-            "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
-             Sec-WebSocket-Accept: ",
-        );
-        response.push_str(&self.accept);
-        if let Some(name) = &self.subprotocol {
-            response.push_str("\r\nSec-WebSocket-Protocol: ");
-            response.push_str(name);
+        response.push_str("HTTP/1.1 101 Switching Protocols\r\n");
+        for (name, value) in self.fields() {
+            [name, ": ", &value, "\r\n"].iter().for_each(|piece| response.push_str(piece));
         }
-        if let Some(deflate) = &self.deflate {
-            response.push_str("\r\nSec-WebSocket-Extensions: ");
-            response.push_str(&deflate.to_string());
-        }
-        response.push_str("\r\n\r\n");
+        response.push_str("\r\n");
         response
     }
 }

@@ -16,7 +16,6 @@ use crate::peer::Peer;
 use crate::reply::body::Body;
 use crate::reply::protection::{protect, share};
 use crate::request::client::Client;
-use crate::request::fields::Fields;
 use crate::request::handshake::Head;
 use crate::request::origin::Verdict;
 use crate::request::{host, path};
@@ -63,18 +62,14 @@ impl<'a> Arrival<'a> {
     }
 
     /// Lets a request in that the HTTP server has not seen; `None` when that one is to refuse it.
-    pub(crate) fn first<F: Fields + ?Sized>(
-        site: &'a Site,
-        peer: Peer,
-        head: &Head<'_, F>,
-    ) -> Option<Self> {
+    pub(crate) fn first(site: &'a Site, peer: Peer, head: &Head<'_>) -> Option<Self> {
         let Admitted { client, verdict } = gate::admit(site, peer, head).ok()?;
         let place = gate::room(site, peer, client, head.path).ok()?;
         Some(Self { site, client, verdict, place, access: AccessLine::default() })
     }
 
     /// The same with a line in the access log, for it is going to be answered.
-    pub(crate) fn answered<F: Fields + ?Sized>(self, head: &Head<'_, F>) -> Self {
+    pub(crate) fn answered(self, head: &Head<'_>) -> Self {
         let access = begin_line(self.site, self.client, head.method, head.path);
         Self { access, ..self }
     }
@@ -142,7 +137,7 @@ impl<'a> Arrival<'a> {
 
 /// Answers a request with a problem, before anything else was found out about it.
 pub(crate) fn refuse<B>(site: &Site, peer: Peer, request: &Request<B>, problem: Problem) -> Reply {
-    let client = gate::address_of(site, peer, request.headers());
+    let client = gate::address_of(site, peer, request.headers().into());
     let (method, path) = (request.method().as_str(), request.uri().path());
     let access = site.accesses.begin(client, method, path);
     site.refusals.note(&problem, Asked::request(client, method, path));

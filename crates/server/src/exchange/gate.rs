@@ -25,11 +25,7 @@ pub(crate) struct Admitted {
 }
 
 /// Judges a request by its fields.
-pub(crate) fn admit<F: Fields + ?Sized>(
-    site: &Site,
-    peer: Peer,
-    head: &Head<'_, F>,
-) -> Result<Admitted, Problem> {
+pub(crate) fn admit(site: &Site, peer: Peer, head: &Head<'_>) -> Result<Admitted, Problem> {
     let (fields, version) = (head.fields, head.version);
     let host = host::of(fields, version)?;
     let said = if site.proxies.trust(peer) { Some(site.proxies.read(fields)?) } else { None };
@@ -55,18 +51,14 @@ pub(crate) fn admit<F: Fields + ?Sized>(
 /// the one it was asked for, and a page without its script cannot even tell. The files of a page are the same for
 /// everyone. Whatever else is read is let through where the browser itself says that the page is of this origin. That
 /// gives no page anything to read: to one of another origin the reply does not say that it may.
-fn is_for_any_page<F: Fields + ?Sized>(site: &Site, head: &Head<'_, F>) -> bool {
+fn is_for_any_page(site: &Site, head: &Head<'_>) -> bool {
     let is_reading = matches!(head.method, "GET" | "HEAD") && !head.fields.has("upgrade");
     let is_file = || site.has_public_page(head.path) || site.files.may_be_at(head.path);
     is_reading && (origin::is_of_own_page(head.fields) || is_file())
 }
 
 /// The address of the client whose request is not let in, as far as that can be told.
-pub(crate) fn address_of<F: Fields + ?Sized>(
-    site: &Site,
-    peer: Peer,
-    fields: &F,
-) -> Option<SocketAddr> {
+pub(crate) fn address_of(site: &Site, peer: Peer, fields: Fields<'_>) -> Option<SocketAddr> {
     match site.proxies.read(fields) {
         Ok(said) if site.proxies.trust(peer) => Client::of_proxy(peer, &said).address(),
         _ => peer.address(),

@@ -9,7 +9,6 @@ use std::time::Duration;
 use anemone_hub::{Hub, PageLimit, ReadError, Start, Storage, Topic};
 use anemone_wire::After;
 use anemone_ws::Memory;
-use http::HeaderMap;
 
 use crate::clients::access::{AccessLine, AnswerKind};
 use crate::clients::awaited::AwaitedTopics;
@@ -49,10 +48,10 @@ pub(crate) struct ReadRequest {
 
 impl ReadRequest {
     /// A request for the topic called `name`.
-    pub(crate) fn of<F: Fields + ?Sized>(
+    pub(crate) fn of(
         site: &Site,
         client: Client,
-        head: &Head<'_, F>,
+        head: &Head<'_>,
         name: &str,
     ) -> Result<Self, Problem> {
         let topic = site.topic(name)?;
@@ -70,7 +69,7 @@ impl ReadRequest {
         query: Option<&str>,
     ) -> Result<Self, Problem> {
         let topic = site.topic(OwnPath::topic(path).unwrap_or_default())?;
-        let query = Query::parse(query, &HeaderMap::new(), &site.limits)?;
+        let query = Query::parse(query, Fields::Parsed(&[]), &site.limits)?;
         let unfit = [("wait", query.wait.is_some()), ("frame", query.frame.is_some())];
         if let Some((name, _)) = unfit.iter().find(|(_, is_given)| *is_given) {
             let detail = format!("{name} is not a parameter of a multiplexed reader");

@@ -1,6 +1,7 @@
 //! WebSocket handshakes: the descriptor of a transport that answers them, and one that is accepted.
 
 use anemone_ws::proto::handshake::Accepted;
+use anemone_ws::switching_protocols;
 use futures_util::future::BoxFuture;
 use http::{Request, Response};
 
@@ -8,10 +9,9 @@ use crate::Problem;
 use crate::exchange::handoff::{Handoff, Reply, Successor};
 use crate::exchange::read_request::ReadRequest;
 use crate::limits::LimitsTable;
-use crate::reply::body::Body;
+use crate::reply::body::{Body, full};
 use crate::request::client::Client;
-use crate::request::fields::Fields;
-use crate::request::handshake::{Head, switching_protocols};
+use crate::request::handshake::Head;
 use crate::request::own_path::OwnPath;
 use crate::site::Site;
 use crate::stop::Stop;
@@ -60,11 +60,11 @@ impl HandshakeTransport {
     }
 
     /// Accepts a handshake, or says which requirement does not hold. `read` is there for a topic.
-    pub(crate) fn accept<F: Fields + ?Sized>(
+    pub(crate) fn accept(
         &self,
         site: &Site,
         client: Client,
-        head: &Head<'_, F>,
+        head: &Head<'_>,
         read: Option<&ReadRequest>,
     ) -> Result<Upgrade, Problem> {
         let accepted = head.accept(self.subprotocols, site.limits.deflate.as_ref())?;
@@ -88,6 +88,7 @@ pub(crate) struct Upgrade {
 
 impl From<Upgrade> for Reply {
     fn from(Upgrade { accepted, handoff }: Upgrade) -> Self {
-        Self { handoff: Some(handoff), ..switching_protocols(&accepted).into() }
+        let response = switching_protocols(&accepted).map(|()| full(""));
+        Self { handoff: Some(handoff), ..response.into() }
     }
 }

@@ -58,7 +58,7 @@ fn parse<'a>(
     limits: &Limits,
     bytes: &'a [u8],
     fields: &'a mut [MaybeUninit<Header<'a>>],
-) -> Option<(Head<'a, [Header<'a>]>, usize)> {
+) -> Option<(Head<'a>, usize)> {
     let mut request = httparse::Request::new(&mut []);
     let parsed = request.parse_with_uninit_headers(bytes, fields).ok()?;
     let httparse::Status::Complete(len) = parsed else { return None };
@@ -75,7 +75,8 @@ fn parse<'a>(
     if path.contains('%') {
         return None;
     }
-    let head = Head { method: method?, version: Version::HTTP_11, path, query, fields: headers };
+    let fields = Fields::Parsed(headers);
+    let head = Head { method: method?, version: Version::HTTP_11, path, query, fields };
     let is_long = LONG_WAY.iter().any(|name| head.fields.has(name));
     (!is_long).then_some((head, len))
 }

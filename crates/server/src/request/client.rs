@@ -63,10 +63,10 @@ pub(crate) struct Client {
 }
 
 /// A request, as far as it tells whose it is.
-pub(crate) struct ClientSigns<'a, F: ?Sized> {
+pub(crate) struct ClientSigns<'a> {
     pub(crate) version: Version,
     pub(crate) host: Option<Host<'a>>,
-    pub(crate) fields: &'a F,
+    pub(crate) fields: Fields<'a>,
 }
 
 impl Client {
@@ -91,7 +91,7 @@ impl Client {
     }
 
     /// The client of a request.
-    pub(crate) fn of_request<F: Fields + ?Sized>(peer: Peer, asked: &ClientSigns<'_, F>) -> Self {
+    pub(crate) fn of_request(peer: Peer, asked: &ClientSigns<'_>) -> Self {
         let foreign = if peer.is_local() { foreign(asked) } else { Some(Foreign::Elsewhere) };
         Self { address: peer.address(), foreign, own_end: peer.own_end() }
     }
@@ -134,7 +134,7 @@ const ROOT: u32 = 0;
 /// one. nginx does not unless it is told to: before 1.29.7 it speaks HTTP/1.0, or where it is told to pass WebSockets
 /// on, says `Connection: upgrade` in every request. And what a page sends has the page's address in it. A proxy that
 /// shows none of that gives itself away by its user, if that is one of its own.
-fn foreign<F: Fields + ?Sized>(asked: &ClientSigns<'_, F>) -> Option<Foreign> {
+fn foreign(asked: &ClientSigns<'_>) -> Option<Foreign> {
     let fields = asked.fields;
     let is_upgrade = |field: &[u8]| {
         fields::split(&String::from_utf8_lossy(field), ',')
@@ -206,8 +206,8 @@ mod tests {
             .iter()
             .map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap()))
             .collect();
-        let host = crate::request::host::of(&fields, version).unwrap();
-        Client::of_request(peer, &ClientSigns { version, host, fields: &fields })
+        let host = crate::request::host::of((&fields).into(), version).unwrap();
+        Client::of_request(peer, &ClientSigns { version, host, fields: (&fields).into() })
             .check_local()
             .err()
     }

@@ -2,45 +2,58 @@
 
 use std::borrow::Cow;
 
-use anemone_ws::proto::handshake::Fields as _;
-use http::{HeaderMap, HeaderName, HeaderValue};
+use anemone_ws::proto::handshake::{self, Fields as _};
+use http::{HeaderMap, HeaderName};
 
-/// Header fields, to be looked up by name.
-pub(crate) trait Fields {
+/// The header fields of a request, as its parser keeps them.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Fields<'a> {
+    Map(&'a HeaderMap),
+    Parsed(&'a [httparse::Header<'a>]),
+}
+
+impl<'a> Fields<'a> {
+    fn parts(self) -> (Option<&'a HeaderMap>, &'a [httparse::Header<'a>]) {
+        match self {
+            Self::Map(map) => (Some(map), &[]),
+            Self::Parsed(fields) => (None, fields),
+        }
+    }
+
     /// The values of all fields of this name, which is given in lower case.
-    fn all(&self, name: &'static str) -> impl Iterator<Item = &[u8]>;
+    pub(crate) fn all(self, name: &'static str) -> impl Iterator<Item = &'a [u8]> {
+        let (map, parsed) = self.parts();
+        let mapped = map.into_iter().flat_map(move |map| handshake::Fields::values(map, name));
+        mapped.chain(parsed.values(name))
+    }
 
     /// The names of all fields, as they came.
-    fn names(&self) -> impl Iterator<Item = &str>;
+    pub(crate) fn names(self) -> impl Iterator<Item = &'a str> {
+        let (map, parsed) = self.parts();
+        let mapped = map.into_iter().flat_map(|map| map.keys().map(HeaderName::as_str));
+        mapped.chain(parsed.iter().map(|field| field.name))
+    }
 
-    /// The first of those of this name.
-    fn first(&self, name: &'static str) -> Option<&[u8]> {
+    /// The first value of the fields of this name.
+    pub(crate) fn first(self, name: &'static str) -> Option<&'a [u8]> {
         self.all(name).next()
     }
 
-    /// Whether there is one.
-    fn has(&self, name: &'static str) -> bool {
+    /// Whether there is a field of this name.
+    pub(crate) fn has(self, name: &'static str) -> bool {
         self.first(name).is_some()
     }
 }
 
-impl Fields for HeaderMap {
-    fn all(&self, name: &'static str) -> impl Iterator<Item = &[u8]> {
-        self.get_all(name).into_iter().map(HeaderValue::as_bytes)
-    }
-
-    fn names(&self) -> impl Iterator<Item = &str> {
-        self.keys().map(HeaderName::as_str)
+impl handshake::Fields for Fields<'_> {
+    fn values<'a>(&'a self, name: &'static str) -> impl Iterator<Item = &'a [u8]> {
+        self.all(name)
     }
 }
 
-impl Fields for [httparse::Header<'_>] {
-    fn all(&self, name: &'static str) -> impl Iterator<Item = &[u8]> {
-        self.values(name)
-    }
-
-    fn names(&self) -> impl Iterator<Item = &str> {
-        self.iter().map(|field| field.name)
+impl<'a> From<&'a HeaderMap> for Fields<'a> {
+    fn from(map: &'a HeaderMap) -> Self {
+        Self::Map(map)
     }
 }
 

@@ -2,38 +2,35 @@
 
 use anemone_ws::proto::DeflateConfig;
 use anemone_ws::proto::handshake::{self, Accepted, HandshakeError, Offer, respond_with};
-use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, Version, header};
+use http::{HeaderValue, Request, StatusCode, Version};
 
-use crate::reply::body::{Body, full};
 use crate::request::fields::Fields;
 use crate::{Kind, Problem};
 
 /// A request as a handshake looks at it.
 #[derive(Debug)]
-pub(crate) struct Head<'a, F: ?Sized> {
+pub(crate) struct Head<'a> {
     pub(crate) method: &'a str,
     pub(crate) version: Version,
     pub(crate) path: &'a str,
     pub(crate) query: Option<&'a str>,
-    pub(crate) fields: &'a F,
+    pub(crate) fields: Fields<'a>,
 }
 
-impl<'a> Head<'a, HeaderMap> {
+impl<'a> Head<'a> {
     pub(crate) fn of<B>(request: &'a Request<B>) -> Self {
         Self {
             method: request.method().as_str(),
             version: request.version(),
             path: request.uri().path(),
             query: request.uri().query(),
-            fields: request.headers(),
+            fields: request.headers().into(),
         }
     }
-}
 
-impl<F: Fields + ?Sized> Head<'_, F> {
     /// Whether a WebSocket is asked for.
     pub(crate) fn asks_for_web_socket(&self) -> bool {
-        handshake::asks_for_web_socket(&Offered(self.fields))
+        handshake::asks_for_web_socket(&self.fields)
     }
 
     /// Refuses a handshake that a proxy has made another request of: proxies take `Upgrade` out unless they are told to pass
@@ -57,39 +54,10 @@ impl<F: Fields + ?Sized> Head<'_, F> {
         let offer = Offer {
             method: self.method,
             is_http_1_1: self.version >= Version::HTTP_11,
-            fields: &Offered(self.fields),
+            fields: &self.fields,
         };
         respond_with(offer, subprotocols, deflate).map_err(refusal)
     }
-}
-
-struct Offered<'a, F: ?Sized>(&'a F);
-
-impl<F: Fields + ?Sized> handshake::Fields for Offered<'_, F> {
-    fn values<'a>(&'a self, name: &'static str) -> impl Iterator<Item = &'a [u8]> {
-        self.0.all(name)
-    }
-}
-
-/// The response that ends the handshake.
-pub(crate) fn switching_protocols(accepted: &Accepted) -> Response<Body> {
-    let mut response = Response::new(full(""));
-    *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
-    let headers = response.headers_mut();
-    headers.insert(header::UPGRADE, HeaderValue::from_static("websocket"));
-    headers.insert(header::CONNECTION, HeaderValue::from_static("Upgrade"));
-    let fields = [
-        (header::SEC_WEBSOCKET_ACCEPT, Some(accepted.accept.clone())),
-        (header::SEC_WEBSOCKET_PROTOCOL, accepted.subprotocol.clone()),
-        (header::SEC_WEBSOCKET_EXTENSIONS, accepted.deflate.as_ref().map(ToString::to_string)),
-    ];
-    for (name, value) in fields {
-        // Base64, a token and an extension are always values of a field.
-        if let Some(Ok(value)) = value.map(HeaderValue::try_from) {
-            headers.insert(name, value);
-        }
-    }
-    response
 }
 
 fn refusal(error: HandshakeError) -> Problem {

@@ -80,7 +80,7 @@ pub(crate) struct Target<'a> {
 
 /// Judges the request's `Origin` and `Sec-Fetch-Site` fields.
 pub(crate) fn judge(
-    fields: &(impl Fields + ?Sized),
+    fields: Fields<'_>,
     target: &Target<'_>,
     allowed: &[AllowedOrigin],
 ) -> Result<Verdict, Problem> {
@@ -128,13 +128,13 @@ const CHARS_TOLD: usize = 80;
 
 /// Whether a browser says that a page of this very origin sends a request. It says so to https and to localhost alone, and
 /// no page can have it say so: there is a certificate for the name, or the name cannot be pointed anywhere.
-pub(crate) fn is_of_own_page(fields: &(impl Fields + ?Sized)) -> bool {
+pub(crate) fn is_of_own_page(fields: Fields<'_>) -> bool {
     fields.first("sec-fetch-site") == Some(b"same-origin")
 }
 
 /// Refuses a request that changes something when a browser sends it for another's page without naming
 /// that page. A form could, which is a navigation; and none that is allowed does.
-pub(crate) fn refuse_unnamed(fields: &impl Fields) -> Result<(), Problem> {
+pub(crate) fn refuse_unnamed(fields: Fields<'_>) -> Result<(), Problem> {
     if fields.has("origin") || !is_of_another_site(fields) {
         return Ok(());
     }
@@ -144,10 +144,7 @@ pub(crate) fn refuse_unnamed(fields: &impl Fields) -> Result<(), Problem> {
 
 /// Judges a request without an origin: a browser may yet say that another's page sends it. Whoever
 /// follows a link to here is let in.
-fn judge_site(
-    fields: &(impl Fields + ?Sized),
-    allowed: &[AllowedOrigin],
-) -> Result<Verdict, Problem> {
+fn judge_site(fields: Fields<'_>, allowed: &[AllowedOrigin]) -> Result<Verdict, Problem> {
     let is_navigation = fields.first("sec-fetch-mode") == Some(b"navigate");
     // Which page it is remains untold, so it may be an allowed one where there are any.
     if !is_of_another_site(fields) || is_navigation || !allowed.is_empty() {
@@ -158,7 +155,7 @@ fn judge_site(
 }
 
 /// Whether a browser says that another's page sends this.
-fn is_of_another_site(fields: &(impl Fields + ?Sized)) -> bool {
+fn is_of_another_site(fields: Fields<'_>) -> bool {
     matches!(fields.first("sec-fetch-site"), Some(b"cross-site" | b"same-site"))
 }
 
@@ -179,7 +176,7 @@ mod tests {
         }
         let allowed: Vec<AllowedOrigin> =
             allowed.iter().map(|text| text.parse().unwrap()).collect();
-        judge(&headers, &target(host), &allowed).ok()
+        judge((&headers).into(), &target(host), &allowed).ok()
     }
 
     #[test]
@@ -201,7 +198,7 @@ mod tests {
         let mut fields = HeaderMap::new();
         fields.insert(header::ORIGIN, "http://evil.example".parse().unwrap());
         let detail = |fields: &HeaderMap, target| {
-            judge(fields, &target, &[]).unwrap_err().detail().to_owned()
+            judge(fields.into(), &target, &[]).unwrap_err().detail().to_owned()
         };
         assert_eq!(
             detail(&fields, target("127.0.0.1:8080")),
@@ -242,7 +239,8 @@ mod tests {
             let fields = [("sec-fetch-site", site), ("sec-fetch-mode", mode)];
             let headers =
                 fields.map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap()));
-            judge(&headers.into_iter().collect::<HeaderMap>(), &target("a.example"), &[]).is_ok()
+            let headers = HeaderMap::from_iter(headers);
+            judge((&headers).into(), &target("a.example"), &[]).is_ok()
         };
         assert!(
             judge("same-origin", "cors")
@@ -258,7 +256,7 @@ mod tests {
             HeaderMap::from_iter([(header::ORIGIN, HeaderValue::from_static("http://a.example"))]);
         for (scheme, is_same) in [(None, true), (Some("http"), true), (Some("https"), false)] {
             let target = Target { host: Some("a.example"), scheme };
-            assert_eq!(judge(&headers, &target, &[]).is_ok(), is_same, "{scheme:?}");
+            assert_eq!(judge((&headers).into(), &target, &[]).is_ok(), is_same, "{scheme:?}");
         }
     }
 
@@ -267,7 +265,7 @@ mod tests {
         let refuse = |fields: &[(&'static str, &str)]| {
             let fields =
                 fields.iter().map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap()));
-            refuse_unnamed(&fields.collect::<HeaderMap>()).is_err()
+            refuse_unnamed((&fields.collect::<HeaderMap>()).into()).is_err()
         };
         let form = [("sec-fetch-site", "cross-site"), ("sec-fetch-mode", "navigate")];
         assert!(refuse(&form) && refuse(&[("sec-fetch-site", "same-site")]));
@@ -280,7 +278,7 @@ mod tests {
         let mut headers = HeaderMap::new();
         headers.append(header::ORIGIN, HeaderValue::from_static("http://a.example"));
         headers.append(header::ORIGIN, HeaderValue::from_static("http://evil.example"));
-        assert!(judge(&headers, &target("a.example"), &["*".parse().unwrap()]).is_err());
+        assert!(judge((&headers).into(), &target("a.example"), &["*".parse().unwrap()]).is_err());
     }
 
     #[test]

@@ -158,10 +158,7 @@ impl Proxies {
 
     /// Reads these fields of a proxy that is believed. Where it says something twice, in the old fields and the new, it
     /// has to be the same: a proxy that knows only the one kind passes on whatever its client says in the other.
-    pub(crate) fn read<'a, F: Fields + ?Sized>(
-        &self,
-        fields: &'a F,
-    ) -> Result<Forwarded<'a>, Problem> {
+    pub(crate) fn read<'a>(&self, fields: Fields<'a>) -> Result<Forwarded<'a>, Problem> {
         let (old, new) = (self.old(fields)?, self.standard(fields)?);
         let ip = |said: &Forwarded<'_>| match said.client {
             Some(Node::Address(address)) => Some(address.ip()),
@@ -188,7 +185,7 @@ impl Proxies {
     }
 
     /// `X-Forwarded-For`, `-Host` and `-Proto`.
-    fn old<'a, F: Fields + ?Sized>(&self, fields: &'a F) -> Result<Option<Forwarded<'a>>, Problem> {
+    fn old<'a>(&self, fields: Fields<'a>) -> Result<Option<Forwarded<'a>>, Problem> {
         let [nodes, hosts, schemes] = ["x-forwarded-for", "x-forwarded-host", "x-forwarded-proto"]
             .map(|name| items(fields, name));
         let (nodes, hosts, schemes) = (nodes?, hosts?, schemes?);
@@ -208,10 +205,7 @@ impl Proxies {
     }
 
     /// `Forwarded`.
-    fn standard<'a, F: Fields + ?Sized>(
-        &self,
-        fields: &'a F,
-    ) -> Result<Option<Forwarded<'a>>, Problem> {
+    fn standard<'a>(&self, fields: Fields<'a>) -> Result<Option<Forwarded<'a>>, Problem> {
         // RFC 7239 section 4 has a proxy append to the field, or add another. One that adds its own before its client's would
         // have the client's count, so we take one field alone.
         if fields.all("forwarded").nth(1).is_some() {
@@ -289,10 +283,7 @@ impl<'a> Element<'a> {
 }
 
 /// The elements of all fields of this name, the first first.
-fn items<'a, F: Fields + ?Sized>(
-    fields: &'a F,
-    name: &'static str,
-) -> Result<Vec<&'a str>, Problem> {
+fn items<'a>(fields: Fields<'a>, name: &'static str) -> Result<Vec<&'a str>, Problem> {
     let mut items = Vec::new();
     for field in fields.all(name) {
         let text = str::from_utf8(field).map_err(|_| bad("it is not text"))?;
@@ -379,7 +370,7 @@ mod tests {
             let name: http::HeaderName = name.parse().unwrap();
             map.append(name, http::HeaderValue::from_bytes(value.as_bytes()).unwrap());
         }
-        let said = proxies.read(&map).map_err(|problem| problem.detail().to_owned())?;
+        let said = proxies.read((&map).into()).map_err(|problem| problem.detail().to_owned())?;
         let client = match said.client {
             Some(Node::Address(address)) => address.to_string(),
             Some(Node::Hidden) => "hidden".to_owned(),

@@ -64,7 +64,7 @@ impl Query {
     /// Reads the query and header fields of a request.
     pub(crate) fn parse(
         query: Option<&str>,
-        fields: &(impl Fields + ?Sized),
+        fields: Fields<'_>,
         limits: &Limits,
     ) -> Result<Self, Problem> {
         let (page, mode) = (limits.page, Mode::All);
@@ -167,7 +167,7 @@ fn parse_mode(value: &str) -> Result<Mode, Problem> {
 /// `Prefer: wait=N` (RFC 7240): the first `wait` counts, other preferences are not ours to judge.
 /// Section 2 would have us ignore a wait that we cannot honour; then a client that asked for an
 /// hour would poll in a loop without knowing why, so it is told instead.
-fn preferred_wait(given: &(impl Fields + ?Sized), max: Duration) -> Result<Option<Wait>, Problem> {
+fn preferred_wait(given: Fields<'_>, max: Duration) -> Result<Option<Wait>, Problem> {
     for field in given.all("prefer") {
         let field = str::from_utf8(field).map_err(|_| bad("Prefer", "is not UTF-8"))?;
         // Each is a pair, and parameters, of which `wait` has none.

@@ -21,7 +21,7 @@ pub(crate) async fn answer(
     stop: Stop,
     access: &AccessLine,
 ) -> Result<Response<Body>, Problem> {
-    origin::refuse_unnamed(request.headers())?;
+    origin::refuse_unnamed(request.headers().into())?;
     let key = key(request.uri().query(), request.headers())?;
     let content = Content::of(request.headers())?;
     let expected = Expected::of(request.headers())?;
@@ -55,7 +55,7 @@ pub(crate) async fn delete(
     permit: PublishPermit,
     request: &Request<()>,
 ) -> Result<Response<Body>, Problem> {
-    origin::refuse_unnamed(request.headers())?;
+    origin::refuse_unnamed(request.headers().into())?;
     no_parameters(request.uri().query())?;
     if request.headers().contains_key(header::IF_MATCH) {
         // To be honoured, a topic would have to stand still while it is removed from a disk.

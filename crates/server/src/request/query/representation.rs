@@ -43,7 +43,7 @@ impl AsRef<Self> for Representation {
 /// `given` are the parameters of the request that a representation may need.
 pub(crate) fn choose<T: AsRef<Representation>>(
     offered: &[&'static T],
-    fields: &(impl Fields + ?Sized),
+    fields: Fields<'_>,
     given: impl Fn(Need) -> bool,
 ) -> Result<&'static T, Problem> {
     let accepted: Vec<&str> =
@@ -141,7 +141,8 @@ mod tests {
         let mut headers = HeaderMap::new();
         headers.insert(header::ACCEPT, value.parse().unwrap());
         let given = |need| need == Need::Frame && has_frame;
-        choose(transport::READING, &headers, given).map(|own| own.representation.media_type)
+        choose(transport::READING, (&headers).into(), given)
+            .map(|own| own.representation.media_type)
     }
 
     fn accept(value: &str, has_frame: bool) -> Result<&'static str, u16> {

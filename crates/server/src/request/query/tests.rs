@@ -7,7 +7,8 @@ fn parse(query: &str, fields: &[(&'static str, &str)]) -> Result<Query, String> 
         .iter()
         .map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap()))
         .collect();
-    Query::parse(Some(query), &headers, &Limits::default()).map_err(|problem| problem.to_json())
+    Query::parse(Some(query), (&headers).into(), &Limits::default())
+        .map_err(|problem| problem.to_json())
 }
 
 #[test]
