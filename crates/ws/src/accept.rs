@@ -9,14 +9,12 @@ use anemone_proto::{Config, DeflateConfig};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::time::timeout;
 
-use crate::WebSocket;
+use crate::{Linger, WebSocket};
 
 /// The time that a client may take for its request without being told otherwise.
 const TIMEOUT: Duration = Duration::from_secs(10);
 /// The time that a refused client may take to read the refusal and end its side.
 const LINGER: Duration = Duration::from_secs(1);
-/// Most bytes thrown away while it does.
-const DRAINED_BYTES_MAX: u64 = 64 << 10;
 
 /// Answers the opening handshake on `stream`, with the defaults of [`Accept`].
 ///
@@ -115,7 +113,8 @@ impl Accept {
             Err(error) => {
                 if let Some(response) = error.response() {
                     // Whether the client reads it or not, it is refused.
-                    let _ = timeout(LINGER, refuse(stream, &response)).await;
+                    let refused = Linger::new(stream, LINGER).finish(response.as_bytes());
+                    let _ = timeout(LINGER, refused).await;
                 }
                 Err(error)
             }
@@ -148,18 +147,6 @@ impl Accept {
             }
         }
     }
-}
-
-/// Writes a refusal and waits for the client to end its side: closing a socket with unread input
-/// would reset it, and the refusal could be lost with it.
-async fn refuse<S>(mut stream: S, response: &str) -> io::Result<()>
-where
-    S: AsyncRead + AsyncWrite + Unpin,
-{
-    stream.write_all(response.as_bytes()).await?;
-    stream.shutdown().await?;
-    tokio::io::copy(&mut stream.take(DRAINED_BYTES_MAX), &mut tokio::io::sink()).await?;
-    Ok(())
 }
 
 /// Why a connection was not accepted.

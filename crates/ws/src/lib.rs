@@ -27,6 +27,7 @@ mod clock;
 mod codecs;
 mod connect;
 mod error;
+mod linger;
 mod memory;
 #[cfg(unix)]
 pub mod reactor;
@@ -43,6 +44,7 @@ pub use bytes::Bytes;
 pub use bytestring::ByteString;
 pub use connect::{ClientStream, Connect, ConnectError, Refusal, Step, UrlError, connect};
 pub use error::{Error, Lost};
+pub use linger::Linger;
 pub use memory::{Held, Memory, Wanted};
 pub use task::{AsMessage, Incoming, IncomingPiece, ReceiveHalf, SendHalf, Turn, WebSocket};
 /// The TLS library, for [`Connect::tls`].

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use anemone_ws::{Held, Memory};
+use anemone_ws::{Held, Linger, Memory};
 use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body::Body as _;
 use hyper::body::Incoming;
@@ -39,7 +39,7 @@ use crate::reply::body::{Body, boxed, full};
 use crate::reply::pace::{Pace, paced};
 use crate::request::host;
 use crate::request::path;
-use crate::socket::linger::Linger;
+use crate::socket::LINGER;
 use crate::socket::unread::{Carried, Unread};
 use crate::stop::Stop;
 use crate::{Kind, Limits, Problem, routes};
@@ -146,7 +146,7 @@ pub(crate) async fn serve<S: AsyncRead + AsyncWrite + Unpin + 'static>(
         })
     };
     let served_by_service = Arc::strong_count(&requests);
-    let io = TokioIo::new(Linger::new(stream));
+    let io = TokioIo::new(Linger::new(stream, LINGER));
     let mut http = pin!(within(limits, tasks).serve_connection(io, service));
     // The first tick is now.
     let mut ticks = interval(limits.header_timeout);

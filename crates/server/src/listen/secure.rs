@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use tokio::io::AsyncWriteExt as _;
+use anemone_ws::Linger;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_rustls::server::TlsStream;
@@ -13,7 +13,7 @@ use crate::listen::connection;
 use crate::listen::http2;
 use crate::local::Local;
 use crate::peer::Peer;
-use crate::socket::linger::Linger;
+use crate::socket::LINGER;
 use crate::socket::write_deadline::WriteDeadline;
 use crate::stop::Stop;
 use crate::tls::{ALPN_HTTP2, Tls};
@@ -79,9 +79,6 @@ async fn shake_hands(stream: Guarded, tls: &Tls) -> Option<TlsStream<Guarded>> {
 
 /// Says the last word and ends the connection.
 async fn turn_away(stream: Guarded, last: &[u8]) {
-    let mut stream = Linger::new(stream);
     // The client may be gone already.
-    if stream.write_all(last).await.is_ok() {
-        let _ = stream.shutdown().await;
-    }
+    let _ = Linger::new(stream, LINGER).finish(last).await;
 }

@@ -3,7 +3,9 @@
 pub(crate) mod ahead;
 pub(crate) mod begun;
 pub(crate) mod gathered;
-pub(crate) mod linger;
 pub(crate) mod unix_socket;
 pub(crate) mod unread;
 pub(crate) mod write_deadline;
+
+/// The time that a client may take to end its side, once the server has ended its own.
+pub(crate) const LINGER: std::time::Duration = std::time::Duration::from_secs(2);

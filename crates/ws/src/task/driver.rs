@@ -18,6 +18,7 @@ use tokio::time::{Instant, Sleep, sleep_until};
 use super::message::{Collected, Received};
 use super::{Incoming, IncomingPiece, Turn};
 use crate::clock::Clock;
+use crate::linger::poll_drain;
 use crate::{Error, Lost, codecs};
 
 /// Most bytes taken from the stream by one read.
@@ -536,14 +537,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Driver<S> {
         }
         // However much that is: a peer amid a large message may send all of it before it looks, and
         // once the socket is reset it looks in vain.
-        while !self.is_late() {
-            let mut buffer = [MaybeUninit::uninit(); READ_BYTES_MAX];
-            let mut buffer = ReadBuf::uninit(&mut buffer);
-            ready!(Pin::new(&mut self.stream).poll_read(cx, &mut buffer))?;
-            if buffer.filled().is_empty() {
-                break;
-            }
-        }
+        let deadline = self.timer.as_ref().map(|timer| timer.deadline());
+        let is_late = |_| deadline.is_some_and(|deadline| deadline <= Instant::now());
+        ready!(poll_drain(&mut self.stream, cx, is_late))?;
         if self.role == Role::Client {
             ready!(Pin::new(&mut self.stream).poll_shutdown(cx))?;
         }
