@@ -4,6 +4,8 @@
 //! One order for every way that a request comes by. What is answered without the HTTP server has its line only once it is:
 //! every other request comes again by the HTTP server, which has the words for a refusal.
 
+use std::borrow::Cow;
+
 use http::{HeaderValue, Method, Request, Response, StatusCode, header};
 
 use crate::clients::access::AccessLine;
@@ -76,11 +78,7 @@ impl<'a> Arrival<'a> {
 
     /// The reply to a request that ends with a problem.
     pub(crate) fn refuse(&self, problem: Problem, method: &str, path: &str) -> Reply {
-        // `places` has told of one that has too many, with how many it may have.
-        if problem.kind() != Kind::TooManyConnections {
-            let asked = Asked::request(self.client.address(), method, path);
-            self.site.refusals.note(&problem, asked);
-        }
+        note(self.site, self.client, &problem, method, path);
         problem.into_response().into()
     }
 
@@ -142,6 +140,28 @@ pub(crate) fn refuse<B>(site: &Site, peer: Peer, request: &Request<B>, problem: 
     let access = site.accesses.begin(client, method, path);
     site.refusals.note(&problem, Asked::request(client, method, path));
     Reply::from(problem.into_response()).told_in(access, client)
+}
+
+/// Lets a request in that comes by a connection of its own client: its line in the access log, and its path, spelled in one
+/// way, if there is room for it.
+pub(crate) fn enter<'p>(
+    site: &Site,
+    client: Client,
+    method: &str,
+    path: &'p str,
+) -> (AccessLine, Result<Cow<'p, str>, Problem>) {
+    let access = begin_line(site, client, method, path);
+    let path =
+        path::normal(path).and_then(|path| gate::check_memory(&site.memory, &path).map(|()| path));
+    (access, path)
+}
+
+/// Notes the problem that a request ends with.
+pub(crate) fn note(site: &Site, client: Client, problem: &Problem, method: &str, path: &str) {
+    // `places` has told of one that has too many, with how many it may have.
+    if problem.kind() != Kind::TooManyConnections {
+        site.refusals.note(problem, Asked::request(client.address(), method, path));
+    }
 }
 
 /// Begins the line of a request in the access log.

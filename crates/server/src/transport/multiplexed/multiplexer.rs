@@ -19,8 +19,8 @@ use super::telling::{tell_end, tell_item, tell_last, tell_page, tell_problem};
 use crate::alarms::{Alarm, Alarms};
 use crate::clients::access::{AccessLine, AnswerKind, CLIENT_GONE};
 use crate::clients::refusals::Asked;
+use crate::exchange::arrival;
 use crate::exchange::change::Change;
-use crate::exchange::gate;
 use crate::exchange::read_request::ReadRequest;
 use crate::exchange::resource::Resource;
 use crate::local::Local;
@@ -29,7 +29,6 @@ use crate::request::client::Client;
 use crate::request::methods::{Methods, not_allowed};
 use crate::request::names::topic_name;
 use crate::request::own_path::OwnPath;
-use crate::request::path;
 use crate::site::Site;
 use crate::stream::{EndlessReply, Told};
 use crate::transport_name::TransportName;
@@ -120,11 +119,13 @@ impl Multiplexer {
     pub(super) fn receive(&mut self, message: &[u8], outlet: &mut impl Outlet) {
         match self.session.receive(message) {
             Step::Begin(id, request) => {
-                let (client, method, path) =
-                    (self.client.address(), request.method, request.path_and_query().0);
-                let access = self.begin_line(method, path);
-                if let Err(problem) = self.begin(id, &request, &access, outlet) {
-                    self.site.refusals.note(&problem, Asked::request(client, method, path));
+                let (method, (path, _)) = (request.method, request.path_and_query());
+                let (access, entered) = arrival::enter(&self.site, self.client, method, path);
+                access.by(AnswerKind::Stream(self.carrier.name));
+                let begun =
+                    entered.and_then(|path| self.begin(id, &path, &request, &access, outlet));
+                if let Err(problem) = begun {
+                    arrival::note(&self.site, self.client, &problem, method, path);
                     tell_end(id, &problem, &access, outlet);
                 }
             }
@@ -139,10 +140,12 @@ impl Multiplexer {
             Step::Refuse(id, request, problem) => {
                 let asked = Asked::message(self.client.address(), self.carrier.place);
                 self.site.refusals.note(&problem, asked);
-                let access = match &request {
-                    Some(request) => self.begin_line(request.method, request.path_and_query().0),
-                    None => self.begin_line("-", "-"),
+                let (method, path) = match &request {
+                    Some(request) => (request.method, request.path_and_query().0),
+                    None => ("-", "-"),
                 };
+                let access = self.site.accesses.begin(self.client.address(), method, path);
+                access.by(AnswerKind::Stream(self.carrier.name));
                 if request.is_none() && access.is_some() {
                     access.ended(format!("malformed request: {}", problem.detail()));
                 }
@@ -152,24 +155,16 @@ impl Multiplexer {
         }
     }
 
-    /// Begins the line of a request in the access log.
-    fn begin_line(&self, method: &str, path: &str) -> AccessLine {
-        let access = self.site.accesses.begin(self.client.address(), method, path);
-        access.by(AnswerKind::Stream(self.carrier.name));
-        access
-    }
-
-    /// Answers a request, or opens it.
+    /// Answers a request for this path, or opens it.
     fn begin(
         &mut self,
         id: Id,
+        path: &str,
         request: &Request<'_>,
         access: &AccessLine,
         outlet: &mut impl Outlet,
     ) -> Result<(), Problem> {
-        let (path, query) = request.path_and_query();
-        let path = &*path::normal(path)?;
-        gate::check_memory(&self.site.memory, path)?;
+        let (_, query) = request.path_and_query();
         let is_get = request.method == "GET";
         let resource = Resource::at(&self.site, self.client, path, query)?;
         if let Some(name) = OwnPath::topic(path).filter(|_| resource.is_none()) {
@@ -282,8 +277,7 @@ impl Multiplexer {
         if let Err(problem) = &result {
             let path = format!("/topics/{}", submitted.topic);
             let method = if submitted.is_deletion { "DELETE" } else { "POST" };
-            let asked = Asked::request(self.client.address(), method, &path);
-            self.site.refusals.note(problem, asked);
+            arrival::note(&self.site, self.client, problem, method, &path);
         }
         match result {
             Ok(Done::Published(Outcome::Published(published))) => {
