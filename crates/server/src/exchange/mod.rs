@@ -9,5 +9,6 @@ pub(crate) mod read_request;
 pub(crate) mod read_transport;
 pub(crate) mod request_body;
 pub(crate) mod resource;
+pub(crate) mod tcp_transport;
 pub(crate) mod upgrade;
 pub(crate) mod visit;

@@ -9,27 +9,23 @@ use std::sync::Arc;
 use std::sync::mpsc::Sender;
 use std::time::Duration;
 
-use anemone_ws::proto::Output;
-use anemone_ws::reactor::{Opening, StreamHandler};
 use tokio::net::TcpStream;
 use tokio::runtime::{Builder, LocalRuntime};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 
-use crate::clients::permits::ConnectionPermit;
 use crate::exchange::handoff::going_away;
+use crate::exchange::tcp_transport::TcpTransport;
 use crate::listen::connection;
 use crate::listen::first_bytes;
 use crate::listen::secure;
 use crate::listen::upgraded::Upgraded;
 use crate::local::{Guest, Local};
 use crate::peer::Peer;
-use crate::request::client::Client;
 use crate::site::Site;
 use crate::socket::unix_socket;
 use crate::stop::Stop;
-use crate::transport::multiplexed;
 
 /// The runtime looks at its own IO and timers after so many polls of tasks. One may take a tenth of a
 /// millisecond, and the runtime's own default of 61 would make that six; looking takes a microsecond.
@@ -43,8 +39,8 @@ const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
 pub(crate) struct Listeners {
     pub(crate) site: Option<TcpListener>,
     pub(crate) unix: Option<UnixListener>,
-    pub(crate) tcp: Option<TcpListener>,
-    pub(crate) tcp_echo: Option<TcpListener>,
+    /// Those of transports with ports of their own.
+    pub(crate) ports: Vec<(TcpListener, &'static TcpTransport)>,
 }
 
 /// A thread's work, until the server stops. Tells `begun` whether it serves. Returns the number of connections that it cut off.
@@ -114,11 +110,8 @@ fn listen(local: &Rc<Local>, listeners: Vec<Listeners>) -> UnixGuests {
         if let Some(address) = listeners.site {
             local.reactor.listen(address, site(Rc::clone(local)));
         }
-        if let Some(tcp) = listeners.tcp {
-            local.reactor.listen(tcp, requests_by_tcp(Rc::clone(local)));
-        }
-        if let Some(tcp_echo) = listeners.tcp_echo {
-            local.reactor.listen(tcp_echo, echo(Rc::clone(local)));
+        for (listener, transport) in listeners.ports {
+            local.reactor.listen(listener, port(Rc::clone(local), transport));
         }
         // All are one socket.
         unix = unix.or(listeners.unix);
@@ -248,43 +241,14 @@ fn adopt(local: &Rc<Local>, stream: StdTcpStream, peer: Peer) {
     local.reactor.adopt_opening(stream, timeout, decide);
 }
 
-/// Takes those who come to speak `anemone.v1` over TCP.
-fn requests_by_tcp(local: Rc<Local>) -> impl FnMut(StdTcpStream) {
+/// Takes those who come to the port of a transport.
+fn port(local: Rc<Local>, transport: &'static TcpTransport) -> impl FnMut(StdTcpStream) {
     move |stream| {
         let peer = Peer::of(&stream);
-        let permit = match local.permit(peer) {
-            Ok(permit) => permit,
-            Err(problem) => return refuse(&stream, &multiplexed::refusal(&problem)),
-        };
-        let client = Client::of_connection(peer, &local.site.proxies).settled();
-        let (timeout, guest) = (local.site.limits.header_timeout, Rc::clone(&local));
-        let decide = move |first: &[u8]| {
-            let idle_timeout = guest.site.limits.multiplexed.idle_timeout;
-            let handler = multiplexed::TcpConnection::new(&guest, client, permit);
-            Opening::stream(first.to_vec(), idle_timeout, handler)
-        };
-        local.reactor.adopt_opening(stream, timeout, decide);
-    }
-}
-
-/// Takes those who come to the bare echo.
-fn echo(local: Rc<Local>) -> impl FnMut(StdTcpStream) {
-    move |stream| {
-        // Closed without a word: a bare echo has no message for it.
-        let Ok(permit) = local.permit(Peer::of(&stream)) else { return };
-        let idle_timeout = local.site.limits.echo.idle_timeout;
-        local.reactor.adopt_stream(stream, idle_timeout, ByteEcho { _permit: permit });
-    }
-}
-
-/// Sends bytes back as they come.
-struct ByteEcho {
-    _permit: ConnectionPermit,
-}
-
-impl StreamHandler for ByteEcho {
-    fn on_bytes(&mut self, bytes: &[u8], output: &mut Output) {
-        output.extend_from_slice(bytes);
+        match local.permit(peer) {
+            Ok(permit) => (transport.adopt)(&local, stream, peer, permit),
+            Err(problem) => refuse(&stream, &(transport.refusal)(&problem)),
+        }
     }
 }
 

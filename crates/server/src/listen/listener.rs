@@ -30,6 +30,7 @@ use crate::site::Site;
 use crate::socket::unix_socket::SocketFile;
 use crate::stop::Stop;
 use crate::tls::Watch;
+use crate::transport;
 
 /// A server that has its address and serves nobody yet.
 #[derive(Debug)]
@@ -69,11 +70,14 @@ impl Server {
         let tcp_echo_addr = tcp_echo.as_ref().map(|port| port.address);
         let listeners = (0..threads).map(|_| {
             let other = |port: &mut Option<Port>| port.as_mut().map(Port::listener).transpose();
-            let (tcp, tcp_echo, site) =
-                (other(&mut tcp)?, other(&mut tcp_echo)?, other(&mut site)?);
+            let ports = [(&mut tcp, transport::TCP), (&mut tcp_echo, transport::TCP_ECHO)];
+            let ports = ports.into_iter().filter_map(|(port, transport)| {
+                Some(port.as_mut()?.listener().map(|listener| (listener, transport)))
+            });
+            let (ports, site) = (ports.collect::<Result<_, _>>()?, other(&mut site)?);
             let unix =
                 unix.as_ref().map(UnixListener::try_clone).transpose().map_err(unix_failed)?;
-            Ok(Listeners { site, unix, tcp, tcp_echo })
+            Ok(Listeners { site, unix, ports })
         });
         let listeners = listeners.collect::<Result<_, BindError>>()?;
         let site = Arc::new(parts(options, hub, local_addr)?);

@@ -1,14 +1,15 @@
-//! `/echo`: what is sent comes back. By `POST` a body, by WebSocket each message.
+//! `/echo`: what is sent comes back. By `POST` a body, by WebSocket each message. And bytes as they are, by a TCP port.
 
 use anemone_ws::Error;
-use anemone_ws::proto::{CloseFrame, Message, Piece, Sender};
-use anemone_ws::reactor::Handler;
+use anemone_ws::proto::{CloseFrame, Message, Output, Piece, Sender};
+use anemone_ws::reactor::{Handler, StreamHandler};
 use http::{HeaderValue, Request, Response, header};
 
 use crate::Problem;
 use crate::clients::permits::ConnectionPermit;
 use crate::exchange::handoff::Successor;
 use crate::exchange::request_body::receive;
+use crate::exchange::tcp_transport::TcpTransport;
 use crate::exchange::upgrade::{HandshakeRoute, HandshakeTransport};
 use crate::exchange::visit::Visit;
 use crate::limits::LimitsTable;
@@ -29,6 +30,26 @@ pub(super) static TRANSPORT: HandshakeTransport = HandshakeTransport {
         post: Some(|request, site, stop| Box::pin(answer(request, site, stop))),
     },
 };
+
+/// A bare echo has no message for one who is not let in.
+pub(super) static TCP: TcpTransport = TcpTransport {
+    adopt: |local, stream, _, permit| {
+        let idle_timeout = local.site.limits.echo.idle_timeout;
+        local.reactor.adopt_stream(stream, idle_timeout, ByteEcho { _permit: permit });
+    },
+    refusal: |_| Vec::new(),
+};
+
+/// Sends bytes back as they come.
+struct ByteEcho {
+    _permit: ConnectionPermit,
+}
+
+impl StreamHandler for ByteEcho {
+    fn on_bytes(&mut self, bytes: &[u8], output: &mut Output) {
+        output.extend_from_slice(bytes);
+    }
+}
 
 /// Answers a `POST` with its body.
 async fn answer(

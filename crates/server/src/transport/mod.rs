@@ -5,7 +5,7 @@ mod broadcast;
 mod echo;
 mod forever_frame;
 mod long_poll;
-pub(crate) mod multiplexed;
+mod multiplexed;
 mod ndjson;
 mod poll;
 pub(crate) mod post;
@@ -15,6 +15,7 @@ mod tests;
 mod websocket;
 
 use crate::exchange::read_transport::ReadTransport;
+use crate::exchange::tcp_transport::TcpTransport;
 use crate::exchange::upgrade::HandshakeTransport;
 
 /// The transports that answer a `GET` of a topic. Of those that a client takes equally well, the first answers.
@@ -34,3 +35,7 @@ pub(crate) static HEAD: &ReadTransport = &poll::TRANSPORT;
 /// The transports that take a connection over after a handshake.
 pub(crate) static SHAKING_HANDS: &[&HandshakeTransport] =
     &[&broadcast::TRANSPORT, &echo::TRANSPORT, &multiplexed::TRANSPORT, &websocket::TRANSPORT];
+
+/// The transports that have a TCP port of their own: for `anemone.v1`, and to echo bytes.
+pub(crate) static TCP: &TcpTransport = &multiplexed::TCP;
+pub(crate) static TCP_ECHO: &TcpTransport = &echo::TCP;

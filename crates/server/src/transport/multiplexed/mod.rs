@@ -11,8 +11,8 @@ mod tcp;
 mod telling;
 mod web_socket;
 
-pub(crate) use tcp::{TcpConnection, refusal};
-pub(crate) use web_socket::TRANSPORT;
+pub(super) use tcp::TRANSPORT as TCP;
+pub(super) use web_socket::TRANSPORT;
 
 /// The outlet of messages.
 trait Outlet {

@@ -1,11 +1,13 @@
 //! TCP: each message of `anemone.v1` after its length.
 
+use std::net::TcpStream;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anemone_wire::framing::{self, Decoder};
 use anemone_ws::proto::{Config, Output};
-use anemone_ws::reactor::{StreamHandler, Waker};
+use anemone_ws::reactor::{Opening, StreamHandler, Waker};
 use tokio::time::Instant;
 
 use super::Outlet;
@@ -13,16 +15,38 @@ use super::multiplexer::{Carrier, Multiplexer};
 use super::telling::tell_problem;
 use crate::alarms::{Alarm, Alarms};
 use crate::clients::permits::ConnectionPermit;
+use crate::exchange::tcp_transport::TcpTransport;
 use crate::local::Local;
+use crate::peer::Peer;
 use crate::request::client::Client;
 use crate::transport_name::TransportName;
 use crate::{Kind, Problem};
 
+pub(crate) static TRANSPORT: TcpTransport = TcpTransport { adopt, refusal };
+
 static CARRIER: Carrier = Carrier { name: TransportName::new(&"tcp"), place: "the TCP port" };
+
+/// Waits for the first bytes no longer than for a request's header.
+fn adopt(local: &Rc<Local>, stream: TcpStream, peer: Peer, permit: ConnectionPermit) {
+    let client = Client::of_connection(peer, &local.site.proxies).settled();
+    let guest = Rc::clone(local);
+    let decide = move |first: &[u8]| {
+        let connection = TcpConnection::new(&guest, client, permit);
+        Opening::stream(first.to_vec(), guest.site.limits.multiplexed.idle_timeout, connection)
+    };
+    local.reactor.adopt_opening(stream, local.site.limits.header_timeout, decide);
+}
+
+/// The message to one who is not let in.
+fn refusal(problem: &Problem) -> Vec<u8> {
+    let mut output = Output::default();
+    tell_problem(None, problem, &mut Framed(&mut output));
+    output.as_slice().unwrap_or_default().to_vec()
+}
 
 /// A connection by TCP.
 #[derive(Debug)]
-pub(crate) struct TcpConnection {
+struct TcpConnection {
     decoder: Decoder,
     config: Arc<Config>,
     alarms: Alarms,
@@ -36,7 +60,7 @@ pub(crate) struct TcpConnection {
 }
 
 impl TcpConnection {
-    pub(crate) fn new(local: &Local, client: Client, permit: ConnectionPermit) -> Self {
+    fn new(local: &Local, client: Client, permit: ConnectionPermit) -> Self {
         let config = Arc::clone(&local.site.limits.multiplexed);
         Self {
             decoder: decoder(&config),
@@ -147,13 +171,6 @@ impl StreamHandler for TcpConnection {
 fn decoder(config: &Config) -> Decoder {
     let limit = usize::try_from(config.message_bytes_max).unwrap_or(usize::MAX);
     Decoder::new(limit.min(framing::MESSAGE_BYTES_MAX))
-}
-
-/// The message to one who is not let in.
-pub(crate) fn refusal(problem: &Problem) -> Vec<u8> {
-    let mut output = Output::default();
-    tell_problem(None, problem, &mut Framed(&mut output));
-    output.as_slice().unwrap_or_default().to_vec()
 }
 
 /// Messages after their lengths.
