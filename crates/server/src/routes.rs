@@ -1,13 +1,11 @@
 //! From a request to its reply. The decisions are here, the work is in the transports.
 
-use anemone_hub::TopicName;
 use anemone_ws::Memory;
 use http::{HeaderValue, Method, Request, Response, StatusCode, header};
 
 use crate::clients::access::{AccessLine, AnswerKind};
 use crate::clients::places::Place;
 use crate::exchange::arrival::Arrival;
-use crate::exchange::change::Change;
 use crate::exchange::handoff::{Handoff, Reply};
 use crate::exchange::read_request::ReadRequest;
 use crate::exchange::read_transport::ReadAnswer;
@@ -27,8 +25,7 @@ use crate::request::own_path::OwnPath;
 use crate::request::query::{Need, choose};
 use crate::site::Site;
 use crate::stop::Stop;
-use crate::transport::{self, post};
-use crate::{Kind, Problem, stream};
+use crate::{Kind, Problem, stream, transport};
 
 /// Answers a request.
 pub(crate) async fn answer(
@@ -167,7 +164,9 @@ async fn route(
         Some((OwnPath::Topics, Some(name))) => {
             if !is_reading(request.method().as_str()) {
                 let name = topic_name(name)?;
-                return change_topic(site, client, (request, body), &name, stop, access).await;
+                let request = request.map(|()| body);
+                let change = transport::change(site, client, request, &name, stop, access);
+                return change.await.map(Reply::from);
             }
             let read = ReadRequest::of(site, client, &Head::of(&request), name)?;
             let read = read.told_in(access.clone());
@@ -220,24 +219,6 @@ async fn read_topic(
         }
     };
     Ok(vary(response, header::ACCEPT.as_str()).into())
-}
-
-async fn change_topic(
-    site: &Site,
-    client: Client,
-    (request, body): (Request<()>, Body),
-    name: &TopicName,
-    stop: Stop,
-    access: &AccessLine,
-) -> Result<Reply, Problem> {
-    let method = request.method().as_str();
-    let response = match Change::of(site, client, method, name)? {
-        Change::Publish(permit) => {
-            post::answer(permit, request.map(|()| body), site, stop, access).await?
-        }
-        Change::Delete(permit) => post::delete(permit, &request).await?,
-    };
-    Ok(response.into())
 }
 
 fn json_response(

@@ -8,7 +8,7 @@ mod long_poll;
 mod multiplexed;
 mod ndjson;
 mod poll;
-pub(crate) mod post;
+mod post;
 mod sse;
 #[cfg(test)]
 mod tests;
@@ -35,6 +35,9 @@ pub(crate) static HEAD: &ReadTransport = &poll::TRANSPORT;
 /// The transports that take a connection over after a handshake.
 pub(crate) static SHAKING_HANDS: &[&HandshakeTransport] =
     &[&broadcast::TRANSPORT, &echo::TRANSPORT, &multiplexed::TRANSPORT, &websocket::TRANSPORT];
+
+/// Answers a request that changes a topic.
+pub(crate) use self::post::answer as change;
 
 /// The transports that have a TCP port of their own: for `anemone.v1`, and to echo bytes.
 pub(crate) static TCP: &TcpTransport = &multiplexed::TCP;

@@ -1,20 +1,38 @@
 //! `POST` to a topic: the body is an event, or many of them. And `DELETE`.
 
+use anemone_hub::TopicName;
 use http::{HeaderValue, Request, Response, StatusCode, header};
 
 use crate::clients::access::AccessLine;
+use crate::exchange::change::Change;
 use crate::exchange::request_body::receive;
 use crate::publish::{
     Content, Expected, Outcome, PublishPermit, Published, Sent, key, no_parameters,
 };
 use crate::reply::body::{Body, full};
+use crate::request::client::Client;
 use crate::request::origin;
 use crate::site::Site;
 use crate::stop::Stop;
 use crate::{Kind, Problem};
 
-/// Publishes all that the body says, or nothing of it.
+/// Answers a request that changes a topic.
 pub(crate) async fn answer(
+    site: &Site,
+    client: Client,
+    request: Request<Body>,
+    name: &TopicName,
+    stop: Stop,
+    access: &AccessLine,
+) -> Result<Response<Body>, Problem> {
+    match Change::of(site, client, request.method().as_str(), name)? {
+        Change::Publish(permit) => publish(permit, request, site, stop, access).await,
+        Change::Delete(permit) => delete(permit, &request.map(drop)).await,
+    }
+}
+
+/// Publishes all that the body says, or nothing of it.
+async fn publish(
     permit: PublishPermit,
     request: Request<Body>,
     site: &Site,
@@ -51,10 +69,7 @@ fn reply(status: StatusCode, published: &Published) -> Response<Body> {
 }
 
 /// Deletes the topic.
-pub(crate) async fn delete(
-    permit: PublishPermit,
-    request: &Request<()>,
-) -> Result<Response<Body>, Problem> {
+async fn delete(permit: PublishPermit, request: &Request<()>) -> Result<Response<Body>, Problem> {
     origin::refuse_unnamed(request.headers().into())?;
     no_parameters(request.uri().query())?;
     if request.headers().contains_key(header::IF_MATCH) {
