@@ -138,9 +138,9 @@ impl Address {
             match decoded.as_ref().map(|(name, value)| (&**name, &**value)) {
                 Some(("after", value)) => self.start = Some(value.parse::<After>()?.into()),
                 Some(("since", value)) => since = Some(Start::Since(value.to_owned())),
-                Some(("mode", "all")) => self.mode = Some(Mode::All),
-                Some(("mode", "latest")) => self.mode = Some(Mode::Latest),
-                Some(("mode", _)) => return Err(UrlError::Mode),
+                Some(("mode", mode)) => {
+                    self.mode = Some(Mode::of(mode).ok_or(UrlError::Mode)?);
+                }
                 _ => self.parameters.push(parameter.to_owned()),
             }
         }

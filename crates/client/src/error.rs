@@ -3,6 +3,7 @@
 use std::fmt;
 use std::time::{Duration, SystemTime};
 
+use anemone_wire::multiplexed::Reply;
 use anemone_wire::problem::{Details, Kind};
 use anemone_ws::{ConnectError, Lost, Refusal, Step, rustls};
 use http::HeaderMap;
@@ -143,9 +144,10 @@ impl Refused {
         }
     }
 
-    /// A multiplexed request's end.
-    pub(crate) fn multiplexed(status: u16, body: &[u8]) -> Self {
-        Self { status, problem: Details::parse(body), retry_after: None, location: None }
+    /// The error that a multiplexed request ends with.
+    pub(crate) fn multiplexed(reply: &Reply<'_>) -> Error {
+        let (status, problem) = (reply.status, Details::parse(reply.payload.as_bytes()));
+        Error::Refused(Box::new(Self { status, problem, retry_after: None, location: None }))
     }
 
     fn of_handshake(refusal: &Refusal, now: SystemTime) -> Self {

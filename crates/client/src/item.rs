@@ -6,6 +6,9 @@ use std::time::Duration;
 use crate::text::one_line;
 use crate::{After, EndReason, Error, Gap, Position, UnixTime, Via};
 
+/// One of the things that a server tells of a topic, whatever the transport.
+pub(crate) type ServerItem = anemone_wire::Item<'static>;
+
 /// One of the things that a subscription tells, in order.
 #[derive(Clone, Debug)]
 #[non_exhaustive]

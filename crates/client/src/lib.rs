@@ -38,7 +38,6 @@ mod error;
 mod hole;
 mod http;
 mod item;
-mod mode;
 mod options;
 mod publisher;
 mod start;
@@ -49,12 +48,11 @@ mod tracker;
 mod transport;
 mod via;
 mod web_socket;
-mod wire;
 
 pub use address::UrlError;
 pub use anemone_wire::{
-    After, AfterError, EndReason, Epoch, Gap, GapReason, Malformed, Position, PositionError,
-    UnixTime,
+    After, AfterError, EndReason, Epoch, Gap, GapReason, Malformed, Mode, Position, PositionError,
+    Published, UnixTime,
 };
 /// The TLS library, for [`Subscribe::tls`].
 pub use anemone_ws::rustls;
@@ -62,9 +60,8 @@ pub use backoff::Retry;
 pub use error::{Error, Foreign, Refused};
 pub use hole::Hole;
 pub use item::Item;
-pub use mode::Mode;
 pub use options::{Limits, Timeouts};
-pub use publisher::{Content, Published, Publisher};
+pub use publisher::{Content, Publisher};
 pub use subscription::{Subscribe, Subscription};
 pub use text::{json_or_string, one_line};
 pub use topics::{ListedTopic, Topics};

@@ -18,11 +18,11 @@ use tokio::time::{Instant, sleep_until, timeout};
 use crate::address::{Address, Scheme};
 use crate::backoff::Backoff;
 use crate::error::Foreign;
+use crate::item::ServerItem;
 use crate::options::{Options, option_setters};
 use crate::start::Start;
 use crate::tracker::{Step, Tracker};
 use crate::transport::{self, Link, Reading};
-use crate::wire::Wire;
 use crate::{After, Error, Item, Limits, Mode, Retry, Via};
 
 /// The transports that are tried, in turn, when none is chosen: the first has the least overhead, the last
@@ -140,7 +140,7 @@ impl Subscribe {
             losses: 0,
             tracker,
             was_there: false,
-            wires: Vec::new(),
+            said: Vec::new(),
             items: VecDeque::new(),
             without_topic: VecDeque::new(),
             error: None,
@@ -218,7 +218,7 @@ struct Engine {
     /// The server has spoken of the topic before.
     was_there: bool,
     backoff: Backoff,
-    wires: Vec<Wire>,
+    said: Vec<ServerItem>,
     /// The items to tell before anything else is done. It never holds more than one read brought.
     items: VecDeque<Item>,
     /// The transports that found no topic at a URL which is none's. They are told once another one fares otherwise.
@@ -263,7 +263,7 @@ impl Engine {
             sleep_until(until).await;
         }
         self.tracker.reconnect();
-        self.wires.clear();
+        self.said.clear();
         let position = self.tracker.position().map(|position| After::Position(position).into());
         let reading = Reading {
             address: Arc::clone(&self.address),
@@ -275,15 +275,15 @@ impl Engine {
         let opening = async {
             let mut link = transport::open(via, reading).await?;
             let mut read = Ok(());
-            while self.wires.is_empty() && read.is_ok() {
-                read = link.read(&mut self.wires).await;
+            while self.said.is_empty() && read.is_ok() {
+                read = link.read(&mut self.said).await;
             }
             Ok::<_, Error>((link, read))
         };
         let limit = self.options.timeouts.connect.saturating_add(self.options.timeouts.answer);
         let opened = timeout(limit, opening).await.unwrap_or(Err(Error::Unanswered { limit }));
         let (link, read) = opened?;
-        if self.wires.is_empty() {
+        if self.said.is_empty() {
             return read;
         }
         self.items.append(&mut self.without_topic);
@@ -291,24 +291,24 @@ impl Engine {
         self.was_there = true;
         self.phase = Phase::Open { link, since: Instant::now() };
         // One read may bring the first words and the last.
-        self.take_wires()?;
+        self.take_said()?;
         read
     }
 
     async fn read(&mut self) -> Result<(), Error> {
         let Phase::Open { link, .. } = &mut self.phase else { return Ok(()) };
         let limit = self.options.timeouts.stall;
-        let read = timeout(limit.saturating_add(link.is_quiet_for()), link.read(&mut self.wires));
+        let read = timeout(limit.saturating_add(link.is_quiet_for()), link.read(&mut self.said));
         let read = read.await.unwrap_or(Err(Error::Stalled { limit }));
-        self.take_wires()?;
+        self.take_said()?;
         read
     }
 
-    fn take_wires(&mut self) -> Result<(), Error> {
+    fn take_said(&mut self) -> Result<(), Error> {
         let repeated = self.tracker.repeated();
-        for wire in self.wires.drain(..) {
-            let is_end = matches!(wire, Wire::End(_));
-            if self.tracker.receive(wire, &mut self.items)? == Step::Forward {
+        for item in self.said.drain(..) {
+            let is_end = matches!(item, ServerItem::End(_));
+            if self.tracker.receive(item, &mut self.items)? == Step::Forward {
                 self.backoff.reset();
                 self.losses = 0;
             }

@@ -5,9 +5,8 @@
 
 use std::collections::VecDeque;
 
-use crate::GapReason;
-use crate::wire::Wire;
-use crate::{EndReason, Gap, Hole, Item, Position};
+use crate::item::ServerItem;
+use crate::{EndReason, Gap, GapReason, Hole, Item, Position};
 
 /// Follows a topic through all connections of a subscription.
 #[derive(Debug, Default)]
@@ -21,7 +20,7 @@ pub(crate) struct Tracker {
     repeated: u64,
 }
 
-/// The effect of a [`Wire`].
+/// The effect of a [`ServerItem`].
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Step {
     /// Something new of the topic.
@@ -52,10 +51,14 @@ impl Tracker {
     }
 
     /// Takes what the server says, and puts what is to be told of it into `items`.
-    pub(crate) fn receive(&mut self, wire: Wire, items: &mut VecDeque<Item>) -> Result<Step, Hole> {
-        match wire {
-            Wire::Begin(found) | Wire::Quiet(found) => self.standing(found, items),
-            Wire::Event { position, time, data } => {
+    pub(crate) fn receive(
+        &mut self,
+        said: ServerItem,
+        items: &mut VecDeque<Item>,
+    ) -> Result<Step, Hole> {
+        match said {
+            ServerItem::Begin(found) | ServerItem::Quiet(found) => self.standing(found, items),
+            ServerItem::Event { position, time, data } => {
                 if !self.follows(position, items)? {
                     self.repeated += 1;
                     return Ok(Step::Stay);
@@ -73,12 +76,12 @@ impl Tracker {
                 items.push_back(Item::Event { position, time, data: data.into_owned() });
                 Ok(Step::Forward)
             }
-            Wire::Gap(gap) => self.gap(gap, items),
-            Wire::Skipped { count, .. } => {
+            ServerItem::Gap(gap) => self.gap(gap, items),
+            ServerItem::Skipped { count, .. } => {
                 self.skipped = self.skipped.saturating_add(count);
                 Ok(Step::Stay)
             }
-            Wire::End(reason) => {
+            ServerItem::End(reason) => {
                 self.end(reason, items);
                 Ok(Step::Stay)
             }
@@ -184,23 +187,23 @@ mod tests {
         text.parse().unwrap()
     }
 
-    fn event(position: &str) -> Wire {
-        Wire::Event { position: at(position), time: None, data: "1".into() }
+    fn event(position: &str) -> ServerItem {
+        ServerItem::Event { position: at(position), time: None, data: "1".into() }
     }
 
-    fn gap_between(after: Position, resume: Position) -> Wire {
-        Wire::Gap(Gap { reason: GapReason::Retention, after, missed: Some(1), resume })
+    fn gap_between(after: Position, resume: Position) -> ServerItem {
+        ServerItem::Gap(Gap { reason: GapReason::Retention, after, missed: Some(1), resume })
     }
 
-    fn gap(after: &str, missed: Option<u64>, resume: &str) -> Wire {
+    fn gap(after: &str, missed: Option<u64>, resume: &str) -> ServerItem {
         let (after, resume) = (at(after), at(resume));
-        Wire::Gap(Gap { reason: GapReason::Retention, after, missed, resume })
+        ServerItem::Gap(Gap { reason: GapReason::Retention, after, missed, resume })
     }
 
     /// The items that are told of these, and how it ends.
-    fn told(tracker: &mut Tracker, wires: Vec<Wire>) -> (Vec<String>, Option<Hole>) {
+    fn told(tracker: &mut Tracker, said: Vec<ServerItem>) -> (Vec<String>, Option<Hole>) {
         let mut items = VecDeque::new();
-        let hole = wires.into_iter().find_map(|wire| tracker.receive(wire, &mut items).err());
+        let hole = said.into_iter().find_map(|item| tracker.receive(item, &mut items).err());
         let told = items.iter().map(|item| match item {
             Item::Position(position) => format!("at {position}"),
             Item::Event { position, .. } => position.to_string(),
@@ -214,13 +217,13 @@ mod tests {
     #[test]
     fn the_place_is_told_once_and_events_once_each() {
         let mut tracker = Tracker::default();
-        let standing = Wire::Begin(at("a-2"));
-        let wires = vec![standing.clone(), event("a-3"), event("a-3"), event("a-2"), event("a-4")];
-        assert_eq!(told(&mut tracker, wires).0, ["at a-2", "a-3", "a-4"]);
+        let standing = ServerItem::Begin(at("a-2"));
+        let said = vec![standing.clone(), event("a-3"), event("a-3"), event("a-2"), event("a-4")];
+        assert_eq!(told(&mut tracker, said).0, ["at a-2", "a-3", "a-4"]);
         assert_eq!(tracker.repeated(), 2);
         tracker.reconnect();
-        let wires = vec![Wire::Begin(at("a-4")), event("a-5"), Wire::Begin(at("a-5"))];
-        assert_eq!(told(&mut tracker, wires), (vec!["a-5".to_owned()], None));
+        let said = vec![ServerItem::Begin(at("a-4")), event("a-5"), ServerItem::Begin(at("a-5"))];
+        assert_eq!(told(&mut tracker, said), (vec!["a-5".to_owned()], None));
     }
 
     #[test]
@@ -231,9 +234,12 @@ mod tests {
             ["at a-2", "a-3", "a-4"]
         );
         let mut tracker = Tracker::default();
-        let wires =
-            vec![Wire::Skipped { count: 2, last: None }, event("a-3"), Wire::Begin(at("a-3"))];
-        assert_eq!(told(&mut tracker, wires).0, ["at a-0", "skipped 2", "a-3"]);
+        let said = vec![
+            ServerItem::Skipped { count: 2, last: None },
+            event("a-3"),
+            ServerItem::Begin(at("a-3")),
+        ];
+        assert_eq!(told(&mut tracker, said).0, ["at a-0", "skipped 2", "a-3"]);
     }
 
     #[test]
@@ -253,39 +259,42 @@ mod tests {
     #[test]
     fn a_server_that_stands_somewhere_else_left_something_out() {
         let mut tracker = Tracker::resume(at("a-4"));
-        assert!(told(&mut tracker, vec![Wire::Begin(at("a-3"))]).1.is_none());
-        assert!(told(&mut tracker, vec![Wire::Begin(at("a-6"))]).1.is_some());
-        let (items, _) = told(&mut tracker, vec![Wire::Begin(at("a-7")), event("a-8")]);
+        assert!(told(&mut tracker, vec![ServerItem::Begin(at("a-3"))]).1.is_none());
+        assert!(told(&mut tracker, vec![ServerItem::Begin(at("a-6"))]).1.is_some());
+        let (items, _) = told(&mut tracker, vec![ServerItem::Begin(at("a-7")), event("a-8")]);
         assert_eq!(items, ["gap Some(3) to a-7", "a-8"]);
     }
 
     #[test]
     fn a_gap_is_passed_on_once_and_reading_goes_on_after_it() {
         let mut tracker = Tracker::resume(at("a-4"));
-        let wires = vec![gap("a-4", Some(2), "a-6"), gap("a-4", Some(2), "a-6"), event("a-7")];
+        let said = vec![gap("a-4", Some(2), "a-6"), gap("a-4", Some(2), "a-6"), event("a-7")];
         assert_eq!(
-            told(&mut tracker, wires),
+            told(&mut tracker, said),
             (vec!["gap Some(2) to a-6".into(), "a-7".into()], None)
         );
-        let wires = vec![gap("a-7", None, "b-0"), event("b-1")];
-        assert_eq!(told(&mut tracker, wires).0, ["gap None to b-0", "b-1"]);
+        let said = vec![gap("a-7", None, "b-0"), event("b-1")];
+        assert_eq!(told(&mut tracker, said).0, ["gap None to b-0", "b-1"]);
         // Told from further back than is known here: only the rest is news.
-        let wires = vec![gap("b-0", Some(4), "b-4")];
-        assert_eq!(told(&mut tracker, wires).0, ["gap Some(3) to b-4"]);
+        let said = vec![gap("b-0", Some(4), "b-4")];
+        assert_eq!(told(&mut tracker, said).0, ["gap Some(3) to b-4"]);
     }
 
     #[test]
     fn what_was_skipped_is_told_with_the_event_after_it() {
         let mut tracker = Tracker::resume(at("a-4"));
-        assert_eq!(told(&mut tracker, vec![Wire::Skipped { count: 3, last: None }]).0.len(), 0);
-        tracker.reconnect();
-        let wires = vec![Wire::Skipped { count: 5, last: None }, event("a-10"), event("a-11")];
         assert_eq!(
-            told(&mut tracker, wires),
+            told(&mut tracker, vec![ServerItem::Skipped { count: 3, last: None }]).0.len(),
+            0
+        );
+        tracker.reconnect();
+        let said = vec![ServerItem::Skipped { count: 5, last: None }, event("a-10"), event("a-11")];
+        assert_eq!(
+            told(&mut tracker, said),
             (["skipped 5", "a-10", "a-11"].map(Into::into).into(), None)
         );
         let (_, hole) =
-            told(&mut tracker, vec![Wire::Skipped { count: 5, last: None }, event("a-16")]);
+            told(&mut tracker, vec![ServerItem::Skipped { count: 5, last: None }, event("a-16")]);
         assert!(hole.is_some());
     }
 
@@ -298,13 +307,13 @@ mod tests {
             let (mut tracker, mut items) = (Tracker::resume(at("a-0")), VecDeque::new());
             for (kind, first, second) in said {
                 let place = |offset| at("a-0").at(offset);
-                let wire = match kind {
-                    0 => Wire::Begin(place(first)),
-                    1 => Wire::Skipped { count: first, last: None },
+                let item = match kind {
+                    0 => ServerItem::Begin(place(first)),
+                    1 => ServerItem::Skipped { count: first, last: None },
                     2 => gap_between(place(first), place(first + second)),
                     _ => event(&format!("a-{first}")),
                 };
-                if tracker.receive(wire, &mut items).is_err() {
+                if tracker.receive(item, &mut items).is_err() {
                     tracker.reconnect();
                 }
             }

@@ -20,6 +20,12 @@ pub struct Published {
     pub repeated: bool,
 }
 
+impl From<Published> for anemone_wire::Published {
+    fn from(Published { first, last, .. }: Published) -> Self {
+        Self { first, position: last }
+    }
+}
+
 /// Completes once a batch is kept as the topic's log promises, or is refused.
 ///
 /// # Cancel safety

@@ -45,7 +45,6 @@ mod limits;
 mod listen;
 mod local;
 mod memory;
-mod mode;
 mod owner;
 mod peer;
 mod publish;

@@ -1,4 +1,4 @@
-//! The place where a reader asks to begin, as `after` has it.
+//! The place where a reader begins: the parameter `after` ("Positions" in `docs/PROTOCOL.md`).
 
 use std::fmt;
 use std::num::NonZeroU64;
@@ -9,27 +9,27 @@ use crate::Position;
 /// The place where a reader asks to begin. Text: a position, `POSITION~`, `-N`, `earliest` or `latest`.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum After {
-    /// After this position: resume.
+    /// Continues after this position.
     Position(Position),
-    /// After this position, and reading begins there. To a poll a plain position is how far the polls before it came,
-    /// and a reader that was ended for being too slow could never go on where events go faster than it asks.
+    /// Begins anew after this position. A plain position tells how far earlier polls came, so a poll with one can be too
+    /// slow; a poll with this cannot.
     Anew(Position),
-    /// From so many events back, or from the oldest event kept where there are fewer.
+    /// Begins with the last so many events, or with the oldest one if the log has fewer.
     Last(NonZeroU64),
-    /// From the oldest event the log still has.
+    /// Begins with the oldest event in the log.
     Earliest,
-    /// Only what comes from now on.
+    /// Begins with the next event.
     #[default]
     Latest,
 }
 
-/// Stands after the position of [`After::Anew`].
+/// The sign after the position of [`After::Anew`].
 const ANEW: char = '~';
 
 impl After {
-    /// The longest number of [`After::Last`], in digits: more events than any log gets.
+    /// The most digits in the text of [`After::Last`]. No log has as many events.
     const DIGITS_MAX: usize = 18;
-    /// The most events that [`After::Last`] has a text for.
+    /// The greatest number of events in the text of [`After::Last`].
     pub const LAST_MAX: u64 = 10_u64.pow(Self::DIGITS_MAX as u32) - 1;
 
     /// The position, if it is one.
@@ -62,13 +62,13 @@ impl FromStr for After {
     }
 }
 
-/// The text does not say where to begin.
+/// An error: the text is no `after`.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[error(
     "{text:?} is not a place to begin: expected a position, such as \"4zq81x-42\", or earliest, or latest, or -10 for the last 10 events"
 )]
 pub struct AfterError {
-    /// The text that was given instead, cut to 40 characters.
+    /// The text, cut to 40 characters.
     pub text: String,
 }
 

@@ -1,4 +1,4 @@
-//! Reasons for which nothing more comes.
+//! The end of a stream ("Notices" and "Slow readers" in `docs/PROTOCOL.md`).
 
 use std::fmt::{self, Write as _};
 
@@ -6,19 +6,19 @@ use serde::Deserialize;
 
 use crate::{After, Gap, Position};
 
-/// The reason why nothing more comes of a topic.
+/// The reason why a stream has ended, in JSON `{"reason":…}`, perhaps with a `gap`.
 #[derive(Clone, Debug, Eq, PartialEq, Deserialize)]
 #[non_exhaustive]
 #[serde(from = "Object")]
 pub enum EndReason {
     /// The topic was deleted.
     Deleted,
-    /// The topic ends readers who are too slow for what it keeps, and this one was.
+    /// The topic closes slow readers, and events were evicted before this reader got them.
     TooSlow {
-        /// The events that went before they were read. Reading can go on after its `resume`.
+        /// The events that the reader missed. It can begin anew after `resume`.
         gap: Option<Gap>,
     },
-    /// A word that is not known here.
+    /// Another reason, in the server's word.
     Other(String),
 }
 
@@ -39,7 +39,7 @@ impl From<Object> for EndReason {
 }
 
 impl EndReason {
-    /// The word for it.
+    /// The value of `reason`.
     #[must_use]
     pub fn as_str(&self) -> &str {
         match self {

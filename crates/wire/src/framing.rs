@@ -1,47 +1,47 @@
-//! Messages on a stream: each after its length, 4 bytes, big-endian.
+//! Messages on a TCP stream, each after its length: 4 bytes, big-endian ("Multiplexed" in `docs/PROTOCOL.md`).
 //!
-//! A length over the limit ends the stream: whatever comes after would be read wrongly. A stream that begins with a
-//! letter has a length of over 16 MiB, so with a limit of up to [`MESSAGE_BYTES_MAX`] nobody can be made to speak this
-//! by way of HTTP, as a page in a browser could be, nor by way of TLS.
+//! A length over the limit is an error, and the stream cannot be read any further. The first bytes of HTTP and TLS are
+//! lengths of more than 16 MiB. So with a limit of up to [`MESSAGE_BYTES_MAX`], no page can make its browser send
+//! messages here.
 
-/// A message that is longer than allowed, by its own account.
+/// An error: a message is longer than allowed.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 #[error("the length before a message is {len}, at most {limit} is allowed")]
 pub struct TooLong {
-    /// The bytes that it has.
+    /// The length, in bytes.
     pub len: usize,
-    /// The limit.
+    /// The limit, in bytes.
     pub limit: usize,
 }
 
-/// The bytes of the length.
+/// The bytes of a length.
 const LENGTH_BYTES: usize = 4;
 
-/// The highest limit that refuses other protocols at their first bytes.
+/// The highest limit that refuses HTTP and TLS at their first bytes.
 pub const MESSAGE_BYTES_MAX: usize = (16 << 20) - 1;
 
-/// Takes messages out of a stream.
+/// Reads messages from a stream, which may come in pieces of any size.
 #[derive(Debug)]
 pub struct Decoder {
     message_bytes_max: usize,
-    /// The bytes that came of a message, its length first; none where messages come whole.
+    /// The bytes of an incomplete message, with its length; empty while messages come whole.
     partial: Vec<u8>,
-    /// It was handed out.
+    /// True once `partial` is complete and was returned.
     is_taken: bool,
 }
 
 impl Decoder {
-    /// Takes messages of up to `message_bytes_max` bytes.
+    /// Creates a decoder of messages of up to `message_bytes_max` bytes.
     #[must_use]
     pub fn new(message_bytes_max: usize) -> Self {
         Self { message_bytes_max, partial: Vec::new(), is_taken: false }
     }
 
-    /// Takes the next message from `input`; `None` once all input is taken. A message that is whole in `input` is not
-    /// copied. After an error it is not to be called again.
+    /// Takes the next message from `input`; `None` when the input is used up. A message that is whole in `input` is not
+    /// copied.
     ///
     /// # Errors
-    /// When a message is longer than allowed, before it comes.
+    /// When the length of a message is over the limit; its bytes are not awaited. The decoder is useless then.
     pub fn decode<'a, 'i: 'a>(
         &'a mut self,
         input: &mut &'i [u8],
@@ -70,13 +70,13 @@ impl Decoder {
         Ok(self.is_taken.then_some(message))
     }
 
-    /// Tells whether a message has begun that is not there yet.
+    /// Returns true if a message has begun and is incomplete.
     #[must_use]
     pub fn is_amid_message(&self) -> bool {
         !self.partial.is_empty() && !self.is_taken
     }
 
-    /// The bytes kept of a message that has not come whole, or was handed out last.
+    /// The bytes that the decoder holds: an incomplete message, or the one it returned last.
     #[must_use]
     pub fn held_bytes(&self) -> usize {
         self.partial.capacity()
@@ -87,8 +87,7 @@ impl Decoder {
         if len > limit { Err(TooLong { len, limit }) } else { Ok(len) }
     }
 
-    /// Takes as much of the input as there is to have `len` bytes. No room is made for what was only
-    /// announced.
+    /// Takes input until there are `len` bytes. It allocates memory only for bytes that have come.
     fn collect(&mut self, input: &mut &[u8], len: usize) {
         let missing = len.saturating_sub(self.partial.len());
         let (taken, rest) = input.split_at(missing.min(input.len()));
@@ -97,7 +96,7 @@ impl Decoder {
     }
 }
 
-/// The length that stands before a message of `len` bytes.
+/// The bytes that precede a message of `len` bytes.
 #[must_use]
 pub fn length(len: usize) -> [u8; LENGTH_BYTES] {
     // Nobody takes a message of 4 GiB, whatever its length says.

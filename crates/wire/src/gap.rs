@@ -1,4 +1,4 @@
-//! Gaps: events that a reader asked for and does not get.
+//! Gaps ("Gaps" in `docs/PROTOCOL.md`).
 
 use std::borrow::Cow;
 use std::fmt::{self, Write as _};
@@ -7,7 +7,7 @@ use serde::de::{Deserialize, Deserializer, Error as _};
 
 use crate::{After, Position};
 
-/// Events that a reader asked for and does not get.
+/// Events that a reader asked for and does not get: `{"reason":…,"after":P,"missed":N|null,"resume":P}`.
 #[derive(Clone, Debug, Eq, PartialEq, serde::Deserialize)]
 pub struct Gap {
     /// The reason why they are missing.
@@ -16,40 +16,38 @@ pub struct Gap {
     pub after: Position,
     /// The number of missing events; `None` when that cannot be known.
     pub missed: Option<u64>,
-    /// The position that reading goes on from.
+    /// The position after which reading continues.
     #[serde(deserialize_with = "resume")]
     pub resume: Position,
 }
 
-/// Reads a position, with `~` where a reader was ended: reading begins there.
+/// Reads a position; the end of a stream has `~` after it.
 fn resume<'de, D: Deserializer<'de>>(from: D) -> Result<Position, D::Error> {
     let after = <Cow<'_, str>>::deserialize(from)?.parse().ok().and_then(After::position);
     after.ok_or_else(|| D::Error::custom("resume is not a position"))
 }
 
-/// The reason why a reader does not get what it asked for.
+/// The reason why events are missing.
 #[derive(Clone, Debug, Eq, PartialEq, serde::Deserialize)]
 #[non_exhaustive]
 #[serde(from = "String")]
 pub enum GapReason {
-    /// The events were there and are no longer kept: retention has dropped them.
+    /// The topic has evicted them.
     Retention,
-    /// The events would be kept, and what is on the server's disk is not what was written. A gap that begins with what
-    /// retention has dropped ends before these, which are the next gap.
+    /// The server's disk does not hold what was written. These events make a gap of their own, after the evicted ones.
     Damaged,
-    /// The position is of another log, or of this one before events of it may have been lost; how many
-    /// were not seen is not known.
+    /// The position is of another epoch, so their number is unknown.
     Epoch,
-    /// The server left them out and did not say so. No server says this: a client finds it out.
+    /// The server left them out without notice. Only a client finds this out; no server says it.
     Unannounced,
-    /// A word that is not known here.
+    /// Another reason, in the server's word.
     Other(String),
 }
 
 impl GapReason {
     const KNOWN: [Self; 4] = [Self::Retention, Self::Damaged, Self::Epoch, Self::Unannounced];
 
-    /// The word for it.
+    /// The value of `reason`.
     #[must_use]
     pub fn as_str(&self) -> &str {
         match self {
@@ -82,10 +80,8 @@ impl fmt::Display for GapReason {
 }
 
 impl Gap {
-    /// Appends `{"reason":…,"after":P,"missed":N|null,"resume":P}`.
-    ///
-    /// `resume` is [`After::Position`] when reading goes on there, and [`After::Anew`] when a server has ended it: a
-    /// reader that asks for that begins anew.
+    /// Appends the object. `resume` is [`After::Position`] if the stream continues, and [`After::Anew`] if it ends with
+    /// this gap, since its reader must begin anew.
     pub fn write(&self, resume: fn(Position) -> After, out: &mut String) {
         out.push_str(r#"{"reason":"#);
         out.push_str(&serde_json::Value::from(self.reason.as_str()).to_string());
@@ -95,7 +91,8 @@ impl Gap {
         let _ = write!(out, r#","after":"{after}","missed":{missed},"resume":"{resume}"}}"#);
     }
 
-    /// The form for where no object can stand: `REASON, missed N, resume P`. It fits a close frame.
+    /// The text for a close frame: `REASON, missed N, resume P`, at most 78 bytes for the reasons that servers give
+    /// ("Plain WebSocket" in `docs/PROTOCOL.md`).
     #[must_use]
     pub fn in_words(&self) -> String {
         let missed = self.missed.map_or_else(|| "unknown".to_owned(), |missed| missed.to_string());

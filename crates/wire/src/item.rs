@@ -1,7 +1,7 @@
-//! Items: the things that a stream tells, each one JSON object.
+//! Items: events and notices as JSON objects ("Notices" and "Streams over HTTP" in `docs/PROTOCOL.md`).
 //!
-//! NDJSON has one in a line, a forever-frame in a call and `anemone.events` in a message. The other transports have forms
-//! of their own for some of them. Event data passes through as it is.
+//! A line of NDJSON, a call of a forever-frame and a message of `anemone.events` are one item each. Event data is copied
+//! unchanged.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -11,42 +11,42 @@ use serde_json::value::RawValue;
 
 use crate::{After, EndReason, Gap, Malformed, Position, UnixTime};
 
-/// One of the things that a stream tells of a topic, one after the other.
+/// An event or a notice of a stream. An event is `{"position":P,"time":MS,"data":…}`; each notice has one member.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Item<'a> {
-    /// Reading begins here. Its object is that of [`Item::Quiet`], and is read as this one.
+    /// The position where reading begins: `{"position":P}`.
     Begin(Position),
-    /// Nothing came for a while, and reading stands here.
+    /// A heartbeat with the position of the reader. It is written like [`Item::Begin`], and read as that.
     Quiet(Position),
     /// An event.
     Event {
-        /// Reading goes on after this.
+        /// The event's position.
         position: Position,
-        /// The time at which it was published; older servers do not say so by every transport.
+        /// The time at which it was published. Some older servers leave it out.
         time: Option<UnixTime>,
         /// One JSON value, as it was published.
         data: Cow<'a, str>,
     },
-    /// Events are missing.
+    /// Missing events: `{"gap":{…}}`.
     Gap(Gap),
-    /// Events were passed over before the next one.
+    /// Events that were skipped before the next one, in [`Mode::Latest`](crate::Mode::Latest): `{"skipped":N}`.
     Skipped {
-        /// The number of them.
+        /// Their number.
         count: u64,
-        /// The last of them, which is no part of the object: some transports tell it beside that.
+        /// The position of the last one. The object does not have it, but some transports tell it.
         last: Option<Position>,
     },
-    /// Nothing more will come.
+    /// The end of the stream: `{"end":{…}}`.
     End(EndReason),
 }
 
-/// All members there are. What is not known is passed over, so that servers can have more to say.
+/// All members. Others are ignored, so that newer servers can add some.
 #[derive(Deserialize)]
 struct Object<'a> {
     position: Option<Position>,
     #[serde(borrow)]
     time: Option<&'a RawValue>,
-    /// `null` is data, too.
+    /// `Some` for `null`, which is data, too.
     #[serde(borrow, default, deserialize_with = "present")]
     data: Option<&'a RawValue>,
     gap: Option<Gap>,
@@ -58,18 +58,21 @@ fn present<'de, D: Deserializer<'de>>(from: D) -> Result<Option<&'de RawValue>, 
     <&RawValue>::deserialize(from).map(Some)
 }
 
-/// Reads a time. One that cannot be read is no reason to pass the event over.
+/// Reads a time. An invalid one counts as none, so that no event is lost for it.
 pub(crate) fn time(text: Option<&RawValue>) -> Option<UnixTime> {
     text.and_then(|text| text.get().parse().ok())
 }
 
 impl<'a> Item<'a> {
-    /// Reads an object; `None` when it says something that is not known here.
+    /// The subprotocol whose messages are items ("Plain WebSocket" in `docs/PROTOCOL.md`).
+    pub const SUBPROTOCOL: &'static str = "anemone.events";
+
+    /// Reads an item; `None` for an unknown notice.
     ///
     /// # Errors
-    /// When it is no object, or one that no server sends.
-    pub fn parse(text: &'a str) -> Result<Option<Self>, Malformed> {
-        let object: Object<'_> = serde_json::from_str(text)?;
+    /// When the text is no JSON object, or has an invalid member.
+    pub fn parse(bytes: &'a [u8]) -> Result<Option<Self>, Malformed> {
+        let object: Object<'_> = serde_json::from_str(str::from_utf8(bytes)?)?;
         if let Some(data) = object.data {
             let position = object.position.ok_or(Malformed::NoPosition)?;
             let (time, data) = (time(object.time), data.get().into());
@@ -84,7 +87,7 @@ impl<'a> Item<'a> {
         })
     }
 
-    /// Appends its object.
+    /// Appends the JSON object, without a line feed.
     pub fn write(&self, out: &mut String) {
         // Writing to a string cannot fail.
         let _ = match self {
@@ -111,7 +114,7 @@ impl<'a> Item<'a> {
         };
     }
 
-    /// The position that reading goes on from after it, if it has one.
+    /// The position after which reading continues, if the item has one.
     #[must_use]
     pub const fn position(&self) -> Option<Position> {
         match self {
@@ -124,7 +127,7 @@ impl<'a> Item<'a> {
         }
     }
 
-    /// The same with data of its own.
+    /// Returns the item with its own copy of the data.
     #[must_use]
     pub fn into_owned(self) -> Item<'static> {
         match self {
@@ -183,17 +186,17 @@ mod tests {
         ];
         for (item, text) in cases {
             assert_eq!(written(&item), text);
-            assert_eq!(Item::parse(text).unwrap(), Some(item), "{text}");
+            assert_eq!(Item::parse(text.as_bytes()).unwrap(), Some(item), "{text}");
         }
         assert_eq!(written(&Item::Quiet(at("9-5"))), written(&Item::Begin(at("9-5"))));
-        assert_eq!(Item::parse(r#"{"weather":"fine"}"#).unwrap(), None);
+        assert_eq!(Item::parse(r#"{"weather":"fine"}"#.as_bytes()).unwrap(), None);
     }
 
     #[test]
     fn a_time_that_is_none_loses_no_event() {
         for time in ["-1", "1e300", "\"noon\"", "null", "[]"] {
             let text = format!(r#"{{"position":"a-1","time":{time},"data":1}}"#);
-            let Some(Item::Event { time: None, .. }) = Item::parse(&text).unwrap() else {
+            let Some(Item::Event { time: None, .. }) = Item::parse(text.as_bytes()).unwrap() else {
                 panic!("{text}")
             };
         }
@@ -204,7 +207,7 @@ mod tests {
         for text in
             ["", "17", "[]", "{", r#"{"position":"x"}"#, r#"{"data":1}"#, r#"{"skipped":-1}"#]
         {
-            assert!(Item::parse(text).is_err(), "{text}");
+            assert!(Item::parse(text.as_bytes()).is_err(), "{text}");
         }
     }
 
@@ -212,7 +215,7 @@ mod tests {
         #[test]
         fn what_is_written_is_read_back(item in item()) {
             let text = written(&item);
-            prop_assert_eq!(Item::parse(&text).unwrap(), Some(item));
+            prop_assert_eq!(Item::parse(text.as_bytes()).unwrap(), Some(item));
         }
     }
 }

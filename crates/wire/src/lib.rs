@@ -1,40 +1,48 @@
 //! The words of `docs/PROTOCOL.md` as types, each written and read in one place.
 //!
-//! A server writes most of them and a client reads them, so both ends use this crate, and neither spells anything
-//! itself. Nothing here does IO, or knows who writes and who reads. Only `system` asks the system for anything.
+//! Server, client and hub use the same types, so each word is spelled once. The crate does no IO. Its readers take bytes in
+//! pieces of any size and hold no more of them than their limit allows.
 //!
 //! - [`Position`] and [`After`]: a place in a topic, and the place where reading begins.
-//! - [`UnixTime`]: a moment.
-//! - [`Gap`], [`EndReason`], [`Item`] and [`Page`]: what a server tells a reader.
-//! - [`problem`]: what can be wrong with a request.
+//! - [`Mode`]: the events that a reader who is behind gets.
+//! - [`UnixTime`]: the time of an event.
+//! - [`Gap`], [`EndReason`], [`Item`] and [`Page`]: what a server tells a reader, in JSON.
+//! - [`EventStream`]: items as server-sent events.
+//! - [`Published`]: what a server tells a publisher.
+//! - [`problem`]: the errors of requests.
 //! - [`multiplexed`]: many requests on one connection.
-//! - [`framing`] and [`Lines`]: messages and lines out of a stream of bytes, however it is cut.
+//! - [`framing`] and [`Lines`]: messages and lines in a stream of bytes.
 //!
 //! The feature `system` adds `Epoch::random` and `UnixTime::now`.
 #![forbid(unsafe_code)]
 
 mod after;
 mod end;
+mod event_stream;
 pub mod framing;
 mod gap;
 mod item;
 mod lines;
 mod malformed;
+mod mode;
 pub mod multiplexed;
 mod page;
 mod position;
 pub mod problem;
+mod published;
 #[cfg(test)]
 mod testing;
 mod time;
 
 pub use after::{After, AfterError};
 pub use end::EndReason;
-pub use framing::TooLong;
+pub use event_stream::EventStream;
 pub use gap::{Gap, GapReason};
 pub use item::Item;
 pub use lines::Lines;
 pub use malformed::Malformed;
+pub use mode::Mode;
 pub use page::{Page, PageEvent};
 pub use position::{Epoch, Position, PositionError};
+pub use published::Published;
 pub use time::{UnixTime, UnixTimeError};

@@ -1,42 +1,42 @@
-//! Lines out of a stream of bytes.
+//! Lines in a stream of bytes, such as NDJSON ("Streams over HTTP" in `docs/PROTOCOL.md`).
 
-use crate::TooLong;
+use crate::Malformed;
 
-/// Takes lines out of a stream: LF ends one, a CR before it goes with it.
+/// Reads lines from a stream, which may come in pieces of any size. A line ends with LF or CR LF.
 #[derive(Debug)]
 pub struct Lines {
     line_bytes_max: usize,
-    /// The bytes that came of a line; none where lines come whole.
+    /// The bytes of an incomplete line; empty while lines come whole.
     partial: Vec<u8>,
-    /// It was handed out.
+    /// True once `partial` is complete and was returned.
     is_taken: bool,
 }
 
 impl Lines {
-    /// Takes lines of up to `line_bytes_max` bytes.
+    /// Creates a reader of lines of up to `line_bytes_max` bytes, without LF.
     #[must_use]
     pub fn new(line_bytes_max: usize) -> Self {
         Self { line_bytes_max, partial: Vec::new(), is_taken: false }
     }
 
-    /// Takes the next line that is whole from `input`, without its end; `None` once all input is taken. A line that is
-    /// whole in `input` is not copied. After an error it is not to be called again.
+    /// Takes the next line from `input`, without its end; `None` when the input is used up. A line that is whole in
+    /// `input` is not copied.
     ///
     /// # Errors
-    /// When a line is longer than allowed.
+    /// [`Malformed::TooLong`]. The reader is useless then.
     pub fn decode<'a, 'i: 'a>(
         &'a mut self,
         input: &mut &'i [u8],
-    ) -> Result<Option<&'a [u8]>, TooLong> {
+    ) -> Result<Option<&'a [u8]>, Malformed> {
         if self.is_taken {
             // The next one that is cut may be long in coming.
             (self.partial, self.is_taken) = (Vec::new(), false);
         }
         let end = input.iter().position(|byte| *byte == b'\n');
         let (head, rest) = input.split_at(end.unwrap_or(input.len()));
-        let (len, limit) = (self.partial.len() + head.len(), self.line_bytes_max);
-        if len > limit {
-            return Err(TooLong { len, limit });
+        let limit = self.line_bytes_max;
+        if self.partial.len() + head.len() > limit {
+            return Err(Malformed::TooLong { limit });
         }
         *input = rest.split_first().map_or(rest, |(_, rest)| rest);
         if end.is_some() && self.partial.is_empty() {
@@ -59,7 +59,7 @@ mod tests {
     use super::*;
     use crate::testing::{cuts, pieces};
 
-    fn lines(pieces: &[&[u8]], line_bytes_max: usize) -> Result<Vec<Vec<u8>>, TooLong> {
+    fn lines(pieces: &[&[u8]], line_bytes_max: usize) -> Result<Vec<Vec<u8>>, Malformed> {
         let (mut parser, mut lines) = (Lines::new(line_bytes_max), Vec::new());
         for mut piece in pieces.iter().copied() {
             while let Some(line) = parser.decode(&mut piece)? {

@@ -1,30 +1,31 @@
-//! The faults of what a server sent.
+//! Errors in what a server sent.
 
-use crate::TooLong;
+use crate::PositionError;
+use crate::framing::TooLong;
 
-/// Something that no Anemone server sends.
+/// An error: no Anemone server sends this.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Malformed {
-    /// Not JSON, or without a member that it must have.
+    /// The text is not JSON, or lacks a member.
     #[error("not the expected JSON")]
     Json(#[from] serde_json::Error),
-    /// Not UTF-8.
+    /// The text is not UTF-8.
     #[error("not UTF-8")]
     NotUtf8,
-    /// Something stands where a position should.
+    /// A position is missing or invalid.
     #[error("a position is missing")]
     NoPosition,
-    /// Longer than allowed.
+    /// A message, line, block or page is longer than allowed.
     #[error("longer than {limit} bytes")]
     TooLong {
-        /// The limit.
+        /// The limit, in bytes.
         limit: usize,
     },
-    /// A page contradicts itself.
+    /// Members of a page contradict one another.
     #[error("a page whose events, gap and next position contradict one another")]
     Page,
-    /// A multiplexed message that is not `STATUS ID`.
+    /// A multiplexed message does not begin with a status and an id.
     #[error("not a message of anemone.v1")]
     NotMultiplexed,
 }
@@ -32,6 +33,12 @@ pub enum Malformed {
 impl From<std::str::Utf8Error> for Malformed {
     fn from(_: std::str::Utf8Error) -> Self {
         Self::NotUtf8
+    }
+}
+
+impl From<PositionError> for Malformed {
+    fn from(_: PositionError) -> Self {
+        Self::NoPosition
     }
 }
 

@@ -1,4 +1,4 @@
-//! Pages, which polls and long polls are answered with.
+//! Pages: the answers to polls and long polls ("Poll and long poll" in `docs/PROTOCOL.md`).
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -10,26 +10,28 @@ use crate::item::time;
 use crate::{After, Gap, Item, Malformed, Position, UnixTime};
 
 /// The events after a position, and the position to ask for next.
+///
+/// `E` is an iterator of events for a writer, and a `Vec` for a reader.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Page<E> {
-    /// The offset of the oldest event kept, or of the next to come when none is.
+    /// The offset of the oldest event in the log, or of the next event if the log is empty.
     pub first: u64,
     /// The position to ask for next.
     pub next: Position,
-    /// The gap before everything else, if there is one.
+    /// The gap before the events, if there is one.
     pub gap: Option<Gap>,
-    /// The number of events that were passed over after the gap.
+    /// The number of events that were skipped after the gap.
     pub skipped: u64,
-    /// [`PageEvent`]s in the log's order, without a hole.
+    /// The events, with consecutive offsets up to that of `next`.
     pub events: E,
 }
 
 /// An event of a page.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PageEvent<'a> {
-    /// Its offset in the epoch of the page.
+    /// The offset, in the epoch of `next`.
     pub offset: u64,
-    /// The time at which it was published.
+    /// The time at which it was published, if the server says so.
     pub time: Option<UnixTime>,
     /// One JSON value, as it was published.
     pub data: Cow<'a, str>,
@@ -58,8 +60,8 @@ struct EventObject<'a> {
 }
 
 impl<'a, E: IntoIterator<Item = PageEvent<'a>>> Page<E> {
-    /// Appends `{"epoch":…,"first":…,"next":P,"gap":{…},"skipped":N,"events":[{"offset":…,"time":…,"data":…}]}` and a line
-    /// feed; `gap` and `skipped` only when there is something to tell.
+    /// Appends `{"epoch":…,"first":N,"next":P,"gap":{…},"skipped":N,"events":[{"offset":N,"time":MS,"data":…}]}` and a line
+    /// feed. `gap` and `skipped` are left out if there is none.
     pub fn write(self, out: &mut String) {
         let Self { first, next, gap, skipped, events } = self;
         // Writing to a string cannot fail.
@@ -83,13 +85,27 @@ impl<'a, E: IntoIterator<Item = PageEvent<'a>>> Page<E> {
         }
         out.push_str("]}\n");
     }
+
+    /// The items of the page, in order.
+    pub fn into_items(self) -> impl Iterator<Item = Item<'a>> {
+        let Self { next, gap, skipped, events, .. } = self;
+        let mut events = events.into_iter().peekable();
+        let last = events.peek().map_or(next, |first| next.at(first.offset.saturating_sub(1)));
+        let skipped = (skipped > 0).then_some(Item::Skipped { count: skipped, last: Some(last) });
+        let events = events.map(move |PageEvent { offset, time, data }| Item::Event {
+            position: next.at(offset),
+            time,
+            data,
+        });
+        gap.map(Item::Gap).into_iter().chain(skipped).chain(events)
+    }
 }
 
 impl<'a> Page<Vec<PageEvent<'a>>> {
     /// Reads a page.
     ///
     /// # Errors
-    /// When it is none, or contradicts itself.
+    /// When the text is no page, or its members contradict one another.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, Malformed> {
         let Object { epoch, first, next, gap, skipped, events } = serde_json::from_slice(bytes)?;
         let last = events.last().map_or(next.offset, |event| event.offset);
@@ -102,18 +118,6 @@ impl<'a> Page<Vec<PageEvent<'a>>> {
         };
         let events = events.into_iter().map(event).collect();
         Ok(Self { first, next, gap, skipped, events })
-    }
-
-    /// The things that it says, in order; last, the position that reading stands at.
-    pub fn into_items(self) -> impl Iterator<Item = Item<'a>> {
-        let Self { next, gap, skipped, events, .. } = self;
-        let skipped = (skipped > 0).then_some(Item::Skipped { count: skipped, last: None });
-        let events = events.into_iter().map(move |PageEvent { offset, time, data }| Item::Event {
-            position: next.at(offset),
-            time,
-            data,
-        });
-        gap.map(Item::Gap).into_iter().chain(skipped).chain(events).chain([Item::Quiet(next)])
     }
 }
 
@@ -136,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_is_its_notices_its_events_and_where_it_ends() {
+    fn a_page_is_its_notices_and_its_events() {
         let page = Page::parse(
             br#"{"epoch":"9","first":4,"next":"9-8",
                  "gap":{"reason":"retention","after":"9-1","missed":2,"resume":"9-3"},"skipped":3,
@@ -146,11 +150,8 @@ mod tests {
         let next = page.next;
         assert_eq!((next.to_string().as_str(), page.events.len()), ("9-8", 2));
         let items: Vec<_> = page.into_items().collect();
-        let [Item::Gap(gap), Item::Skipped { count: 3, .. }, first, second, Item::Quiet(_)] =
-            &items[..]
-        else {
-            panic!("{items:?}")
-        };
+        let [Item::Gap(gap), skipped, first, second] = &items[..] else { panic!("{items:?}") };
+        assert_eq!(skipped, &Item::Skipped { count: 3, last: Some(next.at(6)) });
         assert_eq!(gap.missed, Some(2));
         let event = |offset, time, data: &'static str| Item::Event {
             position: next.at(offset),

@@ -1,6 +1,6 @@
-//! Positions: which log, and which event in it was the last one seen.
+//! Positions, `EPOCH-OFFSET` ("Positions" in `docs/PROTOCOL.md`).
 //!
-//! Owns their one textual form, `EPOCH-OFFSET`. The topic decides whether a position can still be read from.
+//! The topic decides whether reading can continue from a position.
 
 use std::fmt;
 use std::str::FromStr;
@@ -20,23 +20,22 @@ impl Epoch {
     /// The longest text of an epoch, in bytes: 48 bits in base 36.
     pub const TEXT_BYTES_MAX: usize = 10;
 
-    /// A new epoch, for the start of a hub: no other has had it. A fixed one would have readers of the start before
-    /// believe that they go on where they were, among other events.
+    /// Draws a new epoch. A fixed one would let readers continue from positions of an earlier log, among other events.
     ///
     /// # Errors
-    /// When the system has no random bytes.
+    /// When the system gives no random bytes.
     #[cfg(feature = "system")]
     pub fn random() -> std::io::Result<Self> {
         Ok(Self::from_bits(getrandom::u64()?))
     }
 
-    /// An epoch of the low 48 of these bits: one that was kept, or a test's. `Epoch::random` is for all else.
+    /// Makes an epoch of the low 48 of these bits: for stored epochs and for tests. Other code uses `Epoch::random`.
     #[must_use]
     pub const fn from_bits(bits: u64) -> Self {
         Self(bits & ((1 << Self::BITS) - 1))
     }
 
-    /// The bits it was made of.
+    /// The 48 bits.
     #[must_use]
     pub const fn bits(self) -> u64 {
         self.0
@@ -69,7 +68,7 @@ impl fmt::Display for Epoch {
 pub struct Position {
     /// The log.
     pub epoch: Epoch,
-    /// The last event seen in it; 0 for none.
+    /// The offset of the last event seen; 0 for none.
     pub offset: u64,
 }
 
@@ -77,7 +76,7 @@ impl Position {
     /// The longest text of a position, in bytes.
     pub const TEXT_BYTES_MAX: usize = Epoch::TEXT_BYTES_MAX + 1 + 20;
 
-    /// Another place in the same log.
+    /// The position with another offset in the same log.
     #[must_use]
     pub const fn at(self, offset: u64) -> Self {
         Self { offset, ..self }
@@ -90,11 +89,11 @@ impl fmt::Display for Position {
     }
 }
 
-/// The text is not a position.
+/// An error: the text is no position.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[error("{text:?} is not a position: expected EPOCH-OFFSET, such as \"4zq81x-42\"")]
 pub struct PositionError {
-    /// The text that was given instead, cut to 40 characters.
+    /// The text, cut to 40 characters.
     pub text: String,
 }
 

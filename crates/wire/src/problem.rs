@@ -1,4 +1,4 @@
-//! Problems (RFC 9457): the kinds there are, and the members of a body.
+//! Problems: the kinds and the JSON body (RFC 9457; "Problems" in `docs/PROTOCOL.md`).
 
 use std::borrow::Cow;
 
@@ -8,17 +8,17 @@ use crate::{After, Gap};
 
 macro_rules! kinds {
     ($(#[doc = $doc:literal] $kind:ident = $name:literal, $status:literal;)*) => {
-        /// The kinds of problems. Each has a page at its `type`, `/problems/NAME`.
+        /// The kinds of problems. `/problems/NAME`, the `type` of a problem, explains its kind.
         #[derive(Clone, Copy, Debug, Eq, PartialEq)]
         pub enum Kind {
             $(#[doc = $doc] $kind,)*
         }
 
         impl Kind {
-            /// All kinds.
+            /// All kinds, in the order of declaration.
             pub const ALL: &[Self] = &[$(Self::$kind),*];
 
-            /// The name in the `type` of a problem.
+            /// The name, such as `unknown-topic`.
             #[must_use]
             pub const fn name(self) -> &'static str {
                 match self {
@@ -26,7 +26,7 @@ macro_rules! kinds {
                 }
             }
 
-            /// The status of HTTP, unless a problem has another.
+            /// The HTTP status. Some problems have another one.
             #[must_use]
             pub const fn status(self) -> u16 {
                 match self {
@@ -44,57 +44,57 @@ kinds! {
     UnknownTopic = "unknown-topic", 404;
     /// The topic was deleted.
     TopicDeleted = "topic-deleted", 410;
-    /// Events went before the reader had read them, and its topic ends readers then.
+    /// The topic closes slow readers, and events were evicted before this reader got them.
     TooSlow = "too-slow", 410;
     /// The path does not take this method.
     MethodNotAllowed = "method-not-allowed", 405;
-    /// The field `Host` is not what HTTP asks for.
+    /// The field `Host` is missing, repeated or invalid.
     BadHost = "bad-host", 400;
-    /// The request names a host that is not this server's.
+    /// The request names a host that is not one of the server's own.
     Misdirected = "misdirected", 421;
-    /// The path has a name that nothing can have.
+    /// The path has an invalid name.
     BadName = "bad-name", 400;
-    /// A trusted proxy says something of a request that cannot be.
+    /// The forwarding fields of a trusted proxy are invalid or contradict one another.
     BadForwarding = "bad-forwarding", 400;
-    /// A body is encoded in a way that is not understood.
+    /// The content encoding of a body is not supported.
     UnsupportedEncoding = "unsupported-encoding", 415;
-    /// A request is framed in a way that is not understood.
+    /// The transfer coding of a request is not supported.
     UnsupportedTransferCoding = "unsupported-transfer-coding", 501;
-    /// The document of a frame, outside of a frame of the server's own site.
+    /// A forever-frame was asked for outside of an iframe of the same site.
     FrameRefused = "frame-refused", 403;
-    /// A query parameter or field does not say what it must.
+    /// A query parameter or header field is invalid.
     BadParameter = "bad-parameter", 400;
-    /// The position cannot be one that this topic handed out.
+    /// The topic never issued this position.
     PositionAhead = "position-ahead", 400;
-    /// None of the forms that `Accept` allows can be given.
+    /// `Accept` allows no available representation.
     NotAcceptable = "not-acceptable", 406;
-    /// Nothing of the file is in the range that is asked for.
+    /// The range is beyond the end of the file.
     RangeNotSatisfiable = "range-not-satisfiable", 416;
     /// The request comes from a page of another origin.
     OriginRefused = "origin-refused", 403;
-    /// The WebSocket handshake does not hold what RFC 6455 asks for.
+    /// The request is not a WebSocket handshake as RFC 6455 requires.
     BadHandshake = "bad-handshake", 400;
-    /// Plain HTTP where TLS is spoken.
+    /// Plain HTTP came to a port that speaks TLS.
     TlsRequired = "tls-required", 400;
-    /// The topic takes nothing from this client.
+    /// This client may not publish to the topic.
     PublishRefused = "publish-refused", 403;
-    /// Only clients on the server's own machine may see this.
+    /// The path is only for clients on the server's own machine.
     LocalOnly = "local-only", 403;
-    /// A body's content type is not one that can be published.
+    /// Bodies of this content type cannot be published.
     UnsupportedType = "unsupported-type", 415;
-    /// The event to publish is not what it was said to be.
+    /// An event does not match its content type, or there is none.
     BadEvent = "bad-event", 400;
     /// An event is larger than allowed.
     EventTooBig = "event-too-big", 413;
-    /// The idempotency key was used for something else.
+    /// The idempotency key was used for other events.
     KeyReused = "key-reused", 422;
-    /// The topic is not where it must be for this.
+    /// The condition of `If-Match` does not hold.
     PreconditionFailed = "precondition-failed", 412;
     /// No more topics may be created.
     TooManyTopics = "too-many-topics", 507;
-    /// There is no room to keep an event.
+    /// There is no space to store an event.
     StorageFull = "storage-full", 507;
-    /// An event cannot be kept.
+    /// An event could not be stored.
     StorageFailed = "storage-failed", 503;
     /// A request's body is larger than allowed.
     BodyTooBig = "body-too-big", 413;
@@ -102,42 +102,42 @@ kinds! {
     BadBody = "bad-body", 400;
     /// A request's body took too long.
     BodyTimeout = "body-timeout", 408;
-    /// The server stops.
+    /// The server is stopping.
     Stopping = "stopping", 503;
-    /// Multiplexed: a message cannot be understood.
+    /// A multiplexed message is invalid.
     BadMessage = "bad-message", 400;
-    /// Multiplexed: the connection has as many open requests as it may.
+    /// A multiplexed connection has too many open requests.
     TooManyRequests = "too-many-requests", 429;
-    /// The server has as many connections as it may.
+    /// The server has too many connections.
     TooManyConnections = "too-many-connections", 503;
-    /// As many topics are awaited before their first event as may be.
+    /// Clients await too many topics that have no event yet.
     TooManyAwaited = "too-many-awaited", 503;
-    /// The server holds as much for its clients as it may.
+    /// The server holds too much data for its clients.
     Overloaded = "overloaded", 503;
-    /// Something in the server that should not be.
+    /// The server has an error of its own.
     Internal = "internal", 500;
 }
 
 impl Kind {
-    /// The kind of this name, if it is known here.
+    /// The kind with this name; `None` if it is unknown.
     #[must_use]
     pub fn of(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|kind| kind.name() == name)
     }
 }
 
-/// The members of a problem: those of RFC 9457 section 3.1, and `gap`.
+/// The members of a problem: those of RFC 9457 section 3.1, without `instance`, and `gap`.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Details<'a> {
-    /// The name of its kind, which may be one that is not known here.
+    /// The name of its kind: the part of `type` after the last slash.
     pub name: Cow<'a, str>,
-    /// A sentence about its kind, maybe empty.
+    /// A sentence about its kind; may be empty.
     pub title: Cow<'a, str>,
-    /// The status.
+    /// The HTTP status; 0 if the body has none.
     pub status: u16,
-    /// A sentence about this time, maybe empty.
+    /// A sentence about this occurrence; may be empty.
     pub detail: Cow<'a, str>,
-    /// The events that a reader who was too slow has missed.
+    /// The events that a slow reader has missed; only with [`Kind::TooSlow`].
     pub gap: Option<Gap>,
 }
 
@@ -162,13 +162,13 @@ struct Read {
 }
 
 impl Details<'_> {
-    /// Its kind, if that is known here.
+    /// The kind; `None` if it is unknown.
     #[must_use]
     pub fn kind(&self) -> Option<Kind> {
         Kind::of(&self.name)
     }
 
-    /// Its body. The gap is that of an end: reading begins at its `resume`.
+    /// The JSON object. The `resume` of its gap is an [`After::Anew`].
     #[must_use]
     pub fn to_json(&self) -> String {
         let Self { name, title, status, detail, gap } = self;
@@ -185,7 +185,7 @@ impl Details<'_> {
         json
     }
 
-    /// Reads a body; `None` when it is none of a server of ours.
+    /// Reads a body; `None` if it is no problem.
     #[must_use]
     pub fn parse(body: &[u8]) -> Option<Details<'static>> {
         let Read { r#type, title, status, detail, gap } = serde_json::from_slice(body).ok()?;

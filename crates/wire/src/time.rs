@@ -1,4 +1,4 @@
-//! Wall-clock time as events carry it.
+//! The time of events ("Poll and long poll" in `docs/PROTOCOL.md`).
 
 use std::fmt;
 use std::str::FromStr;
@@ -22,7 +22,7 @@ impl UnixTime {
         SystemTime::now().into()
     }
 
-    /// A moment given in microseconds since the Unix epoch.
+    /// Makes a moment of microseconds since the Unix epoch.
     #[must_use]
     pub const fn from_micros(micros: u64) -> Self {
         Self(micros)
@@ -58,7 +58,7 @@ impl fmt::Display for UnixTime {
     }
 }
 
-/// The text is not a time: milliseconds since the Unix epoch, with up to three decimals.
+/// An error: the text is not a number of milliseconds with up to three decimals.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 #[error("not a number of milliseconds with up to three decimals")]
 pub struct UnixTimeError;

@@ -172,7 +172,7 @@ impl Kept {
             let content = if is_single { Content::Json } else { Content::Lines };
             match desk.publish(content, batch.body.clone()).await {
                 Ok(published) => {
-                    self.events += published.count;
+                    self.events += published.count();
                     self.last = Some(published.position);
                     if !print(published.positions().map(|position| position.to_string()))? {
                         return Ok(false);

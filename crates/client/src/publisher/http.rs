@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use anemone_wire::Published;
 use bytes::Bytes;
 use http::Method;
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderName};
 
-use super::batch::{Content, Published};
+use super::Content;
 use crate::Error;
 use crate::address::Address;
 use crate::http::{Ask, Http};
@@ -49,6 +50,6 @@ impl HttpCarrier {
         };
         let answer = self.http.send(&ask).await?;
         let mut reply = self.http.expect(answer, "application/json").await?;
-        Published::parse(&self.http.whole(&mut reply, REPLY_BYTES_MAX).await?)
+        Ok(Published::parse(&self.http.whole(&mut reply, REPLY_BYTES_MAX).await?)?)
     }
 }

@@ -1,10 +1,10 @@
 //! Publishing: a batch goes in whole and once, however often it has to be sent.
 
-mod batch;
+mod content;
 mod http;
 mod mux;
 
-pub use batch::{Content, Published};
+pub use content::Content;
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::address::{Address, Scheme};
 use crate::backoff::Backoff;
 use crate::error::Foreign;
 use crate::options::{Options, option_setters};
-use crate::{Error, Retry, UrlError};
+use crate::{Error, Published, Retry, UrlError};
 
 /// Publishes to a topic.
 ///

@@ -2,17 +2,17 @@
 
 use std::borrow::Cow;
 
-use anemone_wire::multiplexed::{Id, Reply, SUBPROTOCOL};
+use anemone_wire::Published;
+use anemone_wire::multiplexed::{Id, Message, Reply, Request, SUBPROTOCOL};
 use anemone_ws::{ClientStream, Incoming, WebSocket};
 
-use super::batch::{Content, Published};
+use super::Content;
 use crate::Error;
 use crate::address::Address;
 use crate::error::Refused;
 use crate::options::Options;
 use crate::text::quoted;
 use crate::web_socket;
-use crate::wire::mux;
 
 #[derive(Default)]
 pub(super) struct MuxCarrier {
@@ -49,7 +49,8 @@ impl MuxCarrier {
         };
         self.count = self.count.wrapping_add(1);
         let id = Id::from(self.count);
-        let request = mux::request("POST", id, &target, &payload);
+        let request = Request { method: "POST", target: &target, payload: &payload };
+        let request = Message::Request { id, request }.to_bytes();
         let request = String::from_utf8(request)
             .map_or_else(|error| Incoming::from(error.into_bytes()), Incoming::from);
         socket.send(request).await?;
@@ -61,11 +62,8 @@ impl MuxCarrier {
                 continue;
             }
             return match reply.status {
-                200..300 if of.is_some() => Published::parse(reply.payload.as_bytes()),
-                status => {
-                    let refused = Refused::multiplexed(status, reply.payload.as_bytes());
-                    Err(Error::Refused(Box::new(refused)))
-                }
+                200..300 if of.is_some() => Ok(Published::parse(reply.payload.as_bytes())?),
+                _ => Err(Refused::multiplexed(&reply)),
             };
         }
     }

@@ -11,7 +11,7 @@ use tokio::time::{Instant, sleep_until};
 use super::link::{Link, Reading};
 use super::pages::Pages;
 use crate::Error;
-use crate::wire::Wire;
+use crate::item::ServerItem;
 
 /// The time that a server is to wait, at most.
 const WAIT_MAX: Duration = Duration::from_secs(25);
@@ -30,12 +30,12 @@ pub(super) fn open(reading: Reading) -> impl Link {
 }
 
 impl Link for LongPoll {
-    fn read<'a>(&'a mut self, wires: &'a mut Vec<Wire>) -> BoxFuture<'a, Result<(), Error>> {
+    fn read<'a>(&'a mut self, items: &'a mut Vec<ServerItem>) -> BoxFuture<'a, Result<(), Error>> {
         Box::pin(async move {
             sleep_until(self.due_at).await;
             let asked_at = Instant::now();
             let is_first = self.wait.is_none();
-            let turned = self.pages.turn(self.wait, wires).await?;
+            let turned = self.pages.turn(self.wait, items).await?;
             // An answer is to come before the silence would be taken for a failure.
             let stall = self.pages.reading.options.timeouts.stall;
             self.wait = Some(WAIT_MAX.min(stall / 2));

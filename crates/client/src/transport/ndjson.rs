@@ -7,9 +7,9 @@ use futures_util::future::BoxFuture;
 use hyper::body::Incoming;
 
 use super::link::{Link, Reading};
+use crate::Error;
 use crate::http::{Ask, Http};
-use crate::wire::Wire;
-use crate::{Error, Malformed};
+use crate::item::ServerItem;
 
 struct Ndjson {
     http: Http,
@@ -26,14 +26,13 @@ pub(super) async fn open(reading: &Reading) -> Result<impl Link + use<>, Error> 
 }
 
 impl Link for Ndjson {
-    fn read<'a>(&'a mut self, wires: &'a mut Vec<Wire>) -> BoxFuture<'a, Result<(), Error>> {
+    fn read<'a>(&'a mut self, items: &'a mut Vec<ServerItem>) -> BoxFuture<'a, Result<(), Error>> {
         Box::pin(async move {
             let piece = self.http.piece(&mut self.body).await?.ok_or(Error::Ended)?;
             let mut bytes = &piece[..];
-            while let Some(line) = self.lines.decode(&mut bytes).map_err(Malformed::from)? {
+            while let Some(line) = self.lines.decode(&mut bytes)? {
                 if !line.is_empty() {
-                    let line = str::from_utf8(line).map_err(Malformed::from)?;
-                    wires.extend(Item::parse(line)?.map(Item::into_owned));
+                    items.extend(Item::parse(line)?.map(Item::into_owned));
                 }
             }
             Ok(())

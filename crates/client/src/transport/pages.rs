@@ -7,8 +7,8 @@ use anemone_wire::{Item, Page};
 
 use super::link::Reading;
 use crate::http::{Ask, Http};
+use crate::item::ServerItem;
 use crate::start::Start;
-use crate::wire::Wire;
 use crate::{After, Error, Malformed, Position};
 
 /// The pages of a topic, one after the other.
@@ -37,7 +37,7 @@ impl Pages {
     pub(super) async fn turn(
         &mut self,
         wait: Option<Duration>,
-        wires: &mut Vec<Wire>,
+        items: &mut Vec<ServerItem>,
     ) -> Result<Turned, Error> {
         /// As many events as a server has in a page unless it is told otherwise, and as many bytes.
         const FULL: (usize, usize) = (1000, 1 << 20);
@@ -61,7 +61,8 @@ impl Pages {
             // To follow it would be to go round in circles.
             return Err(Malformed::Page.into());
         }
-        wires.extend(page.into_items().map(Item::into_owned));
+        items.extend(page.into_items().map(Item::into_owned));
+        items.push(Item::Quiet(next));
         self.reading.start = After::Position(next).into();
         self.has_begun = true;
         Ok(Turned {

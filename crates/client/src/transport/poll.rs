@@ -8,7 +8,7 @@ use tokio::time::{Instant, sleep_until};
 use super::link::{Link, Reading};
 use super::pages::Pages;
 use crate::Error;
-use crate::wire::Wire;
+use crate::item::ServerItem;
 
 struct Poll {
     pages: Pages,
@@ -22,11 +22,11 @@ pub(super) fn open(reading: Reading) -> impl Link {
 }
 
 impl Link for Poll {
-    fn read<'a>(&'a mut self, wires: &'a mut Vec<Wire>) -> BoxFuture<'a, Result<(), Error>> {
+    fn read<'a>(&'a mut self, items: &'a mut Vec<ServerItem>) -> BoxFuture<'a, Result<(), Error>> {
         Box::pin(async move {
             sleep_until(self.due_at).await;
             let asked_at = Instant::now();
-            let turned = self.pages.turn(None, wires).await?;
+            let turned = self.pages.turn(None, items).await?;
             if !(turned.is_full && turned.is_forward) {
                 self.due_at = asked_at + self.interval;
             }

@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
+use anemone_wire::EventStream;
 use futures_util::future::BoxFuture;
 use hyper::body::Incoming;
 
 use super::link::{Link, Reading};
 use crate::Error;
 use crate::http::{Ask, Http};
-use crate::wire::Wire;
-use crate::wire::sse::EventStream;
+use crate::item::ServerItem;
 
 struct Sse {
     http: Http,
@@ -26,13 +26,13 @@ pub(super) async fn open(reading: &Reading) -> Result<impl Link + use<>, Error> 
 }
 
 impl Link for Sse {
-    fn read<'a>(&'a mut self, wires: &'a mut Vec<Wire>) -> BoxFuture<'a, Result<(), Error>> {
+    fn read<'a>(&'a mut self, items: &'a mut Vec<ServerItem>) -> BoxFuture<'a, Result<(), Error>> {
         Box::pin(async move {
             let piece = self.http.piece(&mut self.body).await?.ok_or(Error::Ended)?;
-            self.stream.receive(&piece, |block| {
-                wires.extend(block.parse()?);
-                Ok(())
-            })?;
+            let mut bytes = &piece[..];
+            while let Some(item) = self.stream.decode(&mut bytes)? {
+                items.push(item);
+            }
             Ok(())
         })
     }

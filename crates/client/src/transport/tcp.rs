@@ -5,8 +5,8 @@ use anemone_ws::ClientStream;
 use futures_util::future::BoxFuture;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use super::link::{Link, Reading};
-use crate::wire::{Wire, mux};
+use super::link::{self, Link, Reading};
+use crate::item::ServerItem;
 use crate::{Error, Malformed};
 
 struct Stream {
@@ -17,10 +17,9 @@ struct Stream {
 
 pub(super) async fn open(reading: &Reading) -> Result<impl Link + use<>, Error> {
     const BUFFER_BYTES: usize = 16 << 10;
-    let (_, target) = reading.multiplexed()?;
+    let (_, request) = reading.multiplexed()?;
     let url = reading.address.web_socket("/");
     let mut stream = reading.options.connect(url).open_stream().await?;
-    let request = mux::read(&target);
     stream.write_all(&framing::length(request.len())).await?;
     stream.write_all(&request).await?;
     stream.flush().await?;
@@ -29,7 +28,7 @@ pub(super) async fn open(reading: &Reading) -> Result<impl Link + use<>, Error> 
 }
 
 impl Link for Stream {
-    fn read<'a>(&'a mut self, wires: &'a mut Vec<Wire>) -> BoxFuture<'a, Result<(), Error>> {
+    fn read<'a>(&'a mut self, items: &'a mut Vec<ServerItem>) -> BoxFuture<'a, Result<(), Error>> {
         Box::pin(async move {
             let read = self.stream.read(&mut self.buffer).await?;
             if read == 0 {
@@ -37,7 +36,7 @@ impl Link for Stream {
             }
             let mut bytes = &self.buffer[..read];
             while let Some(message) = self.decoder.decode(&mut bytes).map_err(Malformed::from)? {
-                wires.extend(mux::reading(message)?);
+                items.extend(link::multiplexed_item(message)?);
             }
             Ok(())
         })

@@ -38,7 +38,10 @@ async fn a_batch_without_an_answer_is_sent_again_under_the_same_key() {
     let mut publisher = publisher(&fake);
     for _ in 0..2 {
         let published = publisher.publish(Content::Lines, "1\n2\n").await.unwrap();
-        assert_eq!((published.first.offset, published.position.offset, published.count), (3, 4, 2));
+        assert_eq!(
+            (published.first.offset, published.position.offset, published.count()),
+            (3, 4, 2)
+        );
     }
     // The connection that worked is used again.
     assert_eq!(fake.connections(), 3);
@@ -143,7 +146,7 @@ async fn a_body_that_was_cut_on_its_way_is_sent_again_under_the_same_key() {
             }
         });
         let published = publisher(&fake).publish_with_key(Content::Json, "1", "k").await;
-        assert_eq!(published.unwrap().count, 2, "{name}");
+        assert_eq!(published.unwrap().count(), 2, "{name}");
         assert_eq!(fake.connections(), 2, "{name}");
     }
     // What an event is does not change on its way.

@@ -9,9 +9,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use anemone_hub::{Epoch, Position, Topic, UnixTime};
+use anemone_wire::Mode;
 use serde_json::json;
 
-use crate::mode::Mode;
 use crate::request::client::Client;
 use crate::transport_name::TransportName;
 

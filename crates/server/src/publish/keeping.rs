@@ -4,12 +4,11 @@ use std::time::Duration;
 
 use anemone_hub::{
     Batch, CreateError, Data, DeleteError, IdempotencyKey, NewEvent, Position, PublishError,
-    StorageError, Topic, UnixTime,
+    Published, StorageError, Topic, UnixTime,
 };
 use http::HeaderValue;
 use tokio::time::timeout;
 
-use super::outcome::{Outcome, Published};
 use crate::{Kind, Problem};
 
 /// Appends events in a row, at one time, and waits until they are kept.
@@ -18,16 +17,12 @@ pub(super) async fn append(
     events: Vec<Data>,
     (key, heads): (Option<IdempotencyKey>, Option<Vec<Position>>),
     limit: Duration,
-) -> Result<Outcome, Problem> {
+) -> Result<Published, Problem> {
     let (time, count) = (UnixTime::now(), events.len());
     let events = events.into_iter().map(|data| NewEvent { time, data }).collect();
     let batch = Batch { key, heads, ..Batch::new(events) };
     match in_time(limit, topic.publish_kept(time, &batch)).await? {
-        Ok(anemone_hub::Published { first, last, repeated }) => {
-            let published = Published { first, last };
-            let outcome = if repeated { Outcome::Repeated } else { Outcome::Published };
-            Ok(outcome(published))
-        }
+        Ok(published) => Ok(published),
         Err(error @ PublishError::TooBig { .. }) if count > 1 => {
             Err(Problem::new(Kind::BodyTooBig, error.to_string()))
         }

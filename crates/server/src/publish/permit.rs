@@ -4,14 +4,13 @@ use std::io;
 use std::sync::Arc;
 use std::time::Instant;
 
-use anemone_hub::{Data, Hub, IdempotencyKey, Storage, Topic, TopicName, UnixTime};
+use anemone_hub::{Data, Hub, IdempotencyKey, Published, Storage, Topic, TopicName, UnixTime};
 use http::HeaderValue;
 use tokio::task::spawn_blocking;
 
 use super::content::{Bounds, Content};
 use super::expected::Expected;
 use super::keeping::append;
-use super::outcome::Outcome;
 use super::rule::Rule;
 use super::total::Admission;
 use crate::request::client::{Client, Foreign};
@@ -193,7 +192,11 @@ impl PublishPermit {
     ///
     /// # Cancel safety
     /// When the future is dropped, the events may be kept or not.
-    pub(crate) async fn submit(&self, limits: &Limits, sent: Sent<'_>) -> Result<Outcome, Problem> {
+    pub(crate) async fn submit(
+        &self,
+        limits: &Limits,
+        sent: Sent<'_>,
+    ) -> Result<Published, Problem> {
         let Sent { content, body, key, expected } = sent;
         let event_bytes_max = self.event_bytes_max();
         let bounds = Bounds { event_bytes_max, events_max: limits.batch_events_max };

@@ -11,14 +11,13 @@ use std::rc::{Rc, Weak};
 use std::sync::Arc;
 
 use anemone_hub::{Gap, Head, Position, Topic};
-use anemone_wire::Item;
+use anemone_wire::{Item, Mode};
 use anemone_ws::proto::Prepared;
 use anemone_ws::reactor::Waker;
 use tokio::task::AbortHandle;
 
 use crate::Problem;
 use crate::essential::Essentials;
-use crate::mode::Mode;
 use crate::read::reader::{self, Page, Place, Reader};
 
 /// A thread's readers of one topic.

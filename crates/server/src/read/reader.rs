@@ -5,13 +5,12 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use anemone_hub::{Event, Gap, Head, PageLimit, Position, ReadError, Start, Topic, UnixTime};
-use anemone_wire::{EndReason, Item, PageEvent};
+use anemone_wire::{EndReason, Item, Mode, PageEvent};
 use futures_util::FutureExt;
 use tokio::task::coop::unconstrained;
 
 use crate::clients::access::AccessLine;
 use crate::clients::readers::{Listing, Readers};
-use crate::mode::Mode;
 use crate::request::client::Client;
 use crate::transport_name::TransportName;
 use crate::{Kind, Problem, SlowReader};
@@ -232,30 +231,25 @@ impl From<anemone_hub::Page> for Page {
 impl Page {
     /// Its items, in the order they are to be told.
     pub(crate) fn items(&self) -> impl Iterator<Item = Item<'_>> {
-        let gap = self.gap.clone().map(Item::Gap);
-        let skipped = (self.skipped > 0).then(|| Item::Skipped {
-            count: self.skipped,
-            last: Some(self.next.at(self.begin.offset + self.skipped)),
-        });
-        let events = self.events.iter().map(|event| Item::Event {
-            position: self.next.at(event.offset),
-            time: Some(event.time),
-            data: event.data.as_str().into(),
-        });
-        gap.into_iter().chain(skipped).chain(events)
+        self.wire_page().into_items()
     }
 
-    /// The whole of it as a poll is answered with it.
+    /// The JSON that a poll is answered with.
     pub(crate) fn to_json(&self) -> String {
         let mut out = String::with_capacity(self.text_bytes());
-        let events = self.events.iter().map(|event| PageEvent {
+        self.wire_page().write(&mut out);
+        out
+    }
+
+    /// The page in the words of the protocol.
+    fn wire_page(&self) -> anemone_wire::Page<impl Iterator<Item = PageEvent<'_>>> {
+        let Self { first, next, ref gap, skipped, ref events, .. } = *self;
+        let events = events.iter().map(|event| PageEvent {
             offset: event.offset,
             time: Some(event.time),
             data: event.data.as_str().into(),
         });
-        let Self { first, next, ref gap, skipped, .. } = *self;
-        anemone_wire::Page { first, next, gap: gap.clone(), skipped, events }.write(&mut out);
-        out
+        anemone_wire::Page { first, next, gap: gap.clone(), skipped, events }
     }
 
     /// About as many bytes as its text has.

@@ -12,13 +12,12 @@ mod since;
 use std::time::Duration;
 
 use anemone_hub::{PageLimit, Start, UnixTime};
-use anemone_wire::{After, AfterError, PositionError};
+use anemone_wire::{After, AfterError, Mode, PositionError};
 
 pub(crate) use self::frame_name::FrameName;
 pub(crate) use self::list::{limit_alone, topics};
 use self::parameter::{bad, parse_limit};
 pub(crate) use self::representation::{Need, Representation, choose, frame_missing};
-use crate::mode::Mode;
 use crate::request::client::Client;
 use crate::request::fields::{self, Fields};
 use crate::{Limits, Problem};
@@ -154,14 +153,10 @@ fn parse_since(value: &str) -> Result<Start, Problem> {
 }
 
 fn parse_mode(value: &str) -> Result<Mode, Problem> {
-    match value {
-        "all" => Ok(Mode::All),
-        "latest" => Ok(Mode::Latest),
-        _ => {
-            let value: String = value.chars().take(40).collect();
-            Err(bad("mode", &format!("is {value:?}: must be all or latest")))
-        }
-    }
+    Mode::of(value).ok_or_else(|| {
+        let value: String = value.chars().take(40).collect();
+        bad("mode", &format!("is {value:?}: must be all or latest"))
+    })
 }
 
 /// `Prefer: wait=N` (RFC 7240): the first `wait` counts, other preferences are not ours to judge.

@@ -1,14 +1,13 @@
 //! `POST` to a topic: the body is an event, or many of them. And `DELETE`.
 
 use anemone_hub::TopicName;
+use anemone_wire::Published;
 use http::{HeaderValue, Request, Response, StatusCode, header};
 
 use crate::clients::access::AccessLine;
 use crate::exchange::change::Change;
 use crate::exchange::request_body::receive;
-use crate::publish::{
-    Content, Expected, Outcome, PublishPermit, Published, Sent, key, no_parameters,
-};
+use crate::publish::{Content, Expected, PublishPermit, Sent, key, no_parameters};
 use crate::reply::body::{Body, full};
 use crate::request::client::Client;
 use crate::request::origin;
@@ -45,27 +44,17 @@ async fn publish(
     let expected = Expected::of(request.headers())?;
     let body = receive(request, site.limits.batch_bytes_max, site, stop).await?;
     let sent = Sent { content, body: body.as_ref(), key, expected };
-    let outcome = permit.submit(&site.limits, sent).await?;
-    access.reached(outcome.published().last);
-    Ok(match outcome {
-        Outcome::Published(published) => reply(StatusCode::CREATED, &published),
-        Outcome::Repeated(published) => {
-            let mut reply = reply(StatusCode::OK, &published);
-            let replayed = HeaderValue::from_static("true");
-            reply.headers_mut().insert("idempotent-replayed", replayed);
-            reply
-        }
-    })
-}
-
-/// `{"position":P,"first":P,"count":N}`.
-fn reply(status: StatusCode, published: &Published) -> Response<Body> {
-    let mut response = Response::new(full(published.to_json() + "\n"));
-    *response.status_mut() = status;
+    let published = permit.submit(&site.limits, sent).await?;
+    access.reached(published.last);
+    let mut response = Response::new(full(Published::from(published).to_json() + "\n"));
+    *response.status_mut() = if published.repeated { StatusCode::OK } else { StatusCode::CREATED };
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    response
+    if published.repeated {
+        headers.insert("idempotent-replayed", HeaderValue::from_static("true"));
+    }
+    Ok(response)
 }
 
 /// Deletes the topic.

@@ -11,7 +11,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use anemone_hub::{Data, Gap, TopicName};
-use anemone_wire::{EndReason, Item};
+use anemone_wire::{EndReason, Item, Mode};
 use anemone_ws::proto::handshake::Accepted;
 use anemone_ws::proto::{CloseCode, CloseFrame, Message, MisuseError, Prepared, Sender};
 use anemone_ws::reactor::{Handler, Waker};
@@ -25,7 +25,6 @@ use crate::exchange::upgrade::{HandshakeRoute, HandshakeTransport};
 use crate::exchange::visit::Visit;
 use crate::limits::LimitsTable;
 use crate::local::Local;
-use crate::mode::Mode;
 use crate::publish::{Refusal, Writer, of_message};
 use crate::read::fan::{Fan, ItemEncoding, Subscription};
 use crate::read::reader::{Page, Reader};
@@ -33,9 +32,6 @@ use crate::request::client::Client;
 use crate::site::Site;
 use crate::transport_name::TransportName;
 use crate::{Kind, Problem};
-
-/// The subprotocol whose messages carry positions.
-const EVENTS: &str = "anemone.events";
 
 /// Events are missing, as the reason says, of a reader that is told data alone.
 const GAP: CloseCode = own_code(4000);
@@ -52,7 +48,7 @@ const fn own_code(code: u16) -> CloseCode {
 
 pub(super) static TRANSPORT: HandshakeTransport = HandshakeTransport {
     name: TransportName::new(&"websocket"),
-    subprotocols: &[EVENTS],
+    subprotocols: &[Item::SUBPROTOCOL],
     limits: LimitsTable::Websocket,
     route: HandshakeRoute::Topic(take_over),
 };

@@ -1,16 +1,15 @@
-//! The client's names of requests.
+//! The ids of requests.
 
 use std::str::{self, FromStr};
 
-/// The client's name of a request: 1 to 16 of `A-Z a-z 0-9 _ -`, but not `-` alone, which stands for
-/// the connection.
+/// The id that a client gives to a request: 1 to 16 of `A-Z a-z 0-9 _ -`, but not `-` alone.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub struct Id {
     bytes: [u8; Self::BYTES_MAX],
     len: u8,
 }
 
-/// Stands where an id would, in what is about no request.
+/// The place of an id in a message about the connection.
 pub(super) const NO_ID: &str = "-";
 
 impl Id {
@@ -28,7 +27,7 @@ impl Id {
         Some(Self { bytes, len: word.len() as u8 })
     }
 
-    /// Its text.
+    /// The text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         // Made of ASCII.
@@ -37,7 +36,7 @@ impl Id {
 }
 
 impl From<u32> for Id {
-    /// The number in decimal.
+    /// Writes the number in decimal.
     fn from(number: u32) -> Self {
         let (mut bytes, mut len, mut rest) = ([0; Self::BYTES_MAX], 0, number);
         loop {
@@ -59,7 +58,7 @@ impl FromStr for Id {
     }
 }
 
-/// The text is no id.
+/// An error: the text is no id.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 #[error("an id must be 1 to {} of A-Z a-z 0-9 _ -, but not a single -", Id::BYTES_MAX)]
 pub struct IdError;

@@ -1,36 +1,36 @@
-//! Messages of a client: `METHOD ID TARGET` or `CANCEL ID`, and after a line feed the payload.
+//! Messages of a client.
 
 use std::str;
 
 use super::id::{Id, IdError};
 
-/// A message of a client.
+/// A message of a client: `METHOD ID TARGET` or `CANCEL ID`; a payload follows after a line feed.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Message<'a> {
-    /// `METHOD ID TARGET`, and the payload.
+    /// `METHOD ID TARGET`, perhaps with a payload.
     Request {
         /// The id, which the client chooses.
         id: Id,
-        /// The rest.
+        /// The request.
         request: Request<'a>,
     },
-    /// `CANCEL ID`.
+    /// `CANCEL ID`: the client no longer wants an answer to this request.
     Cancel(Id),
 }
 
-/// A request of a client.
+/// A request, apart from its id.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Request<'a> {
-    /// Letters in capitals; maybe not a method that anything here takes.
+    /// The method: 1 to 16 capital letters. The server may not know it.
     pub method: &'a str,
-    /// A path, and maybe a query.
+    /// The path, perhaps with a query. It begins with a slash.
     pub target: &'a str,
-    /// Any bytes, maybe none.
+    /// The payload; may be empty.
     pub payload: &'a [u8],
 }
 
 impl<'a> Request<'a> {
-    /// The target's path, and its query.
+    /// The path and the query of the target.
     #[must_use]
     pub fn path_and_query(&self) -> (&'a str, Option<&'a str>) {
         match self.target.split_once('?') {
@@ -40,17 +40,17 @@ impl<'a> Request<'a> {
     }
 }
 
-/// A fault of a message.
+/// The error in a message.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MessageError {
     /// The line is longer than allowed.
     #[error("the line is longer than {limit} bytes")]
     LineTooLong {
-        /// The limit.
+        /// The limit, in bytes.
         limit: usize,
     },
-    /// The line has something else than printable ASCII.
+    /// The line has a byte that is not printable ASCII.
     #[error(
         "the line has byte {byte:#04x}: a line is printable ASCII, and the payload follows after a line feed"
     )]
@@ -63,13 +63,13 @@ pub enum MessageError {
         "a message must begin with METHOD ID TARGET, or CANCEL ID, with one space between the words"
     )]
     NotThreeWords,
-    /// The method cannot be one.
+    /// The method is not 1 to 16 capital letters.
     #[error("a method must be 1 to {METHOD_BYTES_MAX} of A-Z")]
     BadMethod,
-    /// The id cannot be one.
+    /// The id is invalid.
     #[error(transparent)]
     BadId(#[from] IdError),
-    /// The target cannot be one.
+    /// The target does not begin with a slash.
     #[error("a target must begin with /")]
     BadTarget,
     /// A `CANCEL` has a target or a payload.
@@ -79,26 +79,26 @@ pub enum MessageError {
 
 const METHOD_BYTES_MAX: usize = 16;
 
-/// A message that cannot be understood, and the id of the request that it would have been, if that at
-/// least is readable. A `CANCEL` would have been none: told of its id, this would look like that request's end.
+/// An error: a message is invalid.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct MalformedMessage {
-    /// The id.
+    /// The id of the request, if it can be read. Always `None` for a `CANCEL`: an answer with the id would look like the
+    /// end of the request to cancel.
     pub id: Option<Id>,
-    /// The fault.
+    /// The error.
     pub error: MessageError,
 }
 
 impl<'a> Message<'a> {
-    /// Reads a message whose line has up to `line_bytes_max` bytes.
+    /// Reads a message. Its line may have up to `line_bytes_max` bytes.
     ///
     /// # Errors
-    /// When it cannot be understood.
+    /// When the message is invalid.
     pub fn parse(bytes: &'a [u8], line_bytes_max: usize) -> Result<Self, MalformedMessage> {
         parse(bytes, line_bytes_max)
     }
 
-    /// Its bytes.
+    /// The bytes of the message.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         match self {

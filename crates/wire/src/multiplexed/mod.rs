@@ -1,7 +1,7 @@
-//! `anemone.v1`: many requests on one connection.
+//! `anemone.v1`: many requests on one connection ("Multiplexed" in `docs/PROTOCOL.md`).
 //!
-//! Each message of a WebSocket, and on TCP each after its [length](crate::framing), is a line of ASCII, and after a line
-//! feed the payload. The meaning of a request, and whether its id is free, is decided elsewhere.
+//! A message is a line of ASCII, perhaps with a line feed and a payload after it. Over WebSocket, it is one message; over
+//! TCP, its [length](crate::framing) precedes it.
 
 mod id;
 mod message;
@@ -11,7 +11,7 @@ pub use id::{Id, IdError};
 pub use message::{MalformedMessage, Message, MessageError, Request};
 pub use reply::{Reply, status, write_item};
 
-/// The subprotocol's name.
+/// The WebSocket subprotocol.
 pub const SUBPROTOCOL: &str = "anemone.v1";
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Messages of a server: `STATUS ID[ POSITION[ TIME]]`, and after a line feed the payload.
+//! Messages of a server.
 
 use std::fmt::Write as _;
 use std::str;
@@ -8,22 +8,22 @@ use serde_json::value::RawValue;
 use super::id::{Id, NO_ID};
 use crate::{Item, Malformed, Position, UnixTime};
 
-/// A message to a client: `STATUS ID POSITION TIME`, and the payload.
+/// A message of a server, apart from its id: `STATUS ID[ POSITION[ TIME]]`; a payload follows after a line feed.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Reply<'a> {
-    /// A status of HTTP, or one of those in [`status`].
+    /// An HTTP status, or one of those in [`status`].
     pub status: u16,
-    /// The position that reading goes on from.
+    /// The position after which reading continues, or that of the last published event.
     pub position: Option<Position>,
-    /// The time of an event. Nothing without a position has one.
+    /// The time of an event. Only a reply with a position has one.
     pub time: Option<UnixTime>,
-    /// The data of an event, a notice, an answer or a problem.
+    /// The data of an event, a notice, an answer or a problem; may be empty.
     pub payload: &'a str,
 }
 
-/// The statuses of a reader, which more comes after.
+/// The statuses of a reader's messages before its final status.
 pub mod status {
-    /// The position where reading begins, or stands.
+    /// The position where reading begins, or a heartbeat.
     pub const STANDING: u16 = 100;
     /// A notice.
     pub const NOTICE: u16 = 110;
@@ -36,35 +36,35 @@ impl<'a> Reply<'a> {
         Self { status, position, time: None, payload }
     }
 
-    /// The answer.
+    /// Makes the answer to a `GET`: 200.
     pub fn answer(payload: &'a str) -> Self {
         Self::new(200, None, payload)
     }
 
-    /// Published there.
+    /// Makes the answer to a publisher: 201.
     pub fn published(position: Position, payload: &'a str) -> Self {
         Self::new(201, Some(position), payload)
     }
 
-    /// Published there, when its key came before.
+    /// Makes the answer to a publisher whose key came before: 200.
     pub fn replayed(position: Position, payload: &'a str) -> Self {
         Self::new(200, Some(position), payload)
     }
 
-    /// The reply that is a problem.
+    /// Makes a reply of a problem's status and JSON.
     pub fn problem(status: u16, problem: &'a str) -> Self {
         Self::new(status, None, problem)
     }
 
-    /// Cancelled, or deleted.
+    /// Makes the answer to a `CANCEL` or a `DELETE`: 204.
     pub fn done() -> Self {
         Self::new(204, None, "")
     }
 
-    /// Reads a message, and the id of its request; without one it is about the connection.
+    /// Reads a message. It is about the connection if it has no id.
     ///
     /// # Errors
-    /// When it is not one of a server.
+    /// When the message has no status, no id or an invalid position.
     pub fn parse(bytes: &'a [u8]) -> Result<(Option<Id>, Self), Malformed> {
         let text = str::from_utf8(bytes)?;
         let (line, payload) = text.split_once('\n').unwrap_or((text, ""));
@@ -77,13 +77,12 @@ impl<'a> Reply<'a> {
         let (Ok(status), Ok(id), true) = (status.parse(), id, is_status) else {
             return Err(Malformed::NotMultiplexed);
         };
-        let position = words.next().map(str::parse).transpose();
-        let position = position.map_err(|_| Malformed::NoPosition)?;
+        let position = words.next().map(str::parse).transpose()?;
         let time = words.next().and_then(|time| time.parse().ok());
         Ok((id, Self { status, position, time, payload }))
     }
 
-    /// Appends it to `out`; without an id it is about the connection.
+    /// Appends the message to `out`. It is about the connection if it has no id.
     pub fn write(&self, id: Option<Id>, out: &mut String) {
         self.write_line(id, out);
         if !self.payload.is_empty() {
@@ -104,21 +103,21 @@ impl<'a> Reply<'a> {
         }
     }
 
-    /// Tells whether the request has come to its end.
+    /// Returns true if the request ends with this reply.
     #[must_use]
     pub const fn is_final(&self) -> bool {
         self.status >= 200 && self.status != status::EVENT
     }
 
-    /// Reads the item that a reader is told before its end; `None` when it is something that is not known here.
+    /// Reads the item of a reader; `None` for a final status and for an unknown one.
     ///
     /// # Errors
-    /// When no server sends it.
+    /// When the payload is invalid, or the position is missing.
     pub fn item(&self) -> Result<Option<Item<'a>>, Malformed> {
         let position = || self.position.ok_or(Malformed::NoPosition);
         match self.status {
             status::STANDING => Ok(Some(Item::Begin(position()?))),
-            status::NOTICE => Ok(Item::parse(self.payload)?.map(|item| match item {
+            status::NOTICE => Ok(Item::parse(self.payload.as_bytes())?.map(|item| match item {
                 Item::Skipped { count, .. } => Item::Skipped { count, last: self.position },
                 item => item,
             })),
@@ -132,7 +131,7 @@ impl<'a> Reply<'a> {
     }
 }
 
-/// Appends an item as a reply. `position` counts for what has none of its own.
+/// Appends the message of an item. It has `position` if the item has no position of its own.
 pub fn write_item(id: Id, item: &Item<'_>, position: Position, out: &mut String) {
     let position = Some(item.position().unwrap_or(position));
     let reply = |status| Reply::new(status, position, "");

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use anemone_hub::TopicName;
+use anemone_hub::{Published, TopicName};
 use anemone_wire::multiplexed::{Id, Reply, Request, status};
 use anemone_ws::reactor::Waker;
 use tokio::time::Instant;
@@ -24,7 +24,7 @@ use crate::exchange::change::Change;
 use crate::exchange::read_request::ReadRequest;
 use crate::exchange::resource::Resource;
 use crate::local::Local;
-use crate::publish::{self, Expected, Outcome, Sent};
+use crate::publish::{self, Expected, Sent};
 use crate::request::client::Client;
 use crate::request::methods::{Methods, not_allowed};
 use crate::request::names::topic_name;
@@ -90,7 +90,7 @@ struct Submitted {
 /// The change that was made.
 #[derive(Debug)]
 enum Done {
-    Published(Outcome),
+    Published(Published),
     Deleted,
 }
 
@@ -280,13 +280,10 @@ impl Multiplexer {
             arrival::note(&self.site, self.client, problem, method, &path);
         }
         match result {
-            Ok(Done::Published(Outcome::Published(published))) => {
-                let json = published.to_json();
-                tell_last(id, Reply::published(published.last, &json), access, outlet);
-            }
-            Ok(Done::Published(Outcome::Repeated(published))) => {
-                let json = published.to_json();
-                tell_last(id, Reply::replayed(published.last, &json), access, outlet);
+            Ok(Done::Published(published)) => {
+                let json = anemone_wire::Published::from(published).to_json();
+                let reply = if published.repeated { Reply::replayed } else { Reply::published };
+                tell_last(id, reply(published.last, &json), access, outlet);
             }
             Ok(Done::Deleted) => tell_last(id, Reply::done(), access, outlet),
             Err(problem) => tell_end(id, &problem, access, outlet),

@@ -1,61 +1,110 @@
-//! Server-sent events (HTML, section 9.2.6).
+//! Items as server-sent events (HTML, section 9.2.6; "Streams over HTTP" in `docs/PROTOCOL.md`).
+//!
+//! `id` is the position, so an `EventSource` that reconnects sends its position as `Last-Event-ID`. The first block has an
+//! `id` and no data: it dispatches no event, but gives a quiet reader a position to resume from. `time` is not a standard
+//! field, so an `EventSource` ignores it.
 
-use anemone_wire::{Item, Malformed, Position};
+use std::fmt::{self, Write as _};
+use std::mem;
 
-use super::Wire;
+use serde_json::value::RawValue;
 
-/// Takes blocks out of an event stream.
+use crate::{Item, Malformed};
+
+/// The time that an `EventSource` waits before it reconnects, in milliseconds.
+const RETRY_MS: u32 = 1000;
+
+impl Item<'_> {
+    /// Appends the item as a block of an event stream. The data of an event must be one line.
+    pub fn write_block(&self, out: &mut String) {
+        // Writing to a string cannot fail.
+        let _ = match self {
+            Self::Begin(position) => write!(out, "retry: {RETRY_MS}\nid: {position}\n\n"),
+            Self::Quiet(_) => write!(out, ":\n\n"),
+            Self::Event { position, time: None, data } => {
+                write!(out, "id: {position}\ndata: {data}\n\n")
+            }
+            Self::Event { position, time: Some(time), data } => {
+                write!(out, "id: {position}\ntime: {time}\ndata: {data}\n\n")
+            }
+            Self::Gap(_) => self.write_notice("gap", out),
+            Self::Skipped { .. } => self.write_notice("skipped", out),
+            Self::End(_) => self.write_notice("end", out),
+        };
+    }
+
+    fn write_notice(&self, name: &str, out: &mut String) -> fmt::Result {
+        writeln!(out, "event: {name}")?;
+        if let Some(position) = self.position() {
+            writeln!(out, "id: {position}")?;
+        }
+        out.push_str("data: ");
+        self.write(out);
+        write!(out, "\n\n")
+    }
+}
+
+/// Reads items from an event stream, which may come in pieces of any size.
 #[derive(Debug)]
-pub(crate) struct EventStream {
+pub struct EventStream {
     partial: Vec<u8>,
-    /// Most bytes of a line, and of the data of a block.
     bytes_max: usize,
-    /// The last byte was a CR: an LF now would belong to it.
+    /// True if the last byte was a CR. An LF after it belongs to the same line end.
     is_after_cr: bool,
     is_begun: bool,
     block: Block,
 }
 
-/// The lines between two empty lines.
+/// The fields between two empty lines.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub(crate) struct Block {
-    pub(crate) event: String,
-    pub(crate) id: Option<String>,
-    /// The time of an event: no field of the standard, and not there from older servers.
-    pub(crate) time: Option<String>,
-    pub(crate) data: Option<String>,
+struct Block {
+    event: String,
+    id: Option<String>,
+    /// The time of an event. Older servers leave it out.
+    time: Option<String>,
+    data: Option<String>,
 }
 
 impl EventStream {
-    pub(crate) fn new(bytes_max: usize) -> Self {
+    /// Creates a reader. Each line, and the data of each block, may have up to `bytes_max` bytes.
+    #[must_use]
+    pub fn new(bytes_max: usize) -> Self {
         let (partial, block) = (Vec::new(), Block::default());
         Self { partial, bytes_max, is_after_cr: false, is_begun: false, block }
     }
 
-    /// Hands each block that is whole to `block`; those of comments alone are none. After an error it is
-    /// not to be called again.
-    pub(crate) fn receive(
-        &mut self,
-        mut bytes: &[u8],
-        mut block: impl FnMut(Block) -> Result<(), Malformed>,
-    ) -> Result<(), Malformed> {
-        loop {
-            if self.is_after_cr && !bytes.is_empty() {
-                self.is_after_cr = false;
-                bytes = bytes.strip_prefix(b"\n").unwrap_or(bytes);
-            }
-            let Some(end) = bytes.iter().position(|byte| matches!(byte, b'\n' | b'\r')) else {
-                break;
-            };
-            self.keep(&bytes[..end])?;
-            self.is_after_cr = bytes[end] == b'\r';
-            bytes = &bytes[end + 1..];
-            let line = std::mem::take(&mut self.partial);
-            if let Some(whole) = self.line(&line)? {
-                block(whole)?;
+    /// Takes the next item from `input`; `None` when the input is used up. Blocks of an unknown `event` are ignored.
+    ///
+    /// # Errors
+    /// When a line or the data of a block is longer than allowed, or an item is invalid. The reader is useless then.
+    pub fn decode(&mut self, input: &mut &[u8]) -> Result<Option<Item<'static>>, Malformed> {
+        while let Some(block) = self.next_block(input)? {
+            if let Some(item) = block.parse()? {
+                return Ok(Some(item));
             }
         }
-        self.keep(bytes)
+        Ok(None)
+    }
+
+    /// Takes the next block. Comments alone are no block.
+    fn next_block(&mut self, input: &mut &[u8]) -> Result<Option<Block>, Malformed> {
+        loop {
+            if self.is_after_cr && !input.is_empty() {
+                self.is_after_cr = false;
+                *input = input.strip_prefix(b"\n").unwrap_or(input);
+            }
+            let Some(end) = input.iter().position(|byte| matches!(byte, b'\n' | b'\r')) else {
+                self.keep(mem::take(input))?;
+                return Ok(None);
+            };
+            self.keep(&input[..end])?;
+            self.is_after_cr = input[end] == b'\r';
+            *input = &input[end + 1..];
+            let line = mem::take(&mut self.partial);
+            if let Some(block) = self.line(&line)? {
+                return Ok(Some(block));
+            }
+        }
     }
 
     fn keep(&mut self, bytes: &[u8]) -> Result<(), Malformed> {
@@ -70,14 +119,14 @@ impl EventStream {
     }
 
     fn line(&mut self, line: &[u8]) -> Result<Option<Block>, Malformed> {
-        let line = std::str::from_utf8(line)?;
+        let line = str::from_utf8(line)?;
         // A byte order mark may stand at the very beginning.
-        let line = match std::mem::replace(&mut self.is_begun, true) {
+        let line = match mem::replace(&mut self.is_begun, true) {
             true => line,
             false => line.strip_prefix('\u{feff}').unwrap_or(line),
         };
         if line.is_empty() {
-            let block = std::mem::take(&mut self.block);
+            let block = mem::take(&mut self.block);
             return Ok((block != Block::default()).then_some(block));
         }
         let (name, value) = line.split_once(':').unwrap_or((line, ""));
@@ -105,26 +154,22 @@ impl EventStream {
 }
 
 impl Block {
-    /// Its meaning; `None` when it is something not known here.
-    pub(crate) fn parse(self) -> Result<Option<Wire>, Malformed> {
+    /// Reads the item; `None` for an unknown `event`.
+    fn parse(self) -> Result<Option<Item<'static>>, Malformed> {
         match (&*self.event, self.id, self.data) {
             ("" | "message", Some(id), Some(data)) => {
-                serde_json::from_str::<&serde_json::value::RawValue>(&data)?;
+                serde_json::from_str::<&RawValue>(&data)?;
                 let time = self.time.as_deref().and_then(|time| time.parse().ok());
-                Ok(Some(Item::Event { position: position(&id)?, time, data: data.into() }))
+                Ok(Some(Item::Event { position: id.parse()?, time, data: data.into() }))
             }
             ("" | "message", None, Some(_)) => Err(Malformed::NoPosition),
-            ("", Some(id), None) => Ok(Some(Item::Begin(position(&id)?))),
+            ("", Some(id), None) => Ok(Some(Item::Begin(id.parse()?))),
             ("gap" | "skipped" | "end", _, Some(data)) => {
-                Ok(Item::parse(&data)?.map(Item::into_owned))
+                Ok(Item::parse(data.as_bytes())?.map(Item::into_owned))
             }
             _ => Ok(None),
         }
     }
-}
-
-fn position(text: &str) -> Result<Position, Malformed> {
-    text.parse().map_err(|_| Malformed::NoPosition)
 }
 
 #[cfg(test)]
@@ -132,14 +177,15 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::Position;
+    use crate::testing::{cuts, item, pieces};
 
     fn blocks(pieces: &[&[u8]]) -> Result<Vec<Block>, Malformed> {
-        let (mut parser, mut blocks) = (EventStream::new(100), Vec::new());
-        for piece in pieces {
-            parser.receive(piece, |block| {
+        let (mut stream, mut blocks) = (EventStream::new(100), Vec::new());
+        for mut piece in pieces.iter().copied() {
+            while let Some(block) = stream.next_block(&mut piece)? {
                 blocks.push(block);
-                Ok(())
-            })?;
+            }
         }
         Ok(blocks)
     }
@@ -191,17 +237,17 @@ mod tests {
     fn blocks_say_what_an_item_would() {
         let at = |text: &str| text.parse::<Position>().unwrap();
         let parse = |event, id, data| block(event, id, data).parse();
-        assert_eq!(parse("", Some("a-1"), None).unwrap(), Some(Wire::Begin(at("a-1"))));
-        let event = Wire::Event { position: at("a-2"), time: None, data: "[1]".into() };
+        assert_eq!(parse("", Some("a-1"), None).unwrap(), Some(Item::Begin(at("a-1"))));
+        let event = Item::Event { position: at("a-2"), time: None, data: "[1]".into() };
         assert_eq!(parse("", Some("a-2"), Some("[1]")).unwrap(), Some(event));
         let timed =
             Block { time: Some("1789000000123.456".into()), ..block("", Some("a-2"), Some("[1]")) };
-        let Some(Wire::Event { time: Some(time), .. }) = timed.parse().unwrap() else { panic!() };
+        let Some(Item::Event { time: Some(time), .. }) = timed.parse().unwrap() else { panic!() };
         assert_eq!(time.to_string(), "1789000000123.456");
         let odd = Block { time: Some("noon".into()), ..block("", Some("a-2"), Some("[1]")) };
         assert_eq!(odd.parse().unwrap(), parse("", Some("a-2"), Some("[1]")).unwrap());
         let skipped = parse("skipped", Some("a-2"), Some(r#"{"skipped":2}"#)).unwrap();
-        assert_eq!(skipped, Some(Wire::Skipped { count: 2, last: None }));
+        assert_eq!(skipped, Some(Item::Skipped { count: 2, last: None }));
         assert_eq!(parse("other", Some("a-2"), Some("[1]")).unwrap(), None);
         assert!(parse("", None, Some("[1]")).is_err());
         assert!(parse("", Some("x"), Some("[1]")).is_err());
@@ -212,15 +258,19 @@ mod tests {
         #[test]
         fn any_split_gives_the_same_blocks(
             text in "(data|id|:|event| |é|\u{feff}|\r|\n){0,40}",
-            cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..12),
+            cuts in cuts(),
         ) {
             let whole = blocks(&[text.as_bytes()]).ok();
-            let mut cuts: Vec<_> = cuts.iter().map(|cut| cut.index(text.len() + 1)).collect();
-            cuts.extend([0, text.len()]);
-            cuts.sort_unstable();
-            let pieces: Vec<_> =
-                cuts.windows(2).map(|cut| &text.as_bytes()[cut[0]..cut[1]]).collect();
-            prop_assert_eq!(blocks(&pieces).ok(), whole);
+            prop_assert_eq!(blocks(&pieces(text.as_bytes(), &cuts)).ok(), whole);
+        }
+
+        #[test]
+        fn what_is_written_is_read_back(item in item()) {
+            let mut text = String::new();
+            Item::Quiet("a-1".parse().unwrap()).write_block(&mut text);
+            item.write_block(&mut text);
+            let read = EventStream::new(1000).decode(&mut text.as_bytes());
+            prop_assert_eq!(read.unwrap(), Some(item));
         }
     }
 }
