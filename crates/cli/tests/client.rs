@@ -12,11 +12,12 @@ use std::time::{Duration, Instant};
 
 use anemone_client::{Content, Publisher};
 use anemone_testing::process::{
-    self, Directory, Process, Watchdog, command, get, output, read_until, request, serve,
+    self, Process, Watchdog, command, get, output, read_until, request, serve,
 };
 use rustix::fs::{Mode, OFlags};
 use rustix::process::Signal;
 use rustix::pty::OpenptFlags;
+use tempfile::tempdir;
 
 /// A server that takes events from here, and where it listens: by HTTP, and by TCP.
 fn server() -> (Process, SocketAddr, SocketAddr) {
@@ -421,7 +422,7 @@ fn terminal() -> (File, OwnedFd) {
 fn nobody_writes_into_the_log_but_the_log() {
     let evil = r"printf 'a\342\200\256b\302\2332J\033[2J\n' >&2; echo ready; exec cat";
     let mut serve = command(&[process::SERVE, &["--exec", &format!("evil={evil}")]].concat());
-    let directory = Directory::new("log");
+    let directory = tempdir().unwrap();
     let path = directory.path().join("log");
     serve.stderr(File::create(&path).unwrap());
     let (server, address) = process::listening(serve);

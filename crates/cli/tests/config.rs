@@ -9,21 +9,21 @@ use std::path::PathBuf;
 use std::process::Stdio;
 
 use anemone_testing::process::{
-    Directory, Process, SERVE, Watchdog, command, get, listening, output, read_until, request,
-    serve,
+    Process, SERVE, Watchdog, command, get, listening, output, read_until, request, serve,
 };
 use rustix::process::{Pid, Signal, test_kill_process};
+use tempfile::{TempDir, tempdir};
 
 /// A directory with this configuration in it, and the path of that.
-fn configured(text: &str) -> (Directory, String) {
-    let directory = Directory::new("config");
+fn configured(text: &str) -> (TempDir, String) {
+    let directory = tempdir().unwrap();
     let path = directory.path().join("anemone.toml");
     fs::write(&path, text).unwrap();
     let path = path.to_str().unwrap().to_owned();
     (directory, path)
 }
 
-fn serving(text: &str) -> (Directory, Process, SocketAddr) {
+fn serving(text: &str) -> (TempDir, Process, SocketAddr) {
     let (directory, path) = configured(text);
     let (server, address) = serve(&["--threads", "1", "--config", &path]);
     (directory, server, address)
@@ -131,7 +131,7 @@ fn a_file_is_followed_across_its_rotation() {
 
 #[test]
 fn flags_run_programs_and_follow_files_too() {
-    let directory = Directory::new("flags");
+    let directory = tempdir().unwrap();
     let path = directory.path().join("app.log");
     let (program, file) = (format!("cpu=echo 1; {RUN_ON}"), format!("log={}", path.display()));
     let (_server, address) = serve(&["--threads", "1", "--exec", &program, "--file", &file]);
@@ -224,7 +224,7 @@ fn a_second_request_to_end_does_not_wait_for_a_program() {
 
 #[test]
 fn any_number_of_instruments_are_topics() {
-    let directory = Directory::new("serial");
+    let directory = tempdir().unwrap();
     let links = ["north", "south"].map(|name| directory.path().join(name));
     let start = |link: &PathBuf, unit| {
         let link = link.to_str().unwrap();
@@ -257,7 +257,7 @@ fn runs(pid: &str) -> bool {
 
 #[test]
 fn events_that_cannot_be_kept_at_the_end_are_an_error() {
-    let directory = Directory::new("lost");
+    let directory = tempdir().unwrap();
     let data = directory.path().join("data");
     let mut server = command(SERVE);
     server.args(["--threads", "1", "--data", data.to_str().unwrap()]);
@@ -340,7 +340,7 @@ fn check_tells_who_is_let_in_and_how_much_they_may_have() {
 
 #[test]
 fn check_looks_at_the_place_of_a_unix_socket() {
-    let directory = Directory::new("sockets");
+    let directory = tempdir().unwrap();
     let at = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
     fs::write(at("file"), "").unwrap();
     let _taken = std::os::unix::net::UnixListener::bind(at("taken")).unwrap();
@@ -490,7 +490,7 @@ fn check_warns_where_serve_does() {
     assert_eq!(warnings(&["--host"]), [nothing]);
     assert!(warnings(&["--demo"]).is_empty());
 
-    let directory = Directory::new("unreadable");
+    let directory = tempdir().unwrap();
     let path = directory.path().join("log");
     std::fs::write(&path, "").unwrap();
     std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o000)).unwrap();

@@ -7,7 +7,8 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::SocketAddr;
 use std::process::Command;
 
-use anemone_testing::process::{self, Directory, command, output, read_until, request, serve};
+use anemone_testing::process::{self, command, output, read_until, request, serve};
+use tempfile::tempdir;
 
 const README: &str = include_str!("../../../README.md");
 const FEATURES: &str = include_str!("../../../docs/FEATURES.md");
@@ -196,7 +197,7 @@ fn a_stream_has_the_lines_that_docs_features_shows() {
 
 #[test]
 fn the_files_of_a_service_are_installed_as_docs_deploy_says() {
-    let directory = Directory::new("service");
+    let directory = tempdir().unwrap();
     let root = directory.path().display();
     let lines = DEPLOY.split_once("All together,").unwrap().1.split("\n## ").next().unwrap();
     let lines = lines.lines().filter_map(|line| line.strip_prefix("    "));

@@ -7,13 +7,14 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::os::unix::fs::symlink;
 
-use anemone_testing::process::{Directory, Logging, command, output};
+use anemone_testing::process::{Logging, command, output};
+use tempfile::{TempDir, tempdir};
 
 /// A server that listens in this directory.
 struct Serving(Logging);
 
 impl Serving {
-    fn start(directory: &Directory, args: &[&str]) -> Self {
+    fn start(directory: &TempDir, args: &[&str]) -> Self {
         let here = ["serve", "--threads", "1", "--listen", "127.0.0.1:0"];
         let mut command = command(&[&here, args].concat());
         command.env_remove("RUST_LOG").current_dir(directory.path());
@@ -49,8 +50,8 @@ impl Serving {
 }
 
 /// A directory with `www`, which has a page.
-fn site() -> Directory {
-    let directory = Directory::new("files");
+fn site() -> TempDir {
+    let directory = tempdir().unwrap();
     fs::create_dir(directory.path().join("www")).unwrap();
     fs::write(directory.path().join("www/index.html"), "mine").unwrap();
     directory
@@ -160,10 +161,9 @@ fn the_log_tells_why_a_file_is_not_served() {
     let _ = stream.read_to_end(&mut came);
     assert!(came.len() < BIG && came.iter().all(|byte| *byte == b'1'));
     // Nor was the other told twice.
-    let mut line = String::new();
-    server.0.log.read_line(&mut line).unwrap();
+    let line = server.0.line("another warning", |line| line.contains(" WARN "));
     assert!(
-        line.trim_end().ends_with(
+        line.ends_with(
             "WARN www/big changed while it was sent: the reply was cut off, since it would have mixed two \
              versions; replace a file with a rename instead"
         ),

@@ -4,7 +4,8 @@
 
 use std::process::Command;
 
-use anemone_testing::process::{Directory, command, output};
+use anemone_testing::process::{command, output};
+use tempfile::tempdir;
 
 const MANIFEST: &str = include_str!("../../../Cargo.toml");
 const README: &str = include_str!("../../../README.md");
@@ -60,7 +61,7 @@ fn flags(command: &str) -> Vec<String> {
 
 #[test]
 fn completions_and_manual_pages_have_every_flag() {
-    let directory = Directory::new("man");
+    let directory = tempdir().unwrap();
     said(&["man", directory.path().to_str().unwrap()]);
     let scripts = ["bash", "zsh", "fish"].map(|shell| said(&["completions", shell]));
     for command in ["serve", "check", "sub", "pub", "topics", "windsonic"] {

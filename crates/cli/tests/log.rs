@@ -4,8 +4,9 @@
 
 use std::fs;
 
-use anemone_testing::process::{self, Directory, Logging, command};
+use anemone_testing::process::{self, Logging, command};
 use serde_json::Value;
+use tempfile::tempdir;
 
 const SERVE: [&str; 3] = ["serve", "--threads", "1"];
 const HERE: [&str; 2] = ["--listen", "127.0.0.1:0"];
@@ -27,7 +28,7 @@ fn line_with(server: &mut Logging, part: &str) -> String {
 
 #[test]
 fn serve_says_where_each_source_and_topic_is() {
-    let directory = Directory::new("log");
+    let directory = tempdir().unwrap();
     let path = directory.path().join("anemone.toml");
     let text = "[[source]]\ntype = \"file\"\ntopic = \"log\"\npath = \"app.log\"\n\n\
                 [[topic]]\nname = \"chat\"\npublish = \"anyone\"\n\n\

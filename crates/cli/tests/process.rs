@@ -10,9 +10,10 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anemone_testing::process::{
-    Directory, Process, SERVE, command, get, listening, read_until, request, serve,
+    Process, SERVE, command, get, listening, read_until, request, serve,
 };
 use rustix::process::Signal;
+use tempfile::tempdir;
 
 #[test]
 fn a_request_to_end_is_heard_as_soon_as_the_address_is_known() {
@@ -42,7 +43,7 @@ fn a_second_request_to_end_is_not_kept_waiting_by_a_connection_that_does_not_clo
 
 #[test]
 fn an_emulator_takes_its_link_with_it_when_asked_to_end_or_hung_up_on() {
-    let directory = Directory::new("link");
+    let directory = tempdir().unwrap();
     let link = directory.path().join("wind");
     let mut signals = vec![Signal::TERM, Signal::INT];
     if !hangups_are_ignored() {
@@ -60,7 +61,7 @@ fn an_emulator_takes_its_link_with_it_when_asked_to_end_or_hung_up_on() {
 
 #[test]
 fn an_emulator_that_is_killed_is_lost_and_live_again_after_its_restart() {
-    let directory = Directory::new("killed");
+    let directory = tempdir().unwrap();
     let link = directory.path().join("wind");
     let link = link.to_str().unwrap();
     let first = emulator(link);
@@ -160,7 +161,7 @@ fn values(json: &str, name: &str) -> Vec<String> {
 
 #[test]
 fn what_was_published_is_there_after_a_kill_at_the_same_positions() {
-    let directory = Directory::new("data");
+    let directory = tempdir().unwrap();
     let data = directory.path().to_str().unwrap();
     let mut positions = Vec::new();
     for number in 1..=3 {
@@ -206,7 +207,7 @@ fn copy(from: &Path, to: &Path) {
 
 #[test]
 fn a_directory_that_was_put_back_tells_its_readers_so_and_one_that_was_moved_goes_on() {
-    let directory = Directory::new("copies");
+    let directory = tempdir().unwrap();
     let at = |name: &str| directory.path().join(name);
     let (data, backup, moved) = (at("data"), at("backup"), at("moved"));
     let started = |data: &Path, more: &[&str]| {
@@ -256,7 +257,7 @@ fn a_directory_that_was_put_back_tells_its_readers_so_and_one_that_was_moved_goe
 
 #[test]
 fn a_data_directory_that_goes_under_the_server_is_told_at_the_next_event() {
-    let directory = Directory::new("gone");
+    let directory = tempdir().unwrap();
     let data = directory.path().join("data");
     let (_server, address) = serve(&["--demo", "--data", data.to_str().unwrap()]);
     publish(address, 3);
@@ -279,7 +280,7 @@ fn logged(path: &Path) -> Vec<String> {
 #[test]
 fn an_address_with_too_many_connections_is_named_in_the_log_and_not_each_time() {
     for (client, source) in [("192.0.2.7", "192.0.2.7"), ("2001:db8::7", "2001:db8::/64")] {
-        let directory = Directory::new("addresses");
+        let directory = tempdir().unwrap();
         let at = |name: &str| directory.path().join(name);
         std::fs::write(at("anemone.toml"), "limits.connections_per_address_max = 1\n").unwrap();
         let config = at("anemone.toml");
@@ -318,7 +319,7 @@ fn an_address_with_too_many_connections_is_named_in_the_log_and_not_each_time() 
 
 #[test]
 fn a_server_on_every_address_says_by_which_one_others_reach_it() {
-    let directory = Directory::new("everywhere");
+    let directory = tempdir().unwrap();
     let log = directory.path().join("log");
     let mut serve = command(&["serve", "--listen", "0.0.0.0:0"]);
     serve.stderr(std::fs::File::create(&log).unwrap());
@@ -348,7 +349,7 @@ fn lines_of_standard_input_are_a_topic() {
 
 #[test]
 fn a_killed_server_takes_its_programs_along_and_the_next_one_has_each_once() {
-    let directory = Directory::new("orphans");
+    let directory = tempdir().unwrap();
     // One that ends when it is asked to, with a child of its own, and one that does not heed it.
     let command = "echo $$; sleep 1000 & echo $!; wait";
     let heedless = "trap '' TERM; echo $$; while :; do sleep 1000; done";
@@ -394,7 +395,7 @@ fn lives(pid: i32) -> bool {
 #[test]
 fn what_is_kept_of_standard_input_at_the_end_is_what_was_written() {
     for count in [0, 1, 700, 30_000] {
-        let directory = Directory::new("input");
+        let directory = tempdir().unwrap();
         let data = directory.path().to_str().unwrap();
         let args = ["--threads", "1", "--data", data, "--stdin", "lines"];
         let (mut server, _) = serve(&args);
@@ -411,7 +412,7 @@ fn what_is_kept_of_standard_input_at_the_end_is_what_was_written() {
 #[test]
 fn what_is_kept_of_an_input_without_end_is_its_beginning() {
     for point in [0, 1000, 7000, 50_000] {
-        let directory = Directory::new("endless");
+        let directory = tempdir().unwrap();
         let args = ["--data", directory.path().to_str().unwrap(), "--stdin", "lines"];
         let (mut server, _) = serve(&args);
         let mut input = server.take_input();
@@ -442,7 +443,7 @@ fn what_is_kept_of_an_input_without_end_is_its_beginning() {
 
 #[test]
 fn each_line_of_a_file_comes_once_across_kills_and_rotations() {
-    let directory = Directory::new("file-kills");
+    let directory = tempdir().unwrap();
     let path = directory.path().join("log");
     let data = directory.path().join("data");
     let from = format!("lines={}", path.display());

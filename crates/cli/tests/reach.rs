@@ -7,7 +7,8 @@ use std::net::{SocketAddr, TcpListener};
 use std::process::{Output, Stdio};
 use std::thread;
 
-use anemone_testing::process::{Directory, Process, Watchdog, command, output, read_until, serve};
+use anemone_testing::process::{Process, Watchdog, command, output, read_until, serve};
+use tempfile::tempdir;
 
 /// Takes events from here.
 fn server() -> (Process, SocketAddr) {
@@ -150,7 +151,7 @@ fn topics_are_listed_with_their_urls_and_a_server_is_no_topic_but_has_some() {
 
 #[test]
 fn a_server_of_a_development_certificate_is_read_with_the_file_it_writes() {
-    let directory = Directory::new("dev-cert");
+    let directory = tempdir().unwrap();
     let file = directory.path().join("dev.pem");
     let file = file.to_str().unwrap();
     let args = ["serve", "--listen", "127.0.0.1:0", "--threads", "1", "--demo", "--tls-dev"];
@@ -195,7 +196,7 @@ fn a_server_of_a_development_certificate_is_read_with_the_file_it_writes() {
 
 #[test]
 fn the_certificate_is_written_over_nothing_else() {
-    let directory = Directory::new("dev-key");
+    let directory = tempdir().unwrap();
     let file = directory.path().join("notes.txt");
     std::fs::write(&file, "dear diary").unwrap();
     let file = file.to_str().unwrap();
@@ -231,7 +232,7 @@ fn silent() -> SocketAddr {
 #[test]
 fn trust_in_certificates_without_tls_is_wrong_use() {
     let (_server, address) = server();
-    let directory = Directory::new("trust");
+    let directory = tempdir().unwrap();
     let file = directory.path().join("dev.pem");
     let file = file.to_str().unwrap();
     let args = ["serve", "--listen", "127.0.0.1:0", "--tls-dev", "--tls-dev-cert", file];
@@ -376,7 +377,7 @@ fn a_port_that_speaks_tls_is_told_of_once() {
 
 #[test]
 fn time_outs_and_misspellings_are_told_in_these_words() {
-    let directory = Directory::new("words");
+    let directory = tempdir().unwrap();
     let empty = directory.path().join("empty.pem");
     std::fs::write(&empty, "no certificate\n").unwrap();
     let empty = empty.to_str().unwrap();

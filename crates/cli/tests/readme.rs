@@ -11,8 +11,9 @@ use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
-use anemone_testing::process::{Directory, Watchdog, command, output};
+use anemone_testing::process::{Watchdog, command, output};
 use rustix::process::{Pid, Signal, kill_process_group};
+use tempfile::tempdir;
 
 const README: &str = include_str!("../../../README.md");
 const FEATURES: &str = include_str!("../../../docs/FEATURES.md");
@@ -112,7 +113,7 @@ fn is_client(line: &&String) -> bool {
 
 #[test]
 fn every_url_of_the_readme_is_answered() {
-    let directory = Directory::new("readme");
+    let directory = tempdir().unwrap();
     let (_server, origin) =
         Running::serve("exec anemone serve --demo --threads 1", directory.path());
     let all = code("One URL");
@@ -126,7 +127,7 @@ fn every_url_of_the_readme_is_answered() {
 
 #[test]
 fn every_source_of_the_readme_is_one_and_read_as_it_says() {
-    let directory = Directory::new("readme-sources");
+    let directory = tempdir().unwrap();
     let lines = code("Your own data");
     let (serves, reads): (Vec<_>, Vec<_>) =
         lines.iter().filter(|line| !line.is_empty()).partition(|line| !is_client(line));
@@ -146,7 +147,7 @@ fn every_source_of_the_readme_is_one_and_read_as_it_says() {
 
 #[test]
 fn jq_finds_slow_requests_in_the_log_as_docs_features_says() {
-    let directory = Directory::new("features-log");
+    let directory = tempdir().unwrap();
     let lines = FEATURES.lines().filter_map(|line| line.strip_prefix("    "));
     let [pipe] = &lines.filter(|line| line.contains("| jq ")).collect::<Vec<_>>()[..] else {
         panic!("one line of docs/FEATURES.md has jq");
@@ -170,7 +171,7 @@ fn jq_finds_slow_requests_in_the_log_as_docs_features_says() {
 
 #[test]
 fn python_reads_events_with_its_own_library() {
-    let directory = Directory::new("readme-python");
+    let directory = tempdir().unwrap();
     let (_server, origin) =
         Running::serve("exec anemone serve --demo --threads 1", directory.path());
     let program = fenced("One URL", "python").replace(&format!("http://{ADDRESS}"), &origin);
@@ -181,7 +182,7 @@ fn python_reads_events_with_its_own_library() {
 
 #[test]
 fn the_configuration_of_the_readme_serves_what_it_says() {
-    let directory = Directory::new("readme-configuration");
+    let directory = tempdir().unwrap();
     let lines = code("Configuration");
     let (toml, commands) =
         lines.split_at(lines.iter().position(|line| line.starts_with("anemone")).unwrap());
@@ -201,7 +202,7 @@ fn the_configuration_of_the_readme_serves_what_it_says() {
 
 #[test]
 fn each_way_from_elsewhere_answers_those_who_use_it_as_the_readme_says() {
-    let directory = Directory::new("readme-elsewhere");
+    let directory = tempdir().unwrap();
     let lines = code("From other machines");
     let mut lines = lines.iter().filter(|line| !line.is_empty()).peekable();
     let mut count = 0;
@@ -218,7 +219,7 @@ fn each_way_from_elsewhere_answers_those_who_use_it_as_the_readme_says() {
 
 #[test]
 fn check_finds_every_server_of_the_readme_fine() {
-    let directory = Directory::new("readme-check");
+    let directory = tempdir().unwrap();
     std::fs::create_dir(directory.path().join("www")).unwrap();
     let serves = README.lines().filter_map(|line| line.strip_prefix("    "));
     let serves =

@@ -7,8 +7,9 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::unix::net::UnixListener;
 
-use anemone_testing::process::{Directory, LONG, SERVE, command, listening, output};
+use anemone_testing::process::{LONG, SERVE, command, listening, output};
 use rustix::process::Signal;
+use tempfile::tempdir;
 
 /// The status of a request with these fields.
 fn ask(address: SocketAddr, line: &str, fields: &str) -> String {
@@ -22,7 +23,7 @@ fn ask(address: SocketAddr, line: &str, fields: &str) -> String {
 
 #[test]
 fn each_refusal_is_logged_once_with_its_cause_the_address_and_the_setting() {
-    let directory = Directory::new("refusals");
+    let directory = tempdir().unwrap();
     let log = directory.path().join("log");
     let mut serve = command(SERVE);
     serve.args(["--demo", "--trusted-proxy", "127.0.0.1"]).stderr(File::create(&log).unwrap());
@@ -70,7 +71,7 @@ fn a_list_of_proxies_that_has_everybody_is_warned_of() {
     let check = [&["check", "--listen", "127.0.0.1:0"], &everybody[..]].concat();
     let said = String::from_utf8(output(command(&check), "").stdout).unwrap();
     assert!(said.lines().any(|line| line == format!("warning: {warning}")), "{said}");
-    let directory = Directory::new("everybody");
+    let directory = tempdir().unwrap();
     let log = directory.path().join("log");
     for (list, is_warned) in [(&everybody[..], true), (&everybody[..2], false)] {
         let mut serve = command(SERVE);
@@ -92,7 +93,7 @@ fn failure(args: &[&str]) -> (String, Option<i32>) {
 
 #[test]
 fn a_place_that_cannot_be_listened_on_is_told_with_the_reason() {
-    let directory = Directory::new("places");
+    let directory = tempdir().unwrap();
     let at = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
     std::fs::write(at("file"), "mine").unwrap();
     let _taken = UnixListener::bind(at("taken")).unwrap();

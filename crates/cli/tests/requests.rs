@@ -9,22 +9,21 @@ use std::process::Stdio;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anemone_testing::process::{
-    self, Directory, LONG, Process, SERVE, command, listening, read_until,
-};
+use anemone_testing::process::{self, LONG, Process, SERVE, command, listening, read_until};
 use rustix::process::Signal;
 use serde_json::{Value, json};
+use tempfile::{TempDir, tempdir};
 
 /// A server whose log is in a file.
 struct Logging {
     server: Process,
     address: SocketAddr,
-    directory: Directory,
+    directory: TempDir,
 }
 
 impl Logging {
     fn start(args: &[&str], rust_log: Option<&str>) -> Self {
-        let directory = Directory::new("requests");
+        let directory = tempdir().unwrap();
         let mut serve = command(SERVE);
         serve.args(args).stderr(File::create(directory.path().join("log")).unwrap());
         serve.env_remove("RUST_LOG").envs(rust_log.map(|text| ("RUST_LOG", text)));
@@ -168,7 +167,7 @@ fn requests_are_logged_where_that_is_asked_for_and_rust_log_does_not_say_otherwi
 
 #[test]
 fn the_file_says_so_too() {
-    let directory = Directory::new("requests-file");
+    let directory = tempdir().unwrap();
     let path = directory.path().join("anemone.toml");
     std::fs::write(&path, "log_requests = \"sampled\"\n").unwrap();
     let server = Logging::start(&["--config", path.to_str().unwrap()], None);

@@ -6,7 +6,8 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::process::Command;
 
-use anemone_testing::process::{Directory, Process, SERVE, command, get, listening, output};
+use anemone_testing::process::{Process, SERVE, command, get, listening, output};
+use tempfile::tempdir;
 
 /// `anemone serve` under limits that a shell sets.
 fn limited(limit: &str, args: &[&str]) -> Command {
@@ -36,7 +37,7 @@ fn publish(address: SocketAddr, event: &str) -> String {
 
 #[test]
 fn connections_leave_descriptors_for_the_disk() {
-    let directory = Directory::new("descriptors");
+    let directory = tempdir().unwrap();
     let data = directory.path().to_str().unwrap();
     let (_server, address) = serve("-n 400", &["--demo", "--threads", "1", "--data", data]);
     // 208 of the 400 are for other things, eight of them for the two sources of --demo.
@@ -77,7 +78,7 @@ fn too_few_descriptors_are_told_with_their_number() {
 
 #[test]
 fn check_foresees_how_many_connections_there_are_descriptors_for() {
-    let directory = Directory::new("foreseen");
+    let directory = tempdir().unwrap();
     let data = directory.path().to_str().unwrap();
     let args = ["check", "--listen", "127.0.0.1:0", "--demo", "--threads", "1", "--data", data];
     let said = String::from_utf8(output(limited("-n 400", &args), "").stdout).unwrap();
@@ -89,7 +90,7 @@ fn check_foresees_how_many_connections_there_are_descriptors_for() {
 
 #[test]
 fn a_file_that_may_not_grow_is_no_death() {
-    let directory = Directory::new("file-size");
+    let directory = tempdir().unwrap();
     let data = directory.path().to_str().unwrap();
     // In blocks of 512 or 1024 bytes.
     let (_server, address) = serve("-f 200", &["--demo", "--data", data]);

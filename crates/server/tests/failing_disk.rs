@@ -3,8 +3,6 @@
 #![allow(clippy::unwrap_used)]
 
 use std::io::{BufReader, Write};
-use std::path::PathBuf;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use anemone_hub::{DataDir, DataOptions, DiskFault, Epoch, FailingDisk, Fsync, Hub, Retention};
@@ -13,12 +11,13 @@ use anemone_testing::multiplexed::{Carrier, Client};
 use anemone_testing::{EventStream, Fixture, PATIENCE, Reply};
 use anemone_ws::proto::Message;
 use serde_json::Value;
+use tempfile::TempDir;
 
 /// A server whose topics are on a disk that can fail.
 struct Server {
     fixture: Fixture,
     disk: FailingDisk,
-    folder: PathBuf,
+    folder: TempDir,
 }
 
 impl Server {
@@ -27,12 +26,9 @@ impl Server {
     }
 
     fn with(data: DataOptions, change: impl FnOnce(&mut Options)) -> Self {
-        static COUNT: AtomicUsize = AtomicUsize::new(0);
-        let count = COUNT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("anemone-failing-disk-{}-{count}", std::process::id());
-        let folder = std::env::temp_dir().join(name);
+        let folder = tempfile::tempdir().unwrap();
         let disk = FailingDisk::default();
-        let data = disk.open(&folder, data).unwrap();
+        let data = disk.open(folder.path(), data).unwrap();
         let rules = ["chat", "scratch-*"].map(|topics| TopicRule {
             publish: PublishRight::Anyone,
             ..TopicRule::new(topics.parse().unwrap())
@@ -70,7 +66,7 @@ impl Server {
         self.disk.set(None);
         self.fixture.stop();
         self.fixture.hub.close().unwrap();
-        let data = DataDir::open(&self.folder, DataOptions::default()).unwrap();
+        let data = DataDir::open(self.folder.path(), DataOptions::default()).unwrap();
         let hub = Hub::with_data(Epoch::from_bits(5678), data).unwrap();
         self.fixture = Fixture::of(hub, |_| {}, Retention::default());
         self.events()
@@ -81,7 +77,6 @@ impl Drop for Server {
     fn drop(&mut self) {
         // Nothing could be closed otherwise.
         self.disk.set(None);
-        let _ = std::fs::remove_dir_all(&self.folder);
     }
 }
 
@@ -315,7 +310,7 @@ fn health(server: &Server) -> Option<Value> {
         }
         503 => {
             assert_eq!(reply.json()["status"], "failing", "{reply:?}");
-            assert!(!reply.body.contains(server.folder.to_str().unwrap()), "{reply:?}");
+            assert!(!reply.body.contains(server.folder.path().to_str().unwrap()), "{reply:?}");
             Some(reply.json()["problems"][0].clone())
         }
         _ => panic!("{reply:?}"),

@@ -199,7 +199,7 @@ fn the_server() {
     let say = |word: &dyn std::fmt::Display| println!("\n{MARK}{word}");
     say(&plain.address);
     say(&secure.fixture.address);
-    say(&secure.folder.display());
+    say(&secure.folder.path().display());
     for _ in io::stdin().lines() {
         say(&resident_bytes());
         say(&(plain.held_bytes() + secure.fixture.held_bytes()));

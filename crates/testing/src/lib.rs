@@ -1,7 +1,7 @@
 //! Support that the tests of several crates share: servers to start, clients over plain sockets, logs to read.
 //!
-//! [`process`] and [`Random`] use nothing of the product, so that independent checks of it may use them. The rest starts a
-//! server in the process of the test and talks to it; the feature `server` turns it on.
+//! [`process`] uses nothing of the product, so that independent checks of the product may use it. The feature `hub` adds
+//! [`Topics`]. The feature `server` adds a server in the process of the test, and the clients that talk to it.
 #![allow(
     missing_docs,
     clippy::unwrap_used,
@@ -17,6 +17,7 @@ use std::time::Duration;
 mod event_stream;
 #[cfg(feature = "server")]
 mod http;
+mod log;
 #[cfg(feature = "server")]
 pub mod logged;
 #[cfg(feature = "server")]
@@ -29,6 +30,8 @@ mod random;
 pub mod secure;
 #[cfg(feature = "server")]
 mod server;
+#[cfg(feature = "hub")]
+mod topics;
 #[cfg(feature = "server")]
 pub mod ways;
 #[cfg(feature = "server")]
@@ -38,9 +41,12 @@ mod websocket;
 pub use event_stream::EventStream;
 #[cfg(feature = "server")]
 pub use http::{HANDSHAKE, Reply, request, send, try_line};
+pub use log::Log;
 pub use random::{Random, seed};
 #[cfg(feature = "server")]
 pub use server::Fixture;
+#[cfg(feature = "hub")]
+pub use topics::{Background, Topics, values, within};
 #[cfg(feature = "server")]
 pub use websocket::Socket;
 

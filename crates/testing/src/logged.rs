@@ -6,10 +6,11 @@ use std::net::SocketAddr;
 use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 use std::time::{Duration, Instant};
 
+use tracing::Event;
 use tracing::field::{Field, Visit};
-use tracing::{Event, Metadata, Subscriber, span};
 
 use crate::PATIENCE;
+use crate::log::Events;
 
 /// An event's fields, each as it is shown, and its target.
 type Fields = BTreeMap<&'static str, String>;
@@ -19,7 +20,7 @@ static LOGGED: Mutex<Vec<Fields>> = Mutex::new(Vec::new());
 /// Has everything logged kept from now on.
 pub fn keep() {
     static ONCE: Once = Once::new();
-    ONCE.call_once(|| tracing::subscriber::set_global_default(Kept).unwrap());
+    ONCE.call_once(|| tracing::subscriber::set_global_default(Events(push)).unwrap());
 }
 
 /// What is logged of the requests of a client, each as `METHOD PATH STATUS TRANSPORT BYTES POSITION END REPEATS`, the status
@@ -103,34 +104,10 @@ fn logged() -> MutexGuard<'static, Vec<Fields>> {
     LOGGED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-struct Kept;
-
-impl Subscriber for Kept {
-    fn enabled(&self, _: &Metadata<'_>) -> bool {
-        true
-    }
-
-    fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {
-        span::Id::from_u64(1)
-    }
-
-    fn record(&self, _: &span::Id, _: &span::Record<'_>) {}
-
-    fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
-
-    fn event(&self, event: &Event<'_>) {
-        let target = event.metadata().target();
-        if !target.starts_with("anemone") {
-            return;
-        }
-        let mut seen = Seen(Fields::from([("target", target.to_owned())]));
-        event.record(&mut seen);
-        logged().push(seen.0);
-    }
-
-    fn enter(&self, _: &span::Id) {}
-
-    fn exit(&self, _: &span::Id) {}
+fn push(event: &Event<'_>) {
+    let mut seen = Seen(Fields::from([("target", event.metadata().target().to_owned())]));
+    event.record(&mut seen);
+    logged().push(seen.0);
 }
 
 struct Seen(Fields);

@@ -3,12 +3,12 @@
 use std::fs;
 use std::io;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anemone_hub::Retention;
 use anemone_server::{Options, Tls};
+use tempfile::TempDir;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
@@ -22,7 +22,7 @@ use crate::server::Fixture;
 /// A server with a certificate in files, and clients that trust it.
 pub struct Secure {
     pub fixture: Fixture,
-    pub folder: PathBuf,
+    pub folder: TempDir,
 }
 
 impl Secure {
@@ -31,13 +31,11 @@ impl Secure {
     }
 
     pub fn with(change: impl FnOnce(&mut Options)) -> Self {
-        static COUNT: AtomicUsize = AtomicUsize::new(0);
-        let count = COUNT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("anemone-server-tls-{}-{count}", std::process::id());
-        let folder = std::env::temp_dir().join(name);
-        fs::create_dir_all(&folder).unwrap();
-        make_certificate(&folder);
-        let tls = Tls::from_files(folder.join("certificate.pem"), folder.join("key.pem")).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        make_certificate(folder.path());
+        let [certificate, key] =
+            ["certificate.pem", "key.pem"].map(|name| folder.path().join(name));
+        let tls = Tls::from_files(certificate, key).unwrap();
         let fixture = Fixture::with(
             |options| {
                 options.tls = Some(tls);
@@ -51,7 +49,7 @@ impl Secure {
 
     /// Connects, trusting only what is in the certificate's file now.
     pub async fn connect(&self, alpn: &[&str]) -> io::Result<TlsStream<TcpStream>> {
-        connect(self.fixture.address, &self.folder, alpn).await
+        connect(self.fixture.address, self.folder.path(), alpn).await
     }
 }
 
@@ -61,6 +59,13 @@ pub async fn connect(
     folder: &Path,
     alpn: &[&str],
 ) -> io::Result<TlsStream<TcpStream>> {
+    let stream = TcpStream::connect(address).await.unwrap();
+    let name = ServerName::try_from("localhost").unwrap();
+    TlsConnector::from(trusting(folder, alpn)).connect(name, stream).await
+}
+
+/// The configuration of a client that trusts only the certificate in this folder.
+pub fn trusting(folder: &Path, alpn: &[&str]) -> Arc<ClientConfig> {
     let mut roots = RootCertStore::empty();
     let certificate = CertificateDer::from_pem_file(folder.join("certificate.pem"));
     roots.add(certificate.unwrap()).unwrap();
@@ -70,19 +75,11 @@ pub async fn connect(
         .with_root_certificates(roots)
         .with_no_client_auth();
     config.alpn_protocols = alpn.iter().map(|name| name.as_bytes().to_vec()).collect();
-    let stream = TcpStream::connect(address).await.unwrap();
-    let name = ServerName::try_from("localhost").unwrap();
-    TlsConnector::from(Arc::new(config)).connect(name, stream).await
-}
-
-impl Drop for Secure {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.folder);
-    }
+    Arc::new(config)
 }
 
 /// A new certificate for localhost, in the way a careful program would put it there.
-pub fn make_certificate(folder: &std::path::Path) {
+pub fn make_certificate(folder: &Path) {
     let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
     for (name, text) in
         [("certificate.pem", made.cert.pem()), ("key.pem", made.signing_key.serialize_pem())]

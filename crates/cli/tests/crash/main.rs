@@ -17,13 +17,13 @@ mod server;
 mod wire;
 mod world;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use anemone_client::Via;
+use tempfile::TempDir;
 
 use crate::disk::Flushes;
 use crate::history::{MayBeGone, Role};
@@ -56,26 +56,11 @@ const EXPIRING: &str = "scratch-expiring";
 const ROLLING: u64 = 16;
 
 /// A directory of its own, which stays when the test fails.
-struct Directory(PathBuf);
-
-impl Directory {
-    fn new() -> Self {
-        static NEXT: AtomicU64 = AtomicU64::new(0);
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("anemone-crash-{}-{number}", std::process::id());
-        let path = std::env::temp_dir().join(name);
-        // One of a process before, which had the same id.
-        let _ = std::fs::remove_dir_all(&path);
-        std::fs::create_dir_all(&path).unwrap();
-        Self(path)
-    }
-}
+struct Directory(TempDir);
 
 impl Drop for Directory {
     fn drop(&mut self) {
-        if !std::thread::panicking() {
-            let _ = std::fs::remove_dir_all(&self.0);
-        }
+        self.0.disable_cleanup(std::thread::panicking());
     }
 }
 
@@ -120,11 +105,11 @@ impl Experiment {
         let number = |name| std::env::var(name).ok().map(|text| text.parse().expect(name));
         let seed = number("TEST_CRASH_SEED").unwrap_or(1);
         let kills = number("TEST_CRASH_KILLS").unwrap_or(kills);
-        let directory = Directory::new();
-        let world = Arc::new(World::new(directory.0.clone()));
+        let directory = Directory(tempfile::tempdir().unwrap());
+        let world = Arc::new(World::new(directory.0.path().to_owned()));
         let chance = fastrand::Rng::with_seed(seed);
         let start = Duration::from_millis(100);
-        eprintln!("seed {seed}, {kills} kills, {}", directory.0.display());
+        eprintln!("seed {seed}, {kills} kills, {}", directory.0.path().display());
         Self { fsync, kills, seed, chance, world, directory, start, cuts: 0, unflushed: 0 }
     }
 
@@ -137,7 +122,7 @@ impl Experiment {
         let span = Duration::from_millis(300 * self.kills);
         let gone = disk::prepare(&self.world, &data, MAIN, EXPIRING, &rolling, span);
 
-        let flushes = Flushes::new(&self.directory.0, &data);
+        let flushes = Flushes::new(self.directory.0.path(), &data);
 
         let readers = self.start_readers();
         let sub = Sub::start(&self.world, MAIN, "command");
@@ -173,7 +158,7 @@ impl Experiment {
     }
 
     fn data(&self) -> PathBuf {
-        self.directory.0.join("data")
+        self.directory.0.path().join("data")
     }
 
     fn spawn(
@@ -229,7 +214,7 @@ impl Experiment {
     /// Starts the server, and has everyone know.
     fn start(&mut self, flushes: &Flushes) -> Server {
         let began = Instant::now();
-        let mut server = Server::spawn(&self.directory.0, self.fsync, flushes);
+        let mut server = Server::spawn(self.directory.0.path(), self.fsync, flushes);
         let addresses = server.addresses();
         self.start = began.elapsed();
         self.world.change(|state| state.server = Some(addresses));
@@ -245,7 +230,7 @@ impl Experiment {
         let moment = Moment::draw(&mut self.chance);
         match moment {
             Moment::Starting(part) => {
-                let server = Server::spawn(&self.directory.0, self.fsync, flushes);
+                let server = Server::spawn(self.directory.0.path(), self.fsync, flushes);
                 // Not to wait for anything: how far it gets is what is drawn.
                 std::thread::sleep(self.start.mul_f64(part));
                 server.kill();
@@ -301,7 +286,7 @@ impl Experiment {
     }
 
     fn check(&self, gone: u64) {
-        let histories = history::read_all(&self.directory.0);
+        let histories = history::read_all(self.directory.0.path());
         let may_be_gone = MayBeGone::from([(EXPIRING.to_owned(), gone)]);
         let violations = checker::check(&histories, &may_be_gone);
         let said: Vec<_> = violations.iter().take(20).map(ToString::to_string).collect();
@@ -309,7 +294,7 @@ impl Experiment {
             violations.is_empty(),
             "seed {}, {}: {} violations, such as\n{}",
             self.seed,
-            Path::new(&self.directory.0).display(),
+            self.directory.0.path().display(),
             violations.len(),
             said.join("\n")
         );

@@ -13,9 +13,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anemone_testing::process::{self, Directory, Process, SERVE, command};
+use anemone_testing::process::{self, Process, SERVE, command};
 use rustix::process::{Resource, getrlimit, setrlimit};
 use secure::Trust;
+use tempfile::tempdir;
 
 const MIB: usize = 1 << 20;
 /// So many at once: one that is stuck waits beside the others.
@@ -64,7 +65,7 @@ impl Door {
     fn connect(&self) -> Box<dyn Wire> {
         match &self.trust {
             None => Box::new(self.tcp()),
-            Some(trust) => Box::new(trust.connect(self.tcp(), b"http/1.1")),
+            Some(trust) => Box::new(trust.connect(self.tcp(), "http/1.1")),
         }
     }
 
@@ -199,7 +200,7 @@ fn everything_at_once(trust: Option<(Trust, [&str; 4])>, beside: fn(&Door) -> Ve
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;
     setrlimit(Resource::Nofile, limit).unwrap();
-    let directory = Directory::new("memory");
+    let directory = tempdir().unwrap();
     let path = directory.path().join("anemone.toml");
     fs::write(&path, CONFIGURATION).unwrap();
     let config = path.to_str().unwrap();
@@ -259,10 +260,10 @@ fn everything_at_once_stays_within_memory_and_a_normal_client_is_served() {
 
 #[test]
 fn so_it_does_over_tls_and_with_http2_beside_it() {
-    let directory = Directory::new("memory-tls");
+    let directory = tempdir().unwrap();
     let trust = Trust::new(directory.path());
     let path = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
-    let (certificate, key) = (path(secure::CERTIFICATE), path(secure::KEY));
+    let (certificate, key) = (path("certificate.pem"), path("key.pem"));
     let args = ["--tls-cert", &certificate, "--tls-key", &key];
     everything_at_once(Some((trust, args)), secure::over_http2);
 }

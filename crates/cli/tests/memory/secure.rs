@@ -1,19 +1,14 @@
 //! Peers that speak TLS, and HTTP/2 whose windows stay shut.
 
-use std::fs;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::TcpStream;
-use std::path::Path;
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
 
-use tokio_rustls::rustls::crypto::aws_lc_rs;
+use anemone_testing::secure::{make_certificate, trusting};
+use tokio_rustls::rustls::ClientConnection;
 use tokio_rustls::rustls::pki_types::ServerName;
-use tokio_rustls::rustls::{ClientConfig, ClientConnection, RootCertStore};
 
 use super::{Door, HANDSHAKE, MIB, Wire, header};
-
-pub(crate) const CERTIFICATE: &str = "certificate.pem";
-pub(crate) const KEY: &str = "key.pem";
 
 /// Connections of an attacker, each with streams that make the server hold something.
 const CONNECTIONS: usize = 6;
@@ -25,31 +20,19 @@ const QUIET: usize = 4;
 const POLLS: u32 = 100;
 const BODY_BYTES: usize = 256 << 10;
 
-/// The server's certificate is all that is trusted.
+/// Makes a certificate in this folder, with its key, and trusts nothing else.
 #[derive(Clone)]
-pub(crate) struct Trust(RootCertStore);
+pub(crate) struct Trust(PathBuf);
 
 impl Trust {
-    /// In a certificate that is made here, and kept there with its key.
     pub(crate) fn new(folder: &Path) -> Self {
-        let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
-        fs::write(folder.join(CERTIFICATE), made.cert.pem()).unwrap();
-        fs::write(folder.join(KEY), made.signing_key.serialize_pem()).unwrap();
-        let mut roots = RootCertStore::empty();
-        roots.add(made.cert.der().clone()).unwrap();
-        Self(roots)
+        make_certificate(folder);
+        Self(folder.to_owned())
     }
 
-    pub(crate) fn connect(&self, tcp: TcpStream, alpn: &[u8]) -> Tls {
-        let mut config =
-            ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
-                .with_safe_default_protocol_versions()
-                .unwrap()
-                .with_root_certificates(self.0.clone())
-                .with_no_client_auth();
-        config.alpn_protocols = vec![alpn.to_vec()];
+    pub(crate) fn connect(&self, tcp: TcpStream, alpn: &str) -> Tls {
         let name = ServerName::try_from("localhost").unwrap();
-        let connection = ClientConnection::new(Arc::new(config), name).unwrap();
+        let connection = ClientConnection::new(trusting(&self.0, &[alpn]), name).unwrap();
         Tls { connection, tcp }
     }
 }
@@ -143,7 +126,7 @@ fn send(wire: &mut Tls, bytes: &[u8]) {
 
 /// A connection over HTTP/2 whose streams have windows of so many bytes.
 fn http2(door: &Door, window_bytes: u32) -> Tls {
-    let mut wire = door.trust.as_ref().unwrap().connect(door.tcp(), b"h2");
+    let mut wire = door.trust.as_ref().unwrap().connect(door.tcp(), "h2");
     // INITIAL_WINDOW_SIZE
     let settings = frame(4, 0, 0, &[&[0, 4][..], &window_bytes.to_be_bytes()].concat());
     send(&mut wire, &[b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", &settings[..]].concat());

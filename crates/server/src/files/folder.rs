@@ -132,12 +132,11 @@ pub(super) fn is_absence(error: &io::Error) -> bool {
 
 #[cfg(test)]
 pub(super) mod tests {
+    use std::sync::Mutex;
     use std::sync::mpsc;
-    use std::sync::{Mutex, PoisonError};
     use std::time::Instant;
 
-    use tracing::field::{Field, Visit};
-    use tracing::{Event, Metadata, Subscriber, span};
+    use anemone_testing::Log;
 
     use super::*;
 
@@ -198,8 +197,7 @@ pub(super) mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn the_log_names_a_file_of_each_directory_that_does_not_answer() {
-        let logged = Logged::default();
-        let _logging = tracing::subscriber::set_default(logged.clone());
+        let log = Log::keep();
         let disk = Disk::new(2, &Memory::default());
         let mut all = Vec::new();
         for dir in ["dead", "stale"] {
@@ -214,46 +212,10 @@ pub(super) mod tests {
                 assert!(done.is_err());
             }
         }
-        let mut said = logged.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut said = log.lines();
         said.sort();
-        assert_eq!(
-            *said,
-            ["dead", "stale"]
-                .map(|dir| format!("cannot read {dir}/a.txt: the disk has not answered for 30s"))
-        );
-    }
-
-    /// The messages that are logged.
-    #[derive(Clone, Default)]
-    struct Logged(Arc<Mutex<Vec<String>>>);
-
-    impl Visit for &Logged {
-        fn record_debug(&mut self, field: &Field, value: &dyn std::fmt::Debug) {
-            if field.name() == "message" {
-                self.0.lock().unwrap_or_else(PoisonError::into_inner).push(format!("{value:?}"));
-            }
-        }
-    }
-
-    impl Subscriber for Logged {
-        fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-            metadata.target().starts_with("anemone")
-        }
-
-        fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {
-            span::Id::from_u64(1)
-        }
-
-        fn record(&self, _: &span::Id, _: &span::Record<'_>) {}
-
-        fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
-
-        fn event(&self, event: &Event<'_>) {
-            event.record(&mut &*self);
-        }
-
-        fn enter(&self, _: &span::Id) {}
-
-        fn exit(&self, _: &span::Id) {}
+        let expected = ["dead", "stale"]
+            .map(|dir| format!("ERROR cannot read {dir}/a.txt: the disk has not answered for 30s"));
+        assert_eq!(said, expected);
     }
 }

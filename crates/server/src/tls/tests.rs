@@ -81,17 +81,11 @@ async fn what_a_session_has_taken_and_not_written_is_given_up_in_time() {
 }
 
 /// A folder of its own, which goes with it.
-struct Folder(PathBuf);
+struct Folder(tempfile::TempDir);
 
 impl Folder {
-    fn new(name: &str) -> Self {
-        let folder = std::env::temp_dir().join(format!("anemone-{name}-{}", std::process::id()));
-        fs::create_dir_all(&folder).unwrap();
-        Self(folder)
-    }
-
     fn write(&self, name: &str, text: &str) -> PathBuf {
-        let path = self.0.join(name);
+        let path = self.0.path().join(name);
         fs::write(&path, text).unwrap();
         path
     }
@@ -104,15 +98,9 @@ impl Folder {
     }
 }
 
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
-
 #[test]
 fn a_new_certificate_is_taken_over_and_a_broken_one_is_not() {
-    let folder = Folder::new("tls-watch");
+    let folder = Folder(tempfile::tempdir().unwrap());
     let (certificate, key) = folder.pair("one");
     let tls = Tls::from_files(&certificate, &key).unwrap();
     let mut watcher = Watcher::new(&tls).unwrap();
@@ -147,7 +135,7 @@ fn a_new_certificate_is_taken_over_and_a_broken_one_is_not() {
 
 #[test]
 fn what_is_wrong_with_a_file_is_said_with_its_name() {
-    let folder = Folder::new("tls-errors");
+    let folder = Folder(tempfile::tempdir().unwrap());
     let write = |name: &str, text: &str| folder.write(name, text);
     let ((certificate, key), (_, other_key)) = (folder.pair("one"), folder.pair("other"));
     let empty = write("empty", "");
@@ -157,7 +145,7 @@ fn what_is_wrong_with_a_file_is_said_with_its_name() {
     let junk_key =
         write("junk.key", "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n");
     let big = write("big", &"x".repeat((1 << 20) + 1));
-    let missing = folder.0.join("missing");
+    let missing = folder.0.path().join("missing");
 
     assert!(Tls::from_files(&certificate, &key).is_ok());
     for (certificate, key, part, named) in [
@@ -177,6 +165,9 @@ fn what_is_wrong_with_a_file_is_said_with_its_name() {
     ] {
         let error = Tls::from_files(certificate, key).unwrap_err().to_string();
         assert!(error.contains(part), "{error}");
-        assert!(error.contains(&*folder.0.join(named).to_string_lossy()), "{named}: {error}");
+        assert!(
+            error.contains(&*folder.0.path().join(named).to_string_lossy()),
+            "{named}: {error}"
+        );
     }
 }

@@ -1,32 +1,15 @@
 //! Publishing to topics that are kept on disk: what is answered is kept.
 
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::path::Path;
 
 use anemone_hub::{DataDir, DataOptions, Epoch, Hub};
 use anemone_testing::Fixture;
 use anemone_ws::proto::Message;
+use tempfile::tempdir;
 
 use super::{LINES, Post, start_of};
 
 const KEY: (&str, &str) = ("Idempotency-Key", "8e03978e-40d5-43e8-bc93-6894a57f9324");
-
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new() -> Self {
-        static COUNT: AtomicUsize = AtomicUsize::new(0);
-        let count = COUNT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("anemone-server-publishing-{}-{count}", std::process::id());
-        Self(std::env::temp_dir().join(name))
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
 
 fn start(folder: &Path) -> Fixture {
     let data = DataDir::open(folder, DataOptions::default()).unwrap();
@@ -40,13 +23,13 @@ fn stop(mut fixture: Fixture) {
 
 #[test]
 fn a_retry_after_a_restart_is_told_the_positions_of_the_first_time() {
-    let folder = Folder::new();
-    let fixture = start(&folder.0);
+    let folder = tempdir().unwrap();
+    let fixture = start(folder.path());
     let first = fixture.post("/topics/scratch-a", &[KEY, LINES], b"1\n2");
     assert_eq!(first.status, 201);
     stop(fixture);
 
-    let fixture = start(&folder.0);
+    let fixture = start(folder.path());
     let again = fixture.post("/topics/scratch-a", &[KEY, LINES], b"1\n2");
     assert_eq!((again.status, again.field("idempotent-replayed")), (200, Some("true")));
     assert_eq!(again.body, first.body);
@@ -55,12 +38,12 @@ fn a_retry_after_a_restart_is_told_the_positions_of_the_first_time() {
 
 #[test]
 fn a_key_with_another_body_is_refused_after_a_restart_too() {
-    let folder = Folder::new();
-    let fixture = start(&folder.0);
+    let folder = tempdir().unwrap();
+    let fixture = start(folder.path());
     let first = fixture.post("/topics/scratch-a", &[KEY, LINES], b"1\n2");
     stop(fixture);
 
-    let fixture = start(&folder.0);
+    let fixture = start(folder.path());
     fixture.post("/topics/scratch-a", &[KEY], b"1").problem(422, "key-reused");
     let again = fixture.post("/topics/scratch-a", &[KEY, LINES], b"1\n2");
     assert_eq!((again.status, &again.body), (200, &first.body));
@@ -69,7 +52,7 @@ fn a_key_with_another_body_is_refused_after_a_restart_too() {
 
 #[test]
 fn a_key_whose_event_has_gone_is_known_after_a_restart() {
-    let folder = Folder::new();
+    let folder = tempdir().unwrap();
     let few = |options: &mut anemone_server::Options| {
         let retention = anemone_hub::Retention { events_max: 20, ..Default::default() };
         let chat = super::rule("chat", anemone_server::PublishRight::Anyone);
@@ -77,7 +60,7 @@ fn a_key_whose_event_has_gone_is_known_after_a_restart() {
         options.topics = anemone_server::TopicRules::new([rule]).unwrap();
     };
     let start = || {
-        let data = DataDir::open(&folder.0, DataOptions::default()).unwrap();
+        let data = DataDir::open(folder.path(), DataOptions::default()).unwrap();
         start_of(Hub::with_data(Epoch::from_bits(1234), data).unwrap(), few)
     };
     let fixture = start();
@@ -95,14 +78,14 @@ fn a_key_whose_event_has_gone_is_known_after_a_restart() {
 
 #[test]
 fn topics_of_before_count_and_can_be_deleted() {
-    let folder = Folder::new();
-    let fixture = start(&folder.0);
+    let folder = tempdir().unwrap();
+    let fixture = start(folder.path());
     for name in ["a", "b", "c"] {
         assert_eq!(fixture.post(&format!("/topics/few-{name}"), &[], b"1").status, 201);
     }
     stop(fixture);
 
-    let fixture = start(&folder.0);
+    let fixture = start(folder.path());
     fixture.post("/topics/few-d", &[], b"1").problem(507, "too-many-topics");
     assert_eq!(fixture.request("DELETE", "/topics/few-a", &[]).status, 204);
     assert_eq!(fixture.post("/topics/few-d", &[], b"1").status, 201);
@@ -110,8 +93,8 @@ fn topics_of_before_count_and_can_be_deleted() {
 
 #[test]
 fn messages_keep_their_order_and_come_back_once_they_are_kept() {
-    let folder = Folder::new();
-    let fixture = start(&folder.0);
+    let folder = tempdir().unwrap();
+    let fixture = start(folder.path());
     let mut socket = fixture.websocket("/topics/chat", &[], &[]);
     for number in 1..=200 {
         socket.connection.sender().send(Message::Text(&number.to_string())).unwrap();
@@ -124,8 +107,8 @@ fn messages_keep_their_order_and_come_back_once_they_are_kept() {
 
 #[test]
 fn what_cannot_be_kept_is_refused() {
-    let folder = Folder::new();
-    let fixture = start(&folder.0);
+    let folder = tempdir().unwrap();
+    let fixture = start(folder.path());
     let mut socket = fixture.websocket("/topics/chat", &[], &[]);
     fixture.hub.close().unwrap();
     fixture.post("/topics/chat", &[], b"1").problem(503, "stopping");

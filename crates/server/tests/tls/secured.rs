@@ -38,7 +38,7 @@ fn a_new_certificate_is_taken_over_while_connections_stay() {
     let secure = Secure::start();
     run(async {
         let mut before = secure.websocket("/echo").await;
-        make_certificate(&secure.folder);
+        make_certificate(secure.folder.path());
         while secure.connect(&[]).await.is_err() {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }

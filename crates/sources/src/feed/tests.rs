@@ -1,67 +1,46 @@
-use std::path::PathBuf;
-
 use anemone_hub::{
-    After, DataOptions, DiskFault, Epoch, FailingDisk, Hub, PageLimit, Retention, Storage,
-    TopicOptions,
+    After, DataOptions, DiskFault, Epoch, FailingDisk, Hub, Retention, Storage, TopicOptions,
 };
+use anemone_testing::{PATIENCE, Topics, values};
 use serde_json::Value;
+use tempfile::TempDir;
 
 use super::*;
 use crate::status::{State, wall_clock};
 
-const LONG: Duration = Duration::from_secs(30);
-
 /// A feed whose topic is on a disk that can fail; its status is in memory.
 struct Bench {
-    hub: Hub,
+    _hub: Hub,
     disk: FailingDisk,
-    folder: PathBuf,
-    status: Arc<Topic>,
+    topics: Topics,
+    _folder: TempDir,
 }
 
 impl Bench {
-    fn new(name: &str, retention: Retention, queue_bytes_max: u64) -> (Self, Feed, Status) {
-        let folder = std::env::temp_dir().join(format!("feed-{name}-{}", std::process::id()));
+    fn new(retention: Retention, queue_bytes_max: u64) -> (Self, Feed, Status) {
+        let folder = tempfile::tempdir().unwrap();
         let disk = FailingDisk::default();
         let options = DataOptions { queue_bytes_max, ..DataOptions::default() };
-        let data = disk.open(&folder, options).unwrap();
+        let data = disk.open(folder.path(), options).unwrap();
         let hub = Hub::with_data(Epoch::from_bits(1), data).unwrap();
-        let topic = hub.create("lines".parse().unwrap(), retention).unwrap();
+        let events = hub.create("lines".parse().unwrap(), retention).unwrap();
         let options = TopicOptions { storage: Storage::Memory, ..TopicOptions::default() };
         let status = hub.create("lines.status".parse().unwrap(), options).unwrap();
-        let feed = Feed::new(topic, 1000);
+        let feed = Feed::new(Arc::clone(&events), 1000);
         let mut reports =
-            Status::open(Arc::clone(&status), "lines".to_owned(), LONG, "opening".to_owned());
+            Status::open(Arc::clone(&status), "lines".to_owned(), PATIENCE, "opening".to_owned());
         reports.set(State::Live, "receiving".to_owned());
-        (Self { hub, disk, folder, status }, feed, reports)
-    }
-
-    fn all(&self, topic: &str) -> Vec<Value> {
-        let (topic, now) = (self.hub.topic(&topic.parse().unwrap()).unwrap(), wall_clock());
-        let start = topic.start(now, After::Earliest).unwrap();
-        let page = topic.read(now, start, PageLimit::default()).unwrap();
-        page.events.iter().map(|event| serde_json::from_str(event.data.as_str()).unwrap()).collect()
-    }
-
-    /// Waits for the first status that is so.
-    async fn status(&self, is_so: impl Fn(&Value) -> bool) -> Value {
-        let mut head = self.status.head();
-        let wait = async {
-            loop {
-                if let Some(status) = self.all("lines.status").into_iter().find(&is_so) {
-                    return status;
-                }
-                head.grown().await;
-            }
-        };
-        tokio::time::timeout(LONG, wait).await.unwrap()
+        (
+            Self { _hub: hub, disk, topics: Topics { events, status }, _folder: folder },
+            feed,
+            reports,
+        )
     }
 }
 
 impl Drop for Bench {
     fn drop(&mut self) {
         self.disk.set(None);
-        let _ = std::fs::remove_dir_all(&self.folder);
     }
 }
 
@@ -72,90 +51,89 @@ fn numbers(range: std::ops::RangeInclusive<u64>) -> (Vec<u8>, Vec<Value>) {
 
 #[tokio::test]
 async fn lines_wait_for_a_disk_that_is_full_or_broken_and_all_come_once() {
-    for (name, fault, detail) in [
-        ("full", DiskFault::Full, "there is no space to store the event"),
-        ("read-only", DiskFault::ReadOnly, "cannot store the event"),
+    for (fault, detail) in [
+        (DiskFault::Full, "there is no space to store the event"),
+        (DiskFault::ReadOnly, "cannot store the event"),
     ] {
-        let (bench, mut feed, mut status) = Bench::new(name, Retention::default(), 8 << 20);
+        let (bench, mut feed, mut status) = Bench::new(Retention::default(), 8 << 20);
         let (lines, expected) = numbers(1..=900);
         bench.disk.set(Some(fault));
         let mend = async {
-            let told = bench.status(|status| status["state"] == "waiting").await;
+            let told = bench.topics.status(|status| status["state"] == "waiting").await;
             let expected = format!("{detail}; reading pauses until it is stored");
             assert_eq!(told["detail"], expected);
-            assert!(bench.all("lines").is_empty());
+            assert!(bench.topics.all().is_empty());
             bench.disk.set(None);
         };
         let (count, ()) = tokio::join!(feed.receive(&mut status, wall_clock(), &lines), mend);
-        assert_eq!((count, bench.all("lines")), (900, expected));
-        let last = bench.all("lines.status").pop().unwrap();
+        assert_eq!((count, bench.topics.all()), (900, expected));
+        let last = values(&bench.topics.status).pop().unwrap();
         assert_eq!((&last["state"], &last["detail"]), (&"live".into(), &"receiving".into()));
         status.end("over".to_owned());
-        let last = bench.all("lines.status").pop().unwrap();
+        let last = values(&bench.topics.status).pop().unwrap();
         assert_eq!((&last["events"], &last["bad_lines"]), (&900.into(), &0.into()));
     }
 }
 
 #[tokio::test]
 async fn lines_wait_for_a_disk_that_is_behind() {
-    let (bench, mut feed, mut status) = Bench::new("behind", Retention::default(), 100);
+    let (bench, mut feed, mut status) = Bench::new(Retention::default(), 100);
     let (lines, expected) = numbers(1..=600);
     bench.disk.set(Some(DiskFault::Stalled));
     let mend = async {
-        bench.status(|status| status["state"] == "waiting").await;
+        bench.topics.status(|status| status["state"] == "waiting").await;
         bench.disk.set(None);
     };
     let (count, ()) = tokio::join!(feed.receive(&mut status, wall_clock(), &lines), mend);
-    assert_eq!((count, bench.all("lines")), (600, expected));
+    assert_eq!((count, bench.topics.all()), (600, expected));
 }
 
 #[tokio::test]
 async fn once_patience_is_over_lines_that_cannot_be_kept_are_counted() {
-    let (bench, feed, mut status) = Bench::new("over", Retention::default(), 8 << 20);
+    let (bench, feed, mut status) = Bench::new(Retention::default(), 8 << 20);
     let (over, patience) = watch::channel(false);
     let mut feed = feed.with_patience(Patience::until(patience));
     bench.disk.set(Some(DiskFault::Full));
     let end = async {
-        bench.status(|status| status["state"] == "waiting").await;
+        bench.topics.status(|status| status["state"] == "waiting").await;
         over.send_replace(true);
     };
     let (lines, _) = numbers(1..=600);
     let (count, ()) = tokio::join!(feed.receive(&mut status, wall_clock(), &lines), end);
     assert_eq!(count, 0);
     status.end("stopped".to_owned());
-    let last = bench.all("lines.status").pop().unwrap();
+    let last = values(&bench.topics.status).pop().unwrap();
     assert_eq!((&last["events"], &last["bad_lines"]), (&0.into(), &600.into()));
 }
 
 #[tokio::test]
 async fn after_lines_that_were_given_up_no_line_is_kept() {
-    let (bench, feed, mut status) = Bench::new("hole", Retention::default(), 8 << 20);
+    let (bench, feed, mut status) = Bench::new(Retention::default(), 8 << 20);
     let (over, patience) = watch::channel(false);
     let mut feed = feed.with_patience(Patience::until(patience));
     assert_eq!(feed.receive(&mut status, wall_clock(), b"1\n").await, 1);
     bench.disk.set(Some(DiskFault::Full));
     let end = async {
-        bench.status(|status| status["state"] == "waiting").await;
+        bench.topics.status(|status| status["state"] == "waiting").await;
         over.send_replace(true);
     };
     let (count, ()) = tokio::join!(feed.receive(&mut status, wall_clock(), b"2\n"), end);
     assert_eq!(count, 0);
     bench.disk.set(None);
     assert_eq!(feed.receive(&mut status, wall_clock(), b"3\n").await, 0);
-    assert_eq!(bench.all("lines"), [1]);
+    assert_eq!(bench.topics.all(), [1]);
 }
 
 #[tokio::test]
 async fn lines_that_together_are_more_than_is_kept_are_published_one_by_one() {
     let retention = Retention { bytes_max: 500, ..Retention::default() };
-    let (bench, mut feed, mut status) = Bench::new("big", retention, 8 << 20);
+    let (bench, mut feed, mut status) = Bench::new(retention, 8 << 20);
     let lines = format!("1\n\"{}\"\n3\n{}", "x".repeat(600), "4\n".repeat(20));
     assert_eq!(feed.receive(&mut status, wall_clock(), lines.as_bytes()).await, 22);
     assert_eq!(feed.receive(&mut status, wall_clock(), b"last").await, 0);
     assert_eq!(feed.finish(&mut status, wall_clock()).await, 1);
-    let topic = bench.hub.topic(&"lines".parse().unwrap()).unwrap();
-    assert_eq!(topic.start(wall_clock(), After::Latest).unwrap().offset, 23);
+    assert_eq!(bench.topics.events.start(wall_clock(), After::Latest).unwrap().offset, 23);
     // Those that retention keeps.
-    let kept = bench.all("lines");
+    let kept = bench.topics.all();
     assert_eq!((&kept[0], kept.last()), (&4.into(), Some(&"last".into())));
 }

@@ -1,6 +1,5 @@
 //! A program whose topic is on a disk that fails.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -8,28 +7,28 @@ use anemone_hub::{
     DataOptions, DiskFault, Epoch, FailingDisk, Hub, Retention, Storage, TopicOptions,
 };
 use anemone_sources::exec::{Command, Options, Restart, run};
+use anemone_testing::{Background, Topics, within};
+use tempfile::TempDir;
 use tokio::sync::oneshot;
-
-use crate::bench::{Background, Topics, within};
 
 /// A program's topics, of which that of its lines is on the disk.
 struct Kept {
     topics: Topics,
     disk: FailingDisk,
-    folder: PathBuf,
+    _folder: TempDir,
     _hub: Hub,
 }
 
 impl Kept {
-    fn new(name: &str) -> Self {
-        let folder = std::env::temp_dir().join(format!("sources-{name}-{}", std::process::id()));
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
         let disk = FailingDisk::default();
-        let data = disk.open(&folder, DataOptions::default()).unwrap();
+        let data = disk.open(folder.path(), DataOptions::default()).unwrap();
         let hub = Hub::with_data(Epoch::from_bits(1), data).unwrap();
         let events = hub.create("lines".parse().unwrap(), Retention::default()).unwrap();
         let options = TopicOptions { storage: Storage::Memory, ..TopicOptions::default() };
         let status = hub.create("lines.status".parse().unwrap(), options).unwrap();
-        Self { topics: Topics { events, status }, disk, folder, _hub: hub }
+        Self { topics: Topics { events, status }, disk, _folder: folder, _hub: hub }
     }
 
     fn start(&self, line: &str, stop: impl Future<Output = ()> + Send + 'static) -> Background<()> {
@@ -46,14 +45,13 @@ impl Kept {
 impl Drop for Kept {
     fn drop(&mut self) {
         self.disk.set(None);
-        let _ = std::fs::remove_dir_all(&self.folder);
     }
 }
 
 #[tokio::test]
 async fn a_program_waits_while_the_disk_is_full_and_loses_no_line() {
     const LINES: u64 = 20_000;
-    let kept = Kept::new("waits");
+    let kept = Kept::new();
     kept.disk.set(Some(DiskFault::Full));
     let mut source = kept.start(&format!("seq {LINES}"), std::future::pending());
     kept.topics.status(|status| status["state"] == "waiting").await;
@@ -70,7 +68,7 @@ async fn a_program_waits_while_the_disk_is_full_and_loses_no_line() {
 
 #[tokio::test]
 async fn a_program_whose_lines_cannot_be_kept_ends_all_the_same_when_it_is_asked_to() {
-    let kept = Kept::new("ends");
+    let kept = Kept::new();
     kept.disk.set(Some(DiskFault::Full));
     let (stop, asked) = oneshot::channel::<()>();
     let mut source = kept.start("seq 100; exec sleep 1000", async { drop(asked.await) });

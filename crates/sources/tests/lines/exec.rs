@@ -8,15 +8,15 @@ use std::time::Duration;
 
 use anemone_hub::Retention;
 use anemone_sources::exec::{Command, Options, Restart, Stderr, run};
+use anemone_testing::{Background, Log, Topics, values, within};
 use rustix::process::{Pid, test_kill_process};
 use serde_json::{Value, json};
+use tempfile::{TempDir, tempdir};
 use tokio::net::unix::pipe;
 use tokio::sync::oneshot;
 
 use crate::alone::{Alone, is_alone};
-use crate::bench::{Background, Directory, Topics, within};
 use crate::fifo;
-use crate::log::Log;
 
 /// Run once; if again, at once.
 fn once(command: Command) -> Options {
@@ -137,8 +137,8 @@ async fn a_program_is_run_without_a_shell() {
 
 #[tokio::test]
 async fn it_runs_where_and_with_what_it_was_told_to_and_its_input_is_empty() {
-    let directory = Directory::new("exec-where");
-    let path = directory.path("").canonicalize().unwrap();
+    let directory = tempdir().unwrap();
+    let path = directory.path().canonicalize().unwrap();
     let options = Options {
         environment: vec![("GREETING".into(), "hello".into())],
         directory: Some(path.clone()),
@@ -167,10 +167,10 @@ async fn how_it_ended_is_told() {
 
 #[tokio::test]
 async fn on_failure_it_is_started_until_it_succeeds() {
-    let directory = Directory::new("exec-failures");
+    let directory = tempdir().unwrap();
     let options = Options {
         restart: Restart::OnFailure,
-        directory: Some(directory.path("")),
+        directory: Some(directory.path().to_owned()),
         ..shell("echo run >> runs; wc -l < runs; [ $(wc -l < runs) -ge 3 ]")
     };
     let topics = to_its_end(options).await;
@@ -194,14 +194,14 @@ async fn always_it_is_started_again_until_it_is_stopped() {
 
 #[tokio::test]
 async fn a_program_that_is_not_there_is_tried_again() {
-    let directory = Directory::new("exec-missing");
-    let program = directory.path("program");
+    let directory = tempdir().unwrap();
+    let program = directory.path().join("program");
     let options =
         Options { restart: Restart::OnFailure, ..once(Command::program(&program, [""; 0])) };
     let running = Running::start(options);
     let lost = running.topics.status(|status| status["state"] == "lost").await;
     assert!(lost["detail"].as_str().unwrap().starts_with("program cannot be started: "), "{lost}");
-    let new = directory.path("new");
+    let new = directory.path().join("new");
     std::fs::write(&new, "#!/bin/sh\necho here\n").unwrap();
     rustix::fs::chmod(&new, rustix::fs::Mode::RWXU).unwrap();
     std::fs::rename(new, program).unwrap();
@@ -215,7 +215,7 @@ async fn waits(options: Options, for_secs: u64) -> Vec<f64> {
     let topics = Topics::new("lines");
     let (events, status) = (Arc::clone(&topics.events), Arc::clone(&topics.status));
     run(options, events, status, tokio::time::sleep(Duration::from_secs(for_secs))).await;
-    let statuses = Topics { events: Arc::clone(&topics.status), status: topics.status }.all();
+    let statuses = values(&topics.status);
     let wait = |status: &Value| {
         let detail = status["detail"].as_str().unwrap().to_owned();
         let (number, unit) = detail.split_once("restarting in ")?.1.split_once(' ')?;
@@ -241,8 +241,8 @@ async fn waits_grow_from_run_to_run_and_not_after_a_good_one() {
 
 #[tokio::test]
 async fn a_program_that_closes_its_output_and_lives_is_silent() {
-    let directory = Directory::new("exec-closed");
-    let go = directory.path("go");
+    let directory = tempdir().unwrap();
+    let go = directory.path().join("go");
     fifo(&go);
     let line = format!("echo one; exec >&- 2>&-; read line < {}; exit 7", go.display());
     let running = Running::start(shell(line));
@@ -256,8 +256,8 @@ async fn a_program_that_closes_its_output_and_lives_is_silent() {
 
 #[tokio::test]
 async fn a_program_that_ends_is_never_said_to_run_with_its_output_closed() {
-    let directory = Directory::new("exec-ending");
-    let go = directory.path("go");
+    let directory = tempdir().unwrap();
+    let go = directory.path().join("go");
     fifo(&go);
     let line = format!("exec >&- 2>&-; read line < {}; exit 127", go.display());
     let log = Log::keep();
@@ -270,14 +270,14 @@ async fn a_program_that_ends_is_never_said_to_run_with_its_output_closed() {
 
 #[tokio::test]
 async fn a_program_without_a_line_may_hold_its_output_back_which_is_told_once() {
-    let directory = Directory::new("exec-buffers");
-    let go = directory.path("go");
+    let directory = tempdir().unwrap();
+    let go = directory.path().join("go");
     fifo(&go);
     let options = Options {
         first_line_wait: Duration::from_millis(20),
         report_interval: Duration::from_millis(20),
         restart: Restart::OnFailure,
-        directory: Some(directory.path("")),
+        directory: Some(directory.path().to_owned()),
         ..shell("cat go; [ -e again ] && echo now || { touch again; exit 1; }")
     };
     let log = Log::keep();
@@ -374,11 +374,11 @@ async fn when_stopped_its_last_words_are_published() {
 
 #[tokio::test]
 async fn a_program_that_ignores_sigterm_is_killed_after_the_grace() {
-    let directory = Directory::new("exec-ignores");
-    fifo(&directory.path("never"));
+    let directory = tempdir().unwrap();
+    fifo(&directory.path().join("never"));
     let options = Options {
         grace: Duration::from_millis(50),
-        directory: Some(directory.path("")),
+        directory: Some(directory.path().to_owned()),
         ..shell("trap '' TERM; echo $$; read line < never")
     };
     let running = Running::start(options);
@@ -390,12 +390,12 @@ async fn a_program_that_ignores_sigterm_is_killed_after_the_grace() {
 }
 
 /// A program with a grandchild that ignores SIGTERM; all of them hold the lifeline.
-fn family(directory: &Directory) -> (Lifeline, Options) {
-    let lifeline = Lifeline::open(&directory.path("lifeline"));
-    fifo(&directory.path("never"));
+fn family(directory: &TempDir) -> (Lifeline, Options) {
+    let lifeline = Lifeline::open(&directory.path().join("lifeline"));
+    fifo(&directory.path().join("never"));
     let options = Options {
         grace: Duration::from_millis(50),
-        directory: Some(directory.path("")),
+        directory: Some(directory.path().to_owned()),
         ..shell("exec 3> lifeline; (trap '' TERM; sh -c 'echo ready; read line < never') & wait")
     };
     (lifeline, options)
@@ -403,7 +403,7 @@ fn family(directory: &Directory) -> (Lifeline, Options) {
 
 #[tokio::test]
 async fn when_stopped_grandchildren_are_killed_too() {
-    let directory = Directory::new("exec-family-stopped");
+    let directory = tempdir().unwrap();
     let (lifeline, options) = family(&directory);
     let running = Running::start(options);
     running.topics.events(1).await;
@@ -413,7 +413,7 @@ async fn when_stopped_grandchildren_are_killed_too() {
 
 #[tokio::test]
 async fn when_dropped_grandchildren_are_killed_too() {
-    let directory = Directory::new("exec-family-dropped");
+    let directory = tempdir().unwrap();
     let (lifeline, options) = family(&directory);
     let running = Running::start(options);
     running.topics.events(1).await;
@@ -431,10 +431,10 @@ async fn when_dropped_no_zombie_is_left() {
 
 #[tokio::test]
 async fn what_a_program_left_running_is_ended_with_it() {
-    let directory = Directory::new("exec-left");
-    let lifeline = Lifeline::open(&directory.path("lifeline"));
+    let directory = tempdir().unwrap();
+    let lifeline = Lifeline::open(&directory.path().join("lifeline"));
     let options = Options {
-        directory: Some(directory.path("")),
+        directory: Some(directory.path().to_owned()),
         ..shell("exec 3> lifeline; sleep 1000 & echo ready; exit 4")
     };
     let topics = to_its_end(options).await;
@@ -445,15 +445,15 @@ async fn what_a_program_left_running_is_ended_with_it() {
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn who_left_the_group_and_holds_the_output_open_delays_nothing() {
-    let directory = Directory::new("exec-escaped");
-    fifo(&directory.path("go"));
+    let directory = tempdir().unwrap();
+    fifo(&directory.path().join("go"));
     let options = Options {
-        directory: Some(directory.path("")),
+        directory: Some(directory.path().to_owned()),
         ..shell("setsid sh -c 'echo $$; exec sleep 1000' & read line < go")
     };
     let running = Running::start(options);
     let escaped = pid(&running.topics.events(1).await[0]);
-    write(&directory.path("go"), "go\n").await;
+    write(&directory.path().join("go"), "go\n").await;
     ended(&running.topics).await;
     rustix::process::kill_process(escaped, rustix::process::Signal::KILL).unwrap();
 }
@@ -491,12 +491,12 @@ async fn standard_error_goes_to_the_log_in_moderation() {
 #[tokio::test]
 async fn a_flood_of_errors_is_logged_as_a_number() {
     let log = Log::keep();
-    let directory = Directory::new("exec-errors");
-    fifo(&directory.path("go"));
+    let directory = tempdir().unwrap();
+    fifo(&directory.path().join("go"));
     let options = Options {
         log_lines_max: 3,
         report_interval: Duration::from_millis(50),
-        directory: Some(directory.path("")),
+        directory: Some(directory.path().to_owned()),
         ..shell("seq 1 1000 >&2; echo done; read line < go")
     };
     let running = Running::start(options);
@@ -506,7 +506,7 @@ async fn a_flood_of_errors_is_logged_as_a_number() {
         }
     })
     .await;
-    write(&directory.path("go"), "go\n").await;
+    write(&directory.path().join("go"), "go\n").await;
     ended(&running.topics).await;
     let count = log.lines().iter().filter(|line| line.contains("standard error: ")).count();
     assert!(count < 500, "{count} lines");

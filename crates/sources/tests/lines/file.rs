@@ -7,10 +7,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anemone_sources::file::{Options, Origin, run};
+use anemone_testing::{Background, Topics};
 use serde_json::{Value, json};
+use tempfile::tempdir;
 use tokio::time::Instant;
 
-use crate::bench::{Background, Directory, Topics};
 use crate::fifo;
 
 /// Looks and reports as often as it can.
@@ -51,8 +52,8 @@ fn append(path: &Path, text: &str) {
 
 #[tokio::test]
 async fn from_the_end_only_what_is_new_is_published() {
-    let directory = Directory::new("file-end");
-    let path = directory.path("log");
+    let directory = tempdir().unwrap();
+    let path = directory.path().join("log");
     append(&path, "old\n");
     let following = Following::start(eager(&path));
     following.is_open().await;
@@ -65,8 +66,8 @@ async fn from_the_end_only_what_is_new_is_published() {
 
 #[tokio::test]
 async fn from_the_end_a_line_that_was_begun_is_given_whole() {
-    let directory = Directory::new("file-begun");
-    let path = directory.path("log");
+    let directory = tempdir().unwrap();
+    let path = directory.path().join("log");
     append(&path, "old\nhal");
     let following = Following::start(eager(&path));
     following.is_open().await;
@@ -77,8 +78,8 @@ async fn from_the_end_a_line_that_was_begun_is_given_whole() {
 #[tokio::test]
 async fn from_the_end_in_a_line_that_is_too_long_it_stays_so() {
     for begun in ["old\n12345678", "12345678", "old\n123456789012345", "123456789012345"] {
-        let directory = Directory::new("file-begun-long");
-        let path = directory.path("log");
+        let directory = tempdir().unwrap();
+        let path = directory.path().join("log");
         append(&path, begun);
         let following = Following::start(Options { line_bytes_max: 8, ..eager(&path) });
         following.is_open().await;
@@ -90,8 +91,8 @@ async fn from_the_end_in_a_line_that_is_too_long_it_stays_so() {
 
 #[tokio::test]
 async fn from_the_start_all_is_published_and_half_a_line_waits_for_its_end() {
-    let directory = Directory::new("file-start");
-    let path = directory.path("log");
+    let directory = tempdir().unwrap();
+    let path = directory.path().join("log");
     append(&path, "1\n2\nha");
     let following = Following::start(Options { from: Origin::Start, ..eager(&path) });
     assert_eq!(following.topics.events(2).await, [1, 2]);
@@ -102,8 +103,8 @@ async fn from_the_start_all_is_published_and_half_a_line_waits_for_its_end() {
 
 #[tokio::test]
 async fn more_than_one_turn_can_read_is_published_in_order() {
-    let directory = Directory::new("file-long");
-    let path = directory.path("log");
+    let directory = tempdir().unwrap();
+    let path = directory.path().join("log");
     let lines: Vec<_> = (0..5000).map(|n| format!("{n} {}", "x".repeat(100))).collect();
     std::fs::write(&path, lines.join("\n") + "\n").unwrap();
     let following = Following::start(Options { from: Origin::Start, ..eager(&path) });
@@ -112,14 +113,14 @@ async fn more_than_one_turn_can_read_is_published_in_order() {
 
 #[tokio::test]
 async fn when_renamed_the_old_file_is_read_until_the_new_one_has_something() {
-    let directory = Directory::new("file-renamed");
-    let path = directory.path("log");
+    let directory = tempdir().unwrap();
+    let path = directory.path().join("log");
     append(&path, "");
     let following = Following::start(eager(&path));
     following.is_open().await;
     append(&path, "1\n");
     following.topics.events(1).await;
-    let old = directory.path("log.1");
+    let old = directory.path().join("log.1");
     std::fs::rename(&path, &old).unwrap();
     append(&old, "2\n");
     following.topics.events(2).await;
@@ -136,8 +137,8 @@ async fn when_renamed_the_old_file_is_read_until_the_new_one_has_something() {
 
 #[tokio::test]
 async fn at_no_rotation_a_line_is_lost() {
-    let directory = Directory::new("file-rotations");
-    let path = directory.path("log");
+    let directory = tempdir().unwrap();
+    let path = directory.path().join("log");
     let following = Following::start(Options { from: Origin::Start, ..eager(&path) });
     let lines = |from: usize| (from..from + 100).map(|n| format!("{n}\n")).collect::<String>();
     let mut count = 0;
@@ -145,7 +146,7 @@ async fn at_no_rotation_a_line_is_lost() {
     following.topics.events(100).await;
     for _ in 0..20 {
         append(&path, &lines(count + 100));
-        std::fs::rename(&path, directory.path("log.1")).unwrap();
+        std::fs::rename(&path, directory.path().join("log.1")).unwrap();
         append(&path, &lines(count + 200));
         count += 200;
         following.topics.events(count + 100).await;
@@ -155,8 +156,8 @@ async fn at_no_rotation_a_line_is_lost() {
 
 #[tokio::test]
 async fn when_copied_and_truncated_it_is_read_from_its_beginning() {
-    let directory = Directory::new("file-truncated");
-    let path = directory.path("log");
+    let directory = tempdir().unwrap();
+    let path = directory.path().join("log");
     append(&path, "111\n222\n");
     let following = Following::start(Options { from: Origin::Start, ..eager(&path) });
     following.topics.events(2).await;
@@ -171,8 +172,8 @@ async fn when_copied_and_truncated_it_is_read_from_its_beginning() {
 
 #[tokio::test]
 async fn a_file_that_was_not_there_is_read_from_its_beginning_once_it_is() {
-    let directory = Directory::new("file-missing");
-    let path = directory.path("log");
+    let directory = tempdir().unwrap();
+    let path = directory.path().join("log");
     let following = Following::start(eager(&path));
     let lost = following.topics.status(|status| status["state"] == "lost").await;
     let detail = lost["detail"].as_str().unwrap();
@@ -185,8 +186,8 @@ async fn a_file_that_was_not_there_is_read_from_its_beginning_once_it_is() {
 
 #[tokio::test]
 async fn a_file_that_was_deleted_is_read_from_its_beginning_once_it_is_back() {
-    let directory = Directory::new("file-deleted");
-    let path = directory.path("log");
+    let directory = tempdir().unwrap();
+    let path = directory.path().join("log");
     append(&path, "");
     let following = Following::start(eager(&path));
     following.is_open().await;
@@ -203,26 +204,27 @@ async fn a_file_that_was_deleted_is_read_from_its_beginning_once_it_is_back() {
 
 #[tokio::test]
 async fn a_link_is_followed_to_another_file() {
-    let directory = Directory::new("file-link");
-    let path = directory.path("log");
+    let directory = tempdir().unwrap();
+    let path = directory.path().join("log");
     let link_to = |name: &str| {
-        std::os::unix::fs::symlink(directory.path(name), directory.path("link")).unwrap();
-        std::fs::rename(directory.path("link"), &path).unwrap();
+        std::os::unix::fs::symlink(directory.path().join(name), directory.path().join("link"))
+            .unwrap();
+        std::fs::rename(directory.path().join("link"), &path).unwrap();
     };
-    append(&directory.path("a"), "1\n");
+    append(&directory.path().join("a"), "1\n");
     link_to("a");
     let following = Following::start(Options { from: Origin::Start, ..eager(&path) });
     following.topics.events(1).await;
-    append(&directory.path("b"), "2\n");
+    append(&directory.path().join("b"), "2\n");
     link_to("b");
     assert_eq!(following.topics.events(2).await, [1, 2]);
 }
 
 #[tokio::test]
 async fn what_is_no_file_is_refused_and_left_for_one() {
-    let directory = Directory::new("file-none");
+    let directory = tempdir().unwrap();
     for name in ["fifo", "directory"] {
-        let path = directory.path(name);
+        let path = directory.path().join(name);
         if name == "fifo" {
             fifo(&path)
         } else {
@@ -231,18 +233,18 @@ async fn what_is_no_file_is_refused_and_left_for_one() {
         let following = Following::start(eager(&path));
         let lost = following.detail("not a regular file").await;
         assert_eq!(lost["state"], "lost");
-        std::fs::rename(&path, directory.path("away")).unwrap();
+        std::fs::rename(&path, directory.path().join("away")).unwrap();
         following.detail("no such file").await;
         append(&path, "1\n");
         assert_eq!(following.topics.events(1).await, [1]);
-        let _ = std::fs::remove_file(directory.path("away"));
+        let _ = std::fs::remove_file(directory.path().join("away"));
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_line_is_published_within_the_interval() {
-    let directory = Directory::new("file-interval");
-    let path = directory.path("log");
+    let directory = tempdir().unwrap();
+    let path = directory.path().join("log");
     let interval = Duration::from_millis(250);
     let following = Following::start(Options { interval, ..Options::new(&path) });
     following.topics.status(|status| status["state"] == "lost").await;

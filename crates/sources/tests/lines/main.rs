@@ -3,12 +3,9 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "the helpers of tests are tests too")]
 
 mod alone;
-#[path = "../support/bench.rs"]
-mod bench;
 mod disk;
 mod exec;
 mod file;
-mod log;
 mod place;
 mod stdin;
 

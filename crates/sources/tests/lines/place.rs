@@ -8,13 +8,13 @@ use std::time::{Duration, SystemTime};
 
 use anemone_hub::{DataDir, DataOptions, Epoch, Hub, Retention, Storage, TopicOptions};
 use anemone_sources::file::{Options, Origin, run};
+use anemone_testing::{Background, Topics};
 use serde_json::{Value, json};
-
-use crate::bench::{Background, Directory, Topics};
+use tempfile::{TempDir, tempdir};
 
 /// A file that is followed, and all that was written to it.
 struct Followed {
-    directory: Directory,
+    directory: TempDir,
     from: Origin,
     running: Option<Running>,
 }
@@ -26,12 +26,12 @@ struct Running {
 }
 
 impl Followed {
-    fn new(name: &str, from: Origin) -> Self {
-        Self { directory: Directory::new(name), from, running: None }
+    fn new(from: Origin) -> Self {
+        Self { directory: tempdir().unwrap(), from, running: None }
     }
 
     fn path(&self, name: &str) -> std::path::PathBuf {
-        self.directory.path(name)
+        self.directory.path().join(name)
     }
 
     fn append(&self, name: &str, text: &str) {
@@ -167,7 +167,7 @@ const WHILE_DOWN: [(&str, WhileDown); 8] = [
 async fn each_line_comes_once_whatever_was_done_while_nobody_followed() {
     for (name, while_down) in WHILE_DOWN {
         for from in [Origin::End, Origin::Start] {
-            let mut file = Followed::new("place", from);
+            let mut file = Followed::new(from);
             file.append("log", "");
             file.begin().await;
             file.append("log", "1\n2\n3\n");
@@ -228,7 +228,7 @@ async fn each_line_comes_once_however_rotated_files_are_named() {
             .into_iter()
             .flat_map(|how| [1, 2, 3, 20].map(|n| (how, n)))
         {
-            let mut file = Followed::new("place-names", Origin::Start);
+            let mut file = Followed::new(Origin::Start);
             file.append("log", "1\n2\n3\n");
             file.start();
             file.expect(&numbers(1..=3).1).await;
@@ -255,7 +255,7 @@ async fn each_line_comes_once_however_rotated_files_are_named() {
 
 #[tokio::test]
 async fn a_beginning_without_a_line_is_remembered_and_what_was_there_before_it_is_not_read() {
-    let mut file = Followed::new("place-first", Origin::End);
+    let mut file = Followed::new(Origin::End);
     file.append("log", "old\nhal");
     file.begin().await;
     file.stop().await;
@@ -266,7 +266,7 @@ async fn a_beginning_without_a_line_is_remembered_and_what_was_there_before_it_i
 
 #[tokio::test]
 async fn a_file_that_was_not_there_is_read_from_its_beginning_after_a_restart_too() {
-    let mut file = Followed::new("place-absent", Origin::End);
+    let mut file = Followed::new(Origin::End);
     file.start();
     file.topics().status(|status| status["state"] == "lost").await;
     file.stop().await;
@@ -282,7 +282,7 @@ async fn a_file_that_was_not_there_is_read_from_its_beginning_after_a_restart_to
 
 #[tokio::test]
 async fn half_a_line_is_read_again_whole() {
-    let mut file = Followed::new("place-half", Origin::Start);
+    let mut file = Followed::new(Origin::Start);
     file.append("log", "1\n2\nha");
     file.start();
     file.expect(&numbers(1..=2).1).await;
@@ -294,7 +294,7 @@ async fn half_a_line_is_read_again_whole() {
 
 #[tokio::test]
 async fn many_lines_in_many_batches_come_once_across_restarts_in_between() {
-    let mut file = Followed::new("place-many", Origin::Start);
+    let mut file = Followed::new(Origin::Start);
     let (text, expected) = numbers(1..=9000);
     file.append("log", &text);
     for _ in 0..5 {
@@ -322,7 +322,7 @@ async fn what_may_be_missing_is_told() {
         ),
     ];
     for (name, while_down, part) in cases {
-        let mut file = Followed::new("place-missing", Origin::End);
+        let mut file = Followed::new(Origin::End);
         file.append("log", "");
         file.begin().await;
         file.append("log", "1\n2\n3\n");
@@ -340,7 +340,7 @@ async fn what_may_be_missing_is_told() {
 
 #[tokio::test]
 async fn a_file_that_is_written_anew_and_longer_between_two_looks_gives_no_torn_line() {
-    let mut file = Followed::new("place-anew", Origin::Start);
+    let mut file = Followed::new(Origin::Start);
     file.append("log", "1\n2\nbegun");
     file.start();
     file.expect(&numbers(1..=2).1).await;
@@ -355,7 +355,7 @@ async fn a_file_that_is_written_anew_and_longer_between_two_looks_gives_no_torn_
 
 #[tokio::test]
 async fn a_copy_is_read_on_after_a_truncation_and_so_are_files_between_two_looks() {
-    let mut file = Followed::new("place-rotations", Origin::Start);
+    let mut file = Followed::new(Origin::Start);
     file.append("log", "1\n2\n");
     file.start();
     file.expect(&numbers(1..=2).1).await;
@@ -390,7 +390,7 @@ async fn what_takes_the_place_of_a_file_and_is_none_is_told() {
         ("a loop", |path| std::os::unix::fs::symlink(path, path).unwrap()),
     ];
     for (name, put) in put {
-        let mut file = Followed::new("place-none", Origin::Start);
+        let mut file = Followed::new(Origin::Start);
         file.append("log", "1\n");
         file.start();
         file.expect(&numbers(1..=1).1).await;

@@ -4,9 +4,9 @@ use std::io::Write as _;
 use std::sync::Arc;
 
 use anemone_sources::stdin::{Options, run};
+use anemone_testing::{Background, PATIENCE, Topics};
 
 use crate::alone::{Alone, is_alone};
-use crate::bench::{Background, LONG, Topics};
 
 #[tokio::test]
 async fn reading_it_does_not_keep_the_process_from_ending() {
@@ -26,6 +26,6 @@ async fn reading_it_does_not_keep_the_process_from_ending() {
         Alone::start("stdin::reading_it_does_not_keep_the_process_from_ending");
     // The input stays open until the reader has gone.
     input.write_all(b"5\nhal").unwrap();
-    let status = reader.ended(LONG).await;
+    let status = reader.ended(PATIENCE).await;
     assert!(status.success(), "{status}");
 }

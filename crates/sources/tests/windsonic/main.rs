@@ -2,7 +2,7 @@
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "the helpers of tests are tests too")]
 
-mod support;
+mod bench;
 
 use std::error::Error;
 use std::time::Duration;
@@ -10,9 +10,10 @@ use std::time::Duration;
 use anemone_sources::serial::Port;
 use anemone_sources::windsonic::emulate::{self, Emulator, Format, Rate, Settings};
 use anemone_sources::windsonic::{Mode, Options, SpeedUnits, UnitId};
+use anemone_testing::within;
+use bench::{Bench, Terminal, emulator};
 use serde_json::Value;
-use support::bench::{Directory, within};
-use support::{Bench, Terminal, emulator};
+use tempfile::tempdir;
 
 /// The words of an error and of its causes.
 fn chain(error: &dyn Error) -> Vec<String> {
@@ -102,8 +103,8 @@ async fn polling_makes_a_continuous_instrument_answer_4_times_a_second() {
 
 #[tokio::test]
 async fn a_device_that_vanishes_is_lost_and_read_again_when_it_is_back() {
-    let directory = Directory::new("vanish");
-    let link = directory.path("wind");
+    let directory = tempdir().unwrap();
+    let link = directory.path().join("wind");
     let fast = Settings { rate: Rate::Hz4, ..Settings::default() };
     let again =
         || emulator(emulate::Options { link: Some(link.clone()), ..instrument(fast.clone()) });
@@ -201,7 +202,7 @@ async fn any_speed_will_do_on_a_pseudo_terminal_but_none() {
 #[tokio::test]
 async fn a_terminal_somebody_works_in_is_left_alone() {
     let terminal = Terminal::open();
-    let shell = support::Shell::start(&terminal);
+    let shell = bench::Shell::start(&terminal);
     let bench = Bench::start(Options::new(&terminal.path));
     let lost = bench.status(|status| status["state"] == "lost").await;
     let expected = format!("{} is a terminal in use; retrying", terminal.path.display());
@@ -213,8 +214,8 @@ async fn a_terminal_somebody_works_in_is_left_alone() {
 
 #[tokio::test]
 async fn a_recording_is_replayed_over_and_over() {
-    let directory = Directory::new("replay");
-    let recording = directory.path("recording");
+    let directory = tempdir().unwrap();
+    let recording = directory.path().join("recording");
     std::fs::write(&recording, "Q,229,002.74,M,00,\nQ,,000.03,M,00,\n").unwrap();
     let fast = Settings { rate: Rate::Hz4, ..Settings::default() };
     let emulator = emulator(emulate::Options { replay: Some(recording), ..instrument(fast) });
@@ -230,22 +231,22 @@ async fn an_emulator_that_nobody_reads_goes_on_and_keeps_nothing_old() {
     let fast = Settings { rate: Rate::Hz4, ..Settings::default() };
     let emulator = emulator(instrument(fast));
     // A reader that comes, does not read, and goes.
-    let reader = support::open(&emulator.path);
-    within(support::readable(&reader)).await;
-    assert!(support::waiting(&reader) > 0);
+    let reader = bench::open(&emulator.path);
+    within(bench::readable(&reader)).await;
+    assert!(bench::waiting(&reader) > 0);
     drop(reader);
     // Not a wait for something to happen: all that is due by then is done before it ends.
     tokio::time::sleep(Duration::from_millis(300)).await;
-    let reader = support::open(&emulator.path);
-    assert_eq!(support::waiting(&reader), 0);
-    within(support::readable(&reader)).await;
-    assert!(support::waiting(&reader) > 0);
+    let reader = bench::open(&emulator.path);
+    assert_eq!(bench::waiting(&reader), 0);
+    within(bench::readable(&reader)).await;
+    assert!(bench::waiting(&reader) > 0);
 }
 
 #[tokio::test]
 async fn what_cannot_be_emulated_is_refused_with_the_reason() {
-    let directory = Directory::new("refused");
-    let taken = directory.path("taken");
+    let directory = tempdir().unwrap();
+    let taken = directory.path().join("taken");
     std::fs::write(&taken, "Q,400,002.74,M,00,\n").unwrap();
     let error = |options| Emulator::open(options).unwrap_err();
     let defaults = emulate::Options::default;

@@ -1,8 +1,6 @@
 //! The bench of the tests: a source with its topics, an emulator in the background, a bare
 //! pseudo-terminal, and waits that end.
 
-pub(crate) mod bench;
-
 use std::convert::Infallible;
 use std::ffi::OsString;
 use std::os::fd::OwnedFd;
@@ -12,16 +10,13 @@ use std::sync::Arc;
 
 use anemone_sources::windsonic::emulate::{self, Emulator};
 use anemone_sources::windsonic::{Options, run};
+use anemone_testing::{Background, Topics};
 #[cfg(target_os = "linux")]
 use rustix::event::{PollFd, PollFlags};
 use rustix::fs::{Mode, OFlags};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use serde_json::Value;
 use tokio::io::unix::AsyncFd;
-
-#[cfg(target_os = "linux")]
-use self::bench::LONG;
-use self::bench::{Background, Topics};
 
 /// A source and its two topics.
 pub(crate) struct Bench {
@@ -98,7 +93,7 @@ impl Shell {
         command.args(["--ctty", "sh", "-c", "echo ready; exec cat"]).stdin(end()).stdout(end());
         let shell = Self(command.spawn().unwrap());
         let mut fds = [PollFd::new(&terminal.master, PollFlags::IN)];
-        let long = LONG.try_into().unwrap();
+        let long = anemone_testing::PATIENCE.try_into().unwrap();
         assert_eq!(rustix::event::poll(&mut fds, Some(&long)), Ok(1));
         let mut said = [0; 5];
         assert_eq!(rustix::io::read(&terminal.master, &mut said), Ok(5));
