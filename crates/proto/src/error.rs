@@ -2,13 +2,13 @@
 
 use crate::{CloseCode, Opcode};
 
-/// The peer violated the protocol, or a limit set for it. The connection fails with
+/// A violation of the protocol, or of a limit, by the peer. The connection fails with
 /// [`close_code`](Self::close_code) (RFC 6455 section 7.1.7).
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProtocolError {
-    /// Section 5.2: no extension was negotiated that defines them. With permessage-deflate RSV1
-    /// may be set on the first frame of a message, and only there (RFC 7692 section 6.1).
+    /// Section 5.2: no extension was negotiated that defines these bits. With permessage-deflate, RSV1 may be set on
+    /// the first frame of a message only (RFC 7692 section 6.1).
     #[error("reserved bits {bits:#05b} are set and no extension defines them")]
     ReservedBits {
         /// RSV1, RSV2, RSV3 from the highest bit.
@@ -44,7 +44,7 @@ pub enum ProtocolError {
     /// Section 5.4.
     #[error("control frame {opcode:?} is fragmented")]
     ControlFrameFragmented {
-        /// Which.
+        /// The opcode.
         opcode: Opcode,
     },
     /// Section 5.4.
@@ -53,7 +53,7 @@ pub enum ProtocolError {
     /// Section 5.4.
     #[error("{opcode:?} frame before the last message was finished")]
     MessageInterrupted {
-        /// The frame that came.
+        /// The opcode of the frame that came.
         opcode: Opcode,
     },
     /// Section 8.1.
@@ -82,18 +82,18 @@ pub enum ProtocolError {
     /// Section 10.4.
     #[error("message needs {len} bytes, limit is {limit}")]
     MessageTooBig {
-        /// All fragments so far, the announced one included.
+        /// The length of all fragments so far, with the announced one.
         len: u64,
         /// `message_bytes_max`.
         limit: u64,
     },
-    /// Section 10.4. Inflating stopped there, so how long the message is nobody knows.
+    /// Section 10.4. Inflating stopped at the limit, so the whole length is unknown.
     #[error("message inflates to more than {limit} bytes")]
     InflatedTooBig {
         /// `message_bytes_max`.
         limit: u64,
     },
-    /// RFC 7692 section 7.2. It names no close code; this is data that does not fit its type.
+    /// RFC 7692 section 7.2, which names no close code. The code is that of data that does not match its type.
     #[error("compressed message is not valid deflate data")]
     DeflateInvalid,
     /// Section 10.4.
@@ -102,13 +102,13 @@ pub enum ProtocolError {
         /// `fragments_max`.
         limit: u32,
     },
-    /// The message began, and did not end in time.
+    /// The message did not end in time.
     #[error("message is not whole after {millis} ms")]
     MessageTimeout {
         /// `message_timeout`.
         millis: u128,
     },
-    /// No byte arrived for the whole idle time-out, an answer to our ping included.
+    /// No byte arrived within the idle timeout, not even an answer to our ping.
     #[error("nothing received for {millis} ms, not even a pong")]
     IdleTimeout {
         /// `idle_timeout`.
@@ -117,7 +117,7 @@ pub enum ProtocolError {
 }
 
 impl ProtocolError {
-    /// The code that the connection fails with.
+    /// Returns the close code for this error.
     #[must_use]
     pub const fn close_code(&self) -> CloseCode {
         match self {
@@ -147,17 +147,17 @@ impl ProtocolError {
     }
 }
 
-/// The caller asked for what the connection's state does not allow. Nothing was sent.
+/// A call that the connection's state does not allow. Nothing was sent.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MisuseError {
-    /// After a close frame no other frame may follow (section 5.5.1).
+    /// A close frame was queued, and no other frame may follow it (section 5.5.1).
     #[error("the closing handshake has begun")]
     Closing,
-    /// A whole message cannot stand between fragments (section 5.4).
+    /// A whole message cannot be sent between fragments (section 5.4).
     #[error("a fragmented message is being sent")]
     MessageUnfinished,
-    /// The fragments of a message are of one kind (section 5.6).
+    /// All fragments of a message must be of one kind (section 5.6).
     #[error("the fragments of a message are of one kind, text or binary")]
     KindChanged,
     /// A control frame holds at most 125 bytes (section 5.5).

@@ -1,25 +1,23 @@
 //! WebSocket (RFC 6455, RFC 7692) as state machines: bytes and time in, events and bytes out.
 //!
-//! No socket, clock, thread or source of randomness is touched here: they are arguments. So any
-//! stream can be driven, a test can make up its own time, and every input can be tried.
+//! The crate uses no socket, clock, thread or source of randomness: bytes, times and random keys are arguments. So it
+//! can drive any stream, and tests can choose the time and try every input.
 //!
 //! # Driving a connection
 //! 1. Opening: [`handshake::ServerHandshake`] or [`handshake::ClientHandshake`] turns bytes into a negotiated
 //!    connection, or [`handshake::respond`] answers a request that an HTTP server has parsed.
-//! 2. Bytes from the peer go to [`Connection::receive`], which gives at most one [`Event`] and says how
-//!    much it used; call it until all is used. Messages are borrowed from the very bytes that
-//!    came in, unmasked in place, unless they were cut; that is why events are handed out one by one
-//!    rather than queued.
-//! 3. What is to be written lies in [`Sender::transmit`]; say how much went with [`Sender::transmitted`].
+//! 2. Pass bytes from the peer to [`Connection::receive`]. It returns at most one [`Event`] and the number of bytes
+//!    consumed; call it until all are consumed. Messages are borrowed from the input, in which they are unmasked, unless
+//!    a read has cut them. That is why events are returned one by one instead of queued.
+//! 3. Write the bytes of [`Sender::transmit`], and report how many with [`Sender::transmitted`].
 //! 4. Call [`Connection::handle_timeout`] at [`Connection::poll_timeout`].
-//! 5. Once [`Connection::is_closed`], write what is left and close the stream.
+//! 5. After [`Connection::is_closed`], write the rest and close the stream.
 //!
 //! # Compression
-//! Both handshakes negotiate permessage-deflate when they are given a [`DeflateConfig`], and
-//! [`Connection::with_deflate`] puts what was agreed on to work. From then on messages are compressed
-//! and inflated without a word; without it a connection is as it was. The compressor and the inflater
-//! belong to the thread, which lends them through an [`ExchangeCodecs`]: an idle connection has
-//! neither, unless it takes its context over from one message to the next.
+//! Both handshakes negotiate permessage-deflate if they have a [`DeflateConfig`], and [`Connection::with_deflate`]
+//! applies the result. The connection then compresses and inflates messages by itself. The compressor and the
+//! inflater belong to the thread, which lends them through an [`ExchangeCodecs`]: an idle connection has neither,
+//! unless it uses context takeover.
 //!
 //! # Example
 //! ```

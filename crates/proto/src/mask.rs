@@ -1,13 +1,13 @@
 //! Payload masking (RFC 6455 section 5.3).
 //!
-//! Owns the XOR loop. The key comes from the caller; whether to mask at all is `Role`'s decision.
+//! Owns the XOR loop. The caller provides the key, and `Role` decides whether to mask.
 
 /// The 32-bit masking key of one frame.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct MaskKey(pub [u8; 4]);
 
 impl MaskKey {
-    /// The key as seen from `payload_offset` bytes into the payload, for a payload in pieces.
+    /// Returns the key for a piece that begins `payload_offset` bytes into the payload.
     #[must_use]
     pub const fn rotated(self, payload_offset: u64) -> Self {
         let [a, b, c, d] = self.0;
@@ -19,12 +19,11 @@ impl MaskKey {
         }
     }
 
-    /// Masks or unmasks `bytes`, which begin where the key begins. Twice is nothing.
+    /// Masks or unmasks `bytes`, whose first byte matches the first byte of the key.
     pub fn apply(self, bytes: &mut [u8]) {
         let [a, b, c, d] = self.0;
         let wide = u64::from_ne_bytes([a, b, c, d, a, b, c, d]);
-        // A loop over arrays of eight is what the compiler turns into vector instructions; a
-        // loop over `key[i & 3]` is not.
+        // The compiler turns a loop over arrays of eight into vector instructions, but not a loop over `key[i & 3]`.
         let (words, tail) = bytes.as_chunks_mut::<8>();
         for word in words {
             *word = (u64::from_ne_bytes(*word) ^ wide).to_ne_bytes();

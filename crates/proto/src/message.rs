@@ -1,4 +1,4 @@
-//! Messages: what an application sends and receives, whole (RFC 6455 section 5.6).
+//! Messages and pieces of messages (RFC 6455 section 5.6).
 
 /// The kind of a message: text or binary.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -9,7 +9,7 @@ pub enum MessageKind {
     Binary,
 }
 
-/// One whole message, borrowed from the buffer it arrived in or is sent from.
+/// A whole message, borrowed from the buffer in which it arrived or from which it is sent.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Message<'a> {
     /// UTF-8 text.
@@ -19,7 +19,7 @@ pub enum Message<'a> {
 }
 
 impl<'a> Message<'a> {
-    /// Text or binary.
+    /// Returns the kind of the message.
     #[must_use]
     pub const fn kind(&self) -> MessageKind {
         match self {
@@ -28,7 +28,7 @@ impl<'a> Message<'a> {
         }
     }
 
-    /// The payload's bytes.
+    /// Returns the payload's bytes.
     #[must_use]
     pub const fn as_bytes(&self) -> &'a [u8] {
         match self {
@@ -38,17 +38,16 @@ impl<'a> Message<'a> {
     }
 }
 
-/// Part of a message, handed out as it came. The pieces of a message follow each other, with nothing but
-/// control frames between them.
+/// A part of a received message. The pieces of a message follow each other, with only control frames between them.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Piece<'a> {
-    /// Of the whole message.
+    /// The kind of the whole message.
     pub kind: MessageKind,
-    /// The bytes that came; maybe none. A piece of text can begin and end within a character; that all of
-    /// it is UTF-8 is checked all the same.
+    /// The bytes of this piece; maybe none. A piece of text can begin and end within a character. The connection
+    /// still checks that the whole message is UTF-8.
     pub bytes: &'a [u8],
-    /// Whether the message begins here.
+    /// True for the first piece of the message.
     pub is_first: bool,
-    /// Whether it ends here.
+    /// True for the last piece of the message.
     pub is_last: bool,
 }

@@ -1,7 +1,6 @@
-//! Which end of a connection this is.
+//! The roles of the two ends of a connection.
 
-/// The end a connection stands for. A client masks what it sends and a server does not
-/// (RFC 6455 section 5.1).
+/// The role of an end. A client masks the frames that it sends, and a server does not (RFC 6455 section 5.1).
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum Role {
     /// The end that opened the connection.
@@ -11,7 +10,7 @@ pub enum Role {
 }
 
 impl Role {
-    /// Whether the frames that this end *receives* must be masked.
+    /// Returns true if the frames that this end *receives* must be masked.
     #[must_use]
     pub const fn receives_masked(self) -> bool {
         matches!(self, Self::Server)

@@ -1,11 +1,11 @@
-//! Time as this crate sees it: a number that the caller hands in.
+//! The time of this crate: a number that the caller provides.
 
 use std::ops::Add;
 use std::time::Duration;
 
-/// A moment, in milliseconds since a start of the caller's choice. It never goes back.
+/// A time in milliseconds since a start that the caller chooses. It never goes back.
 ///
-/// Eight bytes rather than `Instant`'s sixteen, and it can be made up in a test.
+/// It takes 8 bytes instead of the 16 of `Instant`, and tests can choose its value.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct Time(u64);
 
@@ -15,19 +15,19 @@ impl Time {
     /// Never.
     pub const MAX: Self = Self(u64::MAX);
 
-    /// This many milliseconds after the start.
+    /// Returns the time this many milliseconds after the start.
     #[must_use]
     pub const fn from_millis(millis: u64) -> Self {
         Self(millis)
     }
 
-    /// Milliseconds since the start.
+    /// Returns the milliseconds since the start.
     #[must_use]
     pub const fn as_millis(self) -> u64 {
         self.0
     }
 
-    /// The time from `earlier` to `self`; zero when `earlier` is later.
+    /// Returns the time from `earlier` to `self`; zero if `earlier` is later.
     #[must_use]
     pub const fn since(self, earlier: Self) -> Duration {
         Duration::from_millis(self.0.saturating_sub(earlier.0))
@@ -37,7 +37,7 @@ impl Time {
 impl Add<Duration> for Time {
     type Output = Self;
 
-    /// Saturates, so that a duration of "never" stays never.
+    /// Saturates, so that adding to [`Time::MAX`] stays "never".
     fn add(self, duration: Duration) -> Self {
         let millis = duration.as_secs().saturating_mul(1000);
         let millis = millis.saturating_add(u64::from(duration.subsec_millis()));

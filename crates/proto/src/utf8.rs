@@ -1,10 +1,10 @@
-//! UTF-8 checked as it arrives, in pieces cut anywhere (RFC 6455 section 8.1).
+//! A UTF-8 check of text that arrives in pieces cut anywhere (RFC 6455 section 8.1).
 
-/// The text is not UTF-8, and no further byte can change that.
+/// An error of text that is not UTF-8, whatever follows.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Utf8Error;
 
-/// Checks a text in pieces. Holds at most the 3 bytes of a character that was cut.
+/// Checks a text in pieces. It keeps at most the 3 bytes of an incomplete character.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Utf8Checker {
     cut: [u8; 3],
@@ -12,7 +12,7 @@ pub(crate) struct Utf8Checker {
 }
 
 impl Utf8Checker {
-    /// Takes the next piece; an error comes with the first byte that makes the text invalid.
+    /// Checks the next piece. The error comes with the first byte that makes the text invalid.
     pub(crate) fn push(&mut self, mut piece: &[u8]) -> Result<(), Utf8Error> {
         while self.cut_len > 0 {
             let Some((&byte, rest)) = piece.split_first() else { return Ok(()) };
@@ -31,12 +31,12 @@ impl Utf8Checker {
         }
     }
 
-    /// The text is over.
+    /// Ends the text.
     pub(crate) fn finish(&mut self) -> Result<(), Utf8Error> {
         if std::mem::take(&mut self.cut_len) > 0 { Err(Utf8Error) } else { Ok(()) }
     }
 
-    /// Adds one byte to the character that was cut.
+    /// Adds one byte to the incomplete character.
     fn complete(&mut self, byte: u8) -> Result<(), Utf8Error> {
         let len = usize::from(self.cut_len);
         let [a, b, c] = self.cut;

@@ -1,9 +1,9 @@
-//! permessage-deflate in a connection: which streams it holds, and between which messages.
+//! permessage-deflate in a connection: its compressor and inflater, and how long it keeps them.
 
 use crate::extension::{Compressor, InflateError, Inflater, Lent};
 use crate::{CompressionLevel, ExchangeCodecs, NegotiatedDeflate, ProtocolError, WindowBits};
 
-/// Compression of what this end sends.
+/// The compression of sent messages.
 #[derive(Debug)]
 pub(super) struct Outgoing {
     exchange: ExchangeCodecs,
@@ -11,13 +11,13 @@ pub(super) struct Outgoing {
     window: WindowBits,
     compress_bytes_min: usize,
     context_takeover: bool,
-    /// With context takeover: the one that goes on with the next message, or the next fragment of this one.
+    /// With context takeover: the compressor that continues with the next message or fragment.
     compressor: Option<Compressor>,
-    /// A compressed message is being sent in fragments.
+    /// True while a compressed message is being sent in fragments.
     in_message: bool,
 }
 
-/// All that the compressed form of a message depends on.
+/// The parameters that determine the compressed form of a message.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) struct Sharing {
     level: CompressionLevel,
@@ -25,16 +25,16 @@ pub(super) struct Sharing {
     compress_bytes_min: usize,
 }
 
-/// Compression of what the peer sends.
+/// The inflation of received messages.
 #[derive(Debug)]
 pub(super) struct Incoming {
     exchange: ExchangeCodecs,
     context_takeover: bool,
-    /// The one that goes on with the next message.
+    /// With context takeover: the inflater that continues with the next message.
     inflater: Option<Inflater>,
 }
 
-/// A payload that lies at the front of the thread's output, for as long as this is kept.
+/// A compressed payload at the front of the thread's output buffer.
 pub(super) struct Compressed {
     lent: Lent,
     len: usize,
@@ -47,7 +47,7 @@ impl Compressed {
 }
 
 impl Outgoing {
-    /// `None` where this end may not compress.
+    /// Returns `None` if this end may not compress.
     pub(super) fn new(negotiated: &NegotiatedDeflate, exchange: ExchangeCodecs) -> Option<Self> {
         Some(Self {
             exchange,
@@ -60,14 +60,14 @@ impl Outgoing {
         })
     }
 
-    /// The parameters that two connections must share to send the same compressed bytes; `None` with context
-    /// takeover, where what came before counts.
+    /// Returns the parameters that two connections must share to send the same compressed bytes; `None` with context
+    /// takeover, since the result then depends on earlier messages.
     pub(super) fn sharing(&self) -> Option<Sharing> {
         let Self { level, window, compress_bytes_min, .. } = *self;
         (!self.context_takeover).then_some(Sharing { level, window, compress_bytes_min })
     }
 
-    /// The payload of a message, or of a fragment of one; `None` when it is to be sent as it is.
+    /// Compresses the payload of a message or fragment; returns `None` if it is to be sent uncompressed.
     pub(super) fn compress(
         &mut self,
         payload: &[u8],
@@ -76,23 +76,23 @@ impl Outgoing {
     ) -> Option<Compressed> {
         match (is_first, fin) {
             (true, true) => self.message(payload),
-            // How long the message will be is not known yet.
+            // The length of the whole message is not known yet.
             (true, false) => Some(self.fragment(payload, false)),
             (false, _) if self.in_message => Some(self.fragment(payload, fin)),
             (false, _) => None,
         }
     }
 
-    /// A whole message. An endpoint may choose for each (RFC 7692 section 6).
+    /// Compresses a whole message. An endpoint may choose for each message (RFC 7692 section 6).
     fn message(&mut self, payload: &[u8]) -> Option<Compressed> {
         if payload.len() < self.compress_bytes_min {
             return None;
         }
         let mut lent = Lent::new(self.exchange);
         let mut compressor = self.begin(&mut lent);
-        // What does not get smaller is sent as it is. Not with context takeover: the compressor
-        // will refer to it, so the peer must inflate it (section 7.2.3.2). Stored blocks cost it
-        // 5 bytes in 16 KiB; level 1 has none, and noise grows by a twentieth, an eighth at most.
+        // A payload that does not get smaller is sent uncompressed. With context takeover it is sent compressed: the
+        // compressor will refer to it, so the peer must inflate it (section 7.2.3.2). Stored blocks cost 5 bytes in
+        // 16 KiB; level 1 has none, and random bytes grow by a twentieth, an eighth at most.
         let output = &mut lent.codecs.output;
         let len = if self.context_takeover {
             Some(compressor.compress(payload, output))
@@ -106,8 +106,8 @@ impl Outgoing {
 
     fn fragment(&mut self, payload: &[u8], fin: bool) -> Compressed {
         let mut lent = Lent::new(self.exchange);
-        // A fragment that refers to none before it is as good: without context takeover a connection keeps
-        // no compressor, some 260 KB, until its message ends, which may be long in coming.
+        // Without context takeover, each fragment is compressed without reference to the ones before. Otherwise the
+        // connection would keep a compressor of about 260 KB until the message ends, which may take long.
         let mut compressor = self.begin(&mut lent);
         let output = &mut lent.codecs.output;
         let mut len = compressor.compress(payload, output);
@@ -141,8 +141,8 @@ impl Incoming {
         Self { exchange, context_takeover: negotiated.peer_context_takeover, inflater: None }
     }
 
-    /// The inflater for a message that begins. Another connection may want one before the message is
-    /// whole; it makes its own then, and the thread keeps one of the two.
+    /// Takes the inflater for a new message. If another connection needs one before this message is complete, it
+    /// creates its own, and the thread keeps one of the two.
     pub(super) fn begin(&mut self) -> Inflater {
         if self.context_takeover {
             self.inflater.take().unwrap_or_default()
@@ -151,7 +151,7 @@ impl Incoming {
         }
     }
 
-    /// The message is whole.
+    /// Ends the message.
     pub(super) fn end(&mut self, inflater: Inflater) {
         if self.context_takeover {
             self.inflater = Some(inflater);
@@ -161,7 +161,7 @@ impl Incoming {
     }
 }
 
-/// The peer's violation.
+/// Converts an error of inflating into a violation by the peer.
 pub(super) fn violation(error: InflateError, limit: u64) -> ProtocolError {
     match error {
         InflateError::Invalid => ProtocolError::DeflateInvalid,

@@ -1,7 +1,7 @@
 //! A connection after its opening handshake (RFC 6455 sections 5 to 7), as a state machine.
 //!
-//! Owns the order of things: what may come when, what is answered without asking, how the closing
-//! handshake goes, when a quiet peer is pinged and when it is given up.
+//! Owns the order of events: what is allowed when, automatic answers, the closing handshake, keep-alive pings, and
+//! timeouts.
 
 mod deflate;
 mod output;
@@ -16,7 +16,7 @@ use deflate::{Incoming, Outgoing};
 pub use output::Output;
 pub use prepared::Prepared;
 pub use receiver::Rest;
-use receiver::{Place, Receiver, Step};
+use receiver::{PayloadPlace, Receiver, Step};
 pub use sender::{MaskKeys, Sender};
 
 use crate::frame::Control;
@@ -25,30 +25,30 @@ use crate::{
     ProtocolError, Role, Time,
 };
 
-/// One end of a WebSocket connection. See the [crate documentation](crate) for how it is driven.
+/// One end of a WebSocket connection. The [crate documentation](crate) describes how to drive it.
 #[derive(Debug)]
 pub struct Connection {
     config: Arc<Config>,
     receiver: Receiver,
     sender: Sender,
     phase: Phase,
-    /// The time at which the last byte came from the peer.
+    /// The time of the last byte from the peer.
     received_at: Time,
     awaited: Awaited,
     round_trip: Option<RoundTrip>,
 }
 
-/// The answer that the peer owes us.
+/// An outstanding answer of the peer.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Awaited {
     Nothing,
-    /// A pong; our last ping went out then.
+    /// A pong to our last ping, which was sent at this time.
     Pong(Time),
-    /// Its close frame; ours was seen to be queued then.
+    /// The peer's close frame; ours was found queued at this time.
     Close(Time),
 }
 
-/// In milliseconds, and in half the room of a `Duration`.
+/// Milliseconds, in half the size of a `Duration`.
 #[derive(Clone, Copy, Debug)]
 struct RoundTrip(u32);
 
@@ -61,56 +61,54 @@ impl RoundTrip {
 /// The state of the peer.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Phase {
-    /// Frames are expected.
+    /// More frames are expected.
     Open,
-    /// The peer's close frame came, or the connection failed: nothing more is read.
+    /// The peer's close frame came, or the connection failed. Further input is discarded.
     Ended,
 }
 
-/// Something that came from the peer. Payloads are borrowed from the input or the connection.
+/// An event from the peer. Payloads are borrowed from the input or the connection.
 #[derive(Debug, Eq, PartialEq)]
 pub enum Event<'a> {
     /// A whole message.
     Message(Message<'a>),
-    /// Part of a message that did not come whole; only after [`Connection::take_pieces`].
+    /// A part of an incomplete message, only after [`Connection::take_pieces`].
     Piece(Piece<'a>),
     /// A ping; it has been answered.
     Ping(&'a [u8]),
-    /// A pong, asked for or not.
+    /// A pong, solicited or not.
     Pong {
         /// Its payload.
         payload: &'a [u8],
-        /// The time since the keep-alive ping was sent that it answers, if it answers one: it carries
-        /// what that did (RFC 6455 section 5.5.3).
+        /// The time since the keep-alive ping that it answers, if it has the payload of one (RFC 6455 section 5.5.3).
         round_trip: Option<Duration>,
     },
-    /// The peer's close frame; it has been answered. Nothing comes after it.
+    /// The peer's close frame; it has been answered. No event follows.
     Close(Option<CloseFrame>),
-    /// The peer violated the protocol or a limit; a close frame that says so has been queued.
-    /// Nothing comes after it.
+    /// The peer violated the protocol or a limit; a close frame has been queued. No event follows.
     Failed(ProtocolError),
 }
 
 /// The result of [`Connection::receive`].
 #[derive(Debug)]
 pub struct Received<'a> {
-    /// The number of bytes of the input that were used. All of them when `event` is `None`, unless the connection
+    /// The number of consumed input bytes. Without an event these are all bytes, unless the connection
     /// [pauses](Connection::pause_often).
     pub consumed: usize,
-    /// The first thing that the input held.
+    /// The first event in the input.
     pub event: Option<Event<'a>>,
-    /// For an answer while `event` is still borrowed.
+    /// The sender, for an answer while `event` is still borrowed.
     pub sender: &'a mut Sender,
 }
 
 impl Connection {
-    /// The accepting end, right after the handshake.
+    /// Creates the server's end, right after the handshake.
     #[must_use]
     pub fn server(config: Arc<Config>, now: Time) -> Self {
         Self::new(Role::Server, config, now, None)
     }
 
-    /// The connecting end. `mask_keys` must be unpredictable (section 10.3).
+    /// Creates the client's end. `mask_keys` must be unpredictable (section 10.3).
     #[must_use]
     pub fn client(config: Arc<Config>, now: Time, mask_keys: MaskKeys) -> Self {
         Self::new(Role::Client, config, now, Some(mask_keys))
@@ -128,8 +126,8 @@ impl Connection {
         }
     }
 
-    /// Compresses and inflates messages from now on as the handshake agreed: right after it, before
-    /// any bytes. `exchange` lends the calling thread's codecs.
+    /// Compresses and inflates messages as the handshake negotiated. Call it right after the handshake, before any
+    /// bytes. `exchange` lends the calling thread's codecs.
     #[must_use]
     pub fn with_deflate(
         mut self,
@@ -141,45 +139,44 @@ impl Connection {
         self
     }
 
-    /// Has messages that do not come whole handed out in pieces, as [`Event::Piece`], instead of
-    /// collected: so a message of any size takes no memory. The limits hold as for whole ones. A
-    /// compressed message comes in pieces of at most 32 KiB, or whole if it is no longer and came at
-    /// once. To be called before any bytes come.
+    /// Returns incomplete messages in pieces, as [`Event::Piece`], instead of collecting them: a message of any size
+    /// then takes little memory. The limits apply as for whole messages. A compressed message comes in pieces of at
+    /// most 32 KiB, or whole if it is shorter and arrived at once. Call it before any bytes come.
     pub fn take_pieces(&mut self) {
         self.receiver.take_pieces();
     }
 
-    /// Has [`receive`](Self::receive) return once it has inflated 32 KiB, for a driver that has others to
-    /// turn to: without an event then, and with input left. To be called before any bytes come.
+    /// Makes [`receive`](Self::receive) return after inflating 32 KiB, without an event and with input left, so that
+    /// a driver can serve other connections. Call it before any bytes come.
     pub fn pause_often(&mut self) {
         self.receiver.pause();
     }
 
-    /// Whether a message has begun to come, and not ended.
+    /// Returns true if a message has begun and not ended.
     #[must_use]
     pub fn is_amid_message(&self) -> bool {
         self.receiver.is_amid_message()
     }
 
-    /// The number of bytes kept here of a message that has not come whole.
+    /// Returns the number of bytes kept of an incomplete message.
     #[must_use]
     #[inline]
     pub fn held_bytes(&self) -> usize {
         self.receiver.held_bytes()
     }
 
-    /// Ends the connection at once, for a reason of this end's own, and forgets what came of a message. Nothing more is
-    /// expected from the peer; it is told with `frame`, unless our close frame is on its way already.
+    /// Ends the connection at once and discards an incomplete message. Nothing more is expected from the peer. Sends
+    /// `frame` as the close frame, unless one was queued before.
     pub fn abandon(&mut self, frame: &CloseFrame) {
         self.phase = Phase::Ended;
         self.receiver.abandon();
         let _ = self.sender.close(Some(frame));
     }
 
-    /// Takes bytes from the peer, up to and including the first event among them. Call it again
-    /// with the rest until all is consumed. Never fails: a violation becomes [`Event::Failed`].
+    /// Takes bytes from the peer, up to and including the first event. Call it again with the rest until all bytes
+    /// are consumed. It never fails: a violation becomes [`Event::Failed`].
     ///
-    /// `input` is unmasked in place. Once nothing more is expected all input is discarded.
+    /// Unmasks `input` in place. After the end of the connection, discards all input.
     #[inline]
     pub fn receive<'a>(&'a mut self, now: Time, input: &'a mut [u8]) -> Received<'a> {
         self.received_at = now;
@@ -197,7 +194,7 @@ impl Connection {
         self.receive_other(now, input)
     }
 
-    /// Takes what is not a whole message at the front of the input.
+    /// Takes input that does not begin with a whole message.
     #[inline(never)]
     fn receive_other<'a>(&'a mut self, now: Time, input: &'a mut [u8]) -> Received<'a> {
         if self.phase == Phase::Ended {
@@ -218,8 +215,8 @@ impl Connection {
             Ok(None) => None,
             Ok(Some(Step::Message(kind, place))) => {
                 let payload = match place {
-                    Place::Input(range) => &input[range],
-                    Place::Collected => self.receiver.take_message(),
+                    PayloadPlace::Input(range) => &input[range],
+                    PayloadPlace::Collected => self.receiver.take_message(),
                 };
                 match message(kind, payload) {
                     Ok(message) => Some(Event::Message(message)),
@@ -228,19 +225,19 @@ impl Connection {
             }
             Ok(Some(Step::Piece { kind, place, is_first, is_last })) => {
                 let bytes = match place {
-                    Place::Input(range) => &input[range],
-                    Place::Collected => self.receiver.take_piece(is_last),
+                    PayloadPlace::Input(range) => &input[range],
+                    PayloadPlace::Collected => self.receiver.take_piece(is_last),
                 };
                 Some(Event::Piece(Piece { kind, bytes, is_first, is_last }))
             }
             Ok(Some(Step::Control(control, place))) => {
                 let payload = match place {
-                    Place::Input(range) => &input[range],
-                    Place::Collected => self.receiver.control(),
+                    PayloadPlace::Input(range) => &input[range],
+                    PayloadPlace::Collected => self.receiver.control(),
                 };
                 match control {
                     Control::Ping => {
-                        // Refused only after our close frame, when nothing may follow it.
+                        // Fails only after our close frame, when nothing may follow it.
                         let _ = self.sender.pong(payload);
                         Some(Event::Ping(payload))
                     }
@@ -263,44 +260,42 @@ impl Connection {
         Received { consumed, event, sender: &mut self.sender }
     }
 
-    /// The buffer that the next bytes can be read to at once, instead of into an input: the rest of a large frame
-    /// (from 64 KiB) of a message that is collected. `None` when they are to be given to
-    /// [`receive`](Self::receive). When something was appended, call
-    /// [`rest_received`](Self::rest_received) with the length from before.
+    /// Returns a buffer into which the next bytes can be read directly: the rest of a large frame (from 64 KiB) of a
+    /// collected message. Returns `None` if the bytes must go to [`receive`](Self::receive). After appending bytes,
+    /// call [`rest_received`](Self::rest_received) with the previous length.
     pub fn rest(&mut self) -> Option<Rest<'_>> {
         if self.phase == Phase::Ended { None } else { self.receiver.rest() }
     }
 
-    /// Takes what was appended to [`rest`](Self::rest), which held `begin` bytes before.
+    /// Takes bytes that were appended to [`rest`](Self::rest), which had `begin` bytes before.
     pub fn rest_received(&mut self, now: Time, begin: usize) -> Received<'_> {
         self.received_at = now;
         let step = self.receiver.rest_received(&self.config, begin);
         self.received(now, 0, step, &[])
     }
 
-    /// The sending half.
+    /// Returns the sending half.
     #[inline]
     pub fn sender(&mut self) -> &mut Sender {
-        // No event is borrowed any more. After the last one of an input this is the call that every
-        // driver makes, so that an idle connection does not keep its last message.
+        // No event is borrowed any more. Every driver makes this call after the last event of an input, so an idle
+        // connection does not keep its last message.
         self.receiver.forget_message();
         &mut self.sender
     }
 
-    /// The limits and times it keeps.
+    /// Returns the limits and timeouts.
     #[must_use]
     pub fn config(&self) -> &Config {
         &self.config
     }
 
-    /// The peer took bytes that had been stuck, which shows that it is there: a slow reader whose
-    /// pongs are not read meanwhile is not taken for a dead one.
+    /// Reports that the peer took bytes that had been pending, which shows that it is alive. A slow reader whose
+    /// pongs are not read meanwhile is not considered dead.
     pub fn progressed(&mut self, now: Time) {
         self.received_at = now;
     }
 
-    /// The time at which [`handle_timeout`](Self::handle_timeout) has something to do next, if nothing comes
-    /// before.
+    /// Returns the time of the next [`handle_timeout`](Self::handle_timeout), if no bytes come before.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Time> {
         if self.is_closed() {
@@ -310,7 +305,7 @@ impl Connection {
             return Some(since + self.config.close_timeout);
         }
         if self.sender.is_closing() {
-            return Some(Time::ZERO); // the caller has just queued the close frame: look at once
+            return Some(Time::ZERO); // the caller has just queued the close frame: check at once
         }
         let idle_at = self.received_at + self.config.idle_timeout;
         let quiet_since = match self.awaited {
@@ -322,13 +317,13 @@ impl Connection {
         Some(self.message_due().map_or(due, |message_due| message_due.min(due)))
     }
 
-    /// The time by which the message that has begun must be whole.
+    /// Returns the time by which the current message must be complete.
     fn message_due(&self) -> Option<Time> {
         self.receiver.message_began_at().map(|began_at| began_at + self.config.message_timeout)
     }
 
-    /// Does what is due at `now`: a ping to a quiet peer, the end of one that stayed quiet. Safe to
-    /// call at any time.
+    /// Handles timeouts that are due at `now`: pings a quiet peer, or fails the connection. It may be called at any
+    /// time.
     pub fn handle_timeout(&mut self, now: Time) -> Option<Event<'static>> {
         if self.is_closed() {
             return None;
@@ -353,34 +348,34 @@ impl Connection {
             return Some(fail(&mut self.phase, &mut self.sender, error));
         }
         if self.poll_timeout().is_some_and(|due| now >= due) {
-            // Refused only once closing, which was ruled out above.
+            // Fails only while closing, which was ruled out above.
             let _ = self.sender.ping(&ping_payload(now));
             self.awaited = Awaited::Pong(now);
         }
         None
     }
 
-    /// Whether both ends are done: nothing more is expected from the peer. The driver writes what
-    /// is queued and then closes its stream, a server first (section 7.1.1).
+    /// Returns true if nothing more is expected from the peer. The driver then writes the queued output and closes
+    /// its stream, the server first (section 7.1.1).
     #[must_use]
     pub fn is_closed(&self) -> bool {
         self.phase == Phase::Ended
     }
 
-    /// Whether this end has queued or sent its close frame.
+    /// Returns true if this end has queued or sent its close frame.
     #[must_use]
     pub fn is_closing(&self) -> bool {
         self.sender.is_closing()
     }
 
-    /// The last measured time from a ping to its pong.
+    /// Returns the last measured time from a ping to its pong.
     #[must_use]
     pub fn round_trip(&self) -> Option<Duration> {
         self.round_trip.map(|RoundTrip(millis)| Duration::from_millis(millis.into()))
     }
 }
 
-/// The payload of a keep-alive ping of this time.
+/// Returns the payload of a keep-alive ping sent at this time.
 fn ping_payload(sent: Time) -> [u8; 8] {
     sent.as_millis().to_be_bytes()
 }
@@ -395,14 +390,14 @@ fn message(kind: MessageKind, payload: &[u8]) -> Result<Message<'_>, ProtocolErr
     }
 }
 
-/// The peer's close frame: answers with its code (section 5.5.1).
+/// Handles the peer's close frame: answers with its code (section 5.5.1).
 fn closed(phase: &mut Phase, sender: &mut Sender, payload: &[u8]) -> Event<'static> {
     match CloseFrame::decode(payload) {
         Err(error) => fail(phase, sender, error),
         Ok(frame) => {
             *phase = Phase::Ended;
             let answer = frame.as_ref().map(|frame| CloseFrame::new(frame.code, ""));
-            // Refused when our own close frame is on its way: then this was the answer to it.
+            // Fails if our own close frame was queued before: then the peer's was the answer.
             let _ = sender.close(answer.as_ref());
             Event::Close(frame)
         }
@@ -413,7 +408,7 @@ fn closed(phase: &mut Phase, sender: &mut Sender, payload: &[u8]) -> Event<'stat
 #[cold]
 fn fail(phase: &mut Phase, sender: &mut Sender, error: ProtocolError) -> Event<'static> {
     *phase = Phase::Ended;
-    // Refused when our own close frame is on its way: the peer gets no second one.
+    // Fails if our own close frame was queued before: the peer gets no second one.
     let _ = sender.close(Some(&CloseFrame::new(error.close_code(), &error.to_string())));
     Event::Failed(error)
 }

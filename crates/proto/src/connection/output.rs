@@ -1,8 +1,8 @@
-//! The queue of bytes to write, and between them stretches of memory that is somebody else's.
+//! The queue of bytes to write, which can refer to memory outside of it.
 //!
-//! A large reply that is part of the input it answers, as an echo, need not be copied, and neither need a
-//! large frame that many connections share: what is noted is only where it lies. Whoever has the input turns
-//! it all into slices again.
+//! A large reply may be part of its input, as in an echo, and many connections may send the same large frame. The
+//! queue does not copy these bytes but stores their position. The owner of the input then turns the queue into
+//! slices.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -11,19 +11,19 @@ use std::sync::Arc;
 #[derive(Debug, Default)]
 pub struct Output {
     bytes: Vec<u8>,
-    /// In the order of `at`.
+    /// Sorted by `at`.
     stretches: Vec<Stretch>,
     stretched_bytes: usize,
-    /// The addresses of the lent input.
+    /// The address range of the lent input.
     lent: Range<usize>,
-    /// Its driver writes slices.
+    /// True if the driver writes slices.
     is_scattered: bool,
 }
 
-/// Bytes that are not copied.
+/// A reference to bytes that are not copied.
 #[derive(Clone, Debug)]
 struct Stretch {
-    /// The number of own bytes that come before it.
+    /// The number of own bytes before it.
     at: usize,
     len: usize,
     whose: Whose,
@@ -31,31 +31,31 @@ struct Stretch {
 
 #[derive(Clone, Debug)]
 enum Whose {
-    /// A piece of the lent input that begins there.
+    /// A piece of the lent input, from this address on.
     Input(usize),
     Shared(Arc<[u8]>),
 }
 
 impl Output {
-    /// Shorter payloads are copied: a slice more for the system costs as much as this many bytes.
+    /// Shorter payloads are copied: one more slice in a system call costs as much as copying this many bytes.
     const STRETCH_BYTES_MIN: usize = 4096;
 
-    /// Empty, for a driver that writes [`slices`](Self::slices), so that large frames can be shared
+    /// Creates an empty queue for a driver that writes [`slices`](Self::slices), so that large frames are shared
     /// instead of copied.
     #[must_use]
     pub fn scattered() -> Self {
         Self { is_scattered: true, ..Self::default() }
     }
 
-    /// Lets output refer to `input` until [`clear`](Self::clear). The caller keeps whatever has been
-    /// answered unchanged until then, and gives the same `input` to [`slices`](Self::slices).
+    /// Lets output refer to `input` until [`clear`](Self::clear). Until then the caller must not change input that
+    /// has been handled, and must pass the same `input` to [`slices`](Self::slices).
     #[inline]
     pub fn lend(&mut self, input: &[u8]) {
         let addresses = input.as_ptr_range();
         self.lent = addresses.start.addr()..addresses.end.addr();
     }
 
-    /// Appends bytes of the caller's own.
+    /// Appends bytes. Long ones that are part of the lent input are not copied.
     #[inline]
     pub fn extend_from_slice(&mut self, bytes: &[u8]) {
         if !self.refer(bytes) {
@@ -63,7 +63,7 @@ impl Output {
         }
     }
 
-    /// The queued bytes, in order, as few slices.
+    /// Returns the queued bytes in order, as few slices.
     pub fn slices<'a>(&'a self, input: &'a [u8]) -> impl Iterator<Item = &'a [u8]> {
         let mut at = 0;
         let stretches = self.stretches.iter().flat_map(move |stretch| {
@@ -79,28 +79,28 @@ impl Output {
         stretches.chain([&self.bytes[last..]]).filter(|slice| !slice.is_empty())
     }
 
-    /// All that is queued, when none of it lies in the input.
+    /// Returns all queued bytes, if none are references.
     #[must_use]
     #[inline]
     pub fn as_slice(&self) -> Option<&[u8]> {
         self.stretches.is_empty().then_some(&self.bytes)
     }
 
-    /// The number of bytes that are queued.
+    /// Returns the number of queued bytes.
     #[must_use]
     #[inline]
     pub fn len(&self) -> usize {
         self.bytes.len() + self.stretched_bytes
     }
 
-    /// Whether none are.
+    /// Returns true if no bytes are queued.
     #[must_use]
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Forgets what is queued and the input; keeps an allocation of at most `kept_bytes`.
+    /// Discards the queued bytes and the reference to the input; keeps an allocation of at most `kept_bytes`.
     pub fn clear(&mut self, kept_bytes: usize) {
         self.bytes.clear();
         if self.bytes.capacity() > kept_bytes {
@@ -111,7 +111,7 @@ impl Output {
         self.lent = 0..0;
     }
 
-    /// The own bytes, for a driver that lends no input.
+    /// Returns the own bytes, for a driver that lends no input.
     pub(super) fn own(&self) -> &[u8] {
         &self.bytes
     }
@@ -121,7 +121,7 @@ impl Output {
         &mut self.bytes
     }
 
-    /// Notes where `bytes` lie, if they are large and part of the lent input.
+    /// Stores a reference to `bytes`, if they are long and part of the lent input.
     #[inline]
     pub(super) fn refer(&mut self, bytes: &[u8]) -> bool {
         if bytes.len() < Self::STRETCH_BYTES_MIN {

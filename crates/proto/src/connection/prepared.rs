@@ -6,24 +6,24 @@ use std::sync::Arc;
 use super::deflate::{Outgoing, Sharing};
 use crate::{Header, Message, MessageKind, Opcode};
 
-/// A message encoded once for the many connections of a server, by [`Sender::send_prepared`](super::Sender).
+/// A message encoded once for many connections of a server, sent with [`Sender::send_prepared`](super::Sender).
 ///
-/// Those that compress without context takeover share the compressed form as well; it is made when the
-/// first of them asks. Every other connection encodes the message on its own. One thread's: nobody waits
-/// for another here.
+/// Connections that compress without context takeover also share the compressed form, which is made when the first of
+/// them asks. Every other connection encodes the message itself. It belongs to one thread, so nothing waits for a
+/// lock.
 #[derive(Debug)]
 pub struct Prepared {
     kind: MessageKind,
     frame: Arc<[u8]>,
     header_bytes: usize,
-    compressed: OnceCell<Compressed>,
+    compressed: OnceCell<SharedForm>,
 }
 
 /// The compressed form.
 #[derive(Debug)]
-struct Compressed {
+struct SharedForm {
     sharing: Sharing,
-    /// `None` where the message is sent as it is.
+    /// `None` if the message is sent uncompressed.
     frame: Option<Arc<[u8]>>,
 }
 
@@ -39,32 +39,32 @@ impl Prepared {
         Self { kind, frame: frame.into(), header_bytes, compressed: OnceCell::new() }
     }
 
-    /// The payload.
+    /// Returns the payload.
     #[must_use]
     pub fn payload(&self) -> &[u8] {
         &self.frame[self.header_bytes..]
     }
 
-    /// Text or binary.
+    /// Returns the kind of the message.
     #[must_use]
     pub fn kind(&self) -> MessageKind {
         self.kind
     }
 
-    /// The bytes that it takes on the wire, uncompressed.
+    /// Returns the length of the uncompressed frame in bytes.
     #[must_use]
     pub fn frame_bytes(&self) -> usize {
         self.frame.len()
     }
 
-    /// The whole frame, for a connection that does not mask, and compresses as `deflate` says. `None`
-    /// where that cannot be shared.
+    /// Returns the whole frame for an unmasked connection with the compression `deflate`. Returns `None` if that
+    /// cannot be shared.
     pub(super) fn frame(&self, deflate: Option<&mut Outgoing>) -> Option<&Arc<[u8]>> {
         let Some(deflate) = deflate else { return Some(&self.frame) };
         let sharing = deflate.sharing()?;
         let compressed = self
             .compressed
-            .get_or_init(|| Compressed { frame: self.compress(deflate), sharing: sharing.clone() });
+            .get_or_init(|| SharedForm { frame: self.compress(deflate), sharing: sharing.clone() });
         (compressed.sharing == sharing).then(|| compressed.frame.as_ref().unwrap_or(&self.frame))
     }
 

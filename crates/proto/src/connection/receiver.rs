@@ -1,9 +1,8 @@
 //! The receiving half: bytes in, whole messages and control frames out.
 //!
-//! A frame that lies whole in the input is unmasked there and handed out from there. Only what was
-//! cut by the end of the input, is one fragment of several or is compressed is put together here;
-//! compressed bytes are never kept, each piece is inflated as it comes, and never by more than
-//! `INFLATED_BYTES_MAX` at once.
+//! A frame that lies complete in the input is unmasked and returned there. Only a frame cut by the end of the input,
+//! a fragment or a compressed message is assembled here. Compressed bytes are never kept: each piece is inflated as
+//! it arrives, by at most `INFLATED_BYTES_MAX` at once.
 
 mod assembly;
 mod payload;
@@ -17,61 +16,61 @@ use super::deflate::Incoming;
 use crate::frame::Control;
 use crate::{Config, HEADER_BYTES_MAX, Header, MessageKind, Opcode, ProtocolError, Role, Time};
 
-/// The result of one step through the input, and where its payload lies.
+/// The result of one step through the input, and the place of its payload.
 #[derive(Debug, Eq, PartialEq)]
 pub(super) enum Step {
-    Message(MessageKind, Place),
-    /// Part of a message that is taken as it comes.
+    Message(MessageKind, PayloadPlace),
+    /// A part of a message that is returned as it arrives.
     Piece {
         kind: MessageKind,
-        place: Place,
+        place: PayloadPlace,
         is_first: bool,
         is_last: bool,
     },
-    Control(Control, Place),
+    Control(Control, PayloadPlace),
 }
 
-/// Most compressed bytes that are looked at to inflate a piece. Those that are not used are masked again.
+/// The most compressed bytes considered for one piece. Unused bytes are masked again.
 const DEFLATED_BYTES_MAX: usize = 16 << 10;
 /// A shorter rest is not worth a read of its own.
 const REST_BYTES_MIN: usize = 64 << 10;
 
-/// The buffer that takes the rest of a large frame without a copy: see [`Connection::rest`](super::Connection::rest).
+/// A buffer for the rest of a large frame, which needs no copy: see [`Connection::rest`](super::Connection::rest).
 #[derive(Debug)]
 pub struct Rest<'a> {
-    /// The message so far. The next bytes are to be appended; there is room for some.
+    /// The message so far. The next bytes are appended here; there is some free capacity.
     pub bytes: &'a mut Vec<u8>,
-    /// At most so many.
+    /// The most bytes to append.
     pub len: usize,
 }
 
-/// The place of a payload, which is unmasked.
+/// The place of an unmasked payload.
 #[derive(Debug, Eq, PartialEq)]
-pub(super) enum Place {
-    /// In the input just given.
+pub(super) enum PayloadPlace {
+    /// In the input of this call.
     Input(Range<usize>),
-    /// In the receiver, which collected it: [`Receiver::message`] or [`Receiver::control`].
+    /// In the receiver, which collected the payload: [`Receiver::message`] or [`Receiver::control`].
     Collected,
 }
 
 #[derive(Debug)]
 pub(super) struct Receiver {
     role: Role,
-    /// The frame of which the input's end cut something off. Boxed: an idle connection has none.
+    /// The frame that the end of the input has cut. Boxed, because an idle connection has none.
     cut: Option<Box<Cut>>,
-    /// The message whose fragments or bytes are still coming. Boxed: an idle connection has none.
+    /// The message that is incomplete. Boxed, because an idle connection has none.
     message: Option<Box<Assembly>>,
-    /// The bytes of the assembly that were handed out and can be forgotten.
+    /// The bytes of the assembly that were returned and can be freed.
     taken: Taken,
-    /// Messages that did not come whole are handed out as they come.
+    /// True if incomplete messages are returned in pieces.
     takes_pieces: bool,
-    /// Steps end when much was inflated, though there is nothing to report.
+    /// True if a step ends after inflating much, though there is nothing to report.
     pauses: bool,
-    /// Compression, where it was negotiated. Boxed: most connections have none.
+    /// Compression, if it was negotiated. Boxed, because most connections have none.
     deflate: Option<Box<Incoming>>,
 }
 
-/// The bytes that were handed out.
+/// The bytes that were returned.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Taken {
     Nothing,
@@ -79,14 +78,14 @@ enum Taken {
     Message,
 }
 
-/// A frame that did not come whole, or did so only now.
+/// A frame that arrived in several reads.
 #[derive(Debug, Default)]
 struct Cut {
     header: [u8; HEADER_BYTES_MAX],
     header_len: u8,
-    /// Once its header is whole: the frame whose payload is still coming.
+    /// The frame whose payload is arriving, once its header is complete.
     frame: Option<Payload>,
-    /// The payload of a control frame, as far as it came.
+    /// The payload of a control frame, as far as it has arrived.
     control: Vec<u8>,
 }
 
@@ -107,23 +106,23 @@ impl Receiver {
         self.deflate = Some(Box::new(deflate));
     }
 
-    /// Whether a message has begun and not ended.
+    /// Returns true if a message has begun and not ended.
     pub(super) fn is_amid_message(&self) -> bool {
         self.taken != Taken::Message && self.message.is_some()
     }
 
-    /// The time at which the message began that has not ended.
+    /// Returns the time at which the incomplete message began.
     pub(super) fn message_began_at(&self) -> Option<Time> {
         let message = self.message.as_ref().filter(|_| self.taken != Taken::Message);
         message.map(|message| message.began_at)
     }
 
-    /// The bytes kept of a message that has not come whole.
+    /// Returns the number of bytes kept of an incomplete message.
     pub(super) fn held_bytes(&self) -> usize {
         self.message.as_ref().map_or(0, |message| message.held_bytes())
     }
 
-    /// Forgets it, for nothing more is expected.
+    /// Discards the message, since nothing more is expected.
     pub(super) fn abandon(&mut self) {
         (self.message, self.cut, self.taken) = (None, None, Taken::Nothing);
     }
@@ -136,8 +135,7 @@ impl Receiver {
         self.pauses = true;
     }
 
-    /// Gives back the memory of the last message, or of a piece of it, if it was collected and is no longer
-    /// looked at.
+    /// Frees the memory of the last collected message or piece, which is no longer borrowed.
     #[inline]
     pub(super) fn forget_message(&mut self) {
         if self.taken != Taken::Nothing {
@@ -153,8 +151,8 @@ impl Receiver {
         }
     }
 
-    /// Goes through `input` up to and including the next message or control frame. Returns how
-    /// much of it that took: all of it when there is no step to report.
+    /// Goes through `input` up to and including the next message or control frame. Returns the number of bytes
+    /// consumed: all of them when there is nothing to report.
     #[inline]
     pub(super) fn step(
         &mut self,
@@ -169,7 +167,7 @@ impl Receiver {
         }
     }
 
-    /// Does the same for what may be cut, compressed, part of a message, or wrong.
+    /// Does the same for input that is cut, compressed, part of a message, or invalid.
     #[inline(never)]
     fn step_through(
         &mut self,
@@ -184,7 +182,7 @@ impl Receiver {
         }
     }
 
-    /// Goes on through the input from `at`, which it moves, up to the next thing to report.
+    /// Continues through the input from `at`, which it moves, up to the next result.
     fn step_from(
         &mut self,
         config: &Config,
@@ -241,7 +239,7 @@ impl Receiver {
                 return Ok(step);
             }
             if control.is_none() {
-                self.cut = None; // what was cut came whole, and an idle connection has none
+                self.cut = None; // the cut frame is complete, and an idle connection has none
             }
             if step.is_some() {
                 return Ok(step);
@@ -249,7 +247,7 @@ impl Receiver {
         }
     }
 
-    /// The buffer for the rest of a large frame, and how many bytes that is.
+    /// Returns the buffer for the rest of a large frame.
     pub(super) fn rest(&mut self) -> Option<Rest<'_>> {
         let frame = self.cut.as_ref()?.frame.as_ref()?;
         let message = self.message.as_mut()?;
@@ -258,12 +256,12 @@ impl Receiver {
         if !is_plain || self.takes_pieces || len < REST_BYTES_MIN {
             return None;
         }
-        // No more at once than has come already, for a peer that only announces.
+        // No more at once than has arrived already, in case the peer only announces it.
         message.bytes.reserve(len.min(ANNOUNCED_BYTES_MAX.max(message.bytes.len())));
         Some(Rest { bytes: &mut message.bytes, len })
     }
 
-    /// Takes what was added to the rest of a frame, from `begin` on.
+    /// Takes bytes that were added to the rest of a frame, from `begin` on.
     pub(super) fn rest_received(
         &mut self,
         config: &Config,
@@ -289,16 +287,16 @@ impl Receiver {
             return Ok(None);
         }
         message.finish(config)?;
-        Ok(Some(Step::Message(message.kind, Place::Collected)))
+        Ok(Some(Step::Message(message.kind, PayloadPlace::Collected)))
     }
 
-    /// The payload of the message that was collected.
+    /// Returns the payload of the collected message.
     pub(super) fn take_message(&mut self) -> &[u8] {
         self.taken = Taken::Message;
         self.message.as_ref().map_or(&[], |message| &message.bytes)
     }
 
-    /// The piece of a message that was inflated.
+    /// Returns the inflated piece of a message.
     pub(super) fn take_piece(&mut self, is_last: bool) -> &[u8] {
         self.taken = if is_last { Taken::Message } else { Taken::Piece };
         self.message.as_ref().map_or(&[], |message| &message.bytes)
@@ -314,15 +312,15 @@ impl Receiver {
         self.message.as_ref().map_or(0, |message| message.bytes.capacity())
     }
 
-    /// The payload of the control frame that was collected.
+    /// Returns the payload of the collected control frame.
     pub(super) fn control(&self) -> &[u8] {
         self.cut.as_ref().map_or(&[], |cut| &cut.control)
     }
 
-    /// Reads a header, one that was cut before included.
+    /// Reads a header, including one that was cut before.
     fn next_header(&mut self, input: &[u8]) -> Result<(usize, Option<Header>), ProtocolError> {
         if self.cut.as_ref().is_none_or(|cut| cut.header_len == 0) {
-            // What was cut came whole.
+            // The cut frame is complete.
             self.cut = None;
             if let Some((header, used)) = Header::decode(input)? {
                 return Ok((used, Some(header)));
@@ -362,7 +360,7 @@ impl Receiver {
         }
         let before = match (&mut self.message, header.opcode) {
             (None, Opcode::Continuation) => return Err(ProtocolError::ContinuationUnexpected),
-            // How long a compressed message is shows only when it is inflated.
+            // The length of a compressed message is known only after inflating.
             (None, _) if header.rsv1 => return Ok(()),
             (None, _) => 0,
             (Some(message), Opcode::Continuation) => {
@@ -384,13 +382,12 @@ impl Receiver {
         Ok(())
     }
 
-    /// RFC 7692 section 6.1: the first frame of a message may say that the message is compressed; no
-    /// later one, and no control frame.
+    /// Checks RFC 7692 section 6.1: only the first frame of a message may say that the message is compressed.
     fn may_be_compressed(&self, header: &Header) -> bool {
         self.deflate.is_some() && matches!(header.opcode, Opcode::Text | Opcode::Binary)
     }
 
-    /// Whether this frame's payload is to be inflated.
+    /// Returns true if this frame's payload is compressed.
     fn is_compressed(&self, header: &Header) -> bool {
         match &self.message {
             _ if header.opcode.is_control() => false,
@@ -399,11 +396,11 @@ impl Receiver {
         }
     }
 
-    /// Inflates what came of a frame, up to a limit. Returns how much of the input that took, the frame as far
-    /// as it came, and what there is to report.
+    /// Inflates the payload of a frame, up to a limit. Returns the number of bytes consumed, the frame as far as it
+    /// has arrived, and the result.
     ///
-    /// All of the input can be used up and there be more to inflate: the last byte is left then, to be called
-    /// again.
+    /// Even if all input is consumed, there may be more to inflate. The last byte is then left over, so that this is
+    /// called again.
     #[inline(never)]
     fn inflate(
         &mut self,
@@ -438,13 +435,13 @@ impl Receiver {
         }
         let comes_whole = is_first && is_last;
         let step = if is_last && (comes_whole || !self.takes_pieces) {
-            Some(Step::Message(kind, Place::Collected))
+            Some(Step::Message(kind, PayloadPlace::Collected))
         } else if self.takes_pieces && (is_last || !message.bytes.is_empty()) {
             message.has_begun = true;
-            Some(Step::Piece { kind, place: Place::Collected, is_first, is_last })
+            Some(Step::Piece { kind, place: PayloadPlace::Collected, is_first, is_last })
         } else {
             if self.takes_pieces {
-                message.bytes = Vec::new(); // room was made for what did not come
+                message.bytes = Vec::new(); // the memory was reserved for bytes that did not come
             }
             None
         };
@@ -459,10 +456,10 @@ impl Receiver {
         in_place: Option<Range<usize>>,
     ) -> Option<Step> {
         if let Some(range) = in_place {
-            return Some(Step::Control(control, Place::Input(range)));
+            return Some(Step::Control(control, PayloadPlace::Input(range)));
         }
         self.cut.get_or_insert_default().control.extend_from_slice(piece);
-        is_whole.then_some(Step::Control(control, Place::Collected))
+        is_whole.then_some(Step::Control(control, PayloadPlace::Collected))
     }
 
     fn data_piece(
@@ -477,16 +474,15 @@ impl Receiver {
         let in_place = header.payload_len == piece.len() as u64;
         let kind = match header.opcode {
             Opcode::Binary => MessageKind::Binary,
-            _ => MessageKind::Text, // a continuation finds its kind in the assembly
+            _ => MessageKind::Text, // the assembly knows the kind of a continuation
         };
         if in_place && self.message.is_none() && header.fin && !header.rsv1 {
-            return Ok(Some(Step::Message(kind, Place::Input(range))));
+            return Ok(Some(Step::Message(kind, PayloadPlace::Input(range))));
         }
         self.collect(config, now, kind, frame, piece, range)
     }
 
-    /// Adds to the message in the making. Not inlined: the way past it is the one that most
-    /// messages take.
+    /// Adds to the message that is being assembled. Not inlined, because most messages take the path without it.
     #[inline(never)]
     fn collect(
         &mut self,
@@ -509,7 +505,7 @@ impl Receiver {
                 message.finish(config)?;
                 self.message = None;
             }
-            let place = Place::Input(range);
+            let place = PayloadPlace::Input(range);
             return Ok(Some(Step::Piece { kind, place, is_first, is_last }));
         }
         message.push(frame, piece)?;
@@ -517,11 +513,11 @@ impl Receiver {
             return Ok(None);
         }
         message.finish(config)?;
-        Ok(Some(Step::Message(message.kind, Place::Collected)))
+        Ok(Some(Step::Message(message.kind, PayloadPlace::Collected)))
     }
 }
 
-/// Masks a piece of a frame's payload that begins after so many bytes of it, or undoes that.
+/// Masks or unmasks a piece of a frame's payload that begins `begin` bytes into the payload.
 fn mask(header: &Header, begin: u64, piece: &mut [u8]) {
     if let Some(key) = header.mask {
         key.rotated(begin).apply(piece);

@@ -1,7 +1,7 @@
 //! The sending half: messages and control frames in, bytes out.
 //!
-//! Owns the output buffer and what may be sent when. The driver writes [`Sender::transmit`] to its
-//! stream and reports how much went.
+//! Owns the output buffer and the rules of sending. The driver writes [`Sender::transmit`] to its stream and reports
+//! how many bytes it wrote.
 
 use super::deflate::Outgoing;
 use super::prepared::opcode;
@@ -13,19 +13,19 @@ pub type MaskKeys = Box<dyn FnMut() -> MaskKey + Send>;
 
 /// The sending half of a [`Connection`](crate::Connection).
 ///
-/// Sending never fails for want of room: bytes are queued. [`Sender::queued_bytes`] tells how many, so
-/// that the caller can stop reading from its peer, or from its source, while they are stuck.
+/// Sending never fails for lack of space: frames are queued. The caller checks [`Sender::queued_bytes`], and stops
+/// reading from its peer or its source while that is large.
 pub struct Sender {
-    /// Nothing while nothing is queued.
+    /// `None` while nothing is queued.
     output: Option<Box<Output>>,
-    /// The number of bytes of the output that are written already.
+    /// The number of bytes of the output that are written.
     written: usize,
     /// A client's source of keys; a server does not mask.
     mask_keys: Option<MaskKeys>,
     /// The kind of the fragmented message that is being sent.
     fragmented: Option<MessageKind>,
     close_sent: bool,
-    /// Compression, where it was negotiated. Boxed: most connections have none.
+    /// Compression, if it was negotiated. Boxed, because most connections have none.
     deflate: Option<Box<Outgoing>>,
 }
 
@@ -45,7 +45,7 @@ impl Sender {
         self.deflate = deflate.map(Box::new);
     }
 
-    /// Queues one whole message in one frame, compressed if that was negotiated and is of use.
+    /// Queues a whole message in one frame, compressed if that was negotiated and makes it smaller.
     ///
     /// # Errors
     /// [`MisuseError::Closing`] once a close frame is queued; [`MisuseError::MessageUnfinished`]
@@ -67,7 +67,7 @@ impl Sender {
         Ok(())
     }
 
-    /// Queues a message that was encoded once for many connections. To the peer no different from
+    /// Queues a message that was encoded once for many connections. The peer sees no difference to
     /// [`send`](Self::send).
     ///
     /// # Errors
@@ -77,7 +77,7 @@ impl Sender {
         if self.fragmented.is_some() {
             return Err(MisuseError::MessageUnfinished);
         }
-        // A client masks every frame with a key of its own.
+        // A client masks every frame with a new key.
         let shared = match self.mask_keys {
             Some(_) => None,
             None => prepared.frame(self.deflate.as_deref_mut()),
@@ -89,9 +89,9 @@ impl Sender {
         Ok(())
     }
 
-    /// Queues one fragment of a message; `fin` marks the last. The caller sees to it that the
-    /// fragments of a text message make up UTF-8 together (section 5.6). Where compression was
-    /// negotiated a message in fragments is always compressed, except in one fragment.
+    /// Queues a fragment of a message; `fin` marks the last one. The caller ensures that the fragments of a text
+    /// message are UTF-8 together (section 5.6). If compression was negotiated, a message in several fragments is
+    /// always compressed.
     ///
     /// # Errors
     /// [`MisuseError::Closing`] once a close frame is queued; [`MisuseError::KindChanged`] when
@@ -113,7 +113,7 @@ impl Sender {
         Ok(())
     }
 
-    /// Queues a ping; it may stand between fragments (section 5.4).
+    /// Queues a ping, which is allowed between fragments (section 5.4).
     ///
     /// # Errors
     /// [`MisuseError::Closing`]; [`MisuseError::ControlPayloadTooLong`] above 125 bytes.
@@ -121,7 +121,7 @@ impl Sender {
         self.control(Opcode::Ping, payload)
     }
 
-    /// Queues a pong that nobody asked for (section 5.5.3). Pings are answered without it.
+    /// Queues an unsolicited pong (section 5.5.3). Pings are answered without it.
     ///
     /// # Errors
     /// As [`ping`](Self::ping).
@@ -129,10 +129,10 @@ impl Sender {
         self.control(Opcode::Pong, payload)
     }
 
-    /// Queues a close frame, the last frame of this end. `None` sends one without a code.
+    /// Queues a close frame, which is the last frame of this end. `None` sends one without a code.
     ///
     /// # Errors
-    /// [`MisuseError::Closing`] when one is queued already.
+    /// [`MisuseError::Closing`] if one is queued already.
     pub fn close(&mut self, frame: Option<&CloseFrame>) -> Result<(), MisuseError> {
         self.check_open()?;
         let payload = frame.map(CloseFrame::encode).unwrap_or_default();
@@ -141,19 +141,19 @@ impl Sender {
         Ok(())
     }
 
-    /// Whether a close frame is queued or sent.
+    /// Returns true if a close frame is queued or sent.
     #[must_use]
     pub fn is_closing(&self) -> bool {
         self.close_sent
     }
 
-    /// Bytes to be written to the stream next.
+    /// Returns the next bytes to write to the stream.
     #[must_use]
     pub fn transmit(&self) -> &[u8] {
         self.output.as_ref().map_or(&[], |output| &output.own()[self.written..])
     }
 
-    /// Says that the first `len` bytes of [`transmit`](Self::transmit) are written.
+    /// Reports that the first `len` bytes of [`transmit`](Self::transmit) are written.
     pub fn transmitted(&mut self, len: usize) {
         let Some(output) = &mut self.output else { return };
         self.written = self.written.saturating_add(len);
@@ -161,22 +161,22 @@ impl Sender {
             self.output = None;
             self.written = 0;
         } else if self.written >= output.own().len() / 2 {
-            // A slow reader's output may never be empty: what is written goes before that. Only once
-            // it is half of all, so that no more is moved than was written.
+            // With a slow reader the output may never be empty, so written bytes are removed before that. They must
+            // be half of all, so that no more bytes are moved than were written.
             output.own_mut().drain(..self.written);
             self.written = 0;
         }
     }
 
-    /// Bytes queued and not written.
+    /// Returns the number of bytes queued and not written.
     #[must_use]
     pub fn queued_bytes(&self) -> usize {
         self.output.as_ref().map_or(0, |output| output.len() - self.written)
     }
 
-    /// Exchanges what is queued for `output` and what is in it. So a driver of many connections can
-    /// lend one to whichever it serves, and an idle connection has none. Instead of
-    /// [`transmit`](Self::transmit), not beside it.
+    /// Exchanges the queued output for `output`. A driver of many connections can lend one output to the connection
+    /// that it serves, and an idle connection has none. Use this instead of [`transmit`](Self::transmit), not
+    /// together with it.
     #[inline]
     pub fn exchange_output(&mut self, output: &mut Option<Box<Output>>) {
         debug_assert_eq!(self.written, 0, "a driver exchanges the output or transmits it");
@@ -196,7 +196,7 @@ impl Sender {
         Ok(())
     }
 
-    /// Queues a frame of a message, compressed if that was negotiated and is of use.
+    /// Queues a frame of a message, compressed if that was negotiated and makes it smaller.
     #[inline(never)]
     fn data(&mut self, header: Header, payload: &[u8]) {
         if self.deflate.is_none() || !self.compressed(header, payload) {
@@ -204,7 +204,7 @@ impl Sender {
         }
     }
 
-    /// Queues it compressed, unless it is to be sent as it is.
+    /// Queues the frame compressed; returns false if it is to be sent uncompressed.
     #[inline(never)]
     fn compressed(&mut self, header: Header, payload: &[u8]) -> bool {
         let is_first = header.opcode != Opcode::Continuation;
@@ -217,7 +217,7 @@ impl Sender {
         true
     }
 
-    /// Queues a frame; its length and masking key are filled in here.
+    /// Queues a frame, with its length and masking key.
     fn frame(&mut self, header: Header, payload: &[u8]) {
         let mask = self.mask_keys.as_mut().map(|next| next());
         let output = self.output.get_or_insert_default();

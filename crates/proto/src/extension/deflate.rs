@@ -1,7 +1,7 @@
-//! Compressing and inflating the payload of messages (RFC 7692 section 7.2), over zlib-rs.
+//! Compresses and inflates the payload of messages (RFC 7692 section 7.2) with zlib-rs.
 //!
-//! Owns the two streams and the octets that end a message's payload. What is compressed, and whether
-//! a stream goes on from one message to the next, is the connection's decision.
+//! Owns the two streams and the octets that end a message's payload. The connection decides what to compress, and
+//! whether a stream continues from one message to the next.
 
 use std::fmt;
 
@@ -9,26 +9,24 @@ use zlib_rs::{Deflate, DeflateFlush, Inflate, InflateFlush, Status};
 
 use super::{CompressionLevel, WindowBits};
 
-/// The end of a flushed stream, which a payload leaves out: the length of an empty block
-/// (sections 7.2.1 and 7.2.2).
+/// The end of a flushed stream, which a payload omits: the length of an empty block (sections 7.2.1 and 7.2.2).
 const TAIL: [u8; 4] = [0x00, 0x00, 0xff, 0xff];
 
-/// The compressors and the inflater of a thread while no connection has them in use.
+/// The compressors and the inflater of a thread, while no connection uses them.
 ///
-/// A driver keeps one set for each of its threads and tells connections how to get at it with an
-/// [`ExchangeCodecs`]. A set is empty at first and grows to what its connections need: one inflater
-/// (some 45 KB), one compressor for each window size in use (some 260 KB for the largest) and an
-/// output buffer of at most 64 KiB.
+/// A driver keeps one set for each thread and lends it to connections with an [`ExchangeCodecs`]. A set is empty at
+/// first and grows as needed: one inflater (about 45 KB), one compressor for each window size in use (about 260 KB
+/// for the largest) and an output buffer of at most 64 KiB.
 #[derive(Default)]
 pub struct Codecs {
     inflater: Option<Inflater>,
     /// At most one for each window size.
     compressors: Vec<Compressor>,
-    /// The buffer that compressors write to. Its length is the part that has been written to once.
+    /// The output buffer of compressors. Its length is the part that has been initialized.
     pub(crate) output: Vec<u8>,
 }
 
-/// Puts a set of codecs in the place of the thread's own and gives that one out.
+/// A function that exchanges `codecs` for the set of the calling thread.
 ///
 /// ```
 /// use std::cell::Cell;
@@ -43,21 +41,21 @@ pub struct Codecs {
 /// }
 /// ```
 ///
-/// A connection takes the set out while it works and puts it back before it returns. A function
-/// that only gives out empty sets works too; each message then makes its own.
+/// A connection takes the set out while it works and puts it back before it returns. A function that always returns
+/// empty sets works too; then each message creates its own.
 pub type ExchangeCodecs = fn(Codecs) -> Codecs;
 
 impl Codecs {
-    /// Output kept for the next message, in bytes.
+    /// The most output capacity in bytes kept for the next message.
     const OUTPUT_BYTES_KEPT_MAX: usize = 64 << 10;
 
-    /// An empty set.
+    /// Creates an empty set.
     #[must_use]
     pub const fn new() -> Self {
         Self { inflater: None, compressors: Vec::new(), output: Vec::new() }
     }
 
-    /// An inflater that knows of no message.
+    /// Takes an inflater without context.
     pub(crate) fn take_inflater(&mut self) -> Inflater {
         let mut inflater = self.inflater.take().unwrap_or_default();
         inflater.restart();
@@ -68,7 +66,7 @@ impl Codecs {
         self.inflater = Some(inflater);
     }
 
-    /// A compressor that knows of no message.
+    /// Takes a compressor without context.
     pub(crate) fn take_compressor(
         &mut self,
         level: CompressionLevel,
@@ -84,8 +82,8 @@ impl Codecs {
     }
 
     pub(crate) fn keep_compressor(&mut self, compressor: Compressor) {
-        // A reset of zlib-rs 0.6.8 forgets the output that lies ready and not where in its buffer that
-        // began. Too little room is left then, and a later message panics.
+        // A reset of zlib-rs 0.6.8 discards pending output, but not its offset in the buffer. The room left is then
+        // too small, and a later message panics.
         if !compressor.is_flushed {
             return;
         }
@@ -103,7 +101,7 @@ impl fmt::Debug for Codecs {
     }
 }
 
-/// The thread's codecs, until they go back where they came from.
+/// The thread's codecs; dropping this returns them.
 pub(crate) struct Lent {
     pub(crate) codecs: Codecs,
     exchange: ExchangeCodecs,
@@ -124,17 +122,17 @@ impl Drop for Lent {
     }
 }
 
-/// Makes payloads of messages.
+/// Compresses payloads of messages.
 pub(crate) struct Compressor {
     stream: Deflate,
     level: CompressionLevel,
     window: WindowBits,
-    /// No output lies ready in the stream.
+    /// True if the stream has no pending output.
     is_flushed: bool,
 }
 
 impl Compressor {
-    /// The least that output grows by.
+    /// The minimum growth of the output.
     const BLOCK_BYTES: usize = 4 << 10;
 
     pub(crate) fn new(level: CompressionLevel, window: WindowBits) -> Self {
@@ -142,16 +140,15 @@ impl Compressor {
         Self { stream, level, window, is_flushed: true }
     }
 
-    /// Compresses a whole message, or the next fragment of one, to the front of `output` and returns
-    /// how long that is.
+    /// Compresses a whole message, or the next fragment of one, to the front of `output` and returns its length.
     pub(crate) fn compress(&mut self, mut input: &[u8], output: &mut Vec<u8>) -> usize {
         let mut len = 0;
         while !self.step(&mut input, output, &mut len) {}
         len
     }
 
-    /// As [`compress`](Self::compress); `None` when it takes more than `len_max` bytes, and the stream
-    /// is then of no use before a reset, if it can be [kept](Codecs::keep_compressor) at all.
+    /// Compresses as [`compress`](Self::compress). Returns `None` if that takes more than `len_max` bytes; the stream
+    /// then needs a reset, if it can be [kept](Codecs::keep_compressor) at all.
     pub(crate) fn compress_within(
         &mut self,
         mut input: &[u8],
@@ -167,32 +164,31 @@ impl Compressor {
         (len <= len_max).then_some(len)
     }
 
-    /// Fills `output` behind `len`; true once all of the input is there.
+    /// Fills `output` from `len` on; returns true when all input is compressed.
     fn step(&mut self, input: &mut &[u8], output: &mut Vec<u8>, len: &mut usize) -> bool {
         if *len == output.len() {
             output.resize(len.saturating_mul(2).max(*len + Self::BLOCK_BYTES), 0);
         }
         let (read, written) = (self.stream.total_in(), self.stream.total_out());
-        // Each fragment is flushed, so that what the caller has sent is on its way.
+        // Each fragment is flushed, so that the peer can read it before the next one.
         let status = self.stream.compress(input, &mut output[*len..], DeflateFlush::SyncFlush);
-        // Only a stream that was finished, or output to nowhere, is an error.
+        // Only a finished stream or an empty output is an error.
         debug_assert!(status.is_ok(), "{status:?}");
         *input = &input[(self.stream.total_in() - read) as usize..];
         *len += (self.stream.total_out() - written) as usize;
-        // Room left over tells that all was flushed.
+        // Space left over means that everything was flushed.
         self.is_flushed = *len < output.len();
         self.is_flushed
     }
 
-    /// Ends the payload of a message (section 7.2.1, step 3) of which `output` holds the last `len`
-    /// bytes, and returns how many these become.
+    /// Ends the payload of a message (section 7.2.1, step 3). `output` contains its last `len` bytes; returns their
+    /// new number.
     pub(crate) fn end(output: &mut Vec<u8>, len: usize) -> usize {
         if output[..len].ends_with(&TAIL) {
             return len - TAIL.len();
         }
-        // zlib does not flush twice in a row: an empty message, or an empty last fragment, after
-        // others. What it would have written is an empty block, without the tail a zero byte
-        // (section 7.2.3.6).
+        // zlib does not flush twice in a row, which an empty message or an empty last fragment would need. The result
+        // would be an empty block, which is a zero byte without its tail (section 7.2.3.6).
         output.truncate(len);
         output.push(0x00);
         len + 1
@@ -209,61 +205,61 @@ impl fmt::Debug for Compressor {
     }
 }
 
-/// Reads payloads of messages.
+/// Inflates payloads of messages.
 pub(crate) struct Inflater {
     stream: Inflate,
-    /// Whether a block may begin here; known only where messages begin and streams end.
+    /// True if a block may begin here. It is known only at the beginning of a message and at the end of a stream.
     is_at_block: bool,
 }
 
-/// The bounds on how far output may grow.
+/// The limits for the length of the output.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Bounds {
-    /// To so many bytes at once.
+    /// The limit for one call.
     pub(crate) pause: usize,
-    /// To so many at all.
+    /// The limit for the whole message.
     pub(crate) most: usize,
 }
 
-/// The reason why inflating has stopped.
+/// The reason why inflating stopped.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Pushed {
     All,
-    /// The output is as long as it may be at once. There may be more to come of the input that was used.
+    /// The output has reached the limit for one call. The consumed input may contain more.
     Paused,
 }
 
-/// Why a message cannot be inflated.
+/// An error that ends inflating.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum InflateError {
-    /// It is not what section 7.2.1 makes.
+    /// The input does not follow section 7.2.1.
     Invalid,
-    /// It is longer than allowed.
+    /// The message is longer than allowed.
     TooLong,
 }
 
 impl Default for Inflater {
     fn default() -> Self {
-        // The largest window reads what was written with any (section 7.1.2).
+        // The largest window reads data that was compressed with any window (section 7.1.2).
         Self { stream: Inflate::new(false, WindowBits::MAX.get()), is_at_block: true }
     }
 }
 
 impl Inflater {
-    /// Most output made at once.
+    /// The most output made at once.
     const BLOCK_BYTES_MAX: usize = 16 << 10;
-    /// The least.
+    /// The least output made at once.
     const BLOCK_BYTES_MIN: usize = 256;
 
-    /// Forgets all messages.
+    /// Discards the context of all messages.
     pub(crate) fn restart(&mut self) {
         self.stream.reset(false);
         self.is_at_block = true;
     }
 
-    /// Inflates the next piece of a message and appends it to `output`, which holds what came
-    /// before and grows as far as `bounds` say. Whatever could be inflated is there on error, too. Returns
-    /// how much of the input was used.
+    /// Inflates the next piece of a message and appends it to `output`, which holds the earlier pieces and grows up
+    /// to the limits of `bounds`. On an error, `output` holds everything that could be inflated. Returns the number
+    /// of bytes consumed.
     pub(crate) fn push(
         &mut self,
         piece: &[u8],
@@ -272,10 +268,10 @@ impl Inflater {
     ) -> (usize, Result<Pushed, InflateError>) {
         let mut input = piece;
         let mut len = output.len();
-        // Text and JSON come to about four times their length.
+        // Text and JSON grow to about four times their compressed length.
         let mut block =
             input.len().saturating_mul(4).clamp(Self::BLOCK_BYTES_MIN, Self::BLOCK_BYTES_MAX);
-        // One byte above the limit tells that the limit is passed.
+        // One byte above the limit shows that the limit is exceeded.
         let len_max = bounds.pause.min(bounds.most.saturating_add(1));
         let result = loop {
             if input.is_empty() && len < output.len() {
@@ -295,17 +291,16 @@ impl Inflater {
             input = &input[read..];
             len += written;
             self.is_at_block &= read == 0;
-            // Check the limit per output block: 1 KiB of deflate can grow to 1 MiB. Before the status,
-            // which can be about what follows, had the input not been cut there.
+            // Check the limit per output block: 1 KiB of deflate can grow to 1 MiB. Check it before the status, which
+            // may be about later input and so depends on where the input was cut.
             if len > bounds.most {
                 len = bounds.most;
                 break Err(InflateError::TooLong);
             }
             match status {
-                // The block was marked as the stream's last: more blocks may follow at the next
-                // byte (section 7.2.1). A library that ends a stream begins the next one without a
-                // memory, and so does this: a block that refers back over the end, which the
-                // specification does not rule out, is refused.
+                // The block was marked as the stream's last: more blocks may follow at the next byte (section 7.2.1).
+                // A library that ends a stream begins the next one without context, and so does this code. It refuses
+                // a block that refers back over the end, which the specification does not rule out.
                 Ok(Status::StreamEnd) => self.restart(),
                 Ok(_) if read > 0 || written > 0 || input.is_empty() => {}
                 Ok(_) | Err(_) => break Err(InflateError::Invalid),
@@ -315,15 +310,15 @@ impl Inflater {
         (piece.len() - input.len(), result)
     }
 
-    /// The message is over: its payload must end where only the length of an empty block is
-    /// missing (section 7.2.2, step 1), or where a block may begin.
+    /// Ends the message. Its payload must end where only the length of an empty block is missing (section 7.2.2, step
+    /// 1), or where a block may begin.
     pub(crate) fn finish(&mut self) -> Result<(), InflateError> {
         if self.is_at_block {
-            // Nothing came, or a block that was the last of its stream; some peers stop there.
+            // The message is empty, or its last block ended the stream; some peers stop there.
             return Ok(());
         }
-        // With `Block` the stream stops before the next block. It does so after four bytes if these
-        // were the length of an empty block. Other data would take the fifth too, or make output.
+        // With `Block` the stream stops before the next block. It stops after four bytes if these were the length of
+        // an empty block. Other data would consume the fifth byte too, or make output.
         let [a, b, c, d] = TAIL;
         let mut output = [0; 16];
         let (read, written) = (self.stream.total_in(), self.stream.total_out());
@@ -334,13 +329,12 @@ impl Inflater {
     }
 }
 
-/// Makes room for one more block, for `len_max` bytes in all at most. Never takes memory for more than one byte
-/// above `most`.
+/// Makes room for one more block, up to `len_max` bytes in all. Never allocates more than one byte above `most`.
 fn grow(output: &mut Vec<u8>, block: usize, len_max: usize, most: usize) {
     let len = output.len();
     let capacity_max = most.saturating_add(1);
     if output.capacity() - len < block {
-        // Twice as much each time, as ever, but exactly the limit at the end.
+        // Doubles each time, but ends exactly at the limit.
         let target = output.capacity().saturating_mul(2).max(len + block).min(capacity_max);
         output.reserve_exact(target - len);
     }

@@ -1,9 +1,9 @@
-//! `Sec-WebSocket-Extensions`, as far as its grammar goes (RFC 6455 section 9.1). What the
-//! extensions and their parameters mean is not known here.
+//! The grammar of `Sec-WebSocket-Extensions` (RFC 6455 section 9.1), without the meaning of extensions and their
+//! parameters.
 
 use crate::handshake::is_tchar;
 
-/// One extension, offered or chosen.
+/// An extension that is offered or chosen.
 #[derive(Debug, Eq, PartialEq)]
 pub(crate) struct Extension<'a> {
     pub(crate) name: &'a str,
@@ -14,15 +14,15 @@ pub(crate) struct Extension<'a> {
 #[derive(Debug, Eq, PartialEq)]
 pub(crate) struct Parameter<'a> {
     pub(crate) name: &'a str,
-    /// Without its quotes, if it had any.
+    /// The value without quotes.
     pub(crate) value: Option<String>,
 }
 
-/// The field is not what the grammar says. Section 9.1 asks to fail the connection.
+/// An error in the grammar. Section 9.1 asks to fail the connection.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Malformed;
 
-/// The extensions that stand in all fields of this name, in order.
+/// Parses the extensions in all fields, in order.
 pub(crate) fn parse<'a>(
     values: impl Iterator<Item = &'a [u8]>,
 ) -> Result<Vec<Extension<'a>>, Malformed> {
@@ -78,8 +78,8 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// A token, or a quoted string that holds one: "the value after quoted-string unescaping MUST
-    /// conform to the 'token' ABNF".
+    /// Parses a token, or a quoted string that contains one: "the value after quoted-string unescaping MUST conform
+    /// to the 'token' ABNF".
     fn value(&mut self) -> Result<String, Malformed> {
         let Some(mut rest) = self.rest.strip_prefix(b"\"") else {
             return self.token().map(str::to_owned);

@@ -1,4 +1,4 @@
-//! permessage-deflate's parameters, and what two ends make of them (RFC 7692 sections 5 and 7.1).
+//! The negotiation of permessage-deflate (RFC 7692 sections 5 and 7.1).
 
 use std::fmt;
 
@@ -9,14 +9,14 @@ use crate::Role;
 /// The extension's name (section 7).
 pub(crate) const NAME: &str = "permessage-deflate";
 
-/// permessage-deflate as both ends agreed on it, and how this end goes about it.
+/// The negotiated permessage-deflate, with this end's choices.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct NegotiatedDeflate {
     /// The parameters of the server's response.
     agreed: Parameters,
     pub(crate) level: CompressionLevel,
     pub(crate) compress_bytes_min: usize,
-    /// `None` when the peer allows only the 256 bytes that zlib cannot do: this end may not
+    /// `None` if the peer allows only a window of 256 bytes, which zlib cannot produce. This end then does not
     /// compress, which is always allowed (section 6).
     pub(crate) own_window_bits: Option<WindowBits>,
     pub(crate) own_context_takeover: bool,
@@ -32,86 +32,87 @@ struct Parameters {
     client_no_context_takeover: bool,
     /// Section 7.1.2.1. From 8 to 15.
     server_max_window_bits: Option<u8>,
-    /// Section 7.1.2.2. From 8 to 15; in an offer 15 stands for no value too, which means the same.
+    /// Section 7.1.2.2. From 8 to 15; in an offer, 15 also stands for a parameter without a value, which means the
+    /// same.
     client_max_window_bits: Option<u8>,
 }
 
-/// The message in which parameters stand.
+/// The message that contains the parameters.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Place {
+enum Side {
     Offer,
     Response,
 }
 
-/// Why an offer is declined or a response fails the connection (RFC 7692 section 7.1).
+/// An error in the parameters, for which an offer is declined or a response fails the connection (RFC 7692 section
+/// 7.1).
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ParameterError {
-    /// Not a parameter of this extension.
+    /// This extension has no such parameter.
     #[error("permessage-deflate has no parameter {name}")]
     Unknown {
         /// Its name.
         name: String,
     },
-    /// The same parameter twice.
+    /// The parameter appears twice.
     #[error("{name} stands twice")]
     Repeated {
-        /// Which.
+        /// Its name.
         name: String,
     },
-    /// A value where none belongs, none where one belongs, or one outside 8 to 15.
+    /// The parameter must have a value and has none, or the reverse, or its value is outside 8 to 15.
     #[error("{name} has the value {value:?}")]
     Value {
-        /// Which.
+        /// Its name.
         name: String,
-        /// The value that it has.
+        /// Its value.
         value: Option<String>,
     },
     /// The window is larger than the offer allows.
     #[error("{name} is {bits}, at most {limit} was offered")]
     WindowTooLarge {
-        /// Which.
+        /// The name of the parameter.
         name: &'static str,
         /// The number in the response.
         bits: u8,
         /// The number in the offer.
         limit: u8,
     },
-    /// Section 7.1.1.1: an offer that asks for it is accepted by repeating it.
+    /// Section 7.1.1.1: a server must repeat this parameter when it is offered.
     #[error("server_no_context_takeover was offered and is missing")]
     ContextTakeoverKept,
 }
 
-/// The server's answer to the offers of a client: the first that is acceptable, `None` when none
-/// is. Section 7.1 declines an offer with a parameter that is unknown, repeated or invalid; it is
-/// no error.
+/// Returns the server's answer to the first acceptable offer; `None` if there is none. Section 7.1 declines an offer
+/// with an unknown, repeated or invalid parameter; that is no error.
 pub(crate) fn accept(
     offers: &[Extension<'_>],
     config: &DeflateConfig,
 ) -> Option<NegotiatedDeflate> {
     let offers = offers.iter().filter(|offer| is_deflate(offer));
     offers
-        .filter_map(|offer| Parameters::read(&offer.parameters, Place::Offer).ok())
+        .filter_map(|offer| Parameters::read(&offer.parameters, Side::Offer).ok())
         .find_map(|offer| answer(offer, config))
 }
 
-/// The answer to one offer; `None` when this end cannot do what it asks.
+/// Returns the answer to one offer; `None` if this end does not support it.
 fn answer(offer: Parameters, config: &DeflateConfig) -> Option<NegotiatedDeflate> {
     let own = config.own_window_bits;
     let server_max_window_bits = match offer.server_max_window_bits {
         // "The same or smaller" (section 7.1.2.1). 8 bits, which zlib cannot produce, are declined.
         Some(bits) => Some(WindowBits::new(bits)?.min(own).get()),
-        // It may be told unasked. It is not: a smaller window is understood anyway.
+        // The server may set this unasked. It does not: the client understands a smaller window anyway.
         None => None,
     };
     let peer = config.peer_window_bits;
     let client_max_window_bits = match offer.client_max_window_bits {
         Some(bits) if peer < WindowBits::MAX => Some(bits.min(peer.get())),
-        // Never without having been offered (section 7.1.2.2). Any window is understood here.
+        // The parameter is allowed only if it was offered (section 7.1.2.2). This end understands any window.
         _ => None,
     };
     let agreed = Parameters {
-        // Both may be told unasked, and are whenever they hold, since they save the peer memory.
+        // Both are allowed unasked. They are set whenever they hold, since they save the peer memory.
         server_no_context_takeover: offer.server_no_context_takeover
             || !config.own_context_takeover,
         client_no_context_takeover: offer.client_no_context_takeover
@@ -122,9 +123,9 @@ fn answer(offer: Parameters, config: &DeflateConfig) -> Option<NegotiatedDeflate
     Some(NegotiatedDeflate::new(agreed, Role::Server, config))
 }
 
-/// The client's offer.
+/// Returns the client's offer.
 pub(crate) fn offer(config: &DeflateConfig) -> String {
-    offered(config).format(Place::Offer)
+    offered(config).format(Side::Offer)
 }
 
 fn offered(config: &DeflateConfig) -> Parameters {
@@ -133,24 +134,24 @@ fn offered(config: &DeflateConfig) -> Parameters {
         server_no_context_takeover: !config.peer_context_takeover,
         client_no_context_takeover: !config.own_context_takeover,
         server_max_window_bits: (peer < WindowBits::MAX).then_some(peer.get()),
-        // Offered always: without it the server could not ask for less.
+        // Always offered: without it the server could not ask for less.
         client_max_window_bits: Some(config.own_window_bits.get()),
     }
 }
 
-/// The client's check of the server's answer to its [`offer`].
+/// Checks the server's answer to the client's [`offer`].
 pub(crate) fn check(
     response: &Extension<'_>,
     config: &DeflateConfig,
 ) -> Result<NegotiatedDeflate, ParameterError> {
     let offered = offered(config);
-    let agreed = Parameters::read(&response.parameters, Place::Response)?;
+    let agreed = Parameters::read(&response.parameters, Side::Response)?;
     if offered.server_no_context_takeover && !agreed.server_no_context_takeover {
         return Err(ParameterError::ContextTakeoverKept);
     }
-    // Section 7.1.2.1: "the same or smaller value" is what the server must answer when it was asked. Of the
-    // client's window an offer only tells; the server may ignore that (section 7.1.2.2), and the client
-    // still uses no more than it said.
+    // Section 7.1.2.1: the server must answer with "the same or smaller value" when it was asked. For the client's
+    // own window the offer is only information, which the server may ignore (section 7.1.2.2). The client still uses
+    // no larger window than it said.
     let (bits, name) = (agreed.server_max_window_bits.unwrap_or(15), SERVER_MAX_WINDOW_BITS);
     match offered.server_max_window_bits {
         Some(limit) if bits > limit => Err(ParameterError::WindowTooLarge { name, bits, limit }),
@@ -182,23 +183,23 @@ impl NegotiatedDeflate {
         }
     }
 
-    /// Whether this end refers to its earlier messages, and so keeps a compressor.
+    /// Returns true if this end uses context takeover, and so keeps a compressor.
     #[must_use]
     pub const fn own_context_takeover(&self) -> bool {
         self.own_context_takeover
     }
 
-    /// Whether the peer may refer to its earlier messages, so that this end keeps an inflater.
+    /// Returns true if the peer may use context takeover, so that this end keeps an inflater.
     #[must_use]
     pub const fn peer_context_takeover(&self) -> bool {
         self.peer_context_takeover
     }
 }
 
-/// The value of the response's `Sec-WebSocket-Extensions`.
+/// Formats the value of the response's `Sec-WebSocket-Extensions`.
 impl fmt::Display for NegotiatedDeflate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.agreed.format(Place::Response))
+        f.write_str(&self.agreed.format(Side::Response))
     }
 }
 
@@ -208,7 +209,7 @@ const SERVER_MAX_WINDOW_BITS: &str = "server_max_window_bits";
 const CLIENT_MAX_WINDOW_BITS: &str = "client_max_window_bits";
 
 impl Parameters {
-    fn read(parameters: &[Parameter<'_>], place: Place) -> Result<Self, ParameterError> {
+    fn read(parameters: &[Parameter<'_>], side: Side) -> Result<Self, ParameterError> {
         let mut read = Self::default();
         for (at, Parameter { name, value }) in parameters.iter().enumerate() {
             if parameters[..at].iter().any(|earlier| earlier.name == *name) {
@@ -221,8 +222,8 @@ impl Parameters {
                 SERVER_NO_CONTEXT_TAKEOVER => read.server_no_context_takeover = no_value()?,
                 CLIENT_NO_CONTEXT_TAKEOVER => read.client_no_context_takeover = no_value()?,
                 SERVER_MAX_WINDOW_BITS => read.server_max_window_bits = Some(bits()?),
-                // Without a value the client only says that it knows the parameter.
-                CLIENT_MAX_WINDOW_BITS if value.is_none() && place == Place::Offer => {
+                // Without a value, the client says only that it knows the parameter.
+                CLIENT_MAX_WINDOW_BITS if value.is_none() && side == Side::Offer => {
                     read.client_max_window_bits = Some(15);
                 }
                 CLIENT_MAX_WINDOW_BITS => read.client_max_window_bits = Some(bits()?),
@@ -232,7 +233,7 @@ impl Parameters {
         Ok(read)
     }
 
-    fn format(&self, place: Place) -> String {
+    fn format(&self, side: Side) -> String {
         let mut text = String::from(NAME);
         for (name, stands) in [
             (SERVER_NO_CONTEXT_TAKEOVER, self.server_no_context_takeover),
@@ -246,7 +247,7 @@ impl Parameters {
             text += &format!("; {SERVER_MAX_WINDOW_BITS}={bits}");
         }
         match self.client_max_window_bits {
-            Some(15) if place == Place::Offer => text += &format!("; {CLIENT_MAX_WINDOW_BITS}"),
+            Some(15) if side == Side::Offer => text += &format!("; {CLIENT_MAX_WINDOW_BITS}"),
             Some(bits) => text += &format!("; {CLIENT_MAX_WINDOW_BITS}={bits}"),
             None => {}
         }
@@ -254,7 +255,7 @@ impl Parameters {
     }
 }
 
-/// "A decimal integer value without leading zeroes between 8 to 15, inclusive" (section 7.1.2).
+/// Parses "a decimal integer value without leading zeroes between 8 to 15, inclusive" (section 7.1.2).
 fn window_bits(value: &str) -> Option<u8> {
     match value.as_bytes() {
         [digit @ b'8'..=b'9'] => Some(digit - b'0'),

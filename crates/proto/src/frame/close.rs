@@ -3,7 +3,7 @@
 use super::close_code::CloseCode;
 use crate::ProtocolError;
 
-/// Text of a close frame: UTF-8, at most 123 bytes (sections 5.5 and 5.5.1).
+/// The reason in a close frame: UTF-8, at most 123 bytes (sections 5.5 and 5.5.1).
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct CloseReason(String);
 
@@ -11,36 +11,36 @@ impl CloseReason {
     /// The longest reason: a control frame holds 125 bytes and the code takes 2.
     pub const BYTES_MAX: usize = 123;
 
-    /// The text, cut at a character when it is too long.
+    /// Creates a reason; a longer text is cut at a character boundary.
     #[must_use]
     pub fn cut(text: &str) -> Self {
         Self(text[..text.floor_char_boundary(Self::BYTES_MAX)].to_owned())
     }
 
-    /// The text.
+    /// Returns the text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
 
-/// The payload of a close frame that has one.
+/// The payload of a close frame that is not empty.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct CloseFrame {
-    /// Why.
+    /// The close code.
     pub code: CloseCode,
-    /// Why, in words; often empty.
+    /// The reason in words; often empty.
     pub reason: CloseReason,
 }
 
 impl CloseFrame {
-    /// A payload; a reason over 123 bytes is cut.
+    /// Creates a payload; a reason over 123 bytes is cut.
     #[must_use]
     pub fn new(code: CloseCode, reason: &str) -> Self {
         Self { code, reason: CloseReason::cut(reason) }
     }
 
-    /// Reads a close frame's payload; `None` when it is empty, which is allowed.
+    /// Decodes the payload of a close frame; `None` if it is empty, which is allowed.
     pub(crate) fn decode(payload: &[u8]) -> Result<Option<Self>, ProtocolError> {
         let Some((code, reason)) = payload.split_first_chunk::<2>() else {
             return if payload.is_empty() {
@@ -56,7 +56,7 @@ impl CloseFrame {
         Ok(Some(Self { code, reason: CloseReason(reason.to_owned()) }))
     }
 
-    /// The payload's bytes, at most 125.
+    /// Returns the payload's bytes, at most 125.
     pub(crate) fn encode(&self) -> Vec<u8> {
         [&self.code.get().to_be_bytes(), self.reason.0.as_bytes()].concat()
     }

@@ -8,7 +8,7 @@ pub const HEADER_BYTES_MAX: usize = 14;
 /// A frame's header.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Header {
-    /// Whether this is the message's last fragment.
+    /// True for the last fragment of a message.
     pub fin: bool,
     /// The first reserved bit; an extension may give it a meaning (RFC 7692: compressed).
     pub rsv1: bool,
@@ -21,22 +21,20 @@ pub struct Header {
 }
 
 impl Header {
-    /// An unmasked header of an unfragmented frame.
+    /// Creates an unmasked header of an unfragmented frame.
     #[must_use]
     pub const fn new(opcode: Opcode, payload_len: u64) -> Self {
         Self { fin: true, rsv1: false, opcode, mask: None, payload_len }
     }
 
-    /// Reads a header from the front of `bytes`, and how many bytes it took; `None` when it is
-    /// not all there.
+    /// Decodes a header at the front of `bytes`. Returns it with its length, or `None` if it is incomplete.
     ///
     /// # Errors
-    /// Anything that no header may be, as soon as the bytes that say so are there: reserved bits 2 and 3,
-    /// an unknown opcode, a fragmented or long control frame, a length that is not written in the
-    /// fewest bytes or has its highest bit set.
+    /// Returns an error as soon as the header is certainly invalid: reserved bits 2 and 3, an unknown opcode, a
+    /// fragmented or long control frame, a length that is not written in the fewest bytes or has its highest bit set.
     pub fn decode(bytes: &[u8]) -> Result<Option<(Self, usize)>, ProtocolError> {
         let [first, second, rest @ ..] = bytes else {
-            // The first byte can be wrong on its own.
+            // The first byte alone can be invalid.
             return bytes.first().map_or(Ok(None), |&first| check_first(first).map(|_| None));
         };
         let opcode = check_first(*first)?;
@@ -68,15 +66,15 @@ impl Header {
         }
     }
 
-    /// Appends what [`encode`](Self::encode) would for a whole message that is neither compressed nor
-    /// masked: most of what a server sends.
+    /// Appends the header of a whole message that is neither compressed nor masked, like [`encode`](Self::encode).
+    /// Most messages of a server are of this kind.
     #[inline]
     pub(crate) fn encode_plain(opcode: Opcode, payload_len: usize, out: &mut Vec<u8>) {
         encode_len(0x80 | opcode as u8, 0, payload_len as u64, out);
     }
 }
 
-/// Arrays, so that each is one store instead of a copy of so many bytes.
+/// Appends arrays, so each length takes one store instead of a copy of variable size.
 #[inline]
 fn encode_len(first: u8, masked: u8, payload_len: u64, out: &mut Vec<u8>) {
     match payload_len {
@@ -104,7 +102,7 @@ fn check_first(first: u8) -> Result<Opcode, ProtocolError> {
     Ok(opcode)
 }
 
-/// The payload's length and how many bytes beyond the second one say so.
+/// Returns the payload's length, and the number of extended length bytes.
 fn extended_len(short: u8, rest: &[u8]) -> Option<(u64, usize)> {
     match short {
         126 => rest.first_chunk().map(|len| (u64::from(u16::from_be_bytes(*len)), 2)),

@@ -14,7 +14,7 @@ pub enum Opcode {
     Close = 0x8,
     /// Asks for a pong.
     Ping = 0x9,
-    /// Answers a ping, or tells unasked that the peer is there.
+    /// Answers a ping, or shows unasked that the peer is alive.
     Pong = 0xa,
 }
 
@@ -27,13 +27,13 @@ pub(crate) enum Control {
 }
 
 impl Opcode {
-    /// Close, ping and pong: never fragmented, at most 125 bytes (section 5.5).
+    /// Returns true for close, ping and pong, which are never fragmented and have at most 125 bytes (section 5.5).
     #[must_use]
     pub const fn is_control(self) -> bool {
         self as u8 & 0x8 != 0
     }
 
-    /// The control frame that it begins; `None` for a data frame.
+    /// Returns the kind of control frame; `None` for a data frame.
     pub(crate) const fn control(self) -> Option<Control> {
         match self {
             Self::Close => Some(Control::Close),
@@ -43,7 +43,7 @@ impl Opcode {
         }
     }
 
-    /// The opcode of these four bits; `None` for a reserved one.
+    /// Returns the opcode of these four bits; `None` for a reserved one.
     pub(crate) const fn decode(bits: u8) -> Option<Self> {
         match bits {
             0x0 => Some(Self::Continuation),

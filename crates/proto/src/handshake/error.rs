@@ -1,21 +1,21 @@
-//! Why a handshake was refused, by either end.
+//! The errors of a handshake, at either end.
 
 use crate::ParameterError;
 
-/// A request that cannot be accepted. [`status`](Self::status) is the answer it gets.
+/// An error of a request, which is refused with [`status`](Self::status).
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum HandshakeError {
     /// The bytes are not an HTTP request.
     #[error("request is not HTTP: {0}")]
     NotHttp(httparse::Error),
-    /// More than [`HANDSHAKE_BYTES_MAX`](super::HANDSHAKE_BYTES_MAX) came without an end.
+    /// The request is longer than [`HANDSHAKE_BYTES_MAX`](super::HANDSHAKE_BYTES_MAX).
     #[error("request header is longer than {limit} bytes")]
     TooLong {
         /// The limit.
         limit: usize,
     },
-    /// More than [`FIELDS_MAX`](super::FIELDS_MAX) fields.
+    /// The request has more than [`FIELDS_MAX`](super::FIELDS_MAX) fields.
     #[error("request has more than {limit} header fields")]
     TooManyFields {
         /// The limit.
@@ -42,7 +42,7 @@ pub enum HandshakeError {
     /// Section 4.2.1, item 6, and 4.4.
     #[error("Sec-WebSocket-Version is not 13")]
     VersionUnsupported,
-    /// The request is followed by frames, so it can have no body (RFC 9110 section 7.8 has it end first).
+    /// Frames follow the request, so it can have no body (RFC 9110 section 7.8).
     #[error("WebSocket handshake has a body, as Content-Length or Transfer-Encoding says")]
     BodyPresent,
     /// Section 4.1, item 10.
@@ -54,7 +54,7 @@ pub enum HandshakeError {
 }
 
 impl HandshakeError {
-    /// The HTTP status to refuse with (RFC 9110).
+    /// Returns the HTTP status of the refusal (RFC 9110).
     #[must_use]
     pub const fn status(&self) -> u16 {
         match self {
@@ -72,13 +72,13 @@ impl HandshakeError {
         }
     }
 
-    /// Fields that the refusal must carry beside its status.
+    /// Returns the header fields that the refusal must have.
     #[must_use]
     pub const fn fields(&self) -> &'static [(&'static str, &'static str)] {
         match self {
             Self::MethodNotGet(_) => &[("allow", "GET")],
             Self::UpgradeMissing => &[("upgrade", "websocket"), ("connection", "upgrade")],
-            // Section 4.4; RFC 9110 section 15.5.22 wants Upgrade in every 426.
+            // Section 4.4; RFC 9110 section 15.5.22 requires Upgrade in every 426.
             Self::VersionUnsupported => &[
                 ("sec-websocket-version", "13"),
                 ("upgrade", "websocket"),
@@ -89,29 +89,29 @@ impl HandshakeError {
     }
 }
 
-/// A response that does not establish a connection (section 4.1).
+/// An error of a response, which does not establish a connection (section 4.1).
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ResponseError {
     /// The bytes are not an HTTP response.
     #[error("response is not HTTP: {0}")]
     NotHttp(httparse::Error),
-    /// More than [`HANDSHAKE_BYTES_MAX`](super::HANDSHAKE_BYTES_MAX) came without an end.
+    /// The response is longer than [`HANDSHAKE_BYTES_MAX`](super::HANDSHAKE_BYTES_MAX).
     #[error("response header is longer than {limit} bytes")]
     TooLong {
         /// The limit.
         limit: usize,
     },
-    /// More than [`FIELDS_MAX`](super::FIELDS_MAX) fields.
+    /// The response has more than [`FIELDS_MAX`](super::FIELDS_MAX) fields.
     #[error("response has more than {limit} header fields")]
     TooManyFields {
         /// The limit.
         limit: usize,
     },
-    /// The server declined.
+    /// The server refused the connection.
     #[error("server answered {status} instead of 101")]
     Status {
-        /// The status that it answered.
+        /// The status of the response.
         status: u16,
     },
     /// Item 2.
@@ -126,7 +126,7 @@ pub enum ResponseError {
     /// Section 9.1.
     #[error("Sec-WebSocket-Extensions of the response is not a list of extensions")]
     ExtensionsInvalid,
-    /// Item 5; also one that was offered once and chosen twice.
+    /// Item 5. Also an extension that was chosen twice.
     #[error("server chose an extension that was not offered: {0}")]
     ExtensionNotOffered(String),
     /// RFC 7692 section 7.1.
@@ -138,7 +138,7 @@ pub enum ResponseError {
 }
 
 impl ResponseError {
-    /// The meaning of a failure to parse a response with room for [`FIELDS_MAX`](super::FIELDS_MAX) fields.
+    /// Converts an error of parsing a response with room for [`FIELDS_MAX`](super::FIELDS_MAX) fields.
     #[must_use]
     pub const fn of_parser(error: httparse::Error) -> Self {
         match error {

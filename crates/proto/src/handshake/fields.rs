@@ -1,8 +1,9 @@
-//! Header fields as the handshake looks at them.
+//! The header fields of a handshake.
 
-/// The header fields of one request or response, however its parser keeps them.
+/// Access to the header fields of a request or response, independent of its parser.
 pub trait Fields {
-    /// The values of every field of this name, in order, names compared without case. `name` is in lower case.
+    /// Returns the values of all fields of this name, in order. Names are compared without case; `name` is in lower
+    /// case.
     fn values<'a>(&'a self, name: &'static str) -> impl Iterator<Item = &'a [u8]>;
 }
 
@@ -21,8 +22,8 @@ impl Fields for http::HeaderMap {
     }
 }
 
-/// The members of a comma-separated list over all fields of this name, white space trimmed, empty
-/// members left out (RFC 9110 section 5.6.1).
+/// Returns the members of a comma-separated list over all fields of this name, trimmed, without empty members (RFC
+/// 9110 section 5.6.1).
 pub(super) fn members<'a>(
     fields: &'a (impl Fields + ?Sized),
     name: &'static str,
@@ -34,7 +35,7 @@ pub(super) fn members<'a>(
         .filter(|member| !member.is_empty())
 }
 
-/// The only value of this name; `Err` when there are several.
+/// Returns the only value of this name; `Err` if there are several.
 pub(super) fn single<'a>(
     fields: &'a (impl Fields + ?Sized),
     name: &'static str,
@@ -44,16 +45,16 @@ pub(super) fn single<'a>(
     if values.next().is_some() { Err(Repeated) } else { Ok(first.map(<[u8]>::trim_ascii)) }
 }
 
-/// A field that may stand once stands twice.
+/// An error of a field that may appear only once.
 pub(super) struct Repeated;
 
-/// Whether this is a token (RFC 9110 section 5.6.2), as a subprotocol's name must be.
+/// Returns true if this is a token (RFC 9110 section 5.6.2). A subprotocol must be one.
 #[must_use]
 pub fn is_token(bytes: &[u8]) -> bool {
     !bytes.is_empty() && bytes.iter().all(is_tchar)
 }
 
-/// Whether this byte may stand in a token.
+/// Returns true if this byte may appear in a token.
 pub(crate) fn is_tchar(byte: &u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(byte)
 }

@@ -10,14 +10,14 @@ const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwx
 pub struct Nonce(pub [u8; 16]);
 
 impl Nonce {
-    /// The value of `Sec-WebSocket-Key`: 24 characters.
+    /// Returns the value of `Sec-WebSocket-Key`, 24 characters.
     #[must_use]
     pub fn key(self) -> String {
         base64(&self.0)
     }
 }
 
-/// The value of `Sec-WebSocket-Accept` for a value of `Sec-WebSocket-Key`: 28 characters.
+/// Returns the value of `Sec-WebSocket-Accept` for a `Sec-WebSocket-Key`, 28 characters.
 #[must_use]
 pub fn accept_key(key: &str) -> String {
     let mut hash = Sha1::new();
@@ -26,7 +26,7 @@ pub fn accept_key(key: &str) -> String {
     base64(&hash.digest().bytes())
 }
 
-/// Whether `key` is the base64 form of 16 bytes (section 4.2.1, item 5).
+/// Returns true if `key` is the base64 encoding of 16 bytes (section 4.2.1, item 5).
 pub(super) fn is_key(key: &[u8]) -> bool {
     // 16 bytes are 21 full characters, one with its low four bits clear, and the padding.
     let Some((digits, b"==")) = key.split_last_chunk::<2>() else { return false };
@@ -35,7 +35,7 @@ pub(super) fn is_key(key: &[u8]) -> bool {
         && digits.last().is_some_and(|last| b"AQgw".contains(last))
 }
 
-/// The base64 form of any bytes, padded (RFC 4648 section 4).
+/// Encodes bytes as padded base64 (RFC 4648 section 4).
 #[must_use]
 pub fn base64(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);

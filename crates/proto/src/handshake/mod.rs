@@ -15,9 +15,9 @@ pub use request::{
 };
 pub use response::{ClientHandshake, Established};
 
-/// Longest handshake in bytes, either way, its empty line included.
+/// The longest handshake in bytes, in either direction, with its empty line.
 pub const HANDSHAKE_BYTES_MAX: usize = 16 << 10;
-/// Most header fields in a handshake.
+/// The most header fields in a handshake.
 pub const FIELDS_MAX: usize = 100;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The server's side: a client's request, and the answer to it (RFC 6455 section 4.2).
+//! The server's side of the handshake: a client's request, and the response (RFC 6455 section 4.2).
 
 use std::borrow::Cow;
 
@@ -6,34 +6,33 @@ use super::fields::{is_token, members, single};
 use super::{FIELDS_MAX, Fields, HANDSHAKE_BYTES_MAX, HandshakeError, accept_key, key};
 use crate::extension::{self, DeflateConfig, NegotiatedDeflate};
 
-/// A request that an HTTP parser has taken apart.
+/// The parts of a request that the handshake depends on.
 #[derive(Clone, Copy, Debug)]
 pub struct Offer<'a, F: Fields + ?Sized> {
-    /// The method, as `GET`.
+    /// The method, such as `GET`.
     pub method: &'a str,
-    /// Whether the version is HTTP/1.1 or later.
+    /// True if the version is HTTP/1.1 or later.
     pub is_http_1_1: bool,
     /// The header fields.
     pub fields: &'a F,
 }
 
-/// An accepted handshake: what goes into the 101 response.
+/// The response to an accepted handshake, with status 101.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Accepted {
     /// The value of `Sec-WebSocket-Accept`.
     pub accept: String,
-    /// The subprotocol chosen, if any: the first of the client's that the server supports.
+    /// The chosen subprotocol, if any: the first of the client's that the server supports.
     pub subprotocol: Option<String>,
-    /// Compression as agreed on, if it was: the value of `Sec-WebSocket-Extensions`, and what
-    /// [`Connection::with_deflate`](crate::Connection::with_deflate) needs.
+    /// The negotiated compression, if any. It is the value of `Sec-WebSocket-Extensions` and the argument of
+    /// [`Connection::with_deflate`](crate::Connection::with_deflate).
     pub deflate: Option<NegotiatedDeflate>,
 }
 
-/// Checks a request against section 4.2.1 and chooses a subprotocol among `supported`. No
-/// extension is accepted.
+/// Checks a request against section 4.2.1 and chooses a subprotocol among `supported`. Accepts no extension.
 ///
 /// # Errors
-/// The first requirement that does not hold.
+/// Returns the first unmet requirement.
 pub fn respond<F: Fields + ?Sized>(
     offer: Offer<'_, F>,
     supported: &[&str],
@@ -41,8 +40,8 @@ pub fn respond<F: Fields + ?Sized>(
     respond_with(offer, supported, None)
 }
 
-/// As [`respond`], and accepts the first offer of permessage-deflate that this end can do, if
-/// `deflate` says how (RFC 7692 section 5.1). An offer that it cannot do is declined, not an error.
+/// Checks a request like [`respond`]. If `deflate` is given, also accepts the first offer of permessage-deflate that
+/// this end supports (RFC 7692 section 5.1). An unsupported offer is declined and is no error.
 ///
 /// # Errors
 /// As [`respond`].
@@ -81,20 +80,21 @@ pub fn respond_with<F: Fields + ?Sized>(
         return Err(HandshakeError::BodyPresent);
     }
     let subprotocol = choose(fields, supported)?;
-    // Read even when nothing is going to be accepted: section 9.1 allows no other grammar.
+    // The field is always parsed, since section 9.1 allows no other grammar.
     let offers = extension::parse(fields.values("sec-websocket-extensions"))
         .map_err(|_| HandshakeError::ExtensionsInvalid)?;
     let deflate = deflate.and_then(|config| extension::accept(&offers, config));
     Ok(Accepted { accept: accept_key(key), subprotocol, deflate })
 }
 
-/// Whether the fields of a request ask for a WebSocket (section 4.2.1, item 3), however well.
+/// Returns true if the header fields ask for a WebSocket (section 4.2.1, item 3), whether or not the request is
+/// valid.
 #[must_use]
 pub fn asks_for_web_socket<F: Fields + ?Sized>(fields: &F) -> bool {
     members(fields, "upgrade").any(|member| member.eq_ignore_ascii_case(b"websocket"))
 }
 
-/// The first subprotocol offered that is supported; the client lists them as it prefers them.
+/// Returns the first offered subprotocol that is supported; the client offers them in order of preference.
 fn choose<F: Fields + ?Sized>(
     fields: &F,
     supported: &[&str],
@@ -125,7 +125,7 @@ impl Accepted {
         fields.into_iter().filter_map(|(name, value)| Some((name, value?)))
     }
 
-    /// The response's bytes (section 4.2.2).
+    /// Returns the response's bytes (section 4.2.2).
     #[must_use]
     pub fn response(&self) -> String {
         let mut response = String::with_capacity(256);
@@ -138,37 +138,37 @@ impl Accepted {
     }
 }
 
-/// The server's handshake on a bare byte stream, without an HTTP server around it.
+/// The server's handshake on a bare byte stream, without an HTTP server.
 #[derive(Debug, Default)]
 pub struct ServerHandshake {
     received: Vec<u8>,
     deflate: Option<DeflateConfig>,
 }
 
-/// A whole request, answered.
+/// An accepted request and its response.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Answered {
-    /// The request's target, as `/chat?room=1`.
+    /// The request's target, such as `/chat?room=1`.
     pub target: String,
-    /// The result of the negotiation.
+    /// The response.
     pub accepted: Accepted,
-    /// Bytes that came after the request: the first frames.
+    /// The bytes after the request: the first frames.
     pub rest: Vec<u8>,
 }
 
 impl ServerHandshake {
-    /// Accepts offers of permessage-deflate. By default none is.
+    /// Accepts offers of permessage-deflate. By default they are declined.
     #[must_use]
     pub fn with_deflate(mut self, config: DeflateConfig) -> Self {
         self.deflate = Some(config);
         self
     }
 
-    /// Takes bytes from the client; `None` until the request is whole.
+    /// Takes bytes from the client; returns `None` until the request is complete.
     ///
     /// # Errors
-    /// As [`respond`]; also when the bytes are no HTTP request or exceed the limits of this
-    /// module. Answer with [`refusal`](Self::refusal) and close.
+    /// As [`respond`]. Also when the bytes are not an HTTP request, or exceed the limits of this module. Answer with
+    /// [`refusal`](Self::refusal) and close the stream.
     pub fn receive(
         &mut self,
         bytes: &[u8],
@@ -201,7 +201,7 @@ impl ServerHandshake {
         Ok(Some(Answered { target, accepted, rest: self.received.split_off(len) }))
     }
 
-    /// The response that refuses a request.
+    /// Returns the response that refuses a request.
     #[must_use]
     pub fn refusal(error: &HandshakeError) -> String {
         let fields: String =

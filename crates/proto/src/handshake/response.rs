@@ -1,4 +1,4 @@
-//! The client's side: its request, and the server's response to it (RFC 6455 section 4.1).
+//! The client's side of the handshake: its request, and the server's response (RFC 6455 section 4.1).
 
 use super::fields::{members, single};
 use super::{FIELDS_MAX, Fields, HANDSHAKE_BYTES_MAX, Nonce, ResponseError, accept_key};
@@ -13,36 +13,35 @@ pub struct ClientHandshake {
     received: Vec<u8>,
 }
 
-/// An established connection.
+/// The result of a client's handshake.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Established {
-    /// The subprotocol the server chose, if any.
+    /// The subprotocol that the server chose, if any.
     pub subprotocol: Option<String>,
-    /// Compression as agreed on, if it was, for
-    /// [`Connection::with_deflate`](crate::Connection::with_deflate).
+    /// The negotiated compression, if any, for [`Connection::with_deflate`](crate::Connection::with_deflate).
     pub deflate: Option<NegotiatedDeflate>,
-    /// Bytes that came after the response: the first frames.
+    /// The bytes after the response: the first frames.
     pub rest: Vec<u8>,
 }
 
 impl ClientHandshake {
-    /// A handshake that offers these subprotocols, the preferred one first. `nonce` must be random
-    /// and new for each connection.
+    /// Creates a handshake that offers `subprotocols`, in order of preference. `nonce` must be random and new for
+    /// each connection.
     #[must_use]
     pub fn new(nonce: Nonce, subprotocols: &[&str]) -> Self {
         let subprotocols = subprotocols.iter().map(|&name| name.to_owned()).collect();
         Self { key: nonce.key(), subprotocols, deflate: None, received: Vec::new() }
     }
 
-    /// Offers permessage-deflate too (RFC 7692 section 5). By default no extension is offered.
+    /// Offers permessage-deflate (RFC 7692 section 5). By default no extension is offered.
     #[must_use]
     pub fn with_deflate(mut self, config: DeflateConfig) -> Self {
         self.deflate = Some(config);
         self
     }
 
-    /// The request's bytes. `host`, `target` and `fields` must hold no line breaks; `fields` are
-    /// further header fields, as `Origin`.
+    /// Returns the request's bytes. `host`, `target` and `fields` must not contain line breaks. `fields` are
+    /// additional header fields, such as `Origin`.
     #[must_use]
     pub fn request(&self, host: &str, target: &str, fields: &[(&str, &str)]) -> String {
         let mut request = format!(
@@ -62,10 +61,10 @@ impl ClientHandshake {
         request + "\r\n"
     }
 
-    /// Takes bytes from the server; `None` until the response is whole.
+    /// Takes bytes from the server; returns `None` until the response is complete.
     ///
     /// # Errors
-    /// The first requirement of section 4.1 that does not hold. The connection must be dropped.
+    /// Returns the first unmet requirement of section 4.1. The caller must drop the connection.
     pub fn receive(&mut self, bytes: &[u8]) -> Result<Option<Established>, ResponseError> {
         self.received.extend_from_slice(bytes);
         let mut fields = [httparse::EMPTY_HEADER; FIELDS_MAX];
@@ -115,7 +114,7 @@ impl ClientHandshake {
         }
     }
 
-    /// Item 5 of section 4.1: only what was offered may be chosen, and only once.
+    /// Checks item 5 of section 4.1: the server may choose only what was offered, and only once.
     fn check_extensions(
         &self,
         fields: &[httparse::Header<'_>],
@@ -129,7 +128,7 @@ impl ClientHandshake {
             }
             ([first, ..], None) => Err(ResponseError::ExtensionNotOffered(first.name.to_owned())),
             ([first, rest @ ..], Some(_)) => {
-                // The one that should not be there: not ours, or ours again.
+                // Report the extension that should not be there: a foreign one, or ours a second time.
                 let others = rest.iter().find(|other| other.name != extension::NAME);
                 let wrong =
                     if first.name == extension::NAME { others.unwrap_or(first) } else { first };

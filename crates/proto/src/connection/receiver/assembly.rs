@@ -1,4 +1,4 @@
-//! A message in the making: its bytes as far as they came, inflated and checked as they come.
+//! A message that is being assembled. Its bytes are inflated and checked as they arrive.
 
 use super::payload::Payload;
 use crate::connection::deflate::violation;
@@ -6,29 +6,29 @@ use crate::extension::{Bounds, Inflater, Pushed};
 use crate::utf8::Utf8Checker;
 use crate::{Config, MessageKind, ProtocolError, Time};
 
-/// Most that is inflated at once, in bytes: so long is a piece of a compressed message, and so often can
-/// whoever drives the connection turn to others. Less makes compressing the pieces of a reply expensive: each
-/// begins anew.
+/// The most bytes inflated at once: the length of a piece of a compressed message, and the work after which a driver
+/// can serve other connections. A smaller value makes it expensive to compress the pieces of a reply, because each
+/// begins without context.
 const INFLATED_BYTES_MAX: usize = 32 << 10;
-/// Room that is made for a frame on its announcement alone.
+/// The most memory that is reserved for a frame on the announced length alone.
 pub(super) const ANNOUNCED_BYTES_MAX: usize = 1 << 20;
-/// About what it takes to inflate a message, with its window.
+/// The approximate memory of an inflater and its window.
 const INFLATER_BYTES: usize = 45 << 10;
 
-/// A message in the making.
+/// A message that is being assembled.
 #[derive(Debug)]
 pub(super) struct Assembly {
     pub(super) kind: MessageKind,
     pub(super) began_at: Time,
-    /// All that came, or the last piece that was inflated.
+    /// All received bytes, or the last inflated piece.
     pub(super) bytes: Vec<u8>,
-    /// The number of its bytes that came, once inflated.
+    /// The number of received bytes, inflated.
     pub(super) len: u64,
-    /// There is one if its first frame said that the message is compressed.
+    /// The inflater, if the first frame said that the message is compressed.
     pub(super) inflater: Option<Inflater>,
-    /// The inflater has had the next byte of the frame, and may have more to give before the one after it.
+    /// True if the inflater has already taken the next byte of the frame, and may have more output from before it.
     is_ahead: bool,
-    /// A piece was handed out.
+    /// True once a piece was returned.
     pub(super) has_begun: bool,
     pub(super) utf8: Utf8Checker,
     pub(super) fragments: u32,
@@ -50,13 +50,13 @@ impl Assembly {
         }
     }
 
-    /// The bytes that it takes in memory.
+    /// Returns the memory of the message in bytes.
     #[inline]
     pub(super) fn held_bytes(&self) -> usize {
         self.bytes.capacity() + self.inflater.as_ref().map_or(0, |_| INFLATER_BYTES)
     }
 
-    /// Inflates compressed bytes, up to [`INFLATED_BYTES_MAX`]. Returns how many of them are done with.
+    /// Inflates compressed bytes, up to [`INFLATED_BYTES_MAX`]. Returns the number of bytes consumed.
     #[inline]
     pub(super) fn inflate(
         &mut self,
@@ -76,7 +76,7 @@ impl Assembly {
         };
         let (used, result) = inflater.push(&piece[skipped..], &mut self.bytes, bounds);
         self.len += (self.bytes.len() - before) as u64;
-        // Text is wrong before what follows it is, however the input was cut.
+        // Invalid text is reported before an error after it, however the input was cut.
         check_text(self.kind, &mut self.utf8, &self.bytes[before..])?;
         let is_paused = result.map_err(|error| violation(error, limit))? == Pushed::Paused;
         let used = skipped + used;
@@ -84,13 +84,13 @@ impl Assembly {
         Ok(used - usize::from(self.is_ahead))
     }
 
-    /// Appends a piece of a frame that was announced and found within the limits.
+    /// Appends a piece of a frame whose header was within the limits.
     #[inline]
     pub(super) fn push(&mut self, frame: &Payload, piece: &[u8]) -> Result<(), ProtocolError> {
         check_text(self.kind, &mut self.utf8, piece)?;
         if frame.received == piece.len() as u64 {
-            // The frame's first piece: room for all of it at once, but no more than a first
-            // megabyte for a peer that only announces.
+            // The first piece of the frame: reserve memory for all of it, but at most a megabyte, in case the peer
+            // only announces it.
             let announced = usize::try_from(frame.header.payload_len).unwrap_or(usize::MAX);
             self.bytes.reserve(announced.min(ANNOUNCED_BYTES_MAX).max(piece.len()));
         }
@@ -99,7 +99,7 @@ impl Assembly {
         Ok(())
     }
 
-    /// Checks that it may end here.
+    /// Checks that the message may end here.
     #[inline]
     pub(super) fn finish(&mut self, config: &Config) -> Result<(), ProtocolError> {
         if let Some(inflater) = &mut self.inflater {

@@ -1,8 +1,8 @@
-//! The frame whose payload is coming in.
+//! A frame whose payload is arriving.
 
 use crate::Header;
 
-/// A frame whose payload has not come whole.
+/// A frame with an incomplete payload.
 #[derive(Debug)]
 pub(super) struct Payload {
     pub(super) header: Header,

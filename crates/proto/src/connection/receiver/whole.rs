@@ -1,23 +1,23 @@
-//! The way that most frames take: one that is a message or a control frame by itself, and lies whole in the input.
+//! The fast path for most frames: a whole message or control frame that lies complete in the input.
 
 use std::ops::Range;
 
-use super::{Place, Receiver, Step};
+use super::{PayloadPlace, Receiver, Step};
 use crate::frame::Control;
 use crate::{Config, MaskKey, MessageKind};
 
-/// A message that came in one frame, all at once.
+/// A message that arrived whole in one frame.
 pub(in crate::connection) struct Whole {
     pub(in crate::connection) kind: MessageKind,
-    /// The number of bytes of the input that it took.
+    /// The number of input bytes that it took.
     pub(in crate::connection) consumed: usize,
-    /// Its place in the input, unmasked.
+    /// The range of its unmasked payload in the input.
     pub(in crate::connection) payload: Range<usize>,
 }
 
 impl Receiver {
-    /// The way that most messages take: one frame, not compressed, all there, of less than 64 KiB.
-    /// `None` leaves everything to [`step`](Self::step), which also finds what is wrong.
+    /// The fast path for most messages: one complete, uncompressed frame of less than 64 KiB. Returns `None` for
+    /// everything else, which [`step`](Self::step) then handles, with all errors.
     #[inline]
     pub(in crate::connection) fn whole_message(
         &self,
@@ -55,8 +55,8 @@ impl Receiver {
         Some(Whole { kind, consumed, payload: begin..consumed })
     }
 
-    /// The way that most pings and pongs take: all there, maybe between the frames of a message. `None` leaves
-    /// everything to [`step_through`](Self::step_through), which also finds what is wrong.
+    /// The fast path for most pings and pongs: complete, maybe between the frames of a message. Returns `None` for
+    /// everything else, which [`step_through`](Self::step_through) then handles, with all errors.
     #[inline]
     pub(super) fn whole_control(&self, input: &mut [u8]) -> Option<(usize, Step)> {
         let [first, second, ..] = input else { return None };
@@ -76,6 +76,6 @@ impl Receiver {
         if is_masked && !payload.is_empty() {
             MaskKey(*header.last_chunk()?).apply(payload);
         }
-        Some((consumed, Step::Control(control, Place::Input(begin..consumed))))
+        Some((consumed, Step::Control(control, PayloadPlace::Input(begin..consumed))))
     }
 }
