@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::rc::Rc;
 
-use anemone_ws::reactor::Waker;
+use anemone_ws::reactor::SendWaker;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 
@@ -16,7 +16,7 @@ pub(crate) struct Alarms(Rc<Shared>);
 #[derive(Debug, Default)]
 struct Shared {
     /// By due time, and in that in the order they were set.
-    set: RefCell<BTreeMap<(Instant, u64), Waker>>,
+    set: RefCell<BTreeMap<(Instant, u64), SendWaker>>,
     count: Cell<u64>,
     /// One is due sooner than all others.
     is_sooner: Notify,
@@ -31,7 +31,7 @@ pub(crate) struct Alarm {
 
 impl Alarms {
     /// Has the connection woken then.
-    pub(crate) fn set(&self, due: Instant, waker: Waker) -> Alarm {
+    pub(crate) fn set(&self, due: Instant, waker: SendWaker) -> Alarm {
         let shared = Rc::clone(&self.0);
         let key = (due, shared.count.get());
         shared.count.set(key.1 + 1);

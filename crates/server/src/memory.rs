@@ -21,12 +21,12 @@ pub(crate) fn counted(
     if len < COUNTED_BYTES_MIN {
         return bytes.into();
     }
-    Bytes::from_owner(Counted { bytes, _held: memory.hold(len) })
+    Bytes::from_owner(Counted { bytes, _held: memory.reserve(len) })
 }
 
 struct Counted<B> {
     bytes: B,
-    _held: anemone_ws::Held,
+    _held: anemone_ws::Reservation,
 }
 
 impl<B: AsRef<[u8]>> AsRef<[u8]> for Counted<B> {

@@ -6,10 +6,10 @@ use std::net::TcpListener;
 use std::rc::Rc;
 use std::time::Duration;
 
-use anemone_ws::Agreed;
+use anemone_ws::Negotiated;
 use anemone_ws::proto::handshake::{HANDSHAKE_BYTES_MAX, ServerHandshake};
 use anemone_ws::proto::{CloseCode, CloseFrame, Message, Prepared, Sender};
-use anemone_ws::reactor::{Broadcast, Handler, Member, Opening, Reactor, Waker};
+use anemone_ws::reactor::{Broadcast, Handler, Member, Opening, Reactor, SendWaker};
 
 /// The time that a client has for its handshake.
 const OPENING_TIMEOUT: Duration = Duration::from_secs(10);
@@ -23,7 +23,7 @@ struct Participant {
 }
 
 impl Handler for Participant {
-    fn on_open(&mut self, waker: Waker, _sender: &mut Sender) {
+    fn on_open(&mut self, waker: SendWaker, _sender: &mut Sender) {
         self.member = Some(self.everybody.join(waker));
     }
 
@@ -47,9 +47,9 @@ fn decide(everybody: Broadcast) -> impl FnOnce(&[u8]) -> Opening {
     move |first| match ServerHandshake::default().receive(first, &[]) {
         Ok(None) => Opening::more(HANDSHAKE_BYTES_MAX, decide(everybody)),
         Ok(Some(answered)) => {
-            let agreed = Agreed { first: answered.rest, ..Agreed::default() };
+            let negotiated = Negotiated { first: answered.rest, ..Negotiated::default() };
             let response = answered.accepted.response().into_bytes();
-            Opening::web_socket(response, agreed, Participant { everybody, member: None })
+            Opening::web_socket(response, negotiated, Participant { everybody, member: None })
         }
         Err(error) => Opening::refuse(ServerHandshake::refusal(&error).into_bytes()),
     }
@@ -67,7 +67,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         reactor.listen(listener, move |stream| {
             adopting.adopt_opening(stream, OPENING_TIMEOUT, decide(everybody.clone()));
         });
-        reactor.failed().await;
+        reactor.panicked().await;
         Err("the loop panicked".into())
     })
 }

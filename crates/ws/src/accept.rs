@@ -1,4 +1,4 @@
-//! The server's opening on a bare stream (RFC 6455 section 4.2), without an HTTP server around it.
+//! The server's side of the opening handshake on a bare stream, without an HTTP server (RFC 6455 section 4.2).
 
 use std::io;
 use std::sync::Arc;
@@ -11,9 +11,9 @@ use tokio::time::timeout;
 
 use crate::{Linger, WebSocket};
 
-/// The time that a client may take for its request without being told otherwise.
+/// The time that a client has for its request by default.
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// The time that a refused client may take to read the refusal and end its side.
+/// The time that a refused client has to read the response and end its side.
 const LINGER: Duration = Duration::from_secs(1);
 
 /// Answers the opening handshake on `stream`, with the defaults of [`Accept`].
@@ -30,10 +30,10 @@ where
     Accept::default().accept(stream).await
 }
 
-/// The options by which connections are accepted. One value serves many connections.
+/// Options for accepting connections. One value serves many connections.
 ///
-/// The request's path and `Origin` are not judged: what any page may not do, an HTTP server in front
-/// has to refuse (section 10.2).
+/// It does not check the request's path and `Origin`. If not every page may connect, an HTTP server in front has to
+/// check them (section 10.2).
 #[derive(Clone, Debug)]
 pub struct Accept {
     subprotocols: Vec<String>,
@@ -46,9 +46,9 @@ pub struct Accept {
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Accepted<S> {
-    /// The connection, open.
+    /// The open connection.
     pub socket: WebSocket<S>,
-    /// The request's target, as `/chat?room=1`.
+    /// The request's target, such as `/chat?room=1`.
     pub target: String,
 }
 
@@ -59,42 +59,41 @@ impl Default for Accept {
 }
 
 impl Accept {
-    /// Subprotocols that can be spoken. The first of the client's that is among them is chosen, and
-    /// none if none is. Default: none.
+    /// Sets the supported subprotocols. The connection uses the first of the client's subprotocols that is among
+    /// them, or else none. Default: none.
     #[must_use]
     pub fn subprotocols(mut self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.subprotocols = names.into_iter().map(Into::into).collect();
         self
     }
 
-    /// Limits and times of the connection, once it is open. Default: [`Config::default`].
+    /// Sets the limits and timeouts of the open connection. Default: [`Config::default`].
     #[must_use]
     pub fn config(mut self, config: impl Into<Arc<Config>>) -> Self {
         self.config = config.into();
         self
     }
 
-    /// Accepts offers of permessage-deflate (RFC 7692). Default: they are declined.
+    /// Accepts offers of permessage-deflate (RFC 7692). Default: declines them.
     #[must_use]
     pub fn deflate(mut self, config: DeflateConfig) -> Self {
         self.deflate = Some(config);
         self
     }
 
-    /// Sets the time that the request and the response to it may take. Default: 10 seconds.
+    /// Sets the time limit for the request and its response together. Default: 10 seconds.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
         self
     }
 
-    /// Answers the opening handshake on `stream`: TCP, TLS that is accepted already, a pipe in memory.
+    /// Answers the opening handshake on `stream`: TCP, an accepted TLS stream, or a pipe in memory.
     ///
-    /// A request that cannot be accepted is answered with its reason, and the client given a second
-    /// to read it.
+    /// A client whose request is refused gets the reason, and a second to read it.
     ///
     /// # Errors
-    /// [`AcceptError`] says why there is no connection; the stream is dropped then.
+    /// [`AcceptError`] says why the handshake failed; the stream is dropped.
     ///
     /// # Cancel safety
     /// Dropping the future drops the stream.
@@ -107,12 +106,12 @@ impl Accept {
         match answered {
             Ok(Answered { target, accepted, rest }) => {
                 let socket = WebSocket::server(stream, Arc::clone(&self.config), rest)
-                    .agreed(accepted.subprotocol, accepted.deflate.as_ref());
+                    .negotiated(accepted.subprotocol, accepted.deflate.as_ref());
                 Ok(Accepted { socket, target })
             }
             Err(error) => {
                 if let Some(response) = error.response() {
-                    // Whether the client reads it or not, it is refused.
+                    // The result does not depend on whether the client reads the refusal.
                     let refused = Linger::new(stream, LINGER).finish(response.as_bytes());
                     let _ = timeout(LINGER, refused).await;
                 }
@@ -149,20 +148,20 @@ impl Accept {
     }
 }
 
-/// Why a connection was not accepted.
+/// An error of accepting a connection.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AcceptError {
-    /// The request is not one that can be accepted; the client was told.
+    /// The request was refused, and the client was told.
     #[error("handshake refused")]
     Refused(#[from] HandshakeError),
-    /// No whole request came in time; the client was told.
+    /// The request was not complete in time, and the client was told.
     #[error("no complete request within {limit:?}")]
     TimedOut {
         /// [`Accept::timeout`].
         limit: Duration,
     },
-    /// The client ended the stream before its request was whole.
+    /// The client ended the stream before its request was complete.
     #[error("stream ended before the request was complete")]
     Ended,
     /// Reading or writing failed.
@@ -171,7 +170,7 @@ pub enum AcceptError {
 }
 
 impl AcceptError {
-    /// The refusal that the client is told, if it may still be there.
+    /// Returns the response for the client, if it may still be there.
     fn response(&self) -> Option<String> {
         match self {
             Self::Refused(error) => Some(ServerHandshake::refusal(error)),

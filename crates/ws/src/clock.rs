@@ -1,9 +1,9 @@
-//! The clock behind `proto`'s time.
+//! A clock that counts the time of `proto`.
 
 use anemone_proto::Time;
 use tokio::time::Instant;
 
-/// Counts milliseconds from its creation; follows tokio's clock, so tests can pause it.
+/// Counts milliseconds from its creation. It follows tokio's clock, so tests can pause it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clock(Instant);
 
@@ -17,13 +17,13 @@ impl Clock {
         Time::from_millis(u64::try_from(millis).unwrap_or(u64::MAX))
     }
 
-    /// The time of an instant; the beginning if it was before.
+    /// Converts an instant to a time; earlier instants become the beginning.
     pub(crate) fn time(self, instant: Instant) -> Time {
         let millis = instant.saturating_duration_since(self.0).as_millis();
         Time::from_millis(u64::try_from(millis).unwrap_or(u64::MAX))
     }
 
-    /// The instant of a time; `None` when it never comes.
+    /// Converts a time to an instant; `None` if it never comes.
     pub(crate) fn instant(self, time: Time) -> Option<Instant> {
         if time == Time::MAX { None } else { self.0.checked_add(time.since(Time::ZERO)) }
     }

@@ -1,6 +1,6 @@
-//! The client's opening: address, proxy, TLS, handshake (RFC 6455 section 4.1).
+//! The client's side of the opening: address, proxy, TLS, handshake (RFC 6455 section 4.1).
 //!
-//! Owns what a caller can choose and the order of the steps, each a module of its own.
+//! Owns the options of a caller and the order of the steps; each step has its own module.
 
 mod deadline;
 mod error;
@@ -27,17 +27,17 @@ use url::{PROXY, Security, Url, WEB_SOCKET};
 
 use crate::WebSocket;
 
-/// The time that connecting may take without being told otherwise: three lost packets, each sent again
-/// after 1, 2 and 4 seconds, and some slack.
+/// The default time limit for connecting: enough for three lost packets, sent again after 1, 2 and 4 seconds, with a
+/// reserve.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Connects to `url`, as `wss://example.org/chat`, with the defaults of [`Connect`].
+/// Connects to `url`, such as `wss://example.org/chat`, with the defaults of [`Connect`].
 ///
 /// # Errors
-/// One variant of [`ConnectError`] for each cause; no stream is left open.
+/// [`ConnectError`] has one variant for each cause; no stream stays open.
 ///
 /// # Cancel safety
-/// Dropping the future gives the attempt up.
+/// Dropping the future ends the attempt.
 ///
 /// # Example
 /// ```
@@ -69,7 +69,7 @@ pub async fn connect(url: &str) -> Result<WebSocket<ClientStream>, ConnectError>
     Connect::new(url).connect().await
 }
 
-/// A connection to be opened: where to, and how.
+/// The options of a new connection.
 ///
 /// ```no_run
 /// # async fn example() -> Result<(), anemone_ws::ConnectError> {
@@ -102,11 +102,11 @@ pub struct Connect {
 }
 
 impl Connect {
-    /// A connection to `url`: `ws://` or `wss://` (section 3), port 80 or 443 unless it names another.
+    /// Creates the options for a connection to `url`: `ws://` or `wss://` (section 3), port 80 or 443 by default.
     ///
-    /// The host is an ASCII name or an address, IPv6 in brackets. What a path or query may not hold is
-    /// percent-encoded. A fragment is refused. A user name and password are sent as `Authorization:
-    /// Basic` (RFC 7617), to be used with `wss://` only, and [`header`](Self::header) can set another.
+    /// The host is an ASCII name or an address, IPv6 in brackets. Characters that a path or query must not contain
+    /// are percent-encoded. A fragment is refused. A user name and password are sent as `Authorization: Basic` (RFC
+    /// 7617), unless [`header`](Self::header) sets that field; use them with `wss://` only.
     pub fn new(url: impl Into<String>) -> Self {
         Self {
             url: url.into(),
@@ -121,52 +121,52 @@ impl Connect {
         }
     }
 
-    /// Subprotocols to offer, the preferred one first. Default: none.
-    /// [`WebSocket::subprotocol`] is what the server chose; it may choose none.
+    /// Sets the subprotocols to offer, in order of preference. Default: none. The server may choose none of them;
+    /// [`WebSocket::subprotocol`] returns its choice.
     pub fn subprotocols(mut self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.subprotocols = names.into_iter().map(Into::into).collect();
         self
     }
 
-    /// One more header field of the request, as `Origin`, `Cookie` or `Authorization`. The
-    /// handshake's own fields cannot be set.
+    /// Adds a header field to the request, such as `Origin`, `Cookie` or `Authorization`. The fields of the handshake
+    /// itself cannot be set.
     pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.fields.push((name.into(), value.into()));
         self
     }
 
-    /// An HTTP proxy to go through with CONNECT, for `ws://` as well: `http://host:port`, port 80 unless
-    /// named. A user name and password in it are sent as `Proxy-Authorization: Basic`. The proxy
-    /// looks the server's name up. Default: none; environment variables are not looked at.
+    /// Connects through an HTTP proxy with CONNECT, for `ws://` as well. The URL is `http://host:port`, with port 80
+    /// by default. A user name and password in it are sent as `Proxy-Authorization: Basic`. The proxy looks up the
+    /// server's name. Default: no proxy; environment variables are ignored.
     pub fn proxy(mut self, url: impl Into<String>) -> Self {
         self.proxy = Some(url.into());
         self
     }
 
-    /// Limits and times of the connection, once it is open. Default: [`Config::default`].
+    /// Sets the limits and timeouts of the open connection. Default: [`Config::default`].
     pub fn config(mut self, config: impl Into<Arc<Config>>) -> Self {
         self.config = config.into();
         self
     }
 
-    /// Offers permessage-deflate (RFC 7692). Default: it is not offered. The server may decline.
+    /// Offers permessage-deflate (RFC 7692), which the server may decline. Default: not offered.
     pub fn deflate(mut self, config: DeflateConfig) -> Self {
         self.deflate = Some(config);
         self
     }
 
-    /// Sets the time that everything up to the open connection may take together. Default: 10 seconds.
+    /// Sets the time limit for all steps together, up to the open connection. Default: 10 seconds.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
         self
     }
 
-    /// Sets how TLS is done: cryptography, roots, client certificates, versions. Its protocols for ALPN must be
-    /// empty or `http/1.1`.
+    /// Sets the TLS configuration: cryptography, root certificates, client certificates, versions. Its ALPN protocols
+    /// must be empty or `http/1.1`.
     ///
-    /// Default: TLS 1.2 and 1.3; the roots that this machine trusts (`SSL_CERT_FILE` and `SSL_CERT_DIR`
-    /// replace them); and the `CryptoProvider` that the program has installed with `install_default`, or
-    /// aws-lc-rs with the feature of that name. It is made once in the life of the process.
+    /// Default: TLS 1.2 and 1.3; the root certificates that this machine trusts, or those of `SSL_CERT_FILE` and
+    /// `SSL_CERT_DIR`; and the `CryptoProvider` that the program has installed with `install_default`, or else
+    /// aws-lc-rs with the feature of that name. The default configuration is made once per process.
     #[cfg(feature = "tls")]
     pub fn tls(mut self, config: Arc<ClientConfig>) -> Self {
         self.tls = Some(config);
@@ -175,25 +175,25 @@ impl Connect {
 
     /// Opens the connection.
     ///
-    /// All addresses of the host are tried, IPv6 and IPv4 in turn, the next one 250 ms after the last
-    /// or as soon as that has failed; the first to answer is taken (RFC 8305). A redirect is an
-    /// error: following one would hand credentials to a host that the caller never named.
+    /// Tries the addresses of the host, IPv6 and IPv4 in turn, each 250 ms after the one before or as soon as that
+    /// has failed, and takes the first that answers (RFC 8305). A redirect is an error: following it could send
+    /// credentials to a host that the caller never named.
     ///
     /// # Errors
-    /// One variant of [`ConnectError`] for each cause; no stream is left open.
+    /// [`ConnectError`] has one variant for each cause; no stream stays open.
     ///
     /// # Cancel safety
-    /// Dropping the future gives the attempt up. Only a lookup of a name goes on in its thread.
+    /// Dropping the future ends the attempt. Only a name lookup continues, in its thread.
     pub async fn connect(self) -> Result<WebSocket<ClientStream>, ConnectError> {
         let deadline = Deadline::after(self.timeout);
         let url = Url::parse(&self.url, &WEB_SOCKET).map_err(ConnectError::Url)?;
-        let opening = self.opening(&url)?;
+        let attempt = self.attempt(&url)?;
         let stream = self.stream(&url, &deadline).await?;
-        opening.run(stream, self.config, &deadline).await
+        attempt.run(stream, self.config, &deadline).await
     }
 
-    /// Opens the stream that the connection would be over, TLS included, and sends nothing: for those
-    /// who speak something else at the same place, HTTP for instance.
+    /// Opens the stream of a connection, TLS included, without a handshake: for another protocol at the same address,
+    /// such as HTTP.
     ///
     /// # Errors
     /// As [`connect`](Self::connect), without those of the handshake.
@@ -234,8 +234,8 @@ impl Connect {
         }
     }
 
-    /// Opens the connection over a stream that the caller has: a Unix socket, a tunnel, a pipe
-    /// in memory. The URL tells the request's target and `Host`; neither TLS nor a proxy is added.
+    /// Opens the connection over the caller's stream: a Unix socket, a tunnel, a pipe in memory. The URL only
+    /// provides the request's target and `Host`; neither TLS nor a proxy is used.
     ///
     /// # Errors
     /// As [`connect`](Self::connect).
@@ -248,12 +248,12 @@ impl Connect {
     {
         let deadline = Deadline::after(self.timeout);
         let url = Url::parse(&self.url, &WEB_SOCKET).map_err(ConnectError::Url)?;
-        let opening = self.opening(&url)?;
-        opening.run(stream, self.config, &deadline).await
+        let attempt = self.attempt(&url)?;
+        attempt.run(stream, self.config, &deadline).await
     }
 
-    /// Checks everything that goes into the request, and writes it.
-    fn opening(&self, url: &Url) -> Result<Opening, ConnectError> {
+    /// Checks all parts of the request, and writes it.
+    fn attempt(&self, url: &Url) -> Result<Attempt, ConnectError> {
         let names: Vec<&str> = self.subprotocols.iter().map(String::as_str).collect();
         for (at, name) in names.iter().enumerate() {
             if !is_token(name.as_bytes()) || names[..at].contains(name) {
@@ -281,12 +281,12 @@ impl Connect {
             handshake = handshake.with_deflate(deflate.clone());
         }
         let request = handshake.request(&url.authority(), &url.target, &fields);
-        Ok(Opening { handshake, request })
+        Ok(Attempt { handshake, request })
     }
 }
 
 impl std::fmt::Debug for Connect {
-    /// Leaves out the URLs and fields, which may hold credentials.
+    /// Omits the URLs and fields, which may hold credentials.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Connect")
             .field("subprotocols", &self.subprotocols)
@@ -299,7 +299,7 @@ impl std::fmt::Debug for Connect {
 
 const AUTHORIZATION: &str = "Authorization";
 
-/// Whether the handshake sets this field itself, or cannot go on with it.
+/// Returns true if the handshake sets this field itself, or would fail with it.
 fn is_own_field(name: &str) -> bool {
     const OWN: [&str; 5] = ["host", "upgrade", "connection", "content-length", "transfer-encoding"];
     let name = name.to_ascii_lowercase();
@@ -307,12 +307,12 @@ fn is_own_field(name: &str) -> bool {
 }
 
 /// A handshake and its request.
-struct Opening {
+struct Attempt {
     handshake: ClientHandshake,
     request: String,
 }
 
-impl Opening {
+impl Attempt {
     async fn run<S>(
         mut self,
         mut stream: S,
@@ -338,7 +338,7 @@ impl Opening {
         let established = self.handshake.receive(head.bytes()).map_err(ConnectError::Response)?;
         #[expect(clippy::expect_used, reason = "`head::read` returns a whole head")]
         let Established { subprotocol, deflate, rest } = established.expect("the head is whole");
-        Ok(WebSocket::client(stream, config, rest).agreed(subprotocol, deflate.as_ref()))
+        Ok(WebSocket::client(stream, config, rest).negotiated(subprotocol, deflate.as_ref()))
     }
 }
 

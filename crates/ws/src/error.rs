@@ -1,20 +1,20 @@
-//! The ends of a connection other than by a closing handshake.
+//! The errors of an open connection.
 
 use std::io;
 
 use anemone_proto::{MisuseError, ProtocolError};
 
-/// A connection that ended badly, or a call that it could not take.
+/// An error that ended a connection, or that a call caused.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The peer broke the protocol or a limit; it was told with a close frame.
+    /// The peer violated the protocol or a limit, and was told with a close frame.
     #[error("peer violated the protocol")]
     Protocol(#[from] ProtocolError),
     /// Nothing more can be sent: the closing handshake has begun, or the connection is over.
     #[error("connection is closing or closed")]
     Closed,
-    /// The caller asked for what the connection's state does not allow.
+    /// The state of the connection does not allow the call.
     #[error(transparent)]
     Misuse(MisuseError),
     /// The stream ended without a closing handshake (close code 1006 to an application).
@@ -31,7 +31,7 @@ impl From<MisuseError> for Error {
     }
 }
 
-/// The way in which a stream was lost.
+/// A reason for losing a stream.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Lost {
@@ -44,7 +44,7 @@ pub enum Lost {
         /// `close_timeout`.
         millis: u128,
     },
-    /// This process holds too much for its peers, and for this one as well.
+    /// The process holds too much data for its peers, including this one.
     #[error("the process holds too much data for its peers")]
     Overloaded,
     /// Reading or writing failed.

@@ -1,10 +1,10 @@
-//! The memory that a process holds for its peers, all threads together, and how much that may be.
+//! A limit on the memory that a process holds for its peers, over all threads.
 //!
-//! A peer that does not read, or does not send the rest, has this end hold something for it. So has one that only
-//! stays: a connection, a request that waits, a reader have their cost. Each such place counts
-//! what it holds in a [`Held`]. When it is too much together, a [`relief`](Memory::relieve) has some let go of it: those
-//! first whose peer does not go on, who held something for the longest time before the others; and then the connections on
-//! which most is open, until little enough is held.
+//! A peer that does not read, or does not complete a message, makes this end hold data for it. An idle connection, a
+//! waiting request and a reader have a cost as well. Each of these counts its bytes in a [`Reservation`]. Above the
+//! limit, [`relieve`](Memory::relieve) makes some of them release their memory: first those whose peers make no
+//! progress, beginning with the oldest, then the connections with the most open bytes, until the process holds little
+//! enough.
 
 use std::convert::Infallible;
 use std::iter;
@@ -15,83 +15,83 @@ use std::time::Duration;
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep};
 
-/// A peer for whom something was held for longer is let go at once.
+/// Memory that has been held for longer is released first.
 const AGE_MAX: Duration = Duration::from_secs(600);
-/// Nobody younger has to let go: a busy peer holds something for moments.
+/// Memory that is younger is not released: a busy peer's data is held for moments.
 const AGE_MIN: Duration = Duration::from_millis(50);
-/// From one age to the next, and the time that those have who are concerned.
+/// The factor from one age to the next, and the time that holders of one age have to release their memory.
 const AGE_STEP: f64 = 0.75;
 const STEP_TIME: Duration = Duration::from_millis(2);
-/// A connection on which less is open than this does not have to go: it has what any client may have, and others had
-/// better wait.
+/// A connection with fewer open bytes is not closed: every client may have that much open, and others had better
+/// wait.
 const OPEN_BYTES_MIN: usize = 64 << 10;
-/// The interval at which it is looked again, while nobody is left who could let go.
+/// The interval between rounds while the process still holds too much after one.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
-/// The bytes that a process may hold for its peers. Clones are handles to the same ones.
+/// The memory that a process may hold for its peers. Clones are handles to the same count.
 #[derive(Clone, Debug)]
-pub struct Memory(Arc<Shared>);
+pub struct Memory(Arc<MemoryState>);
 
 #[derive(Debug)]
-struct Shared {
+struct MemoryState {
     bytes_max: usize,
     held_bytes: AtomicUsize,
     is_exceeded: Notify,
     begun: Instant,
-    /// Milliseconds after that, and 1.
+    /// The last time above the limit, in milliseconds after `begun`, plus 1; 0 before the first.
     exceeded_at: AtomicU64,
-    wanted: watch::Sender<Option<Wanted>>,
+    release: watch::Sender<Option<Release>>,
 }
 
-/// Those who are to let go of what is held for their peers.
+/// A request to release memory; it says who is concerned.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Wanted {
-    /// Those whose peer has not gone on since then, or for longer.
+pub enum Release {
+    /// Holders whose peers have made no progress since this time.
     Since(Instant),
-    /// The connections on which so many bytes are open, or more.
+    /// Connections with at least this many open bytes.
     Open(usize),
 }
 
 impl Default for Memory {
-    /// As much as there is.
+    /// Without a limit.
     fn default() -> Self {
         Self::new(usize::MAX)
     }
 }
 
 impl Memory {
-    /// May hold so many bytes.
+    /// Creates a limit of `bytes_max` bytes.
     #[must_use]
     pub fn new(bytes_max: usize) -> Self {
-        Self(Arc::new(Shared {
+        Self(Arc::new(MemoryState {
             bytes_max,
             held_bytes: AtomicUsize::new(0),
             is_exceeded: Notify::new(),
             begun: Instant::now(),
             exceeded_at: AtomicU64::new(0),
-            wanted: watch::Sender::new(None),
+            release: watch::Sender::new(None),
         }))
     }
 
-    /// The number of bytes that it may hold.
+    /// Returns the limit in bytes.
     #[must_use]
     pub fn bytes_max(&self) -> usize {
         self.0.bytes_max
     }
 
-    /// The number of bytes that it holds.
+    /// Returns the number of bytes held.
     #[must_use]
     pub fn held_bytes(&self) -> usize {
         self.0.held_bytes.load(Ordering::Relaxed)
     }
 
-    /// Whether that is too much: nothing new is to be begun.
+    /// Returns true if more is held than the limit; nothing new should begin then.
     #[must_use]
     pub fn is_exceeded(&self) -> bool {
         self.held_bytes() > self.bytes_max()
     }
 
-    /// Whether it is too much, or was so lately.
+    /// Returns true if the limit is exceeded, or was within the last `time`.
     #[must_use]
     pub fn was_exceeded_within(&self, time: Duration) -> bool {
         let at = self.0.exceeded_at.load(Ordering::Relaxed);
@@ -99,39 +99,40 @@ impl Memory {
             || at > 0 && self.0.begun + Duration::from_millis(at) + time > Instant::now()
     }
 
-    /// A place that holds nothing yet.
+    /// Returns a reservation of 0 bytes.
     #[must_use]
-    pub fn share(&self) -> Held {
-        Held { memory: self.clone(), bytes: 0 }
+    pub fn reservation(&self) -> Reservation {
+        Reservation { memory: self.clone(), bytes: 0 }
     }
 
-    /// A place that holds so much.
+    /// Returns a reservation of `bytes` bytes.
     #[must_use]
-    pub fn hold(&self, bytes: usize) -> Held {
-        let mut held = self.share();
+    pub fn reserve(&self, bytes: usize) -> Reservation {
+        let mut held = self.reservation();
         held.set(bytes);
         held
     }
 
-    /// Whether it is an eighth more than it may be: then nobody is let in, not even to be told so in a reply of their own.
+    /// Returns true above nine eighths of the limit. Then connections are dropped at once, since even a reply that
+    /// says so would take memory.
     #[must_use]
     pub fn is_far_exceeded(&self) -> bool {
         self.held_bytes() > self.bytes_max().saturating_add(self.bytes_max() / 8)
     }
 
-    /// Has some let go of what they hold whenever it is too much, until it is a tenth less than it may be. For as long
-    /// as it is polled, by one task of the process.
+    /// Whenever the limit is exceeded, makes holders release memory until a tenth of the limit is free. Runs while it
+    /// is polled; one task of the process should.
     pub async fn relieve(&self) -> Infallible {
         loop {
             let exceeded = self.0.is_exceeded.notified();
             if !self.is_exceeded() {
                 exceeded.await;
             }
-            for wanted in self.schedule() {
+            for release in self.schedule() {
                 if !self.wants_relief() {
                     break;
                 }
-                self.0.wanted.send_replace(Some(wanted));
+                self.0.release.send_replace(Some(release));
                 sleep(STEP_TIME).await;
             }
             if self.is_exceeded() {
@@ -140,51 +141,52 @@ impl Memory {
         }
     }
 
-    /// Whether somebody has yet to let go, once it was too much.
+    /// Returns true while more than nine tenths of the limit is held, so that holders should go on releasing memory.
     #[must_use]
     pub fn wants_relief(&self) -> bool {
         self.held_bytes() > self.bytes_max() / 10 * 9
     }
 
-    /// Those who are to let go, one kind after the other.
-    fn schedule(&self) -> impl Iterator<Item = Wanted> + use<> {
+    /// Returns the requests of one round, in order.
+    fn schedule(&self) -> impl Iterator<Item = Release> + use<> {
         let ages = iter::successors(Some(AGE_MAX), |age| {
             (*age > AGE_MIN).then(|| age.mul_f64(AGE_STEP).max(AGE_MIN))
         });
         let sizes = iter::successors(Some(self.bytes_max() / 2), |bytes| Some(bytes / 2));
-        let sizes = sizes.take_while(|bytes| *bytes >= OPEN_BYTES_MIN).map(Wanted::Open);
-        // A clock that began a moment ago has no time that long ago.
-        let ages = ages.filter_map(|age| Instant::now().checked_sub(age)).map(Wanted::Since);
+        let sizes = sizes.take_while(|bytes| *bytes >= OPEN_BYTES_MIN).map(Release::Open);
+        // A clock that has just begun cannot represent that age.
+        let ages = ages.filter_map(|age| Instant::now().checked_sub(age)).map(Release::Since);
         ages.chain(sizes)
     }
 
-    /// Tells, each time it changes, who is to let go.
+    /// Returns a receiver of each request to release memory.
     #[must_use]
-    pub fn wanted(&self) -> watch::Receiver<Option<Wanted>> {
-        self.0.wanted.subscribe()
+    pub fn releases(&self) -> watch::Receiver<Option<Release>> {
+        self.0.release.subscribe()
     }
 
-    /// Returns once those are to let go whose peer has not gone on since `since`.
+    /// Waits until memory whose peer has made no progress since `since` must be released.
     ///
     /// # Cancel safety
-    /// Nothing is lost when the future is dropped.
-    pub async fn wanted_back(&self, since: Instant) {
-        let is_concerned = |wanted: &Option<Wanted>| {
-            matches!(wanted, Some(Wanted::Since(cutoff)) if since <= *cutoff) && self.wants_relief()
+    /// Dropping the future loses nothing.
+    pub async fn must_release(&self, since: Instant) {
+        let is_affected = |release: &Option<Release>| {
+            matches!(release, Some(Release::Since(cutoff)) if since <= *cutoff)
+                && self.wants_relief()
         };
-        // The sender is here, so this does not fail.
-        let _ = self.wanted().wait_for(is_concerned).await;
+        // The sender is a field of this value, so this does not fail.
+        let _ = self.releases().wait_for(is_affected).await;
     }
 
-    /// Returns once the connections are to let go on which so much is open as `bytes` tells.
+    /// Waits until connections with `bytes()` open bytes must be closed.
     ///
     /// # Cancel safety
-    /// Nothing is lost when the future is dropped.
-    pub async fn open_wanted_back(&self, bytes: impl Fn() -> usize) {
-        let mut wanted = self.wanted();
-        while wanted.changed().await.is_ok() {
-            let least = match *wanted.borrow_and_update() {
-                Some(Wanted::Open(least)) if self.wants_relief() => least,
+    /// Dropping the future loses nothing.
+    pub async fn must_close(&self, bytes: impl Fn() -> usize) {
+        let mut release = self.releases();
+        while release.changed().await.is_ok() {
+            let least = match *release.borrow_and_update() {
+                Some(Release::Open(least)) if self.wants_relief() => least,
                 _ => continue,
             };
             if bytes() >= least {
@@ -205,15 +207,15 @@ impl Memory {
     }
 }
 
-/// Bytes that are held in one place; dropping it gives them back.
+/// Bytes that one holder counts in a [`Memory`]. Dropping the reservation frees them.
 #[derive(Debug)]
-pub struct Held {
+pub struct Reservation {
     memory: Memory,
     bytes: usize,
 }
 
-impl Held {
-    /// So much is held here now.
+impl Reservation {
+    /// Changes the reservation to `bytes` bytes.
     pub fn set(&mut self, bytes: usize) {
         if bytes > self.bytes {
             self.memory.add(bytes - self.bytes);
@@ -223,20 +225,20 @@ impl Held {
         self.bytes = bytes;
     }
 
-    /// The number of bytes that are held here.
+    /// Returns the number of reserved bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// The memory in which this counts, with all others.
+    /// Returns the memory in which the bytes count.
     #[must_use]
     pub fn memory(&self) -> &Memory {
         &self.memory
     }
 }
 
-impl Drop for Held {
+impl Drop for Reservation {
     fn drop(&mut self) {
         self.set(0);
     }
@@ -254,7 +256,7 @@ mod tests {
     #[test]
     fn what_is_held_is_given_back() {
         let memory = Memory::new(100);
-        let (mut one, mut other) = (memory.share(), memory.share());
+        let (mut one, mut other) = (memory.reservation(), memory.reservation());
         one.set(60);
         other.set(40);
         assert!(!memory.is_exceeded());
@@ -275,10 +277,10 @@ mod tests {
             spawn_local(async move { relief.relieve().await });
             let hold = |name: u32, bytes| {
                 let (memory, gone) = (memory.clone(), Rc::clone(&gone));
-                let mut held = memory.share();
+                let mut held = memory.reservation();
                 held.set(bytes);
                 spawn_local(async move {
-                    memory.wanted_back(Instant::now()).await;
+                    memory.must_release(Instant::now()).await;
                     gone.borrow_mut().push(name);
                     drop(held);
                 });
@@ -312,9 +314,9 @@ mod tests {
             spawn_local(async move { relief.relieve().await });
             let open = |bytes: usize| {
                 let (memory, gone) = (memory.clone(), Rc::clone(&gone));
-                let held = memory.hold(bytes);
+                let held = memory.reserve(bytes);
                 spawn_local(async move {
-                    memory.open_wanted_back(|| bytes).await;
+                    memory.must_close(|| bytes).await;
                     gone.borrow_mut().push(bytes / LITTLE);
                     drop(held);
                 });

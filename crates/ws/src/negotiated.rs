@@ -1,4 +1,4 @@
-//! The result of an opening handshake: all that a connection begins with.
+//! The result of an opening handshake.
 
 use std::sync::Arc;
 
@@ -6,19 +6,19 @@ use anemone_proto::{Config, Connection, NegotiatedDeflate, Time};
 
 use crate::codecs;
 
-/// The server's side of a handshake that is done, whoever did it.
+/// The server's state after an opening handshake, from which a connection begins.
 #[derive(Clone, Debug, Default)]
-pub struct Agreed {
-    /// Limits and times.
+pub struct Negotiated {
+    /// Limits and timeouts.
     pub config: Arc<Config>,
-    /// Compression, if it was negotiated (RFC 7692).
+    /// The compression, if it was negotiated (RFC 7692).
     pub deflate: Option<NegotiatedDeflate>,
     /// The bytes that came after the handshake, if any.
     pub first: Vec<u8>,
 }
 
-impl Agreed {
-    /// The connection that begins now.
+impl Negotiated {
+    /// Creates the connection at the time `now`.
     pub(crate) fn connection(&self, now: Time) -> Connection {
         let connection = Connection::server(Arc::clone(&self.config), now);
         match &self.deflate {

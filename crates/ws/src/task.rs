@@ -1,7 +1,7 @@
 //! One connection over any byte stream, driven by the tasks that hold it.
 //!
-//! [`WebSocket`] is the whole of it, [`SendHalf`] and [`ReceiveHalf`] are its two sides, and
-//! `driver` does the work for all three.
+//! [`WebSocket`] is a whole connection, and [`SendHalf`] and [`ReceiveHalf`] are its two sides. `driver` does the
+//! work for all three.
 
 mod driver;
 mod message;
@@ -20,25 +20,25 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::Error;
 
-/// A WebSocket connection over `S`, either end of it.
+/// A WebSocket connection over `S`, in either role.
 ///
-/// It has no task of its own: whichever of its functions is being awaited reads, writes, answers
-/// pings, and keeps time. [`recv`](Self::recv) is the one for it, and should be called in a loop, by
-/// those who only send too. To send and receive from two tasks, [`split`](Self::split) it.
+/// It has no task of its own: while any of its functions is awaited, that function reads, writes, answers pings, and
+/// keeps the timers. Call [`recv`](Self::recv) in a loop, even if the application only sends. To send and receive
+/// from two tasks, [`split`](Self::split) the connection.
 ///
-/// # Pings and time-outs
-/// A peer from which nothing came for [`Config::ping_interval`] is pinged, one that stays quiet for
-/// [`Config::idle_timeout`] is given up. One that takes what it is sent, however slowly, is not quiet.
-/// Nor is one judged by a time in which nothing was awaited, and so nobody pinged it.
+/// # Pings and timeouts
+/// A peer that sends nothing for [`Config::ping_interval`] gets a ping; one that sends nothing for
+/// [`Config::idle_timeout`] is considered dead. A peer that takes output, however slowly, counts as alive. Time in
+/// which the application awaited nothing does not count, since no ping could be sent.
 ///
 /// # `Stream` and `Sink`
-/// As a `Stream` it yields what [`recv`](Self::recv) does and ends where that returns `None`. As a
-/// `Sink` of anything that is [`AsMessage`] it is ready when [`send`](Self::send) would not wait, and
-/// closing it is [`close`](Self::close) with 1000.
+/// As a `Stream` it yields the messages of [`recv`](Self::recv), and ends when that returns `None`. As a `Sink` of
+/// any [`AsMessage`] it is ready when [`send`](Self::send) would not wait, and closing it is [`close`](Self::close)
+/// with 1000.
 ///
 /// # Dropping
-/// A dropped connection is aborted: its stream is dropped with what was not written, and the peer
-/// finds it lost (close code 1006). [`close`](Self::close) is the polite way.
+/// Dropping aborts the connection: unwritten output is lost, and the peer sees an abnormal closure (close code 1006).
+/// Use [`close`](Self::close) for a closing handshake.
 #[derive(Debug)]
 pub struct WebSocket<S> {
     driver: Driver<S>,
@@ -46,7 +46,7 @@ pub struct WebSocket<S> {
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> WebSocket<S> {
-    /// The server's end, over a stream whose handshake is done. `first` are the bytes that came
+    /// Returns the server's end of a connection after the handshake on `stream`. `first` are the bytes that came
     /// after the handshake, if any.
     #[must_use]
     pub fn server(stream: S, config: Arc<Config>, first: Vec<u8>) -> Self {
@@ -54,12 +54,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> WebSocket<S> {
         Self::new(Driver::new(stream, Role::Server, make, first))
     }
 
-    /// The client's end, over a stream whose handshake is done. `first` are the bytes that came
+    /// Returns the client's end of a connection after the handshake on `stream`. `first` are the bytes that came
     /// after the handshake, if any. [`connect`](crate::connect()) does all of it.
     ///
-    /// Masking keys come from the thread's generator, ChaCha with a seed of the operating system
-    /// that is renewed every 64 KiB: nobody can foresee them (section 10.3), and one costs a few
-    /// nanoseconds.
+    /// Masking keys come from the thread's random generator: ChaCha with a seed of the operating system that is
+    /// renewed every 64 KiB. Nobody can predict them (section 10.3), and a key costs a few nanoseconds.
     #[must_use]
     pub fn client(stream: S, config: Arc<Config>, first: Vec<u8>) -> Self {
         let keys = Box::new(|| MaskKey(rand::random::<u32>().to_ne_bytes()));
@@ -71,25 +70,25 @@ impl<S: AsyncRead + AsyncWrite + Unpin> WebSocket<S> {
         Self { driver, subprotocol: None }
     }
 
-    /// Compresses and inflates messages as the opening handshake agreed. To be called before
-    /// anything else; [`Accept`](crate::Accept) and [`Connect`](crate::Connect) do. The thread's
-    /// connections share one compressor and one inflater, unless they take context over.
+    /// Compresses and inflates messages as the opening handshake negotiated. Call it before anything else;
+    /// [`Accept`](crate::Accept) and [`Connect`](crate::Connect) do. The connections of a thread share one compressor
+    /// and one inflater, unless they use context takeover.
     #[must_use]
     pub fn with_deflate(self, negotiated: &NegotiatedDeflate) -> Self {
         Self { driver: self.driver.with_deflate(negotiated), ..self }
     }
 
-    /// Has messages that do not come whole handed out by [`recv_piece`](Self::recv_piece) as they
-    /// come, at most 16 KiB a piece, 32 KiB of a compressed one, so that a message of any size takes no
-    /// memory; the limits on messages hold all the same. To be called before anything else.
+    /// Makes [`recv_piece`](Self::recv_piece) return incomplete messages in pieces as they arrive: at most 16 KiB, or
+    /// 32 KiB of a compressed message. A message of any size then takes little memory; the limits on messages still
+    /// apply. Call it before anything else.
     #[must_use]
     pub fn with_pieces(mut self) -> Self {
         self.driver.take_pieces();
         self
     }
 
-    /// Takes over what the opening handshake agreed on.
-    pub(crate) fn agreed(
+    /// Applies the result of the opening handshake.
+    pub(crate) fn negotiated(
         self,
         subprotocol: Option<String>,
         deflate: Option<&NegotiatedDeflate>,
@@ -101,19 +100,19 @@ impl<S: AsyncRead + AsyncWrite + Unpin> WebSocket<S> {
         Self { subprotocol, ..socket }
     }
 
-    /// The subprotocol that the opening handshake agreed on, if any.
+    /// Returns the subprotocol that the opening handshake negotiated, if any.
     #[must_use]
     pub fn subprotocol(&self) -> Option<&str> {
         self.subprotocol.as_deref()
     }
 
-    /// The next message. `None` once the closing handshake is done, for ever after. Of a message that
-    /// [`recv_piece`](Self::recv_piece) has begun the rest is thrown away.
+    /// Returns the next message, or `None` once the closing handshake is done. Discards the rest of a message that
+    /// [`recv_piece`](Self::recv_piece) has begun.
     ///
     /// # Errors
-    /// [`Error::Protocol`] when the peer broke the protocol or a limit, or was quiet for the idle
-    /// time-out; [`Error::Lost`] when the stream failed or our close frame was not answered. Once,
-    /// then `None`.
+    /// [`Error::Protocol`] when the peer violated the protocol or a limit, or sent nothing for the idle timeout;
+    /// [`Error::Lost`] when the stream failed or the peer did not answer our close frame. After an error, returns
+    /// `None`.
     ///
     /// # Cancel safety
     /// Dropping the future loses nothing.
@@ -121,11 +120,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> WebSocket<S> {
         poll_fn(|cx| self.driver.poll_recv(cx)).await
     }
 
-    /// The next piece of a message, where [`with_pieces`](Self::with_pieces) asks for them. A message
-    /// that came whole is one piece, which is first and last.
+    /// Returns the next piece of a message, after [`with_pieces`](Self::with_pieces). A message that arrived whole is
+    /// one piece, both the first and the last.
     ///
     /// # Errors
-    /// As [`recv`](Self::recv). An error ends the message, too: no last piece follows.
+    /// As [`recv`](Self::recv). An error also ends the message: no last piece follows.
     ///
     /// # Cancel safety
     /// Dropping the future loses nothing.
@@ -133,27 +132,26 @@ impl<S: AsyncRead + AsyncWrite + Unpin> WebSocket<S> {
         poll_fn(|cx| self.driver.poll_recv_piece(cx)).await
     }
 
-    /// As [`recv`](Self::recv), and also returns when everything queued has been written: the time
-    /// to queue more, for a task that receives and sends.
+    /// Receives as [`recv`](Self::recv), and also returns when all queued output has been written. A task that both
+    /// receives and sends can then queue more.
     ///
     /// # Errors
     /// As [`recv`](Self::recv).
     ///
     /// # Cancel safety
-    /// Dropping the future loses nothing but a [`Turn::Drained`], which
-    /// [`queued_bytes`](Sender::queued_bytes) tells as well.
+    /// Dropping the future loses nothing but a [`Turn::Drained`], which also shows in
+    /// [`queued_bytes`](Sender::queued_bytes).
     pub async fn turn(&mut self) -> Result<Turn, Error> {
         poll_fn(|cx| self.driver.poll_turn(cx)).await
     }
 
-    /// Sends one message; returns once it is queued for writing and as much as the stream takes at
-    /// once is written, not once the peer has it. Waits first while more than 64 KiB are queued:
-    /// that is how a sender feels a slow peer. While it waits, at most one message is received and
-    /// kept for [`recv`](Self::recv).
+    /// Sends one message. Returns once the message is queued, and written as far as the stream takes it at once; the
+    /// peer may not have it yet. While more than 64 KiB are queued, waits first, so a slow peer slows down its
+    /// sender. While it waits, it receives at most one message and keeps it for [`recv`](Self::recv).
     ///
     /// # Errors
-    /// [`Error::Closed`] once the closing handshake has begun or the connection is over, also while
-    /// waiting; [`recv`](Self::recv) tells why. [`Error::Misuse`] between fragments of another message.
+    /// [`Error::Closed`] when the closing handshake has begun or the connection is over, also while waiting;
+    /// [`recv`](Self::recv) returns the reason. [`Error::Misuse`] between fragments of another message.
     ///
     /// # Cancel safety
     /// Dropping the future before it completes sends nothing. Spec: RFC 6455 section 6.1.
@@ -162,21 +160,21 @@ impl<S: AsyncRead + AsyncWrite + Unpin> WebSocket<S> {
         poll_fn(|cx| self.driver.send(cx, message.as_message()).into()).await
     }
 
-    /// Waits until everything queued is written to the stream. While it waits, at most one message
-    /// is received and kept for [`recv`](Self::recv).
+    /// Waits until everything queued is written to the stream. While it waits, it receives at most one message and
+    /// keeps it for [`recv`](Self::recv).
     ///
     /// # Errors
-    /// [`Error::Closed`] when the connection was over before; [`recv`](Self::recv) tells why.
+    /// [`Error::Closed`] when the connection ended before that; [`recv`](Self::recv) returns the reason.
     ///
     /// # Cancel safety
-    /// Dropping the future loses nothing; call it again to wait on.
+    /// Dropping the future loses nothing; call it again to keep waiting.
     pub async fn flush(&mut self) -> Result<(), Error> {
         poll_fn(|cx| self.driver.poll_flush(cx)).await
     }
 
-    /// Sends a ping of our own, beside those that keep a quiet connection alive. Once its pong has
-    /// been received, [`round_trip`](Self::round_trip) tells how long that took; of several pings under
-    /// way the last one counts. Waits as [`send`](Self::send) does.
+    /// Sends a ping, besides those that keep a quiet connection alive. Once its pong has arrived,
+    /// [`round_trip`](Self::round_trip) returns the time that it took; if several pings are under way, the last one
+    /// counts. Waits as [`send`](Self::send) does.
     ///
     /// # Errors
     /// As [`send`](Self::send).
@@ -188,50 +186,48 @@ impl<S: AsyncRead + AsyncWrite + Unpin> WebSocket<S> {
         poll_fn(|cx| self.driver.ping(cx).into()).await
     }
 
-    /// The last measured time from a ping to its pong: a keep-alive ping to the millisecond, one of
-    /// [`ping`](Self::ping) as exact as the clock is.
+    /// Returns the last measured time from a ping to its pong: to the millisecond for a keep-alive ping, to the
+    /// clock's precision for one of [`ping`](Self::ping).
     #[must_use]
     pub fn round_trip(&self) -> Option<Duration> {
         self.driver.round_trip()
     }
 
-    /// Closes politely: sends a close frame after what is queued, waits for the peer's, and for
-    /// the end of its stream. `None` sends a frame without a code. Messages that still come are thrown
-    /// away; to receive them, call [`close`](Sender::close) of [`sender`](Self::sender) and
-    /// [`recv`](Self::recv) on.
+    /// Does the closing handshake: sends a close frame after the queued output, waits for the peer's close frame, and
+    /// then for the end of its stream. `None` sends a frame without a code. Messages that still arrive are discarded;
+    /// to receive them, call [`close`](Sender::close) of [`sender`](Self::sender), and then [`recv`](Self::recv).
     ///
-    /// Takes at most the [close time-out](Config::close_timeout) for the peer's close frame, and once
-    /// more for the end of its stream.
+    /// The peer has the [close timeout](Config::close_timeout) to send its close frame, and the same time again to
+    /// end its stream.
     ///
     /// # Errors
     /// As [`recv`](Self::recv): [`Lost::CloseUnanswered`](crate::Lost::CloseUnanswered) when the peer
     /// did not answer in time. The connection is over in any case.
     ///
     /// # Cancel safety
-    /// Once polled the close frame is queued; call it again to wait on. Spec: RFC 6455 section 7.1.
+    /// Once polled, the close frame is queued; call it again to keep waiting. Spec: RFC 6455 section 7.1.
     pub async fn close(&mut self, frame: Option<&CloseFrame>) -> Result<(), Error> {
         self.driver.begin_close(frame);
         self.driver.discard_messages();
         poll_fn(|cx| self.driver.poll_closed(cx)).await
     }
 
-    /// The peer's close frame, once it came and if it has a code.
+    /// Returns the peer's close frame, if it came and has a code.
     #[must_use]
     pub fn close_frame(&self) -> Option<&CloseFrame> {
         self.driver.close_frame()
     }
 
-    /// The queue of frames, which takes them without waiting; the other functions write them. Whoever sends this
-    /// way queues more only while [`queued_bytes`](Sender::queued_bytes) is low. Nothing is received
-    /// while more than 64 KiB are queued.
+    /// Returns the queue of frames, which takes frames without waiting; the other functions write them. Its users
+    /// should queue more only while [`queued_bytes`](Sender::queued_bytes) is low. Nothing is received while more
+    /// than 64 KiB are queued.
     pub fn sender(&mut self) -> &mut Sender {
         self.driver.sender()
     }
 
-    /// Two halves, for two tasks: of one thread, or of several when `S` is `Send`.
+    /// Splits the connection into two halves, for two tasks: of one thread, or of several if `S` is `Send`.
     ///
-    /// Either drives the connection while it is being awaited. The stream is dropped with the second
-    /// of them.
+    /// Each half drives the connection while it is awaited. The stream is dropped with the second half.
     #[must_use]
     pub fn split(self) -> (SendHalf<S>, ReceiveHalf<S>) {
         split::split(self.driver)

@@ -1,7 +1,8 @@
-//! The server's opening behind an HTTP server whose types are those of the crate `http`: hyper, axum, tower.
+//! The server's side of the opening handshake behind an HTTP server with the types of the crate `http`: hyper, axum,
+//! tower.
 //!
-//! Owns the way from a request of theirs to the verdict, and from there to a response of theirs. The rules are
-//! those of [`handshake`](crate::proto::handshake), and the choices those of [`Accept`].
+//! This module only converts types. The rules are in [`handshake`](crate::proto::handshake), and the options in
+//! [`Accept`].
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -11,15 +12,15 @@ use anemone_proto::handshake::{Accepted, HandshakeError, Offer, respond_with};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Version};
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use crate::{Accept, Agreed, WebSocket};
+use crate::{Accept, Negotiated, WebSocket};
 
-/// An accepted request: the response to it, and the connection over the stream that it came by.
+/// An accepted request. It makes the response, and then the connection.
 ///
 /// ```
 /// use anemone_ws::{Accept, refusal};
 /// use http::{Request, Response};
 ///
-/// /// Answers a request; `serve` would take the connection once the response is written.
+/// /// Answers a request. A server would open the connection once the response is written.
 /// fn answer(request: &Request<()>) -> Response<String> {
 ///     match Accept::default().subprotocols(["chat"]).upgrade(request) {
 ///         Ok(upgrade) => upgrade.response().map(|()| String::new()),
@@ -47,18 +48,18 @@ pub struct Upgrade {
 }
 
 impl Accept {
-    /// Judges a request that an HTTP server has parsed (RFC 6455 section 4.2.1). Its path and `Origin` are the
-    /// caller's to judge, and so is the time that it takes: [`timeout`](Self::timeout) does not count here.
+    /// Checks a request that an HTTP server has parsed (RFC 6455 section 4.2.1). The caller checks its path and
+    /// `Origin`, and limits its time: [`timeout`](Self::timeout) has no effect here.
     ///
-    /// A handshake by CONNECT, as HTTP/2 has it (RFC 8441), is refused like any other method.
+    /// A handshake by CONNECT, as in HTTP/2 (RFC 8441), is refused like any other method.
     ///
     /// # Errors
-    /// The first requirement that does not hold; [`refusal`] makes a response of it.
+    /// Returns the first unmet requirement; [`refusal`] makes a response from it.
     pub fn upgrade<B>(&self, request: &Request<B>) -> Result<Upgrade, HandshakeError> {
         self.upgrade_parts(request.method(), request.version(), request.headers())
     }
 
-    /// Judges a request, as [`upgrade`](Self::upgrade) does, of which the caller has the parts.
+    /// Checks the parts of a request, as [`upgrade`](Self::upgrade) does.
     ///
     /// # Errors
     /// As [`upgrade`](Self::upgrade).
@@ -79,34 +80,34 @@ impl Accept {
 }
 
 impl Upgrade {
-    /// The subprotocol that was chosen, if any.
+    /// Returns the subprotocol of the connection, if any.
     #[must_use]
     pub fn subprotocol(&self) -> Option<&str> {
         self.accepted.subprotocol.as_deref()
     }
 
-    /// The response that ends the handshake. The HTTP server writes it, and then gives the
-    /// stream away, as `hyper::upgrade::on` does.
+    /// Returns the response that completes the handshake. The HTTP server writes it, and then hands over the stream, as
+    /// `hyper::upgrade::on` does.
     #[must_use]
     pub fn response(&self) -> Response<()> {
         switching_protocols(&self.accepted)
     }
 
-    /// The connection over the stream that the HTTP server gave away, open.
+    /// Returns the open connection over the stream that the HTTP server handed over.
     #[must_use]
     pub fn socket<S>(self, stream: S) -> WebSocket<S>
     where
         S: AsyncRead + AsyncWrite + Unpin,
     {
         WebSocket::server(stream, self.config, Vec::new())
-            .agreed(self.accepted.subprotocol, self.accepted.deflate.as_ref())
+            .negotiated(self.accepted.subprotocol, self.accepted.deflate.as_ref())
     }
 
-    /// The result of the handshake, for a [`Handler`](crate::reactor::Handler) of the loop or of
-    /// [`drive`](crate::reactor::drive). Nothing came after the handshake, as far as this knows.
+    /// Returns the result of the handshake, for a [`Handler`](crate::reactor::Handler) of the loop or of
+    /// [`drive`](crate::reactor::drive). It assumes that no bytes followed the handshake.
     #[must_use]
-    pub fn agreed(self) -> Agreed {
-        Agreed { config: self.config, deflate: self.accepted.deflate, first: Vec::new() }
+    pub fn negotiated(self) -> Negotiated {
+        Negotiated { config: self.config, deflate: self.accepted.deflate, first: Vec::new() }
     }
 }
 
@@ -116,8 +117,8 @@ pub fn switching_protocols(accepted: &Accepted) -> Response<()> {
     response(101, accepted.fields())
 }
 
-/// The response to a request that cannot be accepted: its status, and the fields that this must have. The
-/// error itself is words for a body.
+/// Makes the response to a refused request: its status, and the header fields that this status requires. The text of
+/// the error can be the body.
 #[must_use]
 pub fn refusal(error: &HandshakeError) -> Response<()> {
     response(error.status(), error.fields().iter().map(|&(name, value)| (name, value.into())))
@@ -130,7 +131,7 @@ fn response<'a>(
     let mut response = Response::new(());
     *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_REQUEST);
     for (name, value) in fields {
-        // The names and values of a handshake are always those of fields.
+        // The names and values of a handshake are always valid for fields.
         if let (Ok(name), Ok(value)) = (HeaderName::try_from(name), HeaderValue::try_from(&*value))
         {
             response.headers_mut().insert(name, value);

@@ -8,9 +8,9 @@ use std::net::{TcpListener, TcpStream};
 use std::rc::Rc;
 use std::time::Duration;
 
-use anemone_ws::Agreed;
+use anemone_ws::Negotiated;
 use anemone_ws::proto::{CloseCode, CloseFrame, Header, MaskKey, Message, Opcode, Output, Sender};
-use anemone_ws::reactor::{Handler, Opening, Reactor, StreamHandler, Waker};
+use anemone_ws::reactor::{Handler, Opening, Reactor, SendWaker, StreamHandler};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::runtime::Builder;
 
@@ -75,7 +75,7 @@ fn large_messages_are_collected_whole_whatever_follows_them() {
     let reply = serve(
         |reactor| {
             let reactor = reactor.clone();
-            Box::new(move |stream| reactor.adopt(stream, Agreed::default(), Echo))
+            Box::new(move |stream| reactor.adopt(stream, Negotiated::default(), Echo))
         },
         move |mut stream| {
             let mut writer = stream.try_clone().unwrap();
@@ -112,8 +112,8 @@ fn open(
 #[test]
 fn an_opening_becomes_a_websocket_that_begins_with_what_came_after_it() {
     let reply = open(b"hello\x88\x80\0\0\0\0", PATIENCE, |first| {
-        let agreed = Agreed { first: first[5..].to_vec(), ..Agreed::default() };
-        Opening::web_socket(b"welcome".to_vec(), agreed, Echo)
+        let negotiated = Negotiated { first: first[5..].to_vec(), ..Negotiated::default() };
+        Opening::web_socket(b"welcome".to_vec(), negotiated, Echo)
     });
     assert_eq!(reply, b"welcome\x88\x00");
 }
@@ -212,8 +212,8 @@ fn a_handshake_in_two_reads_becomes_a_websocket() {
         match ServerHandshake::default().receive(first, &[]) {
             Ok(None) => Opening::more(HANDSHAKE_BYTES_MAX, decide),
             Ok(Some(answered)) => {
-                let agreed = Agreed { first: answered.rest, ..Agreed::default() };
-                Opening::web_socket(answered.accepted.response().into_bytes(), agreed, Echo)
+                let negotiated = Negotiated { first: answered.rest, ..Negotiated::default() };
+                Opening::web_socket(answered.accepted.response().into_bytes(), negotiated, Echo)
             }
             Err(error) => Opening::refuse(ServerHandshake::refusal(&error).into_bytes()),
         }
@@ -270,19 +270,19 @@ fn an_opening_without_a_word_is_closed_in_time() {
 /// Sends back what comes, says `ready` and `closed`, and ends once it has read `end`.
 #[derive(Default)]
 struct Talker {
-    waker: Option<Waker>,
+    waker: Option<SendWaker>,
     is_over: bool,
 }
 
 impl StreamHandler for Talker {
-    fn on_open(&mut self, waker: Waker) {
+    fn on_open(&mut self, waker: SendWaker) {
         self.waker = Some(waker);
     }
 
     fn on_bytes(&mut self, bytes: &[u8], output: &mut Output) {
         output.extend_from_slice(bytes);
         if bytes.ends_with(b"wake") {
-            self.waker.iter().for_each(Waker::wake);
+            self.waker.iter().for_each(SendWaker::wake);
         }
         self.is_over |= bytes.windows(3).any(|word| word == b"end");
     }
@@ -357,7 +357,7 @@ fn a_stream_that_ends_is_written_to_the_last_byte_though_its_peer_sends_on() {
 fn a_stream_that_is_woken_now_and_then_is_not_idle() {
     struct Pulse(Talker);
     impl StreamHandler for Pulse {
-        fn on_open(&mut self, waker: Waker) {
+        fn on_open(&mut self, waker: SendWaker) {
             self.0.on_open(waker.clone());
             tokio::task::spawn_local(async move {
                 for _ in 0..10 {
@@ -437,7 +437,7 @@ fn the_runtime_looks_at_its_own_io_beside_floods() {
             let mut flood = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
             let (stream, _) = listener.accept().unwrap();
             stream.set_nonblocking(true).unwrap();
-            reactor.adopt(stream, Agreed::default(), Count(Rc::clone(&counted)));
+            reactor.adopt(stream, Negotiated::default(), Count(Rc::clone(&counted)));
             let bytes = frame(Some(MaskKey([0; 4])), Opcode::Binary, b"").repeat(10_000);
             // Until the other end is gone with its runtime.
             std::thread::spawn(move || while flood.write_all(&bytes).is_ok() {});
@@ -467,12 +467,12 @@ fn the_runtime_looks_at_its_own_io_beside_floods() {
 /// Answers each byte with itself, one at each wake.
 #[derive(Default)]
 struct Slow {
-    waker: Option<Waker>,
+    waker: Option<SendWaker>,
     left: Vec<u8>,
 }
 
 impl StreamHandler for Slow {
-    fn on_open(&mut self, waker: Waker) {
+    fn on_open(&mut self, waker: SendWaker) {
         self.waker = Some(waker);
     }
 
@@ -527,6 +527,6 @@ fn a_panic_in_a_handler_is_told() {
         reactor.listen(listener, move |stream| adopting.adopt_stream(stream, timeout, Panicking));
         let mut client = std::net::TcpStream::connect(address).unwrap();
         std::io::Write::write_all(&mut client, b"x").unwrap();
-        reactor.failed().await;
+        reactor.panicked().await;
     });
 }

@@ -83,7 +83,7 @@ impl Accesses {
             return AccessLine(None);
         }
         let (method, path) = (start(method, METHOD_CHARS_MAX), start(path, PATH_CHARS_MAX));
-        let held = self.memory.hold(LINE_BYTES + method.len() + path.len());
+        let held = self.memory.reserve(LINE_BYTES + method.len() + path.len());
         AccessLine(Some(Arc::new(Draft {
             log: Arc::clone(self),
             begun: Instant::now(),

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use anemone_ws::{Held, Memory};
+use anemone_ws::{Memory, Reservation};
 use http::HeaderValue;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -33,7 +33,7 @@ pub(crate) struct AwaitedTopics {
 pub(crate) struct Admission {
     _one: OwnedSemaphorePermit,
     _place: Option<Place>,
-    _held: Held,
+    _held: Reservation,
 }
 
 impl AwaitedTopics {
@@ -75,7 +75,7 @@ impl AwaitedTopics {
             );
             too_many(detail)
         })?;
-        let mut held = self.memory.share();
+        let mut held = self.memory.reservation();
         held.set(AWAITED_TOPIC_BYTES);
         Ok(Admission { _one: one, _place: place, _held: held })
     }

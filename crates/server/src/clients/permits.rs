@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use anemone_ws::{Held, Memory};
+use anemone_ws::{Memory, Reservation};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::clients::places::{Place, Places, Source, Words};
@@ -57,7 +57,7 @@ impl NoPermit {
 #[derive(Debug)]
 pub(crate) struct ConnectionPermit {
     _one: OwnedSemaphorePermit,
-    _held: Held,
+    _held: Reservation,
     /// The places in which it counts, too.
     _places: [Option<Place>; 2],
 }
@@ -113,7 +113,7 @@ impl ConnectionPermits {
         });
         match one {
             Some(one) => {
-                let held = self.memory.hold(CONNECTION_BYTES);
+                let held = self.memory.reserve(CONNECTION_BYTES);
                 Ok(ConnectionPermit { _one: one, _held: held, _places: [place, None] })
             }
             None if is_overloaded => Err(NoPermit::Overloaded),

@@ -92,7 +92,7 @@ mod tests {
     #[test]
     fn health_alone_is_told_when_too_much_is_held() {
         let memory = Memory::new(1);
-        let mut held = memory.hold(1);
+        let mut held = memory.reserve(1);
         assert!(check_memory(&memory, "/clock").is_ok());
         held.set(2);
         assert!(check_memory(&memory, "/clock").is_err());

@@ -5,7 +5,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::pin::Pin;
 use std::sync::Arc;
 
-use anemone_ws::Agreed;
+use anemone_ws::Negotiated;
 use anemone_ws::proto::{CloseCode, CloseFrame, NegotiatedDeflate};
 use anemone_ws::reactor::{Handler, Opening, drive_within};
 use http::Response;
@@ -165,7 +165,10 @@ impl Handoff {
         let permit = permit.beside(place);
         access.by(AnswerKind::Stream(transport));
         let visit = Visit::new(&local.site, client, limits, access);
-        (successor.0, Start { local, agreed: Agreed { config, deflate, first }, permit, visit })
+        (
+            successor.0,
+            Start { local, negotiated: Negotiated { config, deflate, first }, permit, visit },
+        )
     }
 }
 
@@ -179,7 +182,7 @@ type Task = Pin<Box<dyn Future<Output = ()>>>;
 /// A WebSocket that begins.
 struct Start<'a> {
     local: &'a Local,
-    agreed: Agreed,
+    negotiated: Negotiated,
     permit: ConnectionPermit,
     visit: Visit,
 }
@@ -202,13 +205,13 @@ where
     H: Handler + 'static,
 {
     fn in_loop(self: Box<Self>, start: Start<'_>, stream: TcpStream) {
-        let Start { local, agreed, permit, visit } = start;
-        local.reactor.adopt(stream, agreed, (self.make)(local, permit, visit));
+        let Start { local, negotiated, permit, visit } = start;
+        local.reactor.adopt(stream, negotiated, (self.make)(local, permit, visit));
     }
 
     fn opening(self: Box<Self>, start: Start<'_>, response: Vec<u8>) -> Opening {
-        let Start { local, agreed, permit, visit } = start;
-        Opening::web_socket(response, agreed, (self.make)(local, permit, visit))
+        let Start { local, negotiated, permit, visit } = start;
+        Opening::web_socket(response, negotiated, (self.make)(local, permit, visit))
     }
 
     fn in_task(
@@ -217,14 +220,14 @@ where
         stream: Box<dyn ByteStream>,
         mut stop: Stop,
     ) -> Task {
-        let Start { local, agreed, permit, visit } = start;
+        let Start { local, negotiated, permit, visit } = start;
         let (handler, memory) = ((self.make)(local, permit, visit), local.site.memory.clone());
         Box::pin(async move {
             let farewell = async {
                 stop.stopped().await;
                 going_away()
             };
-            drive_within(&memory, stream, agreed, handler, farewell).await;
+            drive_within(&memory, stream, negotiated, handler, farewell).await;
         })
     }
 }

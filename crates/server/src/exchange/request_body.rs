@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::pin::pin;
 
-use anemone_ws::Held;
+use anemone_ws::Reservation;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Request, header};
 use http_body::Body as _;
@@ -32,10 +32,10 @@ pub(crate) async fn receive(
         return Err(BodyError::TooBig.problem(bytes_max));
     }
     let received = tokio::select! {
-        received = timeout(limits.body_timeout, whole(body, bytes_max, site.memory.share())) => {
+        received = timeout(limits.body_timeout, whole(body, bytes_max, site.memory.reservation())) => {
             received
         }
-        () = site.memory.wanted_back(begun) => return Err(Problem::overloaded()),
+        () = site.memory.must_release(begun) => return Err(Problem::overloaded()),
         () = stop.stopped() => return Err(Problem::new(Kind::Stopping, "the server is stopping")),
     };
     let late = |_| {
@@ -82,7 +82,7 @@ pub(crate) struct Received {
     bytes: Vec<u8>,
     /// Given back with it.
     #[expect(dead_code, reason = "held for as long as the body is there")]
-    held: Held,
+    held: Reservation,
 }
 
 impl AsRef<[u8]> for Received {
@@ -127,7 +127,7 @@ const DISCARDED_BYTES_MAX: usize = 8 << 20;
 ///
 /// It is copied as it comes: each piece keeps the buffer that it was read into, and a client can send
 /// pieces of one byte.
-async fn whole<B>(body: B, bytes_max: usize, mut held: Held) -> Result<Received, BodyError>
+async fn whole<B>(body: B, bytes_max: usize, mut held: Reservation) -> Result<Received, BodyError>
 where
     B: http_body::Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>>,
 {
@@ -189,7 +189,7 @@ mod tests {
         });
         let body = StreamBody::new(stream::iter(pieces));
         let memory = Memory::default();
-        let received = whole(body, 1000, memory.share()).now_or_never().unwrap().unwrap();
+        let received = whole(body, 1000, memory.reservation()).now_or_never().unwrap().unwrap();
         assert_eq!(received.as_ref(), [b'x'; 1000]);
         assert!(memory.held_bytes() >= 1000);
         drop(received);

@@ -9,7 +9,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
 
-use anemone_ws::Held;
+use anemone_ws::Reservation;
 use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncSeek, ReadBuf};
 use tokio::sync::OwnedSemaphorePermit;
@@ -49,7 +49,7 @@ pub(super) struct Opened {
     /// its place. Else it is opened anew for each piece.
     open: Option<(File, OwnedSemaphorePermit)>,
     /// One piece of it, and what the reply has in hand; also while a thread still reads it for a client that is gone.
-    _held: Held,
+    _held: Reservation,
 }
 
 impl Sent {
@@ -60,7 +60,7 @@ impl Sent {
         let (file, version, piece, held) = loop {
             let (file, version) = open::file(dir, &path)?;
             let bytes = usize::try_from(version.bytes()).unwrap_or(usize::MAX).min(PIECE_BYTES);
-            let held = folder.memory().hold(bytes + CHUNK_BYTES);
+            let held = folder.memory().reserve(bytes + CHUNK_BYTES);
             // Many may have come while this one waited for the disk.
             if folder.memory().is_exceeded() {
                 return Err(io::Error::other(Overload));

@@ -161,7 +161,7 @@ pub(crate) async fn accept(
             Some(_) = requests.join_next() => {}
             () = stop.stopped() => break,
             // Whoever joins this thread, or watches over all, is told.
-            () = local.reactor.failed() => resume_unwind(Box::new("the loop panicked")),
+            () = local.reactor.panicked() => resume_unwind(Box::new("the loop panicked")),
             () = local.essentials.failed() => {
                 resume_unwind(Box::new("a task of the thread panicked"))
             }

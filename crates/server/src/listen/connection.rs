@@ -76,7 +76,7 @@ pub(crate) async fn requests<S: AsyncRead + AsyncWrite + Unpin>(
 ) -> Option<(S, Vec<u8>, Handoff)> {
     let limits = &local.site.limits;
     let memory = &local.site.memory;
-    let _held = memory.hold(HTTP1_BYTES + limits.header_bytes_max);
+    let _held = memory.reserve(HTTP1_BYTES + limits.header_bytes_max);
     let handoff = Rc::new(Cell::new(None));
     let polled_at = Rc::new(Cell::new(Instant::now()));
     let (stream, end) = Ahead::new(Gathered::new(stream, memory), memory, limits.header_bytes_max);

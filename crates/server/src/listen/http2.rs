@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use anemone_ws::{Held, Linger, Memory};
+use anemone_ws::{Linger, Memory, Reservation};
 use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body::Body as _;
 use hyper::body::Incoming;
@@ -88,12 +88,12 @@ struct Open {
     requests: Requests,
     bytes: usize,
     /// The cost of a request.
-    _held: Held,
+    _held: Reservation,
 }
 
 impl Open {
     fn new(requests: Requests, memory: &Memory) -> Self {
-        Self { requests, bytes: 0, _held: memory.hold(HTTP2_REQUEST_BYTES) }
+        Self { requests, bytes: 0, _held: memory.reserve(HTTP2_REQUEST_BYTES) }
     }
 
     /// Until the client has taken it, or it is given up.
@@ -127,7 +127,7 @@ pub(crate) async fn serve<S: AsyncRead + AsyncWrite + Unpin + 'static>(
     let limits = &local.site.limits;
     let requests = Requests::default();
     let memory = local.site.memory.clone();
-    let _held = memory.hold(HTTP2_BYTES);
+    let _held = memory.reserve(HTTP2_BYTES);
     let unread = Unread::new(&memory, CONNECTION_WINDOW_BYTES as usize);
     let tasks = Tasks { memory, unread, write_timeout: limits.write_timeout, next: Rc::default() };
     let service = {
@@ -155,7 +155,7 @@ pub(crate) async fn serve<S: AsyncRead + AsyncWrite + Unpin + 'static>(
     let (mut seen, mut is_stopping) = (0, false);
     let open = || Arc::strong_count(&requests) - served_by_service;
     let memory = local.site.memory.clone();
-    let mut wanted_back = pin!(memory.open_wanted_back(|| open() * HTTP2_REQUEST_BYTES));
+    let mut must_close = pin!(memory.must_close(|| open() * HTTP2_REQUEST_BYTES));
     let ended = loop {
         tokio::select! {
             ended = http.as_mut() => break ended,
@@ -163,7 +163,7 @@ pub(crate) async fn serve<S: AsyncRead + AsyncWrite + Unpin + 'static>(
                 is_stopping = true;
                 http.as_mut().graceful_shutdown();
             }
-            () = wanted_back.as_mut() => {
+            () = must_close.as_mut() => {
                 tracing::debug!("dropped an HTTP/2 connection");
                 return;
             }
@@ -343,7 +343,7 @@ async fn has_room(tasks: &Tasks, request: &Request<Incoming>, requests: &Replies
     let is_there = tokio::select! {
         biased;
         () = requests.room() => true,
-        () = tasks.memory.wanted_back(begun) => false,
+        () = tasks.memory.must_release(begun) => false,
     };
     drop(waiting);
     is_there

@@ -35,7 +35,7 @@ pub(crate) async fn serve(
 ) {
     let limits = &local.site.limits;
     let limit = limits.tls_handshake_timeout;
-    let _held = local.site.memory.hold(TLS_BYTES);
+    let _held = local.site.memory.reserve(TLS_BYTES);
     // Below TLS, which takes more than it has written, and has a last word to write.
     let stream = WriteDeadline::new(stream, limits.write_timeout, &local.site.memory).counting();
     let stream = match Box::pin(timeout(limit, shake_hands(stream, &tls))).await {

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use anemone_hub::{Gap, Head, Position, Topic};
 use anemone_wire::{Item, Mode};
 use anemone_ws::proto::Prepared;
-use anemone_ws::reactor::Waker;
+use anemone_ws::reactor::SendWaker;
 use tokio::task::AbortHandle;
 
 use crate::Problem;
@@ -26,7 +26,7 @@ struct Readers {
     /// Keeps its address from being another's.
     _topic: Arc<Topic>,
     /// In the order they came, which is about that of their sockets in memory.
-    wakers: RefCell<BTreeMap<u64, Waker>>,
+    wakers: RefCell<BTreeMap<u64, SendWaker>>,
     next_key: Cell<u64>,
     head: RefCell<Head>,
     /// The last that was read, one for each encoding and mode.
@@ -73,7 +73,7 @@ pub(crate) struct Fan {
 pub(crate) struct Subscription {
     readers: Rc<Readers>,
     key: u64,
-    waker: Waker,
+    waker: SendWaker,
 }
 
 impl Fan {
@@ -83,7 +83,7 @@ impl Fan {
     }
 
     /// Has this connection woken whenever the topic has grown.
-    pub(crate) fn subscribe(&self, topic: &Arc<Topic>, waker: Waker) -> Subscription {
+    pub(crate) fn subscribe(&self, topic: &Arc<Topic>, waker: SendWaker) -> Subscription {
         let mut topics = self.topics.borrow_mut();
         let address = Arc::as_ptr(topic).addr();
         let readers = topics.get(&address).and_then(Weak::upgrade).unwrap_or_else(|| {
@@ -158,7 +158,7 @@ impl Readers {
                 loop {
                     head.grown().await;
                     let Some(readers) = readers.upgrade() else { return };
-                    readers.wakers.borrow().values().for_each(Waker::wake);
+                    readers.wakers.borrow().values().for_each(SendWaker::wake);
                 }
             });
             let (wakers, next_key, pages) = Default::default();

@@ -40,7 +40,7 @@ impl Pace {
             };
             tokio::select! {
                 () = sleep_until(since + timeout) => {}
-                () = memory.wanted_back(since) => {}
+                () = memory.must_release(since) => {}
             }
             if self.waits_since() == Some(since) {
                 return;

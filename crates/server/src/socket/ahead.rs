@@ -9,7 +9,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
-use anemone_ws::{Held, Memory};
+use anemone_ws::{Memory, Reservation};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// Most that is read ahead: requests that came before the last is answered. The end of a client that sends more of
@@ -21,7 +21,7 @@ struct Shared<S> {
     stream: S,
     /// The bytes that were read, and not given yet.
     ahead: Vec<u8>,
-    held: Held,
+    held: Reservation,
     /// The bytes in its user's own buffer before anything is read ahead.
     user_bytes: usize,
     has_ended: bool,
@@ -36,7 +36,7 @@ pub(crate) struct End<S>(Rc<RefCell<Shared<S>>>);
 impl<S> Ahead<S> {
     /// Bytes that are read ahead count in `memory`, and beside them those in its user's own buffer by then.
     pub(crate) fn new(stream: S, memory: &Memory, user_bytes: usize) -> (Self, End<S>) {
-        let (ahead, held) = (Vec::new(), memory.share());
+        let (ahead, held) = (Vec::new(), memory.reservation());
         let shared = Shared { stream, ahead, held, user_bytes, has_ended: false };
         let shared = Rc::new(RefCell::new(shared));
         (Self(Rc::clone(&shared)), End(shared))

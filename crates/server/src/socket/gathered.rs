@@ -7,7 +7,7 @@ use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use anemone_ws::{Held, Memory};
+use anemone_ws::{Memory, Reservation};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// Most that is gathered: about a hundred small replies. What is larger by itself is not copied.
@@ -18,7 +18,7 @@ pub(crate) struct Gathered<S> {
     stream: S,
     bytes: Vec<u8>,
     /// Counted while it is stuck.
-    held: Held,
+    held: Reservation,
     /// So much of it is written.
     written: usize,
     /// All of it is, but the stream may keep it to itself.
@@ -28,7 +28,7 @@ pub(crate) struct Gathered<S> {
 impl<S> Gathered<S> {
     /// Stuck output counts in `memory`.
     pub(crate) fn new(stream: S, memory: &Memory) -> Self {
-        let held = memory.share();
+        let held = memory.reservation();
         Self { stream, bytes: Vec::new(), held, written: 0, is_unflushed: false }
     }
 

@@ -9,7 +9,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
-use anemone_ws::{Held, Memory};
+use anemone_ws::{Memory, Reservation};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// The unread bytes of one connection. Clones are handles to the same.
@@ -18,7 +18,7 @@ pub(crate) struct Unread(Rc<RefCell<Counted>>);
 
 #[derive(Debug)]
 struct Counted {
-    held: Held,
+    held: Reservation,
     /// The bytes that may have come on each stream, in sum.
     bytes: usize,
     bytes_max: usize,
@@ -27,7 +27,7 @@ struct Counted {
 impl Unread {
     /// Nothing yet, and at most so much.
     pub(crate) fn new(memory: &Memory, bytes_max: usize) -> Self {
-        Self(Rc::new(RefCell::new(Counted { held: memory.share(), bytes: 0, bytes_max })))
+        Self(Rc::new(RefCell::new(Counted { held: memory.reservation(), bytes: 0, bytes_max })))
     }
 
     /// So much may come on one stream until the guard is dropped.

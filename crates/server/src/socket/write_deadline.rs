@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use anemone_ws::{Held, Memory};
+use anemone_ws::{Memory, Reservation};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, sleep};
 
@@ -14,7 +14,7 @@ use tokio::time::{Instant, sleep};
 pub(crate) struct WriteDeadline<S> {
     stream: S,
     /// The bytes that wait above to be written while a write is stuck, where nobody else counts them.
-    waiting: Option<Held>,
+    waiting: Option<Reservation>,
     /// `None` once it is lifted.
     timeout: Option<Duration>,
     stuck: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
@@ -38,7 +38,7 @@ impl<S> WriteDeadline<S> {
     /// Has what it is offered and cannot write count, as long as that lasts: for TLS, which always offers all that it
     /// has taken and not written.
     pub(crate) fn counting(self) -> Self {
-        Self { waiting: Some(self.memory.share()), ..self }
+        Self { waiting: Some(self.memory.reservation()), ..self }
     }
 
     pub(crate) fn get_ref(&self) -> &S {
@@ -74,7 +74,7 @@ impl<S> WriteDeadline<S> {
                 let since = Instant::now();
                 tokio::select! {
                     () = expired(timeout) => {}
-                    () = memory.wanted_back(since) => {}
+                    () = memory.must_release(since) => {}
                 }
             })
         });
@@ -200,7 +200,7 @@ mod tests {
         is_stuck(50).await;
         let late = tokio::time::timeout(Duration::from_secs(3600), &mut write).await;
         assert!(late.is_err(), "there is room, and so it waits");
-        let other = memory.hold(51);
+        let other = memory.reserve(51);
         tokio::select! {
             _ = memory.relieve() => {}
             ended = &mut write => {

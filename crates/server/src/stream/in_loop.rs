@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 
 use anemone_wire::Item;
 use anemone_ws::proto::Output;
-use anemone_ws::reactor::{StreamHandler, Waker};
+use anemone_ws::reactor::{SendWaker, StreamHandler};
 use http::{HeaderValue, Response, header};
 use tokio::time::Instant;
 
@@ -45,7 +45,7 @@ pub(crate) struct InLoop {
     reply: EndlessReply,
     encoding: &'static ItemEncoding,
     /// Once it is open.
-    woken: Option<(Subscription, Waker)>,
+    woken: Option<(Subscription, SendWaker)>,
     alarm: Option<Alarm>,
     _permit: ConnectionPermit,
 }
@@ -120,7 +120,7 @@ impl InLoop {
 }
 
 impl StreamHandler for InLoop {
-    fn on_open(&mut self, waker: Waker) {
+    fn on_open(&mut self, waker: SendWaker) {
         let topic = self.reply.reader().topic();
         let place = self.local.fan.subscribe(topic, waker.clone());
         // What came since reading began.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use anemone_ws::Error;
 use anemone_ws::proto::{CloseCode, CloseFrame, Message, Sender};
-use anemone_ws::reactor::{Broadcast, DeliverError, Handler, Member, Waker};
+use anemone_ws::reactor::{Broadcast, DeliverError, Handler, Member, SendWaker};
 
 use crate::Problem;
 use crate::clients::permits::ConnectionPermit;
@@ -62,7 +62,7 @@ impl Participant {
 }
 
 impl Handler for Participant {
-    fn on_open(&mut self, waker: Waker, _sender: &mut Sender) {
+    fn on_open(&mut self, waker: SendWaker, _sender: &mut Sender) {
         self.member = Some(self.members.join(waker));
     }
 

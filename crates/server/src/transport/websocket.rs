@@ -14,8 +14,8 @@ use anemone_hub::{Data, Gap, TopicName};
 use anemone_wire::{EndReason, Item, Mode};
 use anemone_ws::proto::handshake::Accepted;
 use anemone_ws::proto::{CloseCode, CloseFrame, Message, MisuseError, Prepared, Sender};
-use anemone_ws::reactor::{Handler, Waker};
-use anemone_ws::{Error, Held, Memory};
+use anemone_ws::reactor::{Handler, SendWaker};
+use anemone_ws::{Error, Memory, Reservation};
 use futures_util::FutureExt;
 
 use crate::clients::permits::ConnectionPermit;
@@ -195,7 +195,7 @@ fn interrupted(gap: &Gap) -> CloseFrame {
 }
 
 impl Handler for Events {
-    fn on_open(&mut self, waker: Waker, sender: &mut Sender) {
+    fn on_open(&mut self, waker: SendWaker, sender: &mut Sender) {
         self.inbox.publisher.waker = Some(waker.clone());
         self.place = Some(self.fan.subscribe(self.reader.topic(), waker));
         if !self.tells_data_alone() {
@@ -251,14 +251,14 @@ struct Inbox {
 struct WaitingMessages {
     events: Vec<Data>,
     bytes: usize,
-    held: Held,
+    held: Reservation,
 }
 
 /// Publishes messages, and keeps the problem of one that a log took its time for.
 #[derive(Clone, Debug)]
 struct Publisher {
     failed: Rc<RefCell<Option<Problem>>>,
-    waker: Option<Waker>,
+    waker: Option<SendWaker>,
 }
 
 impl Inbox {
@@ -285,7 +285,8 @@ impl Inbox {
         event: Data,
         writer: &Writer,
     ) -> Result<(), Problem> {
-        let mut first = WaitingMessages { events: Vec::new(), bytes: 0, held: self.memory.share() };
+        let mut first =
+            WaitingMessages { events: Vec::new(), bytes: 0, held: self.memory.reservation() };
         first.push(event, writer)?;
         *self.waiting.borrow_mut() = Some(first);
         let (waiting, publisher, writer) =
@@ -338,7 +339,7 @@ impl Publisher {
 
     fn fail(&self, problem: Problem) {
         *self.failed.borrow_mut() = Some(problem);
-        self.waker.iter().for_each(Waker::wake);
+        self.waker.iter().for_each(SendWaker::wake);
     }
 }
 

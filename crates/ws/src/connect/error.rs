@@ -1,4 +1,4 @@
-//! Why a connection was not opened.
+//! The errors of opening a connection.
 
 use std::fmt;
 use std::io;
@@ -8,23 +8,23 @@ use anemone_proto::handshake::ResponseError;
 
 pub use super::url::UrlError;
 
-/// A connection that was not opened.
+/// An error of opening a connection.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConnectError {
-    /// The URL is not one of a WebSocket.
+    /// The URL is not a WebSocket URL.
     #[error("cannot connect to this URL")]
     Url(#[source] UrlError),
-    /// The proxy's URL is not one of an HTTP proxy.
+    /// The proxy's URL is not the URL of an HTTP proxy.
     #[error("proxy URL is not valid")]
     ProxyUrl(#[source] UrlError),
-    /// A subprotocol's name is not a token, or given twice (section 4.1, item 10).
+    /// A subprotocol is not a token, or is given twice (section 4.1, item 10).
     #[error("subprotocol {0:?} is not a token, or is given twice")]
     SubprotocolInvalid(String),
-    /// A header field's name is not a token, or its value has control characters.
+    /// The name of a header field is not a token, or its value has control characters.
     #[error("header field {name} has a character that is not allowed")]
     HeaderInvalid {
-        /// Its name; the value may be secret.
+        /// The name of the field; its value may be secret.
         name: String,
     },
     /// The handshake sets this header field itself.
@@ -33,17 +33,17 @@ pub enum ConnectError {
         /// Its name.
         name: String,
     },
-    /// `wss://` without the feature `tls` of this crate.
+    /// The URL is `wss://`, and the feature `tls` of this crate is off.
     #[error("wss needs the feature `tls`, which this build lacks")]
     TlsUnavailable,
-    /// `wss://` without cryptography: no configuration was given, the program has installed no
+    /// The URL is `wss://`, and there is no cryptography: no configuration was given, the program has not installed a
     /// `CryptoProvider`, and the feature `aws-lc-rs` of this crate is off.
     #[error(
         "wss needs cryptography: give a configuration, install a `CryptoProvider`, or turn the feature \
          `aws-lc-rs` on"
     )]
     TlsProviderMissing,
-    /// The time-out passed.
+    /// Connecting took too long.
     #[error("not connected within {limit:?}, stopped at {step}")]
     TimedOut {
         /// The step that failed.
@@ -51,29 +51,28 @@ pub enum ConnectError {
         /// [`Connect::timeout`](super::Connect::timeout).
         limit: Duration,
     },
-    /// The system, the network or TLS failed. A bad certificate is here too, as a `rustls::Error`
-    /// inside `source`.
+    /// The system, the network or TLS failed. For a bad certificate, the source contains a `rustls::Error`.
     #[error("{step} failed{}", hint(source))]
     Stream {
         /// The step that failed.
         step: Step,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
-    /// The proxy's answer to CONNECT is not what HTTP says.
+    /// The proxy's response to CONNECT is not valid HTTP.
     #[error("proxy gave an invalid response")]
     ProxyResponse(#[source] ResponseError),
-    /// The proxy sent this many bytes before anything was sent to the server.
+    /// The proxy sent bytes into the tunnel before the client did.
     #[error("proxy sent {len} bytes into the tunnel by itself")]
     ProxySpoke {
-        /// The number of bytes that came with its response.
+        /// The number of bytes.
         len: usize,
     },
-    /// The proxy opened no tunnel: 407 wants other credentials, 403 and 502 have reasons of its own.
+    /// The proxy opened no tunnel, for example with 407 (credentials), 403 or 502.
     #[error("proxy answered {0}")]
     ProxyRefused(Box<Refusal>),
-    /// The server wants the client to go elsewhere. Connect to `location` if it is trusted: `http` and
-    /// `https` stand for `ws` and `wss` there.
+    /// The server redirects the client. Connect to `location` if it is trusted, with `ws` or `wss` in place of `http`
+    /// or `https`.
     #[error("server answered {status} and redirects {}", destination(location.as_deref()))]
     Redirected {
         /// 300 to 399.
@@ -81,15 +80,15 @@ pub enum ConnectError {
         /// The `Location` field, possibly relative to the URL.
         location: Option<String>,
     },
-    /// The server opened no connection: 401, 403, 404, 426, 429, 503 and so on.
+    /// The server refused the connection, for example with 401, 403, 404, 426, 429 or 503.
     #[error("server answered {0}")]
     Refused(Box<Refusal>),
-    /// The server's response does not do what section 4.1 asks for.
+    /// The server's response does not meet section 4.1.
     #[error("server gave an invalid response")]
     Response(#[source] ResponseError),
 }
 
-/// The meaning of a failure, where that is known and it does not say so itself.
+/// Returns a hint at the cause, where the error itself does not name it.
 fn hint(source: &io::Error) -> &'static str {
     #[cfg(feature = "tls")]
     if is_not_tls(source) {
@@ -99,7 +98,7 @@ fn hint(source: &io::Error) -> &'static str {
     ""
 }
 
-/// Whether the peer answered with something other than a TLS record, plain HTTP for instance.
+/// Returns true if the peer answered with something other than a TLS record, for example plain HTTP.
 #[cfg(feature = "tls")]
 fn is_not_tls(error: &io::Error) -> bool {
     use tokio_rustls::rustls::{Error, InvalidMessage};
@@ -107,7 +106,7 @@ fn is_not_tls(error: &io::Error) -> bool {
     matches!(cause, Some(Error::InvalidMessage(InvalidMessage::InvalidContentType)))
 }
 
-/// The words for where a redirect leads to.
+/// Describes the target of a redirect.
 fn destination(location: Option<&str>) -> String {
     match location {
         Some(location) => format!("to {}, which is not followed", printable(location)),
@@ -115,24 +114,24 @@ fn destination(location: Option<&str>) -> String {
     }
 }
 
-/// The words of a peer, bounded and without what could confuse a terminal.
+/// Limits the length of a peer's text, and removes characters that could confuse a terminal.
 fn printable(text: &str) -> String {
     text.chars().filter(|char| !char.is_control()).take(200).collect()
 }
 
-/// The steps of connecting.
+/// A step of connecting.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum Step {
-    /// The addresses of a name are being looked up.
+    /// Looking up the addresses of a name.
     Lookup,
-    /// TCP to the server or the proxy is being opened.
+    /// Opening TCP to the server or the proxy.
     Tcp,
-    /// The proxy has been asked for a tunnel.
+    /// Asking the proxy for a tunnel.
     Proxy,
-    /// The TLS handshake is under way.
+    /// The TLS handshake.
     Tls,
-    /// The WebSocket handshake is under way.
+    /// The WebSocket handshake.
     Handshake,
 }
 
@@ -148,7 +147,7 @@ impl fmt::Display for Step {
     }
 }
 
-/// A response that says no.
+/// A response that refuses a connection.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Refusal {
     pub(super) status: u16,
@@ -158,27 +157,27 @@ pub struct Refusal {
 }
 
 impl Refusal {
-    /// The status.
+    /// Returns the HTTP status.
     #[must_use]
     pub fn status(&self) -> u16 {
         self.status
     }
 
-    /// The first header field of this name, as `WWW-Authenticate`, `Proxy-Authenticate` or `Retry-After`.
+    /// Returns the first header field of this name, such as `WWW-Authenticate` or `Retry-After`.
     #[must_use]
     pub fn field(&self, name: &str) -> Option<&str> {
         let named = |(field, _): &&(String, String)| field.eq_ignore_ascii_case(name);
         self.fields.iter().find(named).map(|(_, value)| value.as_str())
     }
 
-    /// The body as far as it came in a second, at most 4 KiB: often text, or a problem in JSON
-    /// (RFC 9457). What is not UTF-8 is replaced. It is the peer's: show it with care.
+    /// Returns the body as far as it arrived within a second, at most 4 KiB. Often it is text, or a problem in JSON
+    /// (RFC 9457). Bytes that are not UTF-8 are replaced. It is the peer's text: sanitize it before display.
     #[must_use]
     pub fn body(&self) -> &str {
         &self.body
     }
 
-    /// The body's first line, if it is meant to be read.
+    /// Returns the first line of a body in text or JSON.
     fn detail(&self) -> Option<String> {
         let kind = self.field("content-type")?;
         if !kind.starts_with("text/plain") && !kind.contains("json") {

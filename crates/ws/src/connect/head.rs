@@ -1,6 +1,6 @@
-//! The head of an HTTP response, and of a refusal a bit more.
+//! Reads the head of an HTTP response, and part of the body of a refusal.
 //!
-//! Owns the limits on what is read before there is a connection.
+//! Owns the limits on reading before the connection is open.
 
 use std::time::Duration;
 
@@ -11,17 +11,17 @@ use tokio::time::{Instant, timeout_at};
 use super::deadline::Deadline;
 use super::error::{ConnectError, Refusal, Step};
 
-/// Most bytes of a refusal's body that are kept.
+/// The most bytes kept of a refusal's body.
 const BODY_BYTES_MAX: usize = 4096;
-/// The time that a refusal's body is waited for: it only explains.
+/// The time to wait for a refusal's body, which only explains.
 const BODY_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// A response whose header is whole.
+/// A response with a complete head.
 #[derive(Debug)]
 pub(super) struct Head {
-    /// Everything that came, from the status line on.
+    /// All bytes received, from the status line on.
     bytes: Vec<u8>,
-    /// The length of the head in it.
+    /// The length of the head.
     len: usize,
     refusal: Refusal,
 }
@@ -37,8 +37,7 @@ where
     read(stream, step).await
 }
 
-/// Reads up to the end of the header of the first final response; interim ones (RFC 9110 section
-/// 15.2) are skipped.
+/// Reads the head of the first final response, and skips interim ones (RFC 9110 section 15.2).
 async fn read<S>(stream: &mut S, step: Step) -> Result<Head, ConnectError>
 where
     S: AsyncRead + Unpin,
@@ -60,8 +59,7 @@ where
             len => &buffer[..len],
         };
         bytes.extend_from_slice(read);
-        // Nothing can have become whole without a line break; a drip of bytes is not parsed anew
-        // for each.
+        // A head cannot be complete without a line break, so single bytes do not make it parse again.
         while read.contains(&b'\n')
             && let Some(head) = parse(&mut bytes).map_err(invalid)?
         {
@@ -78,7 +76,7 @@ where
     }
 }
 
-/// Takes `bytes` into a head, if they hold one.
+/// Takes a head out of `bytes`, if it is complete.
 fn parse(bytes: &mut Vec<u8>) -> Result<Option<Head>, ResponseError> {
     let mut fields = [httparse::EMPTY_HEADER; FIELDS_MAX];
     let mut response = httparse::Response::new(&mut fields);
@@ -110,18 +108,18 @@ impl Head {
         self.refusal.field(name)
     }
 
-    /// Everything that came, from the status line on.
+    /// Returns all bytes received, from the status line on.
     pub(super) fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// The number of bytes that came after the head.
+    /// Returns the number of bytes after the head.
     pub(super) fn rest_len(&self) -> usize {
         self.bytes.len() - self.len
     }
 
-    /// The response as a refusal, with as much of its body as comes soon: before the deadline, which
-    /// passes without making it anything else.
+    /// Returns the response as a refusal, with the part of its body that arrives soon. A passed deadline only
+    /// shortens the body.
     pub(super) async fn refusal<S>(mut self, stream: &mut S, deadline: &Deadline) -> Refusal
     where
         S: AsyncRead + Unpin,
@@ -136,7 +134,7 @@ impl Head {
         let is_whole =
             |body: &[u8]| body.len() >= limit || is_chunked && body.ends_with(b"0\r\n\r\n");
         let read = async {
-            // Whatever happens to the rest of a refusal, it is one.
+            // An error while reading the body does not change the refusal.
             while !is_whole(&body) && stream.read_buf(&mut body).await.is_ok_and(|len| len > 0) {}
         };
         let soon = Instant::now() + BODY_TIMEOUT;
@@ -150,7 +148,7 @@ impl Head {
     }
 }
 
-/// The payload of a chunked body (RFC 9112 section 7.1), as far as it came and makes sense.
+/// Returns the payload of a chunked body (RFC 9112 section 7.1), as far as it arrived and is valid.
 fn join_chunks(mut body: &[u8]) -> Vec<u8> {
     let mut joined = Vec::new();
     while let Ok(httparse::Status::Complete((begin, len))) = httparse::parse_chunk_size(body) {

@@ -26,7 +26,7 @@ where
     let head = deadline.within(Step::Proxy, ask(stream, &request, Step::Proxy)).await?;
     match (head.status(), head.rest_len()) {
         (200..=299, 0) => Ok(()),
-        // The client speaks first, with TLS and without: these bytes are not the server's.
+        // The client sends first, with and without TLS, so these bytes are not from the server.
         (200..=299, len) => Err(ConnectError::ProxySpoke { len }),
         _ => Err(ConnectError::ProxyRefused(Box::new(head.refusal(stream, deadline).await))),
     }

@@ -1,4 +1,4 @@
-//! The stream below a connection that [`connect`](super::connect()) opened.
+//! The stream below a connection of [`connect`](super::connect()).
 
 use std::io;
 use std::pin::Pin;
@@ -31,7 +31,7 @@ impl ClientStream {
     }
 }
 
-/// Calls a function of the stream inside, whichever it is.
+/// Calls a function of the inner stream.
 macro_rules! delegate {
     ($outer:expr, $function:ident($($argument:expr),*)) => {
         match &mut $outer.get_mut().0 {

@@ -14,9 +14,9 @@ use super::deadline::Deadline;
 use super::error::{ConnectError, Step};
 use super::url::{Host, Url};
 
-/// The time that an address has before the next one is tried beside it (RFC 8305 section 5).
+/// The time before the next address is tried in parallel (RFC 8305 section 5).
 const ATTEMPT_DELAY: Duration = Duration::from_millis(250);
-/// Most addresses tried; at most so many connections are under way at once.
+/// The most addresses tried, and so the most parallel attempts.
 const ADDRESSES_MAX: usize = 16;
 
 /// Connects to the URL's host and port.
@@ -39,7 +39,7 @@ async fn lookup(host: &Host, port: u16) -> io::Result<Vec<SocketAddr>> {
 async fn attempt(address: SocketAddr) -> io::Result<TcpStream> {
     let connect = async {
         let stream = TcpStream::connect(address).await?;
-        // A message leaves when it is sent, not once the last one is acknowledged.
+        // Sends a message at once instead of waiting for an acknowledgement.
         stream.set_nodelay(true)?;
         Ok(stream)
     };
@@ -47,7 +47,7 @@ async fn attempt(address: SocketAddr) -> io::Result<TcpStream> {
     result.map_err(|source| io::Error::new(source.kind(), Unreachable { address, source }))
 }
 
-/// Which of a host's addresses did not answer.
+/// An address of the host that did not answer.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot reach {address}")]
 struct Unreachable {
@@ -55,8 +55,8 @@ struct Unreachable {
     source: io::Error,
 }
 
-/// The first [`ADDRESSES_MAX`] addresses with their families in turn, beginning with the first one's, so
-/// that a family that does not work costs one delay and not one for each address (RFC 8305 section 4).
+/// Returns the first [`ADDRESSES_MAX`] addresses, with the families in turn, beginning with that of the first
+/// address. A broken family then costs one delay, not one for each address (RFC 8305 section 4).
 fn in_turn(addresses: Vec<SocketAddr>) -> impl Iterator<Item = SocketAddr> {
     let prefers_ipv6 = addresses.first().is_some_and(SocketAddr::is_ipv6);
     let (preferred, other): (Vec<_>, Vec<_>) =
@@ -68,8 +68,8 @@ fn in_turn(addresses: Vec<SocketAddr>) -> impl Iterator<Item = SocketAddr> {
     ordered.into_iter().map(|(_, address)| address).take(ADDRESSES_MAX)
 }
 
-/// The first attempt to succeed. The next one begins when one has failed, or after the delay. When
-/// all fail, the first one's error is the one that counts.
+/// Returns the result of the first attempt to succeed. The next attempt begins when one has failed, or after the
+/// delay. If all fail, returns the first error.
 async fn first<T, F>(attempts: impl Iterator<Item = F>) -> io::Result<T>
 where
     F: Future<Output = io::Result<T>>,
@@ -95,7 +95,7 @@ where
     }
 }
 
-/// The result of the first future to complete, which is removed.
+/// Returns the result of the first future to complete, and removes that future.
 async fn any<F: Future>(running: &mut Vec<Pin<Box<F>>>) -> F::Output {
     poll_fn(|cx| {
         for at in 0..running.len() {

@@ -1,8 +1,8 @@
 //! TLS below the WebSocket handshake (RFC 6455 section 4.1, item 5).
 //!
-//! Owns the default configuration. Roots are the machine's own, so that a certificate that its
-//! other programs trust, a company's proxy among them, is trusted here too. Cryptography is the program's, if it
-//! has installed any, and else that of the feature `aws-lc-rs`.
+//! Owns the default configuration. It trusts the root certificates of the machine, so it accepts the same
+//! certificates as the machine's other programs, for example those of a company's proxy. The cryptography is the one
+//! that the program has installed, or else that of the feature `aws-lc-rs`.
 
 use std::io;
 use std::sync::Arc;
@@ -18,12 +18,12 @@ use super::error::{ConnectError, Step};
 use super::stream::ClientStream;
 use super::url::Host;
 
-/// Checks that there is cryptography for a configuration of our own, before anything is connected.
+/// Checks before connecting that there is cryptography for a default configuration.
 pub(super) fn check_provider() -> Result<(), ConnectError> {
     provider().map(drop).ok_or(ConnectError::TlsProviderMissing)
 }
 
-/// Does the TLS handshake for `host`.
+/// Performs the TLS handshake for `host`.
 pub(super) async fn connect(
     stream: TcpStream,
     host: &Host,
@@ -44,8 +44,8 @@ pub(super) async fn connect(
     Ok(ClientStream::tls(secured?))
 }
 
-/// One for the process: reading the roots takes milliseconds, on some systems many, and sessions
-/// are resumed only under one configuration.
+/// Returns the one default configuration of the process. Reading the roots takes milliseconds, on some systems many,
+/// and sessions can be resumed only under the same configuration.
 async fn default_config() -> io::Result<Arc<ClientConfig>> {
     static CONFIG: OnceCell<Arc<ClientConfig>> = OnceCell::const_new();
     let read = || async { tokio::task::spawn_blocking(read_roots).await.map_err(io::Error::other) };
@@ -56,7 +56,7 @@ async fn default_config() -> io::Result<Arc<ClientConfig>> {
 fn read_roots() -> io::Result<RootCertStore> {
     let found = rustls_native_certs::load_native_certs();
     let mut roots = RootCertStore::empty();
-    // Some machines have a certificate that cannot be read among a hundred good ones.
+    // Some machines have one unreadable certificate among a hundred good ones.
     roots.add_parsable_certificates(found.certs);
     if roots.is_empty() {
         let why = found.errors.into_iter().next();
@@ -65,12 +65,12 @@ fn read_roots() -> io::Result<RootCertStore> {
     Ok(roots)
 }
 
-/// This machine trusts nobody.
+/// This machine has no root certificates.
 #[derive(Debug, thiserror::Error)]
 #[error("no root certificates on this machine")]
 struct NoRoots;
 
-/// The cryptography that the program has installed, or else the one that this crate was built with, if any.
+/// Returns the cryptography that the program has installed, or else the one that this crate was built with.
 fn provider() -> Option<Arc<CryptoProvider>> {
     CryptoProvider::get_default().cloned().or_else(built_in)
 }

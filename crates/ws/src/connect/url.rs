@@ -12,21 +12,21 @@ pub(super) const WEB_SOCKET: [(&str, Security, u16); 2] =
     [("ws", Security::Plain, 80), ("wss", Security::Tls, 443)];
 pub(super) const PROXY: [(&str, Security, u16); 1] = [("http", Security::Plain, 80)];
 
-/// A URL taken apart. Nothing in it can break out of a header field.
+/// A parsed URL. None of its parts can add a line to a header.
 #[derive(Clone, Eq, PartialEq)]
 pub(super) struct Url {
     pub(super) security: Security,
     pub(super) host: Host,
     pub(super) port: u16,
-    /// Whether `port` is the scheme's own.
+    /// True if `port` is the default of the scheme.
     is_default_port: bool,
-    /// Path and query, percent-encoded, at least `/`.
+    /// The path and query, percent-encoded, at least `/`.
     pub(super) target: String,
-    /// User name and password as the value of an `Authorization` field (RFC 7617).
+    /// The user name and password, as the value of an `Authorization` field (RFC 7617).
     pub(super) credentials: Option<String>,
 }
 
-/// The security that a scheme means.
+/// The security that a scheme requires.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Security {
     Plain,
@@ -49,37 +49,38 @@ impl fmt::Display for Host {
     }
 }
 
-/// Why a URL cannot be used. It is not repeated here: it may hold a password.
+/// An error in a URL. It does not contain the URL, which may hold a password.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum UrlError {
-    /// Another scheme, or none.
+    /// The scheme is missing or not supported.
     #[error("scheme must be {expected}")]
     Scheme {
-        /// Those that can be used.
+        /// The supported schemes.
         expected: String,
     },
-    /// A control character or a space.
+    /// The URL has a control character or a space.
     #[error("character {character:?} at byte {at} is not allowed")]
     Character {
-        /// Which.
+        /// The character.
         character: char,
-        /// Where, from 0.
+        /// Its offset in bytes.
         at: usize,
     },
-    /// Section 3: fragments have no meaning here, and `#` must be written as `%23`.
+    /// The URL has a fragment, which section 3 forbids; `#` must be written as `%23`.
     #[error("a fragment is not allowed, write # as %23")]
     Fragment,
-    /// Missing, or neither an ASCII name nor an address.
+    /// The host is missing, or neither an ASCII name nor an address.
     #[error("host is not an ASCII name, an IPv4 address, or an IPv6 address in brackets")]
     Host,
-    /// Not a port.
+    /// The port is not valid.
     #[error("port is not a number from 1 to 65535")]
     Port,
-    /// They must be percent-encoded UTF-8 without control characters, a user name also without colon.
+    /// The user name or password is not percent-encoded UTF-8, or has a control character, or the user name has a
+    /// colon.
     #[error("user name or password is not well encoded")]
     Credentials,
-    /// A proxy is a host and a port.
+    /// A proxy's URL has a path or a query.
     #[error("a proxy's URL has no path and no query")]
     ProxyPath,
 }
@@ -123,7 +124,7 @@ impl Url {
         })
     }
 
-    /// Host and port as the `Host` field has them: without a port that goes without saying.
+    /// Returns the value of the `Host` field, without a default port.
     pub(super) fn authority(&self) -> String {
         match self.is_default_port {
             true => self.host.to_string(),
@@ -132,7 +133,7 @@ impl Url {
     }
 }
 
-/// Host, still in brackets if it is, and what stands after its colon.
+/// Splits an authority into the host, with its brackets, and the text after its colon.
 fn split_port(place: &str) -> Result<(&str, &str), UrlError> {
     let host_len = match place.starts_with('[') {
         true => place.find(']').ok_or(UrlError::Host)? + 1,
@@ -167,8 +168,8 @@ fn parse_host(host: &str) -> Result<Host, UrlError> {
     }
 }
 
-/// Path and query with what may not stand there percent-encoded (RFC 3986 sections 3.3 and 3.4);
-/// percent signs are taken to be encoding already.
+/// Percent-encodes the invalid characters of a path and query (RFC 3986 sections 3.3 and 3.4). A percent sign is
+/// taken as part of an encoded character.
 fn encode_target(target: &str) -> String {
     let mut encoded = String::with_capacity(target.len() + 1);
     if !target.starts_with('/') {
@@ -184,7 +185,7 @@ fn encode_target(target: &str) -> String {
     encoded
 }
 
-/// The value of an `Authorization` field (RFC 7617).
+/// Returns the value of an `Authorization` field (RFC 7617).
 fn basic(user_info: &str) -> Result<String, UrlError> {
     let (user, password) = user_info.split_once(':').unwrap_or((user_info, ""));
     let (user, password) = (percent_decode(user)?, percent_decode(password)?);

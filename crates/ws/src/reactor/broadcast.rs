@@ -1,8 +1,8 @@
-//! The same messages for many connections of a thread.
+//! Sends the same messages to many connections of a thread.
 //!
-//! Each message is encoded once. A member is a position in the log of them: it is woken once for a burst,
-//! queues all that is new to it, and the loop writes that in one go. So nothing is queued for one who is
-//! slow, and who is too slow for the log is told.
+//! Each message is encoded once and kept in a log. A member is a position in that log: a burst of messages wakes it
+//! once, it queues all messages that are new to it, and the loop writes them together. A slow member therefore has no
+//! queue of its own. A member that falls behind the log gets an error.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -11,18 +11,18 @@ use std::rc::Rc;
 use anemone_proto::{MisuseError, Prepared, Sender};
 use slab::Slab;
 
-use super::Waker;
-use crate::{Held, Memory};
+use super::SendWaker;
+use crate::{Memory, Reservation};
 
-/// Messages to many. Clones are handles to the same.
+/// A group of connections that get the same messages. Clones are handles to the same group.
 #[derive(Clone, Debug)]
-pub struct Broadcast(Rc<Shared>);
+pub struct Broadcast(Rc<BroadcastState>);
 
 #[derive(Debug)]
-struct Shared {
+struct BroadcastState {
     log: RefCell<Log>,
-    members: RefCell<Slab<Waker>>,
-    /// The members have been woken, and none was here since.
+    members: RefCell<Slab<SendWaker>>,
+    /// True once the members have been woken, until the first of them delivers.
     is_told: Cell<bool>,
 }
 
@@ -32,8 +32,8 @@ struct Log {
     messages: VecDeque<Rc<Prepared>>,
     bytes: usize,
     bytes_max: usize,
-    held: Held,
-    /// The number of messages that were dropped before them.
+    held: Reservation,
+    /// The number of messages that were dropped before these.
     dropped: u64,
 }
 
@@ -47,62 +47,61 @@ impl Log {
     }
 }
 
-/// A connection's place among the members; dropping it leaves.
+/// A connection's membership of a [`Broadcast`]. Dropping it leaves the group.
 #[derive(Debug)]
 pub struct Member {
-    broadcast: Rc<Shared>,
+    broadcast: Rc<BroadcastState>,
     key: usize,
-    waker: Waker,
-    /// Which message is its next.
+    waker: SendWaker,
+    /// The number of the next message to deliver.
     next: u64,
 }
 
-/// Why a member could not be given what is new.
+/// An error of [`Member::deliver`].
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 pub enum DeliverError {
-    /// It was too slow: messages that it did not get are no longer kept.
+    /// The member was too slow: the log dropped messages before the member got them.
     #[error("too slow: {missed} messages were dropped before they could be sent")]
     Missed {
         /// The number of messages.
         missed: u64,
     },
-    /// Nothing more can be sent to it.
+    /// The connection takes no more messages.
     #[error(transparent)]
     Misuse(#[from] MisuseError),
 }
 
 impl Broadcast {
-    /// Queued for one member in one turn. What is left then waits for the next, so that a member
-    /// who does not read keeps no more.
+    /// A member queues at most about this much in one turn and continues in the next, so a member that does not read
+    /// holds no more.
     const TURN_BYTES_MAX: usize = 64 << 10;
 
-    /// Keeps messages of up to `bytes_max` bytes on the wire, together, for those who are slow; the
-    /// newest always.
+    /// Creates a group whose log keeps up to `bytes_max` bytes of encoded messages, and always the newest message.
     #[must_use]
     pub fn new(bytes_max: usize) -> Self {
         Self::within(&Memory::default(), bytes_max)
     }
 
-    /// The same; what it keeps counts in `memory`.
+    /// Creates a group like [`new`](Self::new); its log counts in `memory`.
     #[must_use]
     pub fn within(memory: &Memory, bytes_max: usize) -> Self {
-        let held = memory.share();
+        let held = memory.reservation();
         let log = Log { messages: VecDeque::new(), bytes: 0, bytes_max, held, dropped: 0 };
         let (log, members) = (RefCell::new(log), RefCell::default());
-        Self(Rc::new(Shared { log, members, is_told: Cell::new(false) }))
+        Self(Rc::new(BroadcastState { log, members, is_told: Cell::new(false) }))
     }
 
-    /// Makes a connection a member that gets all messages from now on.
+    /// Adds a connection, which gets all messages from now on.
     #[must_use]
-    pub fn join(&self, waker: Waker) -> Member {
+    pub fn join(&self, waker: SendWaker) -> Member {
         let (broadcast, next) = (Rc::clone(&self.0), self.0.log.borrow().end());
-        // None may be left of those who were told.
+        // The members that were woken may all have left.
         broadcast.is_told.set(false);
         let key = broadcast.members.borrow_mut().insert(waker.clone());
         Member { broadcast, key, waker, next }
     }
 
-    /// Sends a message to all members, and drops the oldest that no longer fit.
+    /// Sends a message to all members. The log drops its oldest messages beyond its limit.
     pub fn send(&self, message: Rc<Prepared>) {
         let mut log = self.0.log.borrow_mut();
         log.bytes += message.frame_bytes();
@@ -119,7 +118,7 @@ impl Broadcast {
         }
     }
 
-    /// Messages were lost on their way here: every member has missed so many.
+    /// Reports `missed` lost messages to every member.
     pub fn skip(&self, missed: u64) {
         let mut log = self.0.log.borrow_mut();
         log.dropped = log.end() + missed;
@@ -131,10 +130,10 @@ impl Broadcast {
 }
 
 impl Member {
-    /// Queues what is new, for [`Handler::on_ready`](super::Handler::on_ready).
+    /// Queues the new messages. Called from [`Handler::on_ready`](super::Handler::on_ready).
     ///
     /// # Errors
-    /// [`DeliverError::Missed`], once, when messages are gone; those after them come with the next call.
+    /// Returns [`DeliverError::Missed`] once when messages are gone; the next call delivers those after them.
     pub fn deliver(&mut self, sender: &mut Sender) -> Result<(), DeliverError> {
         self.broadcast.is_told.set(false);
         let log = self.broadcast.log.borrow();

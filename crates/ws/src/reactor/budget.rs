@@ -1,35 +1,36 @@
-//! The work that one socket may do before others have their turn, in messages and in time.
+//! Limits the work that a socket does before others have their turn, in messages and in time.
 //!
-//! A slice is one socket's, a share is that of all sockets that wait for the same. A reading of the clock costs
-//! as much as a small message, so it is read once for some dozens of them, or once in ten microseconds.
+//! A slice belongs to one socket. A share belongs to all sockets of one queue. Reading the clock costs as much as
+//! handling a small message, so the budget reads it once for some dozens of messages, or every ten microseconds.
 
 use std::time::{Duration, Instant};
 
-/// A socket of which something is new has so long at first: short, so that one that is seldom heard of does
-/// not wait long behind many that are busy.
+/// The first slice of a socket with new events. It is short, so a socket with little to do does not wait long behind
+/// many busy ones.
 pub(super) const FIRST_SLICE: Duration = Duration::from_micros(100);
-/// And so long each time that it comes to what was left. Longer: to turn to others, and to write what was
-/// queued, takes as long as some hundreds of small messages.
+/// Each later slice of a socket with work left. It is longer, because switching sockets and writing output takes as
+/// long as some hundreds of small messages.
 pub(super) const SLICE: Duration = Duration::from_micros(400);
-/// A slice has so many units, however fast they are done: a message is one, and so are these many bytes of it.
+/// A slice ends after this many units, however fast they are done. A message is one unit plus one for each
+/// [`UNIT_BYTES`].
 pub(super) const SLICE_UNITS: u32 = 1 << 15;
 const UNIT_BYTES: usize = 256;
-/// Sockets that wait for the same have so long in a turn, all together; the last slice may go beyond.
+/// The time in a turn for all sockets of one queue together. The last slice may exceed it.
 const SHARE: Duration = Duration::from_micros(200);
 
-/// The clock is read after so many units at first, and then more or less often, as time passes.
+/// The clock is read after this many units at first, then more or less often, depending on the time that passed.
 const UNITS: u32 = 64;
 const UNITS_LEAST: u32 = 8;
 pub(super) const UNITS_MOST: u32 = 512;
 const READ_AFTER: Duration = Duration::from_micros(10);
-/// The cost of serving a socket at all, which is two calls of the system.
+/// The cost in units of serving a socket at all: two system calls.
 const SERVED_UNITS: u32 = 4;
 
-/// The rest of a slice and of a share.
+/// The remainder of a slice and of a share.
 #[derive(Debug)]
 pub(super) struct Budget {
     clock: fn() -> Instant,
-    /// The last reading, what was done since, and when the next is due.
+    /// The last reading of the clock, the units done since then, and the units after which the next reading is due.
     read_at: Instant,
     units: u32,
     units_max: u32,
@@ -56,17 +57,17 @@ impl Budget {
         }
     }
 
-    /// A turn begins.
+    /// Begins a turn.
     pub(super) fn begin_turn(&mut self) {
         self.look();
     }
 
-    /// Others are served from now on.
+    /// Begins the share of another queue.
     pub(super) fn begin_share(&mut self) {
         self.share_from = self.read_at;
     }
 
-    /// Another socket is served from now on.
+    /// Begins the slice of another socket.
     pub(super) fn begin_slice(&mut self, slice: Duration) {
         self.units_max = UNITS;
         self.add(SERVED_UNITS);
@@ -76,24 +77,24 @@ impl Budget {
         self.is_slice_over = false;
     }
 
-    /// A message of so many bytes, or a part of one, was handled.
+    /// Counts a message of `bytes` bytes, or a part of one.
     pub(super) fn spend(&mut self, bytes: usize) {
         self.spend_units(Self::units(bytes));
     }
 
-    /// The units of a message of so many bytes.
+    /// Returns the units of a message of `bytes` bytes.
     #[inline]
     pub(super) fn units(bytes: usize) -> usize {
         1 + bytes / UNIT_BYTES
     }
 
-    /// With fewer than these it need not be told yet what was done: who handles one small message after the other
-    /// counts by itself until then.
+    /// Returns the units until the next reading of the clock. A caller that handles many small messages counts them
+    /// itself and reports them together, before this many.
     pub(super) fn units_left(&self) -> usize {
         (self.units_max - self.units) as usize
     }
 
-    /// So much was done.
+    /// Counts `units` of work.
     pub(super) fn spend_units(&mut self, units: usize) {
         self.add(units.min(SLICE_UNITS as usize) as u32);
     }
@@ -111,20 +112,20 @@ impl Budget {
         self.is_slice_over |= has_no_time || self.slice_units >= SLICE_UNITS;
     }
 
-    /// Whether the socket has to wait for its next slice.
+    /// Returns true if the socket has to wait for its next slice.
     #[inline]
     pub(super) fn is_slice_over(&self) -> bool {
         self.is_slice_over
     }
 
-    /// The part of the slice that is over, in eighths, by time or by units, whichever is more.
+    /// Returns the used part of the slice in eighths: of its time or of its units, whichever is more.
     pub(super) fn slice_eighths(&self) -> u32 {
         let time = (self.read_at - self.slice_from).as_nanos() * 8 / self.slice.as_nanos().max(1);
         let units = (self.slice_units + self.units) * 8 / SLICE_UNITS;
         if self.is_slice_over { 8 } else { (time as u32).max(units).min(8) }
     }
 
-    /// Whether those who wait for the same have to wait for the next turn.
+    /// Returns true if the sockets of this queue have to wait for the next turn.
     pub(super) fn is_share_over(&self) -> bool {
         self.read_at - self.share_from >= SHARE
     }

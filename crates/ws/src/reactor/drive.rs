@@ -1,15 +1,14 @@
-//! One connection over any byte stream, in a task of its own: TLS, HTTP/2, tests.
+//! Drives one connection over any byte stream in a task of its own: TLS, HTTP/2, or a pipe in tests.
 //!
-//! To the code of the loop the stream stands in for a socket: what is not ready would block. So a
-//! [`Handler`] cannot tell whether it is in the loop or here. What a turn needs is shared by all such
-//! tasks of a thread, one at a time.
+//! The stream takes the place of a socket: an operation that is not ready reports that it would block. A [`Handler`]
+//! therefore works the same here and in the loop. All such tasks of a thread share one set of buffers.
 
 use std::cell::RefCell;
 use std::future::poll_fn;
 use std::io::{self, ErrorKind, IoSlice};
 use std::pin::{Pin, pin};
 use std::rc::Rc;
-use std::task::{Context, Poll, Waker as TaskWaker, ready};
+use std::task::{Context, Poll, Waker, ready};
 use std::time::Instant;
 
 use anemone_proto::{CloseFrame, Time};
@@ -17,82 +16,82 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Sleep;
 
 use super::budget::FIRST_SLICE;
-use super::concerned::Concerned;
-use super::protocol::WebSocket;
+use super::protocol::WebSocketProtocol;
+use super::release::LoopRelease;
 use super::scratch::Scratch;
 use super::socket::{Socket, Verdict};
-use super::stream::Stream;
-use super::waker::{Bell, Token};
-use super::{Handler, Waker};
+use super::stream::NonBlocking;
+use super::waker::{Token, WakeQueue};
+use super::{Handler, SendWaker};
 use crate::clock::Clock;
-use crate::{Agreed, Memory};
+use crate::{Memory, Negotiated};
 
-/// Most bytes given to the stream at once: HTTP/2 would take a copy of everything it is offered.
+/// The most bytes given to the stream at once. HTTP/2 copies everything that it is offered.
 const WRITE_BYTES_MAX: usize = 64 << 10;
 
 thread_local! {
     static SCRATCH: RefCell<Scratch> = RefCell::new(Scratch::new(Instant::now));
 }
 
-/// Serves a WebSocket whose handshake is done, until it is over. `first` are the bytes that came
-/// after the handshake, if any. Once `farewell` is ready the connection is closed with its frame.
+/// Serves a WebSocket after its handshake, until the connection is over. When `shutdown` is ready, closes the
+/// connection with its frame.
 ///
 /// # Cancel safety
-/// Dropping the future drops the connection without a word; its handler is not told.
+/// Dropping the future drops the connection without a close frame, and its handler gets no further call.
 pub async fn drive<S, H>(
     stream: S,
-    agreed: Agreed,
+    negotiated: Negotiated,
     handler: H,
-    farewell: impl Future<Output = CloseFrame>,
+    shutdown: impl Future<Output = CloseFrame>,
 ) where
     S: AsyncRead + AsyncWrite + Unpin,
     H: Handler + 'static,
 {
-    drive_within(&Memory::default(), stream, agreed, handler, farewell).await;
+    drive_within(&Memory::default(), stream, negotiated, handler, shutdown).await;
 }
 
-/// The same; what it holds for its peer counts in `memory`, as that of a
-/// [`Reactor`](super::Reactor::start_within) does.
+/// Serves a WebSocket like [`drive`]. The memory that it holds for its peer counts in `memory`, as in
+/// [`Reactor::start_within`](super::Reactor::start_within).
 ///
 /// # Cancel safety
 /// As [`drive`].
 pub async fn drive_within<S, H>(
     memory: &Memory,
     stream: S,
-    mut agreed: Agreed,
+    mut negotiated: Negotiated,
     handler: H,
-    farewell: impl Future<Output = CloseFrame>,
+    shutdown: impl Future<Output = CloseFrame>,
 ) where
     S: AsyncRead + AsyncWrite + Unpin,
     H: Handler + 'static,
 {
-    let (clock, bell) = (Clock::start(), Rc::<Bell>::default());
-    let mut first = std::mem::take(&mut agreed.first);
-    let protocol = WebSocket::boxed(agreed, handler, clock.now());
+    let (clock, wakes) = (Clock::start(), Rc::<WakeQueue>::default());
+    let mut first = std::mem::take(&mut negotiated.first);
+    let protocol = WebSocketProtocol::boxed(negotiated, handler, clock.now());
     let generation = Token::default().generation;
-    let socket = Socket::new(Polled::new(stream), protocol, generation, memory.share());
-    let mut wanted = memory.wanted();
+    let socket = Socket::new(Polled::new(stream), protocol, generation, memory.reservation());
+    let mut release = memory.releases();
     let mut task = Task { socket, clock, timer: None };
-    let waker = Waker::new(&bell, Token::default());
+    let waker = SendWaker::new(&wakes, Token::default());
     let mut verdict =
         task.turn(|socket, now, scratch| socket.open(waker, now, &mut first, scratch));
     drop(first);
-    let mut farewell = pin!(farewell);
+    let mut shutdown = pin!(shutdown);
     let mut is_closing = false;
     while verdict != Verdict::Drop {
         verdict = tokio::select! {
             biased;
             () = poll_fn(|cx| task.poll(cx)) => return,
-            () = bell.rung() => {
-                bell.take();
+            () = wakes.notified() => {
+                wakes.take();
                 task.turn(|socket, now, scratch| socket.ready(now, scratch))
             }
-            Ok(()) = wanted.changed() => {
-                let Some(wanted) = *wanted.borrow_and_update() else { continue };
-                let concerned = Concerned::of(wanted, clock);
-                task.turn(|socket, now, scratch| socket.let_go(concerned, now, scratch))
+            Ok(()) = release.changed() => {
+                let Some(release) = *release.borrow_and_update() else { continue };
+                let release = LoopRelease::of(release, clock);
+                task.turn(|socket, now, scratch| socket.let_go(release, now, scratch))
             }
-            frame = &mut farewell, if !is_closing => {
+            frame = &mut shutdown, if !is_closing => {
                 is_closing = true;
                 task.turn(|socket, now, scratch| socket.close(now, &frame, scratch))
             }
@@ -100,7 +99,7 @@ pub async fn drive_within<S, H>(
     }
 }
 
-/// A connection and its time.
+/// A connection and its timer.
 struct Task<S> {
     socket: Socket<Polled<S>>,
     clock: Clock,
@@ -119,8 +118,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Task<S> {
         })
     }
 
-    /// Writes what can be written, reads what can be read, does what is due, for a slice at most. Ready when
-    /// it is over.
+    /// Writes, reads and handles timeouts for at most one slice. Returns ready when the connection is over.
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         self.socket.stream().attend(cx);
         let now = self.clock.now();
@@ -139,14 +137,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Task<S> {
             return Poll::Ready(());
         }
         if self.has_more() {
-            // The tasks of other connections have their turn first.
+            // Lets the tasks of other connections run first.
             cx.waker().wake_by_ref();
             return Poll::Pending;
         }
         self.poll_due(cx)
     }
 
-    /// Whether there is something to do that nobody will tell of.
+    /// Returns true if there is work left that no event will announce.
     fn has_more(&mut self) -> bool {
         let has_input = self.socket.is_reading() && !self.socket.stream().has_nothing_to_read;
         has_input || self.socket.is_behind()
@@ -167,8 +165,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Task<S> {
     fn poll_sleep(&mut self, cx: &mut Context<'_>, due: Time) -> Poll<()> {
         let Some(due) = self.clock.instant(due) else { return Poll::Pending };
         let timer = self.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(due)));
-        // Only ever moved to an earlier time: one that fires too early is set anew, and so no timer
-        // is touched for each message.
+        // The timer moves only to an earlier time. When it fires too early it is set again, so messages do not touch
+        // it.
         if due < timer.deadline() || timer.is_elapsed() {
             timer.as_mut().reset(due);
         }
@@ -176,7 +174,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Task<S> {
     }
 }
 
-/// Begins a slice. Short, for all such tasks of a thread take turns, and there are others.
+/// Begins a slice. It is short because all such tasks of a thread take turns.
 fn begin(scratch: &mut Scratch) {
     scratch.budget.begin_turn();
     scratch.budget.begin_slice(FIRST_SLICE);
@@ -198,19 +196,19 @@ fn read_and_write<S: AsyncRead + AsyncWrite + Unpin>(
     }
 }
 
-/// A stream that is polled, made to look like one that does not block. The task that attends to it
-/// is woken once a call that would have blocked is worth another try.
+/// A polled stream behind the interface of a non-blocking one. It wakes its task when a call that would have blocked
+/// can be tried again.
 struct Polled<S> {
     stream: S,
-    task: TaskWaker,
+    task: Waker,
     has_nothing_to_read: bool,
-    /// The stream may keep what was written to itself until it is flushed.
+    /// True while the stream may buffer written bytes until it is flushed.
     is_unflushed: bool,
 }
 
 impl<S: Unpin> Polled<S> {
     fn new(stream: S) -> Self {
-        let task = TaskWaker::noop().clone();
+        let task = Waker::noop().clone();
         Self { stream, task, has_nothing_to_read: false, is_unflushed: false }
     }
 
@@ -239,14 +237,14 @@ impl<S: AsyncWrite + Unpin> Polled<S> {
     }
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin> Stream for Polled<S> {
+impl<S: AsyncRead + AsyncWrite + Unpin> NonBlocking for Polled<S> {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
         let mut buffer = ReadBuf::new(bytes);
         let read = self.poll(|stream, cx| stream.poll_read(cx, &mut buffer));
-        // At the end there is nothing either, however often one asks.
+        // After the end of the stream, nothing will become readable.
         self.has_nothing_to_read = read.is_err() || buffer.filled().is_empty();
         if read.as_ref().is_err_and(|error| error.kind() == ErrorKind::UnexpectedEof) {
-            return Ok(0); // TLS without a last word; frames say themselves where they end
+            return Ok(0); // TLS without close_notify; a WebSocket frame has its own length
         }
         read.map(|()| buffer.filled().len())
     }
@@ -267,13 +265,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Stream for Polled<S> {
     }
 
     fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
-        // Each write may become a frame or a record of its own, so they are put together.
+        // Each write may become a frame or a record of its own, so the slices are joined.
         let joined = slices.iter().map(|slice| &**slice).collect::<Vec<_>>().concat();
         self.write(&joined)
     }
 
     fn end(&mut self, _is_last: bool) -> io::Result<()> {
-        // TLS has a last word of its own, HTTP/2 a flag: always said.
+        // Always shuts down, so that TLS sends close_notify and HTTP/2 its END_STREAM flag.
         self.poll(|stream, cx| stream.poll_shutdown(cx))
     }
 }

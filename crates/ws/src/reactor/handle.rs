@@ -1,4 +1,4 @@
-//! The handles to a loop.
+//! The handle of a loop, for the code outside it.
 
 use std::io;
 use std::net::{TcpListener, TcpStream};
@@ -8,21 +8,21 @@ use std::time::Duration;
 use anemone_proto::{CloseFrame, Time};
 
 use super::handler::{Handler, StreamHandler};
-use super::opening::{Awaited, Opening};
-use super::protocol::{Protocol, Stream, WebSocket};
+use super::opening::{FirstBytes, Opening};
+use super::protocol::{Protocol, StreamProtocol, WebSocketProtocol};
 use super::run::Loop;
-use super::shared::{Adopted, Shared};
-use crate::{Agreed, Memory};
+use super::shared::{Adopted, LoopState};
+use crate::{Memory, Negotiated};
 
-/// A thread's loop. Clones are handles to the same one.
+/// The loop of a thread. Clones are handles to the same loop.
 #[derive(Clone)]
-pub struct Reactor(Rc<Shared>);
+pub struct Reactor(Rc<LoopState>);
 
 impl Reactor {
     /// Starts the loop as a task of the current local runtime.
     ///
     /// # Errors
-    /// When there is no descriptor for its epoll set.
+    /// Returns an error when there is no file descriptor for the loop's epoll set.
     ///
     /// # Panics
     /// Outside of a `LocalRuntime` or `LocalSet`.
@@ -30,51 +30,53 @@ impl Reactor {
         Self::start_within(Memory::default())
     }
 
-    /// The same; what its sockets hold for their peers, output that is not taken and messages that have not come
-    /// whole, counts in `memory`. While that is exceeded, a message that goes on to come ends its connection (1013), and so
-    /// do those end whom [`Memory::relieve`] concerns: who have held something for the longest time, and whose handlers have
-    /// most open.
+    /// Starts a loop that counts its buffers in `memory`: output that peers have not taken, and incomplete messages.
+    ///
+    /// While the memory is exceeded, a connection ends (1013) when its incomplete message grows. [`Memory::relieve`]
+    /// also ends connections: first those that have held memory longest, then those whose handlers count the most
+    /// open bytes.
     ///
     /// # Errors
     /// As [`start`](Self::start).
     ///
     /// # Panics
     /// As [`start`](Self::start).
+    /// As [`start`](Self::start).
     pub fn start_within(memory: Memory) -> io::Result<Self> {
-        let mut wanted = memory.wanted();
-        let shared = Rc::new(Shared { memory, ..Shared::default() });
+        let mut release = memory.releases();
+        let shared = Rc::new(LoopState { memory, ..LoopState::default() });
         let turns = Loop::new(Rc::clone(&shared))?;
         tokio::task::spawn_local(turns.run());
         let told = Rc::clone(&shared);
         tokio::task::spawn_local(async move {
-            while wanted.changed().await.is_ok() {
-                told.wanted.set(*wanted.borrow_and_update());
-                told.bell.ring();
+            while release.changed().await.is_ok() {
+                told.release.set(*release.borrow_and_update());
+                told.wakes.notify();
             }
         });
         Ok(Self(shared))
     }
 
-    /// Accepts connections: `accept` gets each, and may have this loop take it over. The listener must
-    /// be non-blocking, and so are the streams. When one cannot be accepted, for want of
-    /// descriptors, say, the loop tells the log once and tries again ten times a second.
+    /// Accepts connections and passes each to `accept`, which may hand it to this loop. The listener must be
+    /// non-blocking, and the accepted streams are. When accepting fails, for example because no descriptors are left,
+    /// the loop logs it once and tries again ten times a second.
     pub fn listen(&self, listener: TcpListener, accept: impl FnMut(TcpStream) + 'static) {
         self.0.listening.borrow_mut().push((listener, Box::new(accept)));
-        self.0.bell.ring();
+        self.0.wakes.notify();
     }
 
     /// Closes all listeners.
     pub fn stop_listening(&self) {
-        self.0.is_deaf.set(true);
-        // Those that the loop has not taken yet, for it may have no turn any more, and what accepts may
-        // hold the loop: neither would ever go.
+        self.0.is_stopped.set(true);
+        // Drops the listeners that the loop has not taken yet. The loop may have no further turn, and an `accept`
+        // that holds the loop would keep both alive.
         drop(self.0.listening.take());
-        self.0.bell.ring();
+        self.0.wakes.notify();
     }
 
-    /// Takes over a connection of which its first bytes decide what it becomes. `decide` gets what
-    /// one read brought, and can [wait for more](Opening::more). A connection that is not decided after
-    /// `timeout` is closed. The stream must be non-blocking.
+    /// Takes over a connection whose first bytes decide its protocol. `decide` gets the bytes of one read and may
+    /// [wait for more](Opening::more). The loop closes a connection that is undecided after `timeout`. The stream
+    /// must be non-blocking.
     pub fn adopt_opening(
         &self,
         stream: TcpStream,
@@ -82,33 +84,33 @@ impl Reactor {
         decide: impl FnOnce(&[u8]) -> Opening + 'static,
     ) {
         let decide = Box::new(decide);
-        self.push(stream, Vec::new(), move |now| Box::new(Awaited::new(decide, now + timeout)));
+        self.push(stream, Vec::new(), move |now| Box::new(FirstBytes::new(decide, now + timeout)));
     }
 
     /// Takes over a WebSocket whose handshake is done. The stream must be non-blocking.
-    pub fn adopt<H>(&self, stream: TcpStream, mut agreed: Agreed, handler: H)
+    pub fn adopt<H>(&self, stream: TcpStream, mut negotiated: Negotiated, handler: H)
     where
         H: Handler + 'static,
     {
-        let first = std::mem::take(&mut agreed.first);
-        self.push(stream, first, move |now| WebSocket::boxed(agreed, handler, now));
+        let first = std::mem::take(&mut negotiated.first);
+        self.push(stream, first, move |now| WebSocketProtocol::boxed(negotiated, handler, now));
     }
 
-    /// Takes over a stream of bytes, which is closed after `idle_timeout` in which none came and
-    /// nobody woke it, or none that were stuck were taken. The stream must be non-blocking.
+    /// Takes over a stream of bytes. The loop closes it after an `idle_timeout` without received bytes, wake-ups, or
+    /// progress in writing. The stream must be non-blocking.
     pub fn adopt_stream<H>(&self, stream: TcpStream, idle_timeout: Duration, handler: H)
     where
         H: StreamHandler + 'static,
     {
-        self.push(stream, Vec::new(), move |now| Stream::boxed(handler, idle_timeout, now));
+        self.push(stream, Vec::new(), move |now| StreamProtocol::boxed(handler, idle_timeout, now));
     }
 
-    /// Returns if the loop panics, in a handler for instance: none of its connections is served any more then.
+    /// Returns when the loop has panicked, for example in a handler. It no longer serves its connections then.
     ///
     /// # Cancel safety
     /// Nothing is lost when the future is dropped.
-    pub async fn failed(&self) {
-        self.0.failed.notified().await;
+    pub async fn panicked(&self) {
+        self.0.panicked.notified().await;
     }
 
     fn push(
@@ -120,23 +122,23 @@ impl Reactor {
         self.0.connections.set(self.0.connections.get() + 1);
         let protocol = Box::new(protocol);
         self.0.adopted.borrow_mut().push_back(Adopted { stream, first, protocol });
-        self.0.bell.ring();
+        self.0.wakes.notify();
     }
 
-    /// The number of connections that are open, or have yet to say what they become.
+    /// Returns the number of open connections, including the undecided ones.
     #[must_use]
     pub fn connections(&self) -> usize {
         self.0.connections.get()
     }
 
-    /// Closes every connection, those to come as well, and waits until all are over: at most the
-    /// close time-out of their [`Config`](crate::proto::Config), twice.
+    /// Closes all present and future connections and waits until they are over: at most twice the close timeout of
+    /// their [`Config`](crate::proto::Config).
     ///
     /// # Cancel safety
-    /// Once polled, the connections are being closed.
+    /// Once the future is polled, the loop closes the connections.
     pub async fn close_all(&self, frame: CloseFrame) {
-        *self.0.farewell.borrow_mut() = Some(frame);
-        self.0.bell.ring();
+        *self.0.shutdown.borrow_mut() = Some(frame);
+        self.0.wakes.notify();
         while self.0.connections.get() > 0 {
             self.0.ended.notified().await;
         }

@@ -1,4 +1,4 @@
-//! The sockets that connections come from.
+//! The listening sockets of a loop.
 
 use std::io::{self, ErrorKind};
 use std::net::TcpStream;
@@ -6,24 +6,24 @@ use std::net::TcpStream;
 use mio::net::TcpListener;
 use mio::{Interest, Registry};
 
-use super::shared::Accept;
+use super::shared::OnAccept;
 
-/// Most connections accepted in one turn; the rest come in the next.
+/// The most connections accepted in one turn; the rest follow in the next.
 const ACCEPTS_MAX: usize = 16;
 
-/// Listening sockets, and what is done with those who come.
+/// Listening sockets and the functions that take their connections.
 #[derive(Default)]
 pub(super) struct Listeners(Vec<Listener>);
 
 struct Listener {
     socket: TcpListener,
-    accept: Accept,
-    /// Somebody may be waiting: epoll tells only of who is new.
+    accept: OnAccept,
+    /// True while connections may be waiting: epoll reports only new ones.
     may_accept: bool,
 }
 
 impl Listeners {
-    /// The tokens of listeners come from the far end.
+    /// Returns the token of a listener; these count down from the largest number.
     fn token(index: usize) -> mio::Token {
         mio::Token(usize::MAX - 1 - index)
     }
@@ -32,7 +32,7 @@ impl Listeners {
         &mut self,
         registry: &Registry,
         socket: std::net::TcpListener,
-        accept: Accept,
+        accept: OnAccept,
     ) -> io::Result<()> {
         let mut socket = TcpListener::from_std(socket);
         registry.register(&mut socket, Self::token(self.0.len()), Interest::READABLE)?;
@@ -40,7 +40,7 @@ impl Listeners {
         Ok(())
     }
 
-    /// Takes note of an event; whether it was one of a listener.
+    /// Records an event. Returns true if it belongs to a listener.
     pub(super) fn event(&mut self, token: mio::Token) -> bool {
         let index = (usize::MAX - 1).wrapping_sub(token.0);
         let listener = self.0.get_mut(index);
@@ -51,11 +51,11 @@ impl Listeners {
         self.0.iter().any(|listener| listener.may_accept)
     }
 
-    /// Accepts those who wait.
+    /// Accepts waiting connections.
     ///
     /// # Errors
-    /// When somebody waits and cannot be accepted, for want of descriptors, say. It can be tried
-    /// again later.
+    /// When a connection waits and cannot be accepted, for example because no descriptors are left. The caller can
+    /// try again later.
     pub(super) fn accept(&mut self) -> io::Result<()> {
         for listener in self.0.iter_mut().filter(|listener| listener.may_accept) {
             for _ in 0..ACCEPTS_MAX {
@@ -65,7 +65,7 @@ impl Listeners {
                         listener.may_accept = false;
                         break;
                     }
-                    // Whoever it was is gone already.
+                    // The peer has already closed this connection.
                     Err(error) if is_of_the_connection(&error) => {}
                     Err(error) => return Err(error),
                 }

@@ -1,16 +1,15 @@
 //! One loop for all plain sockets of a thread.
 //!
-//! A [`Reactor`] has an epoll set of its own, whose descriptor the runtime watches like any other,
-//! so one task serves all its sockets, a turn at a time, beside whatever else runs on the thread. What
-//! a turn needs exists once: a read buffer, an output buffer, one reading of the clock. A socket
-//! that has nothing to do costs no task, no timer and no buffer.
+//! A [`Reactor`] has its own epoll set, whose descriptor the runtime watches like any other. One task therefore
+//! serves all sockets of the thread, a turn at a time, beside the thread's other tasks. All sockets share one read
+//! buffer, one output buffer and one reading of the clock. An idle socket has no task, no timer and no buffer.
 //!
 //! [`drive`] does the same for one stream of any other kind, in a task of its own.
 //!
-//! A turn reads each ready socket, hands what came to its [`Handler`], and writes all that was queued
-//! meanwhile in one go. A socket whose output is stuck is not read. One that has more to do than fits a slice
-//! of less than half a millisecond goes on in a later turn, after everybody who came before; and so a turn takes
-//! about a millisecond at most, after which the runtime looks at its own IO and timers.
+//! A turn reads each ready socket, passes the input to its [`Handler`], and writes all queued output at once. The
+//! loop does not read from a socket whose output is pending. A socket with more work than fits a slice of less than
+//! half a millisecond continues in a later turn, after the sockets that came before it. A turn therefore takes about
+//! a millisecond at most; then the runtime checks its own IO and timers.
 //!
 //! # Example
 //! An echo for any number of connections, and one client:
@@ -18,7 +17,7 @@
 //! use anemone_ws::proto::handshake::{HANDSHAKE_BYTES_MAX, ServerHandshake};
 //! use anemone_ws::proto::{Message, Sender};
 //! use anemone_ws::reactor::{Handler, Opening, Reactor};
-//! use anemone_ws::{Agreed, Incoming};
+//! use anemone_ws::{Negotiated, Incoming};
 //!
 //! struct Echo;
 //! impl Handler for Echo {
@@ -32,8 +31,8 @@
 //!     match ServerHandshake::default().receive(first, &[]) {
 //!         Ok(None) => Opening::more(HANDSHAKE_BYTES_MAX, decide),
 //!         Ok(Some(answered)) => {
-//!             let agreed = Agreed { first: answered.rest, ..Agreed::default() };
-//!             Opening::web_socket(answered.accepted.response().into_bytes(), agreed, Echo)
+//!             let negotiated = Negotiated { first: answered.rest, ..Negotiated::default() };
+//!             Opening::web_socket(answered.accepted.response().into_bytes(), negotiated, Echo)
 //!         }
 //!         Err(error) => Opening::refuse(ServerHandshake::refusal(&error).into_bytes()),
 //!     }
@@ -60,20 +59,20 @@
 
 mod broadcast;
 mod budget;
-mod concerned;
 mod drive;
 mod handle;
 mod handler;
 mod listeners;
 mod opening;
+mod pending;
 mod protocol;
+mod release;
 mod run;
 mod scratch;
 mod shared;
 mod socket;
 mod sockets;
 mod stream;
-mod stuck;
 mod timers;
 mod waker;
 
@@ -82,4 +81,4 @@ pub use drive::{drive, drive_within};
 pub use handle::Reactor;
 pub use handler::{Handler, StreamHandler};
 pub use opening::Opening;
-pub use waker::Waker;
+pub use waker::SendWaker;

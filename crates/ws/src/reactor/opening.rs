@@ -1,4 +1,4 @@
-//! A connection of which it is not decided yet what it becomes.
+//! A connection whose protocol is not decided yet.
 
 use std::net::TcpStream;
 use std::time::Duration;
@@ -6,14 +6,16 @@ use std::time::Duration;
 use anemone_proto::{CloseFrame, Output, Time};
 
 use super::budget::Budget;
-use super::protocol::{Ending, Next, Protocol, Queued, State, Stream, WebSocket};
-use super::{Handler, StreamHandler, Waker};
-use crate::{Agreed, Lost};
+use super::protocol::{
+    Ending, Protocol, Queued, State, StreamProtocol, Successor, WebSocketProtocol,
+};
+use super::{Handler, SendWaker, StreamHandler};
+use crate::{Lost, Negotiated};
 
 /// The time that a refused client may take to read the refusal and end its side.
 const LINGER: Duration = Duration::from_secs(1);
 
-/// The decision of a connection's first bytes about what becomes of it.
+/// A decision about a connection, made from its first bytes.
 pub struct Opening(Becomes);
 
 enum Becomes {
@@ -23,54 +25,53 @@ enum Becomes {
 }
 
 impl Opening {
-    /// Waits for more bytes: `decide` gets all that came so far with them. The time-out of the connection is
-    /// that of [`adopt_opening`](super::Reactor::adopt_opening), from its beginning.
+    /// Waits for more bytes; `decide` then gets all bytes so far. The timeout of
+    /// [`adopt_opening`](super::Reactor::adopt_opening) keeps counting from the beginning of the connection.
     ///
-    /// A connection of which more than `bytes_max` bytes have come is closed instead, so that no peer can make
-    /// the loop keep more. Whoever wants to say why checks that before.
-    /// [`HANDSHAKE_BYTES_MAX`](crate::proto::handshake::HANDSHAKE_BYTES_MAX) is enough for a handshake: the
-    /// parser itself refuses what is longer.
+    /// The loop closes a connection that sends more than `bytes_max` bytes without a decision, so no peer can make
+    /// the loop buffer more. To explain this to the peer, `decide` must check the length itself. For a handshake,
+    /// [`HANDSHAKE_BYTES_MAX`](crate::proto::handshake::HANDSHAKE_BYTES_MAX) is enough: the parser refuses longer
+    /// ones.
     pub fn more(bytes_max: usize, decide: impl FnOnce(&[u8]) -> Self + 'static) -> Self {
         Self(Becomes::Undecided { bytes_max, decide: Box::new(decide) })
     }
 
-    /// Nothing: `response` is written, and the connection closed once the peer has ended its side or had a
-    /// second to read it.
+    /// Refuses: the loop writes `response`, and closes the connection when the peer has ended its side, or after a
+    /// second.
     pub fn refuse(response: Vec<u8>) -> Self {
         Self::reply(response, LINGER, Refused)
     }
 
-    /// A WebSocket: `response` is what ends its opening handshake.
-    pub fn web_socket<H>(response: Vec<u8>, mut agreed: Agreed, handler: H) -> Self
+    /// Becomes a WebSocket; `response` completes its opening handshake.
+    pub fn web_socket<H>(response: Vec<u8>, mut negotiated: Negotiated, handler: H) -> Self
     where
         H: Handler + 'static,
     {
-        let first = std::mem::take(&mut agreed.first);
-        let make = Box::new(move |now| WebSocket::boxed(agreed, handler, now));
+        let first = std::mem::take(&mut negotiated.first);
+        let make = Box::new(move |now| WebSocketProtocol::boxed(negotiated, handler, now));
         Self(Becomes::Protocol { response, first, make })
     }
 
-    /// A stream of bytes, as [`adopt_stream`](super::Reactor::adopt_stream) has it: `first` were read
-    /// already.
+    /// Becomes a stream of bytes, as with [`adopt_stream`](super::Reactor::adopt_stream); `first` are the bytes that
+    /// were read already.
     pub fn stream<H>(first: Vec<u8>, idle_timeout: Duration, handler: H) -> Self
     where
         H: StreamHandler + 'static,
     {
-        let make = Box::new(move |now| Stream::boxed(handler, idle_timeout, now));
+        let make = Box::new(move |now| StreamProtocol::boxed(handler, idle_timeout, now));
         Self(Becomes::Protocol { response: Vec::new(), first, make })
     }
 
-    /// A stream of bytes, as [`adopt_stream`](super::Reactor::adopt_stream) has it, on which `response` is sent
-    /// first.
+    /// Becomes a stream of bytes, as with [`adopt_stream`](super::Reactor::adopt_stream), and sends `response` first.
     pub fn reply<H>(response: Vec<u8>, idle_timeout: Duration, handler: H) -> Self
     where
         H: StreamHandler + 'static,
     {
-        let make = Box::new(move |now| Stream::boxed(handler, idle_timeout, now));
+        let make = Box::new(move |now| StreamProtocol::boxed(handler, idle_timeout, now));
         Self(Becomes::Protocol { response, first: Vec::new(), make })
     }
 
-    /// Something that is not for the loop: `take` gets the stream, which is non-blocking.
+    /// Leaves the loop: `take` gets the stream, which is non-blocking.
     pub fn elsewhere(take: impl FnOnce(TcpStream) + 'static) -> Self {
         Self(Becomes::Elsewhere(Box::new(take)))
     }
@@ -86,7 +87,7 @@ impl std::fmt::Debug for Opening {
     }
 }
 
-/// A peer that has been told no; what it sends on is not looked at.
+/// A refused peer; its input is ignored.
 struct Refused;
 
 impl StreamHandler for Refused {
@@ -97,31 +98,31 @@ impl StreamHandler for Refused {
     }
 }
 
-/// The function that decides.
+/// A function that decides.
 pub(super) type Decide = Box<dyn FnOnce(&[u8]) -> Opening>;
 
-/// Waits for the first bytes.
-pub(super) struct Awaited {
+/// The protocol of an undecided connection: waits for the first bytes.
+pub(super) struct FirstBytes {
     decide: Option<Decide>,
-    /// Bytes that came and decided nothing.
+    /// Received bytes that were not enough to decide.
     undecided: Vec<u8>,
     until: Time,
-    waker: Option<Waker>,
-    next: Option<Next>,
+    waker: Option<SendWaker>,
+    next: Option<Successor>,
     is_over: bool,
 }
 
-impl Awaited {
+impl FirstBytes {
     pub(super) fn new(decide: Decide, until: Time) -> Self {
         let (decide, undecided) = (Some(decide), Vec::new());
         Self { decide, undecided, until, waker: None, next: None, is_over: false }
     }
 }
 
-impl Protocol for Awaited {
+impl Protocol for FirstBytes {
     fn open(
         &mut self,
-        waker: Waker,
+        waker: SendWaker,
         _now: Time,
         _first: &mut [u8],
         _output: &mut Queued,
@@ -153,11 +154,12 @@ impl Protocol for Awaited {
             Becomes::Protocol { response, first, make } => {
                 output.get_or_insert_default().extend_from_slice(&response);
                 let waker = self.waker.take();
-                self.next = waker.map(|waker| Next::Protocol { protocol: make(now), waker, first });
+                self.next =
+                    waker.map(|waker| Successor::Protocol { protocol: make(now), waker, first });
             }
-            Becomes::Elsewhere(take) => self.next = Some(Next::Elsewhere(take)),
+            Becomes::Elsewhere(take) => self.next = Some(Successor::Elsewhere(take)),
         }
-        // It takes as long as some dozens of messages.
+        // `decide` takes as long as some dozens of messages.
         budget.look();
         input.len()
     }
@@ -184,8 +186,8 @@ impl Protocol for Awaited {
 
     fn state(&self) -> State {
         match &self.next {
-            Some(Next::Protocol { .. }) => State::Turning,
-            Some(Next::Elsewhere(_)) => State::Leaving,
+            Some(Successor::Protocol { .. }) => State::Turning,
+            Some(Successor::Elsewhere(_)) => State::Leaving,
             None if self.is_over => State::Over(Ending { linger: Duration::ZERO, is_clean: true }),
             None => State::Open,
         }
@@ -199,7 +201,7 @@ impl Protocol for Awaited {
         self.is_over = true;
     }
 
-    fn next(&mut self) -> Option<Next> {
+    fn next(&mut self) -> Option<Successor> {
         self.next.take()
     }
 }

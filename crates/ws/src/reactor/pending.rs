@@ -1,20 +1,20 @@
-//! The output of a socket: written at once as far as the stream takes it, and kept in order where it does not.
+//! The pending output of a socket.
 
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, IoSlice};
 
 use anemone_proto::Output;
 
-use super::stream::Stream;
+use super::stream::NonBlocking;
 
-/// Most slices given to the system at once.
+/// The most slices in one system call.
 const SLICES_MAX: usize = 32;
 
-/// Output that the stream did not take.
+/// Output that the stream has not taken yet, in order.
 #[derive(Debug, Default)]
-pub(super) struct Stuck(VecDeque<u8>);
+pub(super) struct PendingOutput(VecDeque<u8>);
 
-impl Stuck {
+impl PendingOutput {
     #[inline]
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -30,10 +30,10 @@ impl Stuck {
         self.0.capacity()
     }
 
-    /// Writes in order; keeps what the stream does not take.
+    /// Writes in order and keeps the bytes that the stream does not take.
     pub(super) fn write(
         &mut self,
-        stream: &mut impl Stream,
+        stream: &mut impl NonBlocking,
         output: &Output,
         input: &[u8],
     ) -> io::Result<()> {
@@ -55,8 +55,8 @@ impl Stuck {
         Ok(())
     }
 
-    /// Writes what was stuck; returns how much of it.
-    pub(super) fn write_on(&mut self, stream: &mut impl Stream) -> io::Result<usize> {
+    /// Writes pending output and returns the number of bytes written.
+    pub(super) fn write_on(&mut self, stream: &mut impl NonBlocking) -> io::Result<usize> {
         let mut written = 0;
         while !self.is_empty() {
             let (front, _) = self.0.as_slices();
@@ -75,8 +75,8 @@ impl Stuck {
     }
 }
 
-/// Writes own bytes and stretches of the input together.
-fn write_slices(stream: &mut impl Stream, output: &Output, input: &[u8]) -> io::Result<usize> {
+/// Writes queued bytes and references to the input together.
+fn write_slices(stream: &mut impl NonBlocking, output: &Output, input: &[u8]) -> io::Result<usize> {
     let mut written = 0;
     while written < output.len() {
         let (slices, count) = rest(output, input, written);
@@ -91,7 +91,7 @@ fn write_slices(stream: &mut impl Stream, output: &Output, input: &[u8]) -> io::
     Ok(written)
 }
 
-/// The number of bytes that a write takes: none when it would block.
+/// Returns the number of bytes that a write takes: none when it would block.
 fn take(mut write: impl FnMut() -> io::Result<usize>) -> io::Result<usize> {
     loop {
         match write() {
@@ -102,7 +102,7 @@ fn take(mut write: impl FnMut() -> io::Result<usize>) -> io::Result<usize> {
     }
 }
 
-/// The output that is left to write, as slices for one call.
+/// Returns the unwritten output as slices for one system call.
 fn rest<'a>(
     output: &'a Output,
     input: &'a [u8],

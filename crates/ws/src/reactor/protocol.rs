@@ -1,4 +1,4 @@
-//! The protocols that are spoken over a socket: WebSocket, or bytes as they are.
+//! The protocols of sockets: WebSocket, or plain bytes.
 
 use std::net::TcpStream;
 use std::time::Duration;
@@ -6,24 +6,24 @@ use std::time::Duration;
 use anemone_proto::{CloseCode, CloseFrame, Connection, Event, Output, Rest, Time};
 
 use super::budget::Budget;
-use super::{Handler, StreamHandler, Waker};
-use crate::{Agreed, Error, Lost};
+use super::{Handler, SendWaker, StreamHandler};
+use crate::{Error, Lost, Negotiated};
 
-/// The loop's output, lent to whichever connection has its turn.
+/// The loop's output, lent to the connection whose turn it is.
 pub(super) type Queued = Option<Box<Output>>;
 
-/// One connection's protocol, as the loop drives it. Output is appended to the loop's buffer.
+/// The protocol of one connection, as the loop drives it. It appends output to the loop's buffer.
 pub(super) trait Protocol {
-    /// Begins; `first` came with the handshake.
+    /// Begins; `first` are the bytes that came with the handshake.
     fn open(
         &mut self,
-        waker: Waker,
+        waker: SendWaker,
         now: Time,
         first: &mut [u8],
         output: &mut Queued,
         budget: &mut Budget,
     );
-    /// Returns how much it is done with. The rest it has kept for its next slice.
+    /// Handles input and returns the number of bytes consumed. The protocol keeps the rest for its next slice.
     fn receive(
         &mut self,
         now: Time,
@@ -31,13 +31,13 @@ pub(super) trait Protocol {
         output: &mut Queued,
         budget: &mut Budget,
     ) -> usize;
-    /// Goes on with input that was left, for those that say [`State::Behind`].
+    /// Continues with kept input, in [`State::Behind`].
     fn resume(&mut self, _now: Time, _output: &mut Queued, _budget: &mut Budget) {}
-    /// The buffer that the next bytes are to be read to, if not the loop's.
+    /// Returns the buffer for the next bytes, if not the loop's.
     fn rest(&mut self) -> Option<Rest<'_>> {
         None
     }
-    /// Something was appended there, to `begin` bytes.
+    /// Handles bytes that a read appended to [`rest`](Self::rest) after its first `begin` bytes.
     fn rest_received(
         &mut self,
         _now: Time,
@@ -47,44 +47,43 @@ pub(super) trait Protocol {
     ) {
     }
     fn ready(&mut self, now: Time, output: &mut Queued);
-    /// Whether to read though this much output is stuck.
-    fn reads_on(&self, stuck_bytes: usize) -> bool;
-    /// The peer took bytes that had been stuck.
+    /// Returns true if the protocol takes input while this much output is pending.
+    fn reads_on(&self, pending_bytes: usize) -> bool;
+    /// The peer took bytes that had been pending.
     fn progressed(&mut self, now: Time);
     fn close(&mut self, frame: &CloseFrame, output: &mut Queued);
-    /// The peer sends nothing more. Whether there is something to say to it yet; asked again after each turn.
+    /// The peer sends nothing more. Returns true while there is more to send; called again after each turn.
     fn ended(&mut self, _output: &mut Queued) -> bool {
         false
     }
-    /// The number of bytes that it holds of what has not come whole.
+    /// Returns the number of bytes held of incomplete input.
     fn held_bytes(&self) -> usize {
         0
     }
-    /// The bytes that are open though nothing moves, as its handler counts them.
+    /// Returns the open bytes that the handler counts.
     fn open_bytes(&self) -> usize {
         0
     }
-    /// Ends and lets go of all that, for too much is held in all.
+    /// Ends the connection and frees its memory, because the process holds too much.
     fn abandon(&mut self, _output: &mut Queued) {
         self.lost(Lost::Overloaded);
     }
     fn lost(&mut self, lost: Lost);
-    /// Its state.
     fn state(&self) -> State;
-    /// The time at which [`expire`](Self::expire) has something to do. While it is [`State::Open`] this moves only later.
+    /// Returns the time of the next [`expire`](Self::expire). In [`State::Open`] this only moves later.
     fn due(&self) -> Time;
     fn expire(&mut self, now: Time, output: &mut Queued);
-    /// Its successor, for those that say [`State::Turning`] or [`State::Leaving`].
-    fn next(&mut self) -> Option<Next> {
+    /// Returns the next protocol, in [`State::Turning`] or [`State::Leaving`].
+    fn next(&mut self) -> Option<Successor> {
         None
     }
 }
 
-/// The successor of a protocol.
-pub(super) enum Next {
-    /// Another one, which has the rest of what came.
-    Protocol { protocol: Box<dyn Protocol>, waker: Waker, first: Vec<u8> },
-    /// Nothing in this loop.
+/// The next protocol of a connection.
+pub(super) enum Successor {
+    /// Another protocol, which gets the rest of the input.
+    Protocol { protocol: Box<dyn Protocol>, waker: SendWaker, first: Vec<u8> },
+    /// None in this loop.
     Elsewhere(Box<dyn FnOnce(TcpStream)>),
 }
 
@@ -92,33 +91,33 @@ pub(super) enum Next {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum State {
     Open,
-    /// It has left input for its next slice, and takes no more until then.
+    /// Input is left for the next slice; the protocol takes no more until then.
     Behind,
-    /// A message has begun to come, and is due some time.
+    /// A message is incomplete, and must be complete by some time.
     Amid,
-    /// It has said that it ends.
+    /// The protocol has announced its end.
     Closing,
-    /// Another protocol takes its place.
+    /// Another protocol takes over.
     Turning,
     /// The stream leaves the loop.
     Leaving,
     Over(Ending),
 }
 
-/// The way in which a protocol that is over wants its stream ended.
+/// The way to end the stream of a protocol that is over.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) struct Ending {
-    /// The time that the peer may take to read the rest and end its side.
+    /// The time that the peer has to read the rest and end its side.
     pub(super) linger: Duration,
-    /// The peer has said that it sends nothing more.
+    /// The peer has announced that it sends nothing more.
     pub(super) is_clean: bool,
 }
 
-/// Input that a protocol was not done with when its slice was over. At most a read's.
+/// Input that was left when the slice was over, at most one read.
 #[derive(Debug, Default)]
 struct Left {
     bytes: Vec<u8>,
-    /// With so much of it it is done since.
+    /// The number of bytes consumed since then.
     done: usize,
 }
 
@@ -131,7 +130,7 @@ impl Left {
         self.bytes.is_empty()
     }
 
-    /// The rest after some more of it.
+    /// Returns the rest after `consumed` more bytes.
     fn after(self, consumed: usize) -> Self {
         let done = self.done + consumed;
         if done < self.bytes.len() { Self { done, ..self } } else { Self::default() }
@@ -139,33 +138,33 @@ impl Left {
 }
 
 /// A WebSocket and its handler.
-pub(super) struct WebSocket<H> {
+pub(super) struct WebSocketProtocol<H> {
     connection: Connection,
     handler: H,
     left: Left,
     end: End,
 }
 
-/// The end, as far as the handler knows of it.
+/// The end of the connection, as the handler has learned it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum End {
     NotYet,
     /// The peer's close frame came.
     Closed,
-    /// Something went wrong, or took too long.
+    /// An error or a timeout ended the connection.
     Failed,
 }
 
-impl<H: Handler + 'static> WebSocket<H> {
-    /// One that begins now.
-    pub(super) fn boxed(agreed: Agreed, handler: H, now: Time) -> Box<dyn Protocol> {
-        let connection = agreed.connection(now);
+impl<H: Handler + 'static> WebSocketProtocol<H> {
+    /// Creates the protocol of a connection that begins now.
+    pub(super) fn boxed(negotiated: Negotiated, handler: H, now: Time) -> Box<dyn Protocol> {
+        let connection = negotiated.connection(now);
         Box::new(Self { connection, handler, left: Left::default(), end: End::NotYet })
     }
 }
 
-impl<H: Handler> WebSocket<H> {
-    /// Runs `work` with the connection's output going to the loop's buffer.
+impl<H: Handler> WebSocketProtocol<H> {
+    /// Runs `work` with the connection's output directed to the loop's buffer.
     fn lend<T>(&mut self, output: &mut Queued, work: impl FnOnce(&mut Self) -> T) -> T {
         self.connection.sender().exchange_output(output);
         let done = work(self);
@@ -173,8 +172,8 @@ impl<H: Handler> WebSocket<H> {
         done
     }
 
-    /// Hands what came to the connection, and what that makes of it to the handler, until the slice is
-    /// over. Returns how much that was.
+    /// Decodes input and passes the events to the handler, until the slice is over. Returns the number of bytes
+    /// consumed.
     fn decode(&mut self, now: Time, mut input: &mut [u8], budget: &mut Budget) -> usize {
         let len = input.len();
         if budget.is_slice_over() {
@@ -188,7 +187,7 @@ impl<H: Handler> WebSocket<H> {
             let mut bytes = consumed;
             match received.event {
                 Some(Event::Message(message)) => {
-                    // What was inflated may be a thousand times what came.
+                    // Inflating may have made a thousand times as many bytes.
                     bytes = bytes.max(message.as_bytes().len());
                     self.handler.on_message(message, received.sender);
                 }
@@ -201,7 +200,7 @@ impl<H: Handler> WebSocket<H> {
                 Some(Event::Pong { round_trip: Some(round_trip), .. }) => {
                     self.handler.on_pong(round_trip);
                 }
-                // Much was inflated, and nothing is whole yet.
+                // Much was inflated, but no message is complete yet.
                 None if consumed < available => units = units_left,
                 Some(Event::Ping(_) | Event::Pong { .. }) | None => {}
             }
@@ -219,7 +218,7 @@ impl<H: Handler> WebSocket<H> {
         len - input.len()
     }
 
-    /// Tells the handler, once. `closed` is the peer's close frame, if it sent one.
+    /// Reports the end to the handler, once. `closed` holds the peer's close frame, if it sent one.
     fn over(&mut self, error: Option<Error>, closed: Option<Option<CloseFrame>>) {
         if self.end != End::NotYet {
             return;
@@ -232,10 +231,10 @@ impl<H: Handler> WebSocket<H> {
     }
 }
 
-impl<H: Handler> Protocol for WebSocket<H> {
+impl<H: Handler> Protocol for WebSocketProtocol<H> {
     fn open(
         &mut self,
-        waker: Waker,
+        waker: SendWaker,
         now: Time,
         first: &mut [u8],
         output: &mut Queued,
@@ -296,10 +295,11 @@ impl<H: Handler> Protocol for WebSocket<H> {
         });
     }
 
-    /// To the end of a message that is answered while it comes, as much as one that is collected may
-    /// take: its sender may not read before it has sent all of it.
-    fn reads_on(&self, stuck_bytes: usize) -> bool {
-        let is_within = stuck_bytes as u64 <= self.connection.config().message_bytes_max;
+    /// A handler of pieces may answer before the message ends, and the peer may not read before it has sent all of
+    /// it. So input goes on to the end of the message, while the pending output is no longer than a whole message may
+    /// be.
+    fn reads_on(&self, pending_bytes: usize) -> bool {
+        let is_within = pending_bytes as u64 <= self.connection.config().message_bytes_max;
         is_within && self.connection.is_amid_message() && self.handler.takes_pieces()
     }
 
@@ -309,7 +309,7 @@ impl<H: Handler> Protocol for WebSocket<H> {
 
     fn close(&mut self, frame: &CloseFrame, output: &mut Queued) {
         self.lend(output, |socket| {
-            // Refused when a close frame is on its way already.
+            // Fails only when a close frame is queued already.
             let _ = socket.connection.sender().close(Some(frame));
         });
     }
@@ -369,8 +369,8 @@ impl<H: Handler> Protocol for WebSocket<H> {
     }
 }
 
-/// Bytes and their handler.
-pub(super) struct Stream<H> {
+/// A stream of bytes and its handler.
+pub(super) struct StreamProtocol<H> {
     handler: H,
     left: Left,
     idle_timeout: Duration,
@@ -378,16 +378,16 @@ pub(super) struct Stream<H> {
     is_over: bool,
 }
 
-impl<H: StreamHandler + 'static> Stream<H> {
-    /// One that begins now.
+impl<H: StreamHandler + 'static> StreamProtocol<H> {
+    /// Creates the protocol of a connection that begins now.
     pub(super) fn boxed(handler: H, idle_timeout: Duration, now: Time) -> Box<dyn Protocol> {
         let left = Left::default();
         Box::new(Self { handler, left, idle_timeout, active_at: now, is_over: false })
     }
 }
 
-impl<H: StreamHandler> Stream<H> {
-    /// Hands what came to the handler, until the slice is over. Returns how much that was.
+impl<H: StreamHandler> StreamProtocol<H> {
+    /// Passes input to the handler until the slice is over. Returns the number of bytes consumed.
     fn hand_over(&mut self, input: &[u8], output: &mut Queued, budget: &mut Budget) -> usize {
         let bytes_max = self.handler.receive_bytes_max().max(1);
         let mut rest = input;
@@ -397,7 +397,7 @@ impl<H: StreamHandler> Stream<H> {
             budget.spend(bytes.len());
             rest = others;
             if !rest.is_empty() {
-                // How much work there is in these bytes only the clock can tell.
+                // Only the clock can tell how much work these bytes took.
                 budget.look();
             }
         }
@@ -405,10 +405,10 @@ impl<H: StreamHandler> Stream<H> {
     }
 }
 
-impl<H: StreamHandler> Protocol for Stream<H> {
+impl<H: StreamHandler> Protocol for StreamProtocol<H> {
     fn open(
         &mut self,
-        waker: Waker,
+        waker: SendWaker,
         now: Time,
         first: &mut [u8],
         output: &mut Queued,
@@ -440,7 +440,7 @@ impl<H: StreamHandler> Protocol for Stream<H> {
         self.left = left.after(consumed);
     }
 
-    /// Only called when nothing is stuck, so who is woken now and then is not idle.
+    /// Called only when no output is pending, so a handler that is woken now and then is not idle.
     fn ready(&mut self, now: Time, output: &mut Queued) {
         self.active_at = now;
         self.handler.on_ready(output.get_or_insert_default());

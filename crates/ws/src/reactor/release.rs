@@ -1,23 +1,23 @@
-//! Those who are to let go of what is held for their peers, by the clock of the loop.
+//! The connections that are to release memory, in the time of the loop's clock.
 
 use anemone_proto::Time;
 
-use crate::Wanted;
+use crate::Release;
 use crate::clock::Clock;
 
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Concerned {
-    /// Those who have held something since then, or for longer.
+pub(super) enum LoopRelease {
+    /// Connections that have held memory since this time or for longer.
     Since(Time),
-    /// Those whose handlers have so many bytes open, or more.
+    /// Connections whose handlers count at least this many open bytes.
     Open(usize),
 }
 
-impl Concerned {
-    pub(super) fn of(wanted: Wanted, clock: Clock) -> Self {
-        match wanted {
-            Wanted::Since(cutoff) => Self::Since(clock.time(cutoff)),
-            Wanted::Open(bytes) => Self::Open(bytes),
+impl LoopRelease {
+    pub(super) fn of(release: Release, clock: Clock) -> Self {
+        match release {
+            Release::Since(cutoff) => Self::Since(clock.time(cutoff)),
+            Release::Open(bytes) => Self::Open(bytes),
         }
     }
 }

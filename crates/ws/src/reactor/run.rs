@@ -1,4 +1,4 @@
-//! The loop itself: who is served when.
+//! The loop itself.
 
 use std::future::poll_fn;
 use std::io;
@@ -11,45 +11,45 @@ use mio::net::TcpStream;
 use mio::{Events, Interest};
 use tokio::io::unix::AsyncFd;
 
-use super::concerned::Concerned;
 use super::listeners::Listeners;
-use super::protocol::Next;
+use super::protocol::Successor;
+use super::release::LoopRelease;
 use super::scratch::Scratch;
-use super::shared::{Adopted, Shared};
+use super::shared::{Adopted, LoopState};
 use super::socket::Readiness;
 use super::sockets::{Gone, Sockets};
-use super::waker::Waker;
+use super::waker::SendWaker;
 use crate::clock::Clock;
 
-/// Most that epoll tells of at once; the rest come in the next turn.
+/// The most events taken from epoll at once; the rest follow in the next turn.
 const EVENTS_MAX: usize = 1024;
-/// The pause after a connection could not be accepted.
+/// The pause after accepting failed.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-/// So long the loop goes on, and then to the end of a turn, without the runtime having looked at its own IO and
-/// timers. That costs about a microsecond.
+/// The loop runs this long, plus the rest of a turn, before it lets the runtime check its own IO and timers. That
+/// check costs about a microsecond.
 const RUNTIME_INTERVAL: Duration = Duration::from_micros(250);
 
 pub(super) struct Loop {
-    shared: Rc<Shared>,
+    shared: Rc<LoopState>,
     poll: AsyncFd<mio::Poll>,
     listeners: Listeners,
-    /// Nobody is accepted before.
+    /// The time before which nothing is accepted.
     accept_at: Option<Time>,
     sockets: Sockets<TcpStream>,
     clock: Clock,
     runtime: Runtime,
 }
 
-/// The last time that the runtime looked at its own IO and timers, as far as this loop knows.
+/// The last time that the runtime checked its own IO and timers, as far as this loop knows.
 struct Runtime {
     looked_at: Instant,
     has_looked: bool,
-    /// epoll had nothing more to tell, and the runtime must look before it has.
+    /// True when epoll has no more events. The runtime must check before it has new ones.
     is_drained: bool,
 }
 
 impl Loop {
-    pub(super) fn new(shared: Rc<Shared>) -> io::Result<Self> {
+    pub(super) fn new(shared: Rc<LoopState>) -> io::Result<Self> {
         let memory = shared.memory.clone();
         Ok(Self {
             shared,
@@ -88,21 +88,21 @@ impl Loop {
                 };
                 self.sockets.tell(event.token().0, ready);
             }
-            self.sockets.turn(now, &self.shared.bell);
+            self.sockets.turn(now, &self.shared.wakes);
             self.let_go();
             self.accept(now);
             self.adopt(now);
-            self.farewell(now);
+            self.shutdown(now);
             self.relieve(now);
             self.sockets.expire(now);
             self.let_go();
         }
     }
 
-    /// Waits until there is something to do, and lets others run before it returns.
+    /// Waits until there is work, and lets other tasks run before it returns.
     async fn wait(&mut self, events: &mut Events) -> io::Result<()> {
         if self.sockets.read_at() - self.runtime.looked_at >= RUNTIME_INTERVAL {
-            // Goes on only after the runtime has looked.
+            // Returns only after the runtime has checked.
             tokio::task::yield_now().await;
             self.runtime.has_looked = true;
         } else {
@@ -113,11 +113,11 @@ impl Loop {
         let may_accept = self.accept_at.is_none() && self.listeners.have_work();
         let has_work = may_accept
             || self.sockets.have_work()
-            || self.shared.bell.has_woken()
+            || self.shared.wakes.has_woken()
             || !self.shared.adopted.borrow().is_empty();
         let told = async {
             if !has_work {
-                self.shared.bell.rung().await;
+                self.shared.wakes.notified().await;
             }
         };
         let timer = async {
@@ -144,7 +144,7 @@ impl Loop {
     }
 
     fn accept(&mut self, now: Time) {
-        if self.shared.is_deaf.get() {
+        if self.shared.is_stopped.get() {
             self.shared.listening.take();
             self.listeners.close();
             return;
@@ -188,35 +188,35 @@ impl Loop {
         let (token, interest) =
             (mio::Token(self.sockets.next_key()), Interest::READABLE | Interest::WRITABLE);
         self.poll.get_ref().registry().register(&mut stream, token, interest)?;
-        let waker = |token| Waker::new(&self.shared.bell, token);
+        let waker = |token| SendWaker::new(&self.shared.wakes, token);
         self.sockets.open(stream, protocol(now), waker, now, &mut first);
         Ok(())
     }
 
-    /// Lets go of those who are over, and has somebody else take those who are for somebody else.
+    /// Removes the connections that are over, and hands over those that leave the loop.
     fn let_go(&mut self) {
         for gone in self.sockets.take_gone() {
             self.ended();
             let Gone::Left(mut stream, next) = gone else { continue };
             match (self.poll.get_ref().registry().deregister(&mut stream), next) {
-                (Ok(()), Some(Next::Elsewhere(take))) => take(stream.into()),
+                (Ok(()), Some(Successor::Elsewhere(take))) => take(stream.into()),
                 (Ok(()), _) => {}
                 (Err(error), _) => tracing::warn!(%error, "cannot release a connection"),
             }
         }
     }
 
-    /// Has those let go whom it concerns, if too much is held in all.
+    /// Makes connections release memory, if too much is held.
     fn relieve(&mut self, now: Time) {
-        if let Some(wanted) = self.shared.wanted.take() {
-            self.sockets.relieve(Concerned::of(wanted, self.clock), now);
+        if let Some(release) = self.shared.release.take() {
+            self.sockets.relieve(LoopRelease::of(release, self.clock), now);
         }
     }
 
-    fn farewell(&mut self, now: Time) {
-        let farewell = self.shared.farewell.borrow().clone();
-        if let Some(frame) = farewell {
-            self.sockets.farewell(now, &frame);
+    fn shutdown(&mut self, now: Time) {
+        let shutdown = self.shared.shutdown.borrow().clone();
+        if let Some(frame) = shutdown {
+            self.sockets.shutdown(now, &frame);
         }
     }
 
@@ -226,13 +226,13 @@ impl Loop {
     }
 }
 
-/// Tells of a panic, which the runtime catches.
-struct Watched(Rc<Shared>);
+/// Reports a panic, which the runtime catches.
+struct Watched(Rc<LoopState>);
 
 impl Drop for Watched {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            self.0.failed.notify_one();
+            self.0.panicked.notify_one();
         }
     }
 }
@@ -247,7 +247,7 @@ fn watch(poll: mio::Poll) -> io::Result<AsyncFd<mio::Poll>> {
     AsyncFd::with_interest(poll, tokio::io::Interest::READABLE)
 }
 
-/// Lets every other task that is ready run once. `yield_now` would also look for IO each time.
+/// Lets every other ready task run once. `yield_now` would also check for IO each time.
 async fn yield_to_others() {
     let mut yielded = false;
     poll_fn(|cx| {

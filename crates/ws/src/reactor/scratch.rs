@@ -1,4 +1,4 @@
-//! The buffers of a thread's loop, which its sockets use one after the other.
+//! The buffers of a loop, which its sockets use one after the other.
 
 use std::time::Instant;
 
@@ -11,19 +11,18 @@ use super::protocol::Queued;
 #[derive(Debug)]
 pub(super) struct Scratch {
     input: Box<[u8]>,
-    /// The beginning of a page in it: the kernel copies faster to there.
+    /// The offset of a page boundary in the buffer: the kernel copies faster to there.
     begin: usize,
     pub(super) output: Queued,
     pub(super) budget: Budget,
 }
 
 impl Scratch {
-    /// Most bytes taken from a socket in one turn. Large enough that a busy socket seldom needs a
-    /// second read, small enough to stay in the processor's cache. A little more than a power of
-    /// two: as much payload comes with headers.
+    /// The most bytes read from a socket at once. A busy socket seldom needs a second read, and the buffer stays in
+    /// the processor's cache. It is a little more than a power of two, to hold that much payload with its headers.
     pub(super) const INPUT_BYTES: usize = (256 + 8) << 10;
     const PAGE_BYTES: usize = 4096;
-    /// Output capacity that is kept from turn to turn.
+    /// The output capacity that is kept from turn to turn.
     const OUTPUT_KEPT_BYTES: usize = 1 << 20;
 
     pub(super) fn new(clock: fn() -> Instant) -> Self {
@@ -38,7 +37,7 @@ impl Scratch {
         &self.input[self.begin..][..Self::INPUT_BYTES]
     }
 
-    /// Lets what is queued in this turn refer to the input instead of copying it.
+    /// Lets output that is queued in this turn refer to the input instead of copying it.
     #[inline]
     pub(super) fn lend_input(&mut self) -> (&mut [u8], &mut Queued, &mut Budget) {
         let input = &mut self.input[self.begin..][..Self::INPUT_BYTES];
@@ -46,7 +45,7 @@ impl Scratch {
         (input, &mut self.output, &mut self.budget)
     }
 
-    /// Forgets what was queued, and the input it may refer to.
+    /// Discards the queued output, and with it the reference to the input.
     #[inline]
     pub(super) fn clear_output(&mut self) {
         if let Some(output) = &mut self.output {

@@ -9,39 +9,39 @@ use anemone_proto::{CloseFrame, Time};
 use tokio::sync::Notify;
 
 use super::protocol::Protocol;
-use super::waker::Bell;
-use crate::{Memory, Wanted};
+use super::waker::WakeQueue;
+use crate::{Memory, Release};
 
-/// The state through which the handles tell the loop something.
+/// The state that handles change to tell the loop something.
 #[derive(Default)]
-pub(super) struct Shared {
+pub(super) struct LoopState {
     pub(super) adopted: RefCell<VecDeque<Adopted>>,
-    /// Listening sockets on their way into the loop.
-    pub(super) listening: RefCell<Vec<(TcpListener, Accept)>>,
-    /// Set once: nobody is accepted any more.
-    pub(super) is_deaf: Cell<bool>,
-    /// The memory in which counts what its sockets hold.
+    /// Listening sockets that the loop has yet to take.
+    pub(super) listening: RefCell<Vec<(TcpListener, OnAccept)>>,
+    /// Set once: nothing is accepted any more.
+    pub(super) is_stopped: Cell<bool>,
+    /// Counts the memory of all sockets.
     pub(super) memory: Memory,
-    /// Those who are to let go of it, until the loop has seen to that.
-    pub(super) wanted: Cell<Option<Wanted>>,
-    pub(super) bell: Rc<Bell>,
-    /// Set once: every connection is to be closed with this.
-    pub(super) farewell: RefCell<Option<CloseFrame>>,
-    /// Connections adopted and not over.
+    /// The connections that must release memory, until the loop has handled that.
+    pub(super) release: Cell<Option<Release>>,
+    pub(super) wakes: Rc<WakeQueue>,
+    /// Set once: every connection is closed with this frame.
+    pub(super) shutdown: RefCell<Option<CloseFrame>>,
+    /// The number of adopted connections that are not over.
     pub(super) connections: Cell<usize>,
     pub(super) ended: Notify,
-    /// The loop has panicked.
-    pub(super) failed: Notify,
+    /// Notified when the loop has panicked.
+    pub(super) panicked: Notify,
 }
 
-/// The function that takes those who come.
-pub(super) type Accept = Box<dyn FnMut(TcpStream)>;
+/// A function that takes accepted connections.
+pub(super) type OnAccept = Box<dyn FnMut(TcpStream)>;
 
-/// A connection on its way into the loop.
+/// A connection that the loop has yet to take.
 pub(super) struct Adopted {
     pub(super) stream: TcpStream,
     /// The bytes that came with the handshake.
     pub(super) first: Vec<u8>,
-    /// Made in the loop, which has the clock.
+    /// Called in the loop, which has the clock.
     pub(super) protocol: Box<dyn FnOnce(Time) -> Box<dyn Protocol>>,
 }

@@ -1,55 +1,55 @@
-//! One socket's share of a turn.
+//! One socket and its part of a turn.
 
 use std::io::{self, ErrorKind};
 
 use anemone_proto::{CloseFrame, Time};
 
-use super::Waker;
-use super::concerned::Concerned;
-use super::protocol::{Ending, Next, Protocol, State};
+use super::SendWaker;
+use super::pending::PendingOutput;
+use super::protocol::{Ending, Protocol, State, Successor};
+use super::release::LoopRelease;
 use super::scratch::Scratch;
-use super::stream::{Appended, Stream};
-use super::stuck::Stuck;
-use crate::{Held, Lost};
+use super::stream::{Appended, NonBlocking};
+use crate::{Lost, Reservation};
 
-/// A socket in the loop, or what stands in for one.
+/// A socket in the loop, or a stream in place of one.
 pub(super) struct Socket<S> {
     stream: S,
     protocol: Box<dyn Protocol>,
     /// Output that the stream did not take.
-    stuck: Stuck,
+    pending: PendingOutput,
     phase: Phase,
     generation: u32,
-    /// The peer has ended its side. That is told once, and maybe long before all was read.
+    /// True once the peer has ended its side. epoll reports that once, maybe long before all input was read.
     is_ended: bool,
-    /// All that the peer sent was read, up to its end.
+    /// True once all input was read, up to its end.
     is_exhausted: bool,
-    /// Its protocol has input left, and nothing is read until that is done with.
+    /// True while the protocol has input left. Nothing is read until that is consumed.
     is_behind: bool,
-    /// Most bytes of its next read.
+    /// The size of the next read.
     read_bytes: ReadBytes,
-    /// The memory that it holds for its peer, and since when it has held some.
-    held: Held,
+    /// The memory held for the peer, and the time since when there has been some.
+    held: Reservation,
     held_since: Time,
-    /// The time at which it wants to be looked at, as of the end of its last turn.
+    /// The time of the next [`expire`](Self::expire), as of the end of the last turn.
     due: Time,
     pub(super) notes: Notes,
-    /// The entry among the timers that counts.
+    /// The time of this socket's valid entry among the timers.
     pub(super) timer_at: Time,
 }
 
-/// The work that there is for a socket.
+/// The pending work of a socket, and its places in the queues.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Notes {
-    /// It has a place among those who are served because of what was told of them.
+    /// True while the socket is in the queue of those with events.
     pub(super) is_noted: bool,
     told: Readiness,
-    /// It has one among those who were woken.
+    /// True while the socket is in the queue of those that were woken.
     pub(super) is_woken: bool,
 }
 
 impl Notes {
-    /// Adds to what is to be done once its place comes up.
+    /// Adds events to be served when the socket's place in the queue comes up.
     pub(super) fn told(&mut self, ready: Readiness) {
         self.is_noted = true;
         self.told.read |= ready.read;
@@ -57,15 +57,15 @@ impl Notes {
         self.told.write |= ready.write;
     }
 
-    /// Its place has come up.
+    /// Takes the events when the socket's place in the queue comes up.
     pub(super) fn take_told(&mut self) -> Readiness {
         self.is_noted = false;
         std::mem::take(&mut self.told)
     }
 }
 
-/// The size of a socket's next read: nearly as much as it can be done with in a slice, for what is left is
-/// kept, and each read is a write as well.
+/// The size of a socket's next read: nearly as much as fits a slice. Input beyond the slice must be kept, and each
+/// read causes a write, so neither more nor less is good.
 #[derive(Clone, Copy, Debug)]
 struct ReadBytes(usize);
 
@@ -73,7 +73,7 @@ impl ReadBytes {
     const FIRST: Self = Self(32 << 10);
     const LEAST: usize = 4 << 10;
 
-    /// After a read of `len` bytes of which so many were done with when so much of the slice was over.
+    /// Returns the next size after a read of `len` bytes of which `consumed` took `slice_eighths` of the slice.
     fn after(self, consumed: usize, len: usize, slice_eighths: u32) -> Self {
         let next = match slice_eighths {
             _ if consumed < len => consumed.max(len / 4) / 8 * 7,
@@ -85,7 +85,7 @@ impl ReadBytes {
     }
 }
 
-/// The news of epoll about a socket.
+/// The events of epoll for a socket.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Readiness {
     pub(super) read: bool,
@@ -94,46 +94,51 @@ pub(super) struct Readiness {
     pub(super) write: bool,
 }
 
-/// The progress of the end of the stream.
+/// The progress of ending the stream.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Phase {
     Open,
-    /// The protocol is over; output may be left to write, until then.
+    /// The protocol is over; pending output is written until this time.
     Over {
         until: Time,
         is_clean: bool,
     },
-    /// Our side of the stream is ended; the peer's end is waited for until then.
+    /// Our side of the stream has ended; the peer has until this time to end its own.
     Lingering(Time),
 }
 
-/// The change in what a socket holds.
+/// The change in the memory of a socket.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Growth {
     Fine,
-    /// It is more, and all hold too much.
+    /// The socket holds more, and the process holds too much.
     TooMuch,
 }
 
-/// The verdict on a socket after its turn.
+/// The result of serving a socket.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Verdict {
-    /// It waits for the next event.
+    /// The socket waits for the next event.
     Keep,
-    /// It may have more to read than one turn takes.
+    /// There may be more to read.
     ReadAgain,
-    /// It is for somebody else.
+    /// The stream leaves the loop.
     Leave,
-    /// It is done.
+    /// The connection is over.
     Drop,
 }
 
-impl<S: Stream> Socket<S> {
-    pub(super) fn new(stream: S, protocol: Box<dyn Protocol>, generation: u32, held: Held) -> Self {
+impl<S: NonBlocking> Socket<S> {
+    pub(super) fn new(
+        stream: S,
+        protocol: Box<dyn Protocol>,
+        generation: u32,
+        held: Reservation,
+    ) -> Self {
         Self {
             stream,
             protocol,
-            stuck: Stuck::default(),
+            pending: PendingOutput::default(),
             phase: Phase::Open,
             generation,
             is_ended: false,
@@ -156,26 +161,26 @@ impl<S: Stream> Socket<S> {
         self.generation
     }
 
-    /// Whether it takes input: not while output is stuck, as a rule.
+    /// Returns true if the socket takes input. While output is pending, it usually does not.
     pub(super) fn is_reading(&self) -> bool {
-        self.stuck.is_empty()
-            || self.protocol.reads_on(self.stuck.len()) && !self.held.memory().is_exceeded()
+        self.pending.is_empty()
+            || self.protocol.reads_on(self.pending.len()) && !self.held.memory().is_exceeded()
     }
 
-    /// Whether it has something to do that nobody tells of.
+    /// Returns true if there is work left that no event will announce.
     pub(super) fn is_behind(&self) -> bool {
         self.is_behind && self.is_reading()
     }
 
-    /// The time at which it wants to be looked at, if nothing happens before. Too early is possible, never too late.
+    /// Returns the time of the next [`expire`](Self::expire). It may be too early, but never too late.
     pub(super) fn due(&self) -> Time {
         self.due
     }
 
-    /// Its first turn.
+    /// Serves the first turn.
     pub(super) fn open(
         &mut self,
-        waker: Waker,
+        waker: SendWaker,
         now: Time,
         first: &mut [u8],
         scratch: &mut Scratch,
@@ -185,10 +190,10 @@ impl<S: Stream> Socket<S> {
         self.finish(now, scratch, Verdict::Keep)
     }
 
-    /// Does what epoll says can be done.
+    /// Handles events of epoll.
     pub(super) fn event(&mut self, ready: Readiness, now: Time, scratch: &mut Scratch) -> Verdict {
         let mut verdict = Verdict::Keep;
-        if ready.write && !self.stuck.is_empty() {
+        if ready.write && !self.pending.is_empty() {
             verdict = self.writable(now, scratch);
         }
         self.is_ended |= ready.end;
@@ -198,10 +203,10 @@ impl<S: Stream> Socket<S> {
         verdict
     }
 
-    /// Reads once and handles all that came, unless output is stuck.
+    /// Reads once and handles the input, unless output is pending.
     pub(super) fn readable(&mut self, now: Time, scratch: &mut Scratch) -> Verdict {
         if !self.is_reading() {
-            return Verdict::Keep; // read once it has drained
+            return Verdict::Keep; // is read after the output has drained
         }
         if self.is_behind {
             self.protocol.resume(now, &mut scratch.output, &mut scratch.budget);
@@ -238,7 +243,7 @@ impl<S: Stream> Socket<S> {
         self.finish(now, scratch, verdict)
     }
 
-    /// Handles what came of the rest of a large frame.
+    /// Handles bytes that were appended to a large frame.
     fn appended(
         &mut self,
         begin: usize,
@@ -263,18 +268,18 @@ impl<S: Stream> Socket<S> {
         self.finish(now, scratch, verdict)
     }
 
-    /// Writes what was stuck. Once all is gone the protocol may send and the socket is read again.
+    /// Writes pending output. After the last of it, the protocol may send and the socket is read again.
     pub(super) fn writable(&mut self, now: Time, scratch: &mut Scratch) -> Verdict {
-        if self.stuck.is_empty() {
+        if self.pending.is_empty() {
             return Verdict::Keep;
         }
-        match self.stuck.write_on(&mut self.stream) {
+        match self.pending.write_on(&mut self.stream) {
             Ok(0) => return Verdict::Keep,
             Ok(_) if self.phase == Phase::Open => self.protocol.progressed(now),
             Ok(_) => {}
             Err(error) => return self.lost(error.into()),
         }
-        if !self.stuck.is_empty() {
+        if !self.pending.is_empty() {
             return Verdict::Keep;
         }
         match self.ready(now, scratch) {
@@ -283,15 +288,15 @@ impl<S: Stream> Socket<S> {
         }
     }
 
-    /// Lets the protocol send, unless output is stuck.
+    /// Lets the protocol send, unless output is pending.
     pub(super) fn ready(&mut self, now: Time, scratch: &mut Scratch) -> Verdict {
-        if self.stuck.is_empty() && self.phase == Phase::Open {
+        if self.pending.is_empty() && self.phase == Phase::Open {
             self.protocol.ready(now, &mut scratch.output);
         }
         self.finish(now, scratch, Verdict::Keep)
     }
 
-    /// Begins to end it politely, unless that has begun.
+    /// Begins the closing handshake, unless it has begun.
     pub(super) fn close(
         &mut self,
         now: Time,
@@ -304,7 +309,7 @@ impl<S: Stream> Socket<S> {
         self.finish(now, scratch, Verdict::Keep)
     }
 
-    /// Does what is due.
+    /// Handles timeouts that are due.
     pub(super) fn expire(&mut self, now: Time, scratch: &mut Scratch) -> Verdict {
         match self.phase {
             Phase::Over { until, .. } | Phase::Lingering(until) if now >= until => Verdict::Drop,
@@ -312,18 +317,18 @@ impl<S: Stream> Socket<S> {
         }
     }
 
-    /// Ends a turn: does what is due, writes what was queued, and sees whether it is over.
+    /// Ends a turn: handles timeouts, writes queued output, and determines whether the connection is over.
     fn finish(&mut self, now: Time, scratch: &mut Scratch, mut verdict: Verdict) -> Verdict {
         if self.phase == Phase::Open && self.attend(now, scratch) == State::Leaving {
             return Verdict::Leave;
         }
         let is_done = self.is_exhausted
             && self.phase == Phase::Open
-            && self.stuck.is_empty()
+            && self.pending.is_empty()
             && !self.protocol.ended(&mut scratch.output);
         if let Some(output) = scratch.output.as_ref().filter(|output| !output.is_empty()) {
             if verdict != Verdict::Drop
-                && let Err(error) = self.stuck.write(&mut self.stream, output, scratch.input())
+                && let Err(error) = self.pending.write(&mut self.stream, output, scratch.input())
             {
                 verdict = self.lost(error.into());
             }
@@ -334,17 +339,17 @@ impl<S: Stream> Socket<S> {
         }
         match self.phase {
             _ if verdict == Verdict::Drop => verdict,
-            Phase::Open if is_done && self.stuck.is_empty() => self.lost(Lost::Ended),
-            Phase::Over { until, is_clean } if self.stuck.is_empty() => self.end(until, is_clean),
+            Phase::Open if is_done && self.pending.is_empty() => self.lost(Lost::Ended),
+            Phase::Over { until, is_clean } if self.pending.is_empty() => self.end(until, is_clean),
             Phase::Open if self.is_behind() => Verdict::ReadAgain,
             _ => verdict,
         }
     }
 
-    /// Counts what it holds now.
+    /// Counts the memory that it holds now.
     fn count(&mut self, now: Time) -> Growth {
         let of_protocol = if self.phase == Phase::Open { self.protocol.held_bytes() } else { 0 };
-        let (before, bytes) = (self.held.bytes(), self.stuck.capacity() + of_protocol);
+        let (before, bytes) = (self.held.bytes(), self.pending.capacity() + of_protocol);
         if bytes == before {
             return Growth::Fine;
         }
@@ -352,47 +357,48 @@ impl<S: Stream> Socket<S> {
             self.held_since = now;
         }
         self.held.set(bytes);
-        // A message's next bytes could only be kept. What is stuck does not grow: nothing is read meanwhile.
+        // More bytes of the message could only be kept. Pending output does not grow meanwhile, because nothing is
+        // read.
         let is_too_much = of_protocol > 0 && bytes > before && self.held.memory().is_exceeded();
         if is_too_much { Growth::TooMuch } else { Growth::Fine }
     }
 
-    /// Whether it is to let go of what it holds.
-    pub(super) fn is_concerned(&self, concerned: Concerned) -> bool {
-        match concerned {
-            Concerned::Since(cutoff) => self.held.bytes() > 0 && self.held_since <= cutoff,
-            Concerned::Open(least) => {
+    /// Returns true if this socket is to release its memory.
+    pub(super) fn is_affected(&self, release: LoopRelease) -> bool {
+        match release {
+            LoopRelease::Since(cutoff) => self.held.bytes() > 0 && self.held_since <= cutoff,
+            LoopRelease::Open(least) => {
                 self.phase == Phase::Open && self.protocol.open_bytes() >= least
             }
         }
     }
 
-    /// Ends it, if it is concerned.
+    /// Ends the connection if it is to release its memory.
     pub(super) fn let_go(
         &mut self,
-        concerned: Concerned,
+        release: LoopRelease,
         now: Time,
         scratch: &mut Scratch,
     ) -> Verdict {
-        // Maybe others have let go of enough meanwhile.
-        if !self.is_concerned(concerned) || !self.held.memory().wants_relief() {
+        // Other connections may have released enough meanwhile.
+        if !self.is_affected(release) || !self.held.memory().wants_relief() {
             return Verdict::Keep;
         }
-        if self.phase != Phase::Open || !self.stuck.is_empty() {
-            return self.lost(Lost::Overloaded); // it reads no last words
+        if self.phase != Phase::Open || !self.pending.is_empty() {
+            return self.lost(Lost::Overloaded); // the peer would not read a close frame
         }
         self.abandon(now, scratch)
     }
 
     fn abandon(&mut self, now: Time, scratch: &mut Scratch) -> Verdict {
-        if !self.stuck.is_empty() {
+        if !self.pending.is_empty() {
             return self.lost(Lost::Overloaded);
         }
         self.protocol.abandon(&mut scratch.output);
         self.finish(now, scratch, Verdict::Keep)
     }
 
-    /// Does what is due, and sees how far the protocol is.
+    /// Handles timeouts that are due and returns the state of the protocol.
     fn attend(&mut self, now: Time, scratch: &mut Scratch) -> State {
         let mut state = self.protocol.state();
         if state == State::Turning {
@@ -415,9 +421,9 @@ impl<S: Stream> Socket<S> {
         state
     }
 
-    /// Goes on with the next protocol.
+    /// Switches to the next protocol.
     fn turn(&mut self, now: Time, scratch: &mut Scratch) {
-        if let Some(Next::Protocol { protocol, waker, mut first }) = self.protocol.next() {
+        if let Some(Successor::Protocol { protocol, waker, mut first }) = self.protocol.next() {
             self.protocol = protocol;
             self.due = Time::ZERO;
             let Scratch { output, budget, .. } = scratch;
@@ -425,12 +431,12 @@ impl<S: Stream> Socket<S> {
         }
     }
 
-    /// The stream, and what somebody else does with it.
-    pub(super) fn leave(mut self) -> (S, Option<Next>) {
+    /// Returns the stream and the function that takes it.
+    pub(super) fn leave(mut self) -> (S, Option<Successor>) {
         (self.stream, self.protocol.next())
     }
 
-    /// The peer sends nothing more. What it asked for is answered yet.
+    /// The peer sends nothing more. The protocol may still answer what it received.
     fn exhausted(&mut self) -> Verdict {
         if self.phase != Phase::Open {
             return Verdict::Drop;
@@ -447,16 +453,16 @@ impl<S: Stream> Socket<S> {
         Verdict::Drop
     }
 
-    /// The protocol is over and all is written: ends our side of the stream.
+    /// Ends our side of the stream, once the protocol is over and all output is written.
     fn end(&mut self, until: Time, is_clean: bool) -> Verdict {
-        // Input may come yet, and a socket that is closed with unread input is reset: the last we
-        // wrote could be lost with it.
+        // The peer may still send, and closing a socket with unread input resets it: the peer could lose the last
+        // bytes that we wrote.
         match self.stream.end(is_clean) {
             Ok(()) if !is_clean => {
                 self.phase = Phase::Lingering(until);
                 Verdict::Keep
             }
-            // Tried again in the next turn, until the time is up.
+            // The next turn tries again, until the time is up.
             Err(error) if error.kind() == ErrorKind::WouldBlock => Verdict::Keep,
             Ok(()) | Err(_) => Verdict::Drop,
         }

@@ -1,8 +1,8 @@
-//! The sockets of a thread, and who is served when.
+//! The sockets of a thread, and the order in which they are served.
 //!
-//! Each socket is noted once, whatever there is to do for it, and served in the order of the notes. A turn has
-//! a share of time for those of whom something is new, one for those who were woken, and one for those who have
-//! had a slice and were not done with what came: so nobody waits for all that another has to do.
+//! A socket is queued at most once, however much work it has, and queues are served in order. A turn has one share of
+//! time for the sockets with new events, one for those that were woken, and one for those that did not finish in an
+//! earlier slice. No socket therefore waits for all the work of another.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -10,43 +10,43 @@ use std::time::{Duration, Instant};
 use anemone_proto::{CloseFrame, Time};
 use slab::Slab;
 
-use super::Waker;
+use super::SendWaker;
 use super::budget::{FIRST_SLICE, SLICE};
-use super::concerned::Concerned;
-use super::protocol::{Next, Protocol};
+use super::protocol::{Protocol, Successor};
+use super::release::LoopRelease;
 use super::scratch::Scratch;
 use super::socket::{Readiness, Socket, Verdict};
-use super::stream::Stream;
+use super::stream::NonBlocking;
 use super::timers::Timers;
-use super::waker::{Bell, Token};
+use super::waker::{Token, WakeQueue};
 use crate::Memory;
 
-/// All sockets, and the notes of what there is to do for them.
+/// All sockets, and the queues of those with work.
 pub(super) struct Sockets<S> {
     table: Slab<Socket<S>>,
     generation: u32,
-    /// The memory in which counts what they hold for their peers.
+    /// Counts the memory of all sockets.
     memory: Memory,
     scratch: Scratch,
     timers: Timers,
-    /// There is news of these.
+    /// Sockets with new events.
     told: VecDeque<Token>,
     woken: VecDeque<Token>,
-    /// These may have more to read than their last slice took: epoll tells only of what is new.
+    /// Sockets that may have more to read than their last slice took. epoll reports only new events.
     waiting: VecDeque<Token>,
-    /// More are due than there was time for.
+    /// True if more timers are due than there was time for.
     is_late: bool,
     gone: Vec<Gone<S>>,
 }
 
-/// A socket that is no longer here.
+/// A socket that has left the loop.
 pub(super) enum Gone<S> {
     Ended,
-    /// Somebody else takes it.
-    Left(S, Option<Next>),
+    /// The stream continues elsewhere.
+    Left(S, Option<Successor>),
 }
 
-impl<S: Stream> Sockets<S> {
+impl<S: NonBlocking> Sockets<S> {
     pub(super) fn new(scratch: Scratch, memory: Memory) -> Self {
         Self {
             table: Slab::new(),
@@ -69,34 +69,35 @@ impl<S: Stream> Sockets<S> {
         self.scratch.budget.read_at()
     }
 
-    /// The last reading of the clock.
+    /// Returns the last reading of the clock.
     pub(super) fn read_at(&self) -> Instant {
         self.scratch.budget.read_at()
     }
 
-    /// The key of the next one that comes.
+    /// Returns the key of the next socket.
     pub(super) fn next_key(&self) -> usize {
         self.table.vacant_key()
     }
 
-    /// Takes one in and opens it. `first` came with the handshake.
+    /// Adds a socket and opens its protocol. `first` are the bytes that came with the handshake.
     pub(super) fn open(
         &mut self,
         stream: S,
         protocol: Box<dyn Protocol>,
-        waker: impl FnOnce(Token) -> Waker,
+        waker: impl FnOnce(Token) -> SendWaker,
         now: Time,
         first: &mut [u8],
     ) {
         self.generation = self.generation.wrapping_add(1);
         let generation = self.generation;
-        let key = self.table.insert(Socket::new(stream, protocol, generation, self.memory.share()));
+        let key =
+            self.table.insert(Socket::new(stream, protocol, generation, self.memory.reservation()));
         let token = Token { key: key as u32, generation };
         let waker = waker(token);
         self.serve(key, FIRST_SLICE, |socket, scratch| socket.open(waker, now, first, scratch));
     }
 
-    /// Notes what epoll told of a socket.
+    /// Queues a socket for its events from epoll.
     pub(super) fn tell(&mut self, key: usize, ready: Readiness) {
         let Some(socket) = self.table.get_mut(key) else { return };
         let is_new = !socket.notes.is_noted;
@@ -106,27 +107,27 @@ impl<S: Stream> Sockets<S> {
         }
     }
 
-    /// Whether there is something to do that nobody will tell of.
+    /// Returns true if there is work left that no event will announce.
     pub(super) fn have_work(&self) -> bool {
         let queues = [&self.told, &self.woken, &self.waiting];
         self.is_late || queues.iter().any(|queue| !queue.is_empty())
     }
 
-    /// Serves each of whom something is new, then those who were woken, then those who have waited, as far as
-    /// their shares of the turn go.
-    pub(super) fn turn(&mut self, now: Time, bell: &Bell) {
+    /// Serves the sockets with new events, then those that were woken, then those that have waited, each as far as
+    /// its share of the turn allows.
+    pub(super) fn turn(&mut self, now: Time, wakes: &WakeQueue) {
         while let Some(token) = self.next_told() {
             self.serve_noted(token, FIRST_SLICE, now);
         }
         self.scratch.budget.begin_share();
-        while let Some(token) = self.next_woken(bell) {
+        while let Some(token) = self.next_woken(wakes) {
             let Some(socket) = self.get_mut(token) else { continue };
             socket.notes.is_woken = false;
             let key = token.key as usize;
             self.serve(key, FIRST_SLICE, |socket, scratch| socket.ready(now, scratch));
         }
         self.scratch.budget.begin_share();
-        // A socket that waits again waits for the next turn.
+        // A socket that is queued again waits for the next turn.
         for _ in 0..self.waiting.len() {
             if self.scratch.budget.is_share_over() {
                 break;
@@ -142,14 +143,14 @@ impl<S: Stream> Sockets<S> {
         if self.scratch.budget.is_share_over() { None } else { self.told.pop_front() }
     }
 
-    /// Lets those send who were woken, again while they have more, so that who reads keeps up with
-    /// who sends.
-    fn next_woken(&mut self, bell: &Bell) -> Option<Token> {
+    /// Returns the next socket that was woken. Sockets that are woken again meanwhile follow in the same turn, so
+    /// that readers keep up with senders.
+    fn next_woken(&mut self, wakes: &WakeQueue) -> Option<Token> {
         if self.scratch.budget.is_share_over() {
             return None;
         }
         if self.woken.is_empty() {
-            for token in bell.take() {
+            for token in wakes.take() {
                 if let Some(socket) = self.get_mut(token)
                     && !std::mem::replace(&mut socket.notes.is_woken, true)
                 {
@@ -160,34 +161,34 @@ impl<S: Stream> Sockets<S> {
         self.woken.pop_front()
     }
 
-    /// Whether the rest of this turn's work is for the next.
+    /// Returns true if the rest of the work has to wait for the next turn.
     pub(super) fn is_turn_over(&self) -> bool {
         self.scratch.budget.is_share_over()
     }
 
-    /// Says the last to all.
-    pub(super) fn farewell(&mut self, now: Time, frame: &CloseFrame) {
+    /// Closes all connections with `frame`.
+    pub(super) fn shutdown(&mut self, now: Time, frame: &CloseFrame) {
         let keys: Vec<usize> = self.table.iter().map(|(key, _)| key).collect();
         for key in keys {
             self.serve(key, FIRST_SLICE, |socket, scratch| socket.close(now, frame, scratch));
         }
     }
 
-    /// Ends those whom it concerns.
-    pub(super) fn relieve(&mut self, concerned: Concerned, now: Time) {
-        let sockets = self.table.iter().filter(|(_, socket)| socket.is_concerned(concerned));
+    /// Ends the connections that must release memory.
+    pub(super) fn relieve(&mut self, release: LoopRelease, now: Time) {
+        let sockets = self.table.iter().filter(|(_, socket)| socket.is_affected(release));
         let keys: Vec<usize> = sockets.map(|(key, _)| key).collect();
         for key in keys {
-            self.serve(key, FIRST_SLICE, |socket, scratch| socket.let_go(concerned, now, scratch));
+            self.serve(key, FIRST_SLICE, |socket, scratch| socket.let_go(release, now, scratch));
         }
     }
 
-    /// The time at which the next is due.
+    /// Returns the time of the earliest timer.
     pub(super) fn due(&self) -> Option<Time> {
         self.timers.next()
     }
 
-    /// Does what is due.
+    /// Handles the timers that are due.
     pub(super) fn expire(&mut self, now: Time) {
         self.is_late = false;
         while let Some((timer_at, key)) = self.timers.pop_due(now) {
@@ -204,7 +205,7 @@ impl<S: Stream> Sockets<S> {
         }
     }
 
-    /// Those who are no longer here.
+    /// Takes the sockets that have left.
     pub(super) fn take_gone(&mut self) -> Vec<Gone<S>> {
         std::mem::take(&mut self.gone)
     }
@@ -214,13 +215,13 @@ impl<S: Stream> Sockets<S> {
         socket.filter(|socket| socket.generation() == token.generation)
     }
 
-    /// Does what was noted.
+    /// Serves a queued socket.
     fn serve_noted(&mut self, token: Token, slice: Duration, now: Time) {
         let Some(socket) = self.get_mut(token) else { return };
         let ready = socket.notes.take_told();
         self.serve(token.key as usize, slice, |socket, scratch| {
             let mut verdict = socket.event(ready, now, scratch);
-            // The rest of a read that does not fit the slice would have to be kept.
+            // A larger read would bring input that does not fit the slice and must be kept.
             while verdict == Verdict::ReadAgain && scratch.budget.slice_eighths() < 4 {
                 verdict = socket.readable(now, scratch);
             }
@@ -238,7 +239,7 @@ impl<S: Stream> Sockets<S> {
         self.scratch.budget.begin_slice(slice);
         match work(socket, &mut self.scratch) {
             Verdict::Drop => {
-                // The set forgets a closed descriptor by itself.
+                // epoll removes a closed descriptor by itself.
                 self.table.remove(key);
                 self.gone.push(Gone::Ended);
                 return;
@@ -258,7 +259,7 @@ impl<S: Stream> Sockets<S> {
             }
             Verdict::Keep => {}
         }
-        // A due time that moved later is found out when the entry comes up.
+        // A due time that has moved later is corrected when the entry comes up.
         let due = socket.due();
         if due < socket.timer_at {
             socket.timer_at = due;

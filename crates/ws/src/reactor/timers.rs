@@ -1,5 +1,7 @@
-//! The times at which sockets are due. Each socket has one entry that counts; it is not moved when the socket's
-//! due time moves later, as it does with every read, but looked at again when it comes up.
+//! The times at which sockets are due.
+//!
+//! Each socket has one valid entry. A due time that moves later, as it does with every read, does not move the entry.
+//! The loop checks the socket again when the entry comes up.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -15,7 +17,7 @@ impl Timers {
         self.0.push(Reverse((due, key)));
     }
 
-    /// Takes out the earliest entry if it is due.
+    /// Takes the earliest entry if it is due.
     pub(super) fn pop_due(&mut self, now: Time) -> Option<(Time, u32)> {
         let Reverse(entry) = *self.0.peek()?;
         (entry.0 <= now).then(|| {
@@ -24,7 +26,7 @@ impl Timers {
         })
     }
 
-    /// The earliest due time.
+    /// Returns the earliest due time.
     pub(super) fn next(&self) -> Option<Time> {
         self.0.peek().map(|Reverse((due, _))| *due)
     }

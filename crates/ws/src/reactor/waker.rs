@@ -1,4 +1,4 @@
-//! Wakers, which tell a connection that there is something to send.
+//! Wakers, which make a connection send.
 
 use std::cell::RefCell;
 use std::hash::{Hash, Hasher};
@@ -6,25 +6,25 @@ use std::rc::Rc;
 
 use tokio::sync::Notify;
 
-/// Which connection of a loop; never used twice.
+/// The identity of a connection in a loop. No value is used twice.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 pub(super) struct Token {
     pub(super) key: u32,
     pub(super) generation: u32,
 }
 
-/// A bell that wakes a task, be it the loop with its many connections or one that has a task to itself.
+/// The queue of woken connections, which wakes the task that serves them: the loop, or the task of one connection.
 #[derive(Debug, Default)]
-pub(super) struct Bell {
+pub(super) struct WakeQueue {
     woken: RefCell<Vec<Token>>,
     told: Notify,
 }
 
-impl Bell {
-    /// Wakes the task for one of its connections.
+impl WakeQueue {
+    /// Queues a connection and wakes the task.
     fn wake(&self, token: Token) {
         let mut woken = self.woken.borrow_mut();
-        // Whoever came first has told the task, and it has not been here since.
+        // If the queue is not empty, the task has been woken and has not run since.
         if woken.is_empty() {
             self.told.notify_one();
         }
@@ -33,56 +33,56 @@ impl Bell {
         }
     }
 
-    /// Wakes the task for something else.
-    pub(super) fn ring(&self) {
+    /// Wakes the task for another reason.
+    pub(super) fn notify(&self) {
         self.told.notify_one();
     }
 
-    /// Returns once the task is woken, or was since the last time. Cancel safe.
-    pub(super) async fn rung(&self) {
+    /// Waits until the task is woken; returns at once if it was since the last call. Cancel safe.
+    pub(super) async fn notified(&self) {
         self.told.notified().await;
     }
 
-    /// Whether [`take`](Self::take) has anything.
+    /// Returns true if [`take`](Self::take) has connections.
     pub(super) fn has_woken(&self) -> bool {
         !self.woken.borrow().is_empty()
     }
 
-    /// The connections it was woken for.
+    /// Takes the connections that were woken.
     pub(super) fn take(&self) -> Vec<Token> {
         self.woken.take()
     }
 }
 
-/// Wakes one connection. Cheap to clone; equal to its clones, and to no other connection's.
+/// Wakes one connection. A waker is cheap to clone, and equal only to its clones.
 #[derive(Clone, Debug)]
-pub struct Waker {
-    bell: Rc<Bell>,
+pub struct SendWaker {
+    wakes: Rc<WakeQueue>,
     token: Token,
 }
 
-impl Waker {
-    pub(super) fn new(bell: &Rc<Bell>, token: Token) -> Self {
-        Self { bell: Rc::clone(bell), token }
+impl SendWaker {
+    pub(super) fn new(wakes: &Rc<WakeQueue>, token: Token) -> Self {
+        Self { wakes: Rc::clone(wakes), token }
     }
 
-    /// Has [`Handler::on_ready`](super::Handler::on_ready) called for the connection, if it is still there.
+    /// Makes the loop call [`Handler::on_ready`](super::Handler::on_ready) for the connection, if it still exists.
     pub fn wake(&self) {
-        self.bell.wake(self.token);
+        self.wakes.wake(self.token);
     }
 }
 
-impl PartialEq for Waker {
+impl PartialEq for SendWaker {
     fn eq(&self, other: &Self) -> bool {
-        Rc::ptr_eq(&self.bell, &other.bell) && self.token == other.token
+        Rc::ptr_eq(&self.wakes, &other.wakes) && self.token == other.token
     }
 }
 
-impl Eq for Waker {}
+impl Eq for SendWaker {}
 
-impl Hash for Waker {
+impl Hash for SendWaker {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        Rc::as_ptr(&self.bell).hash(state);
+        Rc::as_ptr(&self.wakes).hash(state);
         self.token.hash(state);
     }
 }

@@ -1,7 +1,6 @@
-//! The connection, its stream and its times, as functions to be polled.
+//! The connection, its stream and its timers, as functions to poll.
 //!
-//! Owns the order of reading, writing, waiting and ending. The tasks that wait are [`super`]'s and
-//! [`super::split`]'s.
+//! Owns the order of reading, writing, waiting and ending. The tasks that poll are in [`super`] and [`super::split`].
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -21,17 +20,17 @@ use crate::clock::Clock;
 use crate::linger::poll_drain;
 use crate::{Error, Lost, codecs};
 
-/// Most bytes taken from the stream by one read.
+/// The most bytes taken from the stream by one read.
 pub(super) const READ_BYTES_MAX: usize = 16 << 10;
 /// A sender waits while more than this is queued for writing, and nothing is read while answers
-/// take more than this: a peer that sends and does not read is held back by its own unread answers.
+/// A sender waits while more than this is queued. Nothing is read while answers take more than this, so a peer that
+/// sends without reading is slowed down by its own unread answers.
 pub(super) const HIGH_MARK_BYTES: usize = 64 << 10;
 
-/// So long after something was due it is taken that the connection was not awaited meanwhile.
+/// If a timer is late by more than this, the connection was not awaited meanwhile.
 const UNWATCHED: Duration = Duration::from_secs(1);
 
-/// One connection over `S`. Whatever waits is [woken](std::task::Waker) through the context of the
-/// last poll.
+/// One connection over `S`. It [wakes](std::task::Waker) the task that polled it last.
 #[derive(Debug)]
 pub(super) struct Driver<S> {
     stream: S,
@@ -41,27 +40,27 @@ pub(super) struct Driver<S> {
     /// Bytes read and not yet decoded.
     input: Vec<u8>,
     decoded: usize,
-    /// A message decoded and not yet taken, or a piece of one. Nothing more is read while there is one.
+    /// A decoded message that was not taken yet, or a piece of one. Nothing more is read until it is taken.
     waiting: Option<Received>,
-    /// The pieces of a message that is to be received whole.
+    /// The pieces of a message that is to be returned whole.
     collected: Collected,
-    /// Nobody will take messages: they are thrown away.
+    /// True if nobody takes messages, so that they are discarded.
     discards: bool,
-    /// Nothing is read while more than this is queued. Above [`HIGH_MARK_BYTES`] only while the
-    /// caller's own last message is in the queue: two ends that send each other something long and
-    /// then receive would wait for each other otherwise.
+    /// Nothing is read while more than this is queued. It exceeds [`HIGH_MARK_BYTES`] only while the caller's own
+    /// last message is queued: otherwise two ends that both send something long and then receive would wait for each
+    /// other.
     read_mark_bytes: usize,
-    /// The stream took no more at the last write.
+    /// True if the stream took no more at the last write.
     is_stuck: bool,
-    /// The stream keeps nothing back of what it took.
+    /// True if the stream has passed on everything that it took.
     is_flushed: bool,
-    /// The next due time of the connection; then the end of the close time-out.
+    /// The timer of the connection, and then of the closing stream.
     timer: Option<Pin<Box<Sleep>>>,
-    phase: Phase,
-    /// Why the connection ended, until it is told.
+    state: StreamState,
+    /// The reason for the end of the connection, until it is returned.
     error: Option<Error>,
     close_frame: Option<CloseFrame>,
-    /// Our own last ping, until its pong comes.
+    /// The last ping of [`ping`](Self::ping), until its pong comes.
     ping: Option<(u64, Instant)>,
     round_trip: Option<Duration>,
 }
@@ -75,23 +74,23 @@ enum Next<T> {
 
 /// The state of the stream.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Phase {
+enum StreamState {
     Open,
-    /// Nothing more is expected of the peer but to read our rest and to end its side.
-    Ending(Ending),
+    /// The peer has only to read the rest and to end its side.
+    Ending(Shutdown),
     Over,
 }
 
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-struct Ending {
+struct Shutdown {
     is_shut: bool,
 }
 
-/// The state that makes another waiter look again when it changes.
+/// The state whose change makes the other half look again.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) struct Stage {
     is_closing: bool,
-    phase: Phase,
+    state: StreamState,
     has_message: bool,
 }
 
@@ -117,7 +116,7 @@ impl<S> Driver<S> {
             is_stuck: false,
             is_flushed: true,
             timer: None,
-            phase: Phase::Open,
+            state: StreamState::Open,
             error: None,
             close_frame: None,
             ping: None,
@@ -148,12 +147,12 @@ impl<S> Driver<S> {
     pub(super) fn stage(&mut self) -> Stage {
         Stage {
             is_closing: self.connection.sender().is_closing(),
-            phase: self.phase,
+            state: self.state,
             has_message: self.waiting.is_some(),
         }
     }
 
-    /// Has messages thrown away from now on.
+    /// Discards messages from now on.
     pub(super) fn discard_messages(&mut self) {
         self.discards = true;
         self.waiting = None;
@@ -162,7 +161,7 @@ impl<S> Driver<S> {
 
     /// Queues a close frame, unless one was queued before.
     pub(super) fn begin_close(&mut self, frame: Option<&CloseFrame>) {
-        // Refused when the closing handshake has begun, and then there is nothing to do.
+        // Fails only when the closing handshake has begun, and then there is nothing to do.
         let _ = self.connection.sender().close(frame);
     }
 
@@ -184,12 +183,12 @@ impl<S> Driver<S> {
     }
 
     fn check_open(&self) -> Result<(), Error> {
-        if self.phase == Phase::Open { Ok(()) } else { Err(Error::Closed) }
+        if self.state == StreamState::Open { Ok(()) } else { Err(Error::Closed) }
     }
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Driver<S> {
-    /// The next message, the end, or the news that everything queued has been written.
+    /// Receives the next message or the end, and returns when all queued output has been written.
     pub(super) fn poll_turn(&mut self, cx: &mut Context<'_>) -> Poll<Result<Turn, Error>> {
         self.poll_received(cx, Self::take_message).map_ok(|next| match next {
             Next::Received(message) => Turn::Message(message),
@@ -198,7 +197,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Driver<S> {
         })
     }
 
-    /// The next message, or `None` at the end.
+    /// Returns the next message, or `None` at the end.
     pub(super) fn poll_recv(
         &mut self,
         cx: &mut Context<'_>,
@@ -206,7 +205,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Driver<S> {
         self.poll_next(cx, Self::take_message)
     }
 
-    /// The next piece of a message, or `None` at the end.
+    /// Returns the next piece of a message, or `None` at the end.
     pub(super) fn poll_recv_piece(
         &mut self,
         cx: &mut Context<'_>,
@@ -237,19 +236,19 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Driver<S> {
             if let Some(received) = take(self) {
                 return Poll::Ready(Ok(Next::Received(received)));
             }
-            if self.phase != Phase::Open {
+            if self.state != StreamState::Open {
                 ready!(self.poll_over(cx));
                 return Poll::Ready(self.error.take().map_or(Ok(Next::Closed), Err));
             }
             let had_output = self.queued_bytes() > 0;
             ready!(self.poll_work(cx));
-            if had_output && self.queued_bytes() == 0 && self.phase == Phase::Open {
+            if had_output && self.queued_bytes() == 0 && self.state == StreamState::Open {
                 return Poll::Ready(Ok(Next::Drained));
             }
         }
     }
 
-    /// The next message of what was read, if it is whole.
+    /// Takes the next message from the input, if it is complete.
     fn take_message(&mut self) -> Option<Incoming> {
         loop {
             self.decode();
@@ -263,7 +262,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Driver<S> {
         }
     }
 
-    /// The next piece of what was read: first those that were collected for a message.
+    /// Takes the next piece from the input, after the pieces that were collected for a message.
     fn take_piece(&mut self) -> Option<IncomingPiece> {
         self.decode();
         self.collected.take().or_else(|| self.waiting.take().map(IncomingPiece::from))
@@ -276,7 +275,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Driver<S> {
             if self.queued_bytes() <= HIGH_MARK_BYTES {
                 return Poll::Ready(Ok(()));
             }
-            // It may have written a part before it got stuck.
+            // A part may have been written before the stream took no more.
             if self.poll_work(cx).is_pending() && self.queued_bytes() > HIGH_MARK_BYTES {
                 return Poll::Pending;
             }
@@ -289,10 +288,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Driver<S> {
             if self.is_written() {
                 return Poll::Ready(Ok(()));
             }
-            let worked = match self.phase {
-                Phase::Open => self.poll_work(cx),
-                Phase::Ending(_) => self.poll_over(cx),
-                Phase::Over => return Poll::Ready(Err(Error::Closed)),
+            let worked = match self.state {
+                StreamState::Open => self.poll_work(cx),
+                StreamState::Ending(_) => self.poll_over(cx),
+                StreamState::Over => return Poll::Ready(Err(Error::Closed)),
             };
             if worked.is_pending() && !self.is_written() {
                 return Poll::Pending;
@@ -317,7 +316,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Driver<S> {
         Ok(())
     }
 
-    /// Queues a ping whose pong will be timed, and writes what the stream takes at once.
+    /// Queues a ping whose pong is timed, and writes what the stream takes at once.
     pub(super) fn ping(&mut self, cx: &mut Context<'_>) -> Result<(), Error> {
         self.check_open()?;
         let number = rand::random::<u64>();
@@ -331,7 +330,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Driver<S> {
     pub(super) fn poll_closed(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Error>> {
         loop {
             self.decode();
-            if self.phase != Phase::Open {
+            if self.state != StreamState::Open {
                 ready!(self.poll_over(cx));
                 return Poll::Ready(self.error.take().map_or(Ok(()), Err));
             }
@@ -339,7 +338,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Driver<S> {
         }
     }
 
-    /// Decodes what was read, up to the first message.
+    /// Decodes input, up to the first message.
     fn decode(&mut self) {
         let now = self.clock.now();
         while self.waiting.is_none() && self.decoded < self.input.len() {
@@ -372,8 +371,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Driver<S> {
         }
     }
 
-    /// Writes what can be written, reads what can be read, does what is due. Ready when any of it
-    /// came to something, pending when there is nothing but to wait.
+    /// Writes, reads and handles timeouts as far as possible. Returns ready when something has changed, pending when
+    /// it has to wait.
     fn poll_work(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let had_output = !self.is_written();
         match self.poll_write(cx) {
@@ -397,7 +396,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Driver<S> {
         self.poll_timer(cx)
     }
 
-    /// Writes without waiting. If that fails, the next call tells.
+    /// Writes without waiting. The next call returns an error of this write.
     fn write_some(&mut self, cx: &mut Context<'_>) {
         if let Poll::Ready(Err(error)) = self.poll_write(cx) {
             self.end(Some(Lost::Io(error).into()));
@@ -428,12 +427,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Driver<S> {
         if self.is_flushed { Poll::Ready(Ok(())) } else { Poll::Pending }
     }
 
-    /// Takes note of whether the stream took what it was given. A change shows life: the peer has
-    /// read something, or is from now on given time to.
+    /// Records whether the stream took everything. A change counts as a sign of life: either the peer has read
+    /// something, or its time to read begins now.
     ///
-    /// Only a write that had to wait counts: what the system's buffers take at once would be taken
-    /// for a dead peer as well. And a wait is judged from its own beginning, since nothing may have
-    /// been read for long before it.
+    /// A write that did not have to wait says nothing, since the system's buffers take output for a dead peer too.
+    /// The time to wait counts from its own beginning, since nothing may have been read for long before it.
     fn set_stuck(&mut self, is_stuck: bool) {
         if std::mem::replace(&mut self.is_stuck, is_stuck) != is_stuck {
             self.connection.progressed(self.clock.now());
@@ -451,13 +449,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Driver<S> {
         Poll::Ready(Ok(()))
     }
 
-    /// Ready when something was done that ended the connection or queued a frame.
+    /// Returns ready when a timeout has ended the connection or queued a frame.
     fn poll_timer(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         loop {
             let now = self.clock.now();
             let mut due = self.connection.poll_timeout();
             if due.is_some_and(|due| due + UNWATCHED <= now) {
-                // Nobody looked when it was due, and so nobody pinged: the wait begins now.
+                // Nothing was awaited at the due time, so no ping was sent: the wait begins now.
                 self.connection.progressed(now);
                 due = self.connection.poll_timeout();
             }
@@ -469,8 +467,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Driver<S> {
                     let millis = self.close_timeout().as_millis();
                     self.end(Some(Lost::CloseUnanswered { millis }.into()));
                 }
-                // Unless it only took note of the time, there is an end or a frame to write.
-                if self.phase != Phase::Open || self.queued_bytes() > queued_bytes {
+                // Unless only the time was recorded, there is an end or a frame to write.
+                if self.state != StreamState::Open || self.queued_bytes() > queued_bytes {
                     return Poll::Ready(());
                 }
                 continue;
@@ -483,60 +481,63 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Driver<S> {
     fn poll_sleep(&mut self, cx: &mut Context<'_>, due: Option<Time>) -> Poll<()> {
         let Some(due) = due.and_then(|due| self.clock.instant(due)) else { return Poll::Pending };
         let timer = self.timer.get_or_insert_with(|| Box::pin(sleep_until(due)));
-        // Only ever moved to an earlier time: one that fires too early is set anew, and so no timer
-        // is touched for each message.
+        // The timer moves only to an earlier time. When it fires too early it is set again, so messages do not touch
+        // it.
         if due < timer.deadline() || timer.is_elapsed() {
             timer.as_mut().reset(due);
         }
         timer.as_mut().poll(cx)
     }
 
-    /// The connection is over, and why when not by a closing handshake.
+    /// Ends the connection, with an error unless by a closing handshake.
     fn end(&mut self, error: Option<Error>) {
-        if self.phase != Phase::Open {
+        if self.state != StreamState::Open {
             return;
         }
         let is_lost = matches!(error, Some(Error::Lost(Lost::Ended | Lost::Io(_))));
         self.error = error;
-        self.phase = if is_lost { Phase::Over } else { Phase::Ending(Ending::default()) };
+        self.state =
+            if is_lost { StreamState::Over } else { StreamState::Ending(Shutdown::default()) };
         let deadline = Instant::now().checked_add(self.close_timeout());
         self.timer = deadline.map(|deadline| Box::pin(sleep_until(deadline)));
     }
 
-    /// Writes what is left, ends our side of the stream and waits for the peer to end its own,
-    /// all within the close time-out: closing a socket with unread input would reset it, and our
-    /// close frame could be lost with it.
+    /// Writes the rest, ends our side of the stream and waits for the peer to end its own, all within the close
+    /// timeout. Closing a socket with unread input resets it, and the peer could lose our close frame.
     fn poll_over(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let Phase::Ending(mut ending) = self.phase else { return Poll::Ready(()) };
+        let StreamState::Ending(mut ending) = self.state else { return Poll::Ready(()) };
         let ended = self.poll_ending(cx, &mut ending);
-        self.phase = Phase::Ending(ending);
-        // Time out or failure: the connection is over either way, and its end is known already.
+        self.state = StreamState::Ending(ending);
+        // A timeout or failure changes nothing: the connection is over, and its result is known.
         if ended.is_pending()
             && !self.timer.as_mut().is_some_and(|timer| timer.as_mut().poll(cx).is_ready())
             && !self.is_late()
         {
             return Poll::Pending;
         }
-        self.phase = Phase::Over;
+        self.state = StreamState::Over;
         self.timer = None;
         Poll::Ready(())
     }
 
-    /// Whether the time to end is over. A peer that sends on and on leaves the timer no turn.
+    /// Returns true if the time to end is over. While a peer keeps sending, the timer is not polled.
     fn is_late(&self) -> bool {
         self.timer.as_ref().is_some_and(|timer| timer.deadline() <= Instant::now())
     }
 
-    fn poll_ending(&mut self, cx: &mut Context<'_>, ending: &mut Ending) -> Poll<Result<(), Lost>> {
+    fn poll_ending(
+        &mut self,
+        cx: &mut Context<'_>,
+        ending: &mut Shutdown,
+    ) -> Poll<Result<(), Lost>> {
         ready!(self.poll_write(cx))?;
-        // The server ends its side first, so that the closed connection lingers there and not at
-        // the client (section 7.1.1).
+        // The server ends its side first, so that the TIME_WAIT state stays at the server (section 7.1.1).
         if self.role == Role::Server && !ending.is_shut {
             ready!(Pin::new(&mut self.stream).poll_shutdown(cx))?;
             ending.is_shut = true;
         }
-        // However much that is: a peer amid a large message may send all of it before it looks, and
-        // once the socket is reset it looks in vain.
+        // There is no limit on the bytes: a peer that sends a large message may send all of it before it reads, and
+        // after a reset it could not read our close frame.
         let deadline = self.timer.as_ref().map(|timer| timer.deadline());
         let is_late = |_| deadline.is_some_and(|deadline| deadline <= Instant::now());
         ready!(poll_drain(&mut self.stream, cx, is_late))?;

@@ -1,13 +1,13 @@
-//! Messages as they are received and given to be sent.
+//! Messages to send, and received ones.
 
 use anemone_proto::{Message, MessageKind, Piece};
 use bytes::Bytes;
 use bytestring::ByteString;
 
-/// A message that the peer sent, or that is to be sent.
+/// A received message, or one to send.
 ///
-/// Its payload is shared: a clone copies nothing, and neither does a conversion from or to [`Bytes`],
-/// [`ByteString`], `String` or `Vec<u8>`. Only a `Vec` of bytes that others share as well is a copy.
+/// Its payload is shared: a clone copies nothing, and neither does a conversion from or to [`Bytes`], [`ByteString`],
+/// `String` or `Vec<u8>`. Only a `Vec` of bytes that others share is a copy.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Incoming {
     /// A text message.
@@ -17,7 +17,7 @@ pub enum Incoming {
 }
 
 impl Incoming {
-    /// The message, borrowed.
+    /// Borrows the message.
     #[must_use]
     pub fn message(&self) -> Message<'_> {
         match self {
@@ -26,16 +26,16 @@ impl Incoming {
         }
     }
 
-    /// The payload's bytes.
+    /// Returns the payload's bytes.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         self.message().as_bytes()
     }
 
-    /// The text of a text message.
+    /// Returns the text of a text message.
     ///
     /// # Errors
-    /// A binary message is given back.
+    /// Returns the message itself if it is binary.
     pub fn into_text(self) -> Result<ByteString, Self> {
         match self {
             Self::Text(text) => Ok(text),
@@ -43,7 +43,7 @@ impl Incoming {
         }
     }
 
-    /// The payload, whichever kind it is of. The same as `Bytes::from`.
+    /// Returns the payload of either kind. The same as `Bytes::from`.
     #[must_use]
     pub fn into_bytes(self) -> Bytes {
         match self {
@@ -104,17 +104,17 @@ pub enum Turn {
     Closed,
 }
 
-/// Part of a message that the peer sent, as it came.
+/// A part of a received message.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct IncomingPiece {
-    /// Of the whole message.
+    /// The kind of the whole message.
     pub kind: MessageKind,
-    /// The bytes that came; maybe none. A piece of text can begin and end within a character; that all of
-    /// it is UTF-8 is checked all the same, and told at the latest with the last piece.
+    /// The bytes of this piece; maybe none. A piece of text can begin and end within a character. The connection
+    /// still checks that the whole message is UTF-8, and reports an error at the last piece at the latest.
     pub bytes: Vec<u8>,
-    /// Whether the message begins here.
+    /// True for the first piece of the message.
     pub is_first: bool,
-    /// Whether it ends here.
+    /// True for the last piece of the message.
     pub is_last: bool,
 }
 
@@ -131,7 +131,7 @@ impl From<IncomingPiece> for Bytes {
     }
 }
 
-/// The result of one event of the connection.
+/// A received message or piece.
 #[derive(Debug)]
 pub(super) enum Received {
     Message(Incoming),
@@ -149,13 +149,13 @@ impl From<Received> for IncomingPiece {
     }
 }
 
-/// Pieces on their way to be a message again.
+/// The pieces of a message that is being joined.
 #[derive(Debug, Default)]
 pub(super) struct Collected(Option<IncomingPiece>);
 
 impl Collected {
-    /// The message, if it is whole now. What follows on nothing is the rest of a message that was
-    /// begun to be taken in pieces, and is thrown away.
+    /// Adds a piece and returns the message if it is complete. A piece without a beginning belongs to a message whose
+    /// first pieces the caller has already taken, and is discarded.
     pub(super) fn add(&mut self, piece: IncomingPiece) -> Option<Incoming> {
         let is_last = piece.is_last;
         match &mut self.0 {
@@ -172,10 +172,10 @@ impl Collected {
 }
 
 impl IncomingPiece {
-    /// All of a message.
+    /// Makes a message of all its bytes.
     fn into_message(self) -> Incoming {
         match self.kind {
-            // It is UTF-8, the connection has checked; so nothing is replaced.
+            // The connection has checked that it is UTF-8, so nothing is replaced.
             MessageKind::Text => String::from_utf8(self.bytes)
                 .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
                 .into(),
@@ -186,7 +186,7 @@ impl IncomingPiece {
 
 /// A value that can be sent as one message: text is sent as text, bytes as binary.
 pub trait AsMessage {
-    /// The message.
+    /// Returns the message.
     fn as_message(&self) -> Message<'_>;
 }
 

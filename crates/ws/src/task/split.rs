@@ -1,7 +1,7 @@
-//! A connection held by two tasks.
+//! A connection in two halves, for two tasks.
 //!
-//! Owns who is woken: a stream remembers one waker for reading and one for writing, and both halves
-//! do both, so it is given one that wakes either.
+//! A stream remembers one waker for reading and one for writing, but each half both reads and writes. So the stream
+//! gets a waker that wakes both tasks.
 
 use std::future::poll_fn;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -23,14 +23,14 @@ pub struct SendHalf<S>(Half<S>);
 
 /// The receiving half of a [split](super::WebSocket::split) connection.
 ///
-/// While [`recv`](Self::recv) is being awaited the connection is kept going for both halves. Once
-/// it is dropped, messages that come are thrown away.
+/// While [`recv`](Self::recv) is awaited, it drives the connection for both halves. Once this half is dropped,
+/// incoming messages are discarded.
 #[derive(Debug)]
 pub struct ReceiveHalf<S>(Half<S>);
 
 pub(super) fn split<S>(driver: Driver<S>) -> (SendHalf<S>, ReceiveHalf<S>) {
     let wakers = Arc::new(Wakers::default());
-    let shared = Arc::new(Shared {
+    let shared = Arc::new(SplitState {
         driver: Mutex::new(driver),
         waker: Waker::from(Arc::clone(&wakers)),
         wakers,
@@ -53,8 +53,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> SendHalf<S> {
             .await
     }
 
-    /// As [`WebSocket::flush`](super::WebSocket::flush). The other half, while it is received from,
-    /// writes everything too.
+    /// As [`WebSocket::flush`](super::WebSocket::flush). The other half writes everything too, while its
+    /// [`recv`](ReceiveHalf::recv) is awaited.
     ///
     /// # Errors
     /// As [`WebSocket::flush`](super::WebSocket::flush).
@@ -77,15 +77,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> SendHalf<S> {
         poll_fn(|cx| self.0.poll(cx, |driver, cx| driver.ping(cx).into())).await
     }
 
-    /// As [`WebSocket::close`](super::WebSocket::close), except that messages that still come are
-    /// for the other half: it must go on receiving, or be dropped, for the closing handshake
-    /// to be done within its time.
+    /// As [`WebSocket::close`](super::WebSocket::close), except that the other half gets the messages that still
+    /// arrive. It must go on receiving, or be dropped, for the closing handshake to finish in time.
     ///
     /// # Errors
-    /// As [`WebSocket::close`](super::WebSocket::close), unless the other half is told first.
+    /// As [`WebSocket::close`](super::WebSocket::close), unless the other half gets the error first.
     ///
     /// # Cancel safety
-    /// Once polled the close frame is queued; call it again to wait on.
+    /// Once polled, the close frame is queued; call it again to keep waiting.
     pub async fn close(&mut self, frame: Option<&CloseFrame>) -> Result<(), Error> {
         poll_fn(|cx| {
             self.0.poll(cx, |driver, cx| {
@@ -102,7 +101,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> SendHalf<S> {
         self.0.shared.driver().round_trip()
     }
 
-    /// Bytes queued and not written.
+    /// Returns the number of bytes queued and not written.
     #[must_use]
     pub fn queued_bytes(&self) -> usize {
         self.0.shared.driver().sender().queued_bytes()
@@ -132,7 +131,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> ReceiveHalf<S> {
     /// As [`WebSocket::recv`](super::WebSocket::recv).
     ///
     /// # Errors
-    /// As [`WebSocket::recv`](super::WebSocket::recv), unless [`SendHalf::close`] has told the error.
+    /// As [`WebSocket::recv`](super::WebSocket::recv), unless [`SendHalf::close`] has returned the error.
     ///
     /// # Cancel safety
     /// Dropping the future loses nothing.
@@ -170,15 +169,15 @@ impl<S: AsyncRead + AsyncWrite + Unpin> ReceiveHalf<S> {
 
 /// The state that both halves hold.
 #[derive(Debug)]
-struct Shared<S> {
-    /// Held only while it is polled, never while anybody waits.
+struct SplitState<S> {
+    /// Locked only during a poll, never while a task waits.
     driver: Mutex<Driver<S>>,
     wakers: Arc<Wakers>,
-    /// `wakers` as the stream and the timer see it.
+    /// The waker given to the stream and the timer; it wakes `wakers`.
     waker: Waker,
 }
 
-impl<S> Shared<S> {
+impl<S> SplitState<S> {
     fn driver(&self) -> MutexGuard<'_, Driver<S>> {
         self.driver.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -186,7 +185,7 @@ impl<S> Shared<S> {
 
 #[derive(Debug)]
 struct Half<S> {
-    shared: Arc<Shared<S>>,
+    shared: Arc<SplitState<S>>,
     side: Side,
 }
 
@@ -206,7 +205,7 @@ impl Side {
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Half<S> {
-    /// Polls the connection; the other half is woken when that changed what it may be waiting for.
+    /// Polls the connection, and wakes the other half after a change that it may be waiting for.
     fn poll<T>(
         &self,
         cx: &mut Context<'_>,
@@ -228,12 +227,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Half<S> {
 impl<S> Drop for ReceiveHalf<S> {
     fn drop(&mut self) {
         self.0.shared.driver().discard_messages();
-        // It may be waiting for this half to take a message.
+        // The other half may be waiting for this one to take a message.
         self.0.shared.wakers.wake_one(Side::Send);
     }
 }
 
-/// The tasks that wait, one for each side.
+/// The waiting tasks, one for each side.
 #[derive(Debug, Default)]
 struct Wakers(Mutex<[Option<Waker>; 2]>);
 

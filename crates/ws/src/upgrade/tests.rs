@@ -109,10 +109,10 @@ fn http_1_0_is_refused() {
 async fn an_upgrade_has_what_was_agreed_on_and_the_limits() {
     let limits = Config { message_bytes_max: 1000, ..Config::default() };
     let upgrade = accept().config(limits.clone()).upgrade(&request("GET", &FIELDS)).unwrap();
-    let agreed = upgrade.clone().agreed();
-    assert_eq!((agreed.config.message_bytes_max, agreed.deflate.is_some()), (1000, true));
+    let negotiated = upgrade.clone().negotiated();
+    assert_eq!((negotiated.config.message_bytes_max, negotiated.deflate.is_some()), (1000, true));
     assert_eq!(upgrade.subprotocol(), Some("chat"));
-    let negotiated = agreed.deflate.unwrap();
+    let negotiated = negotiated.deflate.unwrap();
     let (ours, theirs) = duplex(1 << 16);
     let mut server = upgrade.socket(theirs);
     assert_eq!(server.subprotocol(), Some("chat"));

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anemone_hub::Position;
-use anemone_ws::Held;
+use anemone_ws::Reservation;
 
 use crate::clients::places::Source;
 use crate::clients::readers::in_words;
@@ -22,7 +22,7 @@ pub(super) struct AccessedRequest {
     pub(super) client: Option<SocketAddr>,
     pub(super) method: String,
     pub(super) path: String,
-    pub(super) _held: Held,
+    pub(super) _held: Reservation,
 }
 
 impl AccessedRequest {

@@ -185,7 +185,7 @@ mod tests {
             client: Some(client.parse().unwrap()),
             method: "GET".to_owned(),
             path: path.to_owned(),
-            _held: Memory::default().hold(0),
+            _held: Memory::default().reserve(0),
         });
         let outcome = RequestOutcome { status: Some(status), answer, ..RequestOutcome::default() };
         Line { request, outcome, duration: Duration::ZERO }

@@ -2,7 +2,7 @@ use std::cell::Cell;
 use std::future::pending;
 
 use anemone_hub::{After, Data, Epoch, Hub, PageLimit, Retention, UnixTime};
-use anemone_ws::Agreed;
+use anemone_ws::Negotiated;
 use anemone_ws::proto::{Message, Sender};
 use anemone_ws::reactor::{Handler, drive};
 use tokio::io::duplex;
@@ -16,12 +16,12 @@ static ENCODING: ItemEncoding = ItemEncoding { append: |_, _| {} };
 
 /// A connection that hands its waker out, and counts how often it may send.
 struct Woken {
-    waker: Option<oneshot::Sender<Waker>>,
+    waker: Option<oneshot::Sender<SendWaker>>,
     count: Rc<Cell<u64>>,
 }
 
 impl Handler for Woken {
-    fn on_open(&mut self, waker: Waker, _sender: &mut Sender) {
+    fn on_open(&mut self, waker: SendWaker, _sender: &mut Sender) {
         self.waker.take().unwrap().send(waker).unwrap();
     }
 
@@ -45,7 +45,7 @@ impl Member {
         let handler = Woken { waker: Some(waker.0), count: Rc::clone(&woken) };
         tokio::task::spawn_local(async move {
             let (_client, server) = duplex(1 << 16);
-            drive(server, Agreed::default(), handler, pending()).await;
+            drive(server, Negotiated::default(), handler, pending()).await;
         });
         let place = fan.subscribe(topic, waker.1.await.unwrap());
         let after = After::Position(position(after)).into();

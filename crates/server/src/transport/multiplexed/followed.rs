@@ -6,7 +6,7 @@ use std::sync::Arc;
 use anemone_hub::{Head, Topic};
 use anemone_wire::multiplexed::Id;
 use anemone_wire::{Position, UnixTime};
-use anemone_ws::reactor::Waker;
+use anemone_ws::reactor::SendWaker;
 
 use crate::read::fan::{Fan, Subscription};
 use crate::read::reader;
@@ -35,7 +35,7 @@ impl FollowedTopics {
     }
 
     /// This request reads the topic.
-    pub(super) fn follow(&mut self, topic: &Arc<Topic>, id: Id, waker: &Waker) {
+    pub(super) fn follow(&mut self, topic: &Arc<Topic>, id: Id, waker: &SendWaker) {
         let followed = self.topics.entry(address(topic)).or_insert_with(|| {
             let subscription = self.fan.subscribe(topic, waker.clone());
             Followed::new(Arc::clone(topic), subscription)

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use anemone_hub::{Published, TopicName};
 use anemone_wire::multiplexed::{Id, Reply, Request, status};
-use anemone_ws::reactor::Waker;
+use anemone_ws::reactor::SendWaker;
 use tokio::time::Instant;
 
 use super::Outlet;
@@ -62,7 +62,7 @@ pub(super) struct Multiplexer {
     submitted_bytes: usize,
     topics: FollowedTopics,
     /// Once it is open.
-    waker: Option<Waker>,
+    waker: Option<SendWaker>,
     /// For the heartbeats, while there are readers.
     alarm: Option<Alarm>,
 }
@@ -111,7 +111,7 @@ impl Multiplexer {
     }
 
     /// The connection is open.
-    pub(super) fn open(&mut self, waker: Waker) {
+    pub(super) fn open(&mut self, waker: SendWaker) {
         self.waker = Some(waker);
     }
 
@@ -213,7 +213,7 @@ impl Multiplexer {
                 self.check_payload(request.payload.len())?;
                 let (site, body) = (Arc::clone(&self.site), request.payload.to_vec());
                 let bytes = body.len();
-                let held = site.memory.hold(bytes);
+                let held = site.memory.reserve(bytes);
                 let submission = async move {
                     let _held = held;
                     let sent = Sent { content, body: &body, key, expected: Expected::Anything };
@@ -256,7 +256,7 @@ impl Multiplexer {
         outlet: &mut impl Outlet,
     ) {
         let waker = self.waker.clone();
-        let wake = move || waker.iter().for_each(Waker::wake);
+        let wake = move || waker.iter().for_each(SendWaker::wake);
         match self.submissions.begin(id, submission, wake) {
             Some(result) => self.tell_result(id, &submitted, result, outlet),
             None => {

@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use anemone_wire::multiplexed::{Id, Message, Request};
-use anemone_ws::{Held, Memory};
+use anemone_ws::{Memory, Reservation};
 
 use crate::cost::MULTIPLEXED_REQUEST_BYTES;
 use crate::{Kind, Limits, Problem};
@@ -34,7 +34,7 @@ pub(crate) struct Session<T> {
     requests_max: usize,
     line_bytes_max: usize,
     /// The cost of those that are open.
-    held: Held,
+    held: Reservation,
 }
 
 #[derive(Debug)]
@@ -48,7 +48,7 @@ impl<T> Session<T> {
     pub(crate) fn new(limits: &Limits, memory: &Memory) -> Self {
         let (requests_max, line_bytes_max) =
             (limits.multiplexed_requests_max, limits.multiplexed_line_bytes_max);
-        let (open, turns, held) = (BTreeMap::new(), VecDeque::new(), memory.share());
+        let (open, turns, held) = (BTreeMap::new(), VecDeque::new(), memory.reservation());
         Self { open, turns, requests_max, line_bytes_max, held }
     }
 

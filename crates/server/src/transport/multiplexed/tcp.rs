@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anemone_wire::framing::{self, Decoder};
 use anemone_ws::proto::{Config, Output};
-use anemone_ws::reactor::{Opening, StreamHandler, Waker};
+use anemone_ws::reactor::{Opening, SendWaker, StreamHandler};
 use tokio::time::Instant;
 
 use super::Outlet;
@@ -51,7 +51,7 @@ struct TcpConnection {
     config: Arc<Config>,
     alarms: Alarms,
     /// Once it is open.
-    waker: Option<Waker>,
+    waker: Option<SendWaker>,
     /// For the end of the time that a message has to come whole, while one is coming.
     message_due: Option<Alarm>,
     multiplexer: Multiplexer,
@@ -106,7 +106,7 @@ impl TcpConnection {
 }
 
 impl StreamHandler for TcpConnection {
-    fn on_open(&mut self, waker: Waker) {
+    fn on_open(&mut self, waker: SendWaker) {
         self.waker = Some(waker.clone());
         self.multiplexer.open(waker);
     }

@@ -4,7 +4,7 @@ use anemone_wire::multiplexed::SUBPROTOCOL;
 use anemone_ws::Error;
 use anemone_ws::proto::handshake::Accepted;
 use anemone_ws::proto::{CloseFrame, Message, Sender};
-use anemone_ws::reactor::{Handler, Waker};
+use anemone_ws::reactor::{Handler, SendWaker};
 
 use super::Outlet;
 use super::multiplexer::{Carrier, Multiplexer};
@@ -68,7 +68,7 @@ impl Socket {
 }
 
 impl Handler for Socket {
-    fn on_open(&mut self, waker: Waker, _sender: &mut Sender) {
+    fn on_open(&mut self, waker: SendWaker, _sender: &mut Sender) {
         self.multiplexer.open(waker);
     }
 

@@ -2,13 +2,13 @@ use std::sync::Arc;
 
 use anemone_proto::{Connection, Header, Message, Time};
 
-use super::super::waker::{Bell, Token};
+use super::super::waker::{Token, WakeQueue};
 use super::*;
 
-/// A broadcast, and the loop's bell that its members are woken by.
+/// A broadcast, and the loop's wakes that its members are woken by.
 struct Fixture {
     broadcast: Broadcast,
-    bell: Rc<Bell>,
+    wakes: Rc<WakeQueue>,
     joined: u32,
 }
 
@@ -21,13 +21,13 @@ struct Reader {
 
 impl Fixture {
     fn new(bytes_max: usize) -> Self {
-        Self { broadcast: Broadcast::new(bytes_max), bell: Rc::default(), joined: 0 }
+        Self { broadcast: Broadcast::new(bytes_max), wakes: Rc::default(), joined: 0 }
     }
 
     fn join(&mut self) -> Reader {
         self.joined += 1;
         let token = Token { key: self.joined, generation: self.joined };
-        let member = self.broadcast.join(Waker::new(&self.bell, token));
+        let member = self.broadcast.join(SendWaker::new(&self.wakes, token));
         Reader { member, connection: Connection::server(Arc::default(), Time::ZERO), token }
     }
 
@@ -40,7 +40,7 @@ impl Fixture {
     }
 
     fn woken(&self) -> Vec<u32> {
-        self.bell.take().iter().map(|token| token.key).collect()
+        self.wakes.take().iter().map(|token| token.key).collect()
     }
 }
 

@@ -22,11 +22,11 @@ type Told = Rc<RefCell<Vec<String>>>;
 /// Echoes, and sends `woken` when it is.
 struct Echo {
     told: Told,
-    waker: Rc<RefCell<Option<Waker>>>,
+    waker: Rc<RefCell<Option<SendWaker>>>,
 }
 
 impl Handler for Echo {
-    fn on_open(&mut self, waker: Waker, _sender: &mut Sender) {
+    fn on_open(&mut self, waker: SendWaker, _sender: &mut Sender) {
         self.told.borrow_mut().push("open".to_owned());
         *self.waker.borrow_mut() = Some(waker);
     }
@@ -58,10 +58,10 @@ impl Handler for Echo {
 
 struct Fixture {
     told: Told,
-    waker: Rc<RefCell<Option<Waker>>>,
+    waker: Rc<RefCell<Option<SendWaker>>>,
     client: DuplexStream,
     server: tokio::task::JoinHandle<()>,
-    say_farewell: tokio::sync::oneshot::Sender<()>,
+    say_shutdown: tokio::sync::oneshot::Sender<()>,
 }
 
 impl Fixture {
@@ -70,17 +70,21 @@ impl Fixture {
         let (client, server) = duplex(room);
         let (told, waker) = (Told::default(), Rc::default());
         let handler = Echo { told: Rc::clone(&told), waker: Rc::clone(&waker) };
-        let (say_farewell, said) = tokio::sync::oneshot::channel();
-        let farewell = async {
+        let (say_shutdown, said) = tokio::sync::oneshot::channel();
+        let shutdown = async {
             match said.await {
                 Ok(()) => CloseFrame::new(CloseCode::GOING_AWAY, ""),
                 Err(_) => std::future::pending().await,
             }
         };
-        let driven =
-            drive(server, Agreed { first: first.to_vec(), ..Agreed::default() }, handler, farewell);
+        let driven = drive(
+            server,
+            Negotiated { first: first.to_vec(), ..Negotiated::default() },
+            handler,
+            shutdown,
+        );
         let server = tokio::task::spawn_local(driven);
-        Self { told, waker, client, server, say_farewell }
+        Self { told, waker, client, server, say_shutdown }
     }
 
     fn told(&self) -> Vec<String> {
@@ -148,7 +152,7 @@ async fn messages_go_through_a_stream_of_any_room_and_the_handler_hears_of_all()
                 assert_eq!(events[3..], ["close Some(1000)"], "room {room}");
                 fixture.server.await.unwrap();
                 let mut told = fixture.told.take();
-                told.retain(|told| told != "ready"); // as often as writing was stuck
+                told.retain(|told| told != "ready"); // as often as writing was pending
                 assert_eq!(told[0], "open");
                 assert_eq!(told[1..4], messages);
                 assert_eq!(told[4..], ["close Some(1000)"]);
@@ -193,10 +197,10 @@ async fn a_lost_stream_is_an_error_and_then_a_close_without_a_frame() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_farewell_is_said_and_its_answer_waited_for() {
+async fn a_shutdown_is_said_and_its_answer_waited_for() {
     let test = async {
         let mut fixture = Fixture::start(4096, &[]);
-        fixture.say_farewell.send(()).unwrap();
+        fixture.say_shutdown.send(()).unwrap();
         let mut frame = [0; 4];
         fixture.client.read_exact(&mut frame).await.unwrap();
         assert_eq!(frame, [0x88, 2, 3, 233]);
@@ -267,9 +271,9 @@ async fn a_message_is_given_up_in_its_time_though_nothing_else_is_due() {
         let told = Told::default();
         let handler = Echo { told: Rc::clone(&told), waker: Rc::default() };
         let (mut client, server) = duplex(4096);
-        let agreed = Agreed { config: Arc::new(config), ..Agreed::default() };
+        let negotiated = Negotiated { config: Arc::new(config), ..Negotiated::default() };
         let server =
-            tokio::task::spawn_local(drive(server, agreed, handler, std::future::pending()));
+            tokio::task::spawn_local(drive(server, negotiated, handler, std::future::pending()));
         tokio::time::sleep(Duration::from_millis(500)).await;
         let begun = Instant::now();
         client.write_all(&message(1000)[..100]).await.unwrap();
@@ -286,7 +290,7 @@ async fn a_close_frame_that_is_not_answered_is_an_error() {
     let test = async {
         let fixture = Fixture::start(4096, &[]);
         let begun = Instant::now();
-        fixture.say_farewell.send(()).unwrap();
+        fixture.say_shutdown.send(()).unwrap();
         fixture.server.await.unwrap();
         assert_eq!(fixture.told.take(), ["open", "error: connection lost", "close None"]);
         assert!(begun.elapsed() >= Duration::from_secs(5), "the close time-out");
@@ -348,8 +352,8 @@ async fn messages_that_inflate_to_much_have_a_turn_each() {
         let told = Told::default();
         let handler = Echo { told: Rc::clone(&told), waker: Rc::default() };
         let (_client, server) = duplex(1 << 16);
-        let agreed = Agreed { deflate: Some(deflate), first, ..Agreed::default() };
-        let mut driven = Box::pin(drive(server, agreed, handler, std::future::pending()));
+        let negotiated = Negotiated { deflate: Some(deflate), first, ..Negotiated::default() };
+        let mut driven = Box::pin(drive(server, negotiated, handler, std::future::pending()));
         let messages = || {
             let is_message = |told: &&String| told.starts_with("message of 1048576");
             told.borrow().iter().filter(is_message).count()

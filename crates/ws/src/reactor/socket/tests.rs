@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use anemone_proto::Output;
 
 use super::super::budget::SLICE;
-use super::super::opening::{Awaited, Opening};
+use super::super::opening::{FirstBytes, Opening};
 use super::super::waker::Token;
 use super::super::{StreamHandler, protocol};
 use super::*;
@@ -15,7 +15,7 @@ use crate::Memory;
 /// Has so many bytes for the reader, and then the end.
 struct Script(usize);
 
-impl Stream for Script {
+impl NonBlocking for Script {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
         let len = self.0.min(bytes.len());
         self.0 -= len;
@@ -47,8 +47,8 @@ fn an_end_that_was_told_of_is_found_behind_any_number_of_bytes() {
     for len in [0, 1, Scratch::INPUT_BYTES, Scratch::INPUT_BYTES + 1, 3 * Scratch::INPUT_BYTES + 1]
     {
         let mut scratch = Scratch::new(Instant::now);
-        let protocol = protocol::Stream::boxed(Silent, Duration::from_secs(60), Time::ZERO);
-        let mut socket = Socket::new(Script(len), protocol, 0, Memory::default().share());
+        let protocol = protocol::StreamProtocol::boxed(Silent, Duration::from_secs(60), Time::ZERO);
+        let mut socket = Socket::new(Script(len), protocol, 0, Memory::default().reservation());
         // epoll tells of it once; then the loop comes back for as long as it is asked to.
         let mut verdict = socket.event(ended, Time::ZERO, &mut scratch);
         let mut left = len.div_ceil(ReadBytes::LEAST) + 1;
@@ -82,8 +82,8 @@ fn what_a_slice_leaves_counts_until_it_is_done_with() {
     const LEN: usize = 1000;
     let memory = Memory::new(1 << 20);
     let mut scratch = Scratch::new(|| NOW.get());
-    let protocol = protocol::Stream::boxed(Slow, Duration::from_secs(60), Time::ZERO);
-    let mut socket = Socket::new(Script(LEN), protocol, 0, memory.share());
+    let protocol = protocol::StreamProtocol::boxed(Slow, Duration::from_secs(60), Time::ZERO);
+    let mut socket = Socket::new(Script(LEN), protocol, 0, memory.reservation());
     scratch.budget.begin_slice(SLICE);
     assert_eq!(socket.readable(Time::ZERO, &mut scratch), Verdict::ReadAgain);
     assert_eq!(memory.held_bytes(), LEN - 1);
@@ -106,9 +106,9 @@ fn what_decides_nothing_yet_counts_until_it_is_decided() {
     }
     let memory = Memory::new(usize::MAX);
     let mut scratch = Scratch::new(Instant::now);
-    let opening = Awaited::new(Box::new(decide), Time::MAX);
-    let mut socket = Socket::new(Script(usize::MAX), Box::new(opening), 0, memory.share());
-    let waker = Waker::new(&Rc::default(), Token::default());
+    let opening = FirstBytes::new(Box::new(decide), Time::MAX);
+    let mut socket = Socket::new(Script(usize::MAX), Box::new(opening), 0, memory.reservation());
+    let waker = SendWaker::new(&Rc::default(), Token::default());
     socket.open(waker, Time::ZERO, &mut [], &mut scratch);
     let mut read = 0;
     while socket.protocol.held_bytes() > 0 || read == 0 {

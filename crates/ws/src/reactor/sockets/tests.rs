@@ -6,10 +6,10 @@ use std::sync::LazyLock;
 use anemone_proto::{Message, Sender};
 
 use super::super::budget::{SLICE_UNITS, UNITS_MOST};
-use super::super::protocol::WebSocket;
-use super::super::{Handler, Waker};
+use super::super::protocol::WebSocketProtocol;
+use super::super::{Handler, SendWaker};
 use super::*;
-use crate::Agreed;
+use crate::Negotiated;
 
 const NOW: Time = Time::ZERO;
 
@@ -44,7 +44,7 @@ struct Peer {
 const FRAME: [u8; 7] = [0x82, 0x81, 0, 0, 0, 0, b'x'];
 const FLOOD: usize = usize::MAX / 16;
 
-impl Stream for Peer {
+impl NonBlocking for Peer {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
         self.reads.set(self.reads.get() + 1);
         let left = self.messages.get() * FRAME.len() - self.cut;
@@ -79,12 +79,12 @@ struct Logs {
     name: &'static str,
     log: Log,
     each: Duration,
-    waker: Option<Waker>,
+    waker: Option<SendWaker>,
     wakes_itself: bool,
 }
 
 impl Handler for Logs {
-    fn on_open(&mut self, waker: Waker, _sender: &mut Sender) {
+    fn on_open(&mut self, waker: SendWaker, _sender: &mut Sender) {
         self.waker = Some(waker);
     }
 
@@ -104,7 +104,7 @@ impl Handler for Logs {
 
 struct Fixture {
     sockets: Sockets<Peer>,
-    bell: Rc<Bell>,
+    wakes: Rc<WakeQueue>,
     log: Log,
 }
 
@@ -118,7 +118,7 @@ struct Handle {
 impl Fixture {
     fn new() -> Self {
         let sockets = Sockets::new(Scratch::new(clock), Memory::default());
-        Self { sockets, bell: Rc::default(), log: Log::default() }
+        Self { sockets, wakes: Rc::default(), log: Log::default() }
     }
 
     fn open(&mut self, name: &'static str, messages: usize, each: Duration) -> Handle {
@@ -138,9 +138,9 @@ impl Fixture {
         let stream = Peer { name, messages: peer_messages, reads: peer_reads, cut: 0 };
         let log = Rc::clone(&self.log);
         let handler = Logs { name: stream.name, log, each, waker: None, wakes_itself };
-        let protocol = WebSocket::boxed(Agreed::default(), handler, NOW);
-        let bell = Rc::clone(&self.bell);
-        self.sockets.open(stream, protocol, |token| Waker::new(&bell, token), NOW, &mut []);
+        let protocol = WebSocketProtocol::boxed(Negotiated::default(), handler, NOW);
+        let wakes = Rc::clone(&self.wakes);
+        self.sockets.open(stream, protocol, |token| SendWaker::new(&wakes, token), NOW, &mut []);
         Handle { key, messages, reads }
     }
 
@@ -151,7 +151,7 @@ impl Fixture {
     /// The work of one turn.
     fn turn(&mut self) -> Vec<&'static str> {
         self.sockets.begin_turn();
-        self.sockets.turn(NOW, &self.bell);
+        self.sockets.turn(NOW, &self.wakes);
         self.log.take()
     }
 }
@@ -245,13 +245,13 @@ fn a_turn_ends_though_a_socket_wakes_itself_for_ever() {
     let flood = fixture.open("flood", FLOOD, Duration::from_micros(1));
     fixture.tell(&flood);
     let token = Token { key: waking.key as u32, generation: 1 };
-    Waker::new(&fixture.bell, token).wake();
+    SendWaker::new(&fixture.wakes, token).wake();
     for _ in 0..10 {
         let done = fixture.turn();
         assert!((1..1000).contains(&count(&done, "waking")), "{}", done.len());
         assert!((1..1000).contains(&count(&done, "flood")), "{}", done.len());
     }
-    assert!(fixture.sockets.have_work() || fixture.bell.has_woken());
+    assert!(fixture.sockets.have_work() || fixture.wakes.has_woken());
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use anemone_hub::{Epoch, Retention};
-use anemone_ws::Held;
+use anemone_ws::Reservation;
 use serde_json::Value;
 
 use super::*;
@@ -19,7 +19,7 @@ const REASON: &str = "the server holds too much data for its clients: try again 
 
 /// A server of which a test may hold the memory, for as long as it likes.
 struct Overloaded {
-    held: Held,
+    held: Reservation,
     running: Running,
 }
 
@@ -38,7 +38,7 @@ impl Overloaded {
         let server = Server::bind(options, hub).unwrap();
         // Nobody is let go for having held something for long: what the tests see has one cause.
         server.site.has_relief.store(true, Ordering::Relaxed);
-        let held = server.site.memory.share();
+        let held = server.site.memory.reservation();
         Self { held, running: server.start().unwrap() }
     }
 
