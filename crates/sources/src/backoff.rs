@@ -1,4 +1,4 @@
-//! The delay before the next attempt. A pure rule; chance is an argument.
+//! The delay before the next attempt. Pure: the random number is an argument.
 
 use std::time::Duration;
 
@@ -15,15 +15,15 @@ impl Backoff {
         Self { min, max, next: min }
     }
 
-    /// The wait before the next attempt: between three quarters of the step and all of it, by
-    /// `chance` in `0.0..1.0`, so that many sources that lost one hub do not all come back at once.
+    /// Returns the wait before the next attempt: between three quarters of the step and all of it, by `chance` in
+    /// `0.0..1.0`, so that many sources do not all come back at once.
     pub(crate) fn next(&mut self, chance: f64) -> Duration {
         let step = self.next.min(self.max);
         self.next = (step * 2).min(self.max);
         step.mul_f64(1.0 - chance.clamp(0.0, 1.0) / 4.0)
     }
 
-    /// Back to the shortest wait.
+    /// Returns to the shortest wait.
     pub(crate) fn reset(&mut self) {
         self.next = self.min;
     }

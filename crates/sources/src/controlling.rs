@@ -1,15 +1,15 @@
-//! Finds out if a terminal is somebody's: the controlling terminal of a session.
+//! Finds out if a terminal is in use: the controlling terminal of a session.
 //!
-//! The system tells a program directly of its own terminal only. Linux lists everybody's in `/proc`
-//! (proc_pid_stat(5)), as far as it shows other users' processes; elsewhere somebody else's terminal
-//! is not recognised.
+//! The system tells a program directly only about its own terminal. Linux lists all of them in `/proc`
+//! (proc_pid_stat(5)), as far as it shows other users' processes. Elsewhere, another session's terminal is not
+//! recognized.
 
 use std::os::fd::AsFd;
 
 use rustix::fs::{Stat, fstat};
 use rustix::termios::tcgetsid;
 
-/// Takes some 10 µs for each process of the machine.
+/// Takes about 10 µs for each process of the machine.
 pub(crate) fn is_controlling(terminal: impl AsFd) -> bool {
     tcgetsid(&terminal).is_ok() || fstat(&terminal).is_ok_and(|stat| is_of_a_process(&stat))
 }
@@ -20,7 +20,7 @@ fn is_of_a_process(terminal: &Stat) -> bool {
     let Ok(processes) = std::fs::read_dir("/proc") else { return false };
     processes.flatten().any(|entry| {
         let is_process = entry.file_name().as_encoded_bytes().iter().all(u8::is_ascii_digit);
-        // A process that ended meanwhile has no terminal.
+        // A process that has ended meanwhile has no terminal.
         is_process
             && std::fs::read(entry.path().join("stat"))
                 .is_ok_and(|stat| terminal_in(&stat) == Some(number))
@@ -32,17 +32,17 @@ fn is_of_a_process(_terminal: &Stat) -> bool {
     false
 }
 
-/// A device as `/proc` writes it: the minor number in bits 31 to 20 and 7 to 0, the major between.
+/// Encodes a device as `/proc` does: the minor number in bits 31 to 20 and 7 to 0, the major between.
 #[cfg(target_os = "linux")]
 fn encode(device: rustix::fs::Dev) -> u32 {
     let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));
     (minor & 0xff) | (major << 8) | ((minor & !0xff) << 12)
 }
 
-/// The controlling terminal in a process's `stat`; none is 0.
+/// Returns the controlling terminal in a process's `stat`; 0 means none.
 #[cfg(target_os = "linux")]
 fn terminal_in(stat: &[u8]) -> Option<u32> {
-    // The second field is the program's name in parentheses, and may hold anything.
+    // The second field is the program's name in parentheses, with any characters.
     let after_name = stat.rsplit(|byte| *byte == b')').next()?;
     let field = std::str::from_utf8(after_name).ok()?.split_ascii_whitespace().nth(4)?;
     field.parse::<i32>().ok().map(i32::cast_unsigned).filter(|number| *number != 0)

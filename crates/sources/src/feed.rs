@@ -1,8 +1,7 @@
-//! A stream of lines into a topic.
+//! Publishes a stream of lines to a topic.
 //!
-//! Owns how lines become events, and that none is lost on the way: while the topic's disk is behind, full or broken,
-//! lines wait, and so does whoever brings them, for nothing more is read meanwhile. What state the source is in is the
-//! source's, but for that one.
+//! Owns the way from lines to events, without loss: while the topic's disk is behind, full or broken, lines wait, and
+//! nothing more is read from their source. The source owns its state, except for this waiting.
 
 use std::borrow::Cow;
 use std::pin::{Pin, pin};
@@ -18,18 +17,17 @@ use crate::lines::{self, Line, Lines};
 use crate::printable::printable_start;
 use crate::status::{Status, chain, earliest, sleep_until};
 
-/// The lines that are published before others have their turn: some hundred microseconds. They are kept
-/// together.
+/// The lines that are published before other tasks run: some hundred microseconds. They form one batch.
 const TURN_LINES: usize = 256;
 
-/// The characters of a bad line that are told.
+/// The number of characters of a bad line that are reported.
 const SHOWN_CHARS: usize = 60;
 
-/// Time between two attempts while lines cannot be kept: from here, doubling up to there.
+/// The time between two attempts to keep lines: from this, doubling to the maximum.
 const RETRY_MIN: Duration = Duration::from_millis(250);
 const RETRY_MAX: Duration = Duration::from_secs(5);
 
-/// The time that the disk may take before that is told.
+/// The time that the disk may take before that is reported.
 const SLOW: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
@@ -38,16 +36,16 @@ pub(crate) struct Feed {
     lines: Lines,
     line_bytes_max: usize,
     patience: Patience,
-    /// Lines were given up: what comes after them is, too, so that what is kept has no hole.
+    /// True once lines were given up. Later lines are then given up too, so that the kept ones have no hole.
     is_over: bool,
 }
 
-/// The time that lines may wait: for ever, unless somebody says that it is over.
+/// The time that lines may wait: forever, unless a receiver says that it is over.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Patience(Option<watch::Receiver<bool>>);
 
 impl Patience {
-    /// It is over once `true` is sent.
+    /// Creates a patience that ends when `true` is sent.
     pub(crate) fn until(over: watch::Receiver<bool>) -> Self {
         Self(Some(over))
     }
@@ -63,8 +61,8 @@ impl Patience {
     }
 }
 
-/// Does `work`, in which lines may have to wait for their topic's disk. Once `stop` has completed, which is noted
-/// in `stopped`, they do for this long and no longer.
+/// Does `work`, in which lines may have to wait for their topic's disk. When `stop` has completed, which is noted in
+/// `stopped`, they wait for `grace` at most.
 pub(crate) async fn patiently(
     work: impl Future<Output = ()>,
     stop: Pin<&mut impl Future<Output = ()>>,
@@ -87,11 +85,11 @@ pub(crate) async fn patiently(
     work.await;
 }
 
-/// The outcome for lines that were to be kept together.
+/// The outcome of publishing a batch of lines.
 enum PublishOutcome {
     Kept,
     Refused(PublishError),
-    /// Nobody waits any longer.
+    /// The time to wait is over.
     GivenUp,
 }
 
@@ -105,8 +103,8 @@ impl Feed {
         Self { patience, ..self }
     }
 
-    /// Publishes the lines that these bytes end, as events of time `at`, and waits until they are kept.
-    /// Returns how many events that were.
+    /// Publishes the lines that end in these bytes, as events of time `at`, and waits until they are kept. Returns
+    /// the number of events.
     pub(crate) async fn receive(
         &mut self,
         status: &mut Status,
@@ -116,7 +114,7 @@ impl Feed {
         self.receive_noted(status, at, bytes, |_| None).await
     }
 
-    /// The same. `note` says what is kept with lines that end with so many of these bytes.
+    /// Receives bytes; `note` returns the note for lines that end with the given number of these bytes.
     pub(crate) async fn receive_noted(
         &mut self,
         status: &mut Status,
@@ -137,7 +135,7 @@ impl Feed {
                 lines += 1;
             }
             count += self.keep(status, events, &note).await;
-            // Bytes without a line take their time too.
+            // Bytes without a line take time too.
             tokio::task::yield_now().await;
             if lines < TURN_LINES {
                 return count;
@@ -145,12 +143,12 @@ impl Feed {
         }
     }
 
-    /// The stream has ended: publishes its last line if that had no end of its own.
+    /// Ends the stream: publishes a last line without a line end.
     pub(crate) async fn finish(&mut self, status: &mut Status, at: UnixTime) -> usize {
         self.finish_noted(status, at, None).await
     }
 
-    /// The same, with what is kept with that line.
+    /// Ends the stream; `note` is kept with the last line.
     pub(crate) async fn finish_noted(
         &mut self,
         status: &mut Status,
@@ -162,7 +160,7 @@ impl Feed {
         self.keep(status, events.into_iter().collect(), &|_| note.clone()).await
     }
 
-    /// The stream was cut off: a last line without its end is not all of it.
+    /// Discards an unfinished last line, since the stream was cut off.
     pub(crate) fn drop_line(&mut self, status: &mut Status) {
         if let Some(Line::Whole(line) | Line::TooLong(line)) = self.lines.finish() {
             let shown = printable_start(&lines::text(line), SHOWN_CHARS);
@@ -170,8 +168,8 @@ impl Feed {
         }
     }
 
-    /// Publishes these events in a row, each with the bytes that its line ends with. How many of them are kept; the
-    /// others are bad lines.
+    /// Publishes these events in a row, each with the offset of its line's end. Returns the number of those kept; the
+    /// others count as bad lines.
     async fn keep(
         &mut self,
         status: &mut Status,
@@ -183,7 +181,7 @@ impl Feed {
         let (events, ends): (Vec<_>, Vec<_>) = events.into_iter().unzip();
         let mut batch = Batch { note: note_of_all, ..Batch::new(events) };
         match self.keep_batch(status, &batch).await {
-            // Together they are more than the topic keeps.
+            // Together they exceed the topic's retention.
             PublishOutcome::Refused(PublishError::TooBig { .. }) if batch.events.len() > 1 => {
                 let mut count = 0;
                 for (event, end) in std::mem::take(&mut batch.events).into_iter().zip(ends) {
@@ -197,7 +195,7 @@ impl Feed {
         }
     }
 
-    /// Tries again as long as it is the disk's fault: nothing of a batch that was refused is kept.
+    /// Tries again while the disk fails: nothing of a refused batch is kept.
     async fn keep_batch(&mut self, status: &mut Status, batch: &Batch) -> PublishOutcome {
         let mut backoff = Backoff::new(RETRY_MIN, RETRY_MAX);
         loop {
@@ -244,7 +242,7 @@ impl Feed {
     }
 }
 
-/// Counts what became of these events; returns how many are kept.
+/// Counts the outcome of these events; returns the number of those kept.
 fn tell(status: &mut Status, batch: &Batch, outcome: &PublishOutcome) -> usize {
     let why = match outcome {
         PublishOutcome::Kept => {
@@ -261,7 +259,7 @@ fn tell(status: &mut Status, batch: &Batch, outcome: &PublishOutcome) -> usize {
     0
 }
 
-/// The event that a line is, if it can be published.
+/// Returns the event of a line, if it can be published.
 fn event(
     status: &mut Status,
     time: UnixTime,

@@ -1,7 +1,7 @@
-//! The first line of a source, and the words for one that does not come.
+//! The first line of a source, and a warning if it does not come.
 //!
-//! A program whose output is no terminal mostly holds it back until it has some kilobytes: that looks like a source that
-//! does not work, and nothing else would say why.
+//! Most programs whose output is not a terminal buffer some kilobytes. The source then seems broken, and nothing else
+//! would explain it.
 
 use std::time::Duration;
 
@@ -9,10 +9,11 @@ use tokio::time::Instant;
 
 use crate::status::{State, Status, seconds};
 
-/// The time without a line after which that is told. Default: 10 s, in which whoever tries something out still looks.
+/// The time without a line after which the warning comes. Default: 10 s, while somebody who tries it out still
+/// watches.
 pub(crate) const WAIT_DEFAULT: Duration = Duration::from_secs(10);
 
-/// Told once for a source, however often it is started.
+/// A warning that comes once for a source, however often it is started.
 #[derive(Debug)]
 pub(crate) struct FirstLine {
     wait: Duration,
@@ -25,22 +26,22 @@ impl FirstLine {
         Self { wait, due: None, is_told: false }
     }
 
-    /// Lines could come from now on.
+    /// Starts the time, when lines can come.
     pub(crate) fn expect(&mut self) {
         self.due = (!self.is_told).then(|| Instant::now() + self.wait);
     }
 
-    /// None can come any more.
+    /// Stops the time, when no line can come any more.
     pub(crate) fn give_up(&mut self) {
         self.due = None;
     }
 
-    /// The time at which [`FirstLine::tell_due`] may have something to tell.
+    /// Returns the time of the next [`FirstLine::tell_due`].
     pub(crate) fn due(&self) -> Option<Instant> {
         self.due
     }
 
-    /// Tells that nothing has come of `from` yet, if so.
+    /// Warns if it is due that nothing has come from `from` yet.
     pub(crate) fn tell_due(&mut self, status: &mut Status, from: &str) {
         if self.due.is_none_or(|at| Instant::now() < at) {
             return;

@@ -1,4 +1,4 @@
-//! This machine as a source: processor load, memory and network, for those who have no instrument.
+//! This machine as a source: processor load, memory and network.
 //!
 //! One event for each interval:
 //!
@@ -13,10 +13,10 @@
 //! ```
 //!
 //! - `load`: percent busy over the last interval, the mean of all cores; `cores`: each core.
-//! - `memory`: what there is, and what programs could still get.
-//! - `network`: all interfaces together but loopback, which stands beside it. `bytes` and `packets`
-//!   count as the system counts, since the interfaces came up; the rates are over the last interval.
-//! - `t0`: when it was measured, in milliseconds since the Unix epoch; also the event's own time.
+//! - `memory`: the total, and what programs can still get.
+//! - `network`: all interfaces together except loopback, which has its own entry. `bytes` and `packets` are the
+//!   system's counts since the interfaces came up; the rates are over the last interval.
+//! - `t0`: the time of measuring, in milliseconds since the Unix epoch; also the event's own time.
 
 mod network;
 
@@ -32,17 +32,17 @@ use tokio::time::{Instant, MissedTickBehavior};
 use self::network::Interfaces;
 use crate::status::{chain, publish, wall_clock};
 
-/// Four times a second, as fast as the wind.
+/// The default interval: four times a second, as for the wind.
 pub const INTERVAL_DEFAULT: Duration = Duration::from_millis(250);
 
-/// Publishes how this machine is doing to `topic`, once in each `interval` (at least 200 ms: in less,
-/// loads are mostly rounding). Never returns: what the system does not tell is left empty.
+/// Publishes measurements of this machine to `topic`, once in each `interval` (at least 200 ms: below that, loads are
+/// mostly rounding). Never returns. Values that the system does not provide are left empty.
 ///
-/// Measuring reads a few files of the kernel, which may wait for a lock there, so it is done on the
-/// runtime's blocking threads.
+/// Measuring reads a few files of the kernel, which may have to wait for a lock, so it runs on the runtime's blocking
+/// threads.
 ///
 /// # Cancel safety
-/// Dropping the future stops it; nothing half is published.
+/// Dropping the future stops it. No event is published in part.
 pub async fn run(topic: Arc<Topic>, interval: Duration) -> Infallible {
     let mut ticks = tokio::time::interval(interval.max(MINIMUM_CPU_UPDATE_INTERVAL));
     ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
@@ -79,7 +79,7 @@ pub async fn run(topic: Arc<Topic>, interval: Duration) -> Infallible {
     }
 }
 
-/// Said once: what the system cannot tell now it will hardly tell in a quarter of a second.
+/// Logs an error once: it will hardly be gone in a quarter of a second.
 fn failed(warned: &mut bool, error: &dyn std::error::Error) {
     if !std::mem::replace(warned, true) {
         tracing::warn!("cannot measure this machine: {}", chain(error));
@@ -116,7 +116,7 @@ impl Traffic {
     }
 }
 
-/// The traffic that went one way.
+/// The traffic in one direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 struct Flow {
     bytes: u64,
@@ -137,14 +137,14 @@ impl Flow {
     }
 }
 
-/// A count that went back began anew with an interface; then there is no rate to tell.
+/// Returns the rate. A count that went back belongs to a new interface, and gives no rate.
 fn per_second(before: u64, after: u64, elapsed: Duration) -> u64 {
     let micros = elapsed.as_micros().max(1);
     let count = u128::from(after.saturating_sub(before));
     u64::try_from((count * 1_000_000 + micros / 2) / micros).unwrap_or(u64::MAX)
 }
 
-/// Measures against what it measured before.
+/// Measures the change since the last measurement.
 struct Sampler {
     system: System,
     interfaces: Interfaces,
@@ -156,7 +156,7 @@ impl Sampler {
         Ok(Self { system: System::new()?, interfaces: Interfaces::default(), before: None })
     }
 
-    /// The load now; `None` the first time, when there is no interval yet to measure over.
+    /// Measures now; returns `None` the first time, without an interval to measure over.
     fn sample(&mut self) -> Option<Sample> {
         let memory = MemoryRefreshKind::nothing().with_ram();
         self.system.refresh_cpu_usage();
@@ -168,7 +168,7 @@ impl Sampler {
         network.rate_since(&network_before, now - then);
         loopback.rate_since(&loopback_before, now - then);
         let cores: Vec<_> = self.system.cpus().iter().map(|core| core.usage()).collect();
-        // The system's own total is counted apart and need not agree with its parts.
+        // The system counts its own total separately, and it need not agree with its parts.
         #[expect(clippy::cast_precision_loss, reason = "the number of cores is small")]
         let load = cores.iter().sum::<f32>() / cores.len().max(1) as f32;
         Some(Sample {
@@ -184,7 +184,7 @@ impl Sampler {
         })
     }
 
-    /// The counts of all interfaces but loopback, and of loopback.
+    /// Returns the counts of all interfaces except loopback, and of loopback.
     fn traffic(&mut self) -> (Traffic, Traffic) {
         let (mut network, mut loopback) = (Traffic::default(), Traffic::default());
         self.interfaces.read(|name, counts| {
@@ -196,7 +196,7 @@ impl Sampler {
     }
 }
 
-/// `lo` on Linux, `lo0` on macOS and the BSDs, `Loopback Pseudo-Interface 1` on Windows.
+/// Returns true for `lo` on Linux, `lo0` on macOS and the BSDs, and `Loopback Pseudo-Interface 1` on Windows.
 fn is_loopback(name: &str) -> bool {
     name == "lo" || name == "lo0" || name.starts_with("Loopback")
 }

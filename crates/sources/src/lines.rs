@@ -1,57 +1,53 @@
-//! Lines of text out of a stream of bytes, and what a line is as an event's data.
+//! Splits a stream of bytes into lines of text, and turns a line into an event's data.
 //!
-//! Owns where a line ends, how long it may be and what becomes of it; where the bytes come from is
-//! [`exec`](crate::exec)'s, [`file`](mod@crate::file)'s and [`stdin`](crate::stdin)'s business, which
-//! all share these rules:
+//! Owns the end, the length and the meaning of a line. The bytes come from [`exec`](crate::exec),
+//! [`file`](mod@crate::file) and [`stdin`](crate::stdin), which share these rules:
 //!
 //! - A line ends at LF; a CR right before it belongs to the line end. A CR anywhere else is part of
 //!   the line. The last line of a stream needs no LF: the end of the stream ends it.
-//! - An empty line says nothing and is no event. One of blanks is one.
-//! - A line longer than the limit ([`BYTES_MAX_DEFAULT`]) is **skipped** whole, counted as a bad line
-//!   and told with its beginning. It is not cut: half a JSON object would become a string, and half
-//!   of `12345` another number.
-//! - What is not UTF-8 is published with U+FFFD in its place, and counted as a bad line too.
-//! - A line that is one JSON value is that value, as it is written; blanks around it are taken off.
-//!   `5` is JSON, so `echo 5` gives the number 5, and `true` and `null` are no strings either. Any
-//!   other line is a JSON string of all that is in it: a line of `vmstat`, which is many numbers, or
-//!   `007`, which is none in JSON.
+//! - An empty line is no event. A line of blanks is one.
+//! - A line longer than the limit ([`BYTES_MAX_DEFAULT`]) is **skipped** whole, counted as a bad line, and reported
+//!   with its beginning. It is not cut: half a JSON object would become a string, and half of `12345` another number.
+//! - Bytes that are not UTF-8 are replaced by U+FFFD, and the line is counted as a bad one too.
+//! - A line that is one JSON value becomes that value, unchanged except for surrounding blanks. `5` is JSON, so `echo
+//!   5` gives the number 5, and `true` and `null` are no strings either. Any other line becomes a JSON string: for
+//!   example a line of `vmstat`, which has many numbers, or `007`, which is not a JSON number.
 
 use std::borrow::Cow;
 use std::io::BufRead as _;
 
 use anemone_hub::Data;
 
-/// Longest line, in bytes without its end: 64 KiB. More than any log line or measurement has, and
-/// little enough to hold one for each source.
+/// The longest line by default, in bytes without its end: 64 KiB. Log lines and measurements are shorter, and each
+/// source can hold one.
 pub const BYTES_MAX_DEFAULT: usize = 64 << 10;
 
-/// One line, without its end; never empty.
+/// A line without its end; never empty.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Line<'a> {
-    /// All of it.
+    /// The whole line.
     Whole(&'a [u8]),
-    /// It is longer than the limit: as much of its beginning as the limit allows. Its rest is
-    /// skipped.
+    /// The beginning of a line that is longer than the limit, as far as the limit allows. The rest is skipped.
     TooLong(&'a [u8]),
 }
 
-/// Finds the lines in a stream of bytes that comes in pieces. The same bytes give the same lines,
-/// however they are split. Holds at most one line.
+/// Finds the lines in a stream of bytes that arrives in pieces. The result does not depend on the pieces. Holds at
+/// most one line.
 #[derive(Debug)]
 pub struct Lines {
-    /// The beginning of a line whose end was not seen yet.
+    /// The beginning of a line whose end has not come yet.
     partial: Vec<u8>,
     bytes_max: usize,
-    /// `partial` was given out as a line.
+    /// True if `partial` was returned as a line.
     given: bool,
-    /// `partial` is the beginning of a line that is too long.
+    /// True if `partial` is the beginning of a line that is too long.
     too_long: bool,
-    /// In the rest of a line that is too long.
+    /// True in the rest of a line that is too long.
     skipping: bool,
 }
 
 impl Lines {
-    /// At the beginning of a stream. Lines may have `bytes_max` bytes without their end, at least 1.
+    /// Begins a stream. Lines may have `bytes_max` bytes without their end, at least 1.
     #[must_use]
     pub fn new(bytes_max: usize) -> Self {
         Self {
@@ -63,9 +59,8 @@ impl Lines {
         }
     }
 
-    /// Takes bytes from the front of `bytes` up to the end of the next line, and gives that line;
-    /// `None` once all are taken. A line that is too long is given as soon as it is known to be: it
-    /// may never end.
+    /// Takes bytes from the front of `bytes` up to the end of the next line, and returns that line; `None` once all
+    /// are taken. A line that is too long is returned as soon as that is known, since it may never end.
     pub fn next<'a, 'b: 'a>(&'a mut self, bytes: &mut &'b [u8]) -> Option<Line<'a>> {
         self.forget_given();
         while !bytes.is_empty() {
@@ -85,8 +80,7 @@ impl Lines {
         None
     }
 
-    /// The stream has ended; gives its last line if that had no end of its own. What comes after
-    /// this is another stream.
+    /// Ends the stream; returns a last line without a line end. Later bytes begin another stream.
     pub fn finish(&mut self) -> Option<Line<'_>> {
         self.forget_given();
         self.given = true;
@@ -95,16 +89,16 @@ impl Lines {
         (!line.is_empty()).then(|| limited(line, self.bytes_max))
     }
 
-    /// Adds to the line that was begun. Says whether it is to be given now.
+    /// Adds to the current line. Returns true if it is to be returned now.
     fn take(&mut self, piece: &[u8], ended: bool) -> bool {
-        // One more than the limit: a CR there may turn out to belong to the line end.
+        // One byte more than the limit: a CR there may turn out to belong to the line end.
         let room = self.bytes_max + 1 - self.partial.len();
         self.partial.extend_from_slice(&piece[..piece.len().min(room)]);
         let too_long = piece.len() > room || without_cr(&self.partial).len() > self.bytes_max;
         self.skipping = too_long && !ended;
         self.given = too_long || ended;
         if too_long {
-            // What stands after the limit is not the line end.
+            // The bytes after the limit are not the line end.
             self.partial.truncate(self.bytes_max);
             self.too_long = true;
         } else if self.given && without_cr(&self.partial).is_empty() {
@@ -128,10 +122,10 @@ impl Lines {
     }
 }
 
-/// Takes what stands before the next LF, and that LF; all, if there is none.
+/// Takes the bytes before the next LF, and that LF; all bytes if there is none.
 fn split_line<'a>(bytes: &mut &'a [u8]) -> (&'a [u8], bool) {
     let all = *bytes;
-    // The standard library's own search, the fast one. A slice cannot fail to be read.
+    // The fast search of the standard library. Reading a slice cannot fail.
     let len = bytes.skip_until(b'\n').unwrap_or(all.len());
     match &all[..len] {
         [piece @ .., b'\n'] => (piece, true),
@@ -150,13 +144,13 @@ fn limited(line: &[u8], bytes_max: usize) -> Line<'_> {
     }
 }
 
-/// A line's text; [`Cow::Owned`] when some of it is not UTF-8 and was replaced by U+FFFD.
+/// Returns a line's text; [`Cow::Owned`] if some of it is not UTF-8 and was replaced by U+FFFD.
 #[must_use]
 pub fn text(line: &[u8]) -> Cow<'_, str> {
     String::from_utf8_lossy(line)
 }
 
-/// The data of the event that a line is: the JSON value that it is, or else a JSON string.
+/// Returns the data of a line's event: its JSON value, or else a JSON string.
 #[must_use]
 pub fn data(text: &str) -> Data {
     if may_be_json(text)
@@ -168,7 +162,7 @@ pub fn data(text: &str) -> Data {
     Data::json(&text).expect("a string as JSON")
 }
 
-/// Spares most lines of prose the attempt.
+/// Saves most lines of prose the attempt to parse them.
 fn may_be_json(text: &str) -> bool {
     let first = text.trim_ascii_start().bytes().next();
     first.is_some_and(|first| b"{[\"-0123456789tfn".contains(&first))

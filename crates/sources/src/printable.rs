@@ -1,12 +1,12 @@
-//! The words of others, for people.
+//! Makes foreign text safe for a terminal.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-/// The text without what a terminal obeys or what turns other text round: control characters (C0 but tabs, DEL,
-/// C1), line and paragraph separators, and the controls of bidirectional text (Unicode Standard Annex 9, section 2).
-/// They are written as JSON does, so what is JSON is still the same JSON; a line break only stands between its tokens,
-/// and there is none in one line.
+/// Escapes the characters that control a terminal or change the direction of text: control characters (C0 except
+/// tabs, DEL, C1), line and paragraph separators, and the controls of bidirectional text (Unicode Standard Annex 9,
+/// section 2). They are escaped as in JSON, so JSON stays the same JSON, except for line breaks, which only stand
+/// between its tokens and never within one line.
 #[must_use]
 pub fn printable(text: &str) -> Cow<'_, str> {
     if !text.contains(is_obeyed) {
@@ -18,7 +18,7 @@ pub fn printable(text: &str) -> Cow<'_, str> {
             '\n' => shown.push_str("\\n"),
             '\r' => shown.push_str("\\r"),
             c if is_obeyed(c) => {
-                // Writing to a string cannot fail. All of these have four digits.
+                // Writing to a string cannot fail. All of these characters have four digits.
                 let _ = write!(shown, "\\u{:04x}", u32::from(c));
             }
             c => shown.push(c),
@@ -27,7 +27,7 @@ pub fn printable(text: &str) -> Cow<'_, str> {
     shown.into()
 }
 
-/// The same of the beginning, with an ellipsis when that is not all.
+/// Escapes the beginning of a text, with an ellipsis if that is not all.
 pub(crate) fn printable_start(text: &str, chars_max: usize) -> String {
     match text.char_indices().nth(chars_max) {
         Some((end, _)) => printable(&text[..end]).into_owned() + "…",

@@ -1,7 +1,6 @@
 //! A serial device: opened exclusively, 8 data bits, no parity, 1 stop bit, no flow control, raw.
 //!
-//! Owns the terminal settings and what their failures are called. What the bytes mean and whether
-//! to try again is the caller's.
+//! Owns the terminal settings and their errors. The caller interprets the bytes and decides whether to try again.
 
 use std::fmt;
 use std::io;
@@ -17,11 +16,11 @@ use tokio::io::unix::AsyncFd;
 
 use crate::controlling::is_controlling;
 
-/// The reason why a serial device cannot be used.
+/// An error of a serial device.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SerialError {
-    /// Nothing is there: not plugged in, or another name.
+    /// The device does not exist: it is not plugged in, or has another name.
     #[error("no such device {path}")]
     NoDevice {
         /// The device.
@@ -29,7 +28,7 @@ pub enum SerialError {
         /// The error of the system.
         source: io::Error,
     },
-    /// It is there and this user may not open it.
+    /// The device exists, but this user may not open it.
     #[error("no permission to open {path} (on most systems the group is dialout)")]
     Denied {
         /// The device.
@@ -37,7 +36,7 @@ pub enum SerialError {
         /// The error of the system.
         source: io::Error,
     },
-    /// Another program has it.
+    /// Another program uses the device.
     #[error("{path} is in use by another program")]
     Busy {
         /// The device.
@@ -51,15 +50,14 @@ pub enum SerialError {
         /// The path.
         path: PathText,
     },
-    /// It is the controlling terminal of a session: reading would take what is typed there. A name
-    /// of a pseudo-terminal may lead to another one later, see
-    /// [`emulate`](crate::windsonic::emulate).
+    /// The device is the controlling terminal of a session: reading would take the input of its user. The name of a
+    /// pseudo-terminal may later lead to another one, see [`emulate`](crate::windsonic::emulate).
     #[error("{path} is a terminal in use")]
     Terminal {
         /// The device.
         path: PathText,
     },
-    /// The driver has no such speed, or nothing has.
+    /// The driver does not support this speed.
     #[error("cannot set {path} to {baud} baud")]
     Baud {
         /// The device.
@@ -69,17 +67,17 @@ pub enum SerialError {
         /// The error of the system.
         source: io::Error,
     },
-    /// The driver took the settings but for the speed.
+    /// The driver took all settings but the speed.
     #[error("{path} was set to {baud} baud but runs at {taken}")]
     BaudNotTaken {
         /// The device.
         path: PathText,
         /// The speed asked for.
         baud: u32,
-        /// The speed it has now, of what it receives or of what it sends.
+        /// The speed that it has now, of receiving or of sending.
         taken: u32,
     },
-    /// It was open and is gone: unplugged, or the other end closed.
+    /// The device was open and is gone: unplugged, or the other end was closed.
     #[error("{path} is gone")]
     Gone {
         /// The device.
@@ -87,7 +85,7 @@ pub enum SerialError {
         /// The error of the system.
         source: io::Error,
     },
-    /// Anything else the system says.
+    /// Another error of the system.
     #[error("cannot use {path}")]
     Io {
         /// The device.
@@ -97,7 +95,7 @@ pub enum SerialError {
     },
 }
 
-/// A path for a message: as it is, but for what is not UTF-8.
+/// A path in a message: unchanged, except for bytes that are not UTF-8.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct PathText(PathBuf);
 
@@ -115,18 +113,17 @@ pub struct Port {
 }
 
 impl Port {
-    /// Opens `path`, sets it to `baud` 8N1 raw and drops what it had received before.
+    /// Opens `path`, sets it to `baud` 8N1 raw, and discards what it had received before.
     ///
-    /// Does not wait for a carrier. Any speed the driver can make is accepted, standard or not.
-    /// While it is open no other program that asks first can use it. Somebody's terminal is
-    /// refused, as far as the system tells that it is one. Must be called within a tokio
-    /// runtime that has its IO driver on.
+    /// Does not wait for a carrier. Accepts any speed of the driver, standard or not. While the device is open, other
+    /// programs that check first cannot use it. Refuses a terminal in use, if the system reveals that. Must be called
+    /// within a tokio runtime with its IO driver.
     ///
     /// # Errors
-    /// [`SerialError`], the variant by cause.
+    /// [`SerialError`], with one variant for each cause.
     pub fn open(path: &Path, baud: u32) -> Result<Self, SerialError> {
         let path_text = PathText(path.to_path_buf());
-        // Not blocking: some drivers would otherwise wait in open() for a carrier.
+        // Non-blocking, since some drivers would otherwise wait for a carrier.
         let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let fd = rustix::fs::open(path, flags, Mode::empty())
             .map_err(|errno| open_error(path_text.clone(), errno))?;
@@ -149,10 +146,10 @@ impl Port {
         Ok(Self { path: path_text, fd })
     }
 
-    /// Waits for bytes and reads what is there; at least one byte.
+    /// Waits for bytes and reads at least one.
     ///
     /// # Errors
-    /// [`SerialError::Gone`] once the device is gone; the port is of no more use then.
+    /// [`SerialError::Gone`] once the device is gone; the port cannot be used again.
     ///
     /// # Cancel safety
     /// Dropping the future before it completes reads nothing.
@@ -172,8 +169,8 @@ impl Port {
         }
     }
 
-    /// Writes what the device takes without waiting, and returns how much that was. Commands are a
-    /// few bytes and a driver buffers some thousand, so less than all means nothing drains it.
+    /// Writes what the device takes without waiting, and returns the number of bytes. Commands have a few bytes and a
+    /// driver buffers some thousand, so a short write means that nothing drains the buffer.
     ///
     /// # Errors
     /// [`SerialError::Gone`] once the device is gone.
@@ -186,7 +183,7 @@ impl Port {
     }
 }
 
-/// Has the runtime tell when this descriptor can be read.
+/// Makes the runtime watch this descriptor for input.
 pub(crate) fn watch(fd: Arc<OwnedFd>) -> io::Result<AsyncFd<Arc<OwnedFd>>> {
     #[expect(
         deprecated,
@@ -202,14 +199,14 @@ fn open_error(path: PathText, errno: Errno) -> SerialError {
         Errno::NOENT | Errno::NODEV | Errno::NXIO => SerialError::NoDevice { path, source },
         Errno::ACCESS | Errno::PERM => SerialError::Denied { path, source },
         Errno::BUSY | Errno::AGAIN => SerialError::Busy { path, source },
-        // Opening a directory, or a file on a read-only file system, for writing.
+        // Returned for a directory, or for a file on a read-only file system.
         Errno::ISDIR | Errno::ROFS => SerialError::NotSerial { path },
         _ => SerialError::Io { path, source },
     }
 }
 
-/// Keeps others off: by a lock, which ends with this process however it ends, and for devices that
-/// reset on their last close by `TIOCEXCL` too, which binds programs that do not look for locks.
+/// Reserves the device: with a lock, which ends with this process, and for devices that reset on their last close
+/// also with `TIOCEXCL`, which stops programs that do not check for locks.
 fn claim(fd: &OwnedFd) -> rustix::io::Result<()> {
     rustix::fs::flock(fd, FlockOperation::NonBlockingLockExclusive)?;
     if !is_pseudo_terminal(fd) {
@@ -218,7 +215,7 @@ fn claim(fd: &OwnedFd) -> rustix::io::Result<()> {
     Ok(())
 }
 
-/// A pseudo-terminal keeps `TIOCEXCL` until its other end closes: a reader that was killed would
+/// Returns true for a pseudo-terminal. It keeps `TIOCEXCL` until its other end is closed, so a killed reader would
 /// leave it unusable.
 fn is_pseudo_terminal(fd: &OwnedFd) -> bool {
     let name = termios::ttyname(fd, Vec::new());
@@ -244,24 +241,24 @@ fn set_raw(fd: &impl AsFd, baud: u32) -> Result<(), SetFault> {
         Errno::INVAL => SetFault::Baud(errno.into()),
         _ => io(errno),
     })?;
-    // It succeeds as soon as any part of the settings was taken (POSIX tcsetattr).
+    // tcsetattr succeeds as soon as it applied any of the settings (POSIX).
     let set = termios::tcgetattr(fd).map_err(io)?;
     if let Some(taken) =
         [set.input_speed(), set.output_speed()].into_iter().find(|taken| !is_near(baud, *taken))
     {
         return Err(SetFault::NotTaken(taken));
     }
-    // Bytes from before the speed was right mean nothing, and old ones would get a wrong time.
+    // Bytes from before the speed was set are meaningless, and old ones would get a wrong time.
     termios::tcflush(fd, QueueSelector::IFlush).map_err(io)
 }
 
-/// Within 2.5 percent, half of what the ten bits of a character leave to both ends together: a
-/// driver divides its clock by whole numbers and tells what came out.
+/// Returns true within 2.5 percent, half of the tolerance of a 10-bit character, for one end. A driver divides its
+/// clock by whole numbers and reports the resulting speed.
 fn is_near(baud: u32, taken: u32) -> bool {
     u64::from(baud.abs_diff(taken)) * 40 <= u64::from(baud)
 }
 
-/// No echo, no line editing, no translation, no flow control; the carrier is not looked at.
+/// Sets no echo, no line editing, no translation and no flow control, and ignores the carrier.
 pub(crate) fn raw_8n1(settings: &mut Termios) {
     settings.make_raw();
     settings.input_modes -= InputModes::IXOFF | InputModes::IXANY | InputModes::INPCK;

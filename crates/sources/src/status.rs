@@ -1,18 +1,18 @@
 //! The status of a source: events on a topic of its own, `NAME.status` beside `NAME`.
 //!
-//! One event at each change of [`State`], at once; and one at a limited rate (default: at most
-//! once in 10 s) when bad lines were counted or the sentence changed since the last one:
+//! Each change of [`State`] gives one event, at once. When bad lines were counted or the sentence has changed, there
+//! is one more event at a limited rate (default: at most once in 10 s):
 //!
 //! ```json
 //! {"state":"live","detail":"receiving from /dev/ttyUSB0","since":1789000000123.456,"events":42,"bad_lines":1}
 //! ```
 //!
-//! `detail` is a sentence for people, `since` the time of the last change of state in milliseconds
-//! since the Unix epoch, `events` and `bad_lines` count from the start of the source. A bad line is
-//! one that could not be published as it is; most sources skip it, see each.
+//! `detail` is a sentence for people, `since` the time of the last change of state in milliseconds since the Unix
+//! epoch, and `events` and `bad_lines` count from the start of the source. A bad line is one that could not be
+//! published unchanged; most sources skip it.
 //!
-//! The same is logged: a warning when the state changes for the worse, and one at the same limited
-//! rate for bad lines, with the newest one's fault.
+//! The log gets the same: a warning when the state gets worse, and one at the same limited rate for bad lines, with
+//! the newest error.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -27,19 +27,18 @@ use tokio::time::Instant;
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum State {
-    /// The device, program or file is being opened, or is open and nothing was heard yet.
+    /// The device, program or file is being opened, or nothing has come from it yet.
     Opening,
-    /// Valid messages are coming in.
+    /// Valid messages are arriving.
     Live,
-    /// The device is open, and no valid message came for a while; or a program runs that has closed
-    /// its output.
+    /// The device is open, but no valid message has come for a while; or a program runs that has closed its output.
     Silent,
-    /// The device, program or file is gone or cannot be opened; it is tried again.
+    /// The device, program or file is gone or cannot be opened; the source tries again.
     Lost,
-    /// The last events cannot be kept, for the topic's disk is full, broken or behind: they are tried again, and
-    /// nothing more is read until it is kept.
+    /// The last events cannot be kept, because the topic's disk is full, broken or behind. The source tries again,
+    /// and reads nothing more until they are kept.
     Waiting,
-    /// Nothing more will come: the input is over, or a program is not to be started again.
+    /// No more events will come: the input has ended, or a program is not to be started again.
     Ended,
 }
 
@@ -48,16 +47,15 @@ pub enum State {
 pub struct Report {
     /// The state of the source.
     pub state: State,
-    /// The same for people, in a sentence.
+    /// The state in a sentence for people.
     pub detail: String,
-    /// The time at which it came into this state.
+    /// The time of the last change of state.
     pub since: UnixTime,
-    /// Events published since the source started.
+    /// The number of events published since the source started.
     pub events: u64,
-    /// Bad lines since the source started.
+    /// The number of bad lines since the source started.
     pub bad_lines: u64,
-    /// The number of times since then that something may be missing before what comes next; `detail` of the report after says
-    /// what.
+    /// The number of possible gaps since the source started; `detail` of the report after a gap describes it.
     #[serde(skip_serializing_if = "is_zero")]
     pub gaps: u64,
 }
@@ -67,27 +65,27 @@ fn is_zero(number: &u64) -> bool {
     *number == 0
 }
 
-/// A notice that is due now.
+/// A notice that is due.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Notice {
-    /// Publish this; the state it replaces, when it is another.
+    /// A report to publish, and the previous state if that was another.
     Report(Report, Option<State>),
-    /// Log this many bad lines, and the newest one's fault.
+    /// A number of bad lines to log, and the newest error.
     BadLines(u64, String),
 }
 
-/// Counts, and decides what is told when. Pure: `now` is time since the source started.
+/// Counts, and decides what to report when. Pure: `now` is the time since the source started.
 #[derive(Debug)]
 struct Reporter {
     report: Report,
     interval: Duration,
-    /// Earliest time of the next report that is not a change of state.
+    /// The earliest time of the next report that is not a change of state.
     next_at: Duration,
-    /// Something was not told yet.
+    /// True if something has not been reported yet.
     pending: bool,
     bad_lines_unreported: u64,
     newest_bad: String,
-    /// The words for what may be missing, until they are told.
+    /// The description of possible gaps, until they are reported.
     newest_gap: Option<String>,
 }
 
@@ -106,7 +104,7 @@ impl Reporter {
         }
     }
 
-    /// A change of state is told at once, another sentence for the same state when its time comes.
+    /// Reports a change of state at once, and another sentence for the same state when its time comes.
     fn set(&mut self, now: Duration, at: UnixTime, state: State, detail: String) -> Option<Notice> {
         if self.report.state == state {
             self.pending |= self.report.detail != detail;
@@ -121,7 +119,7 @@ impl Reporter {
         Some(Notice::Report(self.take_report(), Some(before)))
     }
 
-    /// As it is now, with what may be missing if that was not told yet.
+    /// Returns the current report, with possible gaps that were not reported yet.
     fn take_report(&mut self) -> Report {
         let mut report = self.report.clone();
         if let Some(gap) = self.newest_gap.take() {
@@ -143,7 +141,7 @@ impl Reporter {
         self.pending = true;
     }
 
-    /// The time at which [`Reporter::take_due`] has something to tell.
+    /// Returns the time of the next [`Reporter::take_due`].
     fn due(&self) -> Option<Duration> {
         self.pending.then_some(self.next_at)
     }
@@ -155,7 +153,7 @@ impl Reporter {
         self.take(now)
     }
 
-    /// All that was not told yet, due or not.
+    /// Takes everything that was not reported yet, due or not.
     fn take(&mut self, now: Duration) -> Vec<Notice> {
         if !std::mem::take(&mut self.pending) {
             return Vec::new();
@@ -170,15 +168,15 @@ impl Reporter {
     }
 }
 
-/// Tells a source's status: on its topic and in the log.
+/// Reports a source's status on its topic and in the log.
 #[derive(Debug)]
 pub(crate) struct Status {
     topic: Arc<Topic>,
     reporter: Reporter,
-    /// The name of the topic that events go to, for the log.
+    /// The name of the source's topic, for the log.
     source: String,
     started: Instant,
-    /// The state before it had to wait, and its sentence.
+    /// The state and sentence from before the source had to wait.
     held: Option<(State, String)>,
     /// The number of gaps that were logged.
     gaps_logged: u64,
@@ -211,18 +209,18 @@ impl Status {
         }
     }
 
-    /// Returns whether any line came since the source started, good or bad.
+    /// Returns true if any line, good or bad, has come since the source started.
     pub(crate) fn has_lines(&self) -> bool {
         self.reporter.report.events > 0 || self.reporter.report.bad_lines > 0
     }
 
-    /// Says more of the state it is in, and logs that as a warning.
+    /// Changes the sentence of the current state, and logs it as a warning.
     pub(crate) fn warn(&mut self, detail: String) {
         tracing::warn!(topic = %self.source, "{detail}");
         self.set(self.state(), detail);
     }
 
-    /// Tells with this sentence that what came cannot be kept.
+    /// Reports with this sentence that events cannot be kept.
     pub(crate) fn hold(&mut self, detail: String) {
         let Report { state, detail: before, .. } = &self.reporter.report;
         let before = (*state, before.clone());
@@ -230,14 +228,14 @@ impl Status {
         self.set(State::Waiting, detail);
     }
 
-    /// It is kept: the state is what it was before.
+    /// Returns to the state before, since the events are kept.
     pub(crate) fn resume(&mut self) {
         if let Some((state, detail)) = self.held.take() {
             self.set(state, detail);
         }
     }
 
-    /// Nothing more will come; what was kept back until its time is told now.
+    /// Reports the end, and everything that was not reported yet.
     pub(crate) fn end(&mut self, detail: String) {
         self.set(State::Ended, detail);
         let notices = self.reporter.take(self.started.elapsed());
@@ -252,13 +250,13 @@ impl Status {
         self.reporter.bad_line(fault);
     }
 
-    /// Something may be missing before what comes next, says this sentence.
+    /// Reports a possible gap before the next events.
     pub(crate) fn gap(&mut self, what: String) {
         self.reporter.gap(what);
         self.tell_due();
     }
 
-    /// The time at which [`Status::tell_due`] has something to tell.
+    /// Returns the time of the next [`Status::tell_due`].
     pub(crate) fn due(&self) -> Option<Instant> {
         Some(self.started + self.reporter.due()?)
     }
@@ -268,7 +266,7 @@ impl Status {
         self.tell_all(notices);
     }
 
-    /// Waits, and tells what is due meanwhile.
+    /// Waits, and reports what becomes due meanwhile.
     pub(crate) async fn pause(&mut self, wait: Duration) {
         let until = Instant::now() + wait;
         while Instant::now() < until {
@@ -306,7 +304,7 @@ impl Status {
     }
 }
 
-/// An error and its causes, for people who see nothing else of it.
+/// Formats an error with its causes, for people who see nothing else of it.
 pub(crate) fn chain(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut next = error.source();
@@ -317,8 +315,8 @@ pub(crate) fn chain(error: &dyn Error) -> String {
     text
 }
 
-/// Publishes one value. That it cannot be written or is too big for the topic's retention is no
-/// reason to stop a source: the next one may be smaller.
+/// Publishes one value. A failure, or a value too big for the topic's retention, does not stop the source: the next
+/// value may be smaller.
 pub(crate) fn publish(topic: &Topic, at: UnixTime, value: &impl Serialize) -> bool {
     let published = Data::json(value)
         .map_err(|error| chain(&error))
@@ -329,7 +327,7 @@ pub(crate) fn publish(topic: &Topic, at: UnixTime, value: &impl Serialize) -> bo
     published.is_ok()
 }
 
-/// Never, when there is nothing to wait for.
+/// Sleeps until `at`, or forever.
 pub(crate) async fn sleep_until(at: Option<Instant>) {
     match at {
         Some(at) => tokio::time::sleep_until(at).await,
@@ -345,7 +343,7 @@ pub(crate) fn wall_clock() -> UnixTime {
     UnixTime::now()
 }
 
-/// `250 ms`, `3 s`.
+/// Formats a duration, such as `250 ms` or `3 s`.
 pub(crate) fn seconds(duration: Duration) -> String {
     if duration < Duration::from_secs(1) {
         return format!("{} ms", duration.as_millis());

@@ -1,14 +1,13 @@
 //! This process's standard input, line by line: `vmstat 1 | anemone serve --stdin cpu`.
 //!
-//! [`lines`] says what a line is and what becomes of it; an event's time is the wall
-//! clock right after the read that brought the end of its line. It is read as fast as the topic
-//! takes it: whoever writes faster waits.
+//! [`lines`] defines a line and its event; an event's time is the wall clock right after the read that completed its
+//! line. Input is read as fast as the topic takes it; a faster writer has to wait.
 //!
-//! A stop still publishes what was written by then, up to [`REST_BYTES_MAX`] and but for a line that
-//! has no end yet. What is kept is always the beginning of what was written, without a hole.
+//! When stopped, the source still publishes what was written by then, up to [`REST_BYTES_MAX`] and without an
+//! unfinished last line. The published lines are always the first ones, without a hole.
 //!
-//! Its state ([`status`](crate::status)): `opening` until its first line, `live` from then on,
-//! `ended` when it is over, stopped or cannot be read. That ends nothing else.
+//! Its state ([`status`](crate::status)) is `opening` until its first line, then `live`, and `ended` when the input
+//! has ended, was stopped or cannot be read. Other sources are not affected.
 
 use std::io::{self, PipeWriter, Read};
 use std::pin::pin;
@@ -23,27 +22,27 @@ use crate::first_line::{self, FirstLine};
 use crate::lines;
 use crate::status::{State, Status, chain, earliest, sleep_until, wall_clock};
 
-/// One read's worth; a pipe holds 64 KiB as a rule.
+/// The size of a read; a pipe usually holds 64 KiB.
 const READ_BYTES: usize = 16 << 10;
 
-/// The bytes that are still read once it is stopped: all that a pipe can hold. Whoever writes without end does not keep
-/// it from ending.
+/// The most bytes read once the source is stopped: as much as a pipe can hold. A writer without end cannot keep the
+/// source from ending.
 pub const REST_BYTES_MAX: usize = 1 << 20;
 
-/// The options of reading it.
+/// The options for reading standard input.
 #[derive(Clone, Debug)]
-pub struct Options {
-    /// Longest line. Default 64 KiB, see [`lines`].
+pub struct StdinOptions {
+    /// The longest line. Default 64 KiB, see [`lines`].
     pub line_bytes_max: usize,
-    /// Time between two reports of bad lines, on the status topic and in the log. Default 10 s.
+    /// The time between two reports of bad lines, on the status topic and in the log. Default 10 s.
     pub report_interval: Duration,
-    /// The time that lines wait for their topic's disk once it is stopped. Default 5 s.
+    /// The time that lines wait for their topic's disk once the source is stopped. Default 5 s.
     pub grace: Duration,
-    /// The time without a first line after which the log says that whoever writes may hold it back. Default 10 s.
+    /// The time without a first line after which the log warns that the writer may buffer its output. Default 10 s.
     pub first_line_wait: Duration,
 }
 
-impl Default for Options {
+impl Default for StdinOptions {
     fn default() -> Self {
         Self {
             line_bytes_max: lines::BYTES_MAX_DEFAULT,
@@ -54,18 +53,18 @@ impl Default for Options {
     }
 }
 
-/// Publishes the lines of standard input to `topic` and how it is doing to `status` (by convention
-/// the topic `NAME.status`). Returns once the input has ended, or once `stop` has completed and what was written by
-/// then is published or given up. With [`std::future::pending`] it is never stopped.
+/// Publishes the lines of standard input to `topic`, and reports its state to `status` (by convention the topic
+/// `NAME.status`). Returns when the input has ended, or when `stop` has completed and everything written by then is
+/// published or given up. With [`std::future::pending`] it is never stopped.
 ///
-/// It is read in a thread of its own, which does not keep this process from ending. Nobody else in
-/// the process should read it, and it can be a source once: two would share its lines by chance.
+/// A separate thread reads the input; it does not keep this process from ending. Nothing else in the process should
+/// read standard input, and only one such source may exist: two would share the lines at random.
 ///
 /// # Cancel safety
-/// Dropping the future publishes nothing more. The thread goes at once (elsewhere than on Unix when its read
-/// returns), and takes what it has read with it.
+/// Dropping the future publishes nothing more. The thread ends at once (on systems other than Unix, when its read
+/// returns) and discards what it has read.
 pub async fn run(
-    options: Options,
+    options: StdinOptions,
     topic: Arc<Topic>,
     status: Arc<Topic>,
     stop: impl Future<Output = ()>,
@@ -75,7 +74,7 @@ pub async fn run(
 
 async fn read_from(
     input: impl Input,
-    options: Options,
+    options: StdinOptions,
     topic: Arc<Topic>,
     status: Arc<Topic>,
     stop: impl Future<Output = ()>,
@@ -139,14 +138,14 @@ fn heard(status: &mut Status, events: usize) {
     }
 }
 
-/// The bytes that a read brought, and when.
+/// The result of a read, and its time.
 type Piece = io::Result<(UnixTime, Vec<u8>)>;
 
-/// A thread, since standard input may be anything: not all of it can be waited for by the runtime, and to make it
-/// non-blocking would make it so for whoever shares it. The runtime's own blocking threads would
-/// keep the runtime from ending. It reads what is there once the writer is dropped, and ends.
+/// Reads in a thread, since standard input may be anything. The runtime cannot wait for every kind, and making it
+/// non-blocking would affect other processes that share it. The runtime's own blocking threads would keep the runtime
+/// from ending. When the writer is dropped, the thread reads the rest and ends.
 fn read_in_thread(mut input: impl Input) -> io::Result<(mpsc::Receiver<Piece>, PipeWriter)> {
-    // One is published while another is read.
+    // One piece is published while the next is read.
     let (sender, pieces) = mpsc::channel(1);
     let (stopping, go_on) = io::pipe()?;
     let read = move || {
@@ -177,19 +176,19 @@ fn read_in_thread(mut input: impl Input) -> io::Result<(mpsc::Receiver<Piece>, P
     Ok((pieces, go_on))
 }
 
-/// The reason why an input is to be read now, or not.
+/// The state of an input.
 enum Readiness {
-    /// Something is there, the end maybe, or nobody knows.
+    /// There is input or its end, or the state is unknown.
     Input,
-    /// So it is, and nothing will be waited for.
+    /// The same, and it will not be waited for again.
     LastInput,
-    /// It is stopped, and nothing is there.
+    /// The source is stopped, and there is no input.
     Stop,
 }
 
-/// An input that can be read, and waited for where that is possible.
+/// An input that can be read, and waited for if possible.
 trait Input: Read + Send + 'static {
-    /// Waits until something can be read from it or `stopping` has ended.
+    /// Waits until there is input or `stopping` has ended.
     fn wait(&self, stopping: &io::PipeReader) -> Readiness;
 }
 
@@ -198,7 +197,7 @@ impl<T: Read + std::os::fd::AsFd + Send + 'static> Input for T {
     fn wait(&self, stopping: &io::PipeReader) -> Readiness {
         use rustix::event::{PollFd, PollFlags, poll};
         let mut fds = [PollFd::new(self, PollFlags::IN), PollFd::new(stopping, PollFlags::IN)];
-        // A failure shows again when it is read.
+        // The read will return the error.
         let waited = rustix::io::retry_on_intr(|| poll(&mut fds, None));
         match (waited, fds[0].revents().is_empty(), fds[1].revents().is_empty()) {
             (Ok(_), true, false) => Readiness::Stop,
@@ -237,7 +236,7 @@ mod tests {
         page.events.iter().map(|event| serde_json::from_str(event.data.as_str()).unwrap()).collect()
     }
 
-    async fn read(input: impl Input, options: Options) -> (Vec<Value>, Vec<Value>) {
+    async fn read(input: impl Input, options: StdinOptions) -> (Vec<Value>, Vec<Value>) {
         let (events, status) = (topic("lines"), topic("lines.status"));
         let (to, told) = (Arc::clone(&events), Arc::clone(&status));
         let reading = read_from(input, options, to, told, pending());
@@ -252,7 +251,7 @@ mod tests {
             writer.write_all(b"{\"a\":1}\r\n\n5\n 1  0\nmuch too long").unwrap();
             writer.write_all(b"\nlast").unwrap();
         });
-        let options = Options { line_bytes_max: 10, ..Options::default() };
+        let options = StdinOptions { line_bytes_max: 10, ..StdinOptions::default() };
         let (events, status) = read(input, options).await;
         write.join().unwrap();
         assert_eq!(Value::from(events).to_string(), r#"[{"a":1},5," 1  0","last"]"#);
@@ -284,7 +283,7 @@ mod tests {
             }
         }
         let file = tempfile::tempfile().unwrap();
-        let (events, status) = read(Faulty(0, file), Options::default()).await;
+        let (events, status) = read(Faulty(0, file), StdinOptions::default()).await;
         assert_eq!(events, ["one", "two"]);
         assert_eq!(status.last().unwrap()["detail"], "cannot read standard input: broken");
         assert_eq!(status.last().unwrap()["state"], "ended");
@@ -294,10 +293,10 @@ mod tests {
     async fn an_input_without_a_line_may_be_held_back_which_is_told() {
         let (input, _writer) = io::pipe().unwrap();
         let (events, status) = (topic("lines"), topic("lines.status"));
-        let options = Options {
+        let options = StdinOptions {
             first_line_wait: Duration::from_millis(20),
             report_interval: Duration::from_millis(20),
-            ..Options::default()
+            ..StdinOptions::default()
         };
         let mut head = status.head();
         let opening = status.start(wall_clock(), After::Earliest).unwrap();
@@ -322,7 +321,7 @@ mod tests {
         let (events, status) = (topic("lines"), topic("lines.status"));
         let mut head = events.head();
         let start = events.start(wall_clock(), After::Earliest).unwrap();
-        let reading = read_from(input, Options::default(), events, status, pending());
+        let reading = read_from(input, StdinOptions::default(), events, status, pending());
         writer.write_all(b"one\n").unwrap();
         tokio::select! {
             () = reading => panic!("ended"),
@@ -351,7 +350,7 @@ mod tests {
             let (events, status) = (topic("lines"), topic("lines.status"));
             let (to, told) = (Arc::clone(&events), Arc::clone(&status));
             let stop = async { was_written.await.unwrap() };
-            let reading = read_from(input, Options::default(), to, told, stop);
+            let reading = read_from(input, StdinOptions::default(), to, told, stop);
             tokio::time::timeout(Duration::from_secs(30), reading).await.unwrap();
             drop(write.join().unwrap());
             let whole = text.rfind('\n').map_or(0, |end| end + 1);

@@ -229,7 +229,7 @@ fn look_at(source: &Source, warnings: &mut Vec<String>) {
 }
 
 /// A program without a shell is looked for as it would be when it is started.
-fn program_missing(options: &exec::Options, place: &Place) -> Option<String> {
+fn program_missing(options: &exec::ExecOptions, place: &Place) -> Option<String> {
     let Command::Program { program, .. } = &options.command else { return None };
     let (path, directory) = (Path::new(program), options.directory.as_deref());
     let is_there = if path.components().count() > 1 {

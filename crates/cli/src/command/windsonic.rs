@@ -1,6 +1,6 @@
 //! `anemone windsonic`: the instrument for those who have none.
 
-use anemone_sources::windsonic::emulate::{Emulator, Options, Settings};
+use anemone_sources::windsonic::emulate::{Emulator, EmulatorOptions, Settings};
 use anyhow::Context;
 
 use super::{EndSignals, runtime};
@@ -14,7 +14,7 @@ pub(crate) fn run(args: args::Windsonic) -> anyhow::Result<()> {
         format: args.mode.into(),
         ..Settings::default()
     };
-    let options = Options {
+    let options = EmulatorOptions {
         settings,
         seed: args.seed,
         replay: args.replay,

@@ -117,8 +117,8 @@ fn sources(flags: &args::Serve) -> Vec<Source> {
     let mut sources = Vec::new();
     if let Some(device) = &flags.serial {
         let place = Place::Flag("--serial");
-        let default = windsonic::Options::new(device);
-        let options = windsonic::Options {
+        let default = windsonic::WindsonicOptions::new(device);
+        let options = windsonic::WindsonicOptions {
             baud: flags.baud.unwrap_or(default.baud),
             unit: flags.unit.unwrap_or(default.unit),
             mode: match (flags.configure, flags.polled) {
@@ -132,17 +132,17 @@ fn sources(flags: &args::Serve) -> Vec<Source> {
         sources.extend(source("wind", &place, kind));
     }
     for TopicFrom { topic, from } in &flags.exec {
-        let options = exec::Options::new(Command::Shell(from.clone().into()));
+        let options = exec::ExecOptions::new(Command::Shell(from.clone().into()));
         let topic = Located::new(topic.clone(), Place::Flag("--exec"));
         sources.push(Source { topic, kind: Kind::Exec(Box::new(options), StderrTo::Log) });
     }
     for TopicFrom { topic, from } in &flags.file {
         let topic = Located::new(topic.clone(), Place::Flag("--file"));
-        sources.push(Source { topic, kind: Kind::File(file::Options::new(from)) });
+        sources.push(Source { topic, kind: Kind::File(file::FileOptions::new(from)) });
     }
     if let Some(topic) = &flags.stdin {
         let topic = Located::new(topic.clone(), Place::Flag("--stdin"));
-        sources.push(Source { topic, kind: Kind::Stdin(stdin::Options::default()) });
+        sources.push(Source { topic, kind: Kind::Stdin(stdin::StdinOptions::default()) });
     }
     sources
 }

@@ -34,10 +34,10 @@ pub(crate) struct Source {
 /// The kind of a source, with its options.
 #[derive(Clone, Debug)]
 pub(crate) enum Kind {
-    Serial(Located<windsonic::Options>),
-    Exec(Box<exec::Options>, StderrTo),
-    File(file::Options),
-    Stdin(stdin::Options),
+    Serial(Located<windsonic::WindsonicOptions>),
+    Exec(Box<exec::ExecOptions>, StderrTo),
+    File(file::FileOptions),
+    Stdin(stdin::StdinOptions),
     /// This often.
     Host(Duration),
     /// An emulated instrument, started by this program itself; `demo` stands for it.
@@ -132,14 +132,14 @@ fn retry(table: &mut Table<'_>, min: Duration, max: Duration) -> (Duration, Dura
     (min, max)
 }
 
-fn serial(t: &mut Table<'_>) -> Option<Located<windsonic::Options>> {
+fn serial(t: &mut Table<'_>) -> Option<Located<windsonic::WindsonicOptions>> {
     let device = t.required("device", "the serial device, such as \"/dev/ttyUSB0\"", path);
     let place = device.as_ref().map(|device| device.place.clone()).unwrap_or_default();
-    let default = windsonic::Options::new(device.as_deref().cloned().unwrap_or_default());
+    let default = windsonic::WindsonicOptions::new(device.as_deref().cloned().unwrap_or_default());
     let modes =
         [("listen", Mode::Listen), ("configure", Mode::Configure), ("polled", Mode::Polled)];
     let (retry_min, retry_max) = retry(t, default.retry_min, default.retry_max);
-    let options = windsonic::Options {
+    let options = windsonic::WindsonicOptions {
         baud: t.value("baud", default.baud, number(BAUD)),
         unit: t.value("unit", default.unit, parsed),
         mode: t.value("mode", default.mode, word(modes)),
@@ -157,13 +157,13 @@ fn serial(t: &mut Table<'_>) -> Option<Located<windsonic::Options>> {
     device.map(|_| Located::new(options, place))
 }
 
-fn exec(t: &mut Table<'_>) -> Option<(exec::Options, StderrTo)> {
+fn exec(t: &mut Table<'_>) -> Option<(exec::ExecOptions, StderrTo)> {
     let what = "a shell command, such as \"vmstat 1\", or a program and its arguments, such as [\"vmstat\", \
                 \"1\"]";
     let command = t.required("command", what, command);
     let found = command.is_some();
     let default =
-        exec::Options::new(command.map_or(Command::Shell("".into()), |found| found.value));
+        exec::ExecOptions::new(command.map_or(Command::Shell("".into()), |found| found.value));
     let restarts = [
         ("always", Restart::Always),
         ("on-failure", Restart::OnFailure),
@@ -173,7 +173,7 @@ fn exec(t: &mut Table<'_>) -> Option<(exec::Options, StderrTo)> {
     let stderr = t.value("stderr", StderrTo::Log, word(stderr));
     let directory = t.optional("directory", path).map(|found| found.value);
     let (retry_min, retry_max) = retry(t, default.retry_min, default.retry_max);
-    let options = exec::Options {
+    let options = exec::ExecOptions {
         environment: t.value("environment", Vec::new(), environment),
         directory: directory.or_else(|| beside(t.place())),
         restart: t.value("restart", default.restart, word(restarts)),
@@ -219,12 +219,12 @@ fn environment(node: &Node) -> Result<Vec<(OsString, OsString)>, String> {
     entries.iter().map(variable).collect()
 }
 
-fn file(t: &mut Table<'_>) -> Option<file::Options> {
+fn file(t: &mut Table<'_>) -> Option<file::FileOptions> {
     let path = t.required("path", "the file to follow, such as \"/var/log/syslog\"", path);
     let found = path.is_some();
-    let default = file::Options::new(path.map(|path| path.value).unwrap_or_default());
+    let default = file::FileOptions::new(path.map(|path| path.value).unwrap_or_default());
     let origins = [("end", Origin::End), ("start", Origin::Start)];
-    let options = file::Options {
+    let options = file::FileOptions {
         from: t.value("from", default.from, word(origins)),
         interval: t.value("interval", default.interval, duration(MILLISECOND..=HOUR)),
         line_bytes_max: line_bytes_max(t, default.line_bytes_max),
@@ -234,9 +234,9 @@ fn file(t: &mut Table<'_>) -> Option<file::Options> {
     found.then_some(options)
 }
 
-fn stdin(t: &mut Table<'_>) -> stdin::Options {
-    let default = stdin::Options::default();
-    stdin::Options {
+fn stdin(t: &mut Table<'_>) -> stdin::StdinOptions {
+    let default = stdin::StdinOptions::default();
+    stdin::StdinOptions {
         line_bytes_max: line_bytes_max(t, default.line_bytes_max),
         report_interval: report_interval(t, default.report_interval),
         grace: t.value("grace", default.grace, duration(Duration::ZERO..=HOUR)),

@@ -1,4 +1,4 @@
-//! The number of lines that may be logged in an interval. A pure rule: `now` is time since some beginning.
+//! A limit on the lines that are logged in an interval. Pure: `now` is the time since some beginning.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ pub(super) struct Allowance {
     /// The time at which the interval of the last line began.
     since: Duration,
     used: u32,
-    /// Lines not logged in it.
+    /// The number of lines that were not logged in this interval.
     refused: u64,
 }
 
@@ -18,7 +18,7 @@ impl Allowance {
         Self { lines_max, interval, since: Duration::ZERO, used: 0, refused: 0 }
     }
 
-    /// Returns whether a line may be logged now. Before it is, ask [`Allowance::take_refused`].
+    /// Returns true if a line may be logged now. Before logging it, call [`Allowance::take_refused`].
     pub(super) fn take(&mut self, now: Duration) -> bool {
         if now >= self.since + self.interval {
             self.since = now;
@@ -33,12 +33,12 @@ impl Allowance {
         allowed
     }
 
-    /// The time at which to tell how many were refused.
+    /// Returns the time at which to report the refused lines.
     pub(super) fn due(&self) -> Option<Duration> {
         (self.refused > 0).then_some(self.since + self.interval)
     }
 
-    /// The number of lines that were refused, once that is due.
+    /// Returns the number of refused lines, once that is due.
     pub(super) fn take_refused(&mut self, now: Duration) -> Option<u64> {
         (now >= self.due()?).then(|| std::mem::take(&mut self.refused))
     }

@@ -1,8 +1,7 @@
-//! A program and all that it starts: a process group, ended as a whole.
+//! A program and its descendants: a process group that is ended as a whole.
 //!
-//! Owns the signals and the reaping. The group's leader is a [`Guard`], which ends the group when this
-//! process has gone without doing so. The guard is reaped last: until then the group's number cannot
-//! become somebody else's.
+//! Owns the signals and the reaping. The group's leader is a [`Guard`], which ends the group if this process dies
+//! first. The guard is reaped last: until then the system cannot reuse the group's number.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -15,20 +14,20 @@ use tokio::net::unix::pipe::Receiver;
 use tokio::signal::unix::Signal as Signals;
 
 use super::guard::Guard;
-use super::{Command, Options};
+use super::{Command, ExecOptions};
 
-/// The interval at which to look whether a group that was asked to end has ended: nothing tells of it.
+/// The interval at which to check if a group has ended. Nothing announces that.
 pub(super) const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// The time to wait after SIGKILL. It takes none, but for a process that hangs in the kernel.
+/// The time to wait after SIGKILL. Only a process that hangs in the kernel needs any.
 const KILL_WAIT: Duration = Duration::from_secs(1);
 
-/// A running group. Dropping it ends it in the background, in a thread of its own: SIGTERM at once,
-/// SIGKILL after the grace, as long as this process lives.
+/// A running group. Dropping it ends it in a background thread: SIGTERM at once, and SIGKILL after the grace period
+/// if this process still runs.
 #[derive(Debug)]
 pub(super) struct Group(Option<Members>);
 
-/// Both outputs of a program, to be read.
+/// The two outputs of a program.
 pub(super) struct Outputs {
     pub(super) stdout: Receiver,
     pub(super) stderr: Receiver,
@@ -36,7 +35,7 @@ pub(super) struct Outputs {
 
 impl Group {
     /// Starts the program.
-    pub(super) fn start(options: &Options) -> io::Result<(Self, Outputs)> {
+    pub(super) fn start(options: &ExecOptions) -> io::Result<(Self, Outputs)> {
         let mut command = match &options.command {
             Command::Program { program, arguments } => {
                 let mut command = std::process::Command::new(program);
@@ -74,8 +73,8 @@ impl Group {
         Ok((group, Outputs { stdout, stderr }))
     }
 
-    /// Waits until the program has ended, and leaves it to be reaped. `children` is SIGCHLD, heard
-    /// from since before the group was started. Cancel safe.
+    /// Waits until the program has ended, without reaping it. `children` must have received SIGCHLD since before the
+    /// group was started. Cancel safe.
     pub(super) async fn program_ended(&self, children: &mut Signals) {
         while self.0.as_ref().is_some_and(Members::program_runs) {
             if children.recv().await.is_none() {
@@ -84,7 +83,7 @@ impl Group {
         }
     }
 
-    /// Asks all to end, once; look from then on with [`Group::has_ended`].
+    /// Sends SIGTERM to all, once; then poll [`Group::has_ended`].
     pub(super) fn end(&mut self) {
         if let Some(members) = &mut self.0 {
             members.ask_to_end();
@@ -95,8 +94,8 @@ impl Group {
         self.0.as_ref().is_none_or(|members| members.asked_at.is_some())
     }
 
-    /// Ends by force those whose time is over. `Some` once all are gone, with how the program ended,
-    /// if that is known.
+    /// Kills the processes whose grace period is over. Returns `Some` when all are gone, with the program's exit
+    /// status if it is known.
     pub(super) fn has_ended(&mut self) -> Option<Option<ExitStatus>> {
         let Some(members) = &mut self.0 else { return Some(None) };
         match members.look() {
@@ -104,7 +103,7 @@ impl Group {
                 self.0 = None;
                 Some(exit)
             }
-            // Whatever hangs is reaped in the background once it can be.
+            // Hanging processes are reaped in the background once that is possible.
             GroupState::Hanging => {
                 let exit = members.exit.flatten();
                 tracing::warn!("process group {} outlives SIGKILL", members.number);
@@ -130,7 +129,7 @@ impl Drop for Group {
             }
         };
         if std::thread::Builder::new().name("exec-end".to_owned()).spawn(end).is_err() {
-            // There is nobody to wait for them.
+            // There is no thread to wait for them.
             let _ = kill_process_group(number, Signal::KILL);
         }
     }
@@ -142,19 +141,19 @@ struct Members {
     number: Pid,
     guard: Guard,
     program: Child,
-    /// Once it is reaped; how it ended, if that is known.
+    /// `Some` once the program is reaped, with its exit status if it is known.
     exit: Option<Option<ExitStatus>>,
     grace: Duration,
-    /// The time at which they were asked to end.
+    /// The time at which SIGTERM was sent.
     asked_at: Option<Instant>,
     killed: bool,
 }
 
 enum GroupState {
     Alive,
-    /// All but the guard, and the program is reaped.
+    /// All but the guard have ended, and the program is reaped.
     Gone(Option<ExitStatus>),
-    /// Killed some time ago and still there.
+    /// Processes were killed some time ago and still exist.
     Hanging,
 }
 
@@ -177,7 +176,7 @@ impl Members {
             self.exit = match self.program.try_wait() {
                 Ok(Some(status)) => Some(Some(status)),
                 Ok(None) => None,
-                // Somebody else has reaped it.
+                // Another part of the process has reaped it.
                 Err(_) => Some(None),
             };
         }
@@ -200,7 +199,7 @@ impl Members {
 
     fn signal(&self, signal: Signal) {
         if let Err(error) = kill_process_group(self.number, signal) {
-            // Nobody is left, or all that are left are somebody else's (a set-user-ID program).
+            // No process is left, or the rest belong to another user (a set-user-ID program).
             tracing::debug!("signal {} to group {}: {error}", signal.as_raw(), self.number);
         }
     }

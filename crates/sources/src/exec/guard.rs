@@ -1,15 +1,14 @@
-//! The guard that ends a program when this process cannot, because it was killed.
+//! The guard of a program: it ends the program when this process is killed and cannot.
 //!
-//! A shell that reads from a pipe whose other end is held by this process alone: at its end, which
-//! `kill -9` brings about like any other, the shell ends its own group (`kill 0`, which needs no number
-//! and so cannot hit anybody else) as it would have been ended here: SIGTERM, the grace, SIGKILL.
+//! It is a shell that reads from a pipe whose other end only this process holds. When the pipe ends, even after `kill
+//! -9`, the shell ends its own group (`kill 0`, which needs no number and so cannot hit another group) with the usual
+//! steps: SIGTERM, the grace period, SIGKILL.
 //!
-//! It is started before the program, as the leader of the group that the program is then started in. So
-//! there is no moment at which a program is not guarded: one that is being started holds the pipe
-//! open until it runs, and is in the group by then.
+//! It starts before the program and is the leader of the program's group. So the program is never without a guard:
+//! while it is being started it holds the pipe open, and when it runs it is in the group.
 //!
-//! A shell, and not this program's own file run again: a library does not know what its program does with
-//! arguments, and the file may have been replaced. `PR_SET_PDEATHSIG` would need `unsafe`, ends one process and not
+//! The guard is a shell instead of another run of this executable. A library does not know how its program treats
+//! arguments, and the file may have been replaced. `PR_SET_PDEATHSIG` would need `unsafe`, ends one process without
 //! its children, and is sent when the *thread* that started it ends.
 
 use std::io;
@@ -19,8 +18,8 @@ use std::time::Duration;
 
 use rustix::process::{Pid, WaitOptions, test_kill_process_group, waitpgid};
 
-/// Signals to the group are for the others: it heeds SIGKILL alone. `sleep` inherits that. A shell
-/// that is told of the end by an error (`read` fails at the end of the input) goes on all the same.
+/// The shell ignores all signals to the group but SIGKILL, and `sleep` inherits that. `read` fails at the end of the
+/// input, and the script continues.
 const SCRIPT: &str =
     "trap '' HUP INT QUIT TERM; read -r _; kill -TERM 0; sleep \"$1\"; kill -KILL 0";
 
@@ -28,16 +27,16 @@ const SCRIPT: &str =
 pub(super) struct Guard {
     pid: Pid,
     shell: Child,
-    /// It was reaped together with others.
+    /// True if it was reaped together with other processes.
     is_reaped: bool,
 }
 
 impl Guard {
-    /// Starts one that leaves this much time between the signals.
+    /// Starts a guard with this time between the signals.
     pub(super) fn start(grace: Duration) -> io::Result<Self> {
         let mut command = Command::new("sh");
         command.args(["-c", SCRIPT, "anemone-guard", &sleep_argument(grace)]);
-        // The pipe is its standard input, and is closed with `shell`.
+        // The pipe is the shell's standard input, and is closed with `shell`.
         command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
         command.current_dir("/");
         let shell = command.process_group(0).spawn().map_err(|error| {
@@ -46,28 +45,28 @@ impl Guard {
         Ok(Self { pid: Pid::from_child(&shell), shell, is_reaped: false })
     }
 
-    /// Its own and that of its group.
+    /// Returns its process id, which is also that of its group.
     pub(super) fn pid(&self) -> Pid {
         self.pid
     }
 
-    /// Returns whether anybody else of its group is alive, its program having been reaped.
+    /// Returns true if another process of its group is alive. The program must have been reaped.
     pub(super) fn has_company(&mut self) -> bool {
-        // Orphans are given to process 1, or to a subreaper, either of which this process may be.
+        // Orphans become children of process 1 or of a subreaper, and this process may be either.
         while let Ok(Some((pid, _))) = waitpgid(self.pid, WaitOptions::NOHANG) {
             self.is_reaped |= pid == self.pid;
         }
         if cfg!(target_os = "linux") {
             return test_kill_process_group(self.pid).is_ok() && has_living_member(self.pid);
         }
-        // Other systems do not tell who is in a group, but whether anybody is.
+        // Other systems do not list the members of a group, but tell whether there are any.
         self.dismiss();
         test_kill_process_group(self.pid).is_ok()
     }
 
     fn dismiss(&mut self) {
         if !self.is_reaped {
-            // It may be killed with the rest of its group already: then there is nothing to wait for.
+            // If it was killed with the rest of its group, there is nothing to wait for.
             let _ = self.shell.kill();
             let _ = self.shell.wait();
             self.is_reaped = true;
@@ -81,13 +80,13 @@ impl Drop for Guard {
     }
 }
 
-/// For `sleep`, which takes whole seconds everywhere: rounded up.
+/// Formats an argument for `sleep`, which everywhere accepts whole seconds: rounded up.
 fn sleep_argument(grace: Duration) -> String {
     grace.as_secs().saturating_add(u64::from(grace.subsec_nanos() > 0)).to_string()
 }
 
-/// Beside the leader. In a container process 1 is often a program that does not know of orphans and
-/// never reaps them: zombies do not count. What is hidden from this user counts as alive.
+/// Returns true if the group has a living member besides its leader. Zombies do not count: in a container, process 1
+/// is often a program that never reaps orphans. Processes hidden from this user count as alive.
 fn has_living_member(group: Pid) -> bool {
     let Ok(processes) = std::fs::read_dir("/proc") else { return true };
     let mut seen = false;
@@ -108,9 +107,9 @@ fn has_living_member(group: Pid) -> bool {
     !seen
 }
 
-/// From a process's `stat` (proc_pid_stat(5)).
+/// Parses a process's `stat` (proc_pid_stat(5)).
 fn state_and_group(stat: &[u8]) -> Option<(u8, i32)> {
-    // The second field is the program's name in parentheses, and may hold anything.
+    // The second field is the program's name in parentheses, with any characters.
     let after_name = stat.rsplit(|byte| *byte == b')').next()?;
     let mut fields = std::str::from_utf8(after_name).ok()?.split_ascii_whitespace();
     let state = fields.next()?.bytes().next()?;

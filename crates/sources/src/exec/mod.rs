@@ -1,26 +1,23 @@
 //! A program whose output lines become events.
 //!
-//! One process for all readers: it runs as long as the source does, whether anybody reads or not.
-//! [`lines`] says what a line is and what becomes of it; an event's time is the wall
-//! clock right after the read that brought the end of its line.
+//! One process serves all readers. It runs as long as the source does, with or without readers. [`lines`] defines a
+//! line and its event; an event's time is the wall clock right after the read that completed its line.
 //!
 //! - Its **standard input** is empty (`/dev/null`).
-//! - Its **standard output** is read as fast as the topic takes it, through one buffer: a program
-//!   that writes faster waits, as it would for any pipe. So it does while the topic's disk is behind,
-//!   full or broken: no line is lost by that.
+//! - Its **standard output** is read as fast as the topic takes it, through one buffer. A faster program has to wait,
+//!   as with any pipe, and also while the topic's disk is behind, full or broken: then no line is lost.
 //! - Its **standard error** goes to the log, limited in rate, or to a topic of its own ([`Stderr`]).
-//! - It inherits this process's environment, with additions, and runs in a **process group**
-//!   of its own. The group is ended as a whole: SIGTERM to all, then SIGKILL to those that are still
-//!   there after [`Options::grace`]. That is done when the source is stopped or dropped, when this
-//!   process is killed (a shell, the group's leader, waits for that), and also
-//!   when the program ends by itself, for whatever it has left running. Only a process that has left
-//!   the group (`setsid`) survives.
-//! - When it ends, [`Restart`] says whether it is started again; between two starts is a growing wait.
+//! - It inherits this process's environment, with additions, and runs in its own **process group**. The group is
+//!   ended as a whole: SIGTERM to all, then SIGKILL to those that remain after [`ExecOptions::grace`]. That happens when
+//!   the source is stopped or dropped, when this process is killed (the group's leader, a shell, waits for that), and
+//!   when the program ends by itself and leaves other processes behind. Only a process that has left the group
+//!   (`setsid`) survives.
+//! - When it ends, [`Restart`] decides whether it starts again, after a wait that grows.
 //!
-//! Its state ([`status`](crate::status)): `opening` until its first line, `live` from then on,
-//! `waiting` while lines cannot be kept, `silent` when it closed its output and still runs, `lost` when it ended or could not be started
-//! and will be again, `ended` when it will not. The sentence has the exit status, and the program's
-//! name, but not its arguments, which may hold secrets: every reader of the status sees it.
+//! Its state ([`status`](crate::status)) is `opening` until its first line, then `live`; `waiting` while lines cannot
+//! be kept; `silent` when it has closed its output and still runs; `lost` when it has ended or could not be started,
+//! and will be started again; `ended` when it will not. The sentence contains the exit status and the program's name.
+//! It omits the arguments, which may be secret, since every reader of the status sees it.
 
 mod allowance;
 mod group;
@@ -42,20 +39,19 @@ use crate::{first_line, lines};
 /// The command to run.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Command {
-    /// A program with its arguments, looked for in `PATH` if its name has no slash. No shell has a
-    /// part in it.
+    /// A program with its arguments, run without a shell. It is looked up in `PATH` if its name has no slash.
     Program {
         /// Its name or path.
         program: OsString,
-        /// Its arguments, as they are.
+        /// Its arguments, unchanged.
         arguments: Vec<OsString>,
     },
-    /// A line for the shell: run with `sh -c`.
+    /// A line for the shell, run with `sh -c`.
     Shell(OsString),
 }
 
 impl Command {
-    /// A program with its arguments.
+    /// Creates a command from a program and its arguments.
     pub fn program<A: Into<OsString>>(
         program: impl Into<OsString>,
         arguments: impl IntoIterator<Item = A>,
@@ -66,7 +62,8 @@ impl Command {
 }
 
 impl fmt::Display for Command {
-    /// Its name alone: arguments may hold secrets. Of a shell's line that is the first word that sets no variable.
+    /// Writes the name only, since arguments may be secret. For a shell's line, that is the first word that sets no
+    /// variable.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Program { program, .. } => {
@@ -84,8 +81,8 @@ impl fmt::Display for Command {
     }
 }
 
-/// The program that a line for the shell begins with, unless quotes or the like leave it in doubt which word that is: what
-/// stands in them may be secret.
+/// Returns the first program of a line for the shell. Returns `None` if quotes or similar characters make it unclear
+/// which word that is, since quoted text may be secret.
 fn name(line: &str) -> Option<&str> {
     let is_plain =
         |word: &&str| word.chars().all(|c| c.is_ascii_alphanumeric() || "=._-+/:,@%".contains(c));
@@ -94,15 +91,15 @@ fn name(line: &str) -> Option<&str> {
     Path::new(word).file_name()?.to_str()
 }
 
-/// The choice whether a program that has ended is started again.
+/// The rule for starting a program again that has ended.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Restart {
-    /// However it ended.
+    /// Always.
     #[default]
     Always,
-    /// Unless it ended with exit status 0. That it could not be started is a failure too.
+    /// Unless its exit status was 0. Failing to start counts as a failure.
     OnFailure,
-    /// It is run once.
+    /// Never: the program runs once.
     Never,
 }
 
@@ -116,57 +113,56 @@ impl Restart {
     }
 }
 
-/// The place that a program's standard error goes to, line by line.
+/// The destination of a program's standard error, line by line.
 #[derive(Clone, Debug, Default)]
 pub enum Stderr {
-    /// To the log, as information: each line cut to 1,000 characters, control characters escaped, at
-    /// most [`Options::log_lines_max`] in [`Options::report_interval`]; how many more there were is
-    /// logged after it.
+    /// The log, at level info. A line is cut to 1,000 characters, and its control characters are escaped. At most
+    /// [`ExecOptions::log_lines_max`] are logged in each [`ExecOptions::report_interval`], followed by the number of those
+    /// omitted.
     #[default]
     Log,
-    /// To this topic (by convention `NAME.stderr`), by the same rules as standard output. Its lines
-    /// count in the status as those of standard output do.
+    /// This topic (by convention `NAME.stderr`), by the same rules as standard output. Its lines count in the status
+    /// like those of standard output.
     Topic(Arc<Topic>),
 }
 
-/// The command to run, and how. [`Options::new`] has the defaults named here.
+/// A command and its options. [`ExecOptions::new`] sets the defaults given here.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct ExecOptions {
     /// The command to run.
     pub command: Command,
-    /// Added to the environment it inherits, or replacing what is there.
+    /// Variables to add to the inherited environment, or to replace in it.
     pub environment: Vec<(OsString, OsString)>,
-    /// The directory that it runs in. Default: that of this process.
+    /// The working directory. Default: that of this process.
     pub directory: Option<PathBuf>,
-    /// Default [`Restart::Always`].
+    /// The rule for starting it again. Default [`Restart::Always`].
     pub restart: Restart,
-    /// Default [`Stderr::Log`].
+    /// The destination of its standard error. Default [`Stderr::Log`].
     pub stderr: Stderr,
-    /// Time between SIGTERM and SIGKILL. Default 5 s.
+    /// The time between SIGTERM and SIGKILL. Default 5 s.
     pub grace: Duration,
-    /// Longest line of either output. Default 64 KiB, see [`lines`].
+    /// The longest line of either output. Default 64 KiB, see [`lines`].
     pub line_bytes_max: usize,
-    /// Time between two reports of bad lines, on the status topic and in the log. Default 10 s.
+    /// The time between two reports of bad lines, on the status topic and in the log. Default 10 s.
     pub report_interval: Duration,
-    /// Most lines of standard error logged in one such interval. Default 100.
+    /// The most lines of standard error logged in one such interval. Default 100.
     pub log_lines_max: u32,
-    /// First wait before it is started again. Default 250 ms; doubles each time. Each wait is
-    /// shortened by chance, by up to a quarter.
+    /// The first wait before it is started again. Default 250 ms; it doubles each time. Each wait is shortened at
+    /// random by up to a quarter.
     pub retry_min: Duration,
-    /// Longest such wait. Default 30 s.
+    /// The longest wait. Default 30 s.
     pub retry_max: Duration,
-    /// The time without a first line after which the log says that the program may hold its output back. Default 10 s.
+    /// The time without a first line after which the log warns that the program may buffer its output. Default 10 s.
     pub first_line_wait: Duration,
-    /// The time that it may run with its output closed before that is told. Default 1 s: one that ends closes its output a
-    /// moment before.
+    /// The time that a program may run with closed output before that is reported. Default 1 s, since an ending
+    /// program closes its output a moment before.
     pub closed_wait: Duration,
-    /// A run of at least this length was a good one, after which the first wait is the shortest
-    /// again, however it ended. Default 10 s.
+    /// After a run of at least this length, the next wait is the shortest one again. Default 10 s.
     pub good_run_min: Duration,
 }
 
-impl Options {
-    /// The defaults, for this command.
+impl ExecOptions {
+    /// Creates the default options for this command.
     #[must_use]
     pub fn new(command: Command) -> Self {
         Self {

@@ -1,4 +1,4 @@
-//! The source itself: start, read, end, start again.
+//! The source: starts the program, reads its output, ends it, and starts it again.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -14,7 +14,7 @@ use tokio::time::Instant;
 
 use super::allowance::Allowance;
 use super::group::{Group, LOOK_EVERY, Outputs};
-use super::{Options, Stderr};
+use super::{ExecOptions, Stderr};
 use crate::backoff::Backoff;
 use crate::feed::{Feed, Patience, patiently};
 use crate::first_line::FirstLine;
@@ -22,35 +22,35 @@ use crate::lines::{self, Line, Lines};
 use crate::printable::printable_start;
 use crate::status::{State, Status, chain, earliest, seconds, sleep_until, wall_clock};
 
-/// One read's worth; a pipe holds 64 KiB as a rule.
+/// The size of a read; a pipe usually holds 64 KiB.
 const READ_BYTES: usize = 16 << 10;
 
-/// The bytes that are still read once all who could write are gone: all that a pipe can hold. One who has
-/// left the group may hold it open and go on writing.
+/// The most bytes read once all writers of the group are gone: as much as a pipe can hold. A process that has left
+/// the group may keep the pipe open and go on writing.
 const REST_BYTES_MAX: usize = 1 << 20;
 
-/// Longest line of standard error that goes to the log.
+/// The longest line of standard error in the log.
 const LOG_LINE_BYTES_MAX: usize = 4000;
 const LOG_LINE_CHARS_MAX: usize = 1000;
 
-/// Runs the program and publishes the lines of its output to `topic` and how it is doing to `status`
-/// (by convention the topic `NAME.status`).
+/// Runs the program, publishes the lines of its output to `topic`, and reports its state to `status` (by convention
+/// the topic `NAME.status`).
 ///
-/// Returns once the program has ended and is not to be started again ([`Restart`](super::Restart)),
-/// or once `stop` has completed and the whole process group is gone: at most
-/// [`Options::grace`] and a second later. What the program says until then is still published; lines that
-/// wait for their topic's disk do so for the grace and no longer, before all that. With
-/// [`std::future::pending`] it is never stopped.
+/// Returns when the program has ended and is not to be started again ([`Restart`](super::Restart)). Also returns when
+/// `stop` has completed and the whole process group is gone: at most [`ExecOptions::grace`] and a second later. The
+/// program's output until then is still published. Before that, lines that wait for their topic's disk get as long as
+/// the grace period. With [`std::future::pending`] the source is never stopped.
 ///
-/// Runs on the calling task, in a tokio runtime with its IO and time drivers on. Standard error to
-/// the log is logged with the name of `topic`.
+/// Runs on the calling task, in a tokio runtime with IO and time drivers. Lines of standard error that go to the log
+/// carry the name of `topic`.
 ///
 /// # Cancel safety
-/// Dropping the future sends SIGTERM to the group at once and leaves the rest, SIGKILL after the
-/// grace and reaping, to a thread, which this process has to outlive: one that is about to end
+/// Dropping the future sends SIGTERM to the group at once. A thread does the rest: SIGKILL after the grace period,
+/// and reaping. This process has to outlive that thread; before exiting, use `stop` and wait. No batch is published
+/// in part.
 /// should use `stop` and wait. Nothing half is published.
 pub async fn run(
-    options: Options,
+    options: ExecOptions,
     topic: Arc<Topic>,
     status: Arc<Topic>,
     stop: impl Future<Output = ()>,
@@ -85,7 +85,7 @@ pub async fn run(
 /// The end of a run.
 struct End {
     exit: io::Result<Option<ExitStatus>>,
-    /// It was asked to.
+    /// True if `stop` ended it.
     stopped: bool,
 }
 
@@ -105,20 +105,20 @@ impl End {
 }
 
 struct ExecSource {
-    options: Options,
+    options: ExecOptions,
     status: Status,
     output: Feed,
     error_output: ErrorOutput,
     backoff: Backoff,
     first_line: FirstLine,
-    /// The time at which it is told that the output is closed, unless the program has ended by then.
+    /// The time at which closed output is reported, unless the program has ended by then.
     closed_due: Option<Instant>,
-    /// Says when lines have waited long enough for their topic.
+    /// Sends true when lines have waited long enough for their topic.
     patience_over: watch::Sender<bool>,
 }
 
 impl ExecSource {
-    fn new(options: Options, topic: Arc<Topic>, status: Arc<Topic>) -> Self {
+    fn new(options: ExecOptions, topic: Arc<Topic>, status: Arc<Topic>) -> Self {
         let detail = format!("starting {}", options.command);
         let name = topic.name().to_string();
         let (patience_over, patience) = watch::channel(false);
@@ -142,7 +142,7 @@ impl ExecSource {
         }
     }
 
-    /// From one start to the end of the whole group.
+    /// Runs the program once, until its whole group has ended.
     async fn run_once(&mut self, mut stop: Pin<&mut impl Future<Output = ()>>) -> End {
         let mut stopped = false;
         let patience = (self.patience_over.clone(), self.options.grace);
@@ -215,7 +215,7 @@ impl ExecSource {
 
     fn tell_due(&mut self, ending: bool) {
         if ending {
-            // What is not there yet can only come of its end.
+            // No line can come any more, except the last ones.
             self.first_line.give_up();
             self.closed_due = None;
         }
@@ -284,10 +284,10 @@ enum Read {
     End,
 }
 
-/// Never, for one that has ended.
+/// Waits until the pipe is readable; forever if it has ended.
 async fn readable(pipe: Option<&Receiver>) {
     match pipe {
-        // An error shows again when it is read.
+        // The read will return the error.
         Some(pipe) => drop(pipe.readable().await),
         None => std::future::pending().await,
     }
@@ -306,11 +306,11 @@ fn take(pipe: &mut Option<Receiver>, buffer: &mut [u8]) -> Read {
     }
 }
 
-/// The bytes that may still be read.
+/// The number of bytes that may still be read.
 struct Rest(usize);
 
 impl Rest {
-    /// Asks the pipe itself: the runtime may not know yet that there is something in it.
+    /// Reads the pipe itself, since the runtime may not know yet that it has data.
     fn read(&mut self, pipe: &Receiver, buffer: &mut [u8]) -> Option<usize> {
         let buffer_bytes = buffer.len().min(self.0);
         let read = rustix::io::retry_on_intr(|| {
@@ -342,9 +342,9 @@ impl ErrorOutput {
     }
 }
 
-/// Standard error on its way to the log.
+/// Lines of standard error for the log.
 struct ErrorLog {
-    /// The name of the topic that events go to.
+    /// The name of the source's topic.
     source: String,
     lines: Lines,
     allowance: Allowance,
@@ -352,7 +352,7 @@ struct ErrorLog {
 }
 
 impl ErrorLog {
-    fn new(options: &Options, source: String) -> Self {
+    fn new(options: &ExecOptions, source: String) -> Self {
         let allowance = Allowance::new(options.log_lines_max, options.report_interval);
         Self { source, lines: Lines::new(LOG_LINE_BYTES_MAX), allowance, started: Instant::now() }
     }

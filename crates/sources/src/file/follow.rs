@@ -1,8 +1,7 @@
-//! Which bytes to read next, of which file.
+//! Decides which bytes to read next, and of which file.
 //!
-//! Owns the open file and how it is told from another one. Blocks, as files do; one
-//! [`Follower::turn`] makes a handful of system calls and at most one that reads something to publish, but for a
-//! look at the names beside the file when it is another one.
+//! Owns the open file, and the ways to tell it from others. It blocks, as files do. One [`Follower::turn`] makes a
+//! handful of system calls and at most one read to publish, unless it has to compare the files beside a replaced one.
 
 use std::fmt;
 use std::fs::{File, Metadata};
@@ -20,56 +19,53 @@ use super::place::{Id, Place, WINDOW_BYTES, Window};
 use super::siblings::{COUNT_MAX, Next, Sibling, modified, next_after, siblings};
 use super::watch::Watches;
 
-/// Most files that are compared with one which was truncated, to find its copy: the oldest
-/// that were written to since.
+/// The most files compared with a truncated one to find its copy: the oldest that were written to since.
 const COPIES_MAX: usize = 16;
 
-/// The names are read again at most so often because the file was rotated meanwhile.
+/// The most times that names are read again because the file was rotated meanwhile.
 const ATTEMPTS_MAX: u32 = 4;
 
-/// The result of one look at the file.
+/// The result of one turn.
 #[derive(Debug)]
 pub(super) enum Turn {
-    /// A file was opened that is there since before the source, or was not there until now.
+    /// The first file was opened, or one that did not exist before.
     Opened(Opened),
-    /// This was read; there may be more.
+    /// Bytes were read; there may be more.
     Read(Chunk),
-    /// There is nothing more at present.
+    /// There are no more bytes at present.
     Idle,
-    /// It is not the same any more, and is read from its beginning from now on. What was read of it has
-    /// ended.
+    /// The file has changed, and is read from its beginning. The stream of its earlier bytes has ended.
     Restarted(Option<Missing>),
-    /// It was copied and truncated: its copy is read on.
+    /// The file was copied and truncated; its copy is read on.
     Copied(Missing),
-    /// Another file is read from its beginning from now on. The old one has ended.
+    /// Another file is read from its beginning. The old one has ended.
     Rotated(Option<Missing>),
-    /// There is no such file, or none that can be read; the one that was open, if one was, has
-    /// nothing more at present.
+    /// There is no readable file under the path. An open file has no more bytes at present.
     Lost(io::Error),
 }
 
-/// The place where reading began.
+/// The place where reading begins.
 #[derive(Debug)]
 pub(super) enum Opened {
-    /// At the origin: nothing was known of it.
+    /// The origin: no place was stored.
     Anew,
-    /// After the place that was kept, in a copy maybe.
+    /// After the stored place, maybe in a copy.
     After(Place, Option<Missing>),
-    /// The file of the place is not there any more, or another under its name.
+    /// Elsewhere: the file of the stored place is gone or was replaced.
     Elsewhere(Missing),
 }
 
-/// Something may be missing before what is read next.
+/// Lines that may be missing before the next ones.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) enum Missing {
-    /// The rest after this many bytes, written before it was truncated, replaced or rotated away.
+    /// The rest of the file after this many bytes, written before it was truncated, replaced or rotated away.
     Rest(u64),
-    /// The lines written between the copying to this file and the truncation.
+    /// The lines written between copying to this file and truncating.
     BetweenCopies(PathBuf),
-    /// Files between that was read and this one: the old one is not among them any more, or there are more of them than
-    /// are looked at.
+    /// Files between the one that was read and this one: the old file is no longer among them, or there are more than
+    /// the limit.
     Between(PathBuf),
-    /// This file, which was last written to when the one that was read was: nothing tells which is the newer.
+    /// This file: it was last written to at the same time as the one that was read, and their order is unknown.
     Doubtful(PathBuf),
 }
 
@@ -88,12 +84,12 @@ impl fmt::Display for Missing {
     }
 }
 
-/// The bytes that were read, and where they are.
+/// The bytes that were read, and their place.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) struct Chunk {
-    /// In the buffer. Before it is what stands before it in the file, up to [`WINDOW_BYTES`].
+    /// The range in the buffer. Before it are the preceding bytes of the file, up to [`WINDOW_BYTES`].
     pub(super) range: Range<usize>,
-    /// In the file.
+    /// The offset in the file.
     offset: u64,
 }
 
@@ -102,11 +98,12 @@ pub(super) struct Follower {
     path: PathBuf,
     /// The place to begin in the first file.
     origin: Origin,
-    /// There was none at this time, in nanoseconds since the Unix epoch: all is new that is written after it.
+    /// The time at which the file did not exist, in nanoseconds since the Unix epoch. Everything written after it is
+    /// new.
     absent_at: Option<i64>,
-    /// For a beginning at the end: how far back a line that was begun is looked for.
+    /// The distance from the end in which to look for the beginning of an unfinished line.
     line_bytes_max: usize,
-    /// The place to go on, until it is found.
+    /// The place to continue from, until it is found.
     place: Option<Place>,
     watches: Watches,
     open: Option<OpenFile>,
@@ -115,23 +112,23 @@ pub(super) struct Follower {
 #[derive(Debug)]
 struct OpenFile {
     file: File,
-    /// As long as it is open no other file can have it.
+    /// No other file can have this id while the file is open.
     id: Id,
-    /// The bytes of it that were read.
+    /// The number of bytes read.
     position: u64,
-    /// Its beginning, as far as it was read.
+    /// The beginning of the file, as far as it was read.
     head: Vec<u8>,
     /// The bytes before the position.
     tail: Vec<u8>,
-    /// The time of the last write to it, as of the last read.
+    /// The time of the last write before the last read.
     modified: i64,
 }
 
-/// The result of a look at the open file.
+/// The result of checking the open file.
 enum FileState {
     More(Chunk),
     End,
-    /// It does not have any more what was read of it.
+    /// The bytes that were read are no longer in it.
     Changed,
 }
 
@@ -158,12 +155,12 @@ impl Follower {
         Self { path, origin, absent_at, line_bytes_max, place, watches, open: None }
     }
 
-    /// The size of a buffer that takes this much at a time.
+    /// Returns the size of a buffer for reads of this size.
     pub(super) const fn buffer_bytes(read_bytes: usize) -> usize {
         WINDOW_BYTES + read_bytes
     }
 
-    /// Reads what there is, at most as much as `buffer` holds, or looks why there is nothing more.
+    /// Reads at most as much as `buffer` holds, or finds out why there is no more.
     pub(super) fn turn(&mut self, buffer: &mut [u8]) -> Turn {
         self.watches.directory_of(&self.path);
         let Some(open) = &mut self.open else { return self.open_first() };
@@ -189,8 +186,7 @@ impl Follower {
             (Ok(Some((other, gap))), _) => self.replace_at_end(other, gap, buffer),
             (Err(error), _) | (Ok(None), Err(error)) => Turn::Lost(error),
             (Ok(None), Ok(metadata)) if !metadata.is_file() => Turn::Lost(not_a_file()),
-            // Another file is of interest once it has something in it: until then somebody may still
-            // write to this one.
+            // Another file counts once it has content: until then, somebody may still write to this one.
             (Ok(None), Ok(_)) => {
                 self.watches.other(&self.path);
                 Turn::Idle
@@ -198,7 +194,7 @@ impl Follower {
         }
     }
 
-    /// After the last chunk, or the last turn: where all of what was given ends.
+    /// Returns the place after the last chunk or turn.
     pub(super) fn place(&self) -> Option<Place> {
         let Some(open) = &self.open else {
             return Some(Place::before_all(self.path.as_os_str().as_bytes(), self.absent_at?));
@@ -206,7 +202,7 @@ impl Follower {
         Some(self.place_in(open, open.position, &open.tail))
     }
 
-    /// After the first `len` bytes of a chunk that is the last which was read into this buffer.
+    /// Returns the place after the first `len` bytes of a chunk, the last one that was read into this buffer.
     pub(super) fn place_after(&self, chunk: &Chunk, len: usize, buffer: &[u8]) -> Option<Place> {
         let open = self.open.as_ref()?;
         let offset = chunk.offset + len as u64;
@@ -221,13 +217,13 @@ impl Follower {
         Place::new(path, open.id, offset, open.modified, Window { head, tail })
     }
 
-    /// The oldest file that is newer than the open one and has something in it: an older one of that under the
-    /// path, when there were several rotations, or that itself.
+    /// Returns the oldest file that is newer than the open one and has content. After several rotations this is an
+    /// older one than the file under the path.
     fn next_file(&self) -> io::Result<Option<(OpenFile, Option<Missing>)>> {
         let Some(open) = &self.open else { return Ok(None) };
         let last_write = modified(&open.file.metadata()?);
         let (current, older) = self.names()?;
-        // With more names than are looked at, one may be missing that comes between.
+        // If there are more names than the limit, a file between the two may be missing.
         let are_all = older.len() < COUNT_MAX;
         let Next { file, doubtful } = next_after(&older, open.id, last_write);
         let is_known = older.iter().any(|sibling| sibling.id == open.id);
@@ -239,7 +235,7 @@ impl Follower {
         Ok(next.map(|next| (next, gap)))
     }
 
-    /// The file under the path, if it has something in it, and the older ones of it.
+    /// Returns the file under the path, if it has content, and its older ones.
     fn names(&self) -> io::Result<(Option<OpenFile>, Vec<Sibling>)> {
         let mut attempts = 1;
         loop {
@@ -249,8 +245,8 @@ impl Follower {
                 }
                 Ok(_) | Err(_) => None,
             };
-            // A file that was rotated away before the path was looked at has a name by now. One that is rotated
-            // away while names are read may be missing from them.
+            // A file that was rotated away before the path was opened is under its new name by now. One that is
+            // rotated away meanwhile may be missing from the names.
             let found = siblings(&self.path).unwrap_or_default();
             let now = std::fs::metadata(&self.path).ok().map(|metadata| id(&metadata));
             let is_same = current.as_ref().is_none_or(|current| now == Some(current.id));
@@ -263,7 +259,7 @@ impl Follower {
         }
     }
 
-    /// Reads the old file to its end, and turns to another one then: what was written to the old one before the other
+    /// Reads the old file to its end and then switches to another. Everything written to the old one before the other
     /// appeared is there by now.
     fn replace_at_end(&mut self, other: OpenFile, gap: Option<Missing>, buffer: &mut [u8]) -> Turn {
         match self.open.as_mut().map(|open| open.look(buffer)) {
@@ -273,11 +269,11 @@ impl Follower {
         }
     }
 
-    /// Goes on with an open file in which what was read of it is no more.
+    /// Handles an open file that no longer contains the bytes that were read.
     fn changed(&mut self) -> Turn {
         let Some(open) = &mut self.open else { return Turn::Idle };
         let (id, position) = (open.id, open.position);
-        // Files of /proc are made up at each read.
+        // The contents of files in /proc are generated at each read.
         let is_made_up = open.is_made_up();
         if is_made_up || position == 0 {
             open.restart();
@@ -295,7 +291,7 @@ impl Follower {
         Turn::Restarted(Some(Missing::Rest(position)))
     }
 
-    /// A file beside it that has what was read and was written to since then.
+    /// Returns a file beside it that contains the bytes that were read and was written to since then.
     fn find_copy(&self, place: &Place, but: Id) -> Option<(PathBuf, OpenFile)> {
         let mut found = siblings(&self.path).unwrap_or_default();
         found.retain(|file| {
@@ -333,7 +329,7 @@ impl Follower {
         }
     }
 
-    /// The oldest of what was written since there was nothing: it may have been rotated before it was seen.
+    /// Opens the oldest file written after time `at`: the file may have been rotated before it was first seen.
     fn open_written_after(&self, at: i64) -> io::Result<OpenFile> {
         let (current, older) = self.names()?;
         if let Some(next) = next_after(&older, (0, 0), at).file {
@@ -342,8 +338,8 @@ impl Follower {
         current.map_or_else(|| OpenFile::open(&self.path), Ok)
     }
 
-    /// Finds the file of a place that was kept: under the path, or under the name that a rotation gave it; else
-    /// one with the same content.
+    /// Finds the file of a stored place: under the path, under the name that a rotation gave it, or else by its
+    /// content.
     fn go_on(&mut self, place: Place) -> Turn {
         let (current, older) = match self.names() {
             Ok(names) => names,
@@ -355,7 +351,7 @@ impl Follower {
         let named = same.then(|| self.path.clone()).or_else(by_id);
         let at = |path: &Path| OpenFile::at(path, &place).ok().flatten().map(|open| (open, None));
         let found = named.and_then(|path| at(&path));
-        // Nothing but its content tells what is a copy.
+        // A copy can only be recognized by its content.
         let has_content = place.offset > 0;
         let found = found.or_else(|| at(&self.path).filter(|_| has_content)).or_else(|| {
             let (path, copy) = self.find_copy(&place, (0, 0)).filter(|_| has_content)?;
@@ -369,7 +365,7 @@ impl Follower {
         let next = next_after(&older, place.id, place.modified).file;
         let next = next.and_then(|next| OpenFile::open(&next.path).ok()).or(current);
         let Some(next) = next.map_or_else(|| OpenFile::open(&self.path), Ok).ok() else {
-            // It may come back.
+            // The file may come back.
             let error = std::fs::metadata(&self.path).err().unwrap_or_else(not_a_file);
             return Turn::Lost(error);
         };
@@ -394,21 +390,21 @@ impl Follower {
     }
 }
 
-/// In nanoseconds since the Unix epoch, no later than files that are written from now on say they are: their times
-/// come from a clock that ticks, each 10 ms at most.
+/// Returns the current time in nanoseconds since the Unix epoch, minus the granularity of file times (at most 10 ms),
+/// so files that are written from now on never have an earlier time.
 fn now() -> Option<i64> {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).ok()?;
     i64::try_from(since.as_nanos()).ok()?.checked_sub(10_000_000)
 }
 
-/// The number of bytes before a place that tell files from each other.
+/// Returns the number of bytes before a place that identify a file.
 fn window_bytes(offset: u64) -> usize {
     usize::try_from(offset).map_or(WINDOW_BYTES, |offset| offset.min(WINDOW_BYTES))
 }
 
 impl OpenFile {
     fn open(path: &Path) -> io::Result<Self> {
-        // Not blocking: opening a FIFO would otherwise wait for who writes to it.
+        // Non-blocking, since opening a FIFO would otherwise wait for a writer.
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
         let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
         let metadata = file.metadata()?;
@@ -419,7 +415,7 @@ impl OpenFile {
         Ok(Self { file, id, position: 0, head: Vec::new(), tail: Vec::new(), modified })
     }
 
-    /// Opens it after a place; `None` when it does not have what stands before that.
+    /// Opens a file after a place; `None` if it does not contain the bytes before that place.
     fn at(path: &Path, place: &Place) -> io::Result<Option<Self>> {
         let mut open = Self::open(path)?;
         open.go_to(place.offset)?;
@@ -428,7 +424,7 @@ impl OpenFile {
         Ok(is_there.then_some(open))
     }
 
-    /// Goes on after so many bytes, or at the end if there are less.
+    /// Sets the position to `offset`, or to the end if that is earlier.
     fn go_to(&mut self, offset: u64) -> io::Result<()> {
         let offset = offset.min(self.file.metadata()?.len());
         let window = window_bytes(offset);
@@ -448,7 +444,7 @@ impl OpenFile {
         self.tail.clear();
     }
 
-    /// Reads on, and what stands before that again: so is seen that the file is still the same, whatever it was
+    /// Reads on, and again the bytes before the position. They show that the file is still the same, whatever it was
     /// truncated to and has grown to since.
     fn look(&mut self, buffer: &mut [u8]) -> io::Result<FileState> {
         let window = self.tail.len();
@@ -459,7 +455,7 @@ impl OpenFile {
             return Ok(FileState::Changed);
         }
         if len == window {
-            // Files of /proc always seem shorter than what was read of them.
+            // Files of /proc always report a length below their contents.
             let shorter = self.file.metadata()?.len() < self.position;
             return Ok(if shorter { FileState::Changed } else { FileState::End });
         }
@@ -473,7 +469,7 @@ impl OpenFile {
         Ok(FileState::More(chunk))
     }
 
-    /// Returns whether it has no bytes of its own, but ones that the system makes up for each read.
+    /// Returns true if its contents are generated by the system at each read.
     #[cfg(target_os = "linux")]
     fn is_made_up(&self) -> bool {
         use rustix::fs::{FsWord, PROC_SUPER_MAGIC};
@@ -488,11 +484,11 @@ impl OpenFile {
         false
     }
 
-    /// To the beginning of the last line, if it has no end yet, else to the end of the file. Of one
-    /// that is too long anyway, somewhere in it from where on it is still too long.
+    /// Moves to the beginning of an unfinished last line, or to the end of the file. In a line that is too long,
+    /// moves to a place from which it is still too long.
     fn skip_to_last_line(&mut self, line_bytes_max: usize) -> io::Result<()> {
         let len = self.file.metadata()?.len();
-        // A line of the limit and its CR LF do not make it too long.
+        // A line of the maximum length may end with CR LF.
         let window = (line_bytes_max as u64).saturating_add(3).min(len);
         let mut end = vec![0; usize::try_from(window).unwrap_or(0)];
         let read = read_at(&self.file, &mut end, len - window)?;
@@ -502,7 +498,7 @@ impl OpenFile {
     }
 }
 
-/// As much as there is, up to the whole buffer.
+/// Reads as much as there is, up to the whole buffer.
 fn read_at(file: &File, buffer: &mut [u8], at: u64) -> io::Result<usize> {
     loop {
         match file.read_at(buffer, at) {

@@ -1,37 +1,37 @@
-//! The place where reading stands in a file, as it is kept beside the events that were made of it. A pure rule.
+//! The place in a file up to which its lines are published, as it is stored beside their events. Pure.
 
 use anemone_hub::Note;
 use serde::{Deserialize, Serialize};
 
-/// The bytes of a file's beginning, and before a place, that tell it from another file: more than a line
-/// with a time as a rule has, and no work to read again.
+/// The bytes at a file's beginning and before a place that tell it from another file: more than most lines with a
+/// time, and cheap to read again.
 pub(super) const WINDOW_BYTES: usize = 512;
 
-/// Device and inode.
+/// The device and inode.
 pub(super) type Id = (u64, u64);
 
-/// The end of a line in a file, up to which all is published.
+/// The end of a line in a file, up to which everything is published.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub(super) struct Place {
-    /// Digest of the path that is followed: the place of another path says nothing.
+    /// The digest of the followed path; a place of another path is ignored.
     path: u64,
-    /// Which file it is, unless it was copied.
+    /// The file's id; a copy has another one.
     pub(super) id: Id,
-    /// The bytes of it that were read.
+    /// The number of bytes read.
     pub(super) offset: u64,
-    /// The time of the last write to it as far as it was read, in nanoseconds since the Unix epoch.
+    /// The time of the last write that was read, in nanoseconds since the Unix epoch.
     pub(super) modified: i64,
-    /// Digest of what stands before the place.
+    /// The digest of the bytes before the place.
     before: u64,
 }
 
 impl Place {
-    /// After `offset` bytes of a file that has this head before it and this tail: all, or [`WINDOW_BYTES`], each.
+    /// Creates the place after `offset` bytes of a file with this head and tail: all bytes, or [`WINDOW_BYTES`] each.
     pub(super) fn new(path: &[u8], id: Id, offset: u64, modified: i64, window: Window<'_>) -> Self {
         Self { path: digest([path]), id, offset, modified, before: window.digest() }
     }
 
-    /// Before a file that is not there at this time, so that everything in it is new.
+    /// Creates the place before a file that does not exist at this time, so that all its contents are new.
     pub(super) fn before_all(path: &[u8], now: i64) -> Self {
         Self::new(path, (0, 0), 0, now, Window { head: &[], tail: &[] })
     }
@@ -40,12 +40,12 @@ impl Place {
         (self.id, self.offset) == ((0, 0), 0)
     }
 
-    /// Returns whether it is one of this path.
+    /// Returns true if the place belongs to this path.
     pub(super) fn is_of(&self, path: &[u8]) -> bool {
         self.path == digest([path])
     }
 
-    /// Returns whether this is what stood before it.
+    /// Returns true if these bytes precede the place.
     pub(super) fn follows(&self, window: Window<'_>) -> bool {
         self.before == window.digest()
     }
@@ -54,7 +54,7 @@ impl Place {
         serde_json::to_string(self).ok()?.parse().ok()
     }
 
-    /// `None` when it is somebody else's, or of a later version.
+    /// Parses a note; `None` if it is foreign, or of a later version.
     pub(super) fn from_note(note: &Note) -> Option<Self> {
         serde_json::from_str(note.as_str()).ok()
     }
@@ -73,7 +73,7 @@ impl Window<'_> {
     }
 }
 
-/// FNV-1a: the same for ever. Nobody gains by making two files alike but who writes both.
+/// FNV-1a, which must never change. Only somebody who writes both files could make two alike, without a gain.
 fn digest<const COUNT: usize>(parts: [&[u8]; COUNT]) -> u64 {
     parts.iter().copied().flatten().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)

@@ -1,4 +1,4 @@
-//! The source itself: turns, and the time between them.
+//! The source: its turns, and the time between them.
 
 use std::convert::Infallible;
 use std::io;
@@ -7,30 +7,29 @@ use std::time::Duration;
 
 use anemone_hub::Topic;
 
-use super::Options;
+use super::FileOptions;
 use super::follow::{Follower, Missing, Opened, Turn};
 use super::place::Place;
 use super::watch::{Changes, Watches};
 use crate::feed::Feed;
 use crate::status::{State, Status, chain, seconds, wall_clock};
 
-/// Most that is read in one turn. What it holds is published before more is read.
+/// The most bytes read in one turn. Their lines are published before more is read.
 const READ_BYTES: usize = 64 << 10;
 
-/// Shortest time between two looks at a file in which there was nothing more: a writer of many small pieces has them
+/// The shortest time between two looks at a file without new bytes: the lines of a writer of many small pieces are
 /// published together.
 const LOOK_EVERY_MIN: Duration = Duration::from_millis(10);
 
-/// Publishes the lines of the file to `topic` as they come and how it is doing to `status` (by
-/// convention the topic `NAME.status`). Never returns: a file that is not there may come.
+/// Publishes the lines of the file to `topic` as they come, and reports its state to `status` (by convention the
+/// topic `NAME.status`). Never returns, since a missing file may appear.
 ///
-/// Files are read on the runtime's blocking threads; the rest runs on the calling task. The runtime
-/// has to have its time and IO drivers on.
+/// Files are read on the runtime's blocking threads; the rest runs on the calling task. The runtime needs its time
+/// and IO drivers.
 ///
 /// # Cancel safety
-/// Dropping the future closes the file, at the latest when a read that is under way has ended;
-/// nothing half is published.
-pub async fn run(options: Options, topic: Arc<Topic>, status: Arc<Topic>) -> Infallible {
+/// Dropping the future closes the file, at the latest when the current read has ended. No batch is published in part.
+pub async fn run(options: FileOptions, topic: Arc<Topic>, status: Arc<Topic>) -> Infallible {
     let interval = options.interval.max(Duration::from_millis(1));
     let place = topic.note().as_ref().and_then(Place::from_note);
     let (changes, watches) = match Changes::start() {
@@ -42,7 +41,7 @@ pub async fn run(options: Options, topic: Arc<Topic>, status: Arc<Topic>) -> Inf
         }
     };
     let mut source = FileSource::new(&options, topic, status, interval);
-    let Options { path, from, line_bytes_max, .. } = options;
+    let FileOptions { path, from, line_bytes_max, .. } = options;
     let mut follower = Follower::new(path, from, line_bytes_max, place, watches);
     let mut buffer = vec![0; Follower::buffer_bytes(READ_BYTES)];
     loop {
@@ -50,7 +49,7 @@ pub async fn run(options: Options, topic: Arc<Topic>, status: Arc<Topic>) -> Inf
         (follower, buffer, turn) = blocking(follower, buffer).await;
         source.take(&turn, &follower, &buffer).await;
         match turn {
-            // Files of /proc always seem shorter than what was read of them.
+            // Files of /proc always report a length below their contents.
             Turn::Idle | Turn::Restarted(_) | Turn::Lost(_) => {
                 source.status.pause(interval.min(LOOK_EVERY_MIN)).await;
                 let rest = source.status.pause(interval.saturating_sub(LOOK_EVERY_MIN));
@@ -89,20 +88,25 @@ async fn blocking(mut follower: Follower, mut buffer: Vec<u8>) -> (Follower, Vec
 }
 
 struct FileSource {
-    /// The file, for people.
+    /// The path, as text.
     path: String,
-    /// The interval at which it is looked for, in words.
+    /// The interval between checks, as text.
     interval: String,
     topic: Arc<Topic>,
     status: Status,
     feed: Feed,
-    /// The end of all that was read so far.
+    /// The end of all bytes read so far.
     end: Option<Place>,
     was_open: bool,
 }
 
 impl FileSource {
-    fn new(options: &Options, topic: Arc<Topic>, status: Arc<Topic>, interval: Duration) -> Self {
+    fn new(
+        options: &FileOptions,
+        topic: Arc<Topic>,
+        status: Arc<Topic>,
+        interval: Duration,
+    ) -> Self {
         let path = options.path.display().to_string();
         let name = topic.name().to_string();
         let detail = format!("opening {path}");
@@ -122,7 +126,7 @@ impl FileSource {
             Turn::Opened(opened) => self.opened(opened, follower).await,
             Turn::Read(chunk) => {
                 let at = wall_clock();
-                // What is kept is kept with the place behind it, both or none.
+                // Events are stored together with the place after them: both or neither.
                 let note = |len: usize| follower.place_after(chunk, len, buffer)?.to_note();
                 let bytes = &buffer[chunk.range.clone()];
                 let events = self.feed.receive_noted(&mut self.status, at, bytes, note).await;
@@ -131,11 +135,11 @@ impl FileSource {
             }
             Turn::Idle if self.status.state() == State::Lost => self.is_open(),
             Turn::Idle => {}
-            // The line that was begun goes on in the copy.
+            // The line that was begun continues in the copy.
             Turn::Copied(gap) => self.missing(Some(gap)),
             Turn::Restarted(None) => self.ended().await,
             Turn::Restarted(gap) => {
-                // What was read of its last line was not all of it.
+                // Only a part of its last line was read.
                 self.feed.drop_line(&mut self.status);
                 self.missing(gap.as_ref());
                 tracing::debug!("{} has changed, reading it from its beginning", self.path);
@@ -157,7 +161,7 @@ impl FileSource {
         }
     }
 
-    /// No file was found or missed yet.
+    /// Returns true if no file has been found or missed yet.
     fn is_new(&self) -> bool {
         self.status.state() == State::Opening && !self.was_open
     }
@@ -175,7 +179,7 @@ impl FileSource {
         self.is_open();
     }
 
-    /// So that what is written before the next start is not taken for old then.
+    /// Stores the place, so that lines written before the next start count as new.
     async fn keep_first(&mut self, follower: &Follower) {
         let Some(note) = follower.place().and_then(|place| place.to_note()) else { return };
         let topic = Arc::clone(&self.topic);
@@ -189,7 +193,7 @@ impl FileSource {
         }
     }
 
-    /// All that came so far is a whole; what comes next is another.
+    /// Ends the stream of bytes; what follows is another.
     async fn ended(&mut self) {
         let note = self.end.take().and_then(|place| place.to_note());
         let events = self.feed.finish_noted(&mut self.status, wall_clock(), note).await;
@@ -203,7 +207,7 @@ impl FileSource {
     }
 
     fn heard(&mut self, events: usize) {
-        // What is still read of a file that is gone does not bring it back.
+        // Lines of a deleted file do not end the state `lost`.
         if events > 0 && self.status.state() == State::Opening {
             self.status.set(State::Live, format!("following {}", self.path));
         }

@@ -1,6 +1,5 @@
-//! The files beside the one that is followed which were it before a rotation: found by their names, in the order in
-//! which they were last written to. Names alone do not tell it: numbers fall with time (`log.1` is the newest) or
-//! rise (`log.1` is the oldest), as who rotates likes.
+//! Finds the earlier, rotated files of the followed one by their names, and orders them by their last writes. Names
+//! alone do not give the order: numbers may fall with time (`log.1` is the newest) or rise (`log.1` is the oldest).
 
 use std::cmp::Ordering;
 use std::ffi::OsStr;
@@ -11,8 +10,8 @@ use std::path::{Path, PathBuf};
 
 use super::place::Id;
 
-/// Most of them that are looked at, whichever are listed first. That something may be missing is told when there are
-/// as many.
+/// The most files that are considered, in the order of the directory. If there are as many, a possible gap is
+/// reported.
 pub(super) const COUNT_MAX: usize = 10_000;
 
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -20,9 +19,9 @@ pub(super) struct Sibling {
     pub(super) path: PathBuf,
     pub(super) id: Id,
     pub(super) len: u64,
-    /// The time of the last write to it, in nanoseconds since the Unix epoch.
+    /// The time of the last write, in nanoseconds since the Unix epoch.
     pub(super) modified: i64,
-    /// The time of the last change of it or of its name, likewise.
+    /// The time of the last change of the file or its name, in the same unit.
     changed: i64,
     mark: Mark,
 }
@@ -32,11 +31,11 @@ pub(super) struct Sibling {
 enum Mark {
     /// `log.1`, `app.1.log`.
     Number(u64),
-    /// `log-20261122`, `log.2026-11-22_17`, `app-2026-11-22.log`: sorts as time does.
+    /// `log-20261122`, `log.2026-11-22_17`, `app-2026-11-22.log`: its order is that of time.
     Date(String),
 }
 
-/// Those of this file, in no order. Compressed ones are none: nothing can be found in them.
+/// Returns the earlier files of this path, in no order. Compressed ones are left out, since they cannot be searched.
 pub(super) fn siblings(path: &Path) -> io::Result<Vec<Sibling>> {
     let Some(name) = path.file_name().and_then(OsStr::to_str) else { return Ok(Vec::new()) };
     let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
@@ -46,7 +45,7 @@ pub(super) fn siblings(path: &Path) -> io::Result<Vec<Sibling>> {
         let Some(mark) = entry.file_name().to_str().and_then(|other| mark(other, name)) else {
             continue;
         };
-        // One that went meanwhile is none.
+        // The file has disappeared meanwhile.
         let Ok(metadata) = entry.metadata() else { continue };
         if metadata.is_file() && found.len() < COUNT_MAX {
             found.push(Sibling {
@@ -62,7 +61,7 @@ pub(super) fn siblings(path: &Path) -> io::Result<Vec<Sibling>> {
     Ok(found)
 }
 
-/// The time of the last write to it, in nanoseconds since the Unix epoch.
+/// Returns the time of the last write, in nanoseconds since the Unix epoch.
 pub(super) fn modified(metadata: &fs::Metadata) -> i64 {
     nanoseconds(metadata.mtime(), metadata.mtime_nsec())
 }
@@ -74,13 +73,13 @@ fn nanoseconds(seconds: i64, nanoseconds: i64) -> i64 {
 /// The file that comes after another.
 #[derive(Debug)]
 pub(super) struct Next<'a> {
-    /// The oldest that is newer.
+    /// The oldest of the newer files.
     pub(super) file: Option<&'a Sibling>,
-    /// One that may be newer and is taken for older: nothing tells.
+    /// A file that may be newer, but counts as older because nothing shows their order.
     pub(super) doubtful: Option<&'a Sibling>,
 }
 
-/// The file written after one which was last written to at `modified` and may be one of them.
+/// Returns the file written after the one with this id, which was last written to at `modified`.
 pub(super) fn next_after(siblings: &[Sibling], id: Id, modified: i64) -> Next<'_> {
     let own = siblings.iter().find(|sibling| sibling.id == id);
     let numbers = numbers(siblings);
@@ -105,7 +104,7 @@ pub(super) fn next_after(siblings: &[Sibling], id: Id, modified: i64) -> Next<'_
     Next { file, doubtful: others().find(is_doubtful) }
 }
 
-/// Which of two that were last written to at the same time is the newer.
+/// Compares two files with the same time of their last write; the newer is greater.
 fn by_mark(a: &Sibling, b: &Sibling, numbers: Ordering) -> Ordering {
     match (&a.mark, &b.mark) {
         (Mark::Number(a), Mark::Number(b)) if numbers.is_gt() => a.cmp(b),
@@ -115,7 +114,7 @@ fn by_mark(a: &Sibling, b: &Sibling, numbers: Ordering) -> Ordering {
     }
 }
 
-/// Returns whether numbers rise (`Greater`) or fall with time, by most pairs of neighbours; `None` if nothing tells.
+/// Returns whether most neighbouring numbers rise (`Greater`) or fall with time; `None` if that is unknown.
 fn numbers(siblings: &[Sibling]) -> Option<Ordering> {
     let number = |sibling: &Sibling| match sibling.mark {
         Mark::Number(number) => Some((number, sibling.modified, sibling.changed)),
@@ -130,7 +129,7 @@ fn numbers(siblings: &[Sibling]) -> Option<Ordering> {
     Some(rising.cmp(&falling)).filter(|order| order.is_ne())
 }
 
-/// The mark that rotation has put into this name, if it is `name` otherwise.
+/// Returns the mark of a rotation in the name `other`, if it is otherwise `name`.
 fn mark(other: &str, name: &str) -> Option<Mark> {
     let behind = other.strip_prefix(name);
     let before_extension = || {

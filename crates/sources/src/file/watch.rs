@@ -1,8 +1,8 @@
-//! Being told of changes, where the system does (inotify). What it does not tell of - writes by other machines to a
-//! network file system, say - is seen at the next look.
+//! Notices of changes from the system (inotify). Changes that it does not report, such as writes by other machines to
+//! a network file system, are found at the next check.
 //!
-//! `rustix` has the three calls and is here anyway; the `notify` crate would bring six more for threads and systems
-//! that need none of this.
+//! `rustix` has the three system calls and is a dependency anyway; the crate `notify` would add six more
+//! dependencies, for threads and systems that are not needed here.
 
 pub(super) use system::{Changes, Watches};
 
@@ -17,11 +17,10 @@ mod system {
     use rustix::fs::inotify::{CreateFlags, WatchFlags, add_watch, init, remove_watch};
     use tokio::io::unix::AsyncFd;
 
-    /// Tells that something may have changed.
+    /// Reports that something may have changed.
     pub(in crate::file) struct Changes(AsyncFd<Arc<OwnedFd>>);
 
-    /// Watches of changes: of the open file, of another one under the path, and of the names in the
-    /// path's directory.
+    /// The watches: of the open file, of another one under the path, and of the names in the path's directory.
     #[derive(Debug, Default)]
     pub(in crate::file) struct Watches {
         queue: Option<Arc<OwnedFd>>,
@@ -37,19 +36,19 @@ mod system {
     }
 
     impl Changes {
-        /// Within a runtime.
+        /// Must be called within a runtime.
         pub(in crate::file) fn start() -> io::Result<(Self, Watches)> {
             let queue = Arc::new(init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?);
             let watches = Watches { queue: Some(Arc::clone(&queue)), ..Watches::default() };
             Ok((Self(crate::serial::watch(queue)?), watches))
         }
 
-        /// Waits until there was a change since it was last asked. Cancel safe.
+        /// Waits for a change since the last call. Cancel safe.
         pub(in crate::file) async fn changed(&self) {
             let Ok(mut ready) = self.0.readable().await else {
                 return std::future::pending().await;
             };
-            // What it was is not asked: the next look sees more.
+            // The kind of change does not matter: the next turn finds out.
             let mut events = [0; 4096];
             while rustix::io::read(self.0.get_ref(), &mut events).is_ok_and(|len| len > 0) {}
             ready.clear_ready();
@@ -57,20 +56,20 @@ mod system {
     }
 
     impl Watches {
-        /// None: nothing is told.
+        /// Creates watches that report nothing.
         #[cfg(test)]
         pub(in crate::file) fn none() -> Self {
             Self::default()
         }
 
-        /// The file that is read.
+        /// Watches the file that is read.
         pub(in crate::file) fn open(&mut self, file: &File) {
-            // Under no name it might have lost meanwhile.
+            // Its name may have changed meanwhile.
             let path = format!("/proc/self/fd/{}", file.as_raw_fd());
             self.set(Watched::Open, Path::new(&path), WatchFlags::MODIFY);
         }
 
-        /// Another one that stands under the path, and has nothing in it yet.
+        /// Watches another file under the path, which is still empty.
         pub(in crate::file) fn other(&mut self, path: &Path) {
             self.set(Watched::Other, path, WatchFlags::MODIFY);
         }
@@ -82,11 +81,11 @@ mod system {
             self.set(Watched::Directory, directory, names);
         }
 
-        /// Puts a watch in the place of another. That there can be none (too many, no such directory) is no
-        /// fault: changes are seen later then.
+        /// Replaces a watch. A failure (too many watches, no such directory) is no error: the change is then found
+        /// later.
         fn set(&mut self, watched: Watched, path: &Path, flags: WatchFlags) {
             let Some(queue) = &self.queue else { return };
-            // One watch is for both names of the same file, and its kinds of changes add up.
+            // Both names of a file share one watch, and its kinds of changes add up.
             let new = add_watch(queue, path, flags | WatchFlags::MASK_ADD).ok();
             let old = std::mem::replace(&mut self.watches[watched as usize], new);
             if let Some(old) = old.filter(|old| !self.watches.contains(&Some(*old))) {

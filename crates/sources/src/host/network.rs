@@ -1,4 +1,4 @@
-//! The bytes through each network interface, as the system counts them.
+//! The traffic of each network interface, as the system counts it.
 
 /// One interface's counts.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -15,8 +15,8 @@ pub(super) use linux::Interfaces;
 #[cfg(not(target_os = "linux"))]
 pub(super) use other::Interfaces;
 
-/// One file has the counts of all interfaces (proc_pid_net(5)); those that sysinfo reads have one
-/// each, nine for an interface.
+/// Reads one file with the counts of all interfaces (proc_pid_net(5)); those that sysinfo reads are nine files for
+/// each interface.
 #[cfg(target_os = "linux")]
 mod linux {
     use std::fs::File;
@@ -24,7 +24,7 @@ mod linux {
 
     use super::Counts;
 
-    /// Some 120 bytes for an interface: a machine with thousands of containers.
+    /// About 120 bytes for an interface: enough for a machine with thousands of containers.
     const FILE_BYTES_MAX: u64 = 4 << 20;
 
     #[derive(Debug, Default)]
@@ -33,8 +33,7 @@ mod linux {
     }
 
     impl Interfaces {
-        /// Calls `each` with every interface's name and counts; not at all when the system does not
-        /// tell them.
+        /// Calls `each` with every interface's name and counts; not at all if the system does not provide them.
         pub(in super::super) fn read(&mut self, mut each: impl FnMut(&str, Counts)) {
             self.text.clear();
             let read = File::open("/proc/net/dev")
@@ -51,8 +50,8 @@ mod linux {
         }
     }
 
-    /// `name: bytes packets errs drop fifo frame compressed multicast`, then the same of what was
-    /// sent. The two lines above have no such numbers.
+    /// Parses `name: bytes packets errs drop fifo frame compressed multicast` and the same for sent traffic. The two
+    /// header lines have no such numbers.
     fn parse(line: &str) -> Option<(&str, Counts)> {
         let (name, numbers) = line.split_once(':')?;
         let mut numbers = numbers.split_ascii_whitespace().map(str::parse);
@@ -122,8 +121,7 @@ mod other {
     }
 
     impl Interfaces {
-        /// Calls `each` with every interface's name and counts; not at all when the system does not
-        /// tell them.
+        /// Calls `each` with every interface's name and counts; not at all if the system does not provide them.
         pub(in super::super) fn read(&mut self, mut each: impl FnMut(&str, Counts)) {
             if self.networks.is_none() {
                 self.networks = Networks::new().ok();

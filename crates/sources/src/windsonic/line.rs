@@ -11,7 +11,7 @@ const STARTERS: [u8; 2] = [STX, b'$'];
 
 /// A line without its end.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub(crate) struct Line {
+pub(crate) struct RawLine {
     pub(crate) bytes: Vec<u8>,
     /// It went on after this many bytes; the rest was dropped.
     pub(crate) overlong: bool,
@@ -35,7 +35,7 @@ impl Assembler {
     }
 
     /// Takes one byte; gives the line it completes, if it does. Empty lines are not given.
-    pub(crate) fn push(&mut self, byte: u8) -> Option<Line> {
+    pub(crate) fn push(&mut self, byte: u8) -> Option<RawLine> {
         if byte == b'\r' || byte == b'\n' {
             let line = self.take(false);
             self.skipping = false;
@@ -61,12 +61,12 @@ impl Assembler {
         None
     }
 
-    fn take(&mut self, overlong: bool) -> Option<Line> {
+    fn take(&mut self, overlong: bool) -> Option<RawLine> {
         if self.bytes.is_empty() {
             return None;
         }
         let bytes = std::mem::take(&mut self.bytes);
-        Some(Line { bytes, overlong, first: std::mem::take(&mut self.first) })
+        Some(RawLine { bytes, overlong, first: std::mem::take(&mut self.first) })
     }
 }
 
@@ -76,7 +76,7 @@ mod tests {
 
     use super::*;
 
-    fn lines(bytes_max: usize, bytes: &[u8]) -> Vec<Line> {
+    fn lines(bytes_max: usize, bytes: &[u8]) -> Vec<RawLine> {
         let mut assembler = Assembler::new(bytes_max);
         bytes.iter().filter_map(|byte| assembler.push(*byte)).collect()
     }

@@ -54,9 +54,9 @@ pub enum Mode {
     Polled,
 }
 
-/// The instrument to read, and how. [`Options::new`] has the defaults named here.
+/// The instrument to read, and how. [`WindsonicOptions::new`] has the defaults named here.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct WindsonicOptions {
     /// The serial device.
     pub path: PathBuf,
     /// Its speed. Default 9600, the instrument's own default.
@@ -90,7 +90,7 @@ pub struct Options {
     pub retry_max: Duration,
 }
 
-impl Options {
+impl WindsonicOptions {
     /// The defaults, for this device.
     #[must_use]
     pub fn new(path: impl Into<PathBuf>) -> Self {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use anemone_hub::Topic;
 use tokio::time::Instant;
 
-use super::Options;
+use super::WindsonicOptions;
 use super::session::{Output, Session};
 use crate::backoff::Backoff;
 use crate::serial::{Port, SerialError};
@@ -25,7 +25,7 @@ const READ_BYTES: usize = 1024;
 ///
 /// # Cancel safety
 /// Dropping the future closes the device; nothing half is published.
-pub async fn run(options: Options, topic: Arc<Topic>, status: Arc<Topic>) -> Infallible {
+pub async fn run(options: WindsonicOptions, topic: Arc<Topic>, status: Arc<Topic>) -> Infallible {
     let mut source = SerialSource::new(options, topic, status);
     loop {
         let error = match Port::open(&source.options.path, source.options.baud) {
@@ -40,7 +40,7 @@ pub async fn run(options: Options, topic: Arc<Topic>, status: Arc<Topic>) -> Inf
 }
 
 struct SerialSource {
-    options: Options,
+    options: WindsonicOptions,
     topic: Arc<Topic>,
     status: Status,
     backoff: Backoff,
@@ -48,7 +48,7 @@ struct SerialSource {
 }
 
 impl SerialSource {
-    fn new(options: Options, topic: Arc<Topic>, status: Arc<Topic>) -> Self {
+    fn new(options: WindsonicOptions, topic: Arc<Topic>, status: Arc<Topic>) -> Self {
         let detail = format!("opening {} at {} baud", options.path.display(), options.baud);
         let name = topic.name().to_string();
         Self {

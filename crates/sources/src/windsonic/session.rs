@@ -11,10 +11,10 @@ use std::time::Duration;
 use anemone_hub::UnixTime;
 
 use super::configure::{Dialogue, Outcome};
-use super::line::{Assembler, Line};
+use super::line::{Assembler, RawLine};
 use super::message::{Message, UnitId};
 use super::parse::{ParseError, parse};
-use super::{Mode, Options};
+use super::{Mode, WindsonicOptions};
 use crate::status::{State, seconds};
 
 /// Polar, continuous, 4 Hz. The unit of speed is left as its owner set it: each message says it.
@@ -54,7 +54,7 @@ struct Poll {
 
 #[derive(Debug)]
 pub(crate) struct Session {
-    options: Options,
+    options: WindsonicOptions,
     assembler: Assembler,
     unit: UnitId,
     task: Task,
@@ -74,7 +74,7 @@ pub(crate) struct Session {
 
 impl Session {
     /// Begins with a device that was just opened.
-    pub(crate) fn begin(now: Duration, options: Options) -> Self {
+    pub(crate) fn begin(now: Duration, options: WindsonicOptions) -> Self {
         let mut session = Self {
             assembler: Assembler::new(options.line_bytes_max),
             unit: options.unit,
@@ -113,7 +113,7 @@ impl Session {
         }
     }
 
-    fn line(&mut self, now: Duration, t0: UnixTime, line: &Line) {
+    fn line(&mut self, now: Duration, t0: UnixTime, line: &RawLine) {
         let parsed = if line.overlong {
             Err(ParseError::TooLong { bytes_max: self.options.line_bytes_max })
         } else {
@@ -289,7 +289,7 @@ impl Session {
 /// Text the instrument says of itself: at power-up, in configuration mode. A damaged measurement
 /// is not taken for it: one without its end has its beginning, one without its beginning has its
 /// end or commas.
-fn is_announcement(line: &Line) -> bool {
+fn is_announcement(line: &RawLine) -> bool {
     let text = |byte: &u8| (b' '..=b'~').contains(byte) && *byte != b',';
     !line.overlong && !line.bytes.starts_with(b"$") && line.bytes.iter().all(text)
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use anemone_hub::{
     DataOptions, DiskFault, Epoch, FailingDisk, Hub, Retention, Storage, TopicOptions,
 };
-use anemone_sources::exec::{Command, Options, Restart, run};
+use anemone_sources::exec::{Command, ExecOptions, Restart, run};
 use anemone_testing::{Background, Topics, within};
 use tempfile::TempDir;
 use tokio::sync::oneshot;
@@ -32,10 +32,10 @@ impl Kept {
     }
 
     fn start(&self, line: &str, stop: impl Future<Output = ()> + Send + 'static) -> Background<()> {
-        let options = Options {
+        let options = ExecOptions {
             restart: Restart::Never,
             grace: Duration::from_millis(300),
-            ..Options::new(Command::Shell(line.into()))
+            ..ExecOptions::new(Command::Shell(line.into()))
         };
         let (events, status) = (Arc::clone(&self.topics.events), Arc::clone(&self.topics.status));
         Background(tokio::spawn(run(options, events, status, stop)))

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anemone_hub::Retention;
-use anemone_sources::exec::{Command, Options, Restart, Stderr, run};
+use anemone_sources::exec::{Command, ExecOptions, Restart, Stderr, run};
 use anemone_testing::{Background, Log, Topics, values, within};
 use rustix::process::{Pid, test_kill_process};
 use serde_json::{Value, json};
@@ -19,20 +19,20 @@ use crate::alone::{Alone, is_alone};
 use crate::fifo;
 
 /// Run once; if again, at once.
-fn once(command: Command) -> Options {
-    Options {
+fn once(command: Command) -> ExecOptions {
+    ExecOptions {
         restart: Restart::Never,
         retry_min: Duration::from_millis(1),
         retry_max: Duration::from_millis(1),
-        ..Options::new(command)
+        ..ExecOptions::new(command)
     }
 }
 
-fn shell(line: impl AsRef<str>) -> Options {
+fn shell(line: impl AsRef<str>) -> ExecOptions {
     once(Command::Shell(line.as_ref().into()))
 }
 
-async fn to_its_end(options: Options) -> Topics {
+async fn to_its_end(options: ExecOptions) -> Topics {
     let topics = Topics::new("lines");
     let (events, status) = (Arc::clone(&topics.events), Arc::clone(&topics.status));
     within(run(options, events, status, pending())).await;
@@ -56,7 +56,7 @@ struct Running {
 }
 
 impl Running {
-    fn start(options: Options) -> Self {
+    fn start(options: ExecOptions) -> Self {
         let topics = Topics::new("lines");
         let (events, status) = (Arc::clone(&topics.events), Arc::clone(&topics.status));
         let (stop, asked) = oneshot::channel();
@@ -139,7 +139,7 @@ async fn a_program_is_run_without_a_shell() {
 async fn it_runs_where_and_with_what_it_was_told_to_and_its_input_is_empty() {
     let directory = tempdir().unwrap();
     let path = directory.path().canonicalize().unwrap();
-    let options = Options {
+    let options = ExecOptions {
         environment: vec![("GREETING".into(), "hello".into())],
         directory: Some(path.clone()),
         ..shell("cat; echo \"$GREETING\"; pwd; [ \"$PATH\" ] && echo path")
@@ -168,7 +168,7 @@ async fn how_it_ended_is_told() {
 #[tokio::test]
 async fn on_failure_it_is_started_until_it_succeeds() {
     let directory = tempdir().unwrap();
-    let options = Options {
+    let options = ExecOptions {
         restart: Restart::OnFailure,
         directory: Some(directory.path().to_owned()),
         ..shell("echo run >> runs; wc -l < runs; [ $(wc -l < runs) -ge 3 ]")
@@ -182,7 +182,7 @@ async fn on_failure_it_is_started_until_it_succeeds() {
 
 #[tokio::test]
 async fn always_it_is_started_again_until_it_is_stopped() {
-    let running = Running::start(Options { restart: Restart::Always, ..shell("echo $$") });
+    let running = Running::start(ExecOptions { restart: Restart::Always, ..shell("echo $$") });
     let pids = running.topics.events(4).await;
     let topics = running.stop().await;
     let status = ended(&topics).await;
@@ -197,7 +197,7 @@ async fn a_program_that_is_not_there_is_tried_again() {
     let directory = tempdir().unwrap();
     let program = directory.path().join("program");
     let options =
-        Options { restart: Restart::OnFailure, ..once(Command::program(&program, [""; 0])) };
+        ExecOptions { restart: Restart::OnFailure, ..once(Command::program(&program, [""; 0])) };
     let running = Running::start(options);
     let lost = running.topics.status(|status| status["state"] == "lost").await;
     assert!(lost["detail"].as_str().unwrap().starts_with("program cannot be started: "), "{lost}");
@@ -210,8 +210,8 @@ async fn a_program_that_is_not_there_is_tried_again() {
 }
 
 /// The waits that a source tells of, in milliseconds, until it is stopped.
-async fn waits(options: Options, for_secs: u64) -> Vec<f64> {
-    let options = Options { report_interval: Duration::from_millis(1), ..options };
+async fn waits(options: ExecOptions, for_secs: u64) -> Vec<f64> {
+    let options = ExecOptions { report_interval: Duration::from_millis(1), ..options };
     let topics = Topics::new("lines");
     let (events, status) = (Arc::clone(&topics.events), Arc::clone(&topics.status));
     run(options, events, status, tokio::time::sleep(Duration::from_secs(for_secs))).await;
@@ -226,7 +226,7 @@ async fn waits(options: Options, for_secs: u64) -> Vec<f64> {
 
 #[tokio::test(start_paused = true)]
 async fn waits_grow_from_run_to_run_and_not_after_a_good_one() {
-    let options = || Options::new(Command::program("/no/such/program", [""; 0]));
+    let options = || ExecOptions::new(Command::program("/no/such/program", [""; 0]));
     let growing = waits(options(), 100).await;
     let steps = [250.0, 500.0, 1000.0, 2000.0, 4000.0, 8000.0, 16_000.0, 30_000.0];
     assert!(growing.len() >= steps.len(), "{growing:?}");
@@ -234,7 +234,7 @@ async fn waits_grow_from_run_to_run_and_not_after_a_good_one() {
         // They are told with one decimal.
         assert!((step * 0.7..=step).contains(wait), "{growing:?}");
     }
-    let good = Options { good_run_min: Duration::ZERO, ..options() };
+    let good = ExecOptions { good_run_min: Duration::ZERO, ..options() };
     let equal = waits(good, 3).await;
     assert!(equal.len() >= 12 && equal.iter().all(|wait| *wait <= 250.0), "{equal:?}");
 }
@@ -261,7 +261,7 @@ async fn a_program_that_ends_is_never_said_to_run_with_its_output_closed() {
     fifo(&go);
     let line = format!("exec >&- 2>&-; read line < {}; exit 127", go.display());
     let log = Log::keep();
-    let options = Options { closed_wait: Duration::from_secs(3600), ..shell(line) };
+    let options = ExecOptions { closed_wait: Duration::from_secs(3600), ..shell(line) };
     let running = Running::start(options);
     write(&go, "go\n").await;
     ended(&running.topics).await;
@@ -273,7 +273,7 @@ async fn a_program_without_a_line_may_hold_its_output_back_which_is_told_once() 
     let directory = tempdir().unwrap();
     let go = directory.path().join("go");
     fifo(&go);
-    let options = Options {
+    let options = ExecOptions {
         first_line_wait: Duration::from_millis(20),
         report_interval: Duration::from_millis(20),
         restart: Restart::OnFailure,
@@ -339,7 +339,7 @@ async fn a_flood_of_100_mb_takes_no_memory() {
 #[tokio::test]
 async fn lines_over_the_limit_are_skipped_and_counted() {
     let line = r#"printf '%s\n' 12345678 123456789 '"ok"'; printf 'a line that never ends'"#;
-    let topics = to_its_end(Options { line_bytes_max: 8, ..shell(line) }).await;
+    let topics = to_its_end(ExecOptions { line_bytes_max: 8, ..shell(line) }).await;
     assert_eq!(topics.all(), [json!(12_345_678), json!("ok")]);
     assert_eq!(ended(&topics).await["bad_lines"], 2);
 }
@@ -376,7 +376,7 @@ async fn when_stopped_its_last_words_are_published() {
 async fn a_program_that_ignores_sigterm_is_killed_after_the_grace() {
     let directory = tempdir().unwrap();
     fifo(&directory.path().join("never"));
-    let options = Options {
+    let options = ExecOptions {
         grace: Duration::from_millis(50),
         directory: Some(directory.path().to_owned()),
         ..shell("trap '' TERM; echo $$; read line < never")
@@ -390,10 +390,10 @@ async fn a_program_that_ignores_sigterm_is_killed_after_the_grace() {
 }
 
 /// A program with a grandchild that ignores SIGTERM; all of them hold the lifeline.
-fn family(directory: &TempDir) -> (Lifeline, Options) {
+fn family(directory: &TempDir) -> (Lifeline, ExecOptions) {
     let lifeline = Lifeline::open(&directory.path().join("lifeline"));
     fifo(&directory.path().join("never"));
-    let options = Options {
+    let options = ExecOptions {
         grace: Duration::from_millis(50),
         directory: Some(directory.path().to_owned()),
         ..shell("exec 3> lifeline; (trap '' TERM; sh -c 'echo ready; read line < never') & wait")
@@ -433,7 +433,7 @@ async fn when_dropped_no_zombie_is_left() {
 async fn what_a_program_left_running_is_ended_with_it() {
     let directory = tempdir().unwrap();
     let lifeline = Lifeline::open(&directory.path().join("lifeline"));
-    let options = Options {
+    let options = ExecOptions {
         directory: Some(directory.path().to_owned()),
         ..shell("exec 3> lifeline; sleep 1000 & echo ready; exit 4")
     };
@@ -447,7 +447,7 @@ async fn what_a_program_left_running_is_ended_with_it() {
 async fn who_left_the_group_and_holds_the_output_open_delays_nothing() {
     let directory = tempdir().unwrap();
     fifo(&directory.path().join("go"));
-    let options = Options {
+    let options = ExecOptions {
         directory: Some(directory.path().to_owned()),
         ..shell("setsid sh -c 'echo $$; exec sleep 1000' & read line < go")
     };
@@ -461,7 +461,7 @@ async fn who_left_the_group_and_holds_the_output_open_delays_nothing() {
 #[tokio::test]
 async fn standard_error_can_be_a_topic() {
     let errors = Topics::new("lines.stderr");
-    let options = Options {
+    let options = ExecOptions {
         stderr: Stderr::Topic(Arc::clone(&errors.events)),
         ..shell(r#"echo out; printf '{"level":"warn"}\nlast' >&2"#)
     };
@@ -472,7 +472,7 @@ async fn standard_error_can_be_a_topic() {
 #[tokio::test]
 async fn standard_error_goes_to_the_log_in_moderation() {
     let log = Log::keep();
-    let options = Options {
+    let options = ExecOptions {
         log_lines_max: 3,
         report_interval: Duration::from_millis(1),
         ..shell(r"printf 'a\033[31m\r\nb\n' >&2; echo out; head -c 5000 /dev/zero | tr '\0' x >&2")
@@ -493,7 +493,7 @@ async fn a_flood_of_errors_is_logged_as_a_number() {
     let log = Log::keep();
     let directory = tempdir().unwrap();
     fifo(&directory.path().join("go"));
-    let options = Options {
+    let options = ExecOptions {
         log_lines_max: 3,
         report_interval: Duration::from_millis(50),
         directory: Some(directory.path().to_owned()),

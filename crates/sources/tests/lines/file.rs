@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anemone_sources::file::{Options, Origin, run};
+use anemone_sources::file::{FileOptions, Origin, run};
 use anemone_testing::{Background, Topics};
 use serde_json::{Value, json};
 use tempfile::tempdir;
@@ -15,11 +15,11 @@ use tokio::time::Instant;
 use crate::fifo;
 
 /// Looks and reports as often as it can.
-fn eager(path: &Path) -> Options {
-    Options {
+fn eager(path: &Path) -> FileOptions {
+    FileOptions {
         interval: Duration::from_millis(1),
         report_interval: Duration::from_millis(1),
-        ..Options::new(path)
+        ..FileOptions::new(path)
     }
 }
 
@@ -29,7 +29,7 @@ struct Following {
 }
 
 impl Following {
-    fn start(options: Options) -> Self {
+    fn start(options: FileOptions) -> Self {
         let topics = Topics::new("lines");
         let (events, status) = (Arc::clone(&topics.events), Arc::clone(&topics.status));
         Self { topics, _task: Background(tokio::spawn(run(options, events, status))) }
@@ -81,7 +81,7 @@ async fn from_the_end_in_a_line_that_is_too_long_it_stays_so() {
         let directory = tempdir().unwrap();
         let path = directory.path().join("log");
         append(&path, begun);
-        let following = Following::start(Options { line_bytes_max: 8, ..eager(&path) });
+        let following = Following::start(FileOptions { line_bytes_max: 8, ..eager(&path) });
         following.is_open().await;
         append(&path, "9\nnew\n");
         assert_eq!(following.topics.events(1).await, ["new"], "{begun:?}");
@@ -94,7 +94,7 @@ async fn from_the_start_all_is_published_and_half_a_line_waits_for_its_end() {
     let directory = tempdir().unwrap();
     let path = directory.path().join("log");
     append(&path, "1\n2\nha");
-    let following = Following::start(Options { from: Origin::Start, ..eager(&path) });
+    let following = Following::start(FileOptions { from: Origin::Start, ..eager(&path) });
     assert_eq!(following.topics.events(2).await, [1, 2]);
     append(&path, "lf");
     append(&path, "\n");
@@ -107,7 +107,7 @@ async fn more_than_one_turn_can_read_is_published_in_order() {
     let path = directory.path().join("log");
     let lines: Vec<_> = (0..5000).map(|n| format!("{n} {}", "x".repeat(100))).collect();
     std::fs::write(&path, lines.join("\n") + "\n").unwrap();
-    let following = Following::start(Options { from: Origin::Start, ..eager(&path) });
+    let following = Following::start(FileOptions { from: Origin::Start, ..eager(&path) });
     assert_eq!(following.topics.events(5000).await, lines);
 }
 
@@ -139,7 +139,7 @@ async fn when_renamed_the_old_file_is_read_until_the_new_one_has_something() {
 async fn at_no_rotation_a_line_is_lost() {
     let directory = tempdir().unwrap();
     let path = directory.path().join("log");
-    let following = Following::start(Options { from: Origin::Start, ..eager(&path) });
+    let following = Following::start(FileOptions { from: Origin::Start, ..eager(&path) });
     let lines = |from: usize| (from..from + 100).map(|n| format!("{n}\n")).collect::<String>();
     let mut count = 0;
     append(&path, &lines(0));
@@ -159,7 +159,7 @@ async fn when_copied_and_truncated_it_is_read_from_its_beginning() {
     let directory = tempdir().unwrap();
     let path = directory.path().join("log");
     append(&path, "111\n222\n");
-    let following = Following::start(Options { from: Origin::Start, ..eager(&path) });
+    let following = Following::start(FileOptions { from: Origin::Start, ..eager(&path) });
     following.topics.events(2).await;
     // Each time shorter, or it could not be told from a file that only grew.
     for (count, text) in [(3, "33\n"), (4, "4\n")] {
@@ -213,7 +213,7 @@ async fn a_link_is_followed_to_another_file() {
     };
     append(&directory.path().join("a"), "1\n");
     link_to("a");
-    let following = Following::start(Options { from: Origin::Start, ..eager(&path) });
+    let following = Following::start(FileOptions { from: Origin::Start, ..eager(&path) });
     following.topics.events(1).await;
     append(&directory.path().join("b"), "2\n");
     link_to("b");
@@ -246,7 +246,7 @@ async fn a_line_is_published_within_the_interval() {
     let directory = tempdir().unwrap();
     let path = directory.path().join("log");
     let interval = Duration::from_millis(250);
-    let following = Following::start(Options { interval, ..Options::new(&path) });
+    let following = Following::start(FileOptions { interval, ..FileOptions::new(&path) });
     following.topics.status(|status| status["state"] == "lost").await;
     for count in 1..4 {
         let before = Instant::now();

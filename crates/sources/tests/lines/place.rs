@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use anemone_hub::{DataDir, DataOptions, Epoch, Hub, Retention, Storage, TopicOptions};
-use anemone_sources::file::{Options, Origin, run};
+use anemone_sources::file::{FileOptions, Origin, run};
 use anemone_testing::{Background, Topics};
 use serde_json::{Value, json};
 use tempfile::{TempDir, tempdir};
@@ -65,11 +65,11 @@ impl Followed {
         let options = TopicOptions { storage: Storage::Memory, ..TopicOptions::default() };
         let status = hub.ensure("lines.status".parse().unwrap(), options).unwrap();
         let topics = Topics { events, status };
-        let options = Options {
+        let options = FileOptions {
             from: self.from,
             interval: Duration::from_millis(1),
             report_interval: Duration::from_millis(1),
-            ..Options::new(self.path("log"))
+            ..FileOptions::new(self.path("log"))
         };
         let (to, told) = (Arc::clone(&topics.events), Arc::clone(&topics.status));
         let task = Background(tokio::spawn(run(options, to, told)));

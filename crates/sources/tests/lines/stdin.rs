@@ -3,7 +3,7 @@
 use std::io::Write as _;
 use std::sync::Arc;
 
-use anemone_sources::stdin::{Options, run};
+use anemone_sources::stdin::{StdinOptions, run};
 use anemone_testing::{Background, PATIENCE, Topics};
 
 use crate::alone::{Alone, is_alone};
@@ -14,7 +14,7 @@ async fn reading_it_does_not_keep_the_process_from_ending() {
         let topics = Topics::new("lines");
         let (events, status) = (Arc::clone(&topics.events), Arc::clone(&topics.status));
         let _source = Background(tokio::spawn(run(
-            Options::default(),
+            StdinOptions::default(),
             events,
             status,
             std::future::pending(),

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anemone_sources::windsonic::emulate::{self, Emulator};
-use anemone_sources::windsonic::{Options, run};
+use anemone_sources::windsonic::{WindsonicOptions, run};
 use anemone_testing::{Background, Topics};
 #[cfg(target_os = "linux")]
 use rustix::event::{PollFd, PollFlags};
@@ -25,7 +25,7 @@ pub(crate) struct Bench {
 }
 
 impl Bench {
-    pub(crate) fn start(options: Options) -> Self {
+    pub(crate) fn start(options: WindsonicOptions) -> Self {
         let topics = Topics::new("wind");
         let (wind, status) = (Arc::clone(&topics.events), Arc::clone(&topics.status));
         let source = tokio::spawn(run(options, wind, status));
@@ -54,7 +54,7 @@ pub(crate) struct Running {
     _task: Background<std::io::Result<Infallible>>,
 }
 
-pub(crate) fn emulator(options: emulate::Options) -> Running {
+pub(crate) fn emulator(options: emulate::EmulatorOptions) -> Running {
     let emulator = Emulator::open(options).unwrap();
     let path = emulator.path().to_path_buf();
     Running { path, _task: Background(tokio::spawn(emulator.run())) }

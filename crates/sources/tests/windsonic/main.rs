@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use anemone_sources::serial::Port;
 use anemone_sources::windsonic::emulate::{self, Emulator, Format, Rate, Settings};
-use anemone_sources::windsonic::{Mode, Options, SpeedUnits, UnitId};
+use anemone_sources::windsonic::{Mode, SpeedUnits, UnitId, WindsonicOptions};
 use anemone_testing::within;
 use bench::{Bench, Terminal, emulator};
 use serde_json::Value;
@@ -21,8 +21,8 @@ fn chain(error: &dyn Error) -> Vec<String> {
     [vec![error.to_string()], cause].concat()
 }
 
-fn instrument(settings: Settings) -> emulate::Options {
-    emulate::Options { settings, ..emulate::Options::default() }
+fn instrument(settings: Settings) -> emulate::EmulatorOptions {
+    emulate::EmulatorOptions { settings, ..emulate::EmulatorOptions::default() }
 }
 
 /// Times between events, in seconds; the first few left out, which may come in a burst at start-up.
@@ -42,7 +42,7 @@ fn assert_4_hz(events: &[Value]) {
 async fn listening_publishes_what_comes() {
     let fast = Settings { rate: Rate::Hz4, ..Settings::default() };
     let emulator = emulator(instrument(fast));
-    let bench = Bench::start(Options::new(&emulator.path));
+    let bench = Bench::start(WindsonicOptions::new(&emulator.path));
     let events = bench.events(8).await;
     assert_4_hz(&events);
     for event in &events {
@@ -65,7 +65,7 @@ async fn every_format_arrives() {
     ] {
         let settings = Settings { format, units, rate: Rate::Hz4, ..Settings::default() };
         let emulator = emulator(instrument(settings));
-        let bench = Bench::start(Options::new(&emulator.path));
+        let bench = Bench::start(WindsonicOptions::new(&emulator.path));
         let event = &bench.events(1).await[0];
         assert_eq!(event["units"], symbol);
         assert_eq!(event["u"].is_number(), format == Format::UvContinuous);
@@ -79,10 +79,10 @@ async fn configure_makes_any_instrument_send_polar_4_times_a_second() {
     let unit = UnitId::new('W').unwrap();
     let settings = Settings { unit, format: Format::UvPolled, ..Settings::default() };
     let emulator = emulator(instrument(settings));
-    let options = Options {
+    let options = WindsonicOptions {
         mode: Mode::Configure,
         answer_wait: Duration::from_millis(300),
-        ..Options::new(&emulator.path)
+        ..WindsonicOptions::new(&emulator.path)
     };
     let bench = Bench::start(options);
     let events = bench.events(8).await;
@@ -96,7 +96,7 @@ async fn configure_makes_any_instrument_send_polar_4_times_a_second() {
 #[tokio::test]
 async fn polling_makes_a_continuous_instrument_answer_4_times_a_second() {
     let emulator = emulator(instrument(Settings::default()));
-    let options = Options { mode: Mode::Polled, ..Options::new(&emulator.path) };
+    let options = WindsonicOptions { mode: Mode::Polled, ..WindsonicOptions::new(&emulator.path) };
     let bench = Bench::start(options);
     assert_4_hz(&bench.events(12).await[2..]);
 }
@@ -106,9 +106,10 @@ async fn a_device_that_vanishes_is_lost_and_read_again_when_it_is_back() {
     let directory = tempdir().unwrap();
     let link = directory.path().join("wind");
     let fast = Settings { rate: Rate::Hz4, ..Settings::default() };
-    let again =
-        || emulator(emulate::Options { link: Some(link.clone()), ..instrument(fast.clone()) });
-    let bench = Bench::start(Options::new(&link));
+    let again = || {
+        emulator(emulate::EmulatorOptions { link: Some(link.clone()), ..instrument(fast.clone()) })
+    };
+    let bench = Bench::start(WindsonicOptions::new(&link));
     let lost = bench.status(|status| status["state"] == "lost").await;
     let detail = lost["detail"].as_str().unwrap();
     assert!(detail.starts_with(&format!("no such device {}: ", link.display())));
@@ -137,9 +138,11 @@ async fn a_device_that_vanishes_is_lost_and_read_again_when_it_is_back() {
 #[tokio::test]
 async fn damaged_lines_are_counted_while_good_ones_flow() {
     let fast = Settings { rate: Rate::Hz4, ..Settings::default() };
-    let emulator = emulator(emulate::Options { noise: 0.5, seed: 3, ..instrument(fast) });
-    let options =
-        Options { report_interval: Duration::from_millis(500), ..Options::new(&emulator.path) };
+    let emulator = emulator(emulate::EmulatorOptions { noise: 0.5, seed: 3, ..instrument(fast) });
+    let options = WindsonicOptions {
+        report_interval: Duration::from_millis(500),
+        ..WindsonicOptions::new(&emulator.path)
+    };
     let bench = Bench::start(options);
     let status = bench
         .status(|status| {
@@ -152,8 +155,10 @@ async fn damaged_lines_are_counted_while_good_ones_flow() {
 #[tokio::test]
 async fn half_a_line_at_the_start_and_a_broken_one_later_lose_nothing() {
     let terminal = Terminal::open();
-    let options =
-        Options { report_interval: Duration::from_millis(100), ..Options::new(&terminal.path) };
+    let options = WindsonicOptions {
+        report_interval: Duration::from_millis(100),
+        ..WindsonicOptions::new(&terminal.path)
+    };
     let bench = Bench::start(options);
     bench.status(|status| status["detail"].as_str().unwrap().contains("waiting")).await;
     terminal.write(b"02.74,M,00,\x0316\r\n\x02Q,229,002.74,M,00,\x0316\r\n");
@@ -169,8 +174,10 @@ async fn half_a_line_at_the_start_and_a_broken_one_later_lose_nothing() {
 #[tokio::test]
 async fn an_instrument_that_says_nothing_is_silent() {
     let terminal = Terminal::open();
-    let options =
-        Options { silence_max: Duration::from_millis(200), ..Options::new(&terminal.path) };
+    let options = WindsonicOptions {
+        silence_max: Duration::from_millis(200),
+        ..WindsonicOptions::new(&terminal.path)
+    };
     let bench = Bench::start(options);
     let silent = bench.status(|status| status["state"] == "silent").await;
     assert!(silent["detail"].as_str().unwrap().ends_with("no valid message arrived for 200 ms"));
@@ -179,9 +186,9 @@ async fn an_instrument_that_says_nothing_is_silent() {
 #[tokio::test]
 async fn a_device_in_use_is_not_opened_twice() {
     let emulator = emulator(instrument(Settings { rate: Rate::Hz4, ..Settings::default() }));
-    let first = Bench::start(Options::new(&emulator.path));
+    let first = Bench::start(WindsonicOptions::new(&emulator.path));
     first.events(1).await;
-    let second = Bench::start(Options::new(&emulator.path));
+    let second = Bench::start(WindsonicOptions::new(&emulator.path));
     let lost = second.status(|status| status["state"] == "lost").await;
     assert!(lost["detail"].as_str().unwrap().contains("is in use by another program"), "{lost}");
     drop(first);
@@ -203,7 +210,7 @@ async fn any_speed_will_do_on_a_pseudo_terminal_but_none() {
 async fn a_terminal_somebody_works_in_is_left_alone() {
     let terminal = Terminal::open();
     let shell = bench::Shell::start(&terminal);
-    let bench = Bench::start(Options::new(&terminal.path));
+    let bench = Bench::start(WindsonicOptions::new(&terminal.path));
     let lost = bench.status(|status| status["state"] == "lost").await;
     let expected = format!("{} is a terminal in use; retrying", terminal.path.display());
     assert!(lost["detail"].as_str().unwrap().starts_with(&expected), "{lost}");
@@ -218,8 +225,9 @@ async fn a_recording_is_replayed_over_and_over() {
     let recording = directory.path().join("recording");
     std::fs::write(&recording, "Q,229,002.74,M,00,\nQ,,000.03,M,00,\n").unwrap();
     let fast = Settings { rate: Rate::Hz4, ..Settings::default() };
-    let emulator = emulator(emulate::Options { replay: Some(recording), ..instrument(fast) });
-    let bench = Bench::start(Options::new(&emulator.path));
+    let emulator =
+        emulator(emulate::EmulatorOptions { replay: Some(recording), ..instrument(fast) });
+    let bench = Bench::start(WindsonicOptions::new(&emulator.path));
     let events = bench.events(4).await;
     assert_eq!(events[0]["raw"], events[2]["raw"]);
     assert_eq!(events[1]["raw"], events[3]["raw"]);
@@ -249,12 +257,12 @@ async fn what_cannot_be_emulated_is_refused_with_the_reason() {
     let taken = directory.path().join("taken");
     std::fs::write(&taken, "Q,400,002.74,M,00,\n").unwrap();
     let error = |options| Emulator::open(options).unwrap_err();
-    let defaults = emulate::Options::default;
+    let defaults = emulate::EmulatorOptions::default;
     assert_eq!(
-        error(emulate::Options { link: Some(taken.clone()), ..defaults() }).to_string(),
+        error(emulate::EmulatorOptions { link: Some(taken.clone()), ..defaults() }).to_string(),
         format!("{} exists and is not a symbolic link", taken.display())
     );
-    let bad_line = error(emulate::Options { replay: Some(taken.clone()), ..defaults() });
+    let bad_line = error(emulate::EmulatorOptions { replay: Some(taken.clone()), ..defaults() });
     assert_eq!(
         chain(&bad_line),
         [
@@ -264,7 +272,7 @@ async fn what_cannot_be_emulated_is_refused_with_the_reason() {
         ]
     );
     assert_eq!(
-        error(emulate::Options { noise: 1.5, ..defaults() }).to_string(),
+        error(emulate::EmulatorOptions { noise: 1.5, ..defaults() }).to_string(),
         "noise is 1.5, expected a probability, 0 to 1"
     );
 }

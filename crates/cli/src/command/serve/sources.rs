@@ -111,11 +111,15 @@ fn run(source: &Source, hub: &Hub, mut stopped: watch::Receiver<bool>) -> anyhow
 /// An emulator, read as any other instrument.
 fn demo(unit: windsonic::UnitId, wind: Arc<Topic>, status: Arc<Topic>) -> anyhow::Result<Run> {
     let settings = emulate::Settings { unit, ..emulate::Settings::default() };
-    let options = emulate::Options { settings, ..emulate::Options::default() };
+    let options = emulate::EmulatorOptions { settings, ..emulate::EmulatorOptions::default() };
     let emulator = Emulator::open(options).context("cannot emulate an instrument")?;
     tracing::info!("emulating a WindSonic at {}", emulator.path().display());
     let mode = windsonic::Mode::Configure;
-    let options = windsonic::Options { unit, mode, ..windsonic::Options::new(emulator.path()) };
+    let options = windsonic::WindsonicOptions {
+        unit,
+        mode,
+        ..windsonic::WindsonicOptions::new(emulator.path())
+    };
     Ok(Box::pin(async move {
         tokio::select! {
             ended = emulator.run() => match ended.context("the emulated instrument failed")? {},

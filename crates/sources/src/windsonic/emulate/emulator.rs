@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::Options;
+use super::EmulatorOptions;
 use super::error::OpenError;
 use super::instrument::{Instrument, Source};
 use super::link::Link;
@@ -32,7 +32,7 @@ impl Emulator {
     ///
     /// # Errors
     /// [`OpenError`], the variant by cause.
-    pub fn open(options: Options) -> Result<Self, OpenError> {
+    pub fn open(options: EmulatorOptions) -> Result<Self, OpenError> {
         if !(0.0..=1.0).contains(&options.noise) {
             return Err(OpenError::Noise(options.noise));
         }

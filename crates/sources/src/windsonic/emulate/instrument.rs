@@ -26,7 +26,7 @@ pub(crate) enum Source {
 }
 
 #[derive(Clone, Debug)]
-enum Mode {
+enum InstrumentState {
     /// `last`: the last byte, for commands of two.
     Measuring {
         polls: bool,
@@ -42,7 +42,7 @@ pub(crate) struct Instrument {
     stored: Stored,
     source: Source,
     noise: Noise,
-    mode: Mode,
+    state: InstrumentState,
     /// The time at which the next message is due, if it sends by itself.
     due: Duration,
     transmit: VecDeque<Vec<u8>>,
@@ -51,18 +51,18 @@ pub(crate) struct Instrument {
 impl Instrument {
     /// Switches it on: its first message is due one period later.
     pub(crate) fn new(now: Duration, settings: Settings, source: Source, noise: Noise) -> Self {
-        let mode = measuring(settings.format);
+        let state = measuring(settings.format);
         let due = now + settings.rate.period();
         let stored = Stored::from(settings);
-        Self { stored, source, noise, mode, due, transmit: VecDeque::new() }
+        Self { stored, source, noise, state, due, transmit: VecDeque::new() }
     }
 
     /// Takes what was sent to it.
     pub(crate) fn receive(&mut self, now: Duration, bytes: &[u8]) {
         for byte in bytes {
-            match &mut self.mode {
-                Mode::Measuring { .. } => self.measuring_byte(now, *byte),
-                Mode::Configuring { command } => match byte {
+            match &mut self.state {
+                InstrumentState::Measuring { .. } => self.measuring_byte(now, *byte),
+                InstrumentState::Configuring { command } => match byte {
                     b'\r' => {
                         let command = std::mem::take(command);
                         self.command(now, &command);
@@ -76,7 +76,7 @@ impl Instrument {
     }
 
     fn measuring_byte(&mut self, now: Duration, byte: u8) {
-        let Mode::Measuring { polls, last } = &mut self.mode else { return };
+        let InstrumentState::Measuring { polls, last } = &mut self.state else { return };
         let before = std::mem::replace(last, byte);
         let unit = self.stored.settings.unit;
         match byte {
@@ -87,7 +87,7 @@ impl Instrument {
             }
             b'&' if before == b'?' => self.reply(&unit.to_string()),
             _ if byte == unit.byte() && before == b'*' => {
-                self.mode = Mode::Configuring { command: Vec::new() };
+                self.state = InstrumentState::Configuring { command: Vec::new() };
                 self.reply("CONFIGURATION MODE");
             }
             _ if byte == unit.byte() && *polls => self.measure(now),
@@ -99,7 +99,7 @@ impl Instrument {
         match command {
             b"" => {}
             b"Q" => {
-                self.mode = measuring(self.stored.settings.format);
+                self.state = measuring(self.stored.settings.format);
                 self.due = now + self.stored.settings.rate.period();
             }
             b"D3" => self.reply(&self.stored.to_string()),
@@ -112,8 +112,10 @@ impl Instrument {
 
     /// The time at which [`Instrument::handle_timeout`] is to be called, if it sends by itself.
     pub(crate) fn poll_timeout(&self) -> Option<Duration> {
-        match self.mode {
-            Mode::Measuring { polls: false, .. } if !self.stored.settings.format.is_polled() => {
+        match self.state {
+            InstrumentState::Measuring { polls: false, .. }
+                if !self.stored.settings.format.is_polled() =>
+            {
                 Some(self.due)
             }
             _ => None,
@@ -157,8 +159,8 @@ impl Instrument {
     }
 }
 
-fn measuring(format: Format) -> Mode {
-    Mode::Measuring { polls: format.is_polled(), last: 0 }
+fn measuring(format: Format) -> InstrumentState {
+    InstrumentState::Measuring { polls: format.is_polled(), last: 0 }
 }
 
 /// The measurement as the settings want it.

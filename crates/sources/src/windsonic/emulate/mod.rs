@@ -53,7 +53,7 @@ pub use error::OpenError;
 
 /// The instrument to emulate.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct EmulatorOptions {
     /// The instrument's settings when it is switched on. Default: the factory's.
     pub settings: Settings,
     /// The seed that the wind and the noise are drawn from; the same seed gives the same. Default 1.
@@ -68,7 +68,7 @@ pub struct Options {
     pub link: Option<PathBuf>,
 }
 
-impl Default for Options {
+impl Default for EmulatorOptions {
     fn default() -> Self {
         Self { settings: Settings::default(), seed: 1, replay: None, noise: 0.0, link: None }
     }

@@ -10,7 +10,7 @@ fn ms(millis: u64) -> Duration {
 }
 
 fn begin(mode: Mode) -> Session {
-    Session::begin(Duration::ZERO, Options { mode, ..Options::new("/dev/wind") })
+    Session::begin(Duration::ZERO, WindsonicOptions { mode, ..WindsonicOptions::new("/dev/wind") })
 }
 
 fn outputs(session: &mut Session) -> Vec<Output> {

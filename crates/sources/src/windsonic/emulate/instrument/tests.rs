@@ -218,7 +218,7 @@ proptest! {
         instrument.receive(ms(2), text.as_bytes());
         instrument.handle_timeout(ms(5000));
         prop_assert!(lines(&mut instrument).len() <= TRANSMIT_LINES_MAX);
-        if let Mode::Configuring { command } = &instrument.mode {
+        if let InstrumentState::Configuring { command } = &instrument.state {
             prop_assert!(command.len() <= COMMAND_BYTES_MAX);
         }
     }
