@@ -1,9 +1,9 @@
-//! Topics that somebody waits for before there is an event in them.
+//! Topics that readers wait for before they are created.
 //!
-//! Such a topic has a name and an epoch, and no log: nothing is kept for it, in memory or on disk, and it is gone
-//! with the last who holds it. When the topic is created, the same one gets its log, so that who waits has it, and a
-//! position in it stays one. A name's next epoch can be told at any time, so a position is good, too, when nobody held
-//! the topic meanwhile.
+//! Such a topic has a name and an epoch, and no log: nothing is stored for it, and it disappears with its last
+//! holder. When the topic is created, the awaited one gets its log, so waiting readers have it, and positions in it
+//! stay valid. The next epoch of a name is known at any time, so a position stays valid even if nobody held the topic
+//! meanwhile.
 
 use std::any::Any;
 use std::collections::HashMap;
@@ -13,26 +13,26 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use crate::{Epoch, Topic, TopicName};
 
-/// Those that are awaited, by name. Their locks are taken in this order: this one, then that of the hub's topics.
+/// The awaited topics by name. Lock order: this, then the hub's topics.
 #[derive(Debug, Default)]
 pub(crate) struct Awaited(Mutex<HashMap<TopicName, Weak<Topic>>>);
 
-/// The entry of an awaited topic, which the topic holds; it goes when the topic does, or has its log.
+/// The entry of an awaited topic, which the topic holds until it is created or dropped.
 struct Listed<G> {
     all: Weak<Awaited>,
     name: TopicName,
-    /// Given back to its caller then.
+    /// Dropped with the entry.
     _admission: G,
 }
 
 impl Awaited {
     pub(crate) fn lock(&self) -> Locked<'_> {
-        // Nothing panics while it holds the lock.
+        // No method panics while it holds the lock.
         Locked(self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-/// All that are awaited, while nobody else looks at them.
+/// The awaited topics, locked.
 pub(crate) struct Locked<'a>(MutexGuard<'a, HashMap<TopicName, Weak<Topic>>>);
 
 impl Locked<'_> {
@@ -40,7 +40,7 @@ impl Locked<'_> {
         self.0.get(name).and_then(Weak::upgrade)
     }
 
-    /// A new one, with what its caller wants to have back.
+    /// Adds an awaited topic with the caller's guard.
     pub(crate) fn insert(
         &mut self,
         all: &Arc<Awaited>,
@@ -53,7 +53,7 @@ impl Locked<'_> {
         topic
     }
 
-    /// It is awaited no longer.
+    /// Removes a topic that is no longer awaited.
     pub(crate) fn remove(&mut self, name: &TopicName) {
         self.0.remove(name);
     }
@@ -68,18 +68,18 @@ impl<G> Drop for Listed<G> {
     fn drop(&mut self) {
         let Some(all) = self.all.upgrade() else { return };
         let mut awaited = all.lock();
-        // Another one may be awaited by this name again, and this one may have got its log.
+        // The name may be awaited again with another topic, or this topic may be created.
         if awaited.0.get(&self.name).is_some_and(|topic| topic.strong_count() == 0) {
             awaited.remove(&self.name);
         }
     }
 }
 
-/// The epochs that topics begin: the hub's, and another one after a deletion, so that no topic has the epoch of one of the same
-/// name before it.
+/// The epochs of new topics: the hub's, and a different one after a deletion, so that no topic has the epoch of an
+/// earlier one of its name.
 ///
-/// Deletions are counted for each of [`GROUPS`](Self::GROUPS) of names. Counted for all together, each would end the
-/// epochs of all who are waited for, and a count for each name would grow with the names.
+/// Deletions are counted in [`GROUPS`](Self::GROUPS) of names. One count for all names would change the epochs of all
+/// awaited topics with each deletion, and a count for each name would grow with the names.
 #[derive(Debug)]
 pub(crate) struct Epochs {
     first: Epoch,
@@ -93,15 +93,15 @@ impl Epochs {
         Self { first, deletions: [const { AtomicU64::new(0) }; Self::GROUPS] }
     }
 
-    /// The epoch that a topic of this name begins.
+    /// Returns the epoch of the next topic of this name.
     pub(crate) fn of(&self, name: &TopicName) -> Epoch {
-        // An odd step through the 48 bits of an epoch comes back to the first after all others.
+        // An odd step through the 48 bits of an epoch reaches all others before it returns to the first.
         const STEP: u64 = 0x9E37_79B9_7F4B;
         let deletions = self.deletions(name).load(Ordering::Acquire);
         Epoch::from_bits(self.first.bits().wrapping_add(deletions.wrapping_mul(STEP)))
     }
 
-    /// One of this name was deleted.
+    /// Counts the deletion of a topic of this name.
     pub(crate) fn deleted(&self, name: &TopicName) {
         self.deletions(name).fetch_add(1, Ordering::AcqRel);
     }

@@ -1,56 +1,56 @@
-//! Publishing: batches of new events.
+//! Batches of new events for publishing.
 
 use crate::digest;
 use crate::keys::Keyed;
 use crate::{Data, IdempotencyKey, Note, Position, PublishError, UnixTime};
 
-/// An event that has no place in a log yet.
+/// An event that is not in a log yet.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct NewEvent {
-    /// The time at which it is published, or at which its source says that it happened.
+    /// The time at which it is published, or at which it happened according to its source.
     pub time: UnixTime,
-    /// The data that it carries.
+    /// The data.
     pub data: Data,
 }
 
-/// Events that are published together: all of them are kept, one after the other, or none is.
+/// Events that are published together: all of them are kept in a row, or none.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Batch {
-    /// In the order they are to have. At least one.
+    /// The events in their order; at least one.
     pub events: Vec<NewEvent>,
-    /// Makes a retry safe: a batch whose key was seen before is not appended again. With other data than then it
-    /// is refused.
+    /// Makes a retry safe: a batch with a known key is not appended again. With other data than before, it is
+    /// refused.
     pub key: Option<IdempotencyKey>,
-    /// The note that its publisher wants to find again: see [`Topic::note`](crate::Topic::note).
+    /// A note that its publisher can read later: see [`Topic::note`](crate::Topic::note).
     pub note: Option<Note>,
-    /// The positions of which the topic's newest event must have one when this is appended; otherwise it is refused. A batch
-    /// whose key was seen before is not asked.
+    /// The expected head: the batch is refused unless the topic's newest event is at one of these positions. A batch
+    /// with a known key is not checked.
     pub heads: Option<Vec<Position>>,
 }
 
 impl Batch {
-    /// Most bytes of a batch in a log of any size, so that every length in a log fits 32 bits.
+    /// The largest batch in any log, in bytes, so that every length in a log fits 32 bits.
     pub const BYTES_MAX: u64 = 1 << 30;
 
-    /// A batch of these events, without a key.
+    /// Creates a batch of these events, without a key.
     #[must_use]
     pub fn new(events: Vec<NewEvent>) -> Self {
         Self { events, key: None, note: None, heads: None }
     }
 
-    /// The same batch with a key.
+    /// Adds a key.
     #[must_use]
     pub fn with_key(self, key: IdempotencyKey) -> Self {
         Self { key: Some(key), ..self }
     }
 
-    /// The same batch, for a topic whose newest event is at one of these positions.
+    /// Adds the positions of which the topic's newest event must have one.
     #[must_use]
     pub fn with_heads(self, heads: Vec<Position>) -> Self {
         Self { heads: Some(heads), ..self }
     }
 
-    /// Sees that the topic is where it must be.
+    /// Checks the topic's head.
     pub(crate) fn check_head(&self, head: Position) -> Result<(), PublishError> {
         match &self.heads {
             Some(heads) if !heads.contains(&head) => Err(PublishError::HeadMoved { head }),
@@ -58,13 +58,13 @@ impl Batch {
         }
     }
 
-    /// Its key, with what comes with it.
+    /// Returns its key, with the digest of its events.
     pub(crate) fn keyed(&self) -> Option<Keyed> {
         let data = self.events.iter().map(|event| event.data.bytes());
         self.key.map(|key| Keyed { key, content: digest::of_data(data) })
     }
 
-    /// The same batch with a note.
+    /// Adds a note.
     #[must_use]
     pub fn with_note(self, note: Note) -> Self {
         Self { note: Some(note), ..self }

@@ -1,17 +1,18 @@
-//! Digests of keys, and of the events that came with them: SHA-256, cut short.
+//! Digests of keys and of their events: truncated SHA-256.
 //!
-//! Without a secret, since they are kept on disk and mean the same after a restart. Two keys of one digest take
-//! 2^64 attempts, and one of another publisher's digest 2^128; the first harms nobody but who made them.
+//! They use no secret, since they are stored on disk and must mean the same after a restart. Finding two keys with
+//! one digest takes 2^64 attempts, and finding one for another publisher's digest 2^128; the first harms only those
+//! who search.
 
 use bytes::Bytes;
 use sha2::{Digest, Sha256};
 
-/// The digest of a key's text.
+/// Returns the digest of a key's text.
 pub(crate) fn of_key(text: &str) -> [u8; 16] {
     first(Sha256::digest(text).into())
 }
 
-/// The digest of the data of a batch's events; times do not count, since those of a retry are others.
+/// Returns the digest of the data of a batch's events. Times do not count, since a retry has other times.
 pub(crate) fn of_data<'a>(events: impl Iterator<Item = &'a Bytes>) -> u64 {
     let mut digest = Sha256::new();
     for data in events {

@@ -1,4 +1,4 @@
-//! Errors, by who asked for what went wrong.
+//! The errors of a hub, by operation.
 
 use std::fmt;
 use std::io;
@@ -7,22 +7,22 @@ use std::sync::Arc;
 
 use crate::{Position, TopicName};
 
-/// A value could not be taken as an event's data.
+/// A value that cannot be an event's data.
 #[derive(Debug, thiserror::Error)]
 #[error("event data is not one JSON value: {0}")]
 pub struct DataError(#[from] serde_json::Error);
 
-/// A topic could not be created.
+/// An error of creating a topic.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CreateError {
-    /// There is one of this name.
+    /// There is a topic of this name.
     #[error("topic {0} already exists")]
     Exists(TopicName),
-    /// Its directory could not be made.
+    /// The topic's directory could not be created.
     #[error("cannot store topic {name}")]
     Storage {
-        /// Its name.
+        /// The name of the topic.
         name: TopicName,
         /// The error of the storage.
         #[source]
@@ -33,17 +33,17 @@ pub enum CreateError {
     Closed,
 }
 
-/// A topic could not be deleted.
+/// An error of deleting a topic.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DeleteError {
-    /// There is none of this name.
+    /// There is no topic of this name.
     #[error("there is no topic {0}")]
     Unknown(TopicName),
-    /// Its directory could not be removed; the topic is there as before.
+    /// The topic's directory could not be removed; the topic is unchanged.
     #[error("cannot remove topic {name}")]
     Storage {
-        /// Its name.
+        /// The name of the topic.
         name: TopicName,
         /// The error of the storage.
         #[source]
@@ -51,12 +51,11 @@ pub enum DeleteError {
     },
 }
 
-/// Events could not be published. None of them is in the topic, and no reader has seen one.
+/// An error of publishing. None of the events is in the topic, and no reader has seen one.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PublishError {
-    /// The events alone are larger than all that the log may keep, or than
-    /// [`Batch::BYTES_MAX`](crate::Batch::BYTES_MAX).
+    /// The events alone exceed the log's limit, or [`Batch::BYTES_MAX`](crate::Batch::BYTES_MAX).
     #[error("event needs {bytes} bytes in the log, which holds at most {bytes_max}")]
     TooBig {
         /// The bytes that they would count for.
@@ -67,22 +66,22 @@ pub enum PublishError {
     /// The batch has no events.
     #[error("there is no event to publish")]
     Empty,
-    /// The topic's newest event is not where the batch says it must be (HTTP 412).
+    /// The topic's newest event is not at a position that the batch requires (HTTP 412).
     #[error("the topic is at {head}, which does not match the condition")]
     HeadMoved {
         /// The position of the newest event.
         head: Position,
     },
-    /// Its key came a short while ago with other events (HTTP 422).
+    /// The key was recently used with other events (HTTP 422).
     #[error("this idempotency key was used for other events a short while ago")]
     KeyReused,
-    /// There is no room left to keep it (HTTP 507). Publishing works again once there is.
+    /// The disk has no space left (HTTP 507). Publishing works again once there is some.
     #[error("there is no space to store the event")]
     StorageFull(#[source] StorageError),
-    /// It could not be kept: the file system is read-only, or failed (HTTP 503).
+    /// The events could not be stored: the file system is read-only, or failed (HTTP 503).
     #[error("cannot store the event")]
     StorageFailed(#[source] StorageError),
-    /// As much waits for the disk already as may (HTTP 503); try again in a moment.
+    /// The queue for the disk is full (HTTP 503); try again in a moment.
     #[error("the disk is behind: {bytes} bytes are waiting for it, at most {bytes_max} may")]
     Busy {
         /// The bytes that wait.
@@ -122,30 +121,30 @@ pub enum ReadError {
     /// The topic was deleted; nothing more will come.
     #[error("the topic was deleted")]
     Deleted,
-    /// The disk does not give what is kept. Reading from the same position later is safe.
+    /// The disk failed. Reading from the same position later is safe.
     #[error("cannot read the topic")]
     Storage(#[source] StorageError),
 }
 
-/// A data directory could not be opened.
+/// An error of opening a data directory.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {
     /// Another process, or another [`DataDir`](crate::DataDir) of this one, has it open.
     #[error("{} is in use by another process", .0.display())]
     InUse(PathBuf),
-    /// Another version wrote it, whose form of files this one does not know.
+    /// Another version wrote it, in a format that this version does not know.
     #[error(
         "{} has format {format}, but this version supports only format {known}: use the version that wrote it, \
          or start with an empty data directory",
         path.display()
     )]
     Format {
-        /// The file that says so.
+        /// The file with the format.
         path: PathBuf,
-        /// The format that it says.
+        /// Its format.
         format: u32,
-        /// The format that is known.
+        /// The known format.
         known: u32,
     },
     /// The file system failed.
@@ -153,7 +152,7 @@ pub enum OpenError {
     Storage(#[from] StorageError),
 }
 
-/// An attempt with a file or directory.
+/// An operation on a file or directory.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Action {
     Make,
@@ -188,7 +187,7 @@ impl fmt::Display for Action {
     }
 }
 
-/// The file system failed. Its `source` says how.
+/// An error of the file system, which is its `source`.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("cannot {action} {}", path.display())]
 pub struct StorageError {
@@ -202,30 +201,29 @@ impl StorageError {
         Self { action, path: path.to_owned(), source: Arc::new(error) }
     }
 
-    /// The attempt that failed.
+    /// Returns the operation that failed.
     pub(crate) fn action(&self) -> Action {
         self.action
     }
 
-    /// It, and how the file system failed: for a log, which shows no sources.
+    /// Formats the error with its cause, for a log, which shows no sources.
     pub(crate) fn with_cause(&self) -> String {
         format!("{self}: {}", self.source)
     }
 
-    /// Which kind of failure.
+    /// Returns the kind of the error.
     #[must_use]
     pub fn kind(&self) -> io::ErrorKind {
         self.source.kind()
     }
 
-    /// The file or directory that it is about.
+    /// Returns the file or directory.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Returns whether there is no room: the disk is full, or a quota or a limit on the size of files is
-    /// reached.
+    /// Returns true if there is no space: the disk is full, or a quota or a limit on the size of files is reached.
     #[must_use]
     pub fn is_full(&self) -> bool {
         use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
@@ -234,7 +232,7 @@ impl StorageError {
 }
 
 impl PartialEq for StorageError {
-    /// The same attempt failed in the same way.
+    /// Two errors are equal if the same operation failed in the same way.
     fn eq(&self, other: &Self) -> bool {
         let parts = |error: &Self| (error.action, error.kind(), error.source.raw_os_error());
         parts(self) == parts(other) && self.path == other.path

@@ -6,18 +6,18 @@ use serde_json::value::RawValue;
 
 use crate::{DataError, UnixTime};
 
-/// One entry of a topic's log.
+/// An entry of a topic's log.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Event {
     /// Its number in its epoch, from 1.
     pub offset: u64,
-    /// The time at which it was published, or at which its source says that it happened.
+    /// The time at which it was published, or at which it happened according to its source.
     pub time: UnixTime,
-    /// The data that it carries.
+    /// The data.
     pub data: Data,
 }
 
-/// The data of an event: one JSON value in UTF-8, on one line, shared by all who read it.
+/// The data of an event: one JSON value in UTF-8, on one line, shared by its readers.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Data(Bytes);
 
@@ -25,30 +25,31 @@ impl Data {
     /// Writes `value` as JSON.
     ///
     /// # Errors
-    /// [`DataError`] when `value` has no JSON form (a map whose keys are not strings, say).
+    /// [`DataError`] when `value` has no JSON form, for example a map whose keys are not strings.
     pub fn json(value: &impl Serialize) -> Result<Self, DataError> {
         Ok(Self::exactly(serde_json::to_vec(value)?))
     }
 
-    /// Takes text that is one JSON value already, and takes line breaks between its tokens out.
+    /// Takes text that is one JSON value, and removes line breaks between its tokens.
     ///
     /// # Errors
     /// [`DataError`] when it is not JSON.
     pub fn parse(text: &str) -> Result<Self, DataError> {
         let value: &RawValue = serde_json::from_str(text)?;
         let text = value.get();
-        // A line break in JSON can only stand between tokens: within a string it must be escaped.
+        // A line break in JSON can only stand between tokens, since strings escape it.
         if text.contains(['\n', '\r']) {
             return Ok(Self::exactly(text.replace(['\n', '\r'], "").into_bytes()));
         }
         Ok(Self(Bytes::copy_from_slice(text.as_bytes())))
     }
 
-    /// Takes what somebody typed: one JSON value as [`Data::parse`] does, any other text as a string. What begins as an object,
-    /// a string or an array does is no text but a slip: its end is missing, or a shell has eaten its quotes.
+    /// Takes text that somebody typed: one JSON value like [`Data::parse`], or any other text as a string. A text
+    /// that begins like an object, a string or an array is an error: its end is missing, or a shell has removed its
+    /// quotes.
     ///
     /// # Errors
-    /// [`DataError`] when it looks like JSON and is none.
+    /// [`DataError`] when it looks like JSON and is not.
     pub fn typed(text: &str) -> Result<Self, DataError> {
         match Self::parse(text) {
             Err(_) if !looks_like_json(text) => Self::json(&text),
@@ -56,31 +57,31 @@ impl Data {
         }
     }
 
-    /// Takes no more memory than the text has: a vector may have twice as much.
+    /// Takes no more memory than the text, unlike a vector, which may have twice the capacity.
     fn exactly(text: Vec<u8>) -> Self {
         Self(text.into_boxed_slice().into())
     }
 
-    /// The JSON text that a log kept.
+    /// Takes JSON text from a log.
     pub(crate) fn from_log(text: &str) -> Self {
         Self(Bytes::copy_from_slice(text.as_bytes()))
     }
 
-    /// The JSON text.
+    /// Returns the JSON text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         // Every constructor takes its bytes from a `str`, or from serde_json, which writes UTF-8.
         std::str::from_utf8(&self.0).unwrap_or_default()
     }
 
-    /// The JSON text as shared bytes; cloning copies nothing.
+    /// Returns the JSON text as shared bytes; cloning copies nothing.
     #[must_use]
     pub fn bytes(&self) -> &Bytes {
         &self.0
     }
 }
 
-/// `[` begins lines of many logs, too, as in `[INFO]`.
+/// Returns true if the text begins like JSON. `[` also begins the lines of many logs, for example `[INFO]`.
 fn looks_like_json(text: &str) -> bool {
     let text = text.trim_start();
     let in_array = |rest: &str| {

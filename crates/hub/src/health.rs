@@ -1,4 +1,4 @@
-//! Health: what is wrong with the keeping of events, if anything is.
+//! The health of stored events.
 
 use std::time::Duration;
 
@@ -7,25 +7,25 @@ use crate::StorageError;
 /// The health of a topic, or of a whole data directory.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Health {
-    /// The reason why the last attempt to keep something failed; `None` once one has succeeded. Reading goes on
-    /// all the same.
+    /// The error of the last attempt to keep something; `None` once an attempt has succeeded. Reading is not
+    /// affected.
     pub writing: Option<StorageError>,
-    /// Events that were kept and are damaged: they are told as gaps, and what is around them is read.
-    /// They are counted until retention is past them.
+    /// The number of damaged events. They are reported as gaps, and the events around them can be read. They count
+    /// until retention has passed them.
     pub damaged_events: u64,
-    /// For how long the oldest of what waits for the disk has done so, once that is 5 s. Of a data
-    /// directory alone, not of a topic in it.
+    /// The time that the oldest waiting batch has waited for the disk, if that is at least 5 s. Only for a data
+    /// directory, not for a topic in it.
     pub behind: Option<Duration>,
 }
 
 impl Health {
-    /// Returns whether nothing is wrong.
+    /// Returns true if nothing is wrong.
     #[must_use]
     pub fn is_well(&self) -> bool {
         *self == Self::default()
     }
 
-    /// The health of two together.
+    /// Returns the combined health of two.
     pub(crate) fn and(self, other: Self) -> Self {
         Self {
             writing: self.writing.or(other.writing),

@@ -13,8 +13,8 @@ use crate::{
 
 /// All topics of a server. Cheap to clone; clones share the topics.
 ///
-/// With a data directory, creating and deleting a topic block for the disk: on a runtime, do it on its
-/// blocking threads. Looking topics up never waits for that.
+/// With a data directory, creating and deleting a topic blocks for the disk: on a runtime, use its blocking threads.
+/// Looking up topics never waits for that.
 #[derive(Clone, Debug)]
 pub struct Hub(Arc<Inner>);
 
@@ -22,33 +22,33 @@ pub struct Hub(Arc<Inner>);
 struct Inner {
     /// The epochs of topics in memory.
     epochs: Epochs,
-    /// And of those in the data directory.
+    /// The data directory, and the epochs of its topics.
     data: Option<(DataDir, Epochs)>,
     topics: RwLock<BTreeMap<TopicName, Arc<Topic>>>,
     awaited: Arc<Awaited>,
-    /// The last that were deleted, and their epochs.
+    /// The last deleted topics and their epochs.
     deleted: Mutex<VecDeque<(TopicName, Epoch)>>,
     /// Held while a topic is created or deleted.
     changing: Mutex<()>,
 }
 
 impl Hub {
-    /// No topics yet, and all that come are in memory. `epoch` is [`Epoch::random`], once per start
-    /// of the server: it tells positions in these topics from positions in any that were kept before.
+    /// Creates a hub without topics that stores all of them in memory. `epoch` is [`Epoch::random`], once per start
+    /// of the server; it tells positions in these topics from positions of earlier starts.
     #[must_use]
     pub fn new(epoch: Epoch) -> Self {
         Self::of(epoch, None, BTreeMap::new())
     }
 
-    /// The topics found in a data directory; those that are created are kept there, too. `epoch` is
-    /// [`Epoch::random`], once per start: it is for new topics, and for those of which events that
-    /// readers have seen may be gone. Blocks for the disk: everything kept is read once.
+    /// Creates a hub with the topics of a data directory, which also stores new ones. `epoch` is [`Epoch::random`],
+    /// once per start; it is for new topics, and for those that may have lost events that readers have seen. Blocks
+    /// for the disk, since all stored events are read once.
     ///
     /// # Errors
-    /// [`OpenError::InUse`] when another hub has the topics of `data`, [`OpenError::Format`] when another
-    /// version wrote one, [`OpenError::Storage`] when one cannot be read.
+    /// [`OpenError::InUse`] when another hub has the topics of `data`, [`OpenError::Format`] when another version
+    /// wrote one, [`OpenError::Storage`] when one cannot be read.
     pub fn with_data(epoch: Epoch, data: DataDir) -> Result<Self, OpenError> {
-        /// Makes another epoch of the hub's.
+        /// Makes a different epoch from the hub's.
         const IN_MEMORY: u64 = 0x5555_5555_5555;
         let (found, coming) = data.recover(epoch)?;
         let found = found.into_iter().map(|found| {
@@ -56,7 +56,7 @@ impl Hub {
             (found.name, Arc::new(topic))
         });
         let topics = found.collect();
-        // A topic in memory begins again at each start, and one that is kept in an epoch it had would seem to go on.
+        // A topic in memory is new at each start; with an earlier epoch it would seem to continue.
         let in_memory = Epoch::from_bits(epoch.bits() ^ IN_MEMORY);
         Ok(Self::of(in_memory, Some((data, Epochs::new(coming))), topics))
     }
@@ -71,18 +71,17 @@ impl Hub {
         Self(Arc::new(Inner { epochs, data, topics, awaited, deleted, changing }))
     }
 
-    /// The directory in which its topics are kept, if not in memory.
+    /// Returns the directory that stores its topics, if there is one.
     #[must_use]
     pub fn data(&self) -> Option<&DataDir> {
         self.0.data.as_ref().map(|(data, _)| data)
     }
 
-    /// Creates an empty topic. A [`Retention`](crate::Retention) alone can stand for its options.
+    /// Creates an empty topic. A [`Retention`](crate::Retention) alone is converted to options.
     ///
     /// # Errors
-    /// [`CreateError::Exists`] when there is one of this name, also when it was kept from before:
-    /// [`Hub::ensure`] takes that one. [`CreateError::Storage`] when it cannot be kept,
-    /// [`CreateError::Closed`] once the data directory is closed.
+    /// [`CreateError::Exists`] when there is a topic of this name, which [`Hub::ensure`] would return;
+    /// [`CreateError::Storage`] when it cannot be stored; [`CreateError::Closed`] when the data directory is closed.
     pub fn create(
         &self,
         name: TopicName,
@@ -95,12 +94,12 @@ impl Hub {
         self.0.create(name, options.into())
     }
 
-    /// The topic of this name, with these options from now on; creates it if there is none. One that
-    /// exists stays where it is kept. That its options could not be noted down on the disk is told by
-    /// [`Topic::health`]; it is tried again before the next event is written.
+    /// Returns the topic of this name after setting these options, and creates it if there is none. An existing topic
+    /// keeps its storage. If its options cannot be saved, [`Topic::health`] reports it, and saving is tried again
+    /// before the next event is written.
     ///
     /// # Errors
-    /// As [`Hub::create`], but for [`CreateError::Exists`].
+    /// As [`Hub::create`], except [`CreateError::Exists`].
     pub fn ensure(
         &self,
         name: TopicName,
@@ -112,13 +111,12 @@ impl Hub {
         Ok(topic)
     }
 
-    /// Deletes a topic with all it keeps. Readers that wait are woken and get
-    /// [`ReadError::Deleted`](crate::ReadError::Deleted); one of the same name that is created later
-    /// has another epoch.
+    /// Deletes a topic with its contents. Waiting readers wake up and get
+    /// [`ReadError::Deleted`](crate::ReadError::Deleted). A later topic of the same name has another epoch.
     ///
     /// # Errors
-    /// [`DeleteError::Unknown`] when there is none of this name, [`DeleteError::Storage`] when it cannot
-    /// be removed.
+    /// [`DeleteError::Unknown`] when there is no topic of this name, [`DeleteError::Storage`] when it cannot be
+    /// removed.
     pub fn delete(&self, name: &TopicName) -> Result<(), DeleteError> {
         let _changing = self.0.changing();
         let topic = self.topic(name).ok_or_else(|| DeleteError::Unknown(name.clone()))?;
@@ -134,31 +132,32 @@ impl Hub {
         Ok(())
     }
 
-    /// The number of deletions that are [known](Self::was_deleted): each takes a name and an epoch.
+    /// The number of deletions that are [remembered](Self::was_deleted); each takes a name and an epoch.
     pub const DELETED_MAX: usize = 1_000;
 
-    /// Returns whether a topic of this name and epoch is among the last [`DELETED_MAX`](Self::DELETED_MAX) that were deleted
-    /// since the hub was made. Where no topic of the name has come since, this tells a reader of the old one from a new reader.
+    /// Returns true if a topic of this name and epoch is among the last [`DELETED_MAX`](Self::DELETED_MAX) that were
+    /// deleted since the hub was created. If there is no new topic of this name, this tells a reader of the old one
+    /// from a new reader.
     #[must_use]
     pub fn was_deleted(&self, name: &TopicName, epoch: Epoch) -> bool {
         self.0.deleted().iter().any(|(own, of)| *of == epoch && own == name)
     }
 
-    /// The topic of this name.
+    /// Returns the topic of this name.
     #[must_use]
     pub fn topic(&self, name: &TopicName) -> Option<Arc<Topic>> {
         self.0.read().get(name).cloned()
     }
 
-    /// The topic of this name, or else one that is **awaited**: it has an epoch and no event, and becomes the topic when that
-    /// is created; a position in it stays one. Nothing is kept for it, and it is not among the [topics](Self::topics). It is
-    /// gone when nobody holds it any more and it was not created.
+    /// Returns the topic of this name, or else an **awaited** one: it has an epoch and no event, and becomes the
+    /// topic when that is created. Positions in it stay valid. Nothing is stored for it, and it is not among the
+    /// [topics](Self::topics). It disappears with its last holder, unless it was created.
     ///
-    /// `storage` is where it will be kept. With a data directory its position outlives the hub, as long as no topic was
-    /// deleted, and the machine did not go down.
+    /// `storage` is its future storage. With a data directory its position outlives the hub, as long as no topic was
+    /// deleted and the machine did not restart.
     ///
-    /// `admit` is asked when nobody awaits one of this name yet, and what it gives is dropped when the topic is created, or
-    /// gone: so its caller can count them. It must not use the hub.
+    /// `admit` is called if there is no awaited topic of this name yet. Its result is dropped when the topic is
+    /// created or disappears, so that the caller can count awaited topics. It must not use the hub.
     ///
     /// # Errors
     /// Those of `admit`.
@@ -170,15 +169,15 @@ impl Hub {
     ) -> Result<Arc<Topic>, E> {
         let (epochs, awaited) = (self.0.epochs(storage), &self.0.awaited);
         let mut locked = awaited.lock();
-        // One that is created is put among the topics under the same lock.
+        // A created topic is added under the same lock.
         if let Some(topic) = self.topic(name).or_else(|| locked.get(name)) {
             return Ok(topic);
         }
         Ok(locked.insert(awaited, (name.clone(), epochs.of(name)), admit()?))
     }
 
-    /// The same for who looks at it once and does not wait: nobody is asked, and nobody else gets the one that this
-    /// makes up if there is none. Its position is good all the same.
+    /// Returns the topic of this name, or else one that nobody else gets, for a caller that looks once and does not
+    /// wait. Its position is valid all the same.
     #[must_use]
     pub fn topic_or_none_yet(&self, name: &TopicName, storage: Storage) -> Arc<Topic> {
         let locked = self.0.awaited.lock();
@@ -189,14 +188,14 @@ impl Hub {
         })
     }
 
-    /// All topics, in the order of their names.
+    /// Returns all topics in the order of their names.
     #[must_use]
     pub fn topics(&self) -> Vec<Arc<Topic>> {
         self.0.read().values().cloned().collect()
     }
 
-    /// Topics in the order of their names, at most so many: the first of all, or those after a name, which
-    /// need not be a topic's. The others are not looked at.
+    /// Returns at most `topics_max` topics in the order of their names: the first ones, or those after a name, which
+    /// need not be a topic's. Does not look at the others.
     #[must_use]
     pub fn topics_after(&self, after: Option<&TopicName>, topics_max: usize) -> Vec<Arc<Topic>> {
         let from = after.map_or(Bound::Unbounded, Bound::Excluded);
@@ -208,14 +207,14 @@ impl Hub {
     /// Closes the data directory, if there is one: see [`DataDir::close`].
     ///
     /// # Errors
-    /// When not all could be flushed.
+    /// When not everything could be flushed.
     pub fn close(&self) -> Result<(), StorageError> {
         self.data().map_or(Ok(()), DataDir::close)
     }
 }
 
 impl Inner {
-    /// While `changing` is held, and there is none of this name.
+    /// Creates a topic, while `changing` is held and there is none of this name.
     fn create(&self, name: TopicName, options: TopicOptions) -> Result<Arc<Topic>, CreateError> {
         let topic = {
             let mut awaited = self.awaited.lock();
@@ -241,7 +240,7 @@ impl Inner {
         Ok(topic)
     }
 
-    /// The epochs of the topics that are kept there.
+    /// Returns the epochs of the topics in this storage.
     fn epochs(&self, storage: Storage) -> &Epochs {
         match (storage, &self.data) {
             (Storage::Data, Some((_, epochs))) => epochs,

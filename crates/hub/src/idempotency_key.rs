@@ -1,12 +1,12 @@
-//! The key that makes publishing a batch again safe.
+//! The key that makes it safe to publish a batch again.
 
 use std::str::FromStr;
 
 use crate::digest;
 
-/// A publisher's name of a batch, to publish it again after an answer was lost: 1 to 255
-/// printable ASCII characters, of which a digest is kept. It should hold 128 random bits (a UUID, say):
-/// publishers of a topic share its keys.
+/// A publisher's name for a batch, for publishing it again when the answer was lost: 1 to 255 printable ASCII
+/// characters, of which a digest is kept. It should contain 128 random bits, for example a UUID, since all publishers
+/// of a topic share its keys.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub struct IdempotencyKey([u8; 16]);
 
@@ -23,7 +23,7 @@ impl IdempotencyKey {
     }
 }
 
-/// The text is not an idempotency key.
+/// An error of a text that is not an idempotency key.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[error("an idempotency key is 1 to 255 printable ASCII characters")]
 pub struct IdempotencyKeyError;

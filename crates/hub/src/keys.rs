@@ -1,7 +1,7 @@
-//! Which keys a topic has seen: a window of the newest ones, bounded by count, age and bytes. A pure rule.
+//! The window of keys that a topic remembers: the newest ones, limited by count, age and bytes. Pure.
 //!
-//! A key is remembered as a digest of it, with a digest of what came with it and where that is: the same few
-//! bytes for a long key and for a short one. Whether the events are still kept makes no difference.
+//! A key is remembered as its digest, with a digest of its events and their place, so long and short keys take the
+//! same few bytes. It does not matter if the events are still kept.
 
 use std::collections::VecDeque;
 use std::hash::{BuildHasher, RandomState};
@@ -11,14 +11,14 @@ use hashbrown::HashTable;
 
 use crate::{IdempotencyKey, PublishError, UnixTime};
 
-/// The bounds on the keys that a topic remembers. A key goes as soon as one bound is passed.
+/// The limits of the keys that a topic remembers. The oldest keys are dropped beyond any limit.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct KeyWindow {
-    /// Most keys remembered; 0 remembers none. Default 10,000, which is 640 KB. Keys count in
-    /// [`Retention::bytes_max`](crate::Retention::bytes_max), of which they take at most half, or what
-    /// the newest batch leaves.
+    /// The most keys remembered; 0 for none. Default 10,000, which take 640 KB. Keys count in
+    /// [`Retention::bytes_max`](crate::Retention::bytes_max), of which they take at most half, or what the newest
+    /// batch leaves.
     pub keys_max: usize,
-    /// Longest time a key is remembered after the time of its batch's first event. Default 10 minutes.
+    /// The longest time that a key is remembered after the time of its batch's first event. Default 10 minutes.
     pub age_max: Duration,
 }
 
@@ -28,26 +28,26 @@ impl Default for KeyWindow {
     }
 }
 
-/// The place of a batch: the offsets of its first and last event.
+/// The place of a batch: the offsets of its first and last events.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Place {
     pub(crate) first: u64,
     pub(crate) last: u64,
 }
 
-/// A key, and a digest of the events that came with it.
+/// A key, with a digest of its events.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Keyed {
     pub(crate) key: IdempotencyKey,
-    /// A digest of 64 bits: it finds a publisher's mistake. Two batches that are made alike only confuse their own publisher.
+    /// A digest of 64 bits, which reveals a publisher's mistake. Forged collisions only confuse their own publisher.
     pub(crate) content: u64,
 }
 
 impl Keyed {
-    /// The length of its bytes.
+    /// The length of its encoding.
     pub(crate) const BYTES: usize = 24;
 
-    /// As a log keeps it.
+    /// Encodes it for a log.
     pub(crate) fn to_bytes(self) -> [u8; Self::BYTES] {
         let mut bytes = [0; Self::BYTES];
         bytes[..16].copy_from_slice(&self.key.digest());
@@ -55,7 +55,7 @@ impl Keyed {
         bytes
     }
 
-    /// The key of these bytes, as a log kept them.
+    /// Decodes it from a log.
     pub(crate) fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let (key, content) = bytes.split_first_chunk()?;
         let content = u64::from_le_bytes(content.try_into().ok()?);
@@ -63,14 +63,14 @@ impl Keyed {
     }
 }
 
-/// A key that was seen.
+/// A remembered key.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Seen {
     pub(crate) keyed: Keyed,
     /// The time of the first event of its batch.
     pub(crate) time: UnixTime,
     first: u64,
-    /// The number of events that follow the first.
+    /// The number of events after the first.
     more: u32,
 }
 
@@ -81,31 +81,31 @@ impl Seen {
         Self { keyed, time, first: place.first, more }
     }
 
-    /// The place where its batch is, or was.
+    /// Returns the place of its batch, kept or not.
     pub(crate) fn place(&self) -> Place {
         Place { first: self.first, last: self.first + u64::from(self.more) }
     }
 }
 
-/// The cost of a key in a topic's bytes: itself, and its place in the index.
+/// The bytes of a key that count for its topic: the key and its place in the index.
 pub(crate) const KEY_BYTES: u64 = size_of::<Seen>() as u64 + 16;
 
-/// The bytes that the keys of a topic that keeps `bytes_max` may take beside its newest batch.
+/// Returns the bytes that the keys of a topic with `bytes_max` may take besides its newest batch.
 pub(crate) fn room_beside(batch_bytes: u64, bytes_max: u64) -> u64 {
     bytes_max.saturating_sub(batch_bytes).min(bytes_max / 2)
 }
 
-/// The keys in the window and where their batches are.
+/// The keys in the window, with the places of their batches.
 #[derive(Debug)]
 pub(crate) struct Keys {
     window: KeyWindow,
-    /// Oldest first, in the order of offsets. Some may stand for a key that came again, and count no more.
+    /// Oldest first, in the order of offsets. An entry no longer counts if its key came again later.
     order: VecDeque<Seen>,
-    /// The number of each key: that of its place in `order`, counted from the beginning, modulo 2^32.
+    /// The number of each key: its place in `order` counted from the beginning, modulo 2^32.
     index: HashTable<u32>,
-    /// The number of the oldest.
+    /// The number of the oldest key.
     oldest: u32,
-    /// With a secret of its own, so that nobody can choose keys that fall on one place.
+    /// Has a secret of its own, so that nobody can choose colliding keys.
     hasher: RandomState,
 }
 
@@ -115,17 +115,17 @@ impl Keys {
         Self { window, order, index, oldest: 0, hasher: RandomState::new() }
     }
 
-    /// Applies other bounds from now on.
+    /// Changes the limits.
     pub(crate) fn set_window(&mut self, window: KeyWindow) {
         self.window = window;
     }
 
-    /// The bytes that they count for in the topic's.
+    /// Returns the bytes that count for the topic.
     pub(crate) fn bytes(&self) -> u64 {
         self.order.len() as u64 * KEY_BYTES
     }
 
-    /// The key as it was seen, if it is in the window.
+    /// Returns the remembered key, if it is in the window.
     pub(crate) fn find(&mut self, now: UnixTime, key: IdempotencyKey) -> Option<Seen> {
         self.expire(now);
         let (order, oldest) = (&self.order, self.oldest);
@@ -136,7 +136,7 @@ impl Keys {
         (now.since(seen.time) <= self.window.age_max).then_some(*seen)
     }
 
-    /// The place of the batch of this key, if the key is in the window.
+    /// Returns the place of the batch of this key, if the key is in the window.
     pub(crate) fn repeats(
         &mut self,
         now: UnixTime,
@@ -148,10 +148,10 @@ impl Keys {
         }
     }
 
-    /// Remembers a key that [`Keys::find`] does not know, of a batch after all those remembered.
+    /// Remembers a key that [`Keys::find`] does not find, of a batch after all remembered ones.
     pub(crate) fn remember(&mut self, seen: Seen) {
         if self.order.len() == self.order.capacity() {
-            // By an eighth and not to the double: what is counted is close to what is taken.
+            // Grows by an eighth instead of doubling, so that the memory stays close to the counted bytes.
             self.order.reserve_exact(self.order.len() / 8 + 1);
         }
         let number = self.number(self.order.len());
@@ -160,7 +160,7 @@ impl Keys {
         let key_of = |number: u32| at(order, oldest, number).map(|seen| seen.keyed.key);
         let hash = hasher.hash_one(seen.keyed.key);
         match self.index.find_mut(hash, |number| key_of(*number) == Some(seen.keyed.key)) {
-            // It was too old to count, and stood behind one with a later time.
+            // The old entry was too old to count, and stood behind one with a later time.
             Some(known) => *known = number,
             None => {
                 let hash_of = |number: &u32| key_of(*number).map_or(0, |key| hasher.hash_one(key));
@@ -170,21 +170,21 @@ impl Keys {
         self.expire(seen.time);
     }
 
-    /// Remembers a key that was found, unless it was found before.
+    /// Remembers a key that was found on disk, unless it was found before.
     pub(crate) fn learn(&mut self, seen: Seen) {
         if self.find(seen.time, seen.keyed.key).is_none() {
             self.remember(seen);
         }
     }
 
-    /// The keys of batches that end after `after` and before `below`.
+    /// Returns the keys of batches that end after `after` and before `below`.
     pub(crate) fn between(&self, after: u64, below: u64) -> impl ExactSizeIterator<Item = Seen> {
         let until = |offset| self.order.partition_point(|seen| seen.place().last < offset);
         let (begin, end) = (until(after + 1), until(below));
         self.order.iter().skip(begin).take(end.saturating_sub(begin)).copied()
     }
 
-    /// Forgets the keys of batches after `offset`: they were not kept.
+    /// Removes the keys of batches after `offset`, which were not kept.
     pub(crate) fn forget_after(&mut self, offset: u64) {
         while self.order.back().is_some_and(|seen| seen.place().last > offset) {
             self.unlist(self.order.len() - 1);
@@ -192,7 +192,7 @@ impl Keys {
         }
     }
 
-    /// Forgets the keys of batches up to `offset`.
+    /// Removes the keys of batches up to `offset`.
     pub(crate) fn forget_up_to(&mut self, offset: u64) {
         while self.order.front().is_some_and(|seen| seen.place().last <= offset) {
             self.forget_oldest();
@@ -200,7 +200,7 @@ impl Keys {
         self.shrink();
     }
 
-    /// Forgets the oldest until the rest counts for no more than this.
+    /// Removes the oldest keys until the rest counts for at most `bytes`.
     pub(crate) fn forget_beyond(&mut self, bytes: u64) {
         while self.bytes() > bytes {
             self.forget_oldest();
@@ -208,7 +208,7 @@ impl Keys {
         self.shrink();
     }
 
-    /// Forgets what is beyond the window.
+    /// Removes the keys beyond the window.
     pub(crate) fn expire(&mut self, now: UnixTime) {
         while let Some(oldest) = self.order.front() {
             let is_old = now.since(oldest.time) > self.window.age_max;
@@ -227,7 +227,7 @@ impl Keys {
         }
     }
 
-    /// Takes the key at this place out of the index, unless it came again since.
+    /// Removes the key at this place from the index, unless it came again later.
     fn unlist(&mut self, place: usize) {
         let (number, Some(seen)) = (self.number(place), self.order.get(place)) else { return };
         let hash = self.hasher.hash_one(seen.keyed.key);
@@ -237,11 +237,11 @@ impl Keys {
     }
 
     fn number(&self, place: usize) -> u32 {
-        // Fewer than 2^32 are remembered at once.
+        // Fewer than 2^32 keys are remembered at once.
         self.oldest.wrapping_add(place as u32)
     }
 
-    /// Gives back what many keys took that have gone.
+    /// Frees memory after many keys were removed.
     fn shrink(&mut self) {
         let len = self.order.len();
         if self.order.capacity() / 2 > len + 8 {
@@ -255,7 +255,7 @@ impl Keys {
     }
 }
 
-/// The key that was seen with this number.
+/// Returns the key with this number.
 fn at(order: &VecDeque<Seen>, oldest: u32, number: u32) -> Option<&Seen> {
     order.get(number.wrapping_sub(oldest) as usize)
 }

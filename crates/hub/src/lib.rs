@@ -1,25 +1,23 @@
 //! Topics, positions and logs: append, read on from a position.
 //!
-//! A **topic** is an append-only log of **events**, bounded by count, bytes and age. A reader is
-//! nothing but a [`Position`]: no queue is kept for it, so a slow reader costs no memory, a lost
-//! connection resumes where it was, and polling and streaming are the same operation, "read on
-//! from position P" ([`Topic::read`]).
+//! A **topic** is an append-only log of **events**, limited by count, bytes and age. A reader is only a [`Position`].
+//! It has no queue, so a slow reader costs no memory, and a reader continues after a lost connection. Polling and
+//! streaming are the same operation, "read on from position P" ([`Topic::read`]).
 //!
-//! Reading never loses anything silently: where events are missing, the [`Page`] carries a [`Gap`]
-//! that says so before anything else.
+//! Reading never skips events silently: if events are missing, the [`Page`] begins with a [`Gap`].
 //!
-//! A log is in memory, or in a [`DataDir`] on disk, where it survives the end of the process. Publishing
-//! looks the same on both: [`Topic::publish`] hands an event over, [`Topic::append`] and
-//! [`Topic::publish_kept`] tell whether it is kept.
+//! A log is in memory, or on disk in a [`DataDir`], where it survives the end of the process. Publishing is the same
+//! for both: [`Topic::publish`] hands an event over; [`Topic::append`] and [`Topic::publish_kept`] also report
+//! whether it is kept.
 //!
-//! This crate sees no socket, and no clock but for the disk's: the time of an event and the time of a
-//! read are arguments, [`UnixTime::now`] as a rule. What is asynchronous is [`Head`], which tells when a topic has
-//! grown, and [`Receipt`], which tells when a batch is kept; both go with any runtime.
+//! This crate uses no socket, and no clock except for the disk: the times of events and reads are arguments, usually
+//! [`UnixTime::now`]. Two types are asynchronous and work with any runtime: [`Head`], which reports that a topic has
+//! grown, and [`Receipt`], which reports that a batch is kept.
 //!
 //! ```
 //! use anemone_hub::{After, Data, Epoch, Hub, Retention, UnixTime};
 //!
-//! // A new epoch for each start: by it a reader knows that its position is of another log.
+//! // A new epoch for each start: it shows a reader that its position belongs to another log.
 //! let hub = Hub::new(Epoch::random()?);
 //! let wind = hub.create("wind".parse()?, Retention::default())?;
 //! wind.publish(UnixTime::now(), Data::json(&serde_json::json!({ "speed": 2.74 }))?)?;
@@ -32,7 +30,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! The feature `testing` adds a disk that fails on demand, for the tests of those who keep topics on one.
+//! The feature `testing` adds a disk that fails on demand, for tests of programs that store topics.
 #![forbid(unsafe_code)]
 
 mod awaited;

@@ -1,29 +1,29 @@
-//! Notes: short texts that are kept with a batch.
+//! Notes: short texts that are stored with a batch.
 
 use std::str::FromStr;
 use std::sync::Arc;
 
-/// A short text that is kept with a batch, and like the batch: whole or not at all. No reader sees it; the newest
-/// one of a topic is found again by [`Topic::note`](crate::Topic::note). A source keeps its place so.
+/// A short text that is stored with a batch, both or neither. Readers do not see it.
+/// [`Topic::note`](crate::Topic::note) returns the newest one of a topic. A source stores its place in one.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub struct Note(Arc<str>);
 
 impl Note {
-    /// The longest note, in bytes.
+    /// The longest note in bytes.
     pub const BYTES_MAX: usize = 1024;
 
-    /// The text.
+    /// Returns the text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
 
-/// The text is not a note.
+/// An error of a text that is not a note.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[error("a note is 1 to 1024 bytes, not {bytes}")]
 pub struct NoteError {
-    /// The number of bytes that it has.
+    /// The number of its bytes.
     pub bytes: usize,
 }
 

@@ -2,25 +2,24 @@
 
 use crate::{KeyWindow, Retention};
 
-/// The choices for a topic that is created. A [`Retention`] alone is options with the other
-/// defaults.
+/// The options of a new topic. A [`Retention`] alone converts to options with the other defaults.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct TopicOptions {
-    /// The bounds on what it keeps.
+    /// The limits of its contents.
     pub retention: Retention,
-    /// Which idempotency keys it remembers.
+    /// The idempotency keys that it remembers.
     pub keys: KeyWindow,
-    /// The place where it is kept.
+    /// The place of its contents.
     pub storage: Storage,
 }
 
-/// The place where a topic is kept.
+/// The place of a topic's contents.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Storage {
-    /// In the hub's data directory; in memory when it has none.
+    /// The hub's data directory, or memory if there is none.
     #[default]
     Data,
-    /// In memory, whatever the hub has: what is worth nothing after a restart.
+    /// Memory in any case, for events that are worthless after a restart.
     Memory,
 }
 

@@ -1,4 +1,4 @@
-//! Pages: the result of one read of a topic.
+//! Pages, the results of reading a topic.
 
 use std::sync::Arc;
 
@@ -6,12 +6,12 @@ use anemone_wire::{Gap, Position};
 
 use crate::Event;
 
-/// The bounds on what one [`Topic::read`](crate::Topic::read) may return.
+/// The limits of a page of [`Topic::read`](crate::Topic::read).
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct PageLimit {
-    /// Most events in a page. Default 1,000.
+    /// The most events in a page. Default 1,000.
     pub events_max: usize,
-    /// Most bytes of data in a page, unless its first event alone is larger. Default 1 MiB.
+    /// The most bytes of data in a page; a larger first event is returned alone. Default 1 MiB.
     pub bytes_max: u64,
 }
 
@@ -21,15 +21,15 @@ impl Default for PageLimit {
     }
 }
 
-/// The result of a read: the events after a position, and the position to read on from.
+/// The result of a read: the events after a position, and the position to continue from.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Page {
-    /// Offset of the oldest event the log keeps, or of the next to come when it keeps none.
+    /// The offset of the oldest kept event, or else that of the next one.
     pub first: u64,
     /// The gap before `events`, if there is one.
     pub gap: Option<Gap>,
-    /// In the log's order, without a hole.
+    /// The events in the log's order, without a hole.
     pub events: Vec<Arc<Event>>,
-    /// The position to read on from.
+    /// The position to continue from.
     pub next: Position,
 }

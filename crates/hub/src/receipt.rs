@@ -1,4 +1,4 @@
-//! The receipt of a batch: where it is, and whether it is kept.
+//! The receipt of a published batch.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -16,7 +16,7 @@ pub struct Published {
     pub first: Position,
     /// The position of its last event.
     pub last: Position,
-    /// Its key was seen before: these are the positions of the first time, and nothing was appended.
+    /// True if its key was known: these are the positions of the first time, and nothing was appended.
     pub repeated: bool,
 }
 
@@ -26,10 +26,10 @@ impl From<Published> for anemone_wire::Published {
     }
 }
 
-/// Completes once a batch is kept as the topic's log promises, or is refused.
+/// Completes when a batch is kept as the topic's log promises, or is refused.
 ///
 /// # Cancel safety
-/// Dropping it takes nothing back: the batch may be kept or not.
+/// Dropping it does not withdraw the batch, which may be kept or not.
 #[derive(Debug)]
 #[must_use = "whether the batch is kept is not known before this completes"]
 pub struct Receipt {
@@ -37,16 +37,16 @@ pub struct Receipt {
     outcome: Outcome,
 }
 
-/// The outcome of a batch that a log took.
+/// The outcome of a batch that a log has taken.
 #[derive(Debug)]
 pub(crate) enum Outcome {
     Kept,
-    /// The log will tell.
+    /// The log will report it.
     Pending(oneshot::Receiver<Result<(), PublishError>>),
 }
 
 impl Receipt {
-    /// The receipt of a batch at these offsets.
+    /// Creates the receipt of a batch at these offsets.
     pub(crate) fn new(epoch: Epoch, place: Place, repeated: bool, outcome: Outcome) -> Self {
         let position = |offset| Position { epoch, offset };
         let published =
@@ -60,7 +60,7 @@ impl Future for Receipt {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         if let Outcome::Pending(told) = &mut self.outcome {
-            // A log that went without a word was closed.
+            // The log was closed and dropped the sender.
             ready!(Pin::new(told).poll(context)).unwrap_or(Err(PublishError::Closed))?;
             self.outcome = Outcome::Kept;
         }

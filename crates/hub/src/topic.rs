@@ -1,4 +1,4 @@
-//! A topic: a named log that is appended to and read on from positions.
+//! A topic: a named log to which publishers append and from which readers read.
 
 use std::any::Any;
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -18,41 +18,41 @@ use crate::{
 pub struct Topic {
     name: TopicName,
     epoch: Epoch,
-    /// None until it is created, of one that somebody waits for.
+    /// The log; `None` while the topic is only awaited.
     log: OnceLock<Box<dyn Log>>,
     progress: watch::Sender<Progress>,
-    /// Dropped when it is created, or gone.
+    /// Dropped when the topic is created or no longer awaited.
     while_awaited: Mutex<Option<WhileAwaited>>,
 }
 
-/// The things that an awaited topic holds for those who list it: they are told by its drop that it is awaited no longer.
+/// The guard of an awaited topic in the list of those. Dropping it removes the entry.
 pub(crate) type WhileAwaited = Box<dyn Any + Send + Sync>;
 
-/// The distance that a reader is behind.
+/// The distance of a reader from the newest event.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize)]
 pub struct Lag {
-    /// Events that it has not read, also those that are no longer kept; those kept, when its position is of
-    /// another epoch.
+    /// The events that it has not read, including those no longer kept; only the kept ones, if its position belongs
+    /// to another epoch.
     pub events: u64,
-    /// Bytes of the data of those that are kept. Of what is on the disk alone about that, up to 64 KiB more.
+    /// The bytes of data of the kept events. For events only on disk this is approximate, up to 64 KiB too many.
     pub bytes: u64,
 }
 
-/// A topic's description of itself.
+/// A summary of a topic.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TopicInfo {
     /// Its name.
     pub name: TopicName,
     /// The position of its newest event.
     pub head: Position,
-    /// Offset of the oldest event kept.
+    /// The offset of the oldest kept event.
     pub first: u64,
-    /// Bytes kept, data and bookkeeping, keys included.
+    /// The bytes kept: data and overhead, with the keys.
     pub bytes: u64,
 }
 
 impl Topic {
-    /// An empty topic in memory that begins `epoch`.
+    /// Creates an empty topic in memory that begins `epoch`.
     #[must_use]
     pub fn new(name: TopicName, epoch: Epoch, retention: Retention) -> Self {
         let topic = Self::awaited(name, epoch, None);
@@ -60,7 +60,7 @@ impl Topic {
         topic
     }
 
-    /// One that is not created yet.
+    /// Creates an awaited topic.
     pub(crate) fn awaited(name: TopicName, epoch: Epoch, held: Option<WhileAwaited>) -> Self {
         let (log, progress) = (OnceLock::new(), watch::Sender::new(Progress::default()));
         Self { name, epoch, log, progress, while_awaited: Mutex::new(held) }
@@ -80,12 +80,12 @@ impl Topic {
         Ok(())
     }
 
-    /// Gets its log; the first one stays.
+    /// Sets its log; the first one stays.
     fn begin(&self, log: Box<dyn Log>) {
         let _ = self.log.set(log);
     }
 
-    /// A topic with this log, which moves `progress`.
+    /// Creates a topic with this log, which moves `progress`.
     pub(crate) fn of(
         name: TopicName,
         epoch: Epoch,
@@ -96,7 +96,7 @@ impl Topic {
         Self { name, epoch, log: log.into(), progress, while_awaited: Mutex::default() }
     }
 
-    /// The caller drops it: the topic is awaited no longer.
+    /// Takes the guard, which the caller drops: the topic is no longer awaited.
     pub(crate) fn take_held(&self) -> Option<WhileAwaited> {
         self.while_awaited.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
@@ -109,30 +109,28 @@ impl Topic {
         self.log.get().map_or(&NoLog, |log| &**log)
     }
 
-    /// Returns whether it is created, and not only awaited: see [`Hub::await_topic`](crate::Hub::await_topic).
+    /// Returns true if the topic is created, and not only awaited: see [`Hub::await_topic`](crate::Hub::await_topic).
     #[must_use]
     pub fn is_created(&self) -> bool {
         self.log.get().is_some()
     }
 
-    /// Its name.
+    /// Returns its name.
     #[must_use]
     pub fn name(&self) -> &TopicName {
         &self.name
     }
 
-    /// Appends an event and wakes everyone who waits for it. Returns its position.
+    /// Appends an event, wakes all waiting readers, and returns its position.
     ///
-    /// In memory that is all done on return. On disk the event is **handed over** on return and seen by
-    /// readers once it is written; the position is the one it has if it is kept, and [`Topic::health`]
-    /// tells of one that could not be. While as much waits for the disk as may, this blocks its thread,
-    /// at most 1 second; what it waits for needs no runtime to go on. [`Topic::append`] never blocks,
-    /// and tells whether an event is kept.
+    /// In memory, all of that is done on return. On disk, the event is **handed over** on return, and readers see it
+    /// once it is written. The position is the one that it has if it is kept; [`Topic::health`] reports one that
+    /// could not be. While the disk's queue is full, this blocks its thread for at most 1 second, without depending
+    /// on a runtime. [`Topic::append`] never blocks, and reports whether an event is kept.
     ///
     /// # Errors
-    /// [`PublishError::TooBig`] when the event alone is larger than the log's bound in bytes,
-    /// [`PublishError::Busy`] when the disk is still behind after 1 second, [`PublishError::Deleted`] and
-    /// [`PublishError::Closed`].
+    /// [`PublishError::TooBig`] when the event alone exceeds the log's limit in bytes, [`PublishError::Busy`] when
+    /// the disk is still behind after 1 second, [`PublishError::Deleted`] and [`PublishError::Closed`].
     pub fn publish(&self, time: UnixTime, data: Data) -> Result<Position, PublishError> {
         self.takes_events()?;
         let batch = Batch::from(NewEvent { time, data });
@@ -140,17 +138,16 @@ impl Topic {
         Ok(receipt.published.last)
     }
 
-    /// Appends a batch, all of it or nothing. The receipt completes once it is kept: in memory at once,
-    /// on disk once it is written and, if the data directory says so, flushed. Never waits.
+    /// Appends a batch, as a whole or not at all. Never waits. The receipt completes when the batch is kept: in
+    /// memory at once, on disk when it is written and, if the data directory requires it, flushed.
     ///
-    /// A batch with a key that was published before is not appended again; the receipt has the positions
-    /// of the first time, also when its events are no longer kept. `now` is the time that the age of keys is
-    /// measured at.
+    /// A batch with a known key is not appended again; the receipt has the positions of the first time, even if those
+    /// events are no longer kept. The age of keys is measured at `now`.
     ///
     /// # Errors
     /// At once [`PublishError::Empty`], [`PublishError::TooBig`], [`PublishError::KeyReused`],
-    /// [`PublishError::HeadMoved`], [`PublishError::Busy`] and [`PublishError::Closed`]; from the receipt [`PublishError::StorageFull`] and
-    /// [`PublishError::StorageFailed`]; [`PublishError::Deleted`] from both.
+    /// [`PublishError::HeadMoved`], [`PublishError::Busy`] and [`PublishError::Closed`]; from the receipt
+    /// [`PublishError::StorageFull`] and [`PublishError::StorageFailed`]; from both [`PublishError::Deleted`].
     pub fn append(&self, now: UnixTime, batch: &Batch) -> Result<Receipt, PublishError> {
         self.takes_events()?;
         if batch.events.is_empty() {
@@ -159,22 +156,22 @@ impl Topic {
         self.log().append(now, batch, WhenFull::Refuse)
     }
 
-    /// Appends a batch as [`Topic::append`] does, and waits: for room while the disk is behind, and until
-    /// the batch is kept.
+    /// Appends a batch like [`Topic::append`], and waits: for room while the disk is behind, and until the batch is
+    /// kept.
     ///
     /// # Errors
-    /// All of [`PublishError`] but [`PublishError::Busy`].
+    /// All of [`PublishError`] except [`PublishError::Busy`].
     ///
     /// # Cancel safety
-    /// Dropping the future may leave the batch kept or not. Publish it again with the same key to be sure
-    /// that it is there once.
+    /// After dropping the future, the batch may be kept or not. Publish it again with the same key to make sure that
+    /// it is there once.
     pub async fn publish_kept(
         &self,
         now: UnixTime,
         batch: &Batch,
     ) -> Result<Published, PublishError> {
         loop {
-            // Begun before the attempt: what is taken from now on is not missed.
+            // Begins before the attempt, so that no later notification is missed.
             let room = self.log().room().map(tokio::sync::Notify::notified);
             match (self.append(now, batch), room) {
                 (Err(PublishError::Busy { .. }), Some(room)) => room.await,
@@ -183,13 +180,13 @@ impl Topic {
         }
     }
 
-    /// The position that `start` stands for. One of another epoch stays as it is: the read that
-    /// begins there tells of the gap. [`After::Earliest`], [`After::Last`] and [`Start::Since`] may read a piece of the
-    /// disk or two, to be where reading begins without a gap; the others do not.
+    /// Returns the position for `start`. A position of another epoch stays as it is, and the read from there reports
+    /// the gap. [`After::Earliest`], [`After::Last`] and [`Start::Since`] may read one or two pieces of the disk, to
+    /// begin without a gap; the others do not.
     ///
     /// # Errors
-    /// [`ReadError::Ahead`] when it is a position of this log that was not reached yet,
-    /// [`ReadError::Deleted`], and of [`Start::Since`] [`ReadError::Storage`] when the disk fails.
+    /// [`ReadError::Ahead`] for a position of this log that was not reached yet, [`ReadError::Deleted`], and for
+    /// [`Start::Since`] also [`ReadError::Storage`] when the disk fails.
     pub fn start(&self, now: UnixTime, start: impl Into<Start>) -> Result<Position, ReadError> {
         self.gives_events()?;
         let extent = || self.log().extent(now);
@@ -215,12 +212,12 @@ impl Topic {
         }
     }
 
-    /// The events after `position`, maybe none, and where to read on. Never waits for another event; what
-    /// is no longer in memory is read from the disk, about one page of it.
+    /// Returns the events after `position`, maybe none, and the position to continue from. Never waits for another
+    /// event. Events that are not in memory are read from disk, about one page of it.
     ///
     /// # Errors
-    /// [`ReadError::Ahead`] when `position` is of this log and was not reached yet,
-    /// [`ReadError::Deleted`], and [`ReadError::Storage`] when the disk fails.
+    /// [`ReadError::Ahead`] when `position` belongs to this log and was not reached yet, [`ReadError::Deleted`], and
+    /// [`ReadError::Storage`] when the disk fails.
     pub fn read(
         &self,
         now: UnixTime,
@@ -247,14 +244,14 @@ impl Topic {
         Ok(Page { first: slice.first, gap, events: slice.events, next })
     }
 
-    /// Watches for growth.
+    /// Watches the topic for new events.
     #[must_use]
     pub fn head(&self) -> Head {
         Head { epoch: self.epoch, progress: self.progress.subscribe() }
     }
 
-    /// Its contents now. Never waits for the disk, so events that have just become too old may still count; the next
-    /// read says to the event what is kept.
+    /// Returns a summary of its contents. Never waits for the disk, so events that have just become too old may still
+    /// count; the next read is exact.
     #[must_use]
     pub fn info(&self, now: UnixTime) -> TopicInfo {
         let extent = self.log().extent(now);
@@ -266,7 +263,8 @@ impl Topic {
         }
     }
 
-    /// The distance that a reader at this position is behind. Takes no longer for more events, and never waits for the disk.
+    /// Returns the distance of a reader at this position. Its time does not depend on the number of events, and it
+    /// never waits for the disk.
     #[must_use]
     pub fn lag(&self, now: UnixTime, position: Position) -> Lag {
         let extent = self.log().extent(now);
@@ -276,29 +274,29 @@ impl Topic {
         Lag { events, bytes: self.log().data_bytes_after(after) }
     }
 
-    /// Returns whether a batch with this key was published within the window of keys, so that the same one is a retry.
+    /// Returns true if a batch with this key was published within the window of keys, so that this is a retry.
     #[must_use]
     pub fn knows(&self, now: UnixTime, key: IdempotencyKey) -> bool {
         self.log().knows(now, key)
     }
 
-    /// The note of the newest batch that has one and is kept, or was: retention does not take it. On disk it is as
-    /// safe as the batch, so that both or none of them are found after any end.
+    /// Returns the note of the newest batch that has one; retention does not remove it. On disk it is as safe as its
+    /// batch: after any end, both are there or neither.
     #[must_use]
     pub fn note(&self) -> Option<Note> {
         self.log().note()
     }
 
-    /// Keeps a note without a batch, which is the newest from now on: what a publisher wants to find again that has
-    /// nothing to publish yet. Blocks for the disk, and is not for every day.
+    /// Keeps a note without a batch, which becomes the newest: for a publisher that has nothing to publish yet.
+    /// Blocks for the disk, so use it rarely.
     ///
     /// # Errors
-    /// When it cannot be kept now. It is the newest all the same, and kept before the next event is.
+    /// When it cannot be kept now. It is the newest all the same, and is kept before the next event.
     pub fn set_note(&self, note: Note) -> Result<(), StorageError> {
         self.log().set_note(note)
     }
 
-    /// The health of the keeping of its events. In memory all is always well.
+    /// Returns the health of its storage. In memory it is always good.
     #[must_use]
     pub fn health(&self) -> Health {
         self.log().health()
@@ -308,7 +306,7 @@ impl Topic {
         self.log().configure(options);
     }
 
-    /// Ends it: readers are woken and told.
+    /// Deletes the topic, and wakes and notifies its readers.
     pub(crate) fn delete(&self) -> Result<(), StorageError> {
         self.log().delete()?;
         self.progress.send_modify(|progress| progress.deleted = true);
@@ -335,7 +333,7 @@ impl Topic {
     }
 }
 
-/// Tells when a topic has grown past a position, or was deleted.
+/// Watches a topic for new events and its deletion.
 #[derive(Clone, Debug)]
 pub struct Head {
     epoch: Epoch,
@@ -343,8 +341,8 @@ pub struct Head {
 }
 
 impl Head {
-    /// Waits until the topic has grown, or was deleted, since the last call, or since the watch began.
-    /// Never returns again after the call that a deletion ended.
+    /// Waits until the topic has grown or was deleted since the last call, or since the watch began. Returns only
+    /// once for a deletion, and then never again.
     ///
     /// # Cancel safety
     /// Dropping the future loses nothing.
@@ -354,8 +352,8 @@ impl Head {
         }
     }
 
-    /// Waits until there is something to read after `position`: an event; or the word that the topic
-    /// was deleted; or, at once, the gap when `position` is of another epoch.
+    /// Waits until there is something to read after `position`: an event, the deletion of the topic, or, at once, the
+    /// gap if `position` belongs to another epoch.
     ///
     /// # Cancel safety
     /// Dropping the future loses nothing.

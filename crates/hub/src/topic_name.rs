@@ -4,23 +4,23 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-/// A topic's name: 1 to 128 of `A-Z a-z 0-9 . _ -`, beginning with a letter or a digit, so that it
-/// needs no escaping in a path.
+/// The name of a topic: 1 to 128 of `A-Z a-z 0-9 . _ -`, beginning with a letter or a digit, so that it needs no
+/// escaping in a path.
 #[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct TopicName(Arc<str>);
 
 impl TopicName {
-    /// The longest name, in bytes.
+    /// The longest name in bytes.
     pub const BYTES_MAX: usize = 128;
 
-    /// The name.
+    /// Returns the name.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
 
-/// The text is not a topic's name.
+/// An error of a text that is not a topic's name.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[error("a topic's name is 1 to 128 of A-Z a-z 0-9 . _ - and begins with a letter or a digit")]
 pub struct TopicNameError;

@@ -1,10 +1,10 @@
-//! A page of a log while it is filled.
+//! A page of a log that is being filled.
 
 use std::sync::Arc;
 
 use crate::{Event, PageLimit};
 
-/// A page while it is filled.
+/// A page that is being filled.
 #[derive(Debug)]
 pub(super) struct Filling {
     limit: PageLimit,
@@ -20,7 +20,7 @@ impl Filling {
         Self { limit, bytes: 0, events, is_full: limit.events_max == 0 }
     }
 
-    /// Returns whether an event with this much data still fits; if not, the page is full.
+    /// Returns true if an event with this much data fits; otherwise the page is full.
     pub(super) fn fits(&mut self, data_bytes: usize) -> bool {
         let bytes = self.bytes + data_bytes as u64;
         let fits = self.events.is_empty() || bytes <= self.limit.bytes_max;

@@ -1,4 +1,4 @@
-//! The interface of a log, and the nouns of its calls.
+//! The interface of a log, and the types of its calls.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,23 +12,23 @@ use crate::{
 
 /// The log of one topic, shared among threads.
 ///
-/// Its contract, which `contract` tests for each:
-/// - **Order.** Offsets count from 1. A batch gets the next ones in a row; none is given to two events.
-/// - **All or nothing.** A batch is kept whole or not at all, also across a crash. One that is refused
-///   was never seen by a reader, and its offsets go to the next one.
-/// - **Seen, then acknowledged.** Once a batch is acknowledged, every read gives it; the head is
-///   moved before that and after the events can be read.
-/// - **No hole is passed silently.** A page is consecutive. Where the event after a position is missing,
-///   [`Slice::from`] is beyond that position, just before the next event there is.
-/// - **Retention.** What the bounds allow is kept, to the event, and nobody is shown more, though files may
-///   have it still. `first` never moves back while the log is open.
-/// - **Keys.** A batch whose key is in the window is not appended; it is acknowledged with the places
-///   of the first, and not before that one is, whether its events are still kept or not. With other
-///   events it is refused. Keys count in the bytes that are kept.
-/// - **Bounds.** No call holds more than one page in memory. Only `append` with [`WhenFull::Wait`],
-///   `configure` and `delete` may block, and none needs the caller's runtime to go on.
+/// The contract, which `contract` tests for each log:
+/// - **Order.** Offsets count from 1. A batch gets consecutive ones; no two events have the same.
+/// - **All or nothing.** A batch is kept whole or not at all, also across a crash. No reader ever sees a refused
+///   batch, and its offsets go to the next one.
+/// - **Seen, then acknowledged.** After a batch is acknowledged, every read returns it. The head moves after the
+///   events can be read and before the acknowledgement.
+/// - **No silent holes.** A page is consecutive. If the event after a position is missing, [`Slice::from`] is after
+///   that position, just before the next event.
+/// - **Retention.** Readers see exactly the events within the retention, though files may contain more. `first` never
+///   moves back while the log is open.
+/// - **Keys.** A batch whose key is in the window is not appended. It is acknowledged with the place of the first
+///   batch, and not before that batch is, even if its events are no longer kept. With other events it is refused.
+///   Keys count in the bytes kept.
+/// - **Limits.** No call holds more than one page in memory. Only `append` with [`WhenFull::Wait`], `configure` and
+///   `delete` may block, and none depends on the caller's runtime.
 pub(crate) trait Log: fmt::Debug + Send + Sync {
-    /// Takes a batch over. It is kept, or about to be.
+    /// Takes a batch, which is kept or about to be.
     fn append(
         &self,
         now: UnixTime,
@@ -36,74 +36,74 @@ pub(crate) trait Log: fmt::Debug + Send + Sync {
         when_full: WhenFull,
     ) -> Result<Receipt, PublishError>;
 
-    /// Tells when it may be worth trying again after [`PublishError::Busy`]; `None` when a log is
+    /// Returns a notifier of the times when a retry after [`PublishError::Busy`] may succeed; `None` if the log is
     /// never busy.
     fn room(&self) -> Option<&Notify>;
 
-    /// The events after `after`, oldest first, as many as fit: `events_max`, and `bytes_max` unless
-    /// the first alone is larger.
+    /// Returns the events after `after`, oldest first, up to the limits of a page. The first event may exceed
+    /// `bytes_max`.
     fn read(&self, now: UnixTime, after: u64, limit: PageLimit) -> Result<Slice, StorageError>;
 
-    /// Bytes of the data of the events after `after`: what a reader who is there has to read. On disk it may be
-    /// off by what the index is coarse. Takes no longer for more events.
+    /// Returns the bytes of data of the events after `after`. On disk, it is only as exact as the index. Its time
+    /// does not depend on the number of events.
     fn data_bytes_after(&self, after: u64) -> u64;
 
-    /// Offset of the oldest event kept, exactly, as a read says it. May read a piece of the disk, as a read does.
+    /// Returns the exact offset of the oldest kept event. May read a piece of the disk.
     fn first(&self, now: UnixTime) -> u64;
 
-    /// Offset before the oldest event kept whose time is `time` or later; the head where there is none. Reads a piece of
-    /// the disk or two, however much is kept.
+    /// Returns the offset before the oldest kept event whose time is `time` or later, or else the head. Reads one or
+    /// two pieces of the disk.
     fn since(&self, now: UnixTime, time: UnixTime) -> Result<u64, StorageError>;
 
-    /// Its extent, without the disk. What is too old by `now` alone may still count, up to a file of it, until the
-    /// next `read`, `append` or `first`; by other bounds it is exact.
+    /// Returns the extent without using the disk. Events that are too old at `now` may still count, up to one file of
+    /// them, until the next `read`, `append` or `first`; the other limits are exact.
     fn extent(&self, now: UnixTime) -> Extent;
 
-    /// The newest note of a batch that is kept, or was.
+    /// Returns the newest note of a batch, kept or not.
     fn note(&self) -> Option<Note>;
 
-    /// Keeps a note without a batch: the newest one from now on.
+    /// Keeps a note without a batch, which becomes the newest.
     fn set_note(&self, note: Note) -> Result<(), StorageError>;
 
-    /// Returns whether a key is in the window.
+    /// Returns true if a key is in the window.
     fn knows(&self, now: UnixTime, key: IdempotencyKey) -> bool;
 
-    /// Its health.
+    /// Returns its health.
     fn health(&self) -> Health;
 
-    /// Changes what may change while it is open. That they could not be noted down is told by `health`.
+    /// Changes the options of an open log. `health` reports if they could not be saved.
     fn configure(&self, options: TopicOptions);
 
-    /// Ends it and removes what it keeps. What is handed over and not acknowledged is refused.
+    /// Ends the log and removes its contents. Unacknowledged batches are refused.
     fn delete(&self) -> Result<(), StorageError>;
 }
 
-/// The conduct of a publisher while as much waits as may.
+/// The behaviour of a publisher when the queue is full.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum WhenFull {
-    /// Is told at once.
+    /// Fails at once.
     Refuse,
-    /// Blocks its thread, within a bound.
+    /// Blocks its thread for a limited time.
     Wait,
 }
 
 /// The result of a read.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Slice {
-    /// Offset of the oldest event kept, or of the next one to come when none is.
+    /// The offset of the oldest kept event, or else that of the next one.
     pub(crate) first: u64,
-    /// Offset of the newest event.
+    /// The offset of the newest event.
     pub(crate) head: u64,
-    /// The offset that reading went on after.
+    /// The offset after which reading continued.
     pub(crate) from: u64,
     pub(crate) events: Vec<Arc<Event>>,
 }
 
-/// The events that a log holds, from the first to the last.
+/// The range of events in a log.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Extent {
     pub(crate) first: u64,
     pub(crate) head: u64,
-    /// Data and bookkeeping, keys included.
+    /// The bytes of data and overhead, with the keys.
     pub(crate) bytes: u64,
 }

@@ -1,4 +1,4 @@
-//! A log in memory: a ring of shared events, bounded by [`Retention`]. Its slack is nothing.
+//! A log in memory: a ring of shared events, limited exactly by [`Retention`].
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -23,7 +23,7 @@ pub(crate) struct MemoryLog {
     progress: watch::Sender<Progress>,
 }
 
-/// Events `first()..=head`, without a hole.
+/// The events `first()..=head`, without a hole.
 #[derive(Debug)]
 struct Contents {
     ring: Ring,
@@ -46,7 +46,7 @@ impl MemoryLog {
     }
 
     fn kept(&self) -> MutexGuard<'_, Contents> {
-        // No method panics while it holds the lock, so a poisoned log is still a whole one.
+        // No method panics while it holds the lock, so the value of a poisoned lock is still consistent.
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -136,7 +136,7 @@ impl Log for MemoryLog {
 }
 
 impl Contents {
-    /// Offset of the oldest event kept, or of the next one to come when none is.
+    /// Returns the offset of the oldest kept event, or else that of the next one.
     fn first(&self) -> u64 {
         self.head + 1 - self.ring.len()
     }
@@ -166,7 +166,7 @@ impl Contents {
         Ok(place)
     }
 
-    /// Drops what retention no longer keeps.
+    /// Drops the events beyond the retention.
     fn expire(&mut self, now: UnixTime) {
         self.keys.expire(now);
         while let Some(oldest) = self.ring.oldest() {

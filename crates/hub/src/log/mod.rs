@@ -1,4 +1,4 @@
-//! Logs: where a topic's events are kept. [`Log`] is the contract of a log; each log is a module.
+//! Logs, which store the events of topics. [`Log`] is their interface; each log is a module.
 
 mod disk;
 mod filling;

@@ -1,4 +1,4 @@
-//! The log of a topic that has none yet: nothing is in it, and nothing can be put there.
+//! The log of a topic that is not created: it is empty and takes no events.
 
 use std::io;
 use std::path::Path;
@@ -61,7 +61,7 @@ impl Log for NoLog {
         Health::default()
     }
 
-    /// Its options are those it is created with.
+    /// The topic gets its options when it is created.
     fn configure(&self, _: TopicOptions) {}
 
     fn delete(&self) -> Result<(), StorageError> {

@@ -1,17 +1,17 @@
-//! The progress of a topic, which wakes those who wait for it.
+//! The progress of a topic, which wakes its waiting readers.
 
 use tokio::sync::watch;
 
-/// The progress of a topic, for those who wait.
+/// The progress of a topic.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(crate) struct Progress {
     pub(crate) head: u64,
     pub(crate) deleted: bool,
 }
 
-/// Wakes those who wait for events up to `head`.
+/// Wakes readers that wait for events up to `head`.
 pub(super) fn advance(progress: &watch::Sender<Progress>, head: u64) {
-    // Two publishers can come here in the other order, so the head only ever moves forward.
+    // Two publishers can arrive here in the other order, so the head only moves forward.
     progress.send_if_modified(|progress| {
         let moved = progress.head < head;
         progress.head = head.max(progress.head);

@@ -1,22 +1,21 @@
-//! A ring of shared events in memory, consecutive, newest last. It has no bound of its own: whoever
-//! owns it pops what is too much.
+//! A ring of shared events in memory, consecutive, newest last. It has no limit; its owner pops events.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use crate::{Data, Event, UnixTime};
 
-/// The number of offsets in a block: looking for a time takes a look at each block, and at the events of one.
+/// The number of offsets in a block. A search for a time looks at each block, and at the events of one.
 const BLOCK: u64 = 256;
 
 #[derive(Debug, Default)]
 pub(super) struct Ring {
     entries: VecDeque<Entry>,
-    /// The latest time in each block of offsets that has an event here, of those that have gone, too. Offsets from a
-    /// multiple of [`BLOCK`] on are a block.
+    /// The latest time in each block of offsets that has an event here, including removed events. A block begins at a
+    /// multiple of [`BLOCK`].
     blocks: VecDeque<UnixTime>,
     bytes: u64,
-    /// The bytes of data of all events that ever were in it.
+    /// The bytes of data of all events that were ever in the ring.
     data_bytes: u64,
 }
 
@@ -24,25 +23,26 @@ pub(super) struct Ring {
 #[derive(Debug)]
 struct Entry {
     event: Arc<Event>,
-    /// Bytes of the data of all events up to this one.
+    /// The bytes of data of all events up to this one.
     data_end: u64,
 }
 
-/// The cost of an event in memory beside its data: itself and its data's owner, with their counts of
-/// references, its place in the log, and what an allocator takes for each of three pieces.
+/// The memory of an event besides its data: the event and the owner of its data with their reference counts, its
+/// entry in the log, and the overhead of the allocator for three pieces.
 const EVENT_OVERHEAD_BYTES: u64 =
     (size_of::<Event>() + COUNTS_BYTES + OWNER_BYTES + size_of::<Entry>() + 3 * PIECE_BYTES) as u64;
 
-/// The counts of references of an `Arc`.
+/// The reference counts of an `Arc`.
 const COUNTS_BYTES: usize = 2 * size_of::<usize>();
 
-/// The owner that `Bytes` makes for shared data: where it is, how long, and a count.
+/// The owner that `Bytes` makes for shared data: pointer, length and count.
 const OWNER_BYTES: usize = 3 * size_of::<usize>();
 
-/// The overhead of an allocator for each piece, about: a header of 8 bytes, and up to 16 to round off.
+/// The approximate overhead of an allocator for each piece: a header of 8 bytes, and up to 16 for rounding.
 const PIECE_BYTES: usize = 16;
 
-/// The bytes that an event with this data counts for in [`Retention::bytes_max`](crate::Retention::bytes_max) of a topic in memory.
+/// Returns the bytes of an event with this data that count in [`Retention::bytes_max`](crate::Retention::bytes_max)
+/// of a topic in memory.
 pub(super) fn cost_bytes(data: &Data) -> u64 {
     data.bytes().len() as u64 + EVENT_OVERHEAD_BYTES
 }
@@ -52,7 +52,7 @@ impl Ring {
         self.entries.len() as u64
     }
 
-    /// The bytes that the events cost, data and bookkeeping.
+    /// Returns the memory of the events in bytes, data and overhead.
     pub(super) fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -84,7 +84,7 @@ impl Ring {
         }
     }
 
-    /// The oldest event from `offset` on whose time is `time` or later.
+    /// Returns the oldest event from `offset` on whose time is `time` or later.
     pub(super) fn since(&self, offset: u64, time: UnixTime) -> Option<&Arc<Event>> {
         let first = self.oldest()?.offset;
         let offset = offset.max(first);
@@ -93,19 +93,19 @@ impl Ring {
         let blocks = (first / BLOCK..).zip(&self.blocks).skip(begun);
         let mut late = blocks.filter(|(_, latest)| **latest >= time);
         late.find_map(|(block, _)| {
-            // The latest of the first block may have gone.
+            // The latest event of the first block may have been removed.
             let from = offset.max(block * BLOCK);
             let events = self.after(from - 1).take_while(|event| event.offset / BLOCK == block);
             events.into_iter().find(|event| event.time >= time)
         })
     }
 
-    /// The events after `offset`.
+    /// Returns the events after `offset`.
     pub(super) fn after(&self, offset: u64) -> impl ExactSizeIterator<Item = &Arc<Event>> {
         self.entries.iter().skip(self.place_after(offset)).map(|entry| &entry.event)
     }
 
-    /// Bytes of the data of the events after `offset`.
+    /// Returns the bytes of data of the events after `offset`.
     pub(super) fn data_bytes_after(&self, offset: u64) -> u64 {
         let next = self.entries.get(self.place_after(offset));
         next.map_or(0, |next| {
@@ -113,7 +113,7 @@ impl Ring {
         })
     }
 
-    /// The place of the event after `offset`, if it is there.
+    /// Returns the index of the event after `offset`, if it is there.
     fn place_after(&self, offset: u64) -> usize {
         let first = self.oldest().map_or(u64::MAX, |event| event.offset);
         let skip = offset.saturating_add(1).saturating_sub(first);

@@ -1,5 +1,5 @@
-//! The one file of a topic that is written to. Owns that it never has more than what counts: whatever a
-//! failed write left is cut off before anything is written after it.
+//! The file of a topic that is being written. Owns the rule that only valid bytes precede a write: the rest of a
+//! failed write is cut off first.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -11,7 +11,7 @@ use super::record::{Origin, encode_segment_header, segment_header_bytes};
 use crate::error::Action;
 use crate::{Epoch, Note, Retention, StorageError, UnixTime};
 
-/// The limits at which a segment is full, and a new one is begun for the next batch. A pure rule.
+/// The limits of a segment; the next batch beyond them begins a new one. Pure.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) struct Limits {
     pub(super) bytes: u64,
@@ -20,8 +20,8 @@ pub(super) struct Limits {
 }
 
 impl Limits {
-    /// An eighth of what is kept, so that what is kept beyond retention is at most an eighth more; but
-    /// not so little that a file holds next to nothing.
+    /// A segment holds at most an eighth of the retention, so that at most an eighth more is on disk, but not so
+    /// little that files are nearly empty.
     pub(super) const PER_RETENTION: u32 = 8;
     pub(super) const BYTES_MIN: u64 = 4 << 10;
     pub(super) const EVENTS_MIN: u64 = 64;
@@ -36,7 +36,7 @@ impl Limits {
         }
     }
 
-    /// Returns whether a segment may have this much.
+    /// Returns true if a segment may hold this much.
     pub(super) fn hold(self, bytes: u64, events: u64) -> bool {
         bytes <= self.bytes && events <= self.events
     }
@@ -48,26 +48,26 @@ pub(super) struct Active {
     epoch: Epoch,
     /// The offset of its first event.
     pub(super) base: u64,
-    /// The length of the part that counts.
+    /// The length of its valid part.
     pub(super) len: u64,
-    /// Events in it, also those that are no longer kept.
+    /// The number of its events, including those that are no longer kept.
     pub(super) events: u64,
     /// The time of its first event.
     pub(super) begun: Option<UnixTime>,
-    /// The newest offset that is flushed.
+    /// The newest flushed offset.
     pub(super) flushed: u64,
-    /// The newest offset that is written.
+    /// The newest written offset.
     written: u64,
-    /// The newest note that is written. The next segment begins with it.
+    /// The newest written note. The next segment begins with it.
     pub(super) note: Option<Note>,
     output: Option<Box<dyn Output>>,
-    /// There may be more in it than counts.
+    /// True if there may be bytes after the valid part.
     is_ragged: bool,
-    /// Its name may not survive a crash yet.
+    /// True if its name may not survive a crash yet.
     is_new: bool,
-    /// Flushing failed. Nothing more is written before it has succeeded.
+    /// True if flushing failed. Nothing more is written before it succeeds.
     is_unflushable: bool,
-    /// The file that is open is not where it should be.
+    /// True if the open file is no longer at its path.
     is_lost: bool,
 }
 
@@ -80,13 +80,13 @@ pub(super) struct Found {
     pub(super) begun: Option<UnixTime>,
     /// The newest offset in the log.
     pub(super) head: u64,
-    /// The newest offset that is flushed.
+    /// The newest flushed offset.
     pub(super) flushed: u64,
     pub(super) is_ragged: bool,
 }
 
 impl Found {
-    /// No file: the first is to begin with the first event.
+    /// No file: the first one begins with the first event.
     pub(super) const fn nothing() -> Self {
         Self { base: 1, len: 0, events: 0, begun: None, head: 0, flushed: 0, is_ragged: false }
     }
@@ -113,7 +113,7 @@ impl Active {
         }
     }
 
-    /// The file and how much of it counts, if there is more in it.
+    /// Returns the file and the length of its valid part, if there are bytes after that.
     pub(super) fn leftover(&self) -> Option<(PathBuf, u64)> {
         self.is_ragged.then(|| (self.path(), self.len))
     }
@@ -122,7 +122,7 @@ impl Active {
         segment_path(&self.directory, self.base)
     }
 
-    /// Returns whether a batch has to go to a new file.
+    /// Returns true if a batch must go to a new file.
     pub(super) fn is_full_for(
         &self,
         limits: Limits,
@@ -134,14 +134,14 @@ impl Active {
         self.events > 0 && (too_old || !limits.hold(self.len + bytes, self.events + events))
     }
 
-    /// Goes on to a new file, which is made when it is first written to.
+    /// Switches to a new file, which is created by the first write.
     pub(super) fn roll(
         &mut self,
         platform: &dyn Platform,
         fsync: Fsync,
     ) -> Result<(), StorageError> {
         if fsync != Fsync::Never {
-            // Once there is a newer file, nothing in this one may be missing.
+            // Once there is a newer file, this one must be complete.
             self.flush(platform)?;
         }
         self.output = None;
@@ -154,19 +154,18 @@ impl Active {
         Ok(())
     }
 
-    /// The topic and the file that its records are written for.
+    /// Returns the segment for which records are written.
     pub(super) fn origin(&self) -> Origin {
         Origin::new(&self.directory, self.base)
     }
 
-    /// The place where the first of the next records is going to be.
+    /// Returns the offset in the file of the next record.
     pub(super) fn end(&self) -> u64 {
         if self.len == 0 { segment_header_bytes(self.note.as_ref()) } else { self.len }
     }
 
-    /// Writes records up to the offset `last` after those there are; with [`Fsync::Always`] flushes them. Then has
-    /// `mark` note down how far it has come. When any of that fails, or the file is no longer where it should be,
-    /// it is as it was.
+    /// Appends records up to the offset `last`, and flushes them with [`Fsync::Always`]. Then calls `mark` to record
+    /// the offset. If any of this fails, or the file is no longer at its path, the state is as before.
     pub(super) fn write(
         &mut self,
         platform: &dyn Platform,
@@ -203,8 +202,8 @@ impl Active {
             }
         }
         if written.is_err() {
-            // What is left of it must not be found at the next start. If it cannot be cut off now, it
-            // is before the next write.
+            // The next start must not find the rest of the failed write. If it cannot be cut off now, that happens
+            // before the next write.
             self.is_ragged = true;
             let _ = self.repair(platform);
             return written;
@@ -213,8 +212,8 @@ impl Active {
         Ok(())
     }
 
-    /// Returns whether what is written is where it is looked for at the next start: a file whose directory was removed,
-    /// renamed or unmounted takes writes all the same.
+    /// Checks that the file is at its path, where the next start looks for it. A file whose directory was removed,
+    /// renamed or unmounted can still be written.
     fn check(&mut self, path: &Path) -> Result<(), StorageError> {
         let is_there = self.output.as_ref().map_or(Ok(true), |output| output.is_at(path));
         self.is_lost = !matches!(is_there, Ok(true));
@@ -225,7 +224,7 @@ impl Active {
         }
     }
 
-    /// Has all that was written survive a crash of the machine.
+    /// Flushes everything written, so that it survives a crash of the machine.
     pub(super) fn flush(&mut self, platform: &dyn Platform) -> Result<(), StorageError> {
         let path = self.path();
         if self.is_lost {
@@ -253,21 +252,21 @@ impl Active {
         self.output = None;
     }
 
-    /// The file, opened if need be, once what does not count is cut off.
+    /// Returns the file, opened if necessary, after cutting off invalid bytes.
     fn repair(&mut self, platform: &dyn Platform) -> Result<&mut dyn Output, StorageError> {
         let path = self.path();
         let failure = |action, error| StorageError::new(action, &path, error);
         let output = match self.output.take() {
             Some(output) if !self.is_lost => output,
             _ => {
-                // One of this name can be there when making it was all that was done.
+                // A file of this name may exist, if its creation was interrupted.
                 self.is_ragged |= self.len == 0;
                 let found = std::fs::metadata(&path).map_or(0, |found| found.len());
                 if found < self.len {
                     return Err(gone(&path));
                 }
                 let opened = platform.open(&path).map_err(|error| failure(Action::Open, error))?;
-                // What was found again may have been written by somebody else, and not be flushed.
+                // A file that was found again may have been written by another process, and not be flushed.
                 self.is_unflushable |= std::mem::take(&mut self.is_lost);
                 opened
             }

@@ -1,8 +1,8 @@
-//! Keys that outlive their events on the disk: the file `keys` beside a topic's segments.
+//! Keys that outlive their events on disk: the file `keys` besides a topic's segments.
 //!
-//! Before a segment is removed, its keys that are still in their window are appended here and flushed: at no
-//! moment neither of the two has them. Once most of the file is about keys that have been forgotten, it is written
-//! anew. It has one record of 52 bytes for each key, numbers little-endian:
+//! Before a segment is removed, its keys that are still in their window are appended here and flushed, so that they
+//! are always in one of the two. When most of the file is about expired keys, it is rewritten. It has one record of
+//! 52 bytes for each key, numbers little-endian:
 //!
 //! | at | bytes | what |
 //! |---|---|---|
@@ -28,27 +28,27 @@ const RECORD_LEN: usize = 52;
 const RECORD_BYTES: u64 = RECORD_LEN as u64;
 const CRC_AT: usize = 48;
 
-/// The number of records that there may be for each key that counts, and the number that there may be in any case.
+/// The most records for each key that counts, and the number that is always allowed.
 const RECORDS_PER_KEY: u64 = 2;
 const RECORDS_MIN: u64 = 64;
 
-/// The file, as it is on the disk.
+/// The file on disk.
 #[derive(Debug)]
 pub(super) struct Carried {
     path: PathBuf,
-    /// The length of the part that counts.
+    /// The length of its valid part.
     len: u64,
-    /// It has the keys of all batches up to this offset that were remembered when it was written.
+    /// All batches up to this offset whose keys were remembered at the time are in the file.
     pub(super) up_to: u64,
 }
 
 impl Carried {
-    /// The file of a topic that has none yet.
+    /// Returns the file of a topic that has none yet.
     pub(super) fn nothing(directory: &Path) -> Self {
         Self { path: directory.join(FILE), len: 0, up_to: 0 }
     }
 
-    /// The file of the topic that has this directory, and the keys in it, in the order of offsets.
+    /// Reads the file of the topic in this directory. Returns it with its keys in the order of offsets.
     pub(super) fn read(directory: &Path) -> Result<(Self, Vec<Seen>), StorageError> {
         let nothing = Self::nothing(directory);
         let bytes = match fs::read(&nothing.path) {
@@ -67,12 +67,12 @@ impl Carried {
         Ok((Self { len: records.len() as u64 * RECORD_BYTES, up_to, ..nothing }, keys))
     }
 
-    /// Returns whether it is time to write it anew, with the `keys` that count alone.
+    /// Returns true if it is time to rewrite the file with the `keys` that count.
     pub(super) fn is_stale(&self, keys: u64) -> bool {
         self.len / RECORD_BYTES > (keys * RECORDS_PER_KEY).max(RECORDS_MIN)
     }
 
-    /// Appends keys, all of batches up to `up_to`; when that fails, it is as it was.
+    /// Appends the keys of batches up to `up_to`. If that fails, the file is as before.
     pub(super) fn append(
         &mut self,
         platform: &dyn Platform,
@@ -92,7 +92,7 @@ impl Carried {
 
     fn write(&self, platform: &dyn Platform, fsync: Fsync, bytes: &[u8]) -> io::Result<()> {
         let mut file = platform.open(&self.path)?;
-        // An attempt before this one may have left some of its bytes.
+        // An earlier attempt may have left some bytes.
         file.cut(self.len)?;
         file.write(bytes, self.len)?;
         if fsync == Fsync::Never {
@@ -105,7 +105,7 @@ impl Carried {
         }
     }
 
-    /// Writes it anew with these keys, all of batches up to `up_to`.
+    /// Rewrites the file with the keys of batches up to `up_to`.
     pub(super) fn rewrite(
         &mut self,
         platform: &dyn Platform,
@@ -138,7 +138,7 @@ fn encode(seen: &Seen, origin: Origin) -> [u8; RECORD_LEN] {
     record
 }
 
-/// The key of a record that is whole.
+/// Decodes a record; `None` if it is not valid.
 fn decode(record: &[u8; RECORD_LEN], origin: Origin) -> Option<Seen> {
     let (fields, crc) = record.split_at(CRC_AT);
     if crc != origin.checksum(fields).to_le_bytes() {

@@ -15,7 +15,7 @@ use super::active::{Active, Found};
 use super::carried::Carried;
 use super::desk::Desk;
 use super::lock::{LAST, Lock, lock};
-use super::log::{Contents, DiskLog};
+use super::log::{DiskLog, InitialContents};
 use super::options::DataOptions;
 use super::platform::{Platform, System};
 use super::recovery::Recovery;
@@ -29,11 +29,11 @@ use crate::keys::Keys;
 use crate::log::Progress;
 use crate::{Epoch, Health, OpenError, StorageError, TopicName, TopicOptions, UnixTime};
 
-/// The time that something may wait for the disk before that is worth telling.
+/// The time of waiting for the disk after which that is reported.
 const BEHIND_MIN: Duration = Duration::from_secs(5);
 
-/// A directory that topics are kept in. Cheap to clone; it is closed when the last clone is dropped, or
-/// by [`DataDir::close`].
+/// A directory that stores topics. Cheap to clone; it is closed when the last clone is dropped, or by
+/// [`DataDir::close`].
 #[derive(Clone, Debug)]
 pub struct DataDir(Arc<Handle>);
 
@@ -41,9 +41,9 @@ pub struct DataDir(Arc<Handle>);
 struct Handle {
     desk: Arc<Desk>,
     history: History,
-    /// Its topics were taken by a hub.
+    /// True once a hub has taken its topics.
     taken: AtomicBool,
-    /// Held until it is closed. None on a file system that nobody can write to.
+    /// Held until it is closed. `None` on a read-only file system.
     lock: Lock<LAST, Option<File>>,
     writer: Lock<LAST, Option<JoinHandle<Result<(), StorageError>>>>,
 }
@@ -57,12 +57,12 @@ pub(crate) struct FoundTopic {
 }
 
 impl DataDir {
-    /// Opens a data directory, and makes it when there is none. Blocks for the disk.
+    /// Opens a data directory, and creates it if there is none. Blocks for the disk.
     ///
     /// # Errors
-    /// [`OpenError::InUse`] while it is open elsewhere, [`OpenError::Format`] when another version wrote
-    /// it, [`OpenError::Storage`] when it cannot be made or read. One that can be read and not
-    /// written to is opened; [`DataDir::health`] says so.
+    /// [`OpenError::InUse`] while it is open elsewhere, [`OpenError::Format`] when another version wrote it,
+    /// [`OpenError::Storage`] when it cannot be created or read. A directory that can be read but not written is
+    /// opened; [`DataDir::health`] reports that.
     pub fn open(path: impl Into<PathBuf>, options: DataOptions) -> Result<Self, OpenError> {
         Self::open_on(Arc::new(System), path.into(), options)
     }
@@ -111,13 +111,13 @@ impl DataDir {
         Ok(Self(Arc::new(Handle { desk, history, taken, lock, writer })))
     }
 
-    /// Its path.
+    /// Returns its path.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.0.desk.disk.path
     }
 
-    /// Its health, all its topics together: the first fault, and the sum of what is damaged.
+    /// Returns the health of all its topics together: the first fault, and the sum of the damage.
     #[must_use]
     pub fn health(&self) -> Health {
         let (desk, disk) = (&self.0.desk, &self.0.desk.disk);
@@ -126,16 +126,17 @@ impl DataDir {
         desk.logs().iter().fold(own, |health, log| health.and(log.health()))
     }
 
-    /// Writes and flushes what was handed over, and closes it; topics can still be read. Publishing from
-    /// now on is refused. Blocks for the disk. Closing it again does nothing.
+    /// Writes and flushes everything handed over, and closes the directory. Topics can still be read, but publishing
+    /// is refused. Blocks for the disk. Closing it again does nothing.
     ///
     /// # Errors
-    /// When not all could be flushed. It is closed all the same.
+    /// When not everything could be flushed. It is closed all the same.
     pub fn close(&self) -> Result<(), StorageError> {
         self.0.close()
     }
 
-    /// All topics in it, once, and the epoch of those to come. What must begin a new epoch begins this one.
+    /// Returns all topics in it, once, and the epoch of future topics. A topic that cannot keep its epoch begins
+    /// `new_epoch`.
     pub(crate) fn recover(&self, new_epoch: Epoch) -> Result<(Vec<FoundTopic>, Epoch), OpenError> {
         let Handle { desk, history, taken, .. } = &*self.0;
         let disk = &desk.disk;
@@ -167,7 +168,7 @@ impl DataDir {
                 let progress = watch::Sender::new(Progress::default());
                 let (disk, told) = (Arc::clone(disk), progress.clone());
                 let log = DiskLog::new(disk, entry.path(), recovered.contents, told);
-                // The disk is read here once, so that nobody has to who only asks what the topic holds.
+                // Reads the disk once here, so that callers that only ask what the topic holds never have to.
                 drop(log.readable.settled(UnixTime::default()));
                 let topic = DiskTopic::new(Arc::clone(&log), Arc::clone(desk));
                 logs.push(log);
@@ -179,16 +180,16 @@ impl DataDir {
         let coming = history.coming.filter(|_| are_all_there).unwrap_or(new_epoch);
         let topics = logs.iter().map(|log| (Arc::clone(&log.groundwork), log.position()));
         disk.found(topics.collect(), coming);
-        // What cannot be written now is written before the first event. A fault is told by `health`.
+        // Changes that cannot be written now are written before the first event. `health` reports a fault.
         if disk.begin().is_ok() {
             disk.empty_trash();
         }
-        // Not before: the writer would sweep them, and begin with some of them alone.
+        // Added only now: the writer would otherwise sweep them, or begin with only some of them.
         logs.iter().for_each(|log| desk.add(log));
         Ok((found, coming))
     }
 
-    /// Makes a topic's directory.
+    /// Creates a topic's directory.
     pub(crate) fn create(
         &self,
         name: &TopicName,
@@ -200,7 +201,7 @@ impl DataDir {
         disk.begin()?;
         let topics = disk.path.join(TOPICS);
         let directory = topics.join(name::directory(name));
-        let contents = Contents {
+        let contents = InitialContents {
             epoch,
             options,
             segments: Segments::new(Vec::new(), 0),
@@ -223,7 +224,7 @@ impl DataDir {
         };
         let made = log.save_meta().and_then(|()| flush()).and_then(|()| log.mark(0));
         if let Err(error) = made {
-            // If that fails, too, there is an empty topic, or none, at the next start.
+            // If that fails, too, there is an empty topic or none at the next start.
             let _ = platform.remove_directory(&log.groundwork.directory);
             return Err(error);
         }
@@ -231,21 +232,21 @@ impl DataDir {
         Ok(DiskTopic::new(log, Arc::clone(desk)))
     }
 
-    /// Does what its writer does now and then with topics that nobody publishes to.
+    /// Applies retention to idle topics, as the writer does.
     #[cfg(test)]
     pub(super) fn sweep(&self, now: UnixTime) {
         self.0.desk.sweep(now);
     }
 
-    /// Returns whether nothing more is taken.
+    /// Returns true if the directory takes no more events.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         self.0.desk.queue.is_closed()
     }
 }
 
-/// Has nobody but the owner see what is in a data directory. One that is open to others is not changed: it may be more
-/// than ours. What is in it is.
+/// Makes the contents of a data directory private to its owner. A directory that others can read stays unchanged,
+/// since it may contain more than ours, but its contents become private.
 fn keep_private(path: &Path, topics: &Path) {
     #[cfg(unix)]
     {
@@ -277,7 +278,7 @@ impl Handle {
             let error = io::Error::other("the writer panicked");
             Err(StorageError::new(Action::Close, &self.desk.disk.path, error))
         });
-        // The lock goes with the file.
+        // Closing the file releases the lock.
         lock(&self.lock).take();
         written
     }
@@ -288,7 +289,7 @@ impl Drop for Handle {
         if let Err(error) = self.close() {
             tracing::error!("{}", error.with_cause());
         }
-        // A topic that outlives it needs no other one.
+        // A topic that outlives the directory does not need the others.
         self.desk.forget();
     }
 }

@@ -1,7 +1,7 @@
-//! The desk between publishers and the writer: the batches that wait to be written, and the topics that are open.
+//! The meeting place of publishers and the writer: the batches that wait to be written, and the open topics.
 //!
-//! Both sides know it, and it is all that they have in common beside the log itself: publishers put on it and never
-//! see the file, the writer takes from it and gives no offsets.
+//! Besides the log itself, the two sides share nothing else. Publishers add batches and never use the file; the
+//! writer takes them and assigns no offsets.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::UnixTime;
 pub(super) struct Desk {
     pub(super) disk: Arc<Disk>,
     pub(super) queue: Queue<(Arc<DiskLog>, Job)>,
-    /// All that are open, though nobody else may have them: they are flushed when the directory is closed.
+    /// All open logs, even if nobody else holds them: they are flushed when the directory is closed.
     logs: Lock<LAST, Vec<Arc<DiskLog>>>,
 }
 
@@ -34,7 +34,7 @@ impl Desk {
         lock(&self.logs).retain(|other| !Arc::ptr_eq(other, log));
     }
 
-    /// Lets all of them go.
+    /// Drops all logs.
     pub(super) fn forget(&self) {
         lock(&self.logs).clear();
     }
@@ -43,7 +43,7 @@ impl Desk {
         lock(&self.logs).clone()
     }
 
-    /// Applies retention to the files of all topics, also of those that nobody publishes to.
+    /// Applies retention to the files of all topics, including idle ones.
     pub(super) fn sweep(&self, now: UnixTime) {
         self.logs().iter().for_each(|log| log.sweep(now));
     }

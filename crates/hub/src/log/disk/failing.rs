@@ -1,4 +1,4 @@
-//! A disk that fails on demand, for the tests of crates that keep topics on one: the feature `testing`.
+//! A disk that fails on demand, for tests of crates that store topics: the feature `testing`.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -13,15 +13,15 @@ use crate::{OpenError, UnixTime};
 /// A fault of a disk.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum DiskFault {
-    /// There is no room: of each write half is done, and then it fails.
+    /// There is no space: a write does half of its work and fails.
     Full,
-    /// Nothing on it can be changed.
+    /// The disk is read-only.
     ReadOnly,
-    /// A write takes until this is over.
+    /// Writes wait until this fault is over.
     Stalled,
 }
 
-/// A disk that fails on demand. Clones are the same one.
+/// A disk that fails on demand. Clones are handles to the same disk.
 #[derive(Clone, Debug, Default)]
 pub struct FailingDisk(Arc<Shared>);
 
@@ -51,19 +51,19 @@ impl FailingDisk {
         DataDir::open_on(Arc::new(self.clone()), path.into(), options)
     }
 
-    /// Has it fail like this from now on, or no more.
+    /// Sets the fault, or none.
     pub fn set(&self, fault: Option<DiskFault>) {
         *self.0.lock() = fault;
         self.0.changed.notify_all();
     }
 
-    /// The number of calls that wait while it is stalled.
+    /// Returns the number of calls that wait while the disk is stalled.
     #[must_use]
     pub fn waiting(&self) -> usize {
         self.0.waiting.load(Ordering::Relaxed)
     }
 
-    /// The fault that it has, once it is not stalled.
+    /// Returns the fault, after waiting while the disk is stalled.
     fn fault(&self) -> Option<DiskFault> {
         let is_stalled = |fault: &mut Option<DiskFault>| *fault == Some(DiskFault::Stalled);
         self.0.waiting.fetch_add(1, Ordering::Relaxed);

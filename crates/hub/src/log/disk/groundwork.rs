@@ -1,5 +1,5 @@
-//! The changes to a topic's directory that come before the next write to it: `topic.json` says what counts now, and
-//! what the end before this start left behind is out of the way.
+//! The changes to a topic's directory that precede the next write: saving `topic.json`, and cleaning up after the end
+//! of the last session.
 
 use std::borrow::Cow;
 use std::io;
@@ -19,11 +19,11 @@ pub(super) struct Groundwork {
     pub(super) epoch: Epoch,
     meta: Lock<META, SavedMeta>,
     leftover: Lock<LEFTOVER, Leftover>,
-    /// The directory may be another topic's.
+    /// True once the directory may belong to another topic.
     deleted: AtomicBool,
 }
 
-/// The facts in `topic.json`, and whether it says so.
+/// The facts for `topic.json`, and whether they are saved.
 #[derive(Debug)]
 pub(super) struct SavedMeta {
     pub(super) options: TopicOptions,
@@ -31,12 +31,12 @@ pub(super) struct SavedMeta {
     pub(super) is_saved: bool,
 }
 
-/// The changes to make to files before anything is written.
+/// The changes to files that precede any write.
 #[derive(Debug, Default)]
 pub(super) struct Leftover {
-    /// The last segment, and where its good part ends, if the end before this start left something behind that.
+    /// The last segment and the length of its valid part, if there are bytes after that.
     pub(super) ragged: Option<(PathBuf, u64)>,
-    /// The files with nothing good in them, and their names to be.
+    /// The files without valid records, and their new names.
     pub(super) aside: Vec<(PathBuf, PathBuf)>,
 }
 
@@ -51,26 +51,26 @@ impl Groundwork {
         Self { directory, epoch, meta, leftover, deleted: AtomicBool::new(false) }
     }
 
-    /// The name of its directory among the others.
+    /// Returns the name of its directory.
     pub(super) fn directory_name(&self) -> Cow<'_, str> {
         self.directory.file_name().unwrap_or_default().to_string_lossy()
     }
 
-    /// Takes in other options; they are not saved yet.
+    /// Sets the options, without saving them.
     pub(super) fn set_options(&self, options: TopicOptions) {
         let mut meta = lock(&self.meta);
         meta.is_saved &= meta.options == options;
         meta.options = options;
     }
 
-    /// Takes in a note without a batch; it is not saved yet.
+    /// Sets a note without a batch, without saving it.
     pub(super) fn set_own_note(&self, note: OwnNote) {
         let mut meta = lock(&self.meta);
         meta.own_note = Some(note);
         meta.is_saved = false;
     }
 
-    /// Writes what is known of the topic beside its events, unless that was done.
+    /// Saves the facts about the topic, unless they are saved.
     pub(super) fn save_meta(&self, platform: &dyn Platform) -> Result<(), StorageError> {
         let mut meta = lock(&self.meta);
         if meta.is_saved || self.is_deleted() {
@@ -86,7 +86,7 @@ impl Groundwork {
         Ok(())
     }
 
-    /// Sets aside what has nothing good, and cuts off what the end before this start left, unless that was done.
+    /// Sets files without valid records aside and cuts off invalid bytes, unless that was done.
     pub(super) fn settle_leftover(&self, platform: &dyn Platform) -> Result<(), StorageError> {
         let mut leftover = lock(&self.leftover);
         while let Some((from, to)) = leftover.aside.last() {
@@ -106,7 +106,7 @@ impl Groundwork {
         Ok(())
     }
 
-    /// Has a damaged file out of the way, under a name that nothing else has.
+    /// Renames a damaged file to a name that no other has.
     pub(super) fn set_aside(
         &self,
         platform: &dyn Platform,
@@ -119,7 +119,7 @@ impl Groundwork {
         platform.flush_directory(&self.directory)
     }
 
-    /// Has `discard` move the directory away while nothing is saved in it; afterwards nothing is.
+    /// Calls `discard` to move the directory away while nothing is saved in it. Nothing is saved afterwards.
     pub(super) fn delete<T>(
         &self,
         discard: impl FnOnce(&Path) -> Result<T, StorageError>,

@@ -1,11 +1,11 @@
-//! The locks of a data directory, and the one order in which they are taken.
+//! The locks of a data directory, and the order in which they are taken.
 //!
-//! Each has a place in that order: a thread that holds one takes only those behind it. Debug builds, and so all tests,
-//! hold each thread to it.
+//! Each lock has a place in that order: a thread that holds a lock takes only locks behind it. Debug builds, and so
+//! all tests, check that.
 //!
-//! No thread holds the same lock of two topics. While it waits for the disk it holds neither [`INTAKE`] nor [`KEPT`], so
-//! that publishers and readers never wait for the disk behind it; the one exception is the search for what is left of a
-//! segment in which damage was read, under `KEPT`. The queue has a lock of its own, behind all of these.
+//! No thread holds the same lock of two topics. A thread that waits for the disk holds neither [`INTAKE`] nor
+//! [`KEPT`], so publishers and readers never wait for the disk because of it. The one exception is the search for the
+//! valid records of a damaged segment, which holds `KEPT`. The queue has its own lock, after all of these.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -26,7 +26,7 @@ pub(super) const KEPT: u8 = 6;
 pub(super) const CARRIED: u8 = 7;
 /// The file of marks.
 pub(super) const MARKS: u8 = 8;
-/// Any lock under which nothing more is locked.
+/// A lock under which no other is taken.
 pub(super) const LAST: u8 = 9;
 
 /// A lock with its place in the order.
@@ -39,18 +39,18 @@ impl<const PLACE: u8, T> Lock<PLACE, T> {
     }
 }
 
-/// No method panics while it holds one of these locks, so a poisoned one still guards a whole thing.
+/// Locks. No method panics while it holds one of these locks, so the value of a poisoned lock is still consistent.
 pub(super) fn lock<const PLACE: u8, T>(lock: &Lock<PLACE, T>) -> Guard<'_, PLACE, T> {
-    // Before it waits: what would be a deadlock is told.
-    let held = Held::new();
+    // Checks before it waits, so that a deadlock is reported.
+    let held = HeldPlace::new();
     Guard { guard: lock.0.lock().unwrap_or_else(PoisonError::into_inner), _held: held }
 }
 
-/// The value of a lock while it is held.
+/// The value of a lock that is held.
 #[derive(Debug)]
 pub(super) struct Guard<'a, const PLACE: u8, T> {
     guard: MutexGuard<'a, T>,
-    _held: Held<PLACE>,
+    _held: HeldPlace<PLACE>,
 }
 
 impl<const PLACE: u8, T> Deref for Guard<'_, PLACE, T> {
@@ -67,17 +67,17 @@ impl<const PLACE: u8, T> DerefMut for Guard<'_, PLACE, T> {
     }
 }
 
-/// The note of a thread that it holds a lock of this place.
+/// Records that the thread holds a lock of this place.
 #[derive(Debug)]
-struct Held<const PLACE: u8>;
+struct HeldPlace<const PLACE: u8>;
 
 #[cfg(debug_assertions)]
 thread_local! {
-    /// A bit for each place at which this thread holds a lock.
+    /// One bit for each place at which this thread holds a lock.
     static HELD: std::cell::Cell<u16> = const { std::cell::Cell::new(0) };
 }
 
-impl<const PLACE: u8> Held<PLACE> {
+impl<const PLACE: u8> HeldPlace<PLACE> {
     fn new() -> Self {
         #[cfg(debug_assertions)]
         {
@@ -93,7 +93,7 @@ impl<const PLACE: u8> Held<PLACE> {
 }
 
 #[cfg(debug_assertions)]
-impl<const PLACE: u8> Drop for Held<PLACE> {
+impl<const PLACE: u8> Drop for HeldPlace<PLACE> {
     fn drop(&mut self) {
         HELD.set(HELD.get() & !(1 << PLACE));
     }

@@ -1,8 +1,8 @@
-//! The log of one topic on disk: its three sides together, and the writer's.
+//! The log of one topic on disk, with the sides of publishers, readers and the writer.
 //!
-//! Publishers hand batches over under the `intake` lock, where each gets its offsets ([`Intake`]); the writer
-//! ([`DiskLog::commit`]) makes them good, under the `file` lock, which nobody else can see; readers see what is under
-//! the `kept` lock ([`Readable`]).
+//! Publishers hand batches over under the `intake` lock and get their offsets there ([`Intake`]). The writer
+//! ([`DiskLog::commit`]) writes them under the `file` lock, which only it uses. Readers see the contents under the
+//! `kept` lock ([`Readable`]).
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -38,13 +38,13 @@ pub(super) struct DiskLog {
     pub(super) readable: Readable,
     file: Lock<FILE, Active>,
     carried: Lock<CARRIED, Carried>,
-    /// The reason why the last attempt to keep something failed.
+    /// The error of the last attempt to keep something, if it failed.
     fault: Lock<LAST, Option<StorageError>>,
 }
 
 /// The contents that a log begins with.
 #[derive(Debug)]
-pub(super) struct Contents {
+pub(super) struct InitialContents {
     pub(super) epoch: Epoch,
     pub(super) options: TopicOptions,
     pub(super) segments: Segments,
@@ -52,7 +52,7 @@ pub(super) struct Contents {
     pub(super) carried: Carried,
     pub(super) active: Active,
     pub(super) own_note: Option<OwnNote>,
-    /// Files without one good record, and what they are to be called.
+    /// The files without valid records, and their new names.
     pub(super) aside: Vec<(PathBuf, PathBuf)>,
     pub(super) meta_is_saved: bool,
 }
@@ -61,10 +61,10 @@ impl DiskLog {
     pub(super) fn new(
         disk: Arc<Disk>,
         directory: PathBuf,
-        contents: Contents,
+        contents: InitialContents,
         progress: watch::Sender<Progress>,
     ) -> Arc<Self> {
-        let Contents {
+        let InitialContents {
             epoch,
             options,
             segments,
@@ -94,8 +94,8 @@ impl DiskLog {
         })
     }
 
-    /// Makes batches good that were handed over in this order: writes them, shows them to readers, and
-    /// tells their publishers. Whether something is written that is not flushed.
+    /// Writes batches in the order in which they were handed over, shows them to readers, and notifies their
+    /// publishers. Returns true if something written is not flushed.
     pub(super) fn commit(&self, jobs: Vec<Job>) -> bool {
         let mut file = lock(&self.file);
         let round = lock(&self.intake).round;
@@ -115,7 +115,7 @@ impl DiskLog {
                 Err(error) => {
                     self.failed(&error);
                     let mut intake = lock(&self.intake);
-                    // What is behind it has offsets that follow on what is not kept.
+                    // Later batches have offsets that follow on one that is not kept.
                     intake.begin_again(self.readable.head());
                     drop(intake);
                     jobs.by_ref().for_each(|job| job.tell(Err(error.clone().into())));
@@ -125,8 +125,7 @@ impl DiskLog {
         file.flushed < self.readable.head()
     }
 
-    /// Writes the first of these batches, as many as go in one file, and shows them to readers. How
-    /// many that were.
+    /// Writes the first of these batches, as many as fit one file, and shows them to readers. Returns their number.
     fn write_some(&self, file: &mut Active, jobs: &[Job]) -> Result<usize, StorageError> {
         let disk = &self.disk;
         disk.begin()?;
@@ -148,7 +147,7 @@ impl DiskLog {
         for job in jobs {
             let bytes = file.len + records.len() as u64 + job.bytes;
             let new_events = job.events.len() as u64;
-            // The first goes in whatever it has: it is what a new file was begun for.
+            // The first batch always fits: the new file was begun for it.
             if count > 0 && !limits.hold(bytes, file.events + events + new_events) {
                 break;
             }
@@ -175,8 +174,8 @@ impl DiskLog {
         Ok(count)
     }
 
-    /// Changes which keys there are, and has them count before anybody applies retention: what fewer keys leave room for is
-    /// not dropped.
+    /// Changes the keys and counts them before retention is applied, so that no event is dropped for keys that are
+    /// gone.
     pub(super) fn change_keys(&self, change: impl FnOnce(&mut Intake)) -> Guard<'_, KEPT, Kept> {
         let mut intake = lock(&self.intake);
         change(&mut intake);
@@ -185,7 +184,7 @@ impl DiskLog {
         kept
     }
 
-    /// Shows readers what was written to the file `base` from `at` on.
+    /// Shows readers the records that were written to the file `base` from `at` on.
     fn show<'a>(
         &self,
         base: u64,
@@ -209,7 +208,7 @@ impl DiskLog {
         advance(&self.progress, head);
     }
 
-    /// Flushes what was written.
+    /// Flushes the current file.
     pub(super) fn flush(&self) -> Result<(), StorageError> {
         let mut file = lock(&self.file);
         if self.groundwork.is_deleted() {
@@ -226,7 +225,7 @@ impl DiskLog {
         flushed
     }
 
-    /// Flushes all files, also those that no longer are written to.
+    /// Flushes all files, including those that are no longer written.
     pub(super) fn flush_all(&self) -> Result<(), StorageError> {
         self.flush()?;
         if self.disk.options.fsync != Fsync::Never {
@@ -243,7 +242,7 @@ impl DiskLog {
         Ok(())
     }
 
-    /// Applies retention at `now`, and removes the files that can go.
+    /// Applies retention at `now`, and removes files.
     pub(super) fn sweep(&self, now: UnixTime) {
         let is_spent = self.readable.settled(now).segments.is_spent();
         if is_spent && let Err(error) = self.replace_spent() {
@@ -252,7 +251,7 @@ impl DiskLog {
         self.remove_gone();
     }
 
-    /// Puts an empty file in the place of one whose events are all too old.
+    /// Begins an empty file after one whose events are all too old.
     fn replace_spent(&self) -> Result<(), StorageError> {
         let mut file = lock(&self.file);
         if self.groundwork.is_deleted()
@@ -266,7 +265,7 @@ impl DiskLog {
         file.roll(platform, fsync)?;
         let head = file.base - 1;
         file.write(platform, fsync, &[], head, || Ok(()))?;
-        // The name of the new file is all that says what the next offset is.
+        // Only the name of the new file contains the next offset.
         file.flush(platform)?;
         let mut kept = lock(&self.readable.kept);
         kept.segments.begin(file.base, file.len);
@@ -274,9 +273,9 @@ impl DiskLog {
         Ok(())
     }
 
-    /// Removes the files that can go.
+    /// Removes the files that can be removed.
     pub(super) fn remove_gone(&self) {
-        // The directory of a deleted topic can be another's by now.
+        // The directory of a deleted topic may already belong to another.
         let file = lock(&self.file);
         let gone = std::mem::take(&mut lock(&self.readable.kept).gone);
         if gone.is_empty() || self.groundwork.is_deleted() {
@@ -306,7 +305,7 @@ impl DiskLog {
         drop(file);
     }
 
-    /// Keeps the keys of segments that are to be removed, while they are in their window.
+    /// Saves the keys of segments that are to be removed, while they are in their window.
     fn carry_keys(&self) -> Result<(), StorageError> {
         let intake = lock(&self.intake);
         let below = {
@@ -328,27 +327,27 @@ impl DiskLog {
 
     /// Keeps a note without a batch.
     pub(super) fn set_note(&self, note: Note) -> Result<(), StorageError> {
-        // While the file is locked, no batch comes between.
+        // No batch can be written while the file is locked.
         let file = lock(&self.file);
         lock(&self.readable.kept).note = Some(note.clone());
         self.groundwork.set_own_note(OwnNote { note, replaces: file.note.clone() });
         self.save_meta().inspect_err(|error| self.failed(error))
     }
 
-    /// Moves its directory to where it is removed; returns where that is.
+    /// Moves its directory to the trash and returns its new path.
     pub(super) fn discard(&self) -> Result<PathBuf, StorageError> {
-        // While the file is locked, the writer makes nothing in the directory.
+        // The writer creates nothing in the directory while the file is locked.
         let mut file = lock(&self.file);
         self.disk.end_coming()?;
         file.release();
         self.groundwork.delete(|directory| self.disk.discard(directory))
     }
 
-    /// Forgets how far it had come, and removes what was discarded.
+    /// Removes its mark and its discarded directory.
     pub(super) fn remove(&self, discarded: &Path) {
         self.disk.forget_mark(&self.groundwork.directory_name());
         if let Err(error) = self.disk.platform.remove_directory(discarded) {
-            // It is tried again when the data directory is opened.
+            // The next start of the data directory tries again.
             tracing::warn!("cannot remove {}: {error}", discarded.display());
         }
     }
@@ -357,13 +356,13 @@ impl DiskLog {
         self.groundwork.save_meta(&*self.disk.platform)
     }
 
-    /// Notes down, apart from the segments, that events up to this offset may be acknowledged.
+    /// Records, apart from the segments, that events up to this offset may be acknowledged.
     pub(super) fn mark(&self, offset: u64) -> Result<(), StorageError> {
         let position = Position { epoch: self.groundwork.epoch, offset };
         self.disk.mark(&self.groundwork.directory_name(), position)
     }
 
-    /// Its newest position.
+    /// Returns its newest position.
     pub(super) fn position(&self) -> Position {
         Position { epoch: self.groundwork.epoch, offset: self.readable.head() }
     }
@@ -373,7 +372,7 @@ impl DiskLog {
             self.disk.taint();
         }
         let mut fault = lock(&self.fault);
-        // Said once: what fails now is likely to fail again with the next event.
+        // Logged once: the next event is likely to fail in the same way.
         if fault.as_ref() != Some(error) {
             tracing::error!(topic = %self.groundwork.directory.display(), "{}", error.with_cause());
         }

@@ -1,19 +1,19 @@
-//! The high marks of a data directory: the newest offset of each topic that was acknowledged, kept apart from the
-//! segments, so that a log which has lost its end does not pass for a whole one.
+//! The high marks of a data directory: the newest acknowledged offset of each topic. They are stored apart from the
+//! segments, so that a log without its end is recognized.
 //!
 //! One file for all topics. Each has 256 bytes in it, which never cross a sector:
 //!
 //! | at | bytes | what |
 //! |---|---|---|
 //! | 0 | 4 | CRC-32 of the other 252 bytes |
-//! | 4 | 1 | length of the name of the topic's directory; 0: nobody's |
+//! | 4 | 1 | length of the name of the topic's directory; 0 for a free entry |
 //! | 8 | 8 | bits of the topic's epoch |
 //! | 16 | 8 | the newest offset that was acknowledged, or is about to be |
 //! | 24 | | the name |
 //!
-//! A mark is written after the events are, and before they are acknowledged or seen: one `pwrite` for each group
-//! commit, which a kill of the process leaves in the page cache. With `always` it is flushed, too, which is a second
-//! flush for each group commit; with `interval` and `never` a crash of the machine begins a new epoch whatever the mark.
+//! A mark is written after its events, and before they are acknowledged or seen: one `pwrite` for each group commit.
+//! A killed process leaves it in the page cache. With `always` it is also flushed, which is a second flush for each
+//! group commit. With `interval` and `never`, a crash of the machine begins a new epoch whatever the mark says.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;
@@ -28,15 +28,15 @@ const NAME_AT: usize = 24;
 #[derive(Debug)]
 pub(super) struct Marks {
     output: Box<dyn Output>,
-    /// The place of the mark of each topic.
+    /// The place of each topic's mark.
     places: HashMap<String, u64>,
-    /// Places that are nobody's any more.
+    /// Free places.
     free: Vec<u64>,
     len: u64,
 }
 
 impl Marks {
-    /// Begins a file with these, and flushes it.
+    /// Creates a file with these marks, and flushes it.
     pub(super) fn create(
         platform: &dyn Platform,
         path: &Path,
@@ -55,7 +55,7 @@ impl Marks {
         Ok(Self { output, places, free: Vec::new(), len: bytes.len() as u64 })
     }
 
-    /// All that are whole. None when the file is not there.
+    /// Reads all valid marks. Empty if the file does not exist.
     pub(super) fn read(path: &Path) -> io::Result<BTreeMap<String, Position>> {
         let bytes = match std::fs::read(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
@@ -64,7 +64,7 @@ impl Marks {
         Ok(bytes.chunks_exact(PLACE_LEN).filter_map(decode).collect())
     }
 
-    /// Notes down how far a topic has come.
+    /// Sets the mark of a topic.
     pub(super) fn set(&mut self, name: &str, position: Position) -> io::Result<()> {
         let place = match self.places.get(name) {
             Some(place) => *place,
@@ -78,20 +78,20 @@ impl Marks {
         self.output.write(&encode(name, position), place)
     }
 
-    /// Forgets a topic.
+    /// Removes the mark of a topic.
     pub(super) fn remove(&mut self, name: &str) -> io::Result<()> {
         let Some(place) = self.places.remove(name) else { return Ok(()) };
         self.free.push(place);
         self.output.write(&[0; PLACE_LEN], place)
     }
 
-    /// Has all of them survive a crash of the machine.
+    /// Flushes all marks, so that they survive a crash of the machine.
     pub(super) fn flush(&mut self) -> io::Result<()> {
         self.output.flush()
     }
 }
 
-/// A mark. The name of a directory has at most 162 bytes: a topic's has 128, and what stands before it 33.
+/// Encodes a mark. The name of a directory has at most 162 bytes: 128 for the topic's name, and 33 before it.
 pub(super) fn encode(name: &str, position: Position) -> [u8; PLACE_LEN] {
     let mut bytes = [0; PLACE_LEN];
     let name_len = name.len().min(PLACE_LEN - NAME_AT);

@@ -1,59 +1,59 @@
-//! Logs on disk: a directory with one sub-directory for each topic, and one thread that writes to it.
+//! Logs on disk: a directory with one subdirectory for each topic, and one thread that writes.
 //!
 //! ```text
 //! DIR/lock                                    held while it is open
 //! DIR/state.json                              how it was opened and closed
-//! DIR/witness.7                               made when it was opened for the seventh time, and never touched again
-//! DIR/marks.7                                 how far each topic has come
+//! DIR/witness.7                               created when it was opened for the seventh time, and never changed
+//! DIR/marks.7                                 the newest acknowledged offset of each topic
 //! DIR/topics/wind/topic.json                  the topic's epoch and options
 //! DIR/topics/wind/00000000000000000001.log    a segment, named by its first offset
 //! DIR/topics/wind/….damaged                   a segment that was set aside
 //! DIR/topics/wind/keys                        keys whose segments are gone
-//! DIR/deleted/                                what is being removed
+//! DIR/deleted/                                directories that are being removed
 //! ```
 //!
-//! **What is kept.** A batch is acknowledged once it is written ([`Fsync`] says whether it is flushed by
-//! then), so `kill -9` at any moment loses no acknowledged event. After a crash of the machine with
-//! `interval` or `never`, events that readers have seen may be gone; then the topic begins a new epoch, so
-//! that every reader is told and none gets another event under a position it has. Where the system does
-//! not say which start of the machine this is (Linux does), every end but a close counts as a crash.
+//! **Durability.** A batch is acknowledged once it is written, and flushed if [`Fsync`] says so. `kill -9` at any
+//! moment therefore loses no acknowledged event. After a crash of the machine with `interval` or `never`, events that
+//! readers have seen may be lost. The topic then begins a new epoch, so every reader learns of it and none gets
+//! another event under a position that it has. Systems other than Linux do not identify the current start of the
+//! machine; there, every end except closing counts as a crash.
 //!
-//! **What goes.** Readers see what retention keeps, to the event; files go as whole segments. A segment is an eighth
-//! of what the topic keeps (at most [`DataOptions::segment_bytes_max`], at least 4 KiB, 64 events and 1 second), so on
-//! disk there is at most what retention says, one segment and one batch. Keys that are still in their window outlive
-//! their segment.
+//! **Retention.** Readers see exactly the events within the retention; files are removed as whole segments. A segment
+//! is an eighth of the retention (at most [`DataOptions::segment_bytes_max`], at least 4 KiB, 64 events and 1
+//! second), so the disk holds at most the retention, one segment and one batch. Keys that are still in their window
+//! outlive their segment.
 //!
-//! **What is damaged** is told to readers as a gap; what is around it is read. Opening a directory
-//! reads all of it once and checks every record. A segment without one good record is renamed
-//! `FIRST-LAST.damaged`, with the offsets that are missing; one with some is renamed `FIRST.damaged` when retention is
-//! past it; a number follows where the name is taken. Nothing but deleting its topic removes such a file: it is the
-//! operator's, to look at, to bring back from a backup of (stop the server, put the right bytes at `FIRST.log`, padded
-//! with zeros to 20 digits, remove the `.damaged` file, start), or to remove when `/health` no
-//! longer counts its events. It takes nothing of what a topic may keep.
+//! **Damage** is reported to readers as a gap; the events around it can be read. Opening a directory reads all of it
+//! once and checks every record. A segment without valid records is renamed to `FIRST-LAST.damaged`, with the missing
+//! offsets. A segment with some is renamed to `FIRST.damaged` when retention has passed it. A number follows if the
+//! name is taken. Only deleting the topic removes such a file. The operator can examine it, replace it from a backup
+//! (stop the server, put the right bytes at `FIRST.log`, padded with zeros to 20 digits, remove the `.damaged` file,
+//! start), or remove it when `/health` no longer counts its events. It does not count in the topic's retention.
 //!
-//! **What a copy is.** A directory that was restored from a backup is in the past of its readers. `state.json` says which
-//! file `witness.N` was, by its device, inode and the times of its making and its last change; it is made anew at each
-//! start and never touched again. A copy of it is another file, or a changed one, and then all topics begin new epochs.
-//! Renaming the directory, reading it and backing it up change nothing; `chmod`, `chown`, hard links and `touch` of that
-//! file do: they change nothing else than a copy does that is written over the original and set back to its times, so
-//! nothing tells them from it; and what might is put back with it. [`DataOptions::adopt`] is for a move on purpose. What cannot be told from the original: a whole file system
-//! that is put back, as a snapshot or an image of its disk. Delete `state.json` then before the next start, and all
-//! topics begin new epochs.
+//! **Copies.** The readers of a directory restored from a backup may be ahead of it. `state.json` identifies the file
+//! `witness.N` by its device, inode, and the times of its creation and last change. The file is created anew at each
+//! start and never changed. In a copy it is another file, or a changed one, and then all topics begin new epochs.
+//! Renaming, reading or backing up the directory changes nothing. `chmod`, `chown`, hard links and `touch` of that
+//! file do: their effect is the same as that of a copy written over the original with its times restored.
+//! [`DataOptions::adopt`] is for a deliberate move. One kind of copy cannot be detected: a restored file system, such
+//! as a snapshot or a disk image. In that case, delete `state.json` before the next start, and all topics begin new
+//! epochs.
 //!
-//! **What is cut short.** The newest offset of each topic is kept apart from its segments, too, in `marks.N`; a topic
-//! that has less than that begins a new epoch.
+//! **Lost ends.** The newest offset of each topic is also stored apart from its segments, in `marks.N`; a topic that
+//! has fewer events begins a new epoch.
 //!
-//! Modules, each of which uses only those before it:
+//! Modules; each uses only those before it:
 //!
-//! - `options`, `lock` (the order of all locks), `paths` and `name` (of files and directories), `platform` (all that the
-//!   machine is asked for), `queue`;
-//! - the format: `record`, `scan`, `segments` (what is where), `carried` (keys whose segments are gone), `marks`, `state`;
-//! - the sides of one topic: `intake` is the publishers', `kept` and `reading` the readers', `active` the file that is
-//!   written, `groundwork` what comes before the first write;
-//! - `shared`, what all topics need of the directory; `log`, the three sides together and what the writer does;
-//!   `recovery`, which reads one at a start;
-//! - `desk`, where publishers and the writer meet; `topic` on the one side of it, `writer` on the other;
-//! - `data_dir` on top of all, and `failing` on it, for tests.
+//! - `options`, `lock` (the order of all locks), `paths` and `name` (of files and directories), `platform` (the
+//!   interface to the machine), `queue`;
+//! - the format: `record`, `scan`, `segments` (the places of events), `carried` (keys whose segments are gone),
+//!   `marks`, `state`;
+//! - the sides of one topic: `intake` for publishers, `kept` and `reading` for readers, `active` for the file that is
+//!   written, `groundwork` for the changes before the first write;
+//! - `shared`, the state of the directory for all topics; `log`, which joins the sides and has the writer's work;
+//!   `recovery`, which reads a log at a start;
+//! - `desk`, where publishers and the writer meet; `topic` for publishers, `writer` for the writer;
+//! - `data_dir` on top of all, and `failing` for tests.
 
 mod active;
 mod carried;

@@ -1,17 +1,17 @@
-//! The directory of a topic: its name, as any file system can tell it from others.
+//! The name of a topic's directory, which every file system can tell from others.
 //!
-//! Most names are their own directory. Some file systems take `Wind` and `wind` for the same, some
-//! drop a dot at the end, and on Windows `con` or `nul.txt` are devices. So:
-//! - capital letters are written small, and which ones they were stands in front, as a
-//!   hexadecimal number (bit 0 is the first letter) and `=`: `Wind` is `1=wind`;
-//! - the name of a device gets `0=` in front: `con` is `0=con`;
-//! - a dot at the end gets `=` behind it: `a.` is `a.=`.
+//! Most names are used unchanged. Some file systems treat `Wind` and `wind` as the same name, some drop a dot at the
+//! end, and on Windows `con` and `nul.txt` are devices. So:
+//! - capital letters become small. A hexadecimal number that says which letters they were (bit 0 is the first letter)
+//!   and `=` come before the name: `Wind` is `1=wind`;
+//! - the name of a device begins with `0=`: `con` is `0=con`;
+//! - a dot at the end is followed by `=`: `a.` is `a.=`.
 //!
-//! `=` is in no topic's name, so no two names share a directory.
+//! A topic's name has no `=`, so no two names share a directory.
 
 use crate::TopicName;
 
-/// The directory of the topic of this name.
+/// Returns the directory of the topic of this name.
 pub(super) fn directory(name: &TopicName) -> String {
     let name = name.as_str();
     let capitals = name.bytes().enumerate().filter(|(_, byte)| byte.is_ascii_uppercase());
@@ -23,7 +23,7 @@ pub(super) fn directory(name: &TopicName) -> String {
     front + &small + behind
 }
 
-/// The name of the topic that has this directory; `None` when none has.
+/// Returns the name of the topic in this directory; `None` if it is not one.
 pub(super) fn topic(found: &str) -> Option<TopicName> {
     let rest = found.strip_suffix('=').unwrap_or(found);
     let (mask, small) = match rest.split_once('=') {
@@ -39,7 +39,7 @@ pub(super) fn topic(found: &str) -> Option<TopicName> {
     (directory(&name) == found).then_some(name)
 }
 
-/// Names that Windows takes for devices, with any extension.
+/// Returns true for names that Windows treats as devices, with any extension.
 fn is_device(small: &str) -> bool {
     let stem = small.split('.').next().unwrap_or(small);
     let numbered = |prefix| {

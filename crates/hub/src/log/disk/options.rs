@@ -2,20 +2,20 @@
 
 use std::time::Duration;
 
-/// The time at which an event is flushed, so that it survives a crash of the machine. Every event that is acknowledged
-/// survives the end of the process, whatever is chosen here.
+/// The time at which an event is flushed, so that it survives a crash of the machine. Acknowledged events survive the
+/// end of the process with every choice.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Fsync {
-    /// Before it is acknowledged. Events that come together share a flush.
+    /// Before it is acknowledged. Events that arrive together share a flush.
     Always,
-    /// This often.
+    /// At this interval.
     Interval(Duration),
-    /// Whenever the system does it, and when the data directory is closed.
+    /// When the system decides, and when the data directory is closed.
     Never,
 }
 
 impl Default for Fsync {
-    /// Each second.
+    /// Flushes each second.
     fn default() -> Self {
         Self::Interval(Duration::from_secs(1))
     }
@@ -24,18 +24,18 @@ impl Default for Fsync {
 /// The options of a data directory.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct DataOptions {
-    /// The time at which events are flushed.
+    /// The time at which events are flushed. Default: each second.
     pub fsync: Fsync,
-    /// The largest segment, in bytes; a batch that alone is larger has one for itself. Opening a
-    /// directory holds one segment in memory at a time. Default 16 MiB.
+    /// The largest segment in bytes; a larger batch has its own segment. Opening a directory holds one segment in
+    /// memory at a time. Default 16 MiB.
     pub segment_bytes_max: u64,
-    /// The bytes of each topic's newest events that are held in memory. Default 1 MiB.
+    /// The bytes of each topic's newest events that are also held in memory. Default 1 MiB.
     pub memory_bytes_max: u64,
-    /// The bytes that may wait to be written, for all topics together; as much again may be in the
-    /// write that is under way. Publishers beyond that wait or are refused. Default 8 MiB.
+    /// The bytes that may wait to be written, for all topics together; the same again may be in the current write.
+    /// Beyond that, publishers wait or are refused. Default 8 MiB.
     pub queue_bytes_max: u64,
-    /// Takes a directory that was copied or restored for the one it is a copy of: its topics go on in their epochs.
-    /// For one start, after a move on purpose, with all that was there. Default no.
+    /// Treats a copied or restored directory as the original, so that its topics keep their epochs. Set it for one
+    /// start after a deliberate move of the whole directory. Default false.
     pub adopt: bool,
 }
 

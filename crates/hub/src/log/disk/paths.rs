@@ -2,26 +2,27 @@
 
 use std::path::{Path, PathBuf};
 
-/// The name of a topic's file of what is known beside its events.
+/// The name of the file with the facts about a topic besides its events.
 pub(super) const META_FILE: &str = "topic.json";
 
-/// The file of the segment that begins with this offset.
+/// Returns the path of the segment that begins with this offset.
 pub(super) fn segment_path(directory: &Path, base: u64) -> PathBuf {
     directory.join(format!("{base:020}.log"))
 }
 
-/// The offset in a segment's name, if this is the name of one.
+/// Returns the offset in a segment's name, if this is one.
 pub(super) fn segment_base(name: &str) -> Option<u64> {
     let digits = name.strip_suffix(".log").filter(|digits| digits.len() == 20)?;
     digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse().ok())?
 }
 
-/// The path to which a segment is set aside whose events from `base` to `last` are all damaged: its name says so.
+/// Returns the path to which a segment without valid events is set aside. Its name contains the missing offsets, from
+/// `base` to `last`.
 pub(super) fn damaged_path(directory: &Path, base: u64, last: u64) -> PathBuf {
     directory.join(format!("{base:020}-{last:020}.damaged"))
 }
 
-/// The offsets in such a name.
+/// Returns the offsets in such a name.
 pub(super) fn damaged_range(name: &str) -> Option<(u64, u64)> {
     let (stem, _) = name.split_once(".damaged")?;
     let (base, last) = stem.split_once('-')?;
@@ -32,12 +33,12 @@ pub(super) fn damaged_range(name: &str) -> Option<(u64, u64)> {
     number(base).zip(number(last)).filter(|(base, last)| (1..=*last).contains(base))
 }
 
-/// The path to which any other damaged segment is set aside: its name does not say what is missing in it.
+/// Returns the path to which another damaged segment is set aside. Its name does not contain the missing offsets.
 pub(super) fn aside_path(directory: &Path, base: u64) -> PathBuf {
     directory.join(format!("{base:020}.damaged"))
 }
 
-/// The first name of this path, path`.2`, path`.3` … that is free.
+/// Returns the first free name of this path, path`.2`, path`.3` and so on.
 pub(super) fn free_path(path: &Path) -> PathBuf {
     let numbered = |number| {
         let mut name = path.as_os_str().to_owned();

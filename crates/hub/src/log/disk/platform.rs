@@ -1,5 +1,5 @@
-//! The calls that change anything on a disk, and what else comes from the machine: the one seam at which tests
-//! make a disk fail. Reading is done with `std::fs` where it is needed.
+//! All calls that change the disk, and other calls to the machine: the one interface at which tests make a disk fail.
+//! Reads use `std::fs` directly.
 
 use std::fmt;
 use std::fs::{self, File, OpenOptions};
@@ -11,20 +11,20 @@ use serde::{Deserialize, Serialize};
 
 use crate::UnixTime;
 
-/// The marks that tell a file from a copy of it. None of it can be chosen by whoever copies.
+/// The properties that tell a file from its copy. Somebody who copies it cannot choose them.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub(super) struct Identity {
-    /// The number of the file system; may be another after a start of the machine.
+    /// The number of the file system; it may change when the machine restarts.
     device: u64,
     inode: u64,
-    /// The time at which its content or its attributes were last changed, in nanoseconds as text.
+    /// The time of the last change of its contents or attributes, in nanoseconds as text.
     changed: String,
-    /// The time at which it was made, where that is known.
+    /// The time of its creation, if it is known.
     born: Option<String>,
 }
 
 impl Identity {
-    /// Returns whether this is the same file as `other`.
+    /// Returns true if this is the same file as `other`.
     pub(super) fn is_same_file(&self, other: &Self, is_same_boot: bool) -> bool {
         let born = self.born.as_ref().zip(other.born.as_ref());
         self.inode == other.inode
@@ -32,7 +32,7 @@ impl Identity {
             && born.is_none_or(|(one, other)| one == other)
     }
 
-    /// Returns whether this is the same file, and nobody has touched it.
+    /// Returns true if this is the same file, and it was not changed.
     pub(super) fn is_untouched(&self, other: &Self, is_same_boot: bool) -> bool {
         self.is_same_file(other, is_same_boot) && self.changed == other.changed
     }
@@ -44,36 +44,36 @@ impl Identity {
 }
 
 pub(super) trait Platform: fmt::Debug + Send + Sync {
-    /// Opens a file to write, and makes it when there is none: its owner's alone.
+    /// Opens a file for writing, and creates it if necessary, private to its owner.
     fn open(&self, path: &Path) -> io::Result<Box<dyn Output>>;
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
     fn remove_file(&self, path: &Path) -> io::Result<()>;
-    /// Makes a directory that is its owner's alone, and those above it. One that is there is left as it is.
+    /// Creates a directory that is private to its owner, and its parents. An existing one is left unchanged.
     fn create_directory(&self, path: &Path) -> io::Result<()>;
-    /// Removes a directory with all that is in it.
+    /// Removes a directory with its contents.
     fn remove_directory(&self, path: &Path) -> io::Result<()>;
-    /// Has the names in a directory survive a crash of the machine.
+    /// Flushes the names in a directory, so that they survive a crash of the machine.
     fn flush_directory(&self, path: &Path) -> io::Result<()>;
-    /// A text that is another after each start of the machine; `None` when it does not say.
+    /// Returns a text that differs after each start of the machine; `None` if the system has none.
     fn boot(&self) -> Option<String>;
-    /// Which file is there.
+    /// Returns the identity of a file.
     fn identity(&self, path: &Path) -> io::Result<Identity>;
     fn now(&self) -> UnixTime;
 }
 
-/// A file that is written.
+/// A file that is being written.
 pub(super) trait Output: fmt::Debug + Send {
-    /// Writes all of these bytes; when that fails, some may be written.
+    /// Writes all bytes; if that fails, some may be written.
     fn write(&mut self, bytes: &[u8], at: u64) -> io::Result<()>;
-    /// Drops all from `len` on.
+    /// Cuts everything off from `len` on.
     fn cut(&mut self, len: u64) -> io::Result<()>;
-    /// Has what was written survive a crash of the machine.
+    /// Flushes the file, so that it survives a crash of the machine.
     fn flush(&mut self) -> io::Result<()>;
-    /// Returns whether it is still what has this path.
+    /// Returns true if it is still the file at this path.
     fn is_at(&self, path: &Path) -> io::Result<bool>;
 }
 
-/// This machine.
+/// The real machine.
 #[derive(Debug)]
 pub(super) struct System;
 
@@ -102,7 +102,8 @@ impl Platform for System {
     }
 
     fn flush_directory(&self, path: &Path) -> io::Result<()> {
-        // Elsewhere a directory cannot be opened as a file, and its names are in the file system's journal.
+        // On other systems a directory cannot be opened as a file, and the journal of the file system contains its
+        // names.
         if cfg!(unix) { File::open(path)?.sync_all() } else { Ok(()) }
     }
 
@@ -122,7 +123,7 @@ impl Platform for System {
             let changed = format!("{}.{:09}", metadata.ctime(), metadata.ctime_nsec());
             Ok(Identity { device: metadata.dev(), inode: metadata.ino(), changed, born })
         }
-        // Elsewhere a copy has another time of birth.
+        // On other systems, a copy has another time of creation.
         #[cfg(not(unix))]
         Ok(Identity { born, ..Identity::default() })
     }
@@ -169,7 +170,7 @@ impl Output for File {
     }
 }
 
-/// Options of files that are their owner's alone, once made.
+/// Returns options that create files private to their owner.
 pub(super) fn private() -> OpenOptions {
     let mut options = OpenOptions::new();
     #[cfg(unix)]
@@ -177,7 +178,7 @@ pub(super) fn private() -> OpenOptions {
     options
 }
 
-/// Puts a whole file in the place of another: a crash leaves the one or the other.
+/// Replaces a file as a whole: a crash leaves the old or the new one.
 pub(super) fn replace(platform: &dyn Platform, path: &Path, bytes: &[u8]) -> io::Result<()> {
     let new = path.with_extension("new");
     let mut file = platform.open(&new)?;

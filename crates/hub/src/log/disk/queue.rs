@@ -1,6 +1,6 @@
-//! From publishers on any thread to the one that writes: bounded in bytes.
+//! The queue from publishers on any thread to the writer, limited in bytes.
 //!
-//! Owns waiting for room and for work. What is in a job is the log's business.
+//! Owns waiting for room and for work. The log owns the contents of a job.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -9,7 +9,7 @@ use tokio::sync::Notify;
 
 use crate::PublishError;
 
-/// Jobs handed over and not taken yet.
+/// The jobs that wait to be taken.
 #[derive(Debug)]
 pub(super) struct Queue<J> {
     waiting: Mutex<Waiting<J>>,
@@ -23,25 +23,25 @@ pub(super) struct Queue<J> {
 struct Waiting<J> {
     jobs: Vec<J>,
     bytes: u64,
-    /// The number of times that all of them were taken.
+    /// The number of times that all jobs were taken.
     takes: u64,
     closed: bool,
-    /// Since when the oldest of them has been waiting.
+    /// The time since when the oldest of them has been waiting.
     since: Option<Instant>,
-    /// Since when the oldest of those had been waiting that were taken last and may be worked on.
+    /// The time since when the oldest job of those taken last had been waiting, while they may still be in work.
     taken_since: Option<Instant>,
 }
 
-/// The work that the writer has taken.
+/// The jobs that the writer has taken.
 #[derive(Debug)]
 pub(super) struct Taken<J> {
     pub(super) jobs: Vec<J>,
-    /// No more will come.
+    /// True if no more jobs will come.
     pub(super) closed: bool,
 }
 
 impl<J> Queue<J> {
-    /// At most `bytes_max` bytes wait, or one job if it alone is larger.
+    /// Creates a queue for at most `bytes_max` bytes, or one job if that alone is larger.
     pub(super) fn new(bytes_max: u64) -> Self {
         Self {
             waiting: Mutex::new(Waiting {
@@ -59,7 +59,7 @@ impl<J> Queue<J> {
         }
     }
 
-    /// Hands a job over, if there is room.
+    /// Adds a job, if there is room.
     pub(super) fn push(&self, job: J, bytes: u64) -> Result<(), PublishError> {
         let mut waiting = self.waiting();
         if waiting.closed {
@@ -76,7 +76,7 @@ impl<J> Queue<J> {
         Ok(())
     }
 
-    /// Blocks until jobs were taken, which makes room; `false` when none was by then.
+    /// Blocks until jobs are taken, which makes room; returns false if `until` comes first.
     pub(super) fn wait_for_room(&self, until: Instant) -> bool {
         let waiting = self.waiting();
         let left = until.saturating_duration_since(Instant::now());
@@ -88,17 +88,17 @@ impl<J> Queue<J> {
         !waited.unwrap_or_else(PoisonError::into_inner).1.timed_out()
     }
 
-    /// Told whenever jobs were taken.
+    /// Returns the notifier of the jobs' being taken.
     pub(super) fn room(&self) -> &Notify {
         &self.room
     }
 
-    /// Blocks until there is something, and takes all of it; nothing when it is `until` first.
+    /// Blocks until there are jobs, and takes all of them; none if `until` comes first.
     pub(super) fn take(&self, until: Instant) -> Taken<J> {
         let left = until.saturating_duration_since(Instant::now());
         let idle = |waiting: &mut Waiting<J>| waiting.jobs.is_empty() && !waiting.closed;
         let mut waiting = self.waiting();
-        // Whoever takes is done with what was taken before.
+        // The caller has finished the jobs that it took before.
         waiting.taken_since = None;
         let waited = self.arrived.wait_timeout_while(waiting, left, idle);
         let mut waiting = waited.unwrap_or_else(PoisonError::into_inner).0;
@@ -112,13 +112,13 @@ impl<J> Queue<J> {
         Taken { jobs, closed }
     }
 
-    /// For how long the oldest has been waiting that is not done yet, if any is.
+    /// Returns for how long the oldest unfinished job has been waiting.
     pub(super) fn waits_for(&self) -> Option<Duration> {
         let waiting = self.waiting();
         waiting.taken_since.or(waiting.since).map(|since| since.elapsed())
     }
 
-    /// Takes no more jobs. Those that wait can still be taken.
+    /// Refuses further jobs. Waiting ones can still be taken.
     pub(super) fn close(&self) {
         self.waiting().closed = true;
         self.arrived.notify_one();

@@ -1,7 +1,7 @@
-//! Reading pages: the newest events from memory, older ones from their segments.
+//! Reads pages: the newest events from memory, older ones from their segments.
 //!
-//! A page from disk reads at most a stride of the index before its first record, and then what the page
-//! takes. No lock is held meanwhile; a file that retention removed under a reader makes it begin again.
+//! A page from disk reads at most one stride of the index before its first record, and then the page itself. It holds
+//! no lock meanwhile; if retention removes a file under a reader, the read begins again.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -20,24 +20,24 @@ use crate::log::Slice;
 use crate::log::filling::Filling;
 use crate::{Data, Event, PageLimit, StorageError, UnixTime};
 
-/// The bytes that are read from a file at a time, unless one record is larger.
+/// The bytes read from a file at a time, unless a record is longer.
 const CHUNK_BYTES: u64 = 128 << 10;
 
-/// The bytes that are read at a time for retention, unless one record is larger.
+/// The bytes read at a time for retention, unless a record is longer.
 const KNOWN_BYTES: u64 = 16 << 10;
 
-/// A read begins again so often, because files went or were damaged under it, before it fails.
+/// The number of attempts before a read fails, when files were removed or damaged meanwhile.
 const ATTEMPTS_MAX: u32 = 4;
 
-/// The reason why a stretch could not be read.
+/// An error of reading a stretch.
 #[derive(Debug)]
 enum Trouble {
     Io(Action, io::Error),
-    /// There is no good record where one was.
+    /// There is no valid record at the place of one.
     Damage,
 }
 
-/// The side of a log that readers see: events from memory, or from their segments.
+/// The readers' side of a log: events in memory and in segments.
 #[derive(Debug)]
 pub(super) struct Readable {
     directory: PathBuf,
@@ -49,7 +49,7 @@ impl Readable {
         Self { directory, kept: Lock::new(kept) }
     }
 
-    /// Offset of the newest event.
+    /// Returns the offset of the newest event.
     pub(super) fn head(&self) -> u64 {
         lock(&self.kept).segments.head()
     }
@@ -63,12 +63,12 @@ impl Readable {
         self.attempt(|| self.try_read(now, after, limit))
     }
 
-    /// Offset before the oldest event kept whose time is `time` or later, or the head.
+    /// Returns the offset before the oldest kept event whose time is `time` or later, or else the head.
     pub(super) fn since(&self, now: UnixTime, time: UnixTime) -> Result<u64, StorageError> {
         self.attempt(|| self.try_since(now, time))
     }
 
-    /// Reads again where files went or were damaged under the reader.
+    /// Reads again if files were removed or damaged meanwhile.
     fn attempt<T>(&self, read: impl Fn() -> Result<T, (u64, Trouble)>) -> Result<T, StorageError> {
         let mut attempts = 1;
         loop {
@@ -114,7 +114,7 @@ impl Readable {
                 page.extend(kept.newest.after(next));
                 break;
             }
-            // The end, or a hole: the next page begins after it and says so.
+            // At the end or before a hole; the next page begins after the hole and reports it.
             let Some(stretch) = kept.segments.locate(next) else { break };
             drop(kept);
             let path = segment_path(&self.directory, stretch.base);
@@ -127,8 +127,8 @@ impl Readable {
         Ok(Slice { first, head, from, events: page.events })
     }
 
-    /// The index says in which stride the event is, so that one is read. Only of the oldest it may say so because of an
-    /// event that is no longer kept; then another one is read.
+    /// The index tells in which stride the event is, so only that one is read. For the oldest stride, the index may
+    /// refer to an event that is no longer kept; then another stride is read.
     fn try_since(&self, now: UnixTime, time: UnixTime) -> Result<u64, (u64, Trouble)> {
         let mut kept = self.settled(now);
         let mut from = kept.segments.first();
@@ -149,11 +149,11 @@ impl Readable {
         Ok(kept.segments.head())
     }
 
-    /// The state that readers see at `now`, once retention was applied to the event. For that a piece of the oldest file is
-    /// read now and then, with no lock held. When that cannot be read, more is kept until it can.
+    /// Returns the state that readers see at `now`, with retention applied exactly. That sometimes reads a piece of
+    /// the oldest file, without holding a lock. If the piece cannot be read, more events are kept until it can.
     ///
-    /// For those who read or write events anyway. For those who only ask what is kept there is [`Kept::expire`], which
-    /// goes as far as is known without the disk.
+    /// Callers read or write events anyway. Callers that only ask what is kept use [`Kept::expire`], which needs no
+    /// disk.
     pub(super) fn settled(&self, now: UnixTime) -> Guard<'_, KEPT, Kept> {
         let mut failures = 0;
         let mut kept = lock(&self.kept);
@@ -161,13 +161,13 @@ impl Readable {
             drop(kept);
             let path = segment_path(&self.directory, stretch.base);
             let found = read_known(&path, Origin::new(&self.directory, stretch.base), &stretch);
-            // What it says is said by the read that comes there.
+            // The read that reaches the damage will report it.
             let is_found_out = matches!(found, Err(Trouble::Damage))
                 && self.search_again(stretch.base, &path).is_ok();
             kept = lock(&self.kept);
             match found {
                 Ok((at, known)) => kept.segments.learn(stretch.base, stretch.first, at, known),
-                // It fails again at once, unless it was damage that is known now, or retention has removed it.
+                // A retry would fail again at once, unless the damage is known now or retention has removed the file.
                 Err(_) if !is_found_out && kept.segments.has(stretch.base) => break,
                 Err(_) if failures == ATTEMPTS_MAX => break,
                 Err(_) => failures += 1,
@@ -176,8 +176,8 @@ impl Readable {
         kept
     }
 
-    /// Finds out what is still good in a segment in which damage was read. Under the lock, since it is
-    /// rare and nothing may be appended meanwhile.
+    /// Searches for the valid records of a segment in which damage was read. It holds the lock, since this is rare
+    /// and nothing may be appended meanwhile.
     fn search_again(&self, base: u64, path: &Path) -> Result<(), StorageError> {
         let mut kept = lock(&self.kept);
         let Some((len, below)) = kept.segments.bounds(base) else { return Ok(()) };
@@ -193,8 +193,8 @@ impl Readable {
     }
 }
 
-/// The facts that retention needs of the first events of a stretch, and where the record of the first begins. At least
-/// one, and as many as are read at once.
+/// Returns the facts that retention needs about the first events of a stretch, and the place of the first record: at
+/// least one event, and as many as one read returns.
 fn read_known(
     path: &Path,
     origin: Origin,
@@ -234,7 +234,7 @@ fn read_known(
     Ok((first_at, known))
 }
 
-/// Fills the page from a stretch of a file.
+/// Fills a page from a stretch of a file.
 fn read_stretch(
     path: &Path,
     origin: Origin,
@@ -251,7 +251,7 @@ fn read_stretch(
     })
 }
 
-/// The first event in a stretch of a file whose time is `time` or later.
+/// Returns the first event in a stretch of a file whose time is `time` or later.
 fn find_since(directory: &Path, stretch: &Stretch, time: UnixTime) -> Result<Option<u64>, Trouble> {
     let (path, origin) =
         (segment_path(directory, stretch.base), Origin::new(directory, stretch.base));
@@ -266,7 +266,7 @@ fn find_since(directory: &Path, stretch: &Stretch, time: UnixTime) -> Result<Opt
     Ok(found)
 }
 
-/// Hands the wanted records of a stretch of a file out, until that is enough.
+/// Passes the records of a stretch of a file to `take`, until that is enough.
 fn each_record(
     path: &Path,
     origin: Origin,
@@ -283,7 +283,7 @@ fn each_record(
         while done < chunk.len() {
             let record = match record::decode(&chunk[done..], origin) {
                 Ok(record) if record.offset == expected => record,
-                // The rest of it is in the next chunk, if the stretch is that long.
+                // The rest of the record is in the next chunk, if the stretch is that long.
                 Err(Fault::Short(bytes)) if at + done as u64 + bytes <= stretch.end => {
                     wanted = bytes.max(CHUNK_BYTES);
                     break;
@@ -306,7 +306,7 @@ fn read_chunk(file: &mut File, at: u64, bytes: u64) -> Result<Vec<u8>, Trouble> 
     let read = file.seek(SeekFrom::Start(at)).and_then(|_| file.read_exact(&mut chunk));
     match read {
         Ok(()) => Ok(chunk),
-        // It was cut short by someone else.
+        // The file was truncated by another process.
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Err(Trouble::Damage),
         Err(error) => Err(Trouble::Io(Action::Read, error)),
     }

@@ -1,4 +1,4 @@
-//! Segment headers and records as bytes. Pure: no file is seen here.
+//! The binary format of segment headers and records. Pure: it uses no file.
 //!
 //! All numbers are little-endian. A segment begins with 40 bytes and a note:
 //!
@@ -9,7 +9,7 @@
 //! | 10 | 2 | length of the note |
 //! | 12 | 4 | CRC-32 of all other bytes of the header |
 //! | 16 | 8 | offset of the segment's first event, the same as in its file's name |
-//! | 24 | 8 | bits of the epoch it was begun in; for people, the topic's epoch counts |
+//! | 24 | 8 | bits of the epoch in which it was begun, for people; the topic's epoch counts |
 //! | 32 | 8 | digest of the topic: FNV-1a of its directory's name |
 //! | 40 | | the newest note before this segment, which outlives the records that retention removes |
 //!
@@ -17,21 +17,21 @@
 //!
 //! | at | bytes | what |
 //! |---|---|---|
-//! | 0 | 2 | 0xFF 0xE5, so records can be found again after damage |
+//! | 0 | 2 | 0xFF 0xE5, to find records again after damage |
 //! | 2 | 1 | kind, 1: an event |
 //! | 3 | 1 | length of the key, 24; only the first record of a batch has one: digests of the key and of the events |
 //! | 4 | 4 | length of key, note and data |
 //! | 8 | 4 | CRC-32 of the topic's digest, the segment's first offset and all other bytes of the record |
-//! | 12 | 4 | how many records of the same batch follow |
-//! | 16 | 4 | how far this offset is beyond the newest that was flushed when it was written |
+//! | 12 | 4 | number of following records of the same batch |
+//! | 16 | 4 | distance from the newest offset that was flushed when this was written |
 //! | 20 | 8 | offset |
 //! | 28 | 8 | time, in microseconds since the Unix epoch |
 //! | 36 | 2 | length of the note; only the first record of a batch has one |
 //! | 38 | 2 | zero |
 //!
-//! The checksum of a record says where it belongs: the bytes of another topic, or of another segment, are no
-//! records here. Notes and data are UTF-8, which has no 0xFF. A key may be any bytes; one that holds 0xFF must be
-//! shorter than 40, so that no whole record fits in it and a search after damage finds none there.
+//! The checksum of a record depends on its place: bytes of another topic or segment are not valid records here. Notes
+//! and data are UTF-8, which has no 0xFF. A key may have any bytes, but a key with 0xFF must be shorter than 40
+//! bytes, so that no whole record fits in it and a search after damage finds none there.
 
 use std::path::Path;
 
@@ -40,9 +40,9 @@ use crate::{Batch, Epoch, Event, Note, UnixTime};
 
 /// The format of segments that this version writes and reads.
 pub(super) const FORMAT: u16 = 2;
-/// Length of a segment's header without its note.
+/// The length of a segment's header without its note.
 pub(super) const SEGMENT_HEADER_BYTES: u64 = SEGMENT_HEADER_LEN as u64;
-/// Length of a record without its key, note and data.
+/// The length of a record without its key, note and data.
 pub(super) const RECORD_HEADER_BYTES: u64 = RECORD_HEADER_LEN as u64;
 
 const SEGMENT_HEADER_LEN: usize = 40;
@@ -51,19 +51,19 @@ const SEGMENT_MAGIC: [u8; 8] = *b"anemone\xFF";
 const MARKER: [u8; 2] = [0xFF, 0xE5];
 const KIND_EVENT: u8 = 1;
 
-/// The file that records belong to.
+/// The segment of a record.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) struct Origin {
-    /// Digest of the topic.
+    /// The digest of the topic.
     topic: u64,
     /// The offset in the segment's name.
     pub(super) base: u64,
-    /// The seed of its records' checksums.
+    /// The seed of the records' checksums.
     seed: u32,
 }
 
 impl Origin {
-    /// The segment `base` of the topic that has this directory.
+    /// Returns the origin for the segment `base` of the topic in this directory.
     pub(super) fn new(directory: &Path, base: u64) -> Self {
         let name = directory.file_name().unwrap_or_default();
         let topic = fnv_1a(name.as_encoded_bytes());
@@ -73,7 +73,7 @@ impl Origin {
         Self { topic, base, seed: crc.finalize() }
     }
 
-    /// Checksum of bytes that belong to this topic and place.
+    /// Returns the checksum of bytes of this segment.
     pub(super) fn checksum(self, bytes: &[u8]) -> u32 {
         let mut crc = self.crc();
         crc.update(bytes);
@@ -85,24 +85,24 @@ impl Origin {
     }
 }
 
-/// The part of a record that is not itself part of the event.
+/// The fields of a record besides its event.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Framing<'a> {
     pub(super) key: Option<Keyed>,
     pub(super) note: Option<&'a Note>,
-    /// The number of records of its batch that follow.
+    /// The number of following records of its batch.
     pub(super) left: u32,
     /// The newest offset that is known to be flushed.
     pub(super) flushed: u64,
 }
 
-/// A record as it was read.
+/// A decoded record.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) struct Record<'a> {
     pub(super) offset: u64,
     pub(super) time: UnixTime,
     pub(super) left: u32,
-    /// The newest offset that was flushed when it was written; 0 when that was too far back to say.
+    /// The newest offset that was flushed when it was written; 0 if that was too far back.
     pub(super) flushed: u64,
     pub(super) key: Option<&'a [u8]>,
     pub(super) note: Option<&'a str>,
@@ -111,32 +111,32 @@ pub(super) struct Record<'a> {
     pub(super) bytes: u64,
 }
 
-/// The header of a segment as it was read.
+/// The decoded header of a segment.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) struct SegmentHeader<'a> {
     pub(super) format: u16,
-    /// It is of the topic and the place where it was found.
+    /// True if it belongs to the topic and the place where it was found.
     pub(super) is_here: bool,
     pub(super) note: Option<&'a str>,
     /// Its whole length.
     pub(super) bytes: u64,
 }
 
-/// The reason why there is no record here.
+/// An error of decoding a record.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Fault {
-    /// It begins like one and has this length, and there are fewer bytes.
+    /// There are fewer bytes than the length of the record, which is this.
     Short(u64),
-    /// It is none, or a damaged one.
+    /// There is no record, or a damaged one.
     Garbage,
 }
 
-/// Length of a segment's header.
+/// Returns the length of a segment's header.
 pub(super) fn segment_header_bytes(note: Option<&Note>) -> u64 {
     SEGMENT_HEADER_BYTES + note.map_or(0, |note| note.as_str().len() as u64)
 }
 
-/// Length of a record.
+/// Returns the length of a record.
 pub(super) fn record_bytes(key: Option<Keyed>, note: Option<&Note>, data_bytes: usize) -> u64 {
     let key_bytes = key.map_or(0, |_| Keyed::BYTES);
     let note_bytes = note.map_or(0, |note| note.as_str().len());
@@ -164,7 +164,7 @@ pub(super) fn encode_segment_header(
     out[start + 12..start + 16].copy_from_slice(&crc.to_le_bytes());
 }
 
-/// The header of a segment that begins so, if it is whole.
+/// Decodes the header of a segment, if it is valid.
 pub(super) fn decode_segment_header(
     bytes: &[u8],
     origin: Origin,
@@ -202,7 +202,7 @@ pub(super) fn decode_segment_header(
     })
 }
 
-/// Appends the record of an event to the segment `origin`.
+/// Appends the record of an event for the segment `origin`.
 pub(super) fn encode(event: &Event, framing: Framing<'_>, origin: Origin, out: &mut Vec<u8>) {
     let start = out.len();
     let key = framing.key.map(Keyed::to_bytes);
@@ -229,7 +229,7 @@ pub(super) fn encode(event: &Event, framing: Framing<'_>, origin: Origin, out: &
     out[start + 8..start + 12].copy_from_slice(&crc.to_le_bytes());
 }
 
-/// The record that begins here, in the segment `origin`.
+/// Decodes the record at the beginning of `bytes`, in the segment `origin`.
 pub(super) fn decode(bytes: &[u8], origin: Origin) -> Result<Record<'_>, Fault> {
     let Some((header, rest)) = bytes.split_first_chunk::<RECORD_HEADER_LEN>() else {
         let begins = MARKER.iter().zip(bytes).all(|(expected, byte)| expected == byte);
@@ -272,21 +272,21 @@ pub(super) fn decode(bytes: &[u8], origin: Origin) -> Result<Record<'_>, Fault> 
     })
 }
 
-/// The place at or after `from` where the next record may begin.
+/// Returns the place at or after `from` where the next record may begin.
 pub(super) fn find_marker(bytes: &[u8], from: usize) -> Option<usize> {
     let rest = bytes.get(from..)?;
     rest.windows(MARKER.len()).position(|window| window == MARKER).map(|at| from + at)
 }
 
-/// CRC-32 of what it begins with and all but the four bytes at `at`, where it stands itself.
+/// Computes a CRC-32 over all bytes except the four at `at`, which hold it, after the bytes in `crc`.
 fn crc_around(mut crc: crc32fast::Hasher, bytes: &[u8], at: usize) -> u32 {
     crc.update(&bytes[..at]);
     crc.update(&bytes[at + 4..]);
     crc.finalize()
 }
 
-/// A digest that tells names apart. It is no secret, and needs to stand no attack: who can put files in place of
-/// others can also compute it.
+/// A digest that tells names apart. It is not secret and need not resist attacks: somebody who can replace files can
+/// also compute it.
 fn fnv_1a(bytes: &[u8]) -> u64 {
     let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, step)

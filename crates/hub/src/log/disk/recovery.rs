@@ -1,14 +1,14 @@
-//! Opens what a topic has on disk: reads every segment once, checks every record, and decides what
-//! counts. Changes nothing: what is to be cut is cut before it is noted down that the past was dealt with.
+//! Opens the log of a topic on disk: reads every segment once, checks every record, and decides which of them count.
+//! It changes nothing; invalid bytes are cut off later, before the past is recorded as handled.
 //!
-//! - **The last segment** can end with the beginning of a record, or with a batch of which some records
-//!   are missing: a write that was cut short, which nobody was told of. That does not count.
-//! - After the **machine** crashed, parts of what was not flushed may be missing in the middle, too.
-//!   From the first such place on nothing counts, unless a later record says that it was flushed.
-//! - Anything else that is no good record is **damage**, also the file of another topic, or of another place in
-//!   this one. What is around it stays; readers are told of a gap. A segment without one good record is set aside:
-//!   renamed, with the offsets that are missing in its name, so that they are told after the next start, too. A
-//!   damaged last segment is left as it is, and a new one begun behind it.
+//! - **The last segment** can end with the beginning of a record, or with a batch of which some records are missing:
+//!   an interrupted write that was never acknowledged. It does not count.
+//! - After a crash of the **machine**, parts that were not flushed may also be missing in the middle. From the first
+//!   such place on nothing counts, unless a later record says that it was flushed.
+//! - Any other invalid record is **damage**, including the file of another topic, or of another place in this one.
+//!   The records around it stay, and readers get a gap. A segment without valid records is renamed to a name with the
+//!   missing offsets, so that the gap is reported after the next start, too. A damaged last segment stays unchanged,
+//!   and a new one begins after it.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 
 use super::active::{Active, Found};
 use super::carried::Carried;
-use super::log::Contents;
+use super::log::InitialContents;
 use super::paths::{
     META_FILE, aside_path, damaged_path, damaged_range, segment_base, segment_path,
 };
@@ -30,43 +30,43 @@ use crate::error::Action;
 use crate::keys::{Keys, room_beside};
 use crate::{Batch, Epoch, Note, OpenError, Position, StorageError, TopicOptions};
 
-/// The terms on which a topic is opened.
+/// The parameters of opening a topic.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Recovery<'a> {
     pub(super) platform: &'a dyn Platform,
     pub(super) history: &'a History,
-    /// For a topic that cannot go on in its own.
+    /// The epoch of a topic that cannot keep its own.
     pub(super) new_epoch: Epoch,
 }
 
-/// A topic that was found.
+/// A recovered topic.
 #[derive(Debug)]
 pub(super) struct Recovered {
-    pub(super) contents: Contents,
-    /// All that was found survives a crash of the machine.
+    pub(super) contents: InitialContents,
+    /// True if everything found survives a crash of the machine.
     pub(super) is_flushed: bool,
 }
 
-/// The last segment, once it is decided how much of it counts.
+/// The last segment, with the decision on its valid part.
 #[derive(Debug)]
 struct Settled {
     scan: Scan,
-    /// The state in which its end was found.
+    /// The state of its end.
     tail: Tail,
-    /// There is something behind the good part, which is to be cut off.
+    /// True if there are bytes after the valid part, which must be cut off.
     is_ragged: bool,
-    /// It is damaged, and not written to any more.
+    /// True if it is damaged, and is not written any more.
     is_left_behind: bool,
 }
 
 /// The files in a topic's directory.
 #[derive(Debug, Default)]
 struct Files {
-    /// The first offsets of the segments of this topic, in order.
+    /// The first offsets of this topic's segments, in order.
     bases: Vec<u64>,
-    /// Those of segments that hold what belongs elsewhere, in order.
+    /// The first offsets of segments that belong elsewhere, in order.
     misplaced: Vec<u64>,
-    /// The first and last offset of what was set aside before, in order.
+    /// The first and last offsets of files that were set aside before, in order.
     damaged: Vec<(u64, u64)>,
 }
 
@@ -79,13 +79,13 @@ struct Reading {
     note: Option<Note>,
     last: Option<Settled>,
     head: u64,
-    /// Files without one good record, and what they are to be called.
+    /// The files without valid records, and their new names.
     aside: Vec<(PathBuf, PathBuf)>,
 }
 
 impl Recovery<'_> {
-    /// Reads the topic in this directory, `name` among its siblings. `None` when there is none in it: its
-    /// creation was cut short.
+    /// Opens the topic in this directory, `name` among its siblings. Returns `None` if there is none, because its
+    /// creation was interrupted.
     pub(super) fn topic(
         self,
         directory: PathBuf,
@@ -130,7 +130,7 @@ impl Recovery<'_> {
         let found = Found { flushed: if is_flushed { head } else { 0 }, ..found };
         let meta_is_saved = epoch.is_some();
         let epoch = epoch.unwrap_or(self.new_epoch);
-        let contents = Contents {
+        let contents = InitialContents {
             epoch,
             options,
             segments: Segments::new(list, head),
@@ -144,7 +144,7 @@ impl Recovery<'_> {
         Ok(Some(Recovered { contents, is_flushed }))
     }
 
-    /// Reads all segments, one after the other, of a log that should have come as far as `expected`.
+    /// Reads all segments in order, of a log that should have reached `expected`.
     fn read(
         self,
         directory: &Path,
@@ -182,9 +182,9 @@ impl Recovery<'_> {
         let before_last = files.bases.last().map_or(0, |base| base - 1);
         let last_span = list.last().and_then(|segment| segment.spans.last());
         let head = last_span.map_or(before_last, |span| span.last);
-        // Keys of batches that are lost are forgotten: they may come again.
+        // Forget the keys of lost batches, which may be published again.
         keys.forget_after(head);
-        // The files have more keys than were remembered beside the events.
+        // The files contain more keys than were remembered.
         let newest = last.as_ref().map_or(0, |last| last.scan.batch_bytes);
         let bytes_max = options.retention.bytes_max.min(Batch::BYTES_MAX);
         keys.forget_beyond(room_beside(newest, bytes_max));
@@ -192,7 +192,7 @@ impl Recovery<'_> {
         Ok(Reading { list, keys, carried, note, last, head, aside })
     }
 
-    /// Has all segments survive a crash of the machine from now on.
+    /// Flushes all segments, so that they survive a crash of the machine.
     fn flush(self, directory: &Path, bases: &[u64]) -> io::Result<()> {
         for base in bases {
             self.platform.open(&segment_path(directory, *base))?.flush()?;
@@ -221,8 +221,8 @@ impl Files {
         Ok(files)
     }
 
-    /// The first and last offset of what was set aside before and is still within retention: what follows on it is
-    /// still there, or set aside, too.
+    /// Returns the first and last offsets of files that were set aside before and are within the retention: the file
+    /// after them still exists, or was set aside, too.
     fn damaged_and_kept(&self) -> Vec<(u64, u64)> {
         let mut bases: BTreeSet<u64> = self.bases.iter().chain(&self.misplaced).copied().collect();
         let mut kept = self.damaged.clone();
@@ -233,7 +233,7 @@ impl Files {
     }
 }
 
-/// Returns whether a segment is of this topic and place, so far as its header says.
+/// Returns true if a segment belongs to this topic and place, according to its header.
 fn is_here(directory: &Path, base: u64) -> Result<bool, OpenError> {
     let path = segment_path(directory, base);
     let mut bytes = Vec::new();
@@ -247,12 +247,12 @@ fn is_here(directory: &Path, base: u64) -> Result<bool, OpenError> {
             Err(OpenError::Format { path, format: header.format.into(), known: FORMAT.into() })
         }
         Ok(header) => Ok(header.is_here),
-        // What its records say counts.
+        // Without a valid header, the records decide.
         Err(_) => Ok(true),
     }
 }
 
-/// Puts what is missing in the list of segments: which files have nothing good, and what they are to be called.
+/// Adds the missing parts to the list of segments, and finds the files to set aside.
 fn complete(
     directory: &Path,
     list: &mut Vec<Segment>,
@@ -285,7 +285,7 @@ fn complete(
             aside.push((path, damaged_path(directory, segment.base, next - 1)));
         }
     }
-    // The last segment may have become too old, and then has no events, either; the next are to be in its place.
+    // The last segment may have become too old, and then has no events either; the next events go to its place.
     if let Some(last) = list.pop_if(|last| last.is_damaged && last.spans.is_empty()) {
         let (from, to) = (segment_path(directory, last.base), aside_path(directory, last.base));
         aside.push((from, to));
@@ -300,7 +300,7 @@ fn complete(
     aside
 }
 
-/// The first and last offsets that are not in a segment whose offsets end before `below`.
+/// Returns the first and last offsets that are missing in a segment whose offsets end before `below`.
 fn holes(segment: &Segment, below: u64) -> Vec<(u64, u64)> {
     let firsts = segment.spans.iter().map(|span: &Span| span.first).chain([below]);
     let lasts = segment.spans.iter().map(|span| span.last);
@@ -308,8 +308,8 @@ fn holes(segment: &Segment, below: u64) -> Vec<(u64, u64)> {
     begins.zip(firsts).filter(|(begin, first)| begin < first).map(|(a, b)| (a, b - 1)).collect()
 }
 
-/// Decides how much of the last segment counts. Where events are missing that were acknowledged, nothing of what is there
-/// was merely unfinished, and so nothing is cut off.
+/// Decides how much of the last segment counts. If acknowledged events are missing, the segment was damaged and not
+/// merely unfinished, so nothing is cut off.
 fn settle(
     found: Scan,
     bytes: &[u8],
@@ -326,7 +326,7 @@ fn settle(
     Settled { tail: found.tail, scan: found, is_ragged: false, is_left_behind: true }
 }
 
-/// Decides how much of it counts when all that was acknowledged is there.
+/// Decides how much of it counts, if all acknowledged events are there.
 fn settle_unfinished(found: Scan, bytes: &[u8], origin: Origin, crashed: bool) -> Settled {
     let tail = found.tail;
     let after = |len: u64| scan(&bytes[..usize::try_from(len).unwrap_or(0)], origin, u64::MAX);

@@ -1,21 +1,21 @@
-//! Reads a whole segment and says what is in it. Pure: bytes in, a [`Scan`] out.
+//! Reads a whole segment. Pure: bytes in, a [`Scan`] out.
 //!
-//! Records that follow one another without a hole are a [`Span`]. After damage the next record is
-//! searched for, and begins a span of its own: what is between them is missing, what is around it is not.
+//! Consecutive records form a [`Span`]. After damage, the next record begins a new span: the events between are
+//! missing, and those around them are not.
 
 use super::record::{self, Fault, Origin, Record, decode_segment_header, find_marker};
 use crate::keys::{Keyed, Place, Seen};
 use crate::{Note, UnixTime};
 
-/// The bytes of records that one entry of the index in memory stands for.
+/// The bytes of records for each entry of the index in memory.
 pub(super) const INDEX_STRIDE_BYTES: u64 = 64 << 10;
 
-/// Records of one file that follow one another, in offsets and in bytes.
+/// Consecutive records of a file.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) struct Span {
-    /// Offset of the first event.
+    /// The offset of the first event.
     pub(super) first: u64,
-    /// Offset of the last one.
+    /// The offset of the last event.
     pub(super) last: u64,
     /// The place where the first record begins.
     pub(super) start: u64,
@@ -25,7 +25,7 @@ pub(super) struct Span {
     pub(super) oldest: UnixTime,
     /// The latest time of an event.
     pub(super) newest: UnixTime,
-    /// At most one for each stride.
+    /// At most one entry for each stride.
     index: Vec<IndexEntry>,
 }
 
@@ -35,30 +35,30 @@ struct IndexEntry {
     offset: u64,
     /// The place where its record begins.
     at: u64,
-    /// The latest time of the events from there to the next entry.
+    /// The latest time of the events before the next entry.
     newest: UnixTime,
 }
 
-/// Records from one entry of the index to the next.
+/// The records from one entry of the index to the next.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) struct Stride {
-    /// The first offset in it, and where its record begins.
+    /// Its first offset, and the place of that record.
     pub(super) from: (u64, u64),
-    /// The last offset in it.
+    /// Its last offset.
     pub(super) last: u64,
-    /// The place where its record ends.
+    /// The place where the last record ends.
     pub(super) end: u64,
 }
 
 impl Span {
-    /// The span of one record.
+    /// Creates the span of one record.
     pub(super) fn new(offset: u64, time: UnixTime, start: u64, bytes: u64) -> Self {
         let end = start + bytes;
         let index = vec![IndexEntry { offset, at: start, newest: time }];
         Self { first: offset, last: offset, start, end, oldest: time, newest: time, index }
     }
 
-    /// Takes the next record in.
+    /// Adds the next record.
     pub(super) fn extend(&mut self, time: UnixTime, bytes: u64) {
         self.last += 1;
         match self.index.last_mut() {
@@ -71,7 +71,7 @@ impl Span {
         self.newest = self.newest.max(time);
     }
 
-    /// An offset not after `offset`, and where its record begins: at most a stride and a record before.
+    /// Returns an offset not after `offset`, and the place of its record: at most a stride and a record before.
     pub(super) fn seek(&self, offset: u64) -> (u64, u64) {
         let entries = self.index.partition_point(|entry| entry.offset <= offset);
         match entries.checked_sub(1).and_then(|entry| self.index.get(entry)) {
@@ -80,8 +80,8 @@ impl Span {
         }
     }
 
-    /// The first stride with an event from `offset` on that has a time as late as `time`, if it is not one before
-    /// `offset` that has.
+    /// Returns the first stride that may contain an event from `offset` on with a time as late as `time`; an event
+    /// before `offset` may be the reason.
     pub(super) fn since(&self, offset: u64, time: UnixTime) -> Option<Stride> {
         let ends = self.index.iter().skip(1).map(|next| (next.offset - 1, next.at));
         let mut strides = self.index.iter().zip(ends.chain([(self.last, self.end)]));
@@ -89,7 +89,7 @@ impl Span {
         found.map(|(entry, (last, end))| Stride { from: (entry.offset, entry.at), last, end })
     }
 
-    /// The number of events.
+    /// Returns the number of events.
     pub(super) fn events(&self) -> u64 {
         self.last - self.first + 1
     }
@@ -98,11 +98,11 @@ impl Span {
 /// The end of a segment.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Tail {
-    /// It ends with a record, or with the header.
+    /// A record, or the header.
     Whole,
-    /// It ends with the beginning of a record: what a write leaves that was cut short.
+    /// The beginning of a record, left by an interrupted write.
     Torn,
-    /// It ends with what is no record.
+    /// Bytes that are no record.
     Garbage,
 }
 
@@ -110,25 +110,24 @@ pub(super) enum Tail {
 #[derive(Clone, Debug)]
 pub(super) struct Scan {
     pub(super) spans: Vec<Span>,
-    /// The keys, with their batches, in the order of offsets.
+    /// The keys with their batches, in the order of offsets.
     pub(super) keys: Vec<Seen>,
     pub(super) tail: Tail,
-    /// The end of the good part.
+    /// The end of the valid part.
     pub(super) end: u64,
-    /// The beginning of the first damage that has good records after it, and the offset
-    /// that is missing there.
+    /// The beginning of the first damage before valid records, and the offset that is missing there.
     pub(super) damage: Option<(u64, u64)>,
-    /// The newest offset that was flushed for certain.
+    /// The newest offset that was certainly flushed.
     pub(super) flushed: u64,
-    /// The beginning of the last batch, when some of its records are not there.
+    /// The beginning of the last batch, if some of its records are missing.
     pub(super) open_batch: Option<u64>,
-    /// The bytes of the records of the last batch.
+    /// The length of the records of the last batch.
     pub(super) batch_bytes: u64,
     /// The newest note.
     pub(super) note: Option<Note>,
 }
 
-/// Scans the segment `origin`, all of whose offsets are below `below`.
+/// Scans the segment `origin`, whose offsets are all below `below`.
 pub(super) fn scan(bytes: &[u8], origin: Origin, below: u64) -> Scan {
     let mut scan = Scan {
         spans: Vec::new(),
@@ -181,13 +180,13 @@ pub(super) fn scan(bytes: &[u8], origin: Origin, below: u64) -> Scan {
     scan
 }
 
-/// After a record comes the next offset; after damage, any later one.
+/// Returns true for the next offset; after damage, for any later one.
 fn fits(record: &Record<'_>, expected: u64, follows: bool) -> bool {
     if follows { record.offset == expected } else { record.offset >= expected }
 }
 
 impl Scan {
-    /// `missing`: the offset that should have been here, when there is damage before this record.
+    /// Adds a record. `missing` is the offset that should be here, if there is damage before it.
     fn take(&mut self, record: &Record<'_>, at: u64, missing: Option<u64>) {
         let follows = missing.is_none();
         if let Some(missing) = missing {

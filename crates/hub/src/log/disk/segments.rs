@@ -1,4 +1,4 @@
-//! The content of a log on disk, segment by segment. Pure: which event is where, and what can go.
+//! The contents of a log on disk by segment: the places of events, and the segments that can be removed. Pure.
 
 use std::collections::VecDeque;
 
@@ -10,15 +10,15 @@ use crate::{Retention, UnixTime};
 /// One file.
 #[derive(Clone, Debug)]
 pub(super) struct Segment {
-    /// The offset in its name: that of its first event.
+    /// The offset in its name, that of its first event.
     pub(super) base: u64,
-    /// In the order of offsets. None when all of it is too old, or damaged.
+    /// Its valid records in the order of offsets. Empty if all are too old or damaged.
     pub(super) spans: Vec<Span>,
-    /// The length of the part of the file that counts.
+    /// The length of the valid part of the file.
     pub(super) bytes: u64,
-    /// True if its file, if there is one, is set aside when retention is past it, and not removed.
+    /// True if its file is set aside instead of removed when retention has passed it.
     pub(super) is_damaged: bool,
-    /// Bytes of all files before it, also of those that are gone.
+    /// The bytes of all files before it, including removed ones.
     before: u64,
 }
 
@@ -27,9 +27,9 @@ impl Segment {
         Self { base, spans, bytes, is_damaged: false, before: 0 }
     }
 
-    /// One of which something, or everything, is damaged.
+    /// Creates a segment that is damaged in part or as a whole.
     pub(super) fn damaged(base: u64, spans: Vec<Span>, bytes: u64) -> Self {
-        // What has nothing left to read takes nothing of what a topic may keep.
+        // A segment without readable events does not count in the retention.
         let bytes = if spans.is_empty() { 0 } else { bytes };
         Self { is_damaged: true, ..Self::new(base, spans, bytes) }
     }
@@ -42,7 +42,7 @@ impl Segment {
         self.spans.iter().map(|span| (self.base, span))
     }
 
-    /// The number of events from `first` on, and the bytes of the records that begin at `from` or later.
+    /// Returns the number of events from `first` on, and the bytes of the records from `from` on.
     fn rest(&self, first: u64, from: u64) -> (u64, u64) {
         let spans = self.spans.iter().filter(|span| span.last >= first);
         spans.fold((0, 0), |(events, bytes), span| {
@@ -52,35 +52,35 @@ impl Segment {
     }
 }
 
-/// All files of a topic, oldest first. The last is the one that is written to.
+/// All files of a topic, oldest first. The last one is being written.
 #[derive(Debug)]
 pub(super) struct Segments {
     list: VecDeque<Segment>,
     head: u64,
     first: u64,
-    /// Events that are kept.
+    /// The number of events kept.
     events: u64,
     /// The bytes of their records.
     bytes: u64,
     edge: Edge,
 }
 
-/// The oldest events that are kept, as retention asks for them one by one: it goes through the middle of a file,
-/// which has them still when they are gone.
+/// The oldest kept events, which retention drops one by one. They begin in the middle of a file, which still contains
+/// the dropped ones.
 #[derive(Debug, Default)]
 struct Edge {
-    /// The segment.
+    /// The segment of the oldest event.
     base: u64,
-    /// The beginning of the record of the oldest; 0 before one of this file has gone.
+    /// The place of its record; 0 while all events of this file are kept.
     at: u64,
     /// Its offset.
     offset: u64,
-    /// The times of it and of those that follow without a hole, and the bytes of their records. Some of them: the rest is
-    /// read when it is needed.
+    /// The times of it and of consecutive events after it, and the lengths of their records. Only some are here; the
+    /// rest is read when needed.
     known: VecDeque<Known>,
 }
 
-/// An event, as retention sees it.
+/// The facts about an event that retention needs.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) struct Known {
     pub(super) time: UnixTime,
@@ -88,12 +88,12 @@ pub(super) struct Known {
 }
 
 impl Known {
-    /// Most events that are known at once: 4 KiB for a topic.
+    /// The most events that are known at once: 4 KiB for a topic.
     pub(super) const AT_ONCE_MAX: usize = 256;
 }
 
 impl Edge {
-    /// Takes in what was appended, if it follows on what is known.
+    /// Adds an appended event, if it follows on the known ones.
     fn append(&mut self, offset: u64, place: (u64, u64), known: Known) {
         let follows = self.base == place.0
             && self.offset + self.known.len() as u64 == offset
@@ -104,7 +104,7 @@ impl Edge {
     }
 }
 
-/// A segment that retention is past.
+/// A segment that retention has passed.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) struct Gone {
     pub(super) base: u64,
@@ -116,11 +116,11 @@ pub(super) struct Gone {
 pub(super) struct Stretch {
     /// The segment.
     pub(super) base: u64,
-    /// The first offset that is wanted.
+    /// The first wanted offset.
     pub(super) first: u64,
-    /// An offset not after that, and where its record begins.
+    /// An offset that is not after it, and the place of its record.
     pub(super) from: (u64, u64),
-    /// The end of the records without a hole.
+    /// The end of the consecutive records.
     pub(super) end: u64,
 }
 
@@ -138,29 +138,28 @@ impl Segments {
         segments
     }
 
-    /// Offset of the newest event ever appended; 0 before the first.
+    /// Returns the offset of the newest event ever appended; 0 before the first.
     pub(super) fn head(&self) -> u64 {
         self.head
     }
 
-    /// Offset of the oldest event that retention keeps, damaged or not, or of the next one to come when it keeps
-    /// none.
+    /// Returns the offset of the oldest event within the retention, damaged or not, or else that of the next event.
     pub(super) fn first(&self) -> u64 {
         self.first
     }
 
-    /// The bytes that the records of the kept events take.
+    /// Returns the bytes of the records of the kept events.
     pub(super) fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Events that retention keeps and that are not there: they are damaged, or their file is missing.
+    /// Returns the number of events within the retention that are damaged, or whose file is missing.
     pub(super) fn missing(&self) -> u64 {
         self.head + 1 - self.first - self.events
     }
 
-    /// The offset after which reading on from `after` goes on: just before the first that retention keeps, or there, or just
-    /// before the next event that is not damaged.
+    /// Returns the offset after which reading from `after` continues: just before the first event within the
+    /// retention, at `after`, or just before the next undamaged event.
     pub(super) fn resume(&self, after: u64) -> u64 {
         if after < self.first - 1 {
             return self.first - 1;
@@ -171,7 +170,7 @@ impl Segments {
         }
     }
 
-    /// The place of the event after `after`; `None` when it is not there.
+    /// Returns the place of the event after `after`; `None` if it is missing.
     pub(super) fn locate(&self, after: u64) -> Option<Stretch> {
         let first = after.checked_add(1)?;
         let (base, span) = self.at_or_after(first)?;
@@ -179,8 +178,8 @@ impl Segments {
         there.then(|| Stretch { base, first, from: span.seek(first), end: span.end })
     }
 
-    /// The first stretch from `offset` on that may have an event as late as `time`: the event is in it, or behind it.
-    /// The last offset in it stands beside.
+    /// Returns the first stretch from `offset` on that may contain an event as late as `time`, with its last offset.
+    /// The event is in it or after it.
     pub(super) fn since(&self, offset: u64, time: UnixTime) -> Option<(Stretch, u64)> {
         let first = offset.max(self.first);
         let begun = self.list.partition_point(|segment| segment.base <= first);
@@ -193,8 +192,8 @@ impl Segments {
         })
     }
 
-    /// About how many bytes the data of the events after `after` has: what their records take, from the entry
-    /// of the index before them on, without what a record has beside its data.
+    /// Returns the approximate length of the data of the events after `after`: the bytes of their records from the
+    /// index entry before them on, without the record headers.
     pub(super) fn data_bytes_after(&self, after: u64) -> u64 {
         let first = after.saturating_add(1);
         let (Some((base, span)), Some(last)) = (self.at_or_after(first), self.list.back()) else {
@@ -207,17 +206,17 @@ impl Segments {
         records.saturating_sub((self.head + 1 - offset) * record_bytes(None, None, 0))
     }
 
-    /// The first offset of each file.
+    /// Returns the first offset of each file.
     pub(super) fn bases(&self) -> impl Iterator<Item = u64> {
         self.list.iter().map(|segment| segment.base)
     }
 
-    /// Returns whether this segment is still there.
+    /// Returns true if this segment exists.
     pub(super) fn has(&self, base: u64) -> bool {
         self.list.iter().any(|segment| segment.base == base)
     }
 
-    /// Takes the next event in, whose record begins at `at` in the segment `base`.
+    /// Adds the next event, whose record begins at `at` in the segment `base`.
     pub(super) fn append(&mut self, base: u64, time: UnixTime, at: u64, bytes: u64) {
         if self.list.back().is_none_or(|segment| segment.base != base) {
             self.begin(base, at);
@@ -243,13 +242,13 @@ impl Segments {
         }
     }
 
-    /// Takes in that there is a new and empty last segment.
+    /// Adds a new, empty last segment.
     pub(super) fn begin(&mut self, base: u64, bytes: u64) {
         let before = self.list.back().map_or(0, |last| last.before + last.bytes);
         self.list.push_back(Segment { before, ..Segment::new(base, Vec::new(), bytes) });
     }
 
-    /// Says anew what is in a segment. How many events are no longer in it.
+    /// Replaces the contents of a segment. Returns the number of events that are no longer in it.
     pub(super) fn replace(&mut self, base: u64, spans: Vec<Span>) -> u64 {
         let before = self.events;
         if let Some(segment) = self.list.iter_mut().find(|segment| segment.base == base) {
@@ -261,22 +260,21 @@ impl Segments {
         before.saturating_sub(self.events)
     }
 
-    /// The bytes of a segment that count, and the offset that its events are below.
+    /// Returns the valid length of a segment, and the upper limit of its offsets.
     pub(super) fn bounds(&self, base: u64) -> Option<(u64, u64)> {
         let place = self.list.iter().position(|segment| segment.base == base)?;
         let below = self.list.get(place + 1).map_or(self.head + 1, |next| next.base);
         self.list.get(place).map(|segment| (segment.bytes, below))
     }
 
-    /// Returns whether the last segment has nothing that is still kept.
+    /// Returns true if the last segment has no kept events.
     pub(super) fn is_spent(&self) -> bool {
         self.list.back().is_some_and(|segment| segment.spans.is_empty())
     }
 
-    /// Drops what retention no longer keeps, to the event, and returns the segments whose files can go; and where to
-    /// read what it has to know to go on, for [`Segments::learn`]. The last file stays, if only for its name: it says
-    /// what the next offset is. A segment without one good record goes with the next that has some, for nothing says
-    /// how old it is.
+    /// Drops the events beyond the retention. Returns the segments whose files can be removed, and the place to read
+    /// for [`Segments::learn`] in order to continue. The last file always stays, since its name contains the next
+    /// offset. A segment without valid records is removed with the next one that has some, since its age is unknown.
     pub(super) fn expire(
         &mut self,
         retention: Retention,
@@ -303,7 +301,7 @@ impl Segments {
         (gone, unknown)
     }
 
-    /// Drops whole segments while what is behind them reaches the bounds.
+    /// Drops whole segments while the ones after them fill the limits.
     fn expire_whole(&mut self, retention: Retention, now: UnixTime, gone: &mut Vec<Gone>) {
         while let Some(place) = self.list.iter().position(|segment| !segment.spans.is_empty()) {
             let oldest = &self.list[place];
@@ -322,21 +320,21 @@ impl Segments {
         self.pop_passed(gone);
     }
 
-    /// Nothing is kept.
+    /// Drops all events.
     fn clear(&mut self) {
         self.list.iter_mut().for_each(|segment| segment.spans.clear());
         (self.first, self.events, self.bytes) = (self.head + 1, 0, 0);
         self.edge = Edge::default();
     }
 
-    /// Takes the segments out that are before the first event that is kept.
+    /// Takes the segments before the first kept event.
     fn pop_passed(&mut self, gone: &mut Vec<Gone>) {
         while self.list.get(1).is_some_and(|next| next.base <= self.first) {
             gone.extend(self.pop_oldest());
         }
     }
 
-    /// Takes the oldest segment out; the next one is the first then.
+    /// Takes the oldest segment; the next one becomes the first.
     fn pop_oldest(&mut self) -> Option<Gone> {
         let segment = self.list.pop_front()?;
         if self.edge.base == segment.base {
@@ -346,17 +344,17 @@ impl Segments {
         Some(Gone { base: segment.base, is_damaged: segment.is_damaged })
     }
 
-    /// The contents that are kept, and when the oldest of them is of.
+    /// Returns the size of the kept contents, with the time of the oldest event.
     fn held(&self, oldest: UnixTime) -> Holding {
         Holding { events: self.events, bytes: self.bytes, oldest }
     }
 
-    /// The bytes of this segment's records that are no longer kept, its header included.
+    /// Returns the bytes of this segment's dropped records, with its header.
     fn gone_bytes(&self, base: u64) -> u64 {
         if self.edge.base == base { self.edge.at } else { 0 }
     }
 
-    /// Counts what is kept.
+    /// Counts the kept events.
     fn count(&mut self) {
         let rest = |segment: &Segment| segment.rest(self.first, self.gone_bytes(segment.base));
         let rests = self.list.iter().map(rest);
@@ -365,7 +363,7 @@ impl Segments {
         (self.events, self.bytes) = rests.fold((0, 0), sum);
     }
 
-    /// The place of the oldest event that is kept, if there is one.
+    /// Returns the place of the oldest kept event, if its facts are unknown.
     fn unknown(&self) -> Option<Stretch> {
         let (base, span) = self.at_or_after(self.first)?;
         let first = self.first.max(span.first);
@@ -375,9 +373,9 @@ impl Segments {
         Some(Stretch { base, first, from, end: span.end })
     }
 
-    /// Takes in what is known of events, `first` and those behind it, the record of which begins at `at` in `base`.
+    /// Adds the facts about events from `first` on, whose records begin at `at` in `base`.
     pub(super) fn learn(&mut self, base: u64, first: u64, at: u64, known: Vec<Known>) {
-        // Someone else may have been faster.
+        // Another thread may have been faster.
         let is_oldest =
             self.unknown().is_some_and(|place| (place.base, place.first) == (base, first));
         if self.edge.known.is_empty() && is_oldest {
@@ -385,7 +383,7 @@ impl Segments {
         }
     }
 
-    /// The span of this offset, or else the next one.
+    /// Returns the span of this offset, or else the next one.
     fn at_or_after(&self, offset: u64) -> Option<(u64, &Span)> {
         let begun = self.list.partition_point(|segment| segment.base <= offset);
         let mut spans = self.list.iter().skip(begun.saturating_sub(1)).flat_map(Segment::places);

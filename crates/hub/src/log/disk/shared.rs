@@ -1,4 +1,4 @@
-//! The things that the topics of a data directory share: its lock, its `state.json` and its trash.
+//! The state that the topics of a data directory share: its lock, its `state.json` and its trash.
 
 use std::collections::BTreeMap;
 use std::fs::{File, TryLockError};
@@ -20,34 +20,34 @@ pub(super) const TOPICS: &str = "topics";
 const DELETED: &str = "deleted";
 const LOCK_FILE: &str = "lock";
 
-/// The things that the topics of a data directory share.
+/// The state that the topics of a data directory share.
 #[derive(Debug)]
 pub(super) struct Disk {
     pub(super) path: PathBuf,
     pub(super) options: DataOptions,
     pub(super) platform: Arc<dyn Platform>,
-    /// The number of times that the directory was opened, this time included.
+    /// The number of times that the directory was opened, including this time.
     session: u64,
     phase: Lock<PHASE, Phase>,
-    /// Since it has begun.
+    /// The marks, once the session has begun.
     marks: Lock<MARKS, Option<Marks>>,
-    /// Something may not have been flushed although it was tried: this cannot be closed as whole.
+    /// True if something may not be flushed although that was tried: the directory cannot be closed as complete.
     tainted: AtomicBool,
-    /// The reason why the directory itself could not be written to.
+    /// The error of the directory itself, if it could not be written.
     pub(super) fault: Lock<LAST, Option<StorageError>>,
 }
 
-/// The session that `state.json` is about.
+/// The session that `state.json` describes.
 #[derive(Debug)]
 enum Phase {
-    /// The one before this. Nothing may be written yet but what follows from the past.
+    /// The session before. Only the consequences of the past may be written.
     Opened {
-        /// The topics that were found, each with its newest position.
+        /// The topics that were found, with their newest positions.
         topics: Vec<(Arc<Groundwork>, Position)>,
-        /// The epoch of topics to come.
+        /// The epoch of future topics.
         coming: Option<Epoch>,
     },
-    /// This one, with this content.
+    /// This session, with this state.
     Begun(State),
 }
 
@@ -70,16 +70,16 @@ impl Disk {
         }
     }
 
-    /// Takes in what was found, once, before anything begins: the topics, each with its newest position, and the epoch of
-    /// those to come.
+    /// Sets the topics that were found, with their newest positions, and the epoch of future topics. Called once,
+    /// before anything is written.
     pub(super) fn found(&self, topics: Vec<(Arc<Groundwork>, Position)>, coming: Epoch) {
         *lock(&self.phase) = Phase::Opened { topics, coming: Some(coming) };
     }
 
-    /// Says in `state.json` that the directory is in use, unless that was done: before anything else is
-    /// written. It forgets the past, so what follows from that comes before: epochs that begin now are
-    /// written, and what a crash of the machine left at the end of a segment is cut off, which would be
-    /// damage if a mere kill were next.
+    /// Records in `state.json` that the directory is in use, unless that was done, before anything else is written.
+    /// The file then no longer describes the past, so the consequences of the past come first: new epochs are
+    /// written, and bytes that a crash of the machine left at the end of a segment are cut off. After a mere kill
+    /// they would count as damage.
     pub(super) fn begin(&self) -> Result<(), StorageError> {
         let mut phase = lock(&self.phase);
         let Phase::Opened { topics, coming } = &*phase else { return Ok(()) };
@@ -111,8 +111,8 @@ impl Disk {
         Ok(state)
     }
 
-    /// Makes the files that a copy of this directory cannot have, or not as they are. Under names that no session
-    /// before this had: until `state.json` speaks of these, those count.
+    /// Creates the files by which this directory differs from a copy. Their names are new, so that the old files
+    /// count until `state.json` refers to the new ones.
     fn make_session_files(
         &self,
         heads: impl Iterator<Item = (String, Position)>,
@@ -124,7 +124,8 @@ impl Disk {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failure(error)),
             _ => {}
         }
-        // Other bytes than those of the witness before it, so that who copies only what has changed copies it, too.
+        // Its contents differ from those of the previous witness, so that a tool that copies only changed files
+        // copies it, too.
         let text = format!("{} {}\n", self.session, platform.now().as_micros());
         let made = platform.open(&witness).and_then(|mut file| {
             file.write(text.as_bytes(), 0)?;
@@ -138,7 +139,8 @@ impl Disk {
         platform.flush_directory(&self.path).map_err(failure)
     }
 
-    /// Says in `state.json` that a topic may have been deleted since the directory was opened: before the first one is.
+    /// Records in `state.json` that a topic may have been deleted since the directory was opened. Called before the
+    /// first deletion.
     pub(super) fn end_coming(&self) -> Result<(), StorageError> {
         self.begin()?;
         let mut phase = lock(&self.phase);
@@ -151,7 +153,7 @@ impl Disk {
         Ok(())
     }
 
-    /// Removes the files of sessions before this.
+    /// Removes the files of earlier sessions.
     fn remove_past_sessions(&self) {
         let entries = std::fs::read_dir(&self.path).into_iter().flatten().flatten();
         for entry in entries {
@@ -164,7 +166,7 @@ impl Disk {
         }
     }
 
-    /// Notes down how far a topic has come; with [`Fsync::Always`] that survives a crash of the machine.
+    /// Sets the mark of a topic; with [`Fsync::Always`] it survives a crash of the machine.
     pub(super) fn mark(&self, name: &str, position: Position) -> Result<(), StorageError> {
         let mut marks = lock(&self.marks);
         let Some(marks) = &mut *marks else { return Ok(()) };
@@ -178,17 +180,17 @@ impl Disk {
         }
     }
 
-    /// Forgets how far a topic had come that is no more.
+    /// Removes the mark of a deleted topic.
     pub(super) fn forget_mark(&self, name: &str) {
         if let Some(marks) = &mut *lock(&self.marks)
             && let Err(error) = marks.remove(name)
         {
-            // The next start drops it: there is no such topic.
+            // The next start drops it, since there is no such topic.
             tracing::warn!("cannot forget the mark of {name}: {error}");
         }
     }
 
-    /// Says in `state.json` that everything is there.
+    /// Records in `state.json` that the directory is complete.
     pub(super) fn end(&self, heads: &BTreeMap<String, Position>) -> Result<(), StorageError> {
         match &*lock(&self.phase) {
             Phase::Begun(state) if !self.tainted.load(Ordering::Acquire) => {
@@ -210,7 +212,7 @@ impl Disk {
         self.tainted.store(true, Ordering::Release);
     }
 
-    /// Moves a topic's directory to where it is removed; returns where that is.
+    /// Moves a topic's directory to the trash and returns its new path.
     pub(super) fn discard(&self, directory: &Path) -> Result<PathBuf, StorageError> {
         let failure = |error| StorageError::new(Action::Remove, directory, error);
         let name =
@@ -226,7 +228,7 @@ impl Disk {
         Ok(trash)
     }
 
-    /// Removes what is left of deleted topics.
+    /// Removes the directories of deleted topics.
     pub(super) fn empty_trash(&self) {
         let trash = self.path.join(DELETED);
         if trash.exists()
@@ -237,7 +239,7 @@ impl Disk {
     }
 }
 
-/// Has no one else open it. `None` where nothing can be written, by anyone.
+/// Locks the directory against other processes. Returns `None` if nobody can write to it.
 pub(super) fn lock_directory(path: &Path) -> Result<Option<File>, OpenError> {
     let path_of_lock = path.join(LOCK_FILE);
     let mut options = private();

@@ -1,5 +1,5 @@
-//! The small files beside the segments, and what they say about the past: `state.json` of the data
-//! directory, and each topic's `topic.json`. Owns their form and the rule when an epoch goes on.
+//! The small files besides the segments: `state.json` of the data directory, and each topic's `topic.json`. Owns
+//! their format and the rule for continuing an epoch.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -15,35 +15,35 @@ use super::scan::Tail;
 use crate::error::Action;
 use crate::{Epoch, KeyWindow, Note, OpenError, Position, Retention, StorageError, TopicOptions};
 
-/// The format of these files that this version writes and reads.
+/// The format that this version writes and reads.
 pub(super) const FORMAT: u32 = 2;
 
 /// The name of the file of a [`State`].
 pub(super) const STATE_FILE: &str = "state.json";
 
-/// `state.json`: written when a data directory is opened, and when it is closed.
+/// `state.json`, written when a data directory is opened and when it is closed.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(super) struct State {
     format: u32,
-    /// Which start of the machine it was opened in.
+    /// The start of the machine in which the directory was opened.
     boot: Option<String>,
-    /// True if nothing was acknowledged before it was flushed.
+    /// True if no event was acknowledged before it was flushed.
     flushed_always: bool,
-    /// Counts how often it was opened; the names of the next two files end with it.
+    /// The number of times that the directory was opened; the names of the next two files end with it.
     session: u64,
-    /// A file that is made when the directory is opened and never touched again.
+    /// A file that is created when the directory is opened, and never changed.
     witness: Identity,
-    /// The file of high marks. It is written to.
+    /// The file of high marks, which changes.
     marks: Identity,
-    /// The epoch of topics to come, which readers who wait for them were told. Not once a topic was deleted: one of its
-    /// name begins another.
+    /// The epoch of future topics, which waiting readers already have. None once a topic was deleted, since a topic
+    /// of its name begins another epoch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     coming: Option<String>,
-    /// Once all is flushed and closed: the newest position of each topic, by its directory.
+    /// After closing: the newest position of each topic, by its directory.
     closed: Option<BTreeMap<String, String>>,
 }
 
-/// The files of a session beside `state.json`.
+/// Returns the path of a session's witness file.
 pub(super) fn witness_path(directory: &Path, session: u64) -> PathBuf {
     directory.join(format!("{WITNESS}{session}"))
 }
@@ -52,7 +52,7 @@ pub(super) fn marks_path(directory: &Path, session: u64) -> PathBuf {
     directory.join(format!("{MARKS}{session}"))
 }
 
-/// The session whose file has this name.
+/// Returns the session of a file with this name.
 pub(super) fn session_of(name: &str) -> Option<u64> {
     name.strip_prefix(WITNESS).or_else(|| name.strip_prefix(MARKS))?.parse().ok()
 }
@@ -61,7 +61,7 @@ const WITNESS: &str = "witness.";
 const MARKS: &str = "marks.";
 
 impl State {
-    /// The state of a data directory that is in use, once the files of this session are there.
+    /// Creates the state of an open data directory, once the files of this session exist.
     pub(super) fn open(
         platform: &dyn Platform,
         directory: &Path,
@@ -80,13 +80,13 @@ impl State {
         })
     }
 
-    /// The state of the same, closed.
+    /// Returns the state after closing.
     pub(super) fn closed(self, heads: &BTreeMap<String, Position>) -> Self {
         let text = |(name, head): (&String, &Position)| (name.clone(), head.to_string());
         Self { closed: Some(heads.iter().map(text).collect()), ..self }
     }
 
-    /// The same, once a topic was deleted; `None` when it says so already.
+    /// Returns the state after a topic was deleted; `None` if it has no coming epoch already.
     pub(super) fn without_coming(&self) -> Option<Self> {
         self.coming.as_ref().map(|_| Self { coming: None, ..self.clone() })
     }
@@ -96,19 +96,19 @@ impl State {
     }
 }
 
-/// The state in which a data directory was left.
+/// The way in which the last session ended.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) enum Past {
-    /// Closed, with these as the newest positions.
+    /// The directory was closed, with these newest positions.
     Closed(BTreeMap<String, Position>),
-    /// The process ended without closing it; the machine went on, and with it all that was written.
+    /// The process ended without closing it. The machine continued, so everything written is there.
     Killed,
-    /// The machine was started again since. What was not flushed may be gone.
+    /// The machine was restarted since. Events that were not flushed may be lost.
     Crashed {
-        /// Nothing was acknowledged before it was flushed.
+        /// True if no event was acknowledged before it was flushed.
         flushed_always: bool,
     },
-    /// Nobody knows: a state is missing, or cannot be read.
+    /// The state is missing or cannot be read.
     Unknown,
 }
 
@@ -118,20 +118,20 @@ pub(super) struct History {
     pub(super) past: Past,
     /// The number of times that it was opened before.
     pub(super) session: u64,
-    /// It is a copy, or was restored from one: it may be in the past of its readers.
+    /// True for a copy, or a directory restored from one: its readers may be ahead of it.
     pub(super) is_copy: bool,
-    /// It is one, and is taken for what it is a copy of.
+    /// True for a copy that is treated as the original.
     pub(super) is_adopted: bool,
-    /// The newest position of each topic that was acknowledged, by its directory.
+    /// The newest acknowledged position of each topic, by its directory.
     pub(super) marks: BTreeMap<String, Position>,
-    /// The epoch that topics to come went by, if all topics there were are [listed](Self::listed), and no other one can have
-    /// had it.
+    /// The epoch of future topics, if all [listed](Self::listed) topics are there and no other one can have had that
+    /// epoch.
     pub(super) coming: Option<Epoch>,
 }
 
 impl History {
-    /// The past that the files of a directory tell a machine that was started as `boot`. With `adopt` a copy is taken for
-    /// what it is a copy of.
+    /// Reads the history from the files of a directory, on a machine that was started as `boot`. With `adopt`, a copy
+    /// is treated as the original.
     pub(super) fn read(
         platform: &dyn Platform,
         directory: &Path,
@@ -179,7 +179,7 @@ impl History {
         Ok(Self { past, session, is_copy, is_adopted, marks, coming })
     }
 
-    /// The directories of the topics that there were.
+    /// Returns the directories of the topics that existed.
     pub(super) fn listed(&self) -> impl Iterator<Item = &String> {
         match &self.past {
             Past::Closed(heads) => heads.keys(),
@@ -187,8 +187,8 @@ impl History {
         }
     }
 
-    /// The offset to which a topic of this epoch must have come: less of it is found when its end was lost. `None` when nobody
-    /// knows, and it may have lost its end.
+    /// Returns the offset that a topic of this epoch must have reached; a lower one means that its end was lost.
+    /// `None` if that is unknown, and the end may be lost.
     pub(super) fn expected(&self, directory: &str, epoch: Epoch) -> Option<u64> {
         let positions = match &self.past {
             Past::Closed(heads) => heads,
@@ -198,15 +198,15 @@ impl History {
         positions.get(directory).filter(|mark| mark.epoch == epoch).map(|mark| mark.offset)
     }
 
-    /// Returns whether a topic that is found so goes on in its epoch: nothing is gone that a reader can have
-    /// seen. If not, offsets could be given again that a reader has, and so a new epoch begins.
+    /// Returns true if a topic in this state keeps its epoch, because no event that a reader may have seen is lost.
+    /// Otherwise offsets that readers know could be given again, so a new epoch begins.
     pub(super) fn keeps_epoch(&self, directory: &str, found: Position, tail: Tail) -> bool {
         let Some(expected) = self.expected(directory, found.epoch) else { return false };
         !self.is_copy
             && match &self.past {
                 Past::Closed(_) => tail == Tail::Whole && found.offset == expected,
-                // What a killed process has written is there to the byte, if not damaged since; what it
-                // was writing, nobody has seen.
+                // Everything that a killed process wrote is there, unless it was damaged since. Nobody has seen the
+                // record that it was writing.
                 Past::Killed => tail != Tail::Garbage && found.offset >= expected,
                 Past::Crashed { .. } => found.offset >= expected,
                 Past::Unknown => false,
@@ -214,11 +214,11 @@ impl History {
     }
 }
 
-/// `topic.json`: what is known of a topic beside its events.
+/// `topic.json`: the facts about a topic besides its events.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(super) struct Meta {
     format: u32,
-    /// Its directory.
+    /// The name of its directory.
     topic: String,
     epoch: String,
     events_max: u64,
@@ -232,16 +232,16 @@ pub(super) struct Meta {
     note_replaces: Option<String>,
 }
 
-/// A note without a batch. It counts as long as no batch after it has one.
+/// A note without a batch. It counts until a later batch has a note.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) struct OwnNote {
     pub(super) note: Note,
-    /// The newest note of a batch when it was set.
+    /// The newest note of a batch at the time when it was set.
     pub(super) replaces: Option<Note>,
 }
 
 impl OwnNote {
-    /// The one that counts, beside the newest of a batch.
+    /// Returns the note that counts, given the newest note of a batch.
     pub(super) fn or(own: Option<&Self>, of_batch: Option<&Note>) -> Option<Note> {
         match own {
             Some(own) if own.replaces.as_ref() == of_batch => Some(own.note.clone()),
@@ -278,7 +278,7 @@ impl Meta {
         Some(OwnNote { note: self.note.as_ref()?.parse().ok()?, replaces })
     }
 
-    /// Reads that of the topic in the directory `topic`; `None` when it is not there, damaged or another's.
+    /// Reads the file of the topic in the directory `topic`; `None` if it is missing, damaged or another topic's.
     pub(super) fn read(path: &Path, topic: &str) -> Result<Option<Self>, OpenError> {
         Ok(read_json(path)?.filter(|meta: &Self| meta.topic == topic))
     }
@@ -304,13 +304,13 @@ impl Meta {
     }
 }
 
-/// The epoch that this is the text of.
+/// Parses an epoch.
 fn epoch(text: &str) -> Option<Epoch> {
     let position: Position = format!("{text}-0").parse().ok()?;
     Some(position.epoch)
 }
 
-/// Reads one of these files; `None` when it is not there, or damaged.
+/// Reads one of these files; `None` if it is missing or damaged.
 fn read_json<T: for<'a> Deserialize<'a>>(path: &Path) -> Result<Option<T>, OpenError> {
     #[derive(Deserialize)]
     struct Format {

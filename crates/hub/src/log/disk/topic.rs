@@ -1,7 +1,7 @@
-//! A topic's log on disk, as the topic has it: the publishers' side, and which calls wait for the disk.
+//! The publishers' side of a topic's log on disk.
 //!
-//! `read`, `first` and `since` read what is not in memory, `set_note`, `configure` and `delete` read and write, and `append` waits for
-//! room where it may. All others answer from memory.
+//! `read`, `first` and `since` read events that are not in memory; `set_note`, `configure` and `delete` read and
+//! write; `append` waits for room where it may. All other calls answer from memory.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -20,10 +20,10 @@ use crate::{
     Receipt, StorageError, TopicOptions, UnixTime,
 };
 
-/// Longest time that [`Topic::publish`](crate::Topic::publish) blocks its thread while the disk is behind.
+/// The longest time that [`Topic::publish`](crate::Topic::publish) blocks its thread while the disk is behind.
 const HAND_OVER_WAIT_MAX: Duration = Duration::from_secs(1);
 
-/// A topic's log, as the topic has it.
+/// The log of a topic on disk.
 #[derive(Debug)]
 pub(crate) struct DiskTopic {
     log: Arc<DiskLog>,
@@ -54,7 +54,7 @@ impl DiskTopic {
             let outcome = if is_kept { Outcome::Kept } else { Outcome::Pending(outcome) };
             return Ok(Receipt::new(epoch, place, true, outcome));
         }
-        // Also what is on its way is before it.
+        // The head includes batches that are being written.
         batch.check_head(Position { epoch, offset: intake.next - 1 })?;
         let bytes = intake.bytes_of(batch, key)?;
         let place = |(offset, event): (u64, &NewEvent)| {
@@ -68,7 +68,7 @@ impl DiskTopic {
         Ok(Receipt::new(epoch, place, false, Outcome::Pending(outcome)))
     }
 
-    /// Forgets the keys that are past their window: they count in what is kept.
+    /// Removes the keys that are past their window, since they count in the bytes kept.
     fn expire_keys(&self, now: UnixTime) {
         drop(self.log.change_keys(|intake| intake.keys.expire(now)));
     }
@@ -116,7 +116,7 @@ impl Log for DiskTopic {
     fn extent(&self, now: UnixTime) -> Extent {
         self.expire_keys(now);
         let mut kept = lock(&self.log.readable.kept);
-        // What would have to be read to go on is not: see `settled`.
+        // Does not read the disk to apply retention exactly; [`Readable::settled`] does.
         let _ = kept.expire(now);
         let segments = &kept.segments;
         Extent { first: segments.first(), head: segments.head(), bytes: kept.bytes() }
@@ -150,7 +150,7 @@ impl Log for DiskTopic {
     fn configure(&self, options: TopicOptions) {
         self.log.groundwork.set_options(options);
         self.log.change_keys(|intake| intake.configure(options)).retention = options.retention;
-        // No time: age is measured by who asks.
+        // Without a time: the age is checked by each read.
         drop(self.log.readable.settled(UnixTime::default()));
         if let Err(error) = self.log.save_meta() {
             self.log.failed(&error);

@@ -1,5 +1,5 @@
-//! The one thread that writes to a data directory: whatever has gathered while it wrote goes in the next
-//! write, and, with `always`, under one flush.
+//! The thread that writes to a data directory. Batches that gather during a write go into the next write, and share
+//! its flush with `always`.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -11,23 +11,23 @@ use super::log::DiskLog;
 use super::options::Fsync;
 use crate::StorageError;
 
-/// The interval at which topics that nobody publishes to have retention applied to their files. Readers do not see
-/// what is too old meanwhile. Tests have a time of their own, and call the sweep where they mean it: by the system's clock all
-/// of their events would be too old.
+/// The interval at which retention is applied to the files of idle topics. Readers do not see events that are too old
+/// meanwhile. Tests use times of their own and call the sweep themselves: by the system's clock, all of their events
+/// would be too old.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(if cfg!(test) { 24 * 3600 } else { 30 });
 
-/// Has publishers told that nobody writes any more, also when that comes as a surprise.
+/// Tells publishers that nothing is written any more, even after a panic.
 struct Closing<'a>(&'a Desk);
 
 impl Drop for Closing<'_> {
     fn drop(&mut self) {
         self.0.queue.close();
-        // Whoever waits for one of these is told by its going.
+        // Dropping the waiting jobs tells their publishers.
         drop(self.0.queue.take(Instant::now()));
     }
 }
 
-/// Writes until the queue is closed, then flushes everything and says that it is all there.
+/// Writes until the queue is closed, then flushes everything and saves that the directory is complete.
 pub(super) fn run(desk: &Desk) -> Result<(), StorageError> {
     let (closing, disk) = (Closing(desk), &desk.disk);
     let mut unflushed: Vec<Arc<DiskLog>> = Vec::new();
@@ -55,7 +55,7 @@ pub(super) fn run(desk: &Desk) -> Result<(), StorageError> {
             unflushed.retain(|log| log.flush().is_err());
             flush_at = match disk.options.fsync {
                 Fsync::Interval(interval) if !unflushed.is_empty() => {
-                    // Not over and over without a pause when it fails.
+                    // A pause, so that a failing flush is not repeated without end.
                     now.checked_add(interval.max(RETRY_INTERVAL_MIN))
                 }
                 _ => None,
@@ -70,10 +70,10 @@ pub(super) fn run(desk: &Desk) -> Result<(), StorageError> {
     finish(desk)
 }
 
-/// Shortest time before flushing is tried again after it failed.
+/// The shortest time before a failed flush is tried again.
 const RETRY_INTERVAL_MIN: Duration = Duration::from_millis(100);
 
-/// Each log's jobs, in their order.
+/// Groups the jobs by log, in their order.
 fn by_log(jobs: Vec<(Arc<DiskLog>, Job)>) -> Vec<(Arc<DiskLog>, Vec<Job>)> {
     let mut groups: Vec<(Arc<DiskLog>, Vec<Job>)> = Vec::new();
     let mut places = HashMap::new();
@@ -91,7 +91,7 @@ fn finish(desk: &Desk) -> Result<(), StorageError> {
     let mut heads = BTreeMap::new();
     let mut flushed = Ok(());
     for log in desk.logs() {
-        // All of them, also after one that fails.
+        // Flushes all logs, even after one fails.
         flushed = flushed.and(log.flush_all());
         heads.insert(log.groundwork.directory_name().into_owned(), log.position());
     }
