@@ -1,4 +1,4 @@
-//! The address of a topic, as its URL says.
+//! The parsed URL of a topic.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,20 +8,20 @@ use http::Uri;
 use crate::start::Start;
 use crate::{After, AfterError, Mode, Via};
 
-/// A topic's URL, taken apart.
+/// A parsed URL of a topic.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct Address {
     pub(crate) scheme: Scheme,
-    /// Host, and port if there is one.
+    /// The host, with the port if there is one.
     pub(crate) authority: String,
     pub(crate) path: String,
-    /// Parameters that are not this crate's, as they are in the URL.
+    /// The parameters that belong to others, unchanged.
     parameters: Vec<String>,
     pub(crate) start: Option<Start>,
     pub(crate) mode: Option<Mode>,
 }
 
-/// The protocol that is spoken at an address.
+/// The protocol of an address.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Scheme {
     /// HTTP and WebSocket.
@@ -36,52 +36,52 @@ pub(crate) enum Security {
     Tls,
 }
 
-/// The reason why a URL is not one of a topic. It is not repeated here: it may hold a secret.
+/// An error in a topic's URL. It does not contain the URL, which may hold a secret.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum UrlError {
-    /// Not a URL at all.
+    /// The text is not a URL.
     #[error("not a URL such as http://127.0.0.1:8080/topics/NAME")]
     NotUrl,
-    /// Another scheme, or none.
+    /// The scheme is missing or not supported.
     #[error(
         "scheme must be http, https, ws, wss or tcp, such as http://127.0.0.1:8080/topics/NAME"
     )]
     Scheme,
-    /// A user name or a password.
+    /// The URL has a user name or a password.
     #[error("a URL may not contain a user name or password; set an Authorization field")]
     Credentials,
-    /// A fragment.
+    /// The URL has a fragment.
     #[error("a fragment is not allowed, write # as %23")]
     Fragment,
-    /// `tcp://` without a port.
+    /// A `tcp://` URL has no port.
     #[error("tcp:// needs a port")]
     Port,
-    /// `after` in its query.
+    /// The parameter `after` is not valid.
     #[error("after")]
     After(#[from] AfterError),
-    /// `after` and `since` in its query.
+    /// The URL has both `after` and `since`.
     #[error("since and after both say where to begin: give only one of them")]
     AfterAndSince,
-    /// `mode` in its query.
+    /// The parameter `mode` is not valid.
     #[error("mode must be all or latest")]
     Mode,
-    /// The transport does not go with the scheme.
+    /// The transport does not match the scheme.
     #[error("{via} does not match this scheme: tcp:// URLs, and only those, are read by tcp")]
     Via {
         /// The transport.
         via: Via,
     },
-    /// `tcp://` to publish to.
+    /// Publishing does not support `tcp://`.
     #[error("publishing works over http, https, ws or wss, not over tcp")]
     PublishByTcp,
-    /// `tcp://` with header fields.
+    /// `tcp://` has no header fields.
     #[error("tcp:// has no header fields")]
     FieldsByTcp,
-    /// `tcp://` where topics are listed.
+    /// Listing topics does not support `tcp://`.
     #[error("listing topics works over http, https, ws or wss, not over tcp")]
     TopicsByTcp,
-    /// The multiplexed transports need to know where the topics begin.
+    /// The path is not a topic's, which the multiplexed transports require.
     #[error("the path must be that of a topic, /topics/NAME")]
     NoTopic,
 }
@@ -120,7 +120,7 @@ impl FromStr for Address {
     }
 }
 
-/// Percent-encodes what is not ASCII.
+/// Percent-encodes characters that are not ASCII.
 fn encode(text: &str) -> String {
     let encode = |byte: u8| match byte.is_ascii() {
         true => char::from(byte).to_string(),
@@ -130,7 +130,7 @@ fn encode(text: &str) -> String {
 }
 
 impl Address {
-    /// Keeps what is not this crate's: a token for a proxy, for instance.
+    /// Takes this crate's parameters and keeps others, for example a token for a proxy.
     fn take_query(&mut self, query: &str) -> Result<(), UrlError> {
         let mut since = None;
         for parameter in query.split('&').filter(|parameter| !parameter.is_empty()) {
@@ -151,7 +151,7 @@ impl Address {
         Ok(())
     }
 
-    /// Path and query, with these parameters.
+    /// Returns the path and query with these parameters.
     pub(crate) fn target(&self, own: &[(&str, String)]) -> String {
         self.with_query(&self.path, own)
     }
@@ -161,7 +161,7 @@ impl Address {
         with_query(path, self.parameters.iter().cloned().chain(own))
     }
 
-    /// As `Connect` wants it, with this path and query.
+    /// Returns the URL for `Connect`, with this path and query.
     pub(crate) fn web_socket(&self, target: &str) -> String {
         let scheme = match self.scheme {
             Scheme::Web(Security::Tls) => "wss",
@@ -170,7 +170,7 @@ impl Address {
         format!("{scheme}://{}{target}", self.authority)
     }
 
-    /// An example of a topic's URL there, where this is none: a proxy may yet have a topic anywhere.
+    /// Returns an example of a topic's URL, if this is none. A topic may have any path behind a proxy.
     pub(crate) fn example(&self) -> Option<String> {
         let name = self.path.rsplit_once("/topics/").map(|(_, name)| name);
         if name.is_some_and(|name| !name.is_empty() && !name.contains('/')) {
@@ -184,8 +184,8 @@ impl Address {
         Some(format!("{scheme}://{}/topics/NAME", self.authority))
     }
 
-    /// The URL of the multiplexed socket, and the topic's target on it. What stands before `/topics/` is
-    /// a proxy's business, which takes it away.
+    /// Returns the URL of the multiplexed socket, and the topic's target on it. The path before `/topics/` belongs to
+    /// a proxy, which removes it.
     pub(crate) fn multiplexed(&self, own: &[(&str, String)]) -> Result<(String, String), UrlError> {
         let at = self.path.rfind("/topics/").ok_or(UrlError::NoTopic)?;
         let (prefix, topic) = self.path.split_at(at);
@@ -193,7 +193,7 @@ impl Address {
         Ok((self.with_query(&format!("{prefix}/ws"), &[]), target))
     }
 
-    /// The address at which topics are listed: beside those of a topic's URL, else below this one.
+    /// Returns the address of the list of topics: next to the topic of a topic's URL, otherwise below this one.
     pub(crate) fn topics(&self) -> Self {
         let prefix = match self.path.rfind("/topics/") {
             Some(at) => &self.path[..at],
@@ -202,7 +202,7 @@ impl Address {
         Self { path: format!("{prefix}/topics"), start: None, mode: None, ..self.clone() }
     }
 
-    /// Returns whether the transport goes with the scheme.
+    /// Checks that the transport matches the scheme.
     pub(crate) fn check(&self, via: Via) -> Result<(), UrlError> {
         match (self.scheme == Scheme::Tcp) == (via == Via::Tcp) {
             true => Ok(()),
@@ -212,7 +212,7 @@ impl Address {
 }
 
 impl fmt::Display for Address {
-    /// Without its parameters, which may be secret.
+    /// Omits the parameters, which may be secret.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let scheme = match self.scheme {
             Scheme::Web(Security::Plain) => "http",

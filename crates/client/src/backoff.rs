@@ -1,20 +1,20 @@
-//! The delay before trying again. Pure: chance is an argument.
+//! The delays before trying again. Pure: the random number is an argument.
 
 use std::time::Duration;
 
-/// The delays after which a connection is tried again, and how often.
+/// The delays before a connection is tried again, and the number of attempts.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Retry {
-    /// The first wait, at most. Default 250 ms.
+    /// The first delay. Default 250 ms.
     pub delay_min: Duration,
-    /// The longest wait, but for what a server asks for. Default 30 s.
+    /// The longest delay, unless a server asks for more. Default 30 s.
     pub delay_max: Duration,
-    /// Most failures in a row; the next one is told as an error. Default: no end.
+    /// The most failures in a row; the next one is an error. Default: unlimited.
     pub failures_max: Option<u32>,
 }
 
 impl Retry {
-    /// The longest `Retry-After` that is believed.
+    /// The longest `Retry-After` that is respected.
     pub const RETRY_AFTER_MAX: Duration = Duration::from_secs(3600);
 }
 
@@ -25,7 +25,7 @@ impl Default for Retry {
     }
 }
 
-/// The waits of one client: each up to twice as long as the last.
+/// The delays of one client; each is up to twice the one before.
 #[derive(Debug)]
 pub(crate) struct Backoff {
     retry: Retry,
@@ -37,9 +37,9 @@ impl Backoff {
         Self { retry, failures: 0 }
     }
 
-    /// One more failure: how long to wait now, or `None` to give up. `chance` is from 0 to 1: half of each
-    /// wait is left to it, so that clients that lost their server together do not come back together.
-    /// `asked` is what the server asked for.
+    /// Counts a failure. Returns the delay before the next attempt, or `None` to give up. `chance` is from 0 to 1 and
+    /// determines half of the delay, so that clients that lost their server together do not return together. `asked`
+    /// is the delay that the server asked for.
     pub(crate) fn failed(&mut self, chance: f64, asked: Option<Duration>) -> Option<Duration> {
         if self.retry.failures_max.is_some_and(|most| self.failures >= most) {
             return None;
@@ -52,7 +52,7 @@ impl Backoff {
         Some(delay.max(asked))
     }
 
-    /// Something was achieved.
+    /// Resets the delays after a success.
     pub(crate) fn reset(&mut self) {
         self.failures = 0;
     }

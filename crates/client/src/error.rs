@@ -1,4 +1,4 @@
-//! Errors, and whether trying again helps.
+//! Errors, and which of them are permanent.
 
 use std::fmt;
 use std::time::{Duration, SystemTime};
@@ -13,20 +13,20 @@ use crate::address::{Address, UrlError};
 use crate::text::shown;
 use crate::{EndReason, Hole, Malformed};
 
-/// The reason why there is no connection, or nothing came of one.
+/// An error of connecting, reading or publishing.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The URL is not one of a topic.
+    /// The URL is not a topic's.
     #[error("URL is not valid")]
     Url(#[from] UrlError),
     /// A header field's name or value has characters that are not allowed.
     #[error("header field {name} has a character that is not allowed")]
     HeaderInvalid {
-        /// Its name; the value may be secret.
+        /// The name of the field; its value may be secret.
         name: String,
     },
-    /// A header field that this crate says itself.
+    /// A header field that this crate sets itself.
     #[error("header field {name} cannot be set")]
     HeaderReserved {
         /// Its name.
@@ -38,54 +38,54 @@ pub enum Error {
     /// The text to publish is not UTF-8.
     #[error("text is not UTF-8")]
     NotText,
-    /// No connection could be opened.
+    /// The connection could not be opened.
     #[error(transparent)]
     Connect(ConnectError),
-    /// The server, or something before it, said no.
+    /// The server, or a proxy before it, refused the request.
     #[error("server answered {0}")]
     Refused(Box<Refused>),
-    /// The other end speaks something else.
+    /// The other end is not an Anemone server.
     #[error("not an Anemone server")]
     Foreign(#[from] Foreign),
-    /// The URL is not that of a topic, and the answer is not that of one.
+    /// The URL is not a topic's, and neither is the answer.
     #[error("this URL is not a topic's; a topic's looks like {example}")]
     NoTopic {
-        /// An example of a topic's URL there.
+        /// An example of a topic's URL.
         example: String,
     },
-    /// Something came that no server sends.
+    /// The server sent something invalid.
     #[error("server sent something that is not valid")]
     Malformed(#[from] Malformed),
     /// Events are missing without notice.
     #[error(transparent)]
     Hole(#[from] Hole),
-    /// An HTTP exchange broke off.
+    /// An HTTP exchange failed.
     #[error("HTTP exchange failed")]
     Http(#[from] hyper::Error),
-    /// A stream broke off.
+    /// A stream failed.
     #[error("connection failed")]
     Io(#[from] std::io::Error),
-    /// A WebSocket broke off.
+    /// A WebSocket failed.
     #[error("WebSocket failed")]
     WebSocket(#[from] anemone_ws::Error),
     /// The server closed the WebSocket.
     #[error("server closed with {}", close(*code, reason))]
     Closed {
-        /// The close code, if it gave one.
+        /// The close code, if there was one.
         code: Option<u16>,
-        /// In its words, maybe none.
+        /// The server's reason, maybe empty.
         reason: String,
     },
     /// The server ended the stream.
     #[error("server ended the stream")]
     Ended,
-    /// No answer came.
+    /// The server sent nothing after the connection was open.
     #[error("no answer within {limit:?}")]
     Unanswered {
         /// [`Timeouts::answer`](crate::Timeouts::answer).
         limit: Duration,
     },
-    /// Not even a sign of life came.
+    /// Not even a heartbeat arrived.
     #[error("nothing arrived for {limit:?}")]
     Stalled {
         /// [`Timeouts::stall`](crate::Timeouts::stall).
@@ -98,30 +98,30 @@ fn close(code: Option<u16>, reason: &str) -> String {
     if reason.is_empty() { code } else { format!("{code}: {}", shown(reason)) }
 }
 
-/// A sign that the other end is no Anemone server.
+/// A sign that the other end is not an Anemone server.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Foreign {
-    /// A successful answer of the wrong type.
+    /// A success of the wrong type.
     #[error("its answer is {found}, not {expected}")]
     ContentType {
-        /// `Content-Type`, or that there is none.
+        /// The `Content-Type`, or a note that there is none.
         found: String,
-        /// The type that it should be.
+        /// The expected type.
         expected: &'static str,
     },
-    /// A WebSocket that does not speak the subprotocol.
+    /// The WebSocket does not support the subprotocol.
     #[error("its WebSocket does not speak {expected}")]
     Subprotocol {
         /// The subprotocol.
         expected: &'static str,
     },
-    /// Nothing that it said was understood.
+    /// Nothing from the server was understood.
     #[error("its first message is not understood")]
     Content(#[source] Malformed),
 }
 
-/// An answer that says no.
+/// A response that refuses a request.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Refused {
     status: u16,
@@ -131,7 +131,7 @@ pub struct Refused {
 }
 
 impl Refused {
-    /// Most bytes of a problem that are read.
+    /// The most bytes of a problem that are read.
     pub(crate) const BODY_BYTES_MAX: usize = 64 << 10;
 
     pub(crate) fn new(status: u16, headers: &HeaderMap, body: &[u8], now: SystemTime) -> Self {
@@ -159,26 +159,26 @@ impl Refused {
         }
     }
 
-    /// The status.
+    /// Returns the HTTP status.
     #[must_use]
     pub fn status(&self) -> u16 {
         self.status
     }
 
-    /// The problem's name, as `unknown-topic`, when an Anemone server said no, and not something before it.
+    /// Returns the problem's name, such as `unknown-topic`, if it came from an Anemone server and not from a proxy.
     #[must_use]
     pub fn problem(&self) -> Option<&str> {
         self.problem.as_ref().map(|problem| &*problem.name)
     }
 
-    /// The time to wait before asking again.
+    /// Returns the time to wait before trying again.
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         self.retry_after
     }
 
-    /// The reason why reading has ended, if that is what it says. Only one who `was_there` knows that a topic which is
-    /// no more was deleted.
+    /// Returns the reason why reading has ended, if this is one. A missing topic was deleted only if it `was_there`
+    /// before.
     pub(crate) fn end_reason(&self, was_there: bool) -> Option<EndReason> {
         let problem = self.problem.as_ref()?;
         match problem.kind()? {
@@ -197,14 +197,14 @@ impl Refused {
         match self.status {
             408 | 425 | 429 => false,
             501 | 505 => true,
-            // It was cut short by the network, so the same body may arrive whole. It never was published.
+            // The network cut the body short, so the same body may arrive whole. It was not published.
             400 if self.kind() == Some(Kind::BadBody) => false,
-            // Storage may have room again.
+            // The disk may have space again later.
             status => (300..500).contains(&status),
         }
     }
 
-    /// Returns whether another transport may be answered differently.
+    /// Returns true if another transport may get a different answer.
     fn is_about_transport(&self) -> bool {
         match (&self.problem, self.status) {
             (Some(problem), _) => {
@@ -224,7 +224,7 @@ impl fmt::Display for Refused {
         }
         if let Some(Details { name, title, detail, .. }) = &self.problem {
             write!(f, " {}", shown(if title.is_empty() { name } else { title }))?;
-            // A detail that begins with the title says more of the same.
+            // A detail that begins with the title replaces it.
             let start = detail.get(..title.len()).filter(|start| !start.is_empty());
             if start.is_some_and(|start| start.eq_ignore_ascii_case(title)) {
                 write!(f, "{}", shown(&detail[title.len()..]))?;
@@ -236,7 +236,7 @@ impl fmt::Display for Refused {
     }
 }
 
-/// RFC 9110 section 10.2.3: seconds, or a date.
+/// Parses `Retry-After` (RFC 9110 section 10.2.3): seconds, or a date.
 fn retry_after(text: &str, now: SystemTime) -> Option<Duration> {
     let text = text.trim();
     if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -264,7 +264,7 @@ impl From<ConnectError> for Error {
 }
 
 impl Error {
-    /// Returns whether trying again cannot help.
+    /// Returns true if trying again cannot help.
     #[must_use]
     pub fn is_permanent(&self) -> bool {
         match self {
@@ -289,7 +289,7 @@ impl Error {
         }
     }
 
-    /// Returns whether it is the server's certificate that is at fault: nobody trusts it, or it is another server's.
+    /// Returns true if the server's certificate is invalid: not trusted, or another server's.
     #[must_use]
     pub fn is_about_certificate(&self) -> bool {
         let Self::Connect(ConnectError::Stream { step: Step::Tls, source }) = self else {
@@ -299,7 +299,7 @@ impl Error {
         matches!(source, Some(rustls::Error::InvalidCertificate(_)))
     }
 
-    /// The time that the server asks to wait.
+    /// Returns the time that the server asks to wait.
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
@@ -308,8 +308,8 @@ impl Error {
         }
     }
 
-    /// The same, or that no topic is there: where the path is no topic's, and the answer is a success of another kind, or
-    /// says that nothing is there, or nothing to publish to.
+    /// Converts the error to one about the URL, if the path is not a topic's and the answer is a success of another
+    /// kind, or says that there is nothing to read or to publish to.
     pub(crate) fn at(self, address: &Address) -> Self {
         let is_none = match &self {
             Self::Foreign(_) => true,
@@ -325,8 +325,8 @@ impl Error {
         }
     }
 
-    /// Returns whether it may be the transport's fault, so that another one could do better. `is_open`: the
-    /// connection had worked.
+    /// Returns true if the error may depend on the transport, so that another one could work. `is_open` is true if
+    /// the connection had worked.
     pub(crate) fn is_about_transport(&self, is_open: bool) -> bool {
         match self {
             Self::Foreign(_)
@@ -365,7 +365,7 @@ fn is_permanent(error: &ConnectError) -> bool {
         | ConnectError::ProxyResponse(_)
         | ConnectError::ProxySpoke { .. }
         | ConnectError::Response(_) => true,
-        // A certificate does not become good, but a stream that was cut may come whole.
+        // A certificate does not become valid, but a stream that was cut may succeed.
         ConnectError::Stream { step: Step::Tls, source } => {
             source.get_ref().is_some_and(|inner| inner.is::<rustls::Error>())
                 || source.kind() == std::io::ErrorKind::Other
@@ -375,7 +375,7 @@ fn is_permanent(error: &ConnectError) -> bool {
     }
 }
 
-/// An error and its causes, in one line.
+/// Formats an error with its causes in one line.
 pub(crate) fn chain(error: &dyn std::error::Error) -> String {
     let causes = std::iter::successors(error.source(), |error| error.source());
     causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))

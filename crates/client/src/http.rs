@@ -1,4 +1,4 @@
-//! One HTTP/1.1 connection, kept for the next request, and driven by whoever waits for an answer.
+//! One HTTP/1.1 connection. It is kept for the next request, and driven by the task that waits for an answer.
 
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
@@ -22,12 +22,12 @@ use crate::{Error, Malformed};
 
 type Driver = Pin<Box<http1::Connection<TokioIo<ClientStream>, Full<Bytes>>>>;
 
-/// Most bytes of a head, and of what is read of a body at once.
+/// The most bytes of a head, and of one read of a body.
 const BUFFER_BYTES_MAX: usize = 64 << 10;
-/// The time that a refusal's body is waited for: it only explains.
+/// The time to wait for a refusal's body, which only explains.
 const REFUSAL_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// A request to be made, maybe more than once.
+/// A request that may be made more than once.
 #[derive(Clone, Debug)]
 pub(crate) struct Ask {
     pub(crate) method: Method,
@@ -48,7 +48,7 @@ pub(crate) struct Http {
     address: Arc<Address>,
     options: Arc<Options>,
     sender: Option<http1::SendRequest<Full<Bytes>>>,
-    /// Gone once the connection has ended.
+    /// `None` once the connection has ended.
     driver: Option<Driver>,
 }
 
@@ -57,8 +57,8 @@ impl Http {
         Self { address, options, sender: None, driver: None }
     }
 
-    /// Makes a request and returns its answer, whatever the status. A connection that was kept may have been
-    /// closed meanwhile: then the request is made again on a new one.
+    /// Makes a request and returns its response, with any status. If a kept connection was closed meanwhile, makes
+    /// the request again on a new one.
     pub(crate) async fn send(&mut self, ask: &Ask) -> Result<Response<Incoming>, Error> {
         let request = self.request(ask)?;
         if let Some(sender) = self.sender.take() {
@@ -90,7 +90,7 @@ impl Http {
         Ok(answer)
     }
 
-    /// The next piece of a body; `None` at its end.
+    /// Returns the next piece of a body; `None` at its end.
     pub(crate) async fn piece(&mut self, body: &mut Incoming) -> Result<Option<Bytes>, Error> {
         loop {
             match self.drive(body.frame()).await.transpose()? {
@@ -104,7 +104,7 @@ impl Http {
         }
     }
 
-    /// A whole body.
+    /// Returns a whole body.
     pub(crate) async fn whole(
         &mut self,
         body: &mut Incoming,
@@ -120,7 +120,7 @@ impl Http {
         Ok(whole)
     }
 
-    /// The answer, if it is a success of this type.
+    /// Returns the response, if it is a success of this type.
     pub(crate) async fn expect(
         &mut self,
         answer: Response<Incoming>,
@@ -142,7 +142,7 @@ impl Http {
         }
     }
 
-    /// The answer as an error.
+    /// Converts the response to an error.
     async fn refused(&mut self, answer: Response<Incoming>) -> Error {
         let (head, mut body) = answer.into_parts();
         let limit = Refused::BODY_BYTES_MAX;
@@ -175,14 +175,14 @@ impl Http {
         Ok(request)
     }
 
-    /// Waits for `work`, and keeps the connection going meanwhile.
+    /// Waits for `work`, and drives the connection meanwhile.
     async fn drive<T>(&mut self, work: impl Future<Output = T>) -> T {
         let mut work = pin!(work);
         poll_fn(|cx| {
             if let Some(driver) = &mut self.driver
                 && driver.as_mut().poll(cx).is_ready()
             {
-                // What went wrong, `work` is told, too.
+                // `work` gets the error, too.
                 self.driver = None;
             }
             work.as_mut().poll(cx)

@@ -1,4 +1,4 @@
-//! The items that a subscription yields, and their JSON forms.
+//! The items of a subscription, and their JSON forms.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,51 +9,51 @@ use crate::{After, EndReason, Error, Gap, Position, UnixTime, Via};
 /// One of the things that a server tells of a topic, whatever the transport.
 pub(crate) type ServerItem = anemone_wire::Item<'static>;
 
-/// One of the things that a subscription tells, in order.
+/// An item of a subscription, in order.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Item {
-    /// The position at which reading begins. Told once, before anything else of the topic.
+    /// The position at which reading begins. It comes once, before any other item of the topic.
     Position(Position),
-    /// An event. Each is told once.
+    /// An event. Each comes once.
     Event {
-        /// Reading goes on after this.
+        /// The position after it.
         position: Position,
-        /// The time at which the server took it; older servers do not say so by SSE and by the multiplexed transports.
+        /// The time at which the server took it. Older servers do not send it with SSE and the multiplexed
+        /// transports.
         time: Option<UnixTime>,
-        /// JSON, as the server spelled it.
+        /// The data as JSON, as the server sent it.
         data: String,
     },
-    /// Events are missing, and nothing will bring them.
+    /// Events are missing for good.
     Gap(Gap),
-    /// With [`Mode::Latest`](crate::Mode::Latest): this many events were passed over.
+    /// With [`Mode::Latest`](crate::Mode::Latest): the number of events that were skipped.
     Skipped(u64),
-    /// The topic has ended; nothing more will come.
+    /// The topic has ended; no more items follow.
     End {
-        /// Why.
+        /// The reason.
         reason: EndReason,
     },
-    /// A connection stands, and what comes is understood.
+    /// A connection is open, and the server's messages are valid.
     Connected {
         /// The transport.
         via: Via,
     },
-    /// There is no connection, or none any more. The subscription goes on by itself.
+    /// The connection failed or could not be opened. The subscription continues by itself.
     Disconnected {
         /// The transport that has failed.
         via: Via,
-        /// Why.
+        /// The error.
         error: Arc<Error>,
-        /// The time until it tries again.
+        /// The time until the next attempt.
         retry_in: Duration,
-        /// The transport that is tried then.
+        /// The transport of the next attempt.
         next: Via,
     },
 }
 
 impl Item {
-    /// The line that a server's NDJSON has for it, without a line feed. `None` for what is about the
-    /// connection and not about the topic.
+    /// Returns the item's line in a server's NDJSON, without a line feed. `None` for an item about the connection.
     #[must_use]
     pub fn to_json(&self) -> Option<String> {
         let mut out = String::new();

@@ -1,12 +1,12 @@
 //! Reads and publishes over every transport, and never loses its place.
 //!
-//! - [`Subscribe`] starts a [`Subscription`], which yields [`Item`]s: events, each once and in order, and what
-//!   is to be known about them, above all which ones are missing. When a connection breaks it opens another one
-//!   and reads on from where it was; it tells of that too.
-//! - [`Publisher`] puts events into a topic, each once, however often it has to try.
-//! - [`Topics`] lists what topics a server has.
-//! - [`Via`] names the transports. A position is good on all of them, so a subscription may change to another
-//!   one between two events, and does so by itself unless told which to use.
+//! - [`Subscribe`] starts a [`Subscription`], which yields [`Item`]s: events, each once and in order, and notices,
+//!   above all of missing events. When a connection breaks, it opens another one and continues from its position; it
+//!   reports that too.
+//! - [`Publisher`] publishes events, each once, with as many attempts as necessary.
+//! - [`Topics`] lists the topics of a server.
+//! - [`Via`] lists the transports. A position is valid on all of them, so a subscription can change its transport
+//!   between two events, and does so by itself unless one is set.
 //!
 //! ```no_run
 //! # async fn example() -> Result<(), anemone_client::Error> {
@@ -28,8 +28,8 @@
 //! # }
 //! ```
 //!
-//! The words of servers are taken apart by parsers that do no IO and keep no more than [`Limits`] allow; what follows
-//! on what is decided in one place for all transports.
+//! Parsers without IO read the messages of servers and keep no more than [`Limits`] allow. One place checks the order
+//! of items for all transports.
 #![forbid(unsafe_code)]
 
 mod address;

@@ -1,4 +1,4 @@
-//! The options of a caller.
+//! The options that all operations share.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,13 +11,13 @@ use http::{HeaderName, HeaderValue};
 use crate::address::{Address, Scheme};
 use crate::{Error, Retry, UrlError};
 
-/// Bounds on what a server can make a client keep.
+/// Limits on the memory for data from a server.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Limits {
-    /// Longest message, line or block of an event stream. Default 1 MiB: an event of a server's default
-    /// is at most 64 KiB.
+    /// The longest message, line or block of an event stream. Default 1 MiB; a server's default limit for an event is
+    /// 64 KiB.
     pub event_bytes_max: usize,
-    /// Longest page. Default 8 MiB: a server's ends soon after 1 MiB of data.
+    /// The longest page. Default 8 MiB; a server's page ends soon after 1 MiB of data.
     pub page_bytes_max: usize,
 }
 
@@ -27,17 +27,17 @@ impl Default for Limits {
     }
 }
 
-/// The times that things may take.
+/// The time limits of connections.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Timeouts {
-    /// From nothing to an open connection. Default 10 s.
+    /// The time to open a connection. Default 10 s.
     pub connect: Duration,
-    /// From an open connection to the first thing that the server says. Default 10 s: a server says at once
-    /// where reading begins, and what holds that back would hold back all the rest.
+    /// The time from an open connection to the server's first item. Default 10 s: a server sends at once where
+    /// reading begins, so a later one means that something holds back the stream.
     pub answer: Duration,
-    /// Between two signs of life. Default 45 s, which is three heartbeats of a server.
+    /// The time between two signs of life. Default 45 s, three heartbeats of a server.
     pub stall: Duration,
-    /// Between two polls. Default 1 s.
+    /// The time between two polls. Default 1 s.
     pub poll_interval: Duration,
 }
 
@@ -52,7 +52,7 @@ impl Default for Timeouts {
     }
 }
 
-/// The options that subscriptions and publishers have in common.
+/// The options that subscriptions and publishers share.
 #[derive(Clone, Default)]
 pub(crate) struct Options {
     pub(crate) fields: Vec<(String, String)>,
@@ -62,24 +62,24 @@ pub(crate) struct Options {
     pub(crate) retry: Retry,
 }
 
-/// The setters of options that subscriptions, publishers and lists of topics have in common, by a `with` of their own.
+/// The setters of options that subscriptions, publishers and lists of topics share; each type provides `with`.
 macro_rules! option_setters {
     () => {
-        /// One more header field of each request or handshake, as `Authorization`. The fields of a WebSocket's handshake and
-        /// of HTTP's framing cannot be set.
+        /// Adds a header field to each request or handshake, such as `Authorization`. The fields of a WebSocket
+        /// handshake and of HTTP framing cannot be set.
         #[must_use = "the option is set in what is returned"]
         pub fn header(self, name: impl Into<String>, value: impl Into<String>) -> Self {
             self.with(|options| options.fields.push((name.into(), value.into())))
         }
 
-        /// The settings of TLS. Its protocols for ALPN must be empty or `http/1.1`. Default: the roots that this machine
-        /// trusts.
+        /// Sets the TLS configuration. Its ALPN protocols must be empty or `http/1.1`. Default: trusts the root
+        /// certificates of this machine.
         #[must_use = "the option is set in what is returned"]
         pub fn tls(self, config: std::sync::Arc<anemone_ws::rustls::ClientConfig>) -> Self {
             self.with(|options| options.tls = Some(config))
         }
 
-        /// The times that things may take.
+        /// Sets the time limits.
         #[must_use = "the option is set in what is returned"]
         pub fn timeouts(self, timeouts: crate::Timeouts) -> Self {
             self.with(|options| options.timeouts = timeouts)
@@ -88,12 +88,12 @@ macro_rules! option_setters {
 }
 pub(crate) use option_setters;
 
-/// The header fields that this crate sets itself, and what a WebSocket's handshake cannot go on with.
+/// The header fields that this crate sets itself, and those that break a WebSocket handshake.
 const OWN_FIELDS: [&str; 5] =
     ["host", "upgrade", "connection", "content-length", "transfer-encoding"];
 
 impl Options {
-    /// Returns whether its header fields can be sent to this address.
+    /// Checks that its header fields can be sent to this address.
     pub(crate) fn check(&self, address: &Address) -> Result<(), Error> {
         for (name, value) in &self.fields {
             let name = name.to_ascii_lowercase();
@@ -112,7 +112,7 @@ impl Options {
         }
     }
 
-    /// A connection to this URL, `ws://` or `wss://`.
+    /// Returns the options of a connection to this URL, `ws://` or `wss://`.
     pub(crate) fn connect(&self, url: String) -> Connect {
         let connect = Connect::new(url).timeout(self.timeouts.connect);
         match &self.tls {
@@ -123,7 +123,7 @@ impl Options {
 }
 
 impl fmt::Debug for Options {
-    /// Leaves out the fields' values, which may be secret.
+    /// Omits the values of fields, which may be secret.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Options")
             .field("limits", &self.limits)

@@ -5,9 +5,9 @@ use crate::After;
 /// The place where a subscription begins.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum Start {
-    /// At this place.
+    /// A place.
     After(After),
-    /// With the first event of this time or later, which the server reads.
+    /// The first event of this time or later; the server parses it.
     Since(String),
 }
 
@@ -18,14 +18,14 @@ impl Default for Start {
 }
 
 impl From<After> for Start {
-    /// A subscription always begins where it is told to, so [`After::Anew`] is the same as [`After::Position`].
+    /// A subscription always begins where it is told to, so [`After::Anew`] and [`After::Position`] are the same.
     fn from(after: After) -> Self {
         Self::After(after.position().map_or(after, After::Position))
     }
 }
 
 impl Start {
-    /// The parameter that asks a server for it, percent-encoded.
+    /// Returns the parameter for the server, percent-encoded.
     pub(crate) fn parameter(&self) -> (&'static str, String) {
         match self {
             Self::After(after) => ("after", after.to_string()),

@@ -1,7 +1,7 @@
-//! A subscription: one topic, over as many connections as it takes.
+//! A subscription: one topic, over as many connections as necessary.
 //!
-//! Owns when to connect, when to give a transport up, and what the caller is told. What follows on what is the
-//! tracker's, how long to wait the back-off's.
+//! Owns the decisions when to connect, when to change the transport, and what to report. The tracker checks the order
+//! of items, and the back-off computes delays.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -25,15 +25,15 @@ use crate::tracker::{Step, Tracker};
 use crate::transport::{self, Link, Reading};
 use crate::{After, Error, Item, Limits, Mode, Retry, Via};
 
-/// The transports that are tried, in turn, when none is chosen: the first has the least overhead, the last
-/// goes through anything that carries HTTP.
+/// The transports that are tried in turn if none is set: the first has the least overhead, the last works wherever
+/// HTTP does.
 const AUTO: [Via; 3] = [Via::WebSocket, Via::Sse, Via::LongPoll];
-/// So many connections in a row that break without an event are the transport's fault.
+/// After this many connections in a row that broke without an event, the transport is considered unsuitable.
 const LOSSES_MAX: u32 = 3;
-/// A connection that stood so long was a good one, though there was no event on it.
+/// A connection that lasted this long was good, even without an event.
 const STABLE: Duration = Duration::from_secs(60);
 
-/// A subscription to be started: to what, and how.
+/// The options of a new subscription.
 ///
 /// ```no_run
 /// # async fn example() -> Result<(), anemone_client::Error> {
@@ -61,32 +61,33 @@ pub struct Subscribe {
 }
 
 impl Subscribe {
-    /// To the topic at `url`: `http://`, `https://`, `ws://` or `wss://`, the first two meaning the same as
-    /// the last two, or `tcp://HOST:PORT/topics/NAME`. `after`, `since` and `mode` in its query are taken.
+    /// Creates a subscription to the topic at `url`: `http://`, `https://`, `ws://` or `wss://`, the first two
+    /// meaning the same as the last two, or `tcp://HOST:PORT/topics/NAME`. Takes `after`, `since` and `mode` from its
+    /// query.
     pub fn new(url: impl Into<String>) -> Self {
         Self { url: url.into(), via: None, start: None, mode: None, options: Options::default() }
     }
 
-    /// The transport. Default: a WebSocket; if that does not work server-sent events, and then long polls.
+    /// Sets the transport. Default: a WebSocket; if that does not work, server-sent events, and then long polls.
     pub fn via(mut self, via: Via) -> Self {
         self.via = Some(via);
         self
     }
 
-    /// The place to begin. Default: what the URL says, else with what comes from now on.
+    /// Sets the place to begin. Default: that of the URL, else future events.
     pub fn after(mut self, after: After) -> Self {
         self.start = Some(after.into());
         self
     }
 
-    /// Begins with the first event of this time or later: so long ago, as `10m`, or a time, as `2026-11-22T10:00:00Z`.
-    /// The server reads it, by its own clock.
+    /// Begins with the first event of this time or later: a duration before now, such as `10m`, or a time, such as
+    /// `2026-11-22T10:00:00Z`. The server uses its own clock.
     pub fn since(mut self, time: impl Into<String>) -> Self {
         self.start = Some(Start::Since(time.into()));
         self
     }
 
-    /// The events to get when behind. Default: as the URL says, else every event.
+    /// Sets the events to get when behind. Default: those of the URL, else every event.
     pub fn mode(mut self, mode: Mode) -> Self {
         self.mode = Some(mode);
         self
@@ -94,13 +95,13 @@ impl Subscribe {
 
     option_setters!();
 
-    /// Bounds on what is kept of what the server sends.
+    /// Sets the limits on data from the server.
     pub fn limits(mut self, limits: Limits) -> Self {
         self.options.limits = limits;
         self
     }
 
-    /// The delays before trying again.
+    /// Sets the delays before trying again.
     pub fn retry(mut self, retry: Retry) -> Self {
         self.options.retry = retry;
         self
@@ -111,10 +112,10 @@ impl Subscribe {
         self
     }
 
-    /// Starts it. The first connection is opened when the first item is waited for.
+    /// Starts the subscription. The first connection is opened when the first item is awaited.
     ///
     /// # Errors
-    /// [`Error::Url`] when the URL is not one of a topic.
+    /// [`Error::Url`] when the URL is not a topic's.
     pub fn start(self) -> Result<Subscription, Error> {
         let address: Address = self.url.parse()?;
         let vias = match self.via {
@@ -155,7 +156,7 @@ impl Subscribe {
 }
 
 impl fmt::Debug for Subscribe {
-    /// Leaves out the URL, which may hold a secret.
+    /// Omits the URL, which may hold a secret.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Subscribe")
             .field("via", &self.via)
@@ -166,21 +167,21 @@ impl fmt::Debug for Subscribe {
     }
 }
 
-/// The events of a topic, whatever becomes of connections.
+/// The events of a topic, over any number of connections.
 ///
-/// Within what the server keeps, each event comes once and in order; when some are missing, an
-/// [`Item::Gap`] says so. It has no task and no queue of its own: while nobody waits for an item nothing is
-/// read, and a connection that the server gives up meanwhile is opened anew. Dropping it closes the connection.
+/// Within the server's retention each event comes once and in order; an [`Item::Gap`] reports missing events. It has
+/// no task and no queue of its own: while no item is awaited nothing is read, and a connection that the server closes
+/// meanwhile is opened again. Dropping it closes the connection.
 pub struct Subscription {
     items: Pin<Box<dyn Stream<Item = Result<Item, Error>> + Send>>,
 }
 
 impl Subscription {
-    /// The next item; `None` once the topic has ended or an error was returned.
+    /// Returns the next item; `None` after the end of the topic or an error.
     ///
     /// # Errors
-    /// Those that do not get better by trying again ([`Error::is_permanent`]), or that came too often
-    /// ([`Retry::failures_max`]). Anything else is told as [`Item::Disconnected`].
+    /// Returns permanent errors ([`Error::is_permanent`]), and others after too many attempts
+    /// ([`Retry::failures_max`]). Other errors only cause an [`Item::Disconnected`].
     ///
     /// # Cancel safety
     /// Dropping the future loses nothing.
@@ -206,24 +207,25 @@ impl fmt::Debug for Subscription {
 struct Engine {
     address: Arc<Address>,
     options: Arc<Options>,
-    /// The place to begin while there is no position.
+    /// The place to begin, while there is no position.
     start: Start,
     mode: Mode,
-    /// The transports to try, in turn.
+    /// The transports to try in turn.
     vias: Vec<Via>,
     current: usize,
-    /// Connections in a row that broke without anything new on them.
+    /// The number of connections in a row that broke without news.
     losses: u32,
     tracker: Tracker,
-    /// The server has spoken of the topic before.
+    /// True if the server has sent something about the topic before.
     was_there: bool,
     backoff: Backoff,
     said: Vec<ServerItem>,
-    /// The items to tell before anything else is done. It never holds more than one read brought.
+    /// The items to return before anything else is done. It never holds more than one read produced.
     items: VecDeque<Item>,
-    /// The transports that found no topic at a URL which is none's. They are told once another one fares otherwise.
+    /// The transports that found no topic at a URL that is not a topic's. They are reported when another one has a
+    /// different result.
     without_topic: VecDeque<Item>,
-    /// The error to tell after that, and then nothing.
+    /// The error to return after that, before `None`.
     error: Option<Error>,
     phase: Phase,
 }
@@ -290,7 +292,7 @@ impl Engine {
         self.items.push_back(Item::Connected { via });
         self.was_there = true;
         self.phase = Phase::Open { link, since: Instant::now() };
-        // One read may bring the first words and the last.
+        // One read may contain both the first and the last item.
         self.take_said()?;
         read
     }
@@ -324,7 +326,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Decides what to do about an error, and what to tell of it.
+    /// Handles an error, and decides what to report.
     fn failed(&mut self, error: Error) {
         if matches!(self.phase, Phase::Over) {
             return;
@@ -341,11 +343,11 @@ impl Engine {
         };
         self.losses += u32::from(is_open);
         let error = match error {
-            // Nothing of what it ever said was understood.
+            // Nothing from the server was understood.
             Error::Malformed(error) if !is_open && self.tracker.position().is_none() => {
                 Foreign::Content(error).into()
             }
-            // What streams tell by a notice.
+            // Streams report this with a notice.
             Error::Refused(refused) if let Some(reason) = refused.end_reason(self.was_there) => {
                 self.tracker.end(reason, &mut self.items);
                 self.phase = Phase::Over;
@@ -353,7 +355,8 @@ impl Engine {
             }
             error => error,
         };
-        // Before it is known for one about the URL: a server of ours that has nothing at a path says so by any transport.
+        // Determined before the error is converted to one about the URL: if our server has nothing at a path, that is
+        // so by any transport.
         let is_to_blame = self.is_to_blame(&error, is_open);
         let error = error.at(&self.address);
         let is_without_topic = matches!(error, Error::NoTopic { .. });
@@ -387,7 +390,7 @@ impl Engine {
         self.items.push_back(Item::Disconnected { via, error, retry_in, next });
     }
 
-    /// Returns whether another transport is to be tried.
+    /// Returns true if another transport should be tried.
     fn is_to_blame(&self, error: &Error, is_open: bool) -> bool {
         error.is_about_transport(is_open) || self.losses >= LOSSES_MAX
     }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde_json::value::RawValue;
 
-/// The same JSON in one line: outside of strings a line break is space, and in them there is none.
+/// Returns the same JSON in one line. Line breaks only stand between tokens, since strings escape them.
 #[must_use]
 pub fn one_line(json: &str) -> Cow<'_, str> {
     match json.contains(['\n', '\r']) {
@@ -14,16 +14,16 @@ pub fn one_line(json: &str) -> Cow<'_, str> {
 }
 
 pub(crate) fn quoted(text: &str) -> String {
-    // Strings always have a JSON form.
+    // A string always has a JSON form.
     serde_json::to_string(text).unwrap_or_default()
 }
 
-/// The words of a peer, with their control characters escaped; quotes stay as they are.
+/// Escapes the control characters of a peer's text, but not its quotes.
 pub(crate) fn shown(text: &str) -> String {
     text.escape_debug().to_string().replace("\\\"", "\"").replace("\\'", "'")
 }
 
-/// The JSON of an event that somebody typed: the text itself if it is one JSON value, else a string of it.
+/// Returns the JSON of a typed event: the text itself if it is one JSON value, else a JSON string.
 #[must_use]
 pub fn json_or_string(text: &str) -> Cow<'_, str> {
     match serde_json::from_str::<&RawValue>(text) {

@@ -12,14 +12,14 @@ use crate::http::{Ask, Http};
 use crate::options::{Options, option_setters};
 use crate::{Error, Malformed, Position, UrlError};
 
-/// A topic as a server lists it.
+/// A topic in a server's list.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct ListedTopic {
     /// Its name: `A-Z a-z 0-9 . _ -`.
     pub name: String,
-    /// The URL at which it is read, and maybe published to.
+    /// The URL for reading it, and maybe for publishing to it.
     pub url: String,
-    /// The offset of the oldest event kept; that of the next one to come when none is.
+    /// The offset of the oldest kept event, or else that of the next one.
     pub first: u64,
     /// The position of its newest event.
     pub next: Position,
@@ -28,14 +28,14 @@ pub struct ListedTopic {
 }
 
 impl ListedTopic {
-    /// The number of events that it keeps.
+    /// Returns the number of events that it keeps.
     #[must_use]
     pub fn events(&self) -> u64 {
         self.next.offset.saturating_add(1).saturating_sub(self.first)
     }
 }
 
-/// The topics of a server, in the order of their names, a page at a time.
+/// The topics of a server in the order of their names, a page at a time.
 ///
 /// ```no_run
 /// # async fn example() -> Result<(), anemone_client::Error> {
@@ -49,7 +49,7 @@ impl ListedTopic {
 pub struct Topics {
     address: Arc<Address>,
     options: Arc<Options>,
-    /// The last name that was told.
+    /// The last name returned.
     after: Option<String>,
     is_done: bool,
 }
@@ -69,10 +69,11 @@ struct Entry {
 }
 
 impl Topics {
-    /// Those of the server at `url`: its own, as `http://127.0.0.1:8080/`, or that of one of its topics.
+    /// Creates a list of the topics at `url`: a server's URL, such as `http://127.0.0.1:8080/`, or that of one of its
+    /// topics.
     ///
     /// # Errors
-    /// [`Error::Url`] when it is no URL, or one of `tcp://`.
+    /// [`Error::Url`] for an invalid URL, or one with `tcp://`.
     pub fn new(url: &str) -> Result<Self, Error> {
         let address: Address = url.parse()?;
         if address.scheme == Scheme::Tcp {
@@ -89,10 +90,11 @@ impl Topics {
         self
     }
 
-    /// The next ones, at most as many as a server has in a page; `None` after the last. Nothing is tried again.
+    /// Returns the next topics, at most as many as a server has in a page; `None` after the last. Does not try again
+    /// after an error.
     ///
     /// # Errors
-    /// When the server cannot be reached, says no, or is none of ours.
+    /// When the server cannot be reached, refuses, or is not an Anemone server.
     pub async fn next_page(&mut self) -> Result<Option<Vec<ListedTopic>>, Error> {
         if self.is_done {
             return Ok(None);
@@ -105,7 +107,7 @@ impl Topics {
             serde_json::from_slice(&page).map_err(|error| foreign(error.into()))?;
         let topics = page.topics.into_iter().map(|entry| self.listed(entry));
         let topics = topics.collect::<Result<Vec<_>, _>>().map_err(foreign)?;
-        // Names go up, or there would be no end to them.
+        // Names must increase, or the list might never end.
         let goes_on = |next: &String| self.after.as_ref().is_none_or(|after| after < next);
         if !page.next.as_ref().is_none_or(goes_on) {
             return Err(foreign(Malformed::Page));

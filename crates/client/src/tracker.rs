@@ -1,21 +1,21 @@
-//! Checks that what comes follows on what came before. Pure.
+//! Checks the order of a topic's items. Pure.
 //!
-//! Owns the position of a subscription: no event passes it twice, or out of order, or after a hole that was not
-//! told.
+//! Owns the position of a subscription. It passes no event twice, none out of order, and none after a hole that was
+//! not reported.
 
 use std::collections::VecDeque;
 
 use crate::item::ServerItem;
 use crate::{EndReason, Gap, GapReason, Hole, Item, Position};
 
-/// Follows a topic through all connections of a subscription.
+/// Tracks a topic across all connections of a subscription.
 #[derive(Debug, Default)]
 pub(crate) struct Tracker {
-    /// The position that was told last; `None` until the server has said where reading begins.
+    /// The last reported position; `None` until the server has sent where reading begins.
     position: Option<Position>,
-    /// Passed over before the next event, and not told yet.
+    /// The number of events skipped before the next one, not reported yet.
     skipped: u64,
-    /// A hole was found after this position. Once more, and it is a gap.
+    /// A hole was found after this position. If it is found again, it becomes a gap.
     hole_after: Option<Position>,
     repeated: u64,
 }
@@ -23,34 +23,34 @@ pub(crate) struct Tracker {
 /// The effect of a [`ServerItem`].
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Step {
-    /// Something new of the topic.
+    /// The topic has moved on.
     Forward,
     /// Nothing new.
     Stay,
 }
 
 impl Tracker {
-    /// Goes on after this position.
+    /// Creates a tracker that continues after this position.
     pub(crate) fn resume(position: Position) -> Self {
         Self { position: Some(position), ..Self::default() }
     }
 
-    /// The position after which reading goes on.
+    /// Returns the position to continue from.
     pub(crate) fn position(&self) -> Option<Position> {
         self.position
     }
 
-    /// The number of events that came again, on any connection.
+    /// Returns the number of events that came again, on any connection.
     pub(crate) fn repeated(&self) -> u64 {
         self.repeated
     }
 
-    /// A new connection: what the last one left unsaid is said anew.
+    /// Begins a new connection, which repeats the unreported items of the last one.
     pub(crate) fn reconnect(&mut self) {
         self.skipped = 0;
     }
 
-    /// Takes what the server says, and puts what is to be told of it into `items`.
+    /// Takes an item of the server, and appends the items to report to `items`.
     pub(crate) fn receive(
         &mut self,
         said: ServerItem,
@@ -64,7 +64,7 @@ impl Tracker {
                     return Ok(Step::Stay);
                 }
                 if self.position.is_none() {
-                    // A page says only where it ends; where it begins is told by its first event.
+                    // A page contains only its end position; its first event shows where it begins.
                     let before = position.offset.saturating_sub(self.skipped.saturating_add(1));
                     items.push_back(Item::Position(position.at(before)));
                 }
@@ -88,7 +88,7 @@ impl Tracker {
         }
     }
 
-    /// Nothing more comes. What was missed counts from the last event told.
+    /// Ends the topic. Missed events count from the last reported one.
     pub(crate) fn end(&self, mut reason: EndReason, items: &mut VecDeque<Item>) {
         if let EndReason::TooSlow { gap: Some(gap) } = &mut reason {
             *gap = self.seen_from_here(gap.clone());
@@ -102,7 +102,7 @@ impl Tracker {
             self.move_to(found);
             return Ok(Step::Forward);
         };
-        // Behind is no harm: what comes from there to here is known already.
+        // An earlier position is harmless: the events between are known.
         if position.epoch == found.epoch && found.offset <= position.offset {
             return Ok(Step::Stay);
         }
@@ -110,7 +110,7 @@ impl Tracker {
         Ok(Step::Forward)
     }
 
-    /// Returns whether an event is the next one, and not one that was told before.
+    /// Returns true if an event is the next one, and false if it was reported before.
     fn follows(&mut self, found: Position, items: &mut VecDeque<Item>) -> Result<bool, Hole> {
         let Some(position) = self.position else { return Ok(true) };
         if position.epoch == found.epoch {
@@ -138,7 +138,7 @@ impl Tracker {
         Ok(Step::Forward)
     }
 
-    /// The part of a gap that comes after what was told.
+    /// Returns the part of a gap after the current position.
     fn seen_from_here(&self, gap: Gap) -> Gap {
         let Some(position) = self.position else { return gap };
         let is_same_log = position.epoch == gap.resume.epoch;
@@ -146,8 +146,8 @@ impl Tracker {
         Gap { after: position, missed, ..gap }
     }
 
-    /// Nothing said what is between here and `resume`. The first time that is an error, since another
-    /// connection may tell; when it comes to the same it is a gap.
+    /// Handles events that are missing without notice up to `resume`. The first time this is an error, since another
+    /// connection may return them; the second time it is a gap.
     fn hole(
         &mut self,
         found: Position,
@@ -164,7 +164,7 @@ impl Tracker {
         self.skipped = 0;
         self.move_to(resume);
         if resume == after {
-            // It spoke of events passed over, and passed over none.
+            // The server announced skipped events, but skipped none.
             return Ok(());
         }
         items.push_back(Item::Gap(Gap { reason: GapReason::Unannounced, after, missed, resume }));

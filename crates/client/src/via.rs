@@ -6,15 +6,15 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 #[non_exhaustive]
 pub enum Via {
-    /// A WebSocket of the topic's own, with the subprotocol `anemone.events`.
+    /// A WebSocket for one topic, with the subprotocol `anemone.events`.
     WebSocket,
     /// `anemone.v1` on a WebSocket.
     Mux,
     /// Server-sent events.
     Sse,
-    /// An endless reply, one JSON object a line.
+    /// An endless reply with one JSON object per line.
     Ndjson,
-    /// Requests that wait for an event.
+    /// Requests for which the server waits for an event.
     LongPoll,
     /// Requests at an interval.
     Poll,
@@ -23,7 +23,7 @@ pub enum Via {
 }
 
 impl Via {
-    /// All of them.
+    /// All transports.
     pub const ALL: [Self; 7] = [
         Self::WebSocket,
         Self::Mux,
@@ -34,7 +34,7 @@ impl Via {
         Self::Tcp,
     ];
 
-    /// Its name.
+    /// Returns the name.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {

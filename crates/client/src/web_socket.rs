@@ -1,4 +1,4 @@
-//! WebSockets as this crate uses them.
+//! The WebSockets of this crate.
 
 use std::time::Duration;
 
@@ -9,10 +9,10 @@ use crate::Error;
 use crate::error::Foreign;
 use crate::options::Options;
 
-/// The time that a failed connection waits for the answer to its close frame: another one is to be opened.
+/// The time that a failed connection waits for the peer's close frame, before another one is opened.
 const CLOSE_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// Opens one that speaks `subprotocol`.
+/// Opens a WebSocket with `subprotocol`.
 pub(crate) async fn open(
     url: String,
     subprotocol: &'static str,
@@ -38,7 +38,7 @@ pub(crate) async fn open(
     }
 }
 
-/// The next message; its end is an error.
+/// Returns the next message; the end is an error.
 pub(crate) async fn receive(socket: &mut WebSocket<ClientStream>) -> Result<Incoming, Error> {
     match socket.recv().await? {
         Some(message) => Ok(message),

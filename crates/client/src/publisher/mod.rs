@@ -1,4 +1,4 @@
-//! Publishing: a batch goes in whole and once, however often it has to be sent.
+//! Publishing: a batch is published whole and once, however often it must be sent.
 
 mod content;
 mod http;
@@ -20,8 +20,8 @@ use crate::{Error, Published, Retry, UrlError};
 
 /// Publishes to a topic.
 ///
-/// Each batch has a key of its own (`Idempotency-Key`), so it can be sent again when no answer came, and is
-/// published once all the same, as long as the server remembers the key.
+/// Each batch has its own key (`Idempotency-Key`). It can therefore be sent again when no answer came, and is
+/// published once, as long as the server remembers the key.
 pub struct Publisher {
     address: Arc<Address>,
     options: Arc<Options>,
@@ -33,14 +33,14 @@ enum Carrier {
     Mux(Box<mux::MuxCarrier>),
 }
 
-/// Failures in a row before a publisher gives up: a minute, with the default delays.
+/// The failures in a row before a publisher gives up: a minute, with the default delays.
 const FAILURES_MAX: u32 = 8;
 
 impl Publisher {
-    /// Publishes to the topic at `url`, by POST.
+    /// Creates a publisher to the topic at `url`, by POST.
     ///
     /// # Errors
-    /// [`Error::Url`] when the URL is not one of a topic.
+    /// [`Error::Url`] when the URL is not a topic's.
     pub fn new(url: &str) -> Result<Self, Error> {
         let address: Arc<Address> = Arc::new(url.parse()?);
         if address.scheme == Scheme::Tcp {
@@ -52,7 +52,7 @@ impl Publisher {
         Ok(Self { address, options, carrier: Carrier::Http(Box::new(carrier)) })
     }
 
-    /// Publishes on a multiplexed WebSocket instead, which is kept from one batch to the next.
+    /// Publishes on a multiplexed WebSocket instead, which stays open between batches.
     #[must_use]
     pub fn multiplexed(mut self) -> Self {
         self.carrier = Carrier::Mux(Box::default());
@@ -61,8 +61,8 @@ impl Publisher {
 
     option_setters!();
 
-    /// The delays before trying again. Default: 8 times, which takes about a minute. Not longer than the server remembers a
-    /// key, 10 minutes unless told otherwise.
+    /// Sets the delays before trying again. Default: 8 attempts, which take about a minute. They should not take
+    /// longer than the server remembers a key, which is 10 minutes by default.
     #[must_use]
     pub fn retry(self, retry: Retry) -> Self {
         self.with(|options| options.retry = retry)
@@ -82,14 +82,14 @@ impl Publisher {
         self
     }
 
-    /// Publishes a batch under a key of its own.
+    /// Publishes a batch under a new key.
     ///
     /// # Errors
-    /// Those that do not get better by trying again, or that came too often. In the second case it is not known
-    /// whether the batch was published.
+    /// Returns permanent errors, and others after too many attempts. In the second case the batch may have been
+    /// published.
     ///
     /// # Cancel safety
-    /// Dropping the future leaves it open whether the batch is published.
+    /// After dropping the future, the batch may be published or not.
     pub async fn publish(
         &mut self,
         content: Content,
@@ -98,11 +98,11 @@ impl Publisher {
         self.publish_with_key(content, body, &format!("{:032x}", rand::random::<u128>())).await
     }
 
-    /// Publishes a batch under this key: nothing is appended if the server has seen the same batch
-    /// under it before.
+    /// Publishes a batch under this key. The server appends nothing if it has seen the same batch under the key
+    /// before.
     ///
     /// # Errors
-    /// As [`publish`](Self::publish); [`Error::KeyInvalid`] for a key that cannot be one.
+    /// As [`publish`](Self::publish); [`Error::KeyInvalid`] for an invalid key.
     ///
     /// # Cancel safety
     /// As [`publish`](Self::publish).
@@ -154,7 +154,7 @@ impl Publisher {
         };
         let sent = timeout(limit, sent).await.unwrap_or(Err(Error::Unanswered { limit }));
         match sent {
-            // It said yes, but not as a server of ours does.
+            // A success, but not in the form of our server.
             Err(Error::Malformed(error)) => {
                 Err(Error::from(Foreign::Content(error)).at(&self.address))
             }

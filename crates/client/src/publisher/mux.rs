@@ -17,7 +17,7 @@ use crate::web_socket;
 #[derive(Default)]
 pub(super) struct MuxCarrier {
     socket: Option<WebSocket<ClientStream>>,
-    /// The number of requests that were made on it: the next one's id.
+    /// The number of requests made on it, which is the next id.
     count: u32,
 }
 
@@ -30,7 +30,7 @@ impl MuxCarrier {
         body: &[u8],
         key: &str,
     ) -> Result<Published, Error> {
-        // What is one event of JSON needs no word about that.
+        // A request with one event of JSON needs no type.
         let (payload, kind): (Cow<'_, [u8]>, _) = match content {
             Content::Json => (body.into(), None),
             Content::Text => (quoted(text(body)?).into_bytes().into(), None),
@@ -73,7 +73,7 @@ fn text(body: &[u8]) -> Result<&str, Error> {
     std::str::from_utf8(body).map_err(|_| Error::NotText)
 }
 
-/// A multiplexed target needs the key in its query, where some visible characters mean something.
+/// Encodes a key for the query of a multiplexed target.
 fn encoded_key(key: &str) -> String {
     form_urlencoded::byte_serialize(key.as_bytes()).collect()
 }

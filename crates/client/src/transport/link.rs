@@ -1,4 +1,4 @@
-//! The topic that a transport reads, and the connection that it opens.
+//! The interface of a transport: the topic to read, and the connection.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::options::Options;
 use crate::start::Start;
 use crate::{Error, Mode};
 
-/// The topic that is to be read, and from where on.
+/// The topic to read, and the place to begin.
 #[derive(Clone, Debug)]
 pub(crate) struct Reading {
     pub(crate) address: Arc<Address>,
@@ -23,20 +23,20 @@ pub(crate) struct Reading {
     pub(crate) mode: Mode,
 }
 
-/// A connection that is read from.
+/// An open connection of a transport.
 pub(crate) trait Link: Send {
-    /// Waits for what comes next, and appends what it says to `items`: nothing, when it was a sign of life
-    /// alone. What was appended before an error counts.
+    /// Waits for data and appends its items to `items`; none for a mere sign of life. Items that were appended before
+    /// an error count.
     fn read<'a>(&'a mut self, items: &'a mut Vec<ServerItem>) -> BoxFuture<'a, Result<(), Error>>;
 
-    /// The time that it may be quiet, where it is that on purpose.
+    /// Returns the time for which the connection may be silent on purpose.
     fn is_quiet_for(&self) -> Duration {
         Duration::ZERO
     }
 }
 
 impl Reading {
-    /// The parameters that every transport takes.
+    /// Returns the parameters that every transport takes.
     pub(super) fn parameters(&self, start: &Start) -> Vec<(&'static str, String)> {
         let mut parameters = vec![start.parameter()];
         if self.mode == Mode::Latest {
@@ -45,12 +45,12 @@ impl Reading {
         parameters
     }
 
-    /// Path and query of a stream.
+    /// Returns the path and query of a stream.
     pub(super) fn target(&self) -> String {
         self.address.target(&self.parameters(&self.start))
     }
 
-    /// The multiplexed socket, and the message that asks on it: this is its one reader.
+    /// Returns the URL of the multiplexed socket, and the message that begins its one reader.
     pub(super) fn multiplexed(&self) -> Result<(String, Vec<u8>), Error> {
         let (socket, target) = self.address.multiplexed(&self.parameters(&self.start))?;
         let request = Request { method: "GET", target: &target, payload: b"" };
@@ -58,7 +58,7 @@ impl Reading {
     }
 }
 
-/// The item in a message to the one reader of a connection; its final status is an error.
+/// Returns the item in a message to the connection's one reader; its final status is an error.
 pub(super) fn multiplexed_item(message: &[u8]) -> Result<Option<ServerItem>, Error> {
     let (_, reply) = Reply::parse(message)?;
     if reply.is_final() {

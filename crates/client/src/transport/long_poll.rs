@@ -1,7 +1,7 @@
-//! Long poll: pages that the server waits for.
+//! Long poll: requests pages for which the server waits.
 //!
-//! The first one is not waited for: it says where reading stands, so that nothing is lost between a connection
-//! that breaks before its first event and the next one.
+//! The first request does not wait: its page contains the position, so that no event is lost if the connection breaks
+//! before its first event.
 
 use std::time::Duration;
 
@@ -13,9 +13,9 @@ use super::pages::Pages;
 use crate::Error;
 use crate::item::ServerItem;
 
-/// The time that a server is to wait, at most.
+/// The longest time that the server should wait.
 const WAIT_MAX: Duration = Duration::from_secs(25);
-/// A page without news that comes sooner was not waited for. Then it is a poll, and not a loop.
+/// A page without events that arrives sooner was not waited for; the next request then waits, to avoid a busy loop.
 const HASTE: Duration = Duration::from_secs(1);
 
 struct LongPoll {
@@ -36,7 +36,7 @@ impl Link for LongPoll {
             let asked_at = Instant::now();
             let is_first = self.wait.is_none();
             let turned = self.pages.turn(self.wait, items).await?;
-            // An answer is to come before the silence would be taken for a failure.
+            // The answer must come before the silence counts as a failure.
             let stall = self.pages.reading.options.timeouts.stall;
             self.wait = Some(WAIT_MAX.min(stall / 2));
             if !turned.is_forward && !is_first {

@@ -1,4 +1,4 @@
-//! One file for each transport; none knows another.
+//! The transports, one file each; none uses another.
 
 mod link;
 mod long_poll;

@@ -1,4 +1,4 @@
-//! `anemone.v1` on a WebSocket, with one reader on it.
+//! `anemone.v1` on a WebSocket, with one reader.
 
 use anemone_wire::multiplexed::SUBPROTOCOL;
 use anemone_ws::{ClientStream, Incoming, WebSocket};

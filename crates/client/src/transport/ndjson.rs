@@ -1,4 +1,4 @@
-//! NDJSON: an endless reply, one JSON object a line.
+//! NDJSON: an endless reply with one JSON object per line.
 
 use std::sync::Arc;
 

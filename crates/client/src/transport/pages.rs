@@ -1,4 +1,4 @@
-//! The pages of both polls.
+//! The pages of both kinds of polls.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,15 +11,15 @@ use crate::item::ServerItem;
 use crate::start::Start;
 use crate::{After, Error, Malformed, Position};
 
-/// The pages of a topic, one after the other.
+/// The pages of a topic, in order.
 pub(super) struct Pages {
     pub(super) reading: Reading,
     http: Http,
-    /// True if a page has come; the first one asks for a position as a stream does, to begin there.
+    /// True once a page has come. The first request asks for a position like a stream, to begin there.
     has_begun: bool,
 }
 
-/// The result of asking for a page.
+/// The result of requesting a page.
 pub(super) struct Turned {
     /// True if reading has got any further.
     pub(super) is_forward: bool,
@@ -33,17 +33,18 @@ impl Pages {
         Self { reading, http, has_begun: false }
     }
 
-    /// Asks for the next page, which the server may wait for.
+    /// Requests the next page, for which the server may wait.
     pub(super) async fn turn(
         &mut self,
         wait: Option<Duration>,
         items: &mut Vec<ServerItem>,
     ) -> Result<Turned, Error> {
-        /// As many events as a server has in a page unless it is told otherwise, and as many bytes.
+        /// The events and bytes of a full page with a server's defaults.
         const FULL: (usize, usize) = (1000, 1 << 20);
         let asked = self.position();
         let mut parameters = self.reading.parameters(&match asked {
-            // However much has gone since: a topic that ends slow readers would end whoever comes back, again and again.
+            // `Anew`, however many events are gone: a topic that ends slow readers would otherwise end the reader
+            // again and again.
             Some(position) if !self.has_begun => Start::After(After::Anew(position)),
             _ => self.reading.start.clone(),
         });
@@ -58,7 +59,7 @@ impl Pages {
         let page = Page::parse(&text)?;
         let (next, events) = (page.next, page.events.len());
         if asked.is_some_and(|asked| asked.epoch == next.epoch && asked.offset > next.offset) {
-            // To follow it would be to go round in circles.
+            // Following it would never end.
             return Err(Malformed::Page.into());
         }
         items.extend(page.into_items().map(Item::into_owned));
@@ -71,7 +72,7 @@ impl Pages {
         })
     }
 
-    /// The position after which it asks.
+    /// Returns the position of the next request.
     fn position(&self) -> Option<Position> {
         match self.reading.start {
             Start::After(after) => after.position(),

@@ -1,4 +1,4 @@
-//! Poll: a page at an interval.
+//! Poll: requests a page at an interval.
 
 use std::time::Duration;
 

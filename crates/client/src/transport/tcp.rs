@@ -1,4 +1,4 @@
-//! `anemone.v1` on bare TCP, with one reader on it.
+//! `anemone.v1` on bare TCP, with one reader.
 
 use anemone_wire::framing::{self, Decoder};
 use anemone_ws::ClientStream;

@@ -1,4 +1,4 @@
-//! A WebSocket of the topic's own, with the subprotocol `anemone.events`.
+//! A WebSocket for one topic, with the subprotocol `anemone.events`.
 
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ impl Link for EventsSocket {
         })
     }
 
-    /// Its pings and pongs are not seen here: they have a time-out of their own.
+    /// Pings and pongs are not visible here; they have their own timeout.
     fn is_quiet_for(&self) -> Duration {
         Duration::MAX
     }
