@@ -1,4 +1,4 @@
-//! `make bench`: what a server costs its machine, beside a bare TCP echo in C in the same run.
+//! `make bench`: a server's cost, compared with a bare TCP echo in C in the same run.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -17,22 +17,22 @@ use crate::report;
 use crate::server::Program;
 use crate::statistics::Random;
 
-/// More than this under way on one connection would measure the sockets' buffers.
+/// More than this in flight on one connection would measure the sockets' buffers.
 const IN_FLIGHT_BYTES_MAX: usize = 1 << 20;
 /// Descriptors for everything but connections.
 const DESCRIPTORS_SPARE: usize = 100;
 const ACTIVE_BYTES: usize = 125;
 const BROADCAST_BYTES: usize = 100;
 const BROADCAST_OUTSTANDING: [usize; 2] = [1, 8];
-/// Least events of the fan-out to many readers, where a sample's time is too short for as many.
+/// The least number of events of the fan-out to many readers, if a sample is too short for more.
 const EVENTS_MIN: usize = 4;
 const QUICK_EVENTS_MIN: usize = 2;
-/// Beside this program.
+/// Next to this program.
 const SERVER_LOG: &str = "bench-server.log";
 const QUICK_ROUNDS: usize = 3;
 const QUICK_SAMPLE: Duration = Duration::from_millis(200);
 const MASK_TIME: Duration = Duration::from_millis(20);
-/// The time that each flood lasts.
+/// The duration of each flood.
 const FLOOD: Duration = Duration::from_secs(60);
 const QUICK_FLOOD: Duration = Duration::from_secs(5);
 

@@ -5,10 +5,10 @@ use std::time::Duration;
 use crate::experiment::Work;
 use crate::load::Shape;
 
-/// The most that something may be.
+/// The upper limit of a measured value.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Goal {
-    /// WebSocket's CPU time in terms of the C echo's, same run.
+    /// WebSocket's CPU time as a multiple of the C echo's, in the same run.
     RatioToFloor(f64),
     /// WebSocket's CPU time, in microseconds.
     CpuMicros(f64),
@@ -16,14 +16,14 @@ pub(crate) enum Goal {
     Bytes(f64),
 }
 
-/// The least of a u64 XOR loop's speed that our masking may have, from [`MASK_BYTES_MIN`] up.
+/// The lowest speed of our masking relative to a u64 XOR loop, from [`MASK_BYTES_MIN`] bytes up.
 pub(crate) const MASK_SPEED: f64 = 0.8;
 pub(crate) const MASK_BYTES_MIN: usize = 125;
 
-/// The most CPU time of a delivery through a topic, in terms of the broadcast that keeps nothing.
+/// The most CPU time of a delivery through a topic, relative to the broadcast that stores nothing.
 pub(crate) const TOPIC_TO_BROADCAST: f64 = 1.15;
 
-/// The most user memory of a WebSocket that reads a topic, beyond one that does not, and of a reader by SSE.
+/// The most user memory of a WebSocket that reads a topic, above one that does not, and of an SSE reader.
 pub(crate) const WEBSOCKET_READER_BYTES_MORE: f64 = 1024.0;
 pub(crate) const SSE_READER_BYTES: f64 = 4096.0;
 
@@ -61,5 +61,5 @@ fn broadcast(shape: Shape) -> Option<f64> {
     }
 }
 
-/// The time that a normal client waits, at most, beside any flood on its thread: for 99 of 100 echoes and requests.
+/// The longest wait of a normal client beside a flood on its thread, for 99 of 100 echoes and requests.
 pub(crate) const FLOOD_WAIT_P99: Duration = Duration::from_millis(5);

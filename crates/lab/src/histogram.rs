@@ -1,13 +1,12 @@
-//! Times, counted in classes so that those of many samples can be put together: a percentile of all is not the
-//! mean of percentiles.
+//! Durations counted in classes, so that the percentiles of many samples can be computed together.
 
 use std::time::Duration;
 
-/// Classes of each doubling: a time is known to less than 1 %.
+/// The number of classes for each doubling, as a power of two: durations are exact to 1 %.
 const CLASSES_LOG2: u32 = 7;
 const CLASSES: u64 = 1 << CLASSES_LOG2;
 
-/// The number of times of each class.
+/// The number of durations in each class.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub(crate) struct Histogram {
     counts: Vec<u64>,
@@ -31,7 +30,7 @@ impl Histogram {
         }
     }
 
-    /// The time that this share of all does not pass; `None` without any.
+    /// Returns the duration that this share of all does not exceed; `None` if there are none.
     pub(crate) fn percentile(&self, share: f64) -> Option<Duration> {
         let all: u64 = self.counts.iter().sum();
         let rank = ((all as f64 * share).ceil() as u64).max(1);
@@ -44,13 +43,13 @@ impl Histogram {
     }
 }
 
-/// Short times have a class each; from there on each doubling has as many classes as the one before.
+/// Short durations have one class each; from there on each doubling has the same number of classes.
 fn class(ns: u64) -> usize {
     let doubling = ns.checked_ilog2().unwrap_or(0).saturating_sub(CLASSES_LOG2);
     (u64::from(doubling) * CLASSES + (ns >> doubling)) as usize
 }
 
-/// The longest time in a class.
+/// Returns the longest duration in a class.
 fn longest(class: usize) -> u64 {
     let class = class as u64;
     let doubling = (class / CLASSES).saturating_sub(1);

@@ -1,13 +1,12 @@
-//! Measures any server, ours or another, and says what the figures mean.
+//! Measures any server, ours or another, and reports the results.
 //!
-//! [`mod@bench`] is what a server costs its machine: CPU time for each message and memory for each
-//! connection, beside a bare TCP echo in C measured in the same run. The server is a program that says
-//! where it listens; nothing here knows its inside.
+//! [`mod@bench`] measures a server's cost: CPU time for each message and memory for each connection, compared with a
+//! bare TCP echo in C in the same run. The server is a program that prints its addresses; nothing here depends on its
+//! internals.
 //!
 //! # Reading the modules
-//! `load` makes the traffic and checks every reply, `cpu` reads what a process has used, `server` starts
-//! and stops programs, `experiment` says what is done to whom and in which order, `statistics` and
-//! `report` say what came out.
+//! `load` makes the traffic and checks every reply, `cpu` measures a process, `server` starts and stops programs,
+//! `experiment` defines the measurements and their order, `statistics` and `report` evaluate them.
 #![forbid(unsafe_code)]
 
 pub mod bench;

@@ -19,11 +19,11 @@ use crate::statistics::{Estimate, Random, median};
 pub(crate) use floods::of_floods;
 pub(crate) use topics::{of_fan_out, of_publishing};
 
-/// Resampling draws from this, so that the same samples always give the same intervals.
+/// The seed of resampling, so that the same samples always give the same intervals.
 const SEED: u64 = 1;
 const NONE: &str = "–";
 
-/// One table for each kind of work, and below them what tells whether to trust them.
+/// Returns one table for each kind of work, and below them signs of disturbances.
 pub(crate) fn of_results(results: &Results) -> String {
     let (mut echo, mut broadcast) = (Vec::new(), Vec::new());
     let (mut connect, mut memory) = (Vec::new(), Vec::new());
@@ -82,7 +82,7 @@ fn cpu_table(title: &str, cases: &[&Case]) -> String {
     text
 }
 
-/// The server's own bare TCP has no broadcast; it has one by way of a topic, which is compared with the other.
+/// The server's own bare TCP has no broadcast. Its broadcast through a topic is compared with the other.
 fn broadcast_table(cases: &[&Case]) -> String {
     let mut text = "\n### Server CPU for each delivery, µs\n\n\
          | | C | C again | broadcast | topic | C again / C | broadcast / C | at most | | topic / broadcast | at most | | \
@@ -158,7 +158,7 @@ fn notes(results: &Results) -> String {
     text
 }
 
-/// The number of samples that were disturbed.
+/// Returns the number of disturbed samples.
 fn disturbed(samples: impl Iterator<Item = Busy>) -> String {
     let (mut all, mut disturbed) = (0, 0);
     for busy in samples {
@@ -172,7 +172,7 @@ fn disturbed(samples: impl Iterator<Item = Busy>) -> String {
     )
 }
 
-/// The median shares of the time.
+/// Returns the median shares of the time.
 fn busy(samples: impl Iterator<Item = Busy>) -> String {
     let samples: Vec<_> = samples.collect();
     let share = |of: fn(&Busy) -> f64| {
@@ -251,7 +251,7 @@ impl Case {
         estimate(&ratios(&self.costs(of), &self.costs(to)))
     }
 
-    /// The most CPU time the WebSocket may take, and whether it does.
+    /// Returns the most CPU time for the WebSocket, and the verdict.
     fn judged(&self) -> (String, String) {
         match Goal::of(&self.work) {
             Some(Goal::RatioToFloor(limit)) => {
@@ -266,7 +266,7 @@ impl Case {
         }
     }
 
-    /// The time that the WebSocket keeps its core busy, or the C echo when there is no WebSocket.
+    /// Returns the share of time in which the WebSocket keeps its core busy, or else the C echo.
     fn busy(&self) -> String {
         let mut samples = self.samples(Contender::WebSocket);
         if samples.is_empty() {
@@ -288,7 +288,7 @@ fn show<T>(value: Option<T>, format: impl FnOnce(T) -> String) -> String {
     value.map_or_else(|| NONE.to_owned(), format)
 }
 
-/// Three significant digits, or all before the point.
+/// Formats three significant digits, or all before the point.
 fn figure(value: f64) -> String {
     let decimals = match value.abs() {
         v if v >= 100.0 => 0,
@@ -303,7 +303,7 @@ fn interval(Estimate { median, low, high }: &Estimate) -> String {
     format!("{median:.3} [{low:.3}, {high:.3}]")
 }
 
-/// Returns whether at most `limit` was wanted and came out.
+/// Returns the verdict on a result with an upper limit.
 fn verdict(estimate: &Estimate, limit: f64) -> String {
     let verdict = if estimate.median <= limit {
         "met".to_owned()

@@ -1,4 +1,4 @@
-//! The programs that are measured: compiled, started, asked where they listen, and stopped.
+//! The programs that are measured: how to compile, start, find and stop them.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
@@ -20,43 +20,43 @@ pub(crate) struct Program {
     path: PathBuf,
     args: Vec<String>,
     announced: Addresses,
-    /// The file that it logs to.
+    /// The file for its log.
     log: Option<PathBuf>,
 }
 
 impl Program {
-    /// The bare TCP echo in C, which has a broadcast as well.
+    /// Returns the bare TCP echo in C, which also has a broadcast.
     pub(crate) fn floor(folder: &Path) -> anyhow::Result<Self> {
         let path = compile(FLOOR, "-O2", &folder.join("bench-floor"))?;
         let announced = Addresses { web: false, tcp: true, tcp_broadcast: true };
         Ok(Self { path, args: Vec::new(), announced, log: None })
     }
 
-    /// The XOR loop in C, without its arguments.
+    /// Returns the XOR loop in C, without its arguments.
     pub(crate) fn xor(folder: &Path) -> anyhow::Result<Self> {
         let path = compile(XOR, "-O3", &folder.join("bench-xor"))?;
         Ok(Self { path, args: Vec::new(), announced: Addresses::default(), log: None })
     }
 
-    /// A server of WebSockets, which echoes over bare TCP as well if it is told to. What it says on its standard
-    /// error is added to a file, `log`.
+    /// Returns a WebSocket server, which also echoes over bare TCP if its arguments say so. Its standard error is
+    /// appended to the file `log`.
     pub(crate) fn server(path: PathBuf, args: Vec<String>, log: PathBuf) -> Self {
         let tcp = args.iter().any(|arg| arg == "--tcp-echo");
         let announced = Addresses { web: true, tcp, tcp_broadcast: false };
         Self { path, args, announced, log: Some(log) }
     }
 
-    /// The same with further arguments.
+    /// Adds arguments.
     pub(crate) fn with(&self, args: &[&str]) -> Self {
         let more = args.iter().map(|&arg| arg.to_owned());
         Self { args: self.args.iter().cloned().chain(more).collect(), ..self.clone() }
     }
 
-    /// Starts it on the server's core and waits until it has said where it listens.
+    /// Starts it on the server's core and waits until it has printed its addresses.
     pub(crate) fn start(&self, cores: Cores) -> anyhow::Result<Server> {
         let mut command = Command::new(&self.path);
         command.args(&self.args).stdin(Stdio::null()).stdout(Stdio::piped());
-        // Hostile peers send messages that are longer than `anemone` takes at `/echo` by default.
+        // Hostile peers send longer messages than `/echo` accepts by default.
         command.env("ANEMONE_LIMITS__ECHO__MESSAGE_BYTES_MAX", "16MiB");
         if let Some(log) = &self.log {
             let file = File::options().create(true).append(true).open(log);
@@ -73,7 +73,7 @@ impl Program {
         })
     }
 
-    /// Runs it to its end on the generator's core, and gives what it printed.
+    /// Runs it to its end on the generator's core, and returns its output.
     pub(crate) fn output(&self, args: &[String]) -> anyhow::Result<String> {
         let output = Command::new(&self.path).args(&self.args).args(args).output()?;
         ensure!(output.status.success(), "{} failed: {}", self.path.display(), output.status);
@@ -81,7 +81,7 @@ impl Program {
     }
 }
 
-/// Compiles C with the compiler that `CC` names, or `cc`.
+/// Compiles C with the compiler named by `CC`, or `cc`.
 fn compile(source: &str, level: &str, output: &Path) -> anyhow::Result<PathBuf> {
     let compiler = std::env::var("CC").unwrap_or_else(|_| "cc".to_owned());
     let mut child = Command::new(&compiler)
@@ -97,7 +97,7 @@ fn compile(source: &str, level: &str, output: &Path) -> anyhow::Result<PathBuf> 
     Ok(output.to_owned())
 }
 
-/// Which addresses a program will print.
+/// The addresses that a program will print.
 #[derive(Clone, Copy, Debug, Default)]
 struct Addresses {
     web: bool,
@@ -105,7 +105,7 @@ struct Addresses {
     tcp_broadcast: bool,
 }
 
-/// The services that a program says it has somewhere.
+/// The services whose address a program prints.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Service {
     Web,
@@ -113,7 +113,7 @@ enum Service {
     TcpBroadcast,
 }
 
-/// A program that listens; killed when dropped.
+/// A running server, which is killed when dropped.
 #[derive(Debug)]
 pub(crate) struct Server {
     child: Child,
@@ -151,17 +151,17 @@ impl Server {
         self.child.id()
     }
 
-    /// The endpoint of its echo over `protocol`, if it has one.
+    /// Returns the endpoint of its echo over `protocol`, if it has one.
     pub(crate) fn endpoint(&self, protocol: Protocol, path: &str) -> Option<Endpoint> {
         self.service(protocol, self.tcp, path)
     }
 
-    /// The endpoint of its broadcast over `protocol`, if it has one.
+    /// Returns the endpoint of its broadcast over `protocol`, if it has one.
     pub(crate) fn broadcast(&self, protocol: Protocol, path: &str) -> Option<Endpoint> {
         self.service(protocol, self.tcp_broadcast, path)
     }
 
-    /// A topic that it serves, if it serves any.
+    /// Returns a topic of the server, if it has any.
     pub(crate) fn topic(&self, path: &str) -> Option<Topic> {
         Some(Topic { address: self.web?, path: path.to_owned() })
     }
@@ -183,7 +183,7 @@ impl Drop for Server {
     }
 }
 
-/// Reads `listening on http://ADDR:PORT` (or `https://`, `ws://`), `tcp echo on ADDR:PORT` and `tcp broadcast on
+/// Parses `listening on http://ADDR:PORT` (or `https://`, `ws://`), `tcp echo on ADDR:PORT` and `tcp broadcast on
 /// ADDR:PORT`.
 fn announced(line: &str) -> Option<(Service, SocketAddr)> {
     if let Some(address) = line.strip_prefix("tcp echo on ") {

@@ -1,7 +1,6 @@
 //! Medians, their bootstrap intervals, and the randomness of orders and payloads.
 //!
-//! The unit of replication is the round: each gives one value, and what is said of a run is the median over
-//! its rounds.
+//! The unit of replication is the round: each gives one value, and the result of a run is the median over its rounds.
 
 /// Resamples of one interval.
 const RESAMPLES: usize = 10_000;
@@ -29,7 +28,7 @@ impl Estimate {
         Some(Self { median, low: at(0.025), high: at(0.975) })
     }
 
-    /// Returns whether `value` is among what the median may be.
+    /// Returns true if `value` is within the interval.
     pub(crate) fn holds(&self, value: f64) -> bool {
         (self.low..=self.high).contains(&value)
     }
@@ -61,7 +60,7 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// A number from 0 to `end` - 1, all but equally likely.
+    /// Returns a number from 0 to `end` - 1 with nearly equal probabilities.
     pub(crate) fn below(&mut self, end: usize) -> usize {
         ((u128::from(self.next()) * end as u128) >> 64) as usize
     }

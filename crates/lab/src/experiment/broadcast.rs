@@ -1,4 +1,4 @@
-//! One connection's messages go to all: CPU time for each delivery, of one message to one connection.
+//! Sends one connection's messages to all: CPU time for each delivery of one message to one connection.
 //!
 //! Messages are JSON strings, so that a topic can carry the same.
 

@@ -1,5 +1,5 @@
-//! Connections are opened, say one thing and are closed: CPU time for each. What a WebSocket says is its
-//! opening handshake; TCP says one byte, which comes back.
+//! Opens connections that exchange one message and close: CPU time for each. For a WebSocket, the message is its
+//! opening handshake; for TCP, one echoed byte.
 
 use super::work::{Sample, Times};
 use crate::cpu::Meter;

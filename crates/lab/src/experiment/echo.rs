@@ -1,4 +1,4 @@
-//! Messages go and come back on open connections: CPU time for each.
+//! Echoes messages on open connections: CPU time for each.
 
 use super::work::{Sample, Times};
 use crate::cpu::Meter;

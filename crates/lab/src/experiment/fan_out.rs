@@ -1,7 +1,7 @@
-//! One topic, many readers by each transport: what a delivery costs the server and how long it takes, and what
-//! a reader takes of its memory while nothing comes.
+//! One topic with many readers on each transport: the server's CPU time for a delivery, the latency, and the memory
+//! of an idle reader.
 //!
-//! A server started for each sample, because memory asks for one that has done nothing yet.
+//! Each sample has a new server, because memory requires one that has done nothing yet.
 
 use std::time::Duration;
 
@@ -13,15 +13,15 @@ use crate::load::{Deliveries, Delivery, Opener, Protocol, Readers, open};
 use crate::server::{Program, Server};
 use crate::statistics::Random;
 
-/// Opened and closed first, so that what a server makes once is not counted.
+/// These are opened and closed first, so that memory allocated only once does not count.
 const FIRST_READERS: usize = 10;
 const WARM_UP_EVENTS: usize = 1;
 
-/// The plan: what is measured, and how often.
+/// The plan of a run.
 #[derive(Clone, Debug)]
 pub(crate) struct FanOutPlan {
     pub(crate) server: Program,
-    /// The path at which it echoes WebSocket messages.
+    /// The path of its WebSocket echo.
     pub(crate) echo_path: String,
     pub(crate) topic_path: String,
     pub(crate) cores: Cores,
@@ -30,18 +30,18 @@ pub(crate) struct FanOutPlan {
     /// The rate of all readers together, which says how often there is an event.
     pub(crate) deliveries_per_second: f64,
     pub(crate) sample: Duration,
-    /// A sample is as much longer as these take.
+    /// The least number of events in a sample, which lengthens it if necessary.
     pub(crate) events_min: usize,
     pub(crate) rounds: usize,
-    /// A disturbed sample is taken again so often; the last is kept.
+    /// The number of times that a disturbed sample is repeated; the last one counts.
     pub(crate) retries: usize,
     pub(crate) seed: u64,
 }
 
-/// The work of a connection.
+/// The role of a connection.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Role {
-    /// A WebSocket to the echo that says nothing: what a reader is compared with.
+    /// A silent WebSocket to the echo, for comparison with a reader.
     Bare,
     Reader(Delivery),
 }
@@ -52,7 +52,7 @@ impl Role {
     }
 }
 
-/// So many connections of one role, and a sample for each round.
+/// Connections of one role, with a sample for each round.
 #[derive(Clone, Debug)]
 pub(crate) struct FanOutCase {
     pub(crate) role: Role,
@@ -65,10 +65,10 @@ pub(crate) struct FanOutCase {
 
 #[derive(Clone, Debug)]
 pub(crate) struct FanOutSample {
-    /// User memory of the server for each connection: before anything was published, and after.
+    /// User memory of the server for each connection: before any event, and after.
     pub(crate) opened_bytes: f64,
     pub(crate) served_bytes: f64,
-    /// Server CPU for each delivery; nothing is delivered to [`Role::Bare`].
+    /// Server CPU for each delivery; `None` for [`Role::Bare`].
     pub(crate) cpu_us: Option<f64>,
     pub(crate) busy: Busy,
 }
@@ -161,8 +161,8 @@ impl FanOutPlan {
     }
 }
 
-/// The times at which events are published: the first at once, the others from half to one and a half intervals apart, so that
-/// they fall into step with nothing else.
+/// Returns the times of events: the first at once, the others from half to one and a half intervals apart, so that
+/// they do not synchronize with anything else.
 fn times(events: usize, interval: Duration, random: &mut Random) -> Vec<Duration> {
     let mut time = Duration::ZERO;
     let mut next = || {
@@ -173,7 +173,7 @@ fn times(events: usize, interval: Duration, random: &mut Random) -> Vec<Duration
     (0..events).map(|_| next()).collect()
 }
 
-/// A server's memory, from a moment of rest on.
+/// A server's memory, compared with an earlier moment.
 struct Memory {
     pid: u32,
     connections: usize,
@@ -186,7 +186,7 @@ impl Memory {
         Ok(Self { pid, connections, before: anonymous_bytes(pid)? })
     }
 
-    /// The bytes that it has grown by, for each connection.
+    /// Returns the growth in bytes for each connection.
     fn grown(&self) -> anyhow::Result<f64> {
         at_rest_ns(self.pid)?;
         let grown = anonymous_bytes(self.pid)? as f64 - self.before as f64;

@@ -1,7 +1,7 @@
-//! Peers that mean no good, each kind at a server of its own: what one of them costs it, and when it is ended.
+//! Hostile peers, each kind at its own server: the cost of one peer, and the time until it is ended.
 //!
-//! Kinds that are ended at once are measured one after the other, those that wait for a time-out side by
-//! side. `kinds` says what they do; here they are driven and watched.
+//! Kinds that end at once are measured one after the other, and those that wait for a timeout in parallel. `kinds`
+//! defines their behaviour; here they are driven and measured.
 
 pub(crate) mod floods;
 mod kinds;
@@ -19,10 +19,10 @@ use crate::cpu::{Cores, anonymous_bytes, at_rest_ns};
 use crate::load::Protocol;
 use crate::server::{Program, Server};
 
-/// A little more than the longest default time-out, of an idle WebSocket that does not end politely either.
+/// A little more than the longest default timeout, that of an idle WebSocket that does not answer the close frame.
 pub(crate) const TIME_MAX: Duration = Duration::from_secs(75);
 const DRIP_INTERVAL: Duration = Duration::from_secs(1);
-/// The time of a turn of the slow kinds, to leave the processor to the server.
+/// The pause of the slow kinds, which leaves the processor to the server.
 const TURN: Duration = Duration::from_millis(2);
 /// The interval at which the server's memory is read.
 const MEMORY_INTERVAL: Duration = Duration::from_millis(10);
@@ -32,19 +32,19 @@ const MEMORY_INTERVAL: Duration = Duration::from_millis(10);
 pub(crate) struct Outcome {
     pub(crate) kind: Kind,
     pub(crate) connections: usize,
-    /// By each of them, on average.
+    /// The bytes that each connection sent, on average.
     pub(crate) sent_bytes: f64,
-    /// The bytes that the server's memory had grown by when it was largest, for each connection.
+    /// The largest growth of the server's memory, for each connection.
     pub(crate) memory_bytes: f64,
-    /// For each connection, over its whole life.
+    /// The CPU time for each connection, over its whole life.
     pub(crate) cpu_us: f64,
-    /// The last one's time from its first hostile byte to its end; `None` when not all were ended.
+    /// The time of the last one from its first hostile byte to its end; `None` if some were not ended.
     pub(crate) ended_after: Option<Duration>,
-    /// In the server's words, each once.
+    /// The server's reasons, each once.
     pub(crate) ends: Vec<String>,
 }
 
-/// Tries every kind at a server started for it. `room` is how many connections there may be at once.
+/// Measures every kind at a server started for it. `room` is the most connections at once.
 pub(crate) fn run(
     program: &Program,
     path: &str,
@@ -63,7 +63,7 @@ pub(crate) fn run(
     Ok(outcomes)
 }
 
-/// Lets peers of these kinds loose and watches until all are ended, or the time is up.
+/// Starts peers of these kinds and watches them until all are ended, or the time is up.
 fn endure(
     kinds: &[Kind],
     program: &Program,
@@ -110,7 +110,7 @@ impl Siege {
     ) -> anyhow::Result<Self> {
         let server = program.with(kind.server_args()).start(cores)?;
         let endpoint = server.endpoint(Protocol::WebSocket, path).context("it serves no echo")?;
-        // What a server makes once is not the peers' doing.
+        // Work that a server does only once does not count for the peers.
         if kind.server_args().is_empty() {
             kinds::warm_up(&endpoint)?;
         }
@@ -131,12 +131,12 @@ impl Siege {
         Ok(siege)
     }
 
-    /// Returns whether nobody is left, or has anything left to do.
+    /// Returns true if every peer is finished.
     fn is_over(&self) -> bool {
         self.peers.iter().all(Peer::is_over)
     }
 
-    /// One step of every peer; whether any went on.
+    /// Does one step of every peer; returns true if any made progress.
     fn turn(&mut self) -> anyhow::Result<bool> {
         let drips = self.dripped_at.elapsed() >= DRIP_INTERVAL;
         if drips {

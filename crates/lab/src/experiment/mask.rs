@@ -1,4 +1,4 @@
-//! Masking: our loop against eight bytes at a time in C, in turn, on one core.
+//! Masking: our loop against a C loop over eight bytes at a time, alternating, on one core.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -10,13 +10,13 @@ use super::rounds::progress;
 use crate::server::Program;
 use crate::statistics::Random;
 
-/// Payloads begin anywhere; these are a buffer's own alignment and behind a short frame's header.
+/// Payloads can begin anywhere; these are the offsets of a buffer and of a payload after a short frame header.
 const OFFSETS: [usize; 2] = [0, 6];
 const ALIGNMENT: usize = 64;
-/// So many bytes between two looks at the clock.
+/// The number of bytes between two readings of the clock.
 const BATCH_BYTES: usize = 1 << 20;
 
-/// One size and place, and nanoseconds for each call, one value for each round.
+/// One size and offset, with nanoseconds per call for each round.
 #[derive(Debug)]
 pub(crate) struct MaskCase {
     pub(crate) payload_bytes: usize,
@@ -91,7 +91,7 @@ fn ns_per_call(payload_bytes: usize, offset: usize, time: Duration) -> f64 {
     }
 }
 
-/// A call, as in C.
+/// Makes a call, as in C.
 #[inline(never)]
 fn mask(key: MaskKey, bytes: &mut [u8]) {
     key.apply(bytes);

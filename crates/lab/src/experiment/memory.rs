@@ -1,13 +1,13 @@
-//! Connections are opened and left alone: what the server's user memory has grown by, for each.
+//! Opens connections and leaves them alone: the growth of the server's user memory for each.
 //!
-//! For a server just started only: one that has been busy serves new connections from memory it has kept.
+//! Only for a server that has just started: a busy one serves new connections from memory that it has kept.
 
 use super::work::{Before, Sample};
 use crate::cpu::{Busy, anonymous_bytes, at_rest_ns};
 use crate::load::{Endpoint, Opener, echo_once, open};
 use crate::statistics::Random;
 
-/// Opened and closed first, so that what a server makes once is not counted.
+/// These are opened and closed first, so that memory allocated only once does not count.
 const FIRST_CONNECTIONS: usize = 10;
 const ECHO_BYTES: usize = 125;
 

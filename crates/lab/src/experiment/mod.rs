@@ -1,8 +1,8 @@
-//! Experiments: what is done, to whom, and what one sample of it says.
+//! The experiments: their work, their contenders, and the meaning of a sample.
 //!
-//! A case is one row of the report: some work, done to each contender in turn, in every round. One file for
-//! each kind of work; `rounds` has the order, `mask` is a case of its own without any server, `hostile` one with
-//! a server for each kind of peer, `fan_out` and `publish` what is done with topics.
+//! A case is one row of the report: some work, done to each contender in turn, in every round. Each kind of work has
+//! a file. `rounds` has the order; `mask` needs no server; `hostile` starts a server for each kind of peer; `fan_out`
+//! and `publish` measure topics.
 
 mod broadcast;
 mod connect;

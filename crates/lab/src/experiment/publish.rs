@@ -1,5 +1,5 @@
-//! Events are published: how many a second, what one costs the server, and how long it takes until it is
-//! acknowledged; in memory, and on disk with each policy of when the disk is flushed.
+//! Publishes events: the rate, the CPU time for each, and the latency until it is acknowledged; in memory, and on
+//! disk with each flush policy.
 
 use std::fmt;
 use std::fs::{self, File};
@@ -23,11 +23,11 @@ const WAYS: [Way; 4] = [
     Way::Batches { events: 100 },
     Way::Multiplexed { outstanding: 64 },
 ];
-/// Writes of one block, each flushed, to see what a disk takes for it.
+/// The number of flushed writes of one block, to measure the disk itself.
 const FLUSHES: usize = 32;
 const FLUSHED_BYTES: usize = 128;
 
-/// The place where events are kept.
+/// The storage of events.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub(crate) enum Storage {
     Memory,
@@ -65,9 +65,9 @@ impl fmt::Display for Storage {
 #[derive(Clone, Debug)]
 pub(crate) struct PublishPlan {
     pub(crate) server: Program,
-    /// Before the number of a topic.
+    /// The prefix of a topic's name.
     pub(crate) topic_path: String,
-    /// The place where folders are made for what is kept, and removed again.
+    /// The directory in which temporary data directories are created.
     pub(crate) folder: PathBuf,
     pub(crate) cores: Cores,
     pub(crate) rounds: usize,
@@ -80,13 +80,13 @@ pub(crate) struct PublishPlan {
 #[derive(Debug)]
 pub(crate) struct PublishResults {
     pub(crate) cases: Vec<PublishCase>,
-    /// The kind of file system, as `ext4`; on a tmpfs flushing is free.
+    /// The type of the file system, such as `ext4`; on a tmpfs flushing costs nothing.
     pub(crate) file_system: String,
-    /// For one write and its flush, without any server.
+    /// The time of one write and its flush, without a server.
     pub(crate) flush: Duration,
 }
 
-/// A way and where it leads to, and a sample for each round.
+/// A way and a storage, with a sample for each round.
 #[derive(Clone, Debug)]
 pub(crate) struct PublishCase {
     pub(crate) storage: Storage,
@@ -134,7 +134,7 @@ impl PublishPlan {
         Ok(PublishResults { cases, file_system, flush })
     }
 
-    /// At a server of its own, with a folder of its own.
+    /// Takes a sample at a new server with a new directory.
     fn sample(
         &self,
         case: &PublishCase,
@@ -173,17 +173,17 @@ impl PublishPlan {
     }
 }
 
-/// Removed when it is not needed any more.
+/// A directory that is removed when it is dropped.
 struct Folder(PathBuf);
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // It is not there when everything is in memory.
+        // It does not exist if everything is in memory.
         let _ = fs::remove_dir_all(&self.0);
     }
 }
 
-/// The time that a disk takes to keep what is appended to a file: the median.
+/// Returns the median time of a flushed append.
 fn flush(folder: &Path) -> anyhow::Result<Duration> {
     let path = folder.join(format!("bench-flush-{}", std::process::id()));
     let mut file = File::create(&path)?;
@@ -199,13 +199,13 @@ fn flush(folder: &Path) -> anyhow::Result<Duration> {
     Ok(times[FLUSHES / 2])
 }
 
-/// The kind of file system that a folder is on.
+/// Returns the type of a directory's file system.
 fn file_system(folder: &Path) -> anyhow::Result<String> {
     let (folder, mounts) = (folder.canonicalize()?, fs::read_to_string("/proc/self/mounts")?);
     mounted(&mounts, &folder).map(str::to_owned).context("the folder is on no file system")
 }
 
-/// That of the mount point nearest to it; of two at one place, the later one hides the other.
+/// Returns the type of the nearest mount point; a later one at the same place hides the earlier.
 fn mounted<'a>(mounts: &'a str, folder: &Path) -> Option<&'a str> {
     let mounts = mounts.lines().filter_map(|line| {
         let mut words = line.split(' ').skip(1);

@@ -1,4 +1,4 @@
-//! The order: in each round every case, in each case every contender, in a new random order each time.
+//! The order of measurements: in each round all cases, in each case all contenders, in a new random order each time.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -15,22 +15,22 @@ use crate::statistics::Random;
 
 const IDLE: Duration = Duration::from_millis(500);
 
-/// The plan: what is measured, and how often.
+/// The plan of a run.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     pub(crate) cases: Vec<Work>,
     pub(crate) floor: Program,
-    /// Without one, only the C echo is measured against itself.
+    /// Without a server, the C echo is measured against itself.
     pub(crate) server: Option<Program>,
-    /// The paths of the server's WebSocket echo, as `/echo`, and of its broadcast.
+    /// The paths of the server's WebSocket echo, such as `/echo`, and of its broadcast.
     pub(crate) path: String,
     pub(crate) broadcast_path: String,
-    /// A topic that may be published to, for the same by way of it.
+    /// A topic for the broadcast through a topic; it must accept events.
     pub(crate) topic_path: String,
     pub(crate) cores: Cores,
     pub(crate) rounds: usize,
     pub(crate) times: Times,
-    /// A disturbed sample is taken again so often; the last is kept.
+    /// The number of times that a disturbed sample is repeated; the last one counts.
     pub(crate) retries: usize,
     pub(crate) seed: u64,
 }
@@ -39,10 +39,10 @@ pub(crate) struct Plan {
 #[derive(Debug)]
 pub(crate) struct Results {
     pub(crate) cases: Vec<Case>,
-    /// CPU time of all processes over the whole run, by both ways of accounting.
+    /// The CPU time of all processes over the whole run, by two kinds of accounting.
     pub(crate) schedstat_ns: u64,
     pub(crate) stat_ns: u64,
-    /// CPU microseconds a second of the server when nothing is connected, one value for each round.
+    /// CPU microseconds a second of the server without connections, one value for each round.
     pub(crate) idle: Vec<f64>,
 }
 
@@ -118,7 +118,7 @@ impl Plan {
         Ok(())
     }
 
-    /// One sample, or `None` when there is no such contender.
+    /// Takes one sample; `None` if there is no such contender.
     fn sample(
         &self,
         work: Work,
@@ -131,7 +131,7 @@ impl Plan {
             (Work::Echo { .. } | Work::Connect { .. } | Work::Memory { .. }, Contender::Topic) => {
                 None
             }
-            // Memory asks for a server that has done nothing yet.
+            // Memory requires a server that has done nothing yet.
             (Work::Memory { .. }, Contender::Floor | Contender::Control) => {
                 fresh = self.floor.start(self.cores)?;
                 Some(&fresh)
@@ -160,7 +160,7 @@ impl Plan {
     }
 }
 
-/// Takes a sample, and again so often while it is disturbed. The last is kept.
+/// Takes a sample, and repeats it while it is disturbed. The last one counts.
 pub(super) fn undisturbed<T>(
     retries: usize,
     mut take: impl FnMut() -> anyhow::Result<T>,
@@ -176,9 +176,9 @@ pub(super) fn undisturbed<T>(
     Ok(taken)
 }
 
-/// The CPU time of a server without any connection.
+/// Returns the CPU time of a server without connections.
 fn idle(server: &Server) -> anyhow::Result<f64> {
-    // Its own start is not part of it.
+    // The start of the server does not count.
     std::thread::sleep(IDLE / 2);
     let before = cpu::thread_time_ns(server.pid())?;
     std::thread::sleep(IDLE);
@@ -186,7 +186,7 @@ fn idle(server: &Server) -> anyhow::Result<f64> {
     Ok(used_ns as f64 / 1e3 / IDLE.as_secs_f64())
 }
 
-/// Says on standard error where we are; that it cannot be read is no reason to stop.
+/// Reports progress on standard error; a failure to do so is ignored.
 pub(crate) fn progress(text: &str) {
     let _ = writeln!(std::io::stderr(), "{text}");
 }

@@ -1,4 +1,4 @@
-//! One row of the report: the work, those it is done to, and what one sample of it says.
+//! One row of the report: the work, the contenders, and the meaning of a sample.
 
 use std::fmt;
 use std::time::Duration;
@@ -6,18 +6,18 @@ use std::time::Duration;
 use crate::cpu::{Busy, Used};
 use crate::load::{Closing, Protocol, Shape};
 
-/// The program that does the work.
+/// A program that is measured.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub(crate) enum Contender {
-    /// The TCP echo in C, or the broadcast that it offers as well.
+    /// The TCP echo in C, or its broadcast.
     Floor,
-    /// A second process of the same, the A/A control: how far two equals differ.
+    /// A second process of the same, the A/A control: it shows the noise.
     Control,
     /// The server's own bare TCP echo.
     Tcp,
     /// The server's WebSocket echo, or broadcast.
     WebSocket,
-    /// The server's broadcast by way of a topic, which keeps what it sends.
+    /// The server's broadcast through a topic, which stores the messages.
     Topic,
 }
 
@@ -33,20 +33,20 @@ impl Contender {
     }
 }
 
-/// The work that is done.
+/// The work of one sample.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Work {
-    /// Messages go and come back on open connections.
+    /// Messages are echoed on open connections.
     Echo { connections: usize, shape: Shape },
-    /// One connection's messages go to all; those in flight are on their way to any of them.
+    /// The messages of one connection go to all; those in flight are on their way to any of them.
     Broadcast { connections: usize, shape: Shape },
-    /// Connections are opened, say one thing and are closed.
+    /// Connections open, exchange one message and close.
     Connect { closing: Closing },
-    /// Connections are opened and say nothing more, or nothing after one echo.
+    /// Connections open and stay idle, some after one echo.
     Memory { connections: usize, before: Before },
 }
 
-/// The past of an idle connection.
+/// The history of an idle connection.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Before {
     Opened,
@@ -93,14 +93,14 @@ impl fmt::Display for Bytes {
     }
 }
 
-/// The times of a sample, and before it of the warm-up, which is not counted.
+/// The durations of a sample and of its warm-up, which does not count.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Times {
     pub(crate) sample: Duration,
     pub(crate) warm_up: Duration,
 }
 
-/// One sample: what one unit of the work cost.
+/// One sample: the cost of one unit of the work.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sample {
     /// CPU microseconds for each message, delivery or connection, or bytes for each connection.

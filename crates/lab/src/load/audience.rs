@@ -1,4 +1,4 @@
-//! Connections that all get what one of them sends, driven from one epoll set.
+//! Connections that all get the messages of one of them, driven from one epoll set.
 
 use std::collections::VecDeque;
 use std::io::{Read, Write};
@@ -13,7 +13,7 @@ use super::poller::Poller;
 use super::{Frames, PATIENCE, is_transient};
 
 const READ_BYTES: usize = 64 << 10;
-/// Which of the connections publishes.
+/// The index of the connection that publishes.
 const PUBLISHER: usize = 0;
 
 /// Open connections to a broadcast.
@@ -22,13 +22,13 @@ pub(crate) struct Audience {
     members: Vec<Member>,
     outstanding: Outstanding,
     frames: Frames,
-    /// Place of the next message in the ring of those to be sent.
+    /// The place of the next message in the ring.
     send_at: usize,
     buffer: Vec<u8>,
 }
 
 impl Audience {
-    /// Takes over connections that have all joined and on which nothing is under way.
+    /// Takes over connections that have all joined and on which no message is outstanding.
     pub(crate) fn new(streams: Vec<TcpStream>, frames: Frames) -> anyhow::Result<Self> {
         ensure!(!streams.is_empty(), "a broadcast needs a connection");
         ensure!(frames.fragments.is_none(), "broadcast messages are too long to come in one frame");
@@ -44,8 +44,8 @@ impl Audience {
         Ok(Self { poller, members, outstanding, frames, send_at: 0, buffer })
     }
 
-    /// Keeps messages outstanding for `time`, then waits until everyone has got the last. Returns how many
-    /// were delivered: messages times connections.
+    /// Keeps messages outstanding for `time`, then waits until everyone has the last one. Returns the number of
+    /// deliveries: messages times connections.
     pub(crate) fn run(&mut self, time: Duration) -> anyhow::Result<u64> {
         let deadline = Instant::now() + time;
         let before = self.outstanding.done;
@@ -57,18 +57,18 @@ impl Audience {
         Ok((self.outstanding.done - before) * self.members.len() as u64)
     }
 
-    /// Sends so many further messages in one write.
+    /// Sends this many messages in one write.
     fn publish(&mut self, messages: usize) -> anyhow::Result<()> {
         let len = messages * self.frames.sent.message_bytes();
         let bytes = self.frames.sent.slice(self.send_at, len);
-        // Everything before the outstanding messages has been read, so there is always room for them.
+        // Everything before the outstanding messages was read, so there is always room for them.
         (&self.members[PUBLISHER].stream).write_all(bytes).context("writing to the server")?;
         self.send_at = self.frames.sent.advance(self.send_at, len);
         self.outstanding.begin(messages);
         Ok(())
     }
 
-    /// Reads what is ready.
+    /// Reads the connections that are ready.
     fn turn(&mut self, refill: Refill) -> anyhow::Result<()> {
         let ready = self.poller.wait(PATIENCE)?;
         ensure!(ready > 0, "no delivery for {} seconds", PATIENCE.as_secs());
@@ -94,8 +94,8 @@ struct Member<S = TcpStream> {
 }
 
 impl<S: Read> Member<S> {
-    /// Reads once and checks what came, of the `begun` messages that were sent so far. Returns which ones
-    /// that completes.
+    /// Reads once and checks the bytes against the first `begun` messages. Returns the messages that are now
+    /// complete.
     fn on_readable(
         &mut self,
         buffer: &mut [u8],
@@ -125,13 +125,13 @@ impl<S: Read> Member<S> {
     }
 }
 
-/// Messages that not everyone has got yet.
+/// Messages that not everyone has yet.
 #[derive(Debug)]
 struct Outstanding {
     members: usize,
-    /// The number of members that each is still on its way to, the oldest first.
+    /// The number of members that still miss each message, the oldest first.
     missing: VecDeque<usize>,
-    /// The number that came before them.
+    /// The number of earlier messages.
     done: u64,
 }
 
@@ -144,7 +144,7 @@ impl Outstanding {
         self.missing.is_empty()
     }
 
-    /// The number that were sent so far.
+    /// Returns the number of messages sent so far.
     fn begun(&self) -> u64 {
         self.done + self.missing.len() as u64
     }
@@ -153,7 +153,7 @@ impl Outstanding {
         self.missing.extend(std::iter::repeat_n(self.members, messages));
     }
 
-    /// One more member has got these, and none of them before. Returns how many everyone has now.
+    /// Records that another member has these messages. Returns the number of those that everyone has now.
     fn delivered(&mut self, messages: Range<u64>) -> usize {
         for message in messages {
             self.missing[(message - self.done) as usize] -= 1;

@@ -1,4 +1,4 @@
-//! Connections that come, say one thing and go.
+//! Connections that open, exchange one message and close.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -11,7 +11,7 @@ use super::frames;
 use super::opening::{BATCH, Opener};
 use crate::statistics::Random;
 
-/// More connections than this in one sample could meet ports that are still in TIME_WAIT.
+/// More connections in one sample could use ports that are still in TIME_WAIT.
 const CONNECTIONS_MAX: u64 = 10_000;
 /// Close code 1000.
 const NORMAL_CLOSURE: [u8; 2] = 1000_u16.to_be_bytes();
@@ -21,15 +21,14 @@ const NORMAL_CLOSURE: [u8; 2] = 1000_u16.to_be_bytes();
 pub(crate) enum Closing {
     /// The client closes the socket.
     Tcp,
-    /// The client sends a close frame and waits for the server's and for the end (RFC 6455 section 7). It is
-    /// for WebSockets only; TCP beside it closes as ever.
+    /// The client sends a close frame and waits for the server's and for the end (RFC 6455 section 7). For WebSockets
+    /// only; TCP connections just close.
     Handshake,
 }
 
-/// Opens and closes connections, a batch side by side, for `time`. Returns how many.
+/// Opens and closes connections in batches for `time`. Returns their number.
 ///
-/// Each step is taken on the whole batch before the next, so that neither the server nor this side waits
-/// for the other's answer to a single connection.
+/// Each step is done for the whole batch before the next, so neither side waits for a single connection.
 pub(crate) fn churn(
     opener: &mut Opener,
     closing: Closing,

@@ -1,5 +1,4 @@
-//! The delivery of a topic's events to its readers: by each transport, what is asked and how an answer is taken
-//! apart. No sockets here.
+//! The ways of delivering a topic's events: the requests and the parsing of answers. No sockets.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -9,7 +8,7 @@ use anyhow::{Context, bail, ensure};
 
 use super::http;
 
-/// Seconds; no sample takes as long.
+/// In seconds; no sample takes as long.
 const WAIT_SECONDS: u32 = 120;
 
 /// The way in which a topic is read.
@@ -24,8 +23,8 @@ pub(crate) enum Delivery {
 impl Delivery {
     pub(crate) const ALL: [Self; 4] = [Self::WebSocket, Self::Sse, Self::Ndjson, Self::LongPoll];
 
-    /// The first request of a reader over HTTP. A long poll has to know a position before it can wait for
-    /// what follows it, so it begins with a poll.
+    /// Returns a reader's first request over HTTP. A long poll needs a position to wait for later events, so it
+    /// begins with a poll.
     pub(super) fn first_request(self, host: SocketAddr, topic: &str) -> Vec<u8> {
         let fields = match self {
             Self::WebSocket | Self::LongPoll => "",
@@ -35,8 +34,8 @@ impl Delivery {
         http::request("GET", host, topic, fields, b"")
     }
 
-    /// Takes the first message, chunk or response off `bytes`, hands each event in it to `event`, and returns
-    /// what it was; `None` until it is whole.
+    /// Takes the first message, chunk or response off `bytes`, passes each of its events to `event`, and describes
+    /// it; `None` until it is complete.
     pub(super) fn take<'a>(
         self,
         bytes: &'a [u8],
@@ -70,15 +69,15 @@ impl fmt::Display for Delivery {
     }
 }
 
-/// The part that was taken.
+/// A message, chunk or response that was taken.
 #[derive(Debug, Eq, PartialEq)]
 pub(super) struct Taken<'a> {
     pub(super) len: usize,
-    /// The position to go on from, if that has to be asked for.
+    /// The position for the next request, if one is necessary.
     pub(super) next: Option<&'a str>,
 }
 
-/// The request that waits for what comes after a position.
+/// Returns the request that waits for events after a position.
 pub(super) fn long_poll(host: SocketAddr, topic: &str, after: &str) -> Vec<u8> {
     let (target, wait) =
         (format!("{topic}?after={after}"), format!("Prefer: wait={WAIT_SECONDS}\r\n"));
@@ -94,7 +93,7 @@ fn message<'a>(
     let Some(payload) = bytes.get(header_bytes..len) else { return Ok(None) };
     match header.opcode {
         Opcode::Text if header.fin && !header.rsv1 => event(payload)?,
-        // A sample is too short for a ping to be missed.
+        // A sample is too short for a missing pong to matter.
         Opcode::Ping => {}
         opcode => bail!("{opcode:?} came instead of an event: {}", payload.escape_ascii()),
     }
@@ -124,7 +123,7 @@ fn lines<'a>(
     ensure!(text.ends_with('\n'), "a chunk ends within a line");
     for line in text.lines() {
         let rest = line.strip_prefix(r#"{"position":"#).with_context(|| format!("{line} came"))?;
-        // Without data it only says where reading stands.
+        // A line without data contains only the position.
         if let Some((_, data)) = rest.split_once(r#","data":"#) {
             event(data.strip_suffix('}').context("a line is no object")?.as_bytes())?;
         }
@@ -149,7 +148,7 @@ fn page<'a>(
     Ok(Some(Taken { len: response.len, next: Some(next) }))
 }
 
-/// The position that a member of an object holds.
+/// Returns the position in a member of an object.
 pub(super) fn position<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     let (_, rest) = text.split_once(&format!(r#""{name}":""#))?;
     Some(rest.split_once('"')?.0)

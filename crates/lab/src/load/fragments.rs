@@ -1,17 +1,17 @@
-//! Replies that may come in fragments: a server may send on what it has of a large message before
-//! the rest has come (RFC 6455 section 5.4).
+//! Replies that may come in fragments: a server may pass on the beginning of a large message before the rest has come
+//! (RFC 6455 section 5.4).
 
 use anemone_ws::proto::{HEADER_BYTES_MAX, Header, Opcode};
 use anyhow::{Context, ensure};
 
 use super::frames::Ring;
 
-/// Goes through the replies of one connection: their headers, and their payloads against a ring.
+/// Checks the replies of one connection: their headers, and their payloads against a ring.
 #[derive(Debug)]
 pub(super) struct Fragments {
-    /// Place in the ring of payloads.
+    /// The place in the ring of payloads.
     at: usize,
-    /// The bytes to come of the message and of the frame that are coming.
+    /// The bytes still to come of the current message and frame.
     message_rest: usize,
     frame_rest: usize,
     is_first: bool,
@@ -20,7 +20,7 @@ pub(super) struct Fragments {
 }
 
 impl Fragments {
-    /// Expects whole messages, from this place of the ring on.
+    /// Creates a checker that expects whole messages from this place of the ring on.
     pub(super) fn new(at: usize, payloads: &Ring) -> Self {
         let message_rest = payloads.message_bytes();
         Self {
@@ -32,7 +32,7 @@ impl Fragments {
         }
     }
 
-    /// Checks the next bytes and returns how many messages they completed.
+    /// Checks the next bytes and returns the number of completed messages.
     pub(super) fn check(&mut self, mut bytes: &[u8], payloads: &Ring) -> anyhow::Result<usize> {
         let mut messages = 0;
         while !bytes.is_empty() {

@@ -1,21 +1,21 @@
 //! The bytes that a connection sends and those that must come back, made before the clock starts.
 //!
-//! Both are rings of bytes: a connection goes round them from a place of its own, so a check is one
-//! comparison of memory however the stream was cut, and covers headers as well as payloads. The rings are
-//! continued past their end with their beginning, so that no slice ever wraps.
+//! Both are rings of bytes. Each connection goes round them from its own place, so a check is one comparison of
+//! memory however the stream was cut, and covers headers and payloads. The beginning of a ring is repeated after its
+//! end, so no slice wraps.
 
 use anemone_ws::proto::{Header, MaskKey, Opcode};
 
 use super::Protocol;
 use crate::statistics::Random;
 
-/// The payloads of one ring are about this much, within `MESSAGES_MIN` and `MESSAGES_MAX` messages: enough that
-/// keys and payloads differ, little enough that the generator is not slowed by memory.
+/// The approximate size of a ring's payloads, with at least `MESSAGES_MIN` and at most `MESSAGES_MAX` messages:
+/// enough for different keys and payloads, and little enough that memory does not slow down the generator.
 const RING_BYTES: usize = 2 << 20;
 const MESSAGES_MIN: usize = 4;
 const MESSAGES_MAX: usize = 256;
 
-/// Smaller replies are expected in one frame, which is checked with its header in one comparison.
+/// Smaller replies are expected in one frame, which is checked together with its header.
 const FRAGMENTED_BYTES_MIN: usize = 4096;
 
 /// The shape of the traffic on one connection.
@@ -23,11 +23,11 @@ const FRAGMENTED_BYTES_MIN: usize = 4096;
 pub(crate) struct Shape {
     /// Payload of one message.
     pub(crate) payload_bytes: usize,
-    /// Messages sent whose reply has not come back whole.
+    /// The number of messages without a complete reply.
     pub(crate) in_flight: usize,
 }
 
-/// The bytes of many messages, as they go and as they must come back.
+/// The bytes of many messages, as sent and as expected in return.
 #[derive(Debug)]
 pub(crate) struct Frames {
     pub(crate) sent: Ring,
@@ -43,7 +43,7 @@ impl Frames {
         Self::of(protocol, shape, Opcode::Binary, Random::bytes, random)
     }
 
-    /// Messages that are text, and each a JSON string: what a topic takes and gives as it is.
+    /// Creates text messages that are JSON strings, which a topic stores and sends unchanged.
     pub(crate) fn json(protocol: Protocol, shape: Shape, random: &mut Random) -> Self {
         Self::of(protocol, shape, Opcode::Text, json_string, random)
     }
@@ -81,14 +81,14 @@ impl Frames {
         }
     }
 
-    /// The message with which the connection of this number begins.
+    /// Returns the first message of the connection with this number.
     pub(crate) fn first_message(&self, connection: usize) -> usize {
-        // Neighbours start far apart, so that a reply given to the wrong connection is seen.
+        // Neighbours start far apart, so that a reply on the wrong connection is noticed.
         connection * 37 % self.messages
     }
 }
 
-/// Letters in quotation marks, so many bytes in all.
+/// Returns letters in quotation marks, `len` bytes in all.
 pub(crate) fn json_string(random: &mut Random, len: usize) -> Vec<u8> {
     let mut bytes = vec![b'"'; len];
     let last = len.saturating_sub(1);
@@ -98,13 +98,13 @@ pub(crate) fn json_string(random: &mut Random, len: usize) -> Vec<u8> {
     bytes
 }
 
-/// A client's frame.
+/// Returns a client's frame.
 pub(crate) fn masked(opcode: Opcode, payload: &[u8], random: &mut Random) -> Vec<u8> {
     let key = MaskKey((random.next() as u32).to_ne_bytes());
     masked_frame(Header::new(opcode, 0), payload, key)
 }
 
-/// The same with a header of any kind, whose length and key are set here.
+/// Returns a client's frame with a header of any kind, whose length and key are set here.
 pub(crate) fn masked_frame(header: Header, payload: &[u8], key: MaskKey) -> Vec<u8> {
     let header = Header { mask: Some(key), payload_len: payload.len() as u64, ..header };
     let mut bytes = Vec::new();
@@ -115,7 +115,7 @@ pub(crate) fn masked_frame(header: Header, payload: &[u8], key: MaskKey) -> Vec<
     bytes
 }
 
-/// Messages of equal length, over and over.
+/// Messages of equal length in a ring.
 #[derive(Debug)]
 pub(crate) struct Ring {
     bytes: Vec<u8>,
@@ -125,7 +125,7 @@ pub(crate) struct Ring {
 }
 
 impl Ring {
-    /// A ring whose slices may be as long as `slice_messages` messages.
+    /// Creates a ring whose slices may be as long as `slice_messages` messages.
     pub(super) fn new(mut bytes: Vec<u8>, messages: usize, slice_messages: usize) -> Self {
         let len = bytes.len();
         let message_bytes = len / messages;
@@ -140,17 +140,17 @@ impl Ring {
         self.message_bytes
     }
 
-    /// The `len` bytes from `at`, a place that [`Self::advance`] gave.
+    /// Returns the `len` bytes from `at`, a result of [`Self::advance`].
     pub(crate) fn slice(&self, at: usize, len: usize) -> &[u8] {
         &self.bytes[at..at + len]
     }
 
-    /// The place after so many bytes from the beginning on.
+    /// Returns the place this many bytes from the beginning.
     pub(super) fn place(&self, bytes: u64) -> usize {
         (bytes % self.len as u64) as usize
     }
 
-    /// The place `by` bytes after `at`.
+    /// Returns the place `by` bytes after `at`.
     pub(crate) fn advance(&self, at: usize, by: usize) -> usize {
         let next = at + by;
         if next < self.len { next } else { next % self.len }

@@ -1,4 +1,4 @@
-//! The loop: many connections with messages in flight, driven from one epoll set.
+//! The main loop: many connections with messages in flight, driven from one epoll set.
 
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
@@ -12,7 +12,7 @@ use super::{Frames, PATIENCE};
 
 const READ_BYTES: usize = 256 << 10;
 
-/// Open connections and what they say.
+/// Open connections and their messages.
 pub(crate) struct Generator {
     poller: Poller,
     connections: Vec<Connection>,
@@ -21,7 +21,7 @@ pub(crate) struct Generator {
 }
 
 impl Generator {
-    /// Takes over connections that are open and on which nothing is under way.
+    /// Takes over open connections on which no message is in flight.
     pub(crate) fn new(streams: Vec<TcpStream>, frames: Frames) -> anyhow::Result<Self> {
         let poller = Poller::new()?;
         let mut connections = Vec::with_capacity(streams.len());
@@ -33,8 +33,8 @@ impl Generator {
         Ok(Self { poller, connections, frames, buffer: vec![0; READ_BYTES] })
     }
 
-    /// Keeps every connection's messages in flight for `time`, then waits for the last replies, so that
-    /// nothing is under way again. Returns how many messages went and came back.
+    /// Keeps every connection's messages in flight for `time`, then waits for the last replies. Returns the number of
+    /// messages that were echoed.
     pub(crate) fn run(&mut self, time: Duration) -> anyhow::Result<u64> {
         let deadline = Instant::now() + time;
         let mut under_way = 0;
@@ -55,7 +55,7 @@ impl Generator {
         Ok(messages)
     }
 
-    /// Serves what is ready, and returns how many replies that completed.
+    /// Serves the ready connections, and returns the number of completed replies.
     fn turn(&mut self, refill: Refill) -> anyhow::Result<usize> {
         let ready = self.poller.wait(PATIENCE)?;
         ensure!(ready > 0, "no reply for {} seconds", PATIENCE.as_secs());

@@ -1,4 +1,4 @@
-//! As much of HTTP/1.1 as the load needs: requests as bytes, responses with a length, chunks.
+//! The parts of HTTP/1.1 that the load needs: requests, responses with a length, chunks.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -9,7 +9,7 @@ use super::connect;
 
 const READ_BYTES: usize = 4096;
 
-/// A request for `target`; `fields` end with a line's end each.
+/// Returns a request for `target`; each of `fields` ends with a line end.
 pub(super) fn request(
     method: &str,
     host: SocketAddr,
@@ -25,7 +25,7 @@ pub(super) fn request(
     [head.as_bytes(), body].concat()
 }
 
-/// A whole response, and how long it is.
+/// A complete response, and its length.
 #[derive(Debug)]
 pub(crate) struct Response<'a> {
     pub(crate) status: u16,
@@ -40,7 +40,7 @@ impl Response<'_> {
     }
 }
 
-/// The response that `bytes` begin with, once it is whole.
+/// Parses the response at the beginning of `bytes`, once it is complete.
 pub(crate) fn response(bytes: &[u8]) -> anyhow::Result<Option<Response<'_>>> {
     let Some(head) = head(bytes)? else { return Ok(None) };
     let length = head.field("content-length").context("a response says no length")?;
@@ -66,7 +66,7 @@ impl Head<'_> {
     }
 }
 
-/// The head that `bytes` begin with, once it is whole.
+/// Parses the head at the beginning of `bytes`, once it is complete.
 pub(super) fn head(bytes: &[u8]) -> anyhow::Result<Option<Head<'_>>> {
     let Some(end) = find(bytes, b"\r\n\r\n") else { return Ok(None) };
     let head = std::str::from_utf8(&bytes[..end])?;
@@ -76,7 +76,8 @@ pub(super) fn head(bytes: &[u8]) -> anyhow::Result<Option<Head<'_>>> {
     Ok(Some(Head { status, fields: head, len: end + 4 }))
 }
 
-/// The chunk that `bytes` begin with (RFC 9112 section 7.1), and the length of all of it; once it is whole.
+/// Parses the chunk at the beginning of `bytes` (RFC 9112 section 7.1) once it is complete; returns it with its whole
+/// length.
 pub(super) fn chunk(bytes: &[u8]) -> anyhow::Result<Option<(&str, usize)>> {
     let Some(line) = find(bytes, b"\r\n") else { return Ok(None) };
     let size = std::str::from_utf8(&bytes[..line])?;
@@ -99,7 +100,7 @@ fn find(bytes: &[u8], what: &[u8]) -> Option<usize> {
     }
 }
 
-/// Sends a request on a connection of its own and returns the status and the body of its response.
+/// Sends a request on its own connection, and returns the status and the body of the response.
 pub(super) fn exchange(address: SocketAddr, request: &[u8]) -> anyhow::Result<(u16, String)> {
     let mut stream = connect(address)?;
     stream.write_all(request)?;
@@ -107,7 +108,7 @@ pub(super) fn exchange(address: SocketAddr, request: &[u8]) -> anyhow::Result<(u
     answer(&mut stream, &mut bytes)
 }
 
-/// Waits for the response on a connection on which nothing else is under way.
+/// Waits for the response on a connection without other requests.
 pub(super) fn answer(stream: &mut TcpStream, bytes: &mut Vec<u8>) -> anyhow::Result<(u16, String)> {
     bytes.clear();
     loop {
@@ -119,7 +120,7 @@ pub(super) fn answer(stream: &mut TcpStream, bytes: &mut Vec<u8>) -> anyhow::Res
     }
 }
 
-/// Waits for more and appends it.
+/// Waits for more bytes and appends them.
 pub(super) fn read_more(stream: &mut TcpStream, bytes: &mut Vec<u8>) -> anyhow::Result<()> {
     let mut buffer = [0; READ_BYTES];
     let len = stream.read(&mut buffer).context("waiting for a response")?;

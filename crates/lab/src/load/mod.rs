@@ -1,7 +1,7 @@
 //! The load generator: one thread, its own epoll set, every reply checked.
 //!
-//! Bytes to send and bytes that must come back are laid out in `frames` before the clock starts, so that a message
-//! costs the generator a copy into the kernel, a copy out of it and a comparison.
+//! `frames` prepares the bytes to send and those to expect before the clock starts. A message costs the generator a
+//! copy into the kernel, a copy out of it and a comparison.
 
 mod audience;
 mod churn;
@@ -33,15 +33,15 @@ pub(crate) use publishers::{Acknowledged, Publishers, Way};
 pub(crate) use readers::{Deliveries, Readers};
 pub(crate) use topic::Topic;
 
-/// Longest wait for anything a server should do at once.
+/// The longest wait for anything that a server should do at once.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The protocol of a connection once it is open.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Protocol {
-    /// Bytes come as they went.
+    /// Bytes are echoed.
     Tcp,
-    /// Messages of one frame each come as they went.
+    /// Messages of one frame each are echoed.
     WebSocket,
 }
 
@@ -50,11 +50,11 @@ pub(crate) enum Protocol {
 pub(crate) struct Endpoint {
     pub(crate) address: SocketAddr,
     pub(crate) protocol: Protocol,
-    /// The path that a WebSocket's handshake asks for, as `/echo`.
+    /// The path of the WebSocket handshake, such as `/echo`.
     pub(crate) path: String,
 }
 
-/// Connects, without a word. Reads give up after [`PATIENCE`].
+/// Connects, and sends nothing. Reads give up after [`PATIENCE`].
 pub(crate) fn connect(address: SocketAddr) -> anyhow::Result<TcpStream> {
     let stream = TcpStream::connect(address).with_context(|| format!("connecting to {address}"))?;
     stream.set_nodelay(true)?;
@@ -62,7 +62,7 @@ pub(crate) fn connect(address: SocketAddr) -> anyhow::Result<TcpStream> {
     Ok(stream)
 }
 
-/// Returns whether it is only not possible now.
+/// Returns true if the operation can be tried again.
 pub(crate) fn is_transient(kind: ErrorKind) -> bool {
     matches!(kind, ErrorKind::WouldBlock | ErrorKind::Interrupted)
 }

@@ -1,5 +1,4 @@
-//! Opens connections and makes sure the server has them: a WebSocket by its handshake, TCP by one byte that
-//! comes back.
+//! Opens connections and makes sure that the server has them: a WebSocket by its handshake, TCP by one echoed byte.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -12,13 +11,13 @@ use super::frames::masked;
 use super::{Endpoint, Protocol, connect};
 use crate::statistics::Random;
 
-/// So many are opened at once, less than any listener's backlog.
+/// The number of connections that are opened at once, below the backlog of any listener.
 pub(super) const BATCH: usize = 100;
-/// Handshakes made in advance; a connection takes the next.
+/// The number of handshakes made in advance; each connection takes the next.
 const HANDSHAKES: usize = 64;
 const RESPONSE_BYTES_MAX: usize = 2048;
 
-/// The opener of connections to one endpoint, made before the clock starts.
+/// Opens connections to one endpoint; created before the clock starts.
 #[derive(Debug)]
 pub(crate) struct Opener {
     endpoint: Endpoint,
@@ -26,7 +25,7 @@ pub(crate) struct Opener {
     next: usize,
 }
 
-/// A first request, and what its answer must hold.
+/// A first request, and the answer that must follow.
 #[derive(Clone, Debug)]
 struct Exchange {
     request: Vec<u8>,
@@ -50,12 +49,12 @@ impl Opener {
         Ok(opener)
     }
 
-    /// Connects, without a word.
+    /// Connects, and sends nothing.
     pub(super) fn connect(&self) -> anyhow::Result<TcpStream> {
         connect(self.endpoint.address)
     }
 
-    /// Opens connections side by side; `streams` are connected and silent.
+    /// Performs handshakes in parallel; `streams` are connected and silent.
     pub(super) fn exchange(&mut self, streams: &mut [TcpStream]) -> anyhow::Result<()> {
         let first = self.next;
         for stream in streams.iter_mut() {
@@ -122,7 +121,7 @@ impl Exchange {
     }
 }
 
-/// Opens a WebSocket on a connection, and makes sure that nothing but its handshake came.
+/// Opens a WebSocket on a connection, and checks that no other bytes came.
 pub(crate) fn shake_hands(
     stream: &mut TcpStream,
     mut handshake: ClientHandshake,
@@ -154,8 +153,8 @@ pub(crate) fn open(opener: &mut Opener, count: usize) -> anyhow::Result<Vec<TcpS
     Ok(streams)
 }
 
-/// Opens `count` connections to a broadcast, where what one sends comes to all: over TCP only the last says its
-/// byte. It is accepted after all others, so everyone gets that.
+/// Opens `count` connections to a broadcast, which sends each message to all. Over TCP only the last one sends its
+/// byte: it is accepted after all others, so everyone gets that byte.
 pub(crate) fn join(opener: &mut Opener, count: usize) -> anyhow::Result<Vec<TcpStream>> {
     if opener.endpoint.protocol == Protocol::WebSocket {
         return open(opener, count);
@@ -183,7 +182,7 @@ pub(crate) fn echo_once(
         Protocol::Tcp => (payload.clone(), 0),
         Protocol::WebSocket => {
             let message = masked(Opcode::Binary, &payload, random);
-            let header_bytes = message.len() - payload.len() - 4; // a reply has no mask
+            let header_bytes = message.len() - payload.len() - 4; // a reply is not masked
             (message, header_bytes)
         }
     };

@@ -7,10 +7,10 @@ use rustix::event::Timespec;
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::fd::{AsFd, OwnedFd};
 
-/// Most that are found ready at once.
+/// The most sockets found ready at once.
 const EVENTS_MAX: usize = 1024;
 
-/// Sockets that are watched for something to read, and on demand for room to write.
+/// An epoll set that watches sockets for input, and on demand for room to write.
 pub(super) struct Poller {
     epoll: OwnedFd,
     events: Vec<Event>,
@@ -22,12 +22,12 @@ impl Poller {
         Ok(Self { epoll, events: Vec::with_capacity(EVENTS_MAX) })
     }
 
-    /// Watches a socket for something to read.
+    /// Watches a socket for input.
     pub(super) fn add(&self, socket: impl AsFd, number: usize) -> anyhow::Result<()> {
         Ok(epoll::add(&self.epoll, socket, EventData::new_u64(number as u64), EventFlags::IN)?)
     }
 
-    /// Watches it for something else from now on.
+    /// Changes the events that are watched.
     pub(super) fn watch(
         &self,
         socket: impl AsFd,
@@ -37,7 +37,7 @@ impl Poller {
         Ok(epoll::modify(&self.epoll, socket, EventData::new_u64(number as u64), flags)?)
     }
 
-    /// Waits until something is ready, for so long at most, and says how many sockets are.
+    /// Waits at most `time` until sockets are ready, and returns their number.
     pub(super) fn wait(&mut self, time: Duration) -> anyhow::Result<usize> {
         let time = Timespec::try_from(time)?;
         self.events.clear();
@@ -46,7 +46,7 @@ impl Poller {
         Ok(self.events.len())
     }
 
-    /// One of those that the last wait found ready.
+    /// Returns one of the sockets that the last wait found ready.
     pub(super) fn ready(&self, index: usize) -> (usize, EventFlags) {
         let Event { flags, data } = self.events[index];
         (data.u64() as usize, flags)

@@ -1,4 +1,4 @@
-//! Publishers that keep events outstanding, and how long each waits until it is acknowledged.
+//! Publishers that keep events outstanding, and the time until each event is acknowledged.
 
 use std::fmt;
 use std::io::Write;
@@ -21,14 +21,14 @@ const EVENT_BYTES: usize = 100;
 const MULTIPLEXED_PATH: &str = "/ws";
 const SUBPROTOCOL: &str = "anemone.v1";
 
-/// The way in which events are published.
+/// A way of publishing.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub(crate) enum Way {
-    /// One event a request, on so many connections that are kept.
+    /// One event per request, on this many connections that are kept open.
     Post { publishers: usize },
-    /// So many events a request, as NDJSON, on one connection.
+    /// This many events per request, as NDJSON, on one connection.
     Batches { events: usize },
-    /// Requests on one multiplexed WebSocket, so many not answered yet.
+    /// Requests on one multiplexed WebSocket, with this many unanswered.
     Multiplexed { outstanding: usize },
 }
 
@@ -47,9 +47,9 @@ impl fmt::Display for Way {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Acknowledged {
     pub(crate) events: u64,
-    /// From sending a request to its reply, of each request.
+    /// The time from sending a request to its reply, for each request.
     pub(crate) latency: Histogram,
-    /// From the first request until the last reply.
+    /// The time from the first request to the last reply.
     pub(crate) time: Duration,
 }
 
@@ -109,7 +109,7 @@ impl Publishers {
 #[derive(Debug)]
 struct Publisher {
     stream: TcpStream,
-    /// Those that may be outstanding; a WebSocket's have their place as id.
+    /// The requests that may be outstanding; on a WebSocket, the index is the id.
     requests: Vec<Request>,
     /// The beginning of a reply.
     partial: Vec<u8>,
@@ -160,11 +160,11 @@ impl Publisher {
             self.requests[slot].sent = now;
             self.batch.extend_from_slice(&self.requests[slot].bytes);
         }
-        // What was sent before has been answered, so there is always room.
+        // Earlier requests have been answered, so there is always room.
         self.stream.write_all(&self.batch).context("publishing")
     }
 
-    /// Reads once, and returns which requests that answers.
+    /// Reads once, and returns the requests that were answered.
     fn on_readable(
         &mut self,
         way: Way,
@@ -186,7 +186,7 @@ impl Publisher {
     }
 }
 
-/// Which request the first reply in `bytes` is for, and how long it is; `None` until it is whole.
+/// Returns the request of the first reply in `bytes`, and the reply's length; `None` until it is complete.
 fn reply(way: Way, bytes: &[u8]) -> anyhow::Result<Option<(usize, usize)>> {
     let Way::Multiplexed { .. } = way else {
         let Some(response) = http::response(bytes)? else { return Ok(None) };

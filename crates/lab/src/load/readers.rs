@@ -1,7 +1,7 @@
-//! Readers of one topic, and the one who publishes to it at planned times: an open loop, on one clock.
+//! Readers of one topic, and a publisher that sends at planned times: an open loop, on one clock.
 //!
-//! A delivery's time is counted from when its event was planned to be sent, so that a publisher that is held up
-//! makes deliveries late instead of hiding that they are.
+//! The latency of a delivery counts from the planned time of its event, so a delayed publisher makes deliveries late
+//! instead of hiding the delay.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -19,7 +19,7 @@ use crate::statistics::Random;
 
 const READ_BYTES: usize = 64 << 10;
 const EVENT_BYTES: usize = 100;
-/// An event that is not delivered when nothing came for so long is lost.
+/// After this long without any delivery, missing events are lost.
 const SILENCE_MAX: Duration = Duration::from_secs(3);
 
 /// The deliveries of what was published.
@@ -27,20 +27,20 @@ const SILENCE_MAX: Duration = Duration::from_secs(3);
 pub(crate) struct Deliveries {
     pub(crate) expected: u64,
     pub(crate) received: u64,
-    /// From an event's planned time to a reader.
+    /// The time from an event's planned time to its delivery.
     pub(crate) latency: Histogram,
     /// The delay of events that were sent later than planned.
     pub(crate) lag: Histogram,
 }
 
-/// Open readers, all at the same place.
+/// Open readers, all at the same position.
 pub(crate) struct Readers {
     delivery: Delivery,
     topic: Topic,
     poller: Poller,
     readers: Vec<Reader>,
     publisher: TopicPublisher,
-    /// Everything that was published since they began.
+    /// All events published since the readers began.
     events: Vec<Event>,
     random: Random,
     buffer: Vec<u8>,
@@ -53,7 +53,7 @@ struct Event {
 }
 
 impl Readers {
-    /// Opens so many readers of a topic that is there.
+    /// Opens this many readers of an existing topic.
     pub(crate) fn open(
         delivery: Delivery,
         topic: &Topic,
@@ -83,8 +83,8 @@ impl Readers {
         Ok(Self { delivery, topic, poller, readers, publisher, events, random, buffer })
     }
 
-    /// Publishes an event at each of these times from now on, and waits until everyone has all of them, or
-    /// nothing comes any more.
+    /// Publishes an event at each of these times, and waits until every reader has all of them, or nothing comes any
+    /// more.
     pub(crate) fn run(&mut self, times: &[Duration]) -> anyhow::Result<Deliveries> {
         let begun = Instant::now();
         let mut waiting: Vec<_> = times.iter().rev().map(|&time| begun + time).collect();
@@ -115,7 +115,7 @@ impl Readers {
         Ok(deliveries)
     }
 
-    /// Sends what is to be sent by now; the next one waits last.
+    /// Sends the events that are due.
     fn publish_due(
         &mut self,
         waiting: &mut Vec<Instant>,
@@ -146,15 +146,15 @@ impl Readers {
             Ok(())
         };
         if let Some(next) = take(delivery, partial, &self.buffer[..len], check)? {
-            // As short as it is, there is always room for it.
+            // The request is short, so there is always room for it.
             stream.write_all(&long_poll(topic.address, &topic.path, &next))?;
         }
         Ok(())
     }
 }
 
-/// Takes everything that is whole in what came so far and now, and keeps the rest. Returns what is to be asked
-/// for next, if anything is.
+/// Takes all complete messages from the received bytes, and keeps the rest. Returns the next request, if there is
+/// one.
 fn take(
     delivery: Delivery,
     partial: &mut Vec<u8>,
@@ -179,7 +179,7 @@ fn take(
     Ok(next)
 }
 
-/// Reads once; `None` when there is nothing now.
+/// Reads once; `None` if there is no input now.
 pub(super) fn read(stream: &mut TcpStream, buffer: &mut [u8]) -> anyhow::Result<Option<usize>> {
     match stream.read(buffer) {
         Ok(0) => bail!("the server closed a connection in use"),
@@ -189,7 +189,7 @@ pub(super) fn read(stream: &mut TcpStream, buffer: &mut [u8]) -> anyhow::Result<
     }
 }
 
-/// Opens readers over HTTP, a batch side by side, and makes sure that the server has them.
+/// Opens readers over HTTP, in batches, and makes sure that the server has them.
 fn over_http(delivery: Delivery, topic: &Topic, count: usize) -> anyhow::Result<Vec<TcpStream>> {
     let request = delivery.first_request(topic.address, &topic.path);
     let mut streams = Vec::with_capacity(count);
@@ -207,7 +207,7 @@ fn over_http(delivery: Delivery, topic: &Topic, count: usize) -> anyhow::Result<
     Ok(streams)
 }
 
-/// Waits for a stream's first chunk, or for the position that a long poll goes on from.
+/// Waits for a stream's first chunk, or for the position of a long poll.
 fn begin(delivery: Delivery, topic: &Topic, stream: &mut TcpStream) -> anyhow::Result<()> {
     let mut bytes = Vec::new();
     if delivery == Delivery::LongPoll {
@@ -231,13 +231,13 @@ fn begin(delivery: Delivery, topic: &Topic, stream: &mut TcpStream) -> anyhow::R
 #[derive(Debug)]
 struct Reader {
     stream: TcpStream,
-    /// The beginning of something whose end has not come.
+    /// The beginning of an incomplete message.
     partial: Vec<u8>,
-    /// The number of its events.
+    /// The number of events received.
     received: usize,
 }
 
-/// Publishes by one POST after the other on one connection, without waiting for answers.
+/// Publishes with one POST after the other on one connection, without waiting for responses.
 #[derive(Debug)]
 struct TopicPublisher {
     stream: TcpStream,

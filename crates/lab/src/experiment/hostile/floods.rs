@@ -1,5 +1,5 @@
-//! Peers that send as much as they can, and a normal client beside them on the same thread of the server: how
-//! long it waits for an echo and for a `GET`.
+//! Peers that send as fast as they can, and a normal client on the same thread of the server: its waits for an echo
+//! and for a `GET`.
 
 use std::fmt;
 use std::io::Write;
@@ -18,13 +18,13 @@ use crate::experiment::rounds::progress;
 use crate::load::{Endpoint, Protocol, connect, shake_hands};
 use crate::server::{Program, Server};
 
-/// The numbers of connections of a kind, each a case.
+/// The numbers of connections of a kind; each is a case.
 const CONNECTIONS: [usize; 2] = [1, 10];
-/// A flood writes about so many bytes again and again.
+/// The approximate size of a flood's repeated write.
 const BURST_BYTES: usize = 256 << 10;
-/// Before anything counts.
+/// The time before measurements count.
 const WARM_UP: Duration = Duration::from_millis(500);
-/// Between two looks when there was nothing to send or read.
+/// The pause when there was nothing to send or read.
 const PAUSE: Duration = Duration::from_micros(50);
 const MIB: usize = 1 << 20;
 
@@ -47,12 +47,12 @@ pub(crate) enum Flood {
     Http,
 }
 
-/// The outcome of one.
+/// The outcome of one kind.
 #[derive(Debug)]
 pub(crate) struct FloodOutcome {
     pub(crate) flood: Flood,
     pub(crate) connections: usize,
-    /// The messages of all its connections together, a second.
+    /// The messages of all connections together, per second.
     pub(crate) messages: f64,
     pub(crate) bytes: f64,
     /// The waits of the normal client.
@@ -60,7 +60,7 @@ pub(crate) struct FloodOutcome {
     pub(crate) get: Waits,
 }
 
-/// Lets each of these kinds loose on a server started for it, one of it and ten, for so long.
+/// Starts each of these kinds at a new server, with one connection and with ten.
 pub(crate) fn run(
     program: &Program,
     path: &str,
@@ -117,7 +117,7 @@ impl FloodCase<'_> {
     }
 }
 
-/// Has everybody go on until then; the normal client is looked after between any two others.
+/// Drives all peers until then, and the normal client between any two of them.
 fn drive(peers: &mut [Peer], witness: &mut Witness, until: Instant) -> anyhow::Result<()> {
     while Instant::now() < until {
         let mut went_on = witness.turn()?;
@@ -150,7 +150,7 @@ impl Flood {
             shake_hands(&mut stream, handshake, path)?;
         }
         if self == Self::Http {
-            // The first request decides what the connection becomes.
+            // The first request decides the protocol of the connection.
             stream.write_all(&self.message(endpoint, topic)?)?;
         }
         let message = self.message(endpoint, topic)?;
@@ -159,7 +159,7 @@ impl Flood {
         Peer::new(stream, Script { burst, bursts: usize::MAX, ..Script::default() })
     }
 
-    /// The path of its WebSocket, and what is agreed there.
+    /// Returns the path of its WebSocket, with its subprotocols and compression.
     fn opening(self, echo: &str) -> Option<(&str, &'static [&'static str], Option<DeflateConfig>)> {
         match self {
             Self::None | Self::Http => None,
@@ -169,7 +169,7 @@ impl Flood {
         }
     }
 
-    /// The message, or the request, that it sends over and over.
+    /// Returns the message or request that it sends repeatedly.
     fn message(self, endpoint: &Endpoint, topic: &str) -> anyhow::Result<Vec<u8>> {
         let text = |text: String| kinds::frame(Header::new(Opcode::Text, 0), text.as_bytes());
         Ok(match self {

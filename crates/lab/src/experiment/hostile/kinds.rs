@@ -1,4 +1,4 @@
-//! Which hostile peers there are, and what each of them does.
+//! The kinds of hostile peers, and their behaviour.
 
 use std::fmt;
 use std::io::{Read, Write};
@@ -14,13 +14,13 @@ use anyhow::Context;
 use super::peer::{Peer, Script};
 use crate::load::{Endpoint, connect, masked_frame, shake_hands};
 
-/// Connections of a kind that holds little, and of one that holds as much as it may.
+/// The number of connections of a kind that holds little memory, and of one that holds as much as it can.
 const MANY: usize = 1000;
 const FEW: usize = 20;
-/// Each of [`FEW`] sends its share of a million.
+/// The share of each of [`FEW`] in a million pings.
 const PINGS: usize = 1_000_000 / FEW;
 const MIB: usize = 1 << 20;
-/// The longest message that /echo is told to take.
+/// The longest message that /echo is configured to take.
 const MESSAGE_BYTES: usize = 1 << 20;
 const MASK: MaskKey = MaskKey([0x37, 0xfa, 0x21, 0x3d]);
 const ENDLESS: usize = usize::MAX;
@@ -66,17 +66,17 @@ impl Kind {
         Self::FragmentsEmpty,
     ];
 
-    /// Returns whether it takes a time-out to end it.
+    /// Returns true if only a timeout ends it.
     pub(super) fn waits(self) -> bool {
         !matches!(self, Self::Pings | Self::Bomb | Self::Fragments | Self::FragmentsEmpty)
     }
 
-    /// Returns whether it does nothing that it should be ended for.
+    /// Returns true if the server has no reason to end it.
     pub(super) fn is_harmless(self) -> bool {
         self == Self::Pings
     }
 
-    /// The number of pings that each connection sends, where that is what it does.
+    /// Returns the number of pings of each connection, for the kind that sends them.
     pub(crate) fn pings(self) -> Option<usize> {
         (self == Self::Pings).then_some(PINGS)
     }
@@ -85,7 +85,7 @@ impl Kind {
         if matches!(self, Self::TlsSilent | Self::TlsDripped) { &["--tls-dev"] } else { &[] }
     }
 
-    /// The peers, connected, with all before their first hostile byte done.
+    /// Connects the peers, up to their first hostile byte.
     pub(super) fn peers(self, endpoint: &Endpoint, room: usize) -> anyhow::Result<Vec<Peer>> {
         let opening = self.opening();
         let (mut script, mut peers) = (None, Vec::new());
@@ -200,7 +200,7 @@ impl Kind {
 }
 
 impl Script {
-    /// Begins, and goes on once a second.
+    /// Sends a beginning, and then something once a second.
     fn drip(begin: &[u8], drip: &[u8]) -> Self {
         Self { begin: begin.into(), drip: drip.into(), ..Self::default() }
     }
@@ -210,7 +210,7 @@ impl Script {
         Self { burst: burst.into(), bursts: ENDLESS, never_reads: true, ..Self::default() }
     }
 
-    /// A message whose fragments have no end.
+    /// Sends a message with endless fragments.
     fn chain(payload: &[u8]) -> Self {
         let burst = next(payload).repeat(1000).into();
         Self { begin: first(payload).into(), burst, bursts: ENDLESS, ..Self::default() }
@@ -225,12 +225,12 @@ fn message(len: usize) -> Vec<u8> {
     frame(Header::new(Opcode::Binary, 0), &vec![7; len])
 }
 
-/// A message's first fragment.
+/// Returns a message's first fragment.
 fn first(payload: &[u8]) -> Vec<u8> {
     frame(Header { fin: false, ..Header::new(Opcode::Binary, 0) }, payload)
 }
 
-/// Another one, which is not the last.
+/// Returns a fragment that is neither the first nor the last.
 fn next(payload: &[u8]) -> Vec<u8> {
     frame(Header { fin: false, ..Header::new(Opcode::Continuation, 0) }, payload)
 }
@@ -239,8 +239,8 @@ pub(super) fn frame(header: Header, payload: &[u8]) -> Vec<u8> {
     masked_frame(header, payload, MASK)
 }
 
-/// A fragment that inflates to so many MiB of zeros: one MiB compressed, over and over. What comes before it
-/// does not change what a piece of it means, for that is zeros, too.
+/// Returns a fragment that inflates to this many MiB of zeros: one compressed MiB, repeated. Earlier data does not
+/// change the meaning of a piece, since that is zeros, too.
 fn bomb(established: Option<&Established>, mebibytes: usize) -> anyhow::Result<Vec<u8>> {
     let mut piece = compressed(established, &vec![0; MIB])?;
     let (header, header_bytes) = Header::decode(&piece)?.context("no frame was made")?;
@@ -249,7 +249,7 @@ fn bomb(established: Option<&Established>, mebibytes: usize) -> anyhow::Result<V
     Ok(frame(Header { fin: false, rsv1: true, ..Header::new(Opcode::Binary, 0) }, &payload))
 }
 
-/// A message's first fragment, compressed.
+/// Returns a message's first fragment, compressed.
 fn compressed(established: Option<&Established>, payload: &[u8]) -> anyhow::Result<Vec<u8>> {
     let deflate = established.and_then(|established| established.deflate.as_ref());
     let deflate = deflate.context("the server does not compress")?;
@@ -259,7 +259,7 @@ fn compressed(established: Option<&Established>, payload: &[u8]) -> anyhow::Resu
     Ok(client.sender().transmit().to_vec())
 }
 
-/// A whole message, compressed.
+/// Returns a whole message, compressed.
 pub(super) fn compressed_message(
     established: &Established,
     payload: &[u8],
@@ -272,7 +272,7 @@ pub(super) fn compressed_message(
     Ok(client.sender().transmit().to_vec())
 }
 
-/// Makes the server do once what every kind makes it do.
+/// Makes the server do the one-time work that every kind causes.
 pub(super) fn warm_up(endpoint: &Endpoint) -> anyhow::Result<()> {
     let mut stream = connect(endpoint.address)?;
     let established = open(&mut stream, endpoint, Some(DeflateConfig::default()))?;

@@ -1,4 +1,4 @@
-//! One hostile peer: what it sends, whether it reads, and how it was ended.
+//! One hostile peer: its output, its reading, and its end.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -12,20 +12,20 @@ use crate::load::is_transient;
 
 /// Enough for a close frame, or for the first line of a response.
 const TAIL_BYTES: usize = 256;
-/// So much is written and read before others have their turn.
+/// The bytes written and read before others have their turn.
 const TURN_BYTES: u64 = 256 << 10;
 
-/// The script of a peer once it has connected, and maybe opened a WebSocket.
+/// The script of a peer after connecting, and maybe opening a WebSocket.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Script {
-    /// Sent at once, and then the burst, so many times over.
+    /// Sent at once, followed by the burst, this many times.
     pub(super) begin: Rc<[u8]>,
     pub(super) burst: Rc<[u8]>,
     pub(super) bursts: usize,
-    /// Then this, once a second.
+    /// Then sent once a second.
     pub(super) drip: Rc<[u8]>,
     pub(super) never_reads: bool,
-    /// So much must come back from a server to which this does no harm; no end is waited for.
+    /// The bytes that a harmless peer must get back; its end is not awaited.
     pub(super) reply_bytes: Option<u64>,
 }
 
@@ -36,7 +36,7 @@ pub(super) struct Peer {
     begun: Instant,
     pub(super) sent_bytes: u64,
     received_bytes: u64,
-    /// The first bytes that came, and the last.
+    /// The first bytes received, and the last.
     head: Vec<u8>,
     tail: Vec<u8>,
     pub(super) end: Option<End>,
@@ -68,14 +68,14 @@ impl Peer {
         self.end.is_some() || self.script.reply_bytes.is_some_and(has_all)
     }
 
-    /// The rest of all that is sent at once.
+    /// Returns the number of bytes still to be sent at once.
     fn burst_left(&self) -> u64 {
         let Script { begin, burst, bursts, .. } = &self.script;
         let all = (burst.len() as u64).saturating_mul(*bursts as u64);
         all.saturating_add(begin.len() as u64).saturating_sub(self.sent_bytes)
     }
 
-    /// Sends and reads what it can; `drips` says that a second has passed.
+    /// Sends and reads as much as possible; `drips` is true once a second.
     pub(super) fn turn(&mut self, drips: bool) -> anyhow::Result<Progress> {
         if self.is_over() {
             return Ok(Progress::None);
@@ -105,7 +105,7 @@ impl Peer {
         Ok(if went_on { Progress::Some } else { Progress::None })
     }
 
-    /// Returns whether the connection is lost.
+    /// Returns true if the connection is lost.
     fn send_burst(&mut self) -> bool {
         let Script { begin, burst, .. } = &self.script;
         let limit = self.sent_bytes + self.burst_left().min(TURN_BYTES);
@@ -118,14 +118,14 @@ impl Peer {
             match (&self.stream).write(bytes) {
                 Ok(len) => self.sent_bytes += len as u64,
                 Err(error) if is_transient(error.kind()) => return false,
-                // What the server said last may be there to read.
+                // The server's last bytes may still be readable.
                 Err(_) => return self.script.never_reads,
             }
         }
         false
     }
 
-    /// Returns whether the stream is at its end.
+    /// Returns true at the end of the stream.
     fn read(&mut self) -> bool {
         let mut bytes = [0; 1 << 14];
         for _ in 0..TURN_BYTES / bytes.len() as u64 {
@@ -148,7 +148,7 @@ impl Peer {
         self.tail.drain(..excess);
     }
 
-    /// The status of a response, or the code of a close frame.
+    /// Returns the status of a response, or the code of a close frame.
     fn how(&self) -> String {
         if self.script.never_reads {
             return "closed".to_owned();
@@ -164,7 +164,7 @@ impl Peer {
     }
 }
 
-/// The code of the close frame that a server's bytes end with (RFC 6455 section 5.5.1).
+/// Returns the code of the close frame at the end of a server's bytes (RFC 6455 section 5.5.1).
 fn close_code(tail: &[u8]) -> Option<u16> {
     (0..tail.len()).find_map(|at| match tail[at..] {
         [0x88, len, high, low, ref reason @ ..] if usize::from(len) == reason.len() + 2 => {
@@ -174,7 +174,7 @@ fn close_code(tail: &[u8]) -> Option<u16> {
     })
 }
 
-/// Returns whether the other side has ended the connection, told without reading from it.
+/// Returns true if the peer has ended the connection, without reading from it.
 fn is_hung_up(stream: &TcpStream) -> anyhow::Result<bool> {
     let mut fds = [PollFd::new(stream, PollFlags::RDHUP)];
     poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).context("watching a connection")?;

@@ -1,4 +1,4 @@
-//! A normal client: an echo and a `GET` now and then, in an open loop, and how long each takes.
+//! A normal client: echoes and `GET` requests at an interval, in an open loop, and their durations.
 
 use std::collections::VecDeque;
 use std::io::{Read, Write};
@@ -12,13 +12,13 @@ use anyhow::{Context, ensure};
 use crate::histogram::Histogram;
 use crate::load::{Endpoint, connect, is_transient, masked_frame, response, shake_hands};
 
-/// Between two echoes, and between two `GET`s.
+/// The interval of echoes, and of `GET` requests.
 const INTERVAL: Duration = Duration::from_millis(15);
-/// The mean of a message.
+/// The payload of an echo.
 const PAYLOAD: [u8; 125] = [b'w'; 125];
 const MASK: MaskKey = MaskKey([0x37, 0xfa, 0x21, 0x3d]);
 
-/// The times that replies took, from when the request was planned.
+/// The durations of replies, from the planned times of their requests.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Waits {
     pub(crate) times: Histogram,
@@ -39,11 +39,11 @@ pub(super) struct Witness {
     get: Stream,
 }
 
-/// One connection, and what is under way on it.
+/// One connection and its requests.
 struct Stream {
     stream: TcpStream,
     request: Vec<u8>,
-    /// The length of the reply that these bytes begin with, once it is whole.
+    /// Returns the length of a complete reply at the beginning of the bytes.
     reply: fn(&[u8]) -> anyhow::Result<Option<usize>>,
     received: Vec<u8>,
     next_at: Instant,
@@ -61,12 +61,12 @@ impl Witness {
         let begin = Instant::now();
         Ok(Self {
             echo: Stream::new(echo, message, echo_bytes, begin)?,
-            // In between the echoes.
+            // Between two echoes.
             get: Stream::new(get, request.into_bytes(), response_bytes, begin + INTERVAL / 2)?,
         })
     }
 
-    /// Only what is planned from now on counts.
+    /// Counts only requests that are planned from now on.
     pub(super) fn begin(&mut self) {
         let begin = Instant::now();
         for (stream, offset) in [(&mut self.echo, Duration::ZERO), (&mut self.get, INTERVAL / 2)] {
@@ -75,13 +75,13 @@ impl Witness {
         }
     }
 
-    /// Sends what is due, and takes what has come; whether there was anything.
+    /// Sends due requests and takes replies; returns true if there was anything to do.
     pub(super) fn turn(&mut self) -> anyhow::Result<bool> {
         Ok(self.echo.turn().context("a normal client's echo")?
             | self.get.turn().context("a normal client's GET")?)
     }
 
-    /// The times that all took. A reply that has not come has taken as long as it has been waited for.
+    /// Returns the durations. A missing reply counts with the time since its request.
     pub(super) fn end(self) -> (Waits, Waits) {
         (self.echo.end(), self.get.end())
     }
@@ -102,7 +102,7 @@ impl Stream {
     fn turn(&mut self) -> anyhow::Result<bool> {
         let mut went_on = false;
         while Instant::now() >= self.next_at {
-            // There is room for some thousands of them in a socket.
+            // A socket has room for some thousands of requests.
             let sent = self.stream.write(&self.request).context("sending a request")?;
             ensure!(sent == self.request.len(), "a request was cut");
             self.planned.push_back(self.next_at);
@@ -135,11 +135,11 @@ impl Stream {
     }
 }
 
-/// An echo, every byte of it.
+/// Checks an echo.
 fn echo_bytes(bytes: &[u8]) -> anyhow::Result<Option<usize>> {
     let Some((header, header_bytes)) = Header::decode(bytes)? else { return Ok(None) };
     if header.opcode == Opcode::Ping {
-        return Ok(None); // nothing else of ours is under way then: it waits
+        return Ok(None); // no other reply of ours is under way then, so the ping waits
     }
     let len = header_bytes + PAYLOAD.len();
     let Some(payload) = bytes.get(header_bytes..len) else { return Ok(None) };
@@ -147,7 +147,7 @@ fn echo_bytes(bytes: &[u8]) -> anyhow::Result<Option<usize>> {
     Ok(Some(len))
 }
 
-/// A response that says yes.
+/// Checks a successful response.
 fn response_bytes(bytes: &[u8]) -> anyhow::Result<Option<usize>> {
     let Some(response) = response(bytes)? else { return Ok(None) };
     response.ensure_status(200)?;
