@@ -46,8 +46,8 @@ pub struct Limits {
     pub header_fields_max: usize,
     /// The time that the body of a request may take. Default 30 s. Answered with 408.
     pub body_timeout: Duration,
-    /// The time that a reply may be stuck because the client does not read. Default 30 s. The
-    /// connection is closed.
+    /// The time for which a client may take nothing of a reply. Default 30 s. The connection is closed then; that of a client
+    /// that reads slowly is not.
     pub write_timeout: Duration,
     /// Longest `wait` of a long poll. Default 120 s; may be nothing. A longer one is answered with 400.
     pub wait_max: Duration,

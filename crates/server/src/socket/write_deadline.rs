@@ -6,21 +6,60 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use anemone_ws::{Memory, Reservation};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use rustix::net::{SendFlags, send};
+use tokio::io::{AsyncRead, AsyncWrite, Join, ReadBuf};
+use tokio::net::TcpStream;
+use tokio::net::tcp::OwnedWriteHalf;
 use tokio::time::{Instant, sleep};
 
-/// Fails a write that could not go on for `timeout`, or for so long that what waits is wanted back. Keeps a timer only
-/// while one is stuck.
+/// A stream that may take bytes before the runtime tells of room in it: the system tells once a third of its buffer is
+/// free, and a slow reader may need longer than the time-out for that.
+pub(crate) trait TakeNow {
+    /// Returns the number of bytes that it took.
+    fn take_now(&self, bytes: &[u8]) -> io::Result<usize>;
+}
+
+#[cfg(not(target_vendor = "apple"))]
+const SEND_FLAGS: SendFlags = SendFlags::NOSIGNAL;
+#[cfg(target_vendor = "apple")]
+const SEND_FLAGS: SendFlags = SendFlags::empty();
+
+impl TakeNow for TcpStream {
+    fn take_now(&self, bytes: &[u8]) -> io::Result<usize> {
+        Ok(send(self, bytes, SEND_FLAGS)?)
+    }
+}
+
+impl<R: AsyncRead> TakeNow for Join<R, OwnedWriteHalf> {
+    fn take_now(&self, bytes: &[u8]) -> io::Result<usize> {
+        self.writer().as_ref().take_now(bytes)
+    }
+}
+
+/// A stuck write is tried anew so often within the time-out.
+const TRIES: u32 = 4;
+
+/// Fails a write of which nothing could go on for `timeout`, or for so long that what waits is wanted back. Keeps a timer
+/// only while one is stuck.
 pub(crate) struct WriteDeadline<S> {
     stream: S,
     /// The bytes that wait above to be written while a write is stuck, where nobody else counts them.
     waiting: Option<Reservation>,
     /// `None` once it is lifted.
     timeout: Option<Duration>,
-    stuck: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
+    stuck: Option<Stuck>,
+    /// The time after which a stuck write is tried anew.
+    pause: Duration,
     /// It was stuck for too long, and still is.
     is_given_up: bool,
     memory: Memory,
+}
+
+/// A write that is stuck.
+struct Stuck {
+    since: Instant,
+    /// Ready when it is tried anew: whether what waits must be released.
+    pause: Pin<Box<dyn Future<Output = bool> + Send>>,
 }
 
 impl<S> WriteDeadline<S> {
@@ -30,6 +69,7 @@ impl<S> WriteDeadline<S> {
             waiting: None,
             timeout: Some(timeout),
             stuck: None,
+            pause: timeout / TRIES,
             is_given_up: false,
             memory: memory.clone(),
         }
@@ -54,12 +94,27 @@ impl<S> WriteDeadline<S> {
         (self.timeout, self.stuck) = (None, None);
     }
 
-    fn watch<T>(
+    /// The end of a pause in a write that has been stuck since then.
+    fn pause(&self, since: Instant) -> Stuck {
+        let (memory, pause) = (self.memory.clone(), self.pause);
+        let pause = Box::pin(async move {
+            tokio::select! {
+                () = sleep(pause) => false,
+                () = memory.must_release(since) => true,
+            }
+        });
+        Stuck { since, pause }
+    }
+}
+
+impl<S: TakeNow> WriteDeadline<S> {
+    /// Watches over a write of these bytes, and of more, `offered_bytes` in all.
+    fn watch(
         &mut self,
         cx: &mut Context<'_>,
-        offered_bytes: usize,
-        written: Poll<io::Result<T>>,
-    ) -> Poll<io::Result<T>> {
+        (bytes, offered_bytes): (&[u8], usize),
+        written: Poll<io::Result<usize>>,
+    ) -> Poll<io::Result<usize>> {
         if let Some(waiting) = &mut self.waiting {
             waiting.set(if written.is_pending() { offered_bytes } else { 0 });
         }
@@ -67,32 +122,22 @@ impl<S> WriteDeadline<S> {
             (self.stuck, self.is_given_up) = (None, false);
             return written;
         }
-        let timeout = self.timeout;
-        let stuck = self.stuck.get_or_insert_with(|| {
-            let memory = self.memory.clone();
-            Box::pin(async move {
-                let since = Instant::now();
-                tokio::select! {
-                    () = expired(timeout) => {}
-                    () = memory.must_release(since) => {}
-                }
-            })
-        });
         // It may be asked again once it has given up: TLS has a last word.
-        self.is_given_up = self.is_given_up || stuck.as_mut().poll(cx).is_ready();
-        if self.is_given_up {
-            Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
-        } else {
-            Poll::Pending
+        while !self.is_given_up {
+            let mut stuck = self.stuck.take().unwrap_or_else(|| self.pause(Instant::now()));
+            let Poll::Ready(must_release) = stuck.pause.as_mut().poll(cx) else {
+                self.stuck = Some(stuck);
+                return Poll::Pending;
+            };
+            let taken = if must_release { Ok(0) } else { self.stream.take_now(bytes) };
+            if let Ok(1..) = taken {
+                return self.watch(cx, (bytes, offered_bytes), Poll::Ready(taken));
+            }
+            let is_late = self.timeout.is_some_and(|timeout| stuck.since.elapsed() >= timeout);
+            self.is_given_up = must_release || is_late;
+            self.stuck = Some(self.pause(stuck.since));
         }
-    }
-}
-
-/// Returns after this time; never, if there is none.
-async fn expired(timeout: Option<Duration>) {
-    match timeout {
-        Some(timeout) => sleep(timeout).await,
-        None => std::future::pending().await,
+        Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
     }
 }
 
@@ -106,14 +151,14 @@ impl<S: AsyncRead + Unpin> AsyncRead for WriteDeadline<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for WriteDeadline<S> {
+impl<S: AsyncWrite + TakeNow + Unpin> AsyncWrite for WriteDeadline<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write(cx, bytes);
-        self.watch(cx, bytes.len(), written)
+        self.watch(cx, (bytes, bytes.len()), written)
     }
 
     fn poll_write_vectored(
@@ -122,7 +167,8 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for WriteDeadline<S> {
         pieces: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write_vectored(cx, pieces);
-        self.watch(cx, pieces.iter().map(|piece| piece.len()).sum(), written)
+        let first = pieces.iter().find(|piece| !piece.is_empty()).map_or(&[][..], |piece| piece);
+        self.watch(cx, (first, pieces.iter().map(|piece| piece.len()).sum()), written)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -140,10 +186,18 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for WriteDeadline<S> {
 
 #[cfg(test)]
 mod tests {
-    use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
-    use tokio::time::Instant;
+    use std::sync::atomic::AtomicUsize;
+    use std::sync::atomic::Ordering::Relaxed;
+
+    use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
 
     use super::*;
+
+    impl TakeNow for DuplexStream {
+        fn take_now(&self, _bytes: &[u8]) -> io::Result<usize> {
+            Err(io::ErrorKind::WouldBlock.into())
+        }
+    }
 
     #[tokio::test(start_paused = true)]
     async fn a_reader_that_stops_is_given_up_and_a_slow_one_is_not() {
@@ -163,6 +217,46 @@ mod tests {
         };
         let (_client, ended) = tokio::join!(slow, write);
         assert_eq!(ended, (io::ErrorKind::TimedOut, 130));
+    }
+
+    /// Takes a byte of each write that is tried anew, so often, and is never told of as writable.
+    struct Crowded(AtomicUsize);
+
+    impl TakeNow for Crowded {
+        fn take_now(&self, _bytes: &[u8]) -> io::Result<usize> {
+            let has_room = |left: usize| left.checked_sub(1);
+            let taken = self.0.fetch_update(Relaxed, Relaxed, has_room);
+            taken.map(|_| 1).map_err(|_| io::ErrorKind::WouldBlock.into())
+        }
+    }
+
+    impl AsyncWrite for Crowded {
+        fn poll_write(
+            self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+            _: &[u8],
+        ) -> Poll<io::Result<usize>> {
+            Poll::Pending
+        }
+
+        fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+
+        fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_reader_too_slow_for_the_system_to_tell_of_room_is_kept_while_bytes_move() {
+        let stream = Crowded(AtomicUsize::new(20));
+        let mut server = WriteDeadline::new(stream, Duration::from_secs(30), &Memory::default());
+        let begun = Instant::now();
+        let error = server.write_all(&[0; 1000]).await.unwrap_err();
+        // 20 tries of 7.5 s each, and then nothing for the whole time-out.
+        let ended = (error.kind(), begun.elapsed().as_secs());
+        assert_eq!(ended, (io::ErrorKind::TimedOut, 150 + 30));
     }
 
     #[tokio::test(start_paused = true)]

@@ -311,7 +311,10 @@ impl<S: NonBlocking> Socket<S> {
 
     /// Handles timeouts that are due.
     pub(super) fn expire(&mut self, now: Time, scratch: &mut Scratch) -> Verdict {
+        // The system tells of room once a third of its buffer is free. A slow reader may need longer for that.
+        let written = self.writable(now, scratch);
         match self.phase {
+            _ if written != Verdict::Keep => written,
             Phase::Over { until, .. } | Phase::Lingering(until) if now >= until => Verdict::Drop,
             _ => self.finish(now, scratch, Verdict::Keep),
         }

@@ -138,3 +138,59 @@ fn reads_grow_to_what_fits_a_slice_and_shrink_with_what_does_not() {
     }
     assert_eq!(read.0, ReadBytes::LEAST);
 }
+
+/// Takes as many bytes as there is room for, and is never told of as writable: the system tells of room once a third of
+/// its buffer is free.
+struct Crowded {
+    room: usize,
+}
+
+impl NonBlocking for Crowded {
+    fn read(&mut self, _bytes: &mut [u8]) -> io::Result<usize> {
+        Err(ErrorKind::WouldBlock.into())
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let len = self.room.min(bytes.len());
+        self.room -= len;
+        Ok(len)
+    }
+
+    fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+        self.write(slices.first().map_or(&[], |slice| slice))
+    }
+
+    fn end(&mut self, _is_last: bool) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_slow_reader_is_kept_while_bytes_move_and_dropped_once_they_do_not() {
+    /// Has much to say.
+    struct Wordy;
+
+    impl StreamHandler for Wordy {
+        fn on_bytes(&mut self, _bytes: &[u8], _output: &mut Output) {}
+
+        fn on_ready(&mut self, output: &mut Output) {
+            output.extend_from_slice(&[0; 1000]);
+        }
+    }
+
+    const TIMEOUT: Duration = Duration::from_secs(30);
+    let mut scratch = Scratch::new(Instant::now);
+    let protocol = protocol::StreamProtocol::boxed(Wordy, TIMEOUT, Time::ZERO);
+    let mut socket = Socket::new(Crowded { room: 0 }, protocol, 0, Memory::default().reservation());
+    assert_eq!(socket.ready(Time::ZERO, &mut scratch), Verdict::Keep);
+    let mut now = Time::ZERO;
+    for _ in 0..5 {
+        now = now + TIMEOUT;
+        socket.stream.room = 100;
+        assert_eq!(socket.expire(now, &mut scratch), Verdict::Keep, "{now:?}");
+        assert_eq!((socket.stream.room, socket.due()), (0, now + TIMEOUT));
+    }
+    now = now + TIMEOUT;
+    socket.expire(now, &mut scratch);
+    assert_eq!(socket.expire(now, &mut scratch), Verdict::Drop, "nothing moved");
+}
