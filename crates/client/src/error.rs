@@ -134,6 +134,11 @@ impl Refused {
     /// The most bytes of a problem that are read.
     pub(crate) const BODY_BYTES_MAX: usize = 64 << 10;
 
+    /// An answer with nothing but a status.
+    const fn bare(status: u16) -> Self {
+        Self { status, problem: None, retry_after: None, location: None }
+    }
+
     pub(crate) fn new(status: u16, headers: &HeaderMap, body: &[u8], now: SystemTime) -> Self {
         let field = |name| headers.get(name).and_then(|value| value.to_str().ok());
         Self {
@@ -146,16 +151,15 @@ impl Refused {
 
     /// The error that a multiplexed request ends with.
     pub(crate) fn multiplexed(reply: &Reply<'_>) -> Error {
-        let (status, problem) = (reply.status, Details::parse(reply.payload.as_bytes()));
-        Error::Refused(Box::new(Self { status, problem, retry_after: None, location: None }))
+        let problem = Details::parse(reply.payload.as_bytes());
+        Error::Refused(Box::new(Self { problem, ..Self::bare(reply.status) }))
     }
 
     fn of_handshake(refusal: &Refusal, now: SystemTime) -> Self {
         Self {
-            status: refusal.status(),
             problem: Details::parse(refusal.body().as_bytes()),
             retry_after: refusal.field("retry-after").and_then(|text| retry_after(text, now)),
-            location: None,
+            ..Self::bare(refusal.status())
         }
     }
 
@@ -252,12 +256,9 @@ impl From<ConnectError> for Error {
             ConnectError::Refused(refusal) => {
                 Self::Refused(Box::new(Refused::of_handshake(&refusal, SystemTime::now())))
             }
-            ConnectError::Redirected { status, location } => Self::Refused(Box::new(Refused {
-                status,
-                problem: None,
-                retry_after: None,
-                location,
-            })),
+            ConnectError::Redirected { status, location } => {
+                Self::Refused(Box::new(Refused { location, ..Refused::bare(status) }))
+            }
             error => Self::Connect(error),
         }
     }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anemone_ws::{Connect, rustls::ClientConfig};
-
 use http::{HeaderName, HeaderValue};
+use tokio::time::timeout;
 
 use crate::address::{Address, Scheme};
 use crate::{Error, Retry, UrlError};
@@ -49,6 +49,17 @@ impl Default for Timeouts {
             stall: Duration::from_secs(45),
             poll_interval: Duration::from_secs(1),
         }
+    }
+}
+
+impl Timeouts {
+    /// Returns the result of work that opens a connection, if the server answers in time.
+    pub(crate) async fn answered<T>(
+        self,
+        work: impl Future<Output = Result<T, Error>>,
+    ) -> Result<T, Error> {
+        let limit = self.connect.saturating_add(self.answer);
+        timeout(limit, work).await.unwrap_or(Err(Error::Unanswered { limit }))
     }
 }
 

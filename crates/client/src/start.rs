@@ -1,6 +1,7 @@
 //! The place where a subscription begins.
 
 use crate::After;
+use crate::text::encoded;
 
 /// The place where a subscription begins.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -29,9 +30,7 @@ impl Start {
     pub(crate) fn parameter(&self) -> (&'static str, String) {
         match self {
             Self::After(after) => ("after", after.to_string()),
-            Self::Since(time) => {
-                ("since", form_urlencoded::byte_serialize(time.as_bytes()).collect())
-            }
+            Self::Since(time) => ("since", encoded(time)),
         }
     }
 }

@@ -282,9 +282,7 @@ impl Engine {
             }
             Ok::<_, Error>((link, read))
         };
-        let limit = self.options.timeouts.connect.saturating_add(self.options.timeouts.answer);
-        let opened = timeout(limit, opening).await.unwrap_or(Err(Error::Unanswered { limit }));
-        let (link, read) = opened?;
+        let (link, read) = self.options.timeouts.answered(opening).await?;
         if self.said.is_empty() {
             return read;
         }

@@ -18,6 +18,11 @@ pub(crate) fn quoted(text: &str) -> String {
     serde_json::to_string(text).unwrap_or_default()
 }
 
+/// Returns the text as the value of a query's parameter.
+pub(crate) fn encoded(text: &str) -> String {
+    form_urlencoded::byte_serialize(text.as_bytes()).collect()
+}
+
 /// Escapes the control characters of a peer's text, but not its quotes.
 pub(crate) fn shown(text: &str) -> String {
     text.escape_debug().to_string().replace("\\\"", "\"").replace("\\'", "'")
@@ -35,6 +40,11 @@ pub fn json_or_string(text: &str) -> Cow<'_, str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_key_goes_into_a_query() {
+        assert_eq!(encoded("a+b&c=d"), "a%2Bb%26c%3Dd");
+    }
 
     #[test]
     fn what_is_no_json_is_a_string() {

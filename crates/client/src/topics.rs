@@ -4,12 +4,12 @@ use std::fmt;
 use std::sync::Arc;
 
 use serde::Deserialize;
-use tokio::time::timeout;
 
 use crate::address::{Address, Scheme};
 use crate::error::Foreign;
 use crate::http::{Ask, Http};
 use crate::options::{Options, option_setters};
+use crate::text::encoded;
 use crate::{Error, Malformed, Position, UrlError};
 
 /// A topic in a server's list.
@@ -100,9 +100,7 @@ impl Topics {
             return Ok(None);
         }
         self.options.check(&self.address)?;
-        let limit = self.options.timeouts.connect.saturating_add(self.options.timeouts.answer);
-        let page =
-            timeout(limit, self.fetch()).await.unwrap_or(Err(Error::Unanswered { limit }))?;
+        let page = self.options.timeouts.answered(self.fetch()).await?;
         let page: TopicsPage =
             serde_json::from_slice(&page).map_err(|error| foreign(error.into()))?;
         let topics = page.topics.into_iter().map(|entry| self.listed(entry));
@@ -119,7 +117,6 @@ impl Topics {
 
     async fn fetch(&self) -> Result<Vec<u8>, Error> {
         const TYPE: &str = "application/json";
-        let encoded = |name: &String| form_urlencoded::byte_serialize(name.as_bytes()).collect();
         let after = self.after.as_ref().map(|name| ("after", encoded(name)));
         let target = self.address.target(&after.into_iter().collect::<Vec<_>>());
         let mut http = Http::new(Arc::clone(&self.address), Arc::clone(&self.options));

@@ -15,7 +15,7 @@ use crate::memory::counted;
 use crate::peer::{ClientAddress, Peer};
 use crate::read::fan::ItemEncoding;
 use crate::read::reader::Reader;
-use crate::reply::body::{Body, full};
+use crate::reply::body::{Body, full, reply};
 use crate::reply::kind;
 use crate::request::client::Client;
 use crate::request::handshake::Head;
@@ -225,11 +225,9 @@ fn json_response(
     memory: &Memory,
     (status, value): (StatusCode, serde_json::Value),
 ) -> Response<Body> {
-    let mut response = Response::new(full(counted(memory, format!("{value}\n"))));
+    let body = full(counted(memory, format!("{value}\n")));
+    let mut response = reply("application/json", "no-store", body);
     *response.status_mut() = status;
-    let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     response
 }
 

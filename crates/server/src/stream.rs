@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use anemone_wire::Item;
 use futures_util::stream;
-use http::{HeaderValue, Response, header};
+use http::{HeaderValue, Response};
 use tokio::time::{Instant, timeout};
 
 pub(crate) use self::endless::{EndlessReply, Told};
@@ -45,12 +45,9 @@ pub(crate) fn answer(
 }
 
 fn response(content_type: &'static str, body: Body) -> Response<Body> {
-    let mut response = Response::new(body);
-    let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    let mut response = body::reply(content_type, "no-store", body);
     // nginx, and what follows its example, would hold back what is to be seen at once.
-    headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
+    response.headers_mut().insert("x-accel-buffering", HeaderValue::from_static("no"));
     response
 }
 

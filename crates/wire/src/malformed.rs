@@ -12,7 +12,7 @@ pub enum Malformed {
     Json(#[from] serde_json::Error),
     /// The text is not UTF-8.
     #[error("not UTF-8")]
-    NotUtf8,
+    NotUtf8(#[from] std::str::Utf8Error),
     /// A position is missing or invalid.
     #[error("a position is missing")]
     NoPosition,
@@ -28,12 +28,6 @@ pub enum Malformed {
     /// A multiplexed message does not begin with a status and an id.
     #[error("not a message of anemone.v1")]
     NotMultiplexed,
-}
-
-impl From<std::str::Utf8Error> for Malformed {
-    fn from(_: std::str::Utf8Error) -> Self {
-        Self::NotUtf8
-    }
 }
 
 impl From<PositionError> for Malformed {

@@ -10,7 +10,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use tokio::time::{sleep, timeout};
+use tokio::time::sleep;
 
 use crate::address::{Address, Scheme};
 use crate::backoff::Backoff;
@@ -143,7 +143,6 @@ impl Publisher {
         body: &Bytes,
         key: &str,
     ) -> Result<Published, Error> {
-        let limit = self.options.timeouts.connect.saturating_add(self.options.timeouts.answer);
         let sent = async {
             match &mut self.carrier {
                 Carrier::Http(carrier) => carrier.send(content, body, key).await,
@@ -152,8 +151,7 @@ impl Publisher {
                 }
             }
         };
-        let sent = timeout(limit, sent).await.unwrap_or(Err(Error::Unanswered { limit }));
-        match sent {
+        match self.options.timeouts.answered(sent).await {
             // A success, but not in the form of our server.
             Err(Error::Malformed(error)) => {
                 Err(Error::from(Foreign::Content(error)).at(&self.address))

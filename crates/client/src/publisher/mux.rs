@@ -11,7 +11,7 @@ use crate::Error;
 use crate::address::Address;
 use crate::error::Refused;
 use crate::options::Options;
-use crate::text::quoted;
+use crate::text::{encoded, quoted};
 use crate::web_socket;
 
 #[derive(Default)]
@@ -37,7 +37,7 @@ impl MuxCarrier {
             Content::Binary => (body.into(), Some("binary")),
             Content::Lines => (body.into(), Some("ndjson")),
         };
-        let key = encoded_key(key);
+        let key = encoded(key);
         let parameters = [("key", key)].into_iter().chain(kind.map(|kind| ("type", kind.into())));
         let (socket, target) = address.multiplexed(&parameters.collect::<Vec<_>>())?;
         let socket = match &mut self.socket {
@@ -71,19 +71,4 @@ impl MuxCarrier {
 
 fn text(body: &[u8]) -> Result<&str, Error> {
     std::str::from_utf8(body).map_err(|_| Error::NotText)
-}
-
-/// Encodes a key for the query of a multiplexed target.
-fn encoded_key(key: &str) -> String {
-    form_urlencoded::byte_serialize(key.as_bytes()).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_key_goes_into_a_query() {
-        assert_eq!(encoded_key("a+b&c=d"), "a%2Bb%26c%3Dd");
-    }
 }

@@ -38,7 +38,9 @@ pub(crate) trait Log: fmt::Debug + Send + Sync {
 
     /// Returns a notifier of the times when a retry after [`PublishError::Busy`] may succeed; `None` if the log is
     /// never busy.
-    fn room(&self) -> Option<&Notify>;
+    fn room(&self) -> Option<&Notify> {
+        None
+    }
 
     /// Returns the events after `after`, oldest first, up to the limits of a page. The first event may exceed
     /// `bytes_max`.
@@ -68,8 +70,10 @@ pub(crate) trait Log: fmt::Debug + Send + Sync {
     /// Returns true if a key is in the window.
     fn knows(&self, now: UnixTime, key: IdempotencyKey) -> bool;
 
-    /// Returns its health.
-    fn health(&self) -> Health;
+    /// Returns its health. A log in memory is always well.
+    fn health(&self) -> Health {
+        Health::default()
+    }
 
     /// Changes the options of an open log. `health` reports if they could not be saved.
     fn configure(&self, options: TopicOptions);

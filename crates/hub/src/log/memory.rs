@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tokio::sync::{Notify, watch};
+use tokio::sync::watch;
 
 use super::filling::Filling;
 use super::progress::advance;
@@ -12,7 +12,7 @@ use crate::keys::{Keyed, Keys, Place, Seen, room_beside};
 use crate::receipt::Outcome;
 use crate::retention::Holding;
 use crate::{
-    Batch, Epoch, Event, Health, IdempotencyKey, Note, PageLimit, Position, PublishError, Receipt,
+    Batch, Epoch, Event, IdempotencyKey, Note, PageLimit, Position, PublishError, Receipt,
     Retention, StorageError, TopicOptions, UnixTime,
 };
 
@@ -71,10 +71,6 @@ impl Log for MemoryLog {
         Ok(Receipt::new(self.epoch, place, false, Outcome::Kept))
     }
 
-    fn room(&self) -> Option<&Notify> {
-        None
-    }
-
     fn read(&self, now: UnixTime, after: u64, limit: PageLimit) -> Result<Slice, StorageError> {
         let mut kept = self.kept();
         kept.expire(now);
@@ -117,10 +113,6 @@ impl Log for MemoryLog {
 
     fn knows(&self, now: UnixTime, key: IdempotencyKey) -> bool {
         self.kept().keys.find(now, key).is_some()
-    }
-
-    fn health(&self) -> Health {
-        Health::default()
     }
 
     fn configure(&self, options: TopicOptions) {

@@ -3,13 +3,11 @@
 use std::io;
 use std::path::Path;
 
-use tokio::sync::Notify;
-
 use super::{Extent, Log, Slice, WhenFull};
 use crate::error::Action;
 use crate::{
-    Batch, Health, IdempotencyKey, Note, PageLimit, PublishError, Receipt, StorageError,
-    TopicOptions, UnixTime,
+    Batch, IdempotencyKey, Note, PageLimit, PublishError, Receipt, StorageError, TopicOptions,
+    UnixTime,
 };
 
 #[derive(Debug)]
@@ -18,10 +16,6 @@ pub(crate) struct NoLog;
 impl Log for NoLog {
     fn append(&self, _: UnixTime, _: &Batch, _: WhenFull) -> Result<Receipt, PublishError> {
         Err(PublishError::Awaited)
-    }
-
-    fn room(&self) -> Option<&Notify> {
-        None
     }
 
     fn read(&self, _: UnixTime, after: u64, _: PageLimit) -> Result<Slice, StorageError> {
@@ -55,10 +49,6 @@ impl Log for NoLog {
 
     fn knows(&self, _: UnixTime, _: IdempotencyKey) -> bool {
         false
-    }
-
-    fn health(&self) -> Health {
-        Health::default()
     }
 
     /// The topic gets its options when it is created.

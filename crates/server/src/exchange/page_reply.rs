@@ -5,7 +5,7 @@ use http::{HeaderValue, Response, header};
 use crate::exchange::read_request::ReadRequest;
 use crate::memory::counted;
 use crate::read::reader::Page;
-use crate::reply::body::{Body, full};
+use crate::reply::body::{Body, full, reply};
 use crate::request::query::{Need, Representation};
 
 /// The representation of a page.
@@ -15,14 +15,12 @@ pub(crate) const fn page_representation(needs: Option<Need>) -> Representation {
 
 /// Tells the page, and where to read on.
 pub(crate) fn page_reply(read: &ReadRequest, page: &Page, caching: &'static str) -> Response<Body> {
-    let mut response = Response::new(full(counted(&read.memory, page.to_json())));
-    let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static(caching));
+    let body = full(counted(&read.memory, page.to_json()));
+    let mut response = reply("application/json", caching, body);
     // A query alone: a proxy may have the path begin with something of its own. A position needs no escaping, so this is
     // always a field's value.
     if let Ok(link) = HeaderValue::try_from(format!("<?after={}>; rel=\"next\"", page.next)) {
-        headers.insert(header::LINK, link);
+        response.headers_mut().insert(header::LINK, link);
     }
     response
 }

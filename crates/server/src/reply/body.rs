@@ -5,6 +5,7 @@ use std::io;
 
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt};
+use http::{HeaderValue, Response, header};
 use http_body::Frame;
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Empty, Full, StreamBody};
@@ -19,6 +20,19 @@ pub(crate) type BoxError = Box<dyn Error + Send + Sync>;
 /// A body that is there already.
 pub fn full(bytes: impl Into<Bytes>) -> Body {
     Full::new(bytes.into()).map_err(|never| match never {}).boxed_unsync()
+}
+
+/// A reply with a body of this type, and with this `Cache-Control`.
+pub(crate) fn reply(
+    content_type: &'static str,
+    caching: &'static str,
+    body: Body,
+) -> Response<Body> {
+    let mut response = Response::new(body);
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static(caching));
+    response
 }
 
 /// A body of any kind. None at all takes no memory.

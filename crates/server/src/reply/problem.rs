@@ -2,9 +2,9 @@
 
 use anemone_wire::problem::{Details, Kind};
 use anemone_wire::{EndReason, Gap};
-use http::{HeaderValue, Response, StatusCode, header};
+use http::{HeaderValue, Response, StatusCode};
 
-use crate::reply::body::{Body, full};
+use crate::reply::body::{Body, full, reply};
 use crate::reply::kind;
 use crate::reply::protection::{self, protect};
 
@@ -129,12 +129,11 @@ impl Problem {
     /// The reply that tells it. Its [`Kind`] is among its extensions.
     #[must_use]
     pub fn into_response(self) -> Response<Body> {
-        let mut response = Response::new(full(self.to_json() + "\n"));
+        let body = full(self.to_json() + "\n");
+        let mut response = reply("application/problem+json", "no-store", body);
         *response.status_mut() = self.status;
         response.extensions_mut().insert(self.kind);
         let headers = response.headers_mut();
-        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
-        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
         for (name, value) in self.fields {
             headers.append(name, value);
         }

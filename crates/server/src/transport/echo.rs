@@ -3,7 +3,7 @@
 use anemone_ws::Error;
 use anemone_ws::proto::{CloseFrame, Message, Output, Piece, Sender};
 use anemone_ws::reactor::{Handler, StreamHandler};
-use http::{HeaderValue, Request, Response, header};
+use http::{Request, Response};
 
 use crate::Problem;
 use crate::clients::permits::ConnectionPermit;
@@ -13,7 +13,7 @@ use crate::exchange::tcp_transport::TcpTransport;
 use crate::exchange::upgrade::{HandshakeRoute, HandshakeTransport};
 use crate::exchange::visit::Visit;
 use crate::limits::LimitsTable;
-use crate::reply::body::{Body, full};
+use crate::reply::body::{Body, full, reply};
 use crate::request::own_path::OwnPath;
 use crate::site::Site;
 use crate::stop::Stop;
@@ -60,12 +60,8 @@ async fn answer(
     // The whole body first: most clients do not read before they have sent everything.
     let bytes_max = usize::try_from(site.limits.echo.message_bytes_max).unwrap_or(usize::MAX);
     let body = receive(request, bytes_max, site, stop).await?;
-    let mut response = Response::new(full(body));
-    let headers = response.headers_mut();
     // Never the sender's own type: a page must not be made to show what somebody else had it send.
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/octet-stream"));
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    Ok(response)
+    Ok(reply("application/octet-stream", "no-store", full(body)))
 }
 
 /// Sends each message back.

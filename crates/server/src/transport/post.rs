@@ -8,7 +8,7 @@ use crate::clients::access::AccessLine;
 use crate::exchange::change::Change;
 use crate::exchange::request_body::receive;
 use crate::publish::{Content, Expected, PublishPermit, Sent, key, no_parameters};
-use crate::reply::body::{Body, full};
+use crate::reply::body::{Body, full, reply};
 use crate::request::client::Client;
 use crate::request::origin;
 use crate::site::Site;
@@ -46,13 +46,12 @@ async fn publish(
     let sent = Sent { content, body: body.as_ref(), key, expected };
     let published = permit.submit(&site.limits, sent).await?;
     access.reached(published.last);
-    let mut response = Response::new(full(Published::from(published).to_json() + "\n"));
+    let body = full(Published::from(published).to_json() + "\n");
+    let mut response = reply("application/json", "no-store", body);
     *response.status_mut() = if published.repeated { StatusCode::OK } else { StatusCode::CREATED };
-    let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     if published.repeated {
-        headers.insert("idempotent-replayed", HeaderValue::from_static("true"));
+        let replayed = HeaderValue::from_static("true");
+        response.headers_mut().insert("idempotent-replayed", replayed);
     }
     Ok(response)
 }

@@ -1,5 +1,6 @@
 //! The ids of requests.
 
+use std::io::Write as _;
 use std::str::{self, FromStr};
 
 /// The id that a client gives to a request: 1 to 16 of `A-Z a-z 0-9 _ -`, but not `-` alone.
@@ -38,15 +39,12 @@ impl Id {
 impl From<u32> for Id {
     /// Writes the number in decimal.
     fn from(number: u32) -> Self {
-        let (mut bytes, mut len, mut rest) = ([0; Self::BYTES_MAX], 0, number);
-        loop {
-            bytes.copy_within(0..len, 1);
-            bytes[0] = b'0' + (rest % 10) as u8;
-            (len, rest) = (len + 1, rest / 10);
-            if rest == 0 {
-                return Self { bytes, len: len as u8 };
-            }
-        }
+        let mut id = Self { bytes: [0; Self::BYTES_MAX], len: 0 };
+        let mut free = &mut id.bytes[..];
+        // Ten digits fit.
+        let _ = write!(free, "{number}");
+        id.len = (Self::BYTES_MAX - free.len()) as u8;
+        id
     }
 }
 

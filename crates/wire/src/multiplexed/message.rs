@@ -95,7 +95,23 @@ impl<'a> Message<'a> {
     /// # Errors
     /// When the message is invalid.
     pub fn parse(bytes: &'a [u8], line_bytes_max: usize) -> Result<Self, MalformedMessage> {
-        parse(bytes, line_bytes_max)
+        // The line ends here or is too long: a payload, which may be long, is not searched.
+        let head = &bytes[..bytes.len().min(line_bytes_max + 1)];
+        let end = head.iter().position(|&byte| byte == b'\n');
+        let (line, payload) = match end {
+            Some(end) => (&bytes[..end], &bytes[end + 1..]),
+            None => (head, &bytes[..0]),
+        };
+        let id = || {
+            let mut words = line.split(|&byte| byte == b' ');
+            let method = words.next()?;
+            words.next().filter(|_| method != CANCEL.as_bytes()).and_then(Id::parse)
+        };
+        let malformed = |error| MalformedMessage { id: id(), error };
+        if line.len() > line_bytes_max {
+            return Err(malformed(MessageError::LineTooLong { limit: line_bytes_max }));
+        }
+        parse_line(line, payload).map_err(malformed)
     }
 
     /// The bytes of the message.
@@ -113,26 +129,6 @@ impl<'a> Message<'a> {
             }
         }
     }
-}
-
-fn parse(bytes: &[u8], line_bytes_max: usize) -> Result<Message<'_>, MalformedMessage> {
-    // Not looked for any further: a payload is long.
-    let head = &bytes[..bytes.len().min(line_bytes_max + 1)];
-    let end = head.iter().position(|&byte| byte == b'\n');
-    let (line, payload) = match end {
-        Some(end) => (&bytes[..end], &bytes[end + 1..]),
-        None => (head, &bytes[..0]),
-    };
-    let id = || {
-        let mut words = line.split(|&byte| byte == b' ');
-        let method = words.next()?;
-        words.next().filter(|_| method != CANCEL.as_bytes()).and_then(Id::parse)
-    };
-    let malformed = |error| MalformedMessage { id: id(), error };
-    if line.len() > line_bytes_max {
-        return Err(malformed(MessageError::LineTooLong { limit: line_bytes_max }));
-    }
-    parse_line(line, payload).map_err(malformed)
 }
 
 fn parse_line<'a>(line: &'a [u8], payload: &'a [u8]) -> Result<Message<'a>, MessageError> {

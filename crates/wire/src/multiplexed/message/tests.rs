@@ -10,7 +10,7 @@ fn id(text: &str) -> Id {
 }
 
 fn read(text: &str) -> Result<Message<'_>, MalformedMessage> {
-    parse(text.as_bytes(), LINE_BYTES_MAX)
+    Message::parse(text.as_bytes(), LINE_BYTES_MAX)
 }
 
 #[test]
@@ -28,7 +28,7 @@ fn a_request_has_a_method_an_id_a_target_and_maybe_a_payload() {
     assert_eq!(read("CANCEL 8"), Ok(Message::Cancel(id("8"))));
     assert_eq!(read("CANCEL 8\n"), Ok(Message::Cancel(id("8"))));
     let payload = [b"POST 8 /\n", &[0, 255, 10, 13][..]].concat();
-    assert_eq!(parse(&payload, LINE_BYTES_MAX), Ok(of("POST", "/", &[0, 255, 10, 13])));
+    assert_eq!(Message::parse(&payload, LINE_BYTES_MAX), Ok(of("POST", "/", &[0, 255, 10, 13])));
 }
 
 #[test]
@@ -67,13 +67,16 @@ fn a_line_is_as_long_as_the_limit_and_a_payload_does_not_count() {
     let too_long = MessageError::LineTooLong { limit: 100 };
     for end in ["", "\n", "\npayload"] {
         let (longest, longer) = (at(100) + end, at(101) + end);
-        assert!(parse(longest.as_bytes(), 100).is_ok(), "{end:?}");
+        assert!(Message::parse(longest.as_bytes(), 100).is_ok(), "{end:?}");
         let refused = MalformedMessage { id: Some(id("8")), error: too_long.clone() };
-        assert_eq!(parse(longer.as_bytes(), 100), Err(refused), "{end:?}");
+        assert_eq!(Message::parse(longer.as_bytes(), 100), Err(refused), "{end:?}");
     }
     let payload = "x".repeat(10_000);
-    assert!(parse(format!("POST 8 /\n{payload}").as_bytes(), 100).is_ok());
-    assert_eq!(parse(payload.as_bytes(), 100), Err(MalformedMessage { id: None, error: too_long }));
+    assert!(Message::parse(format!("POST 8 /\n{payload}").as_bytes(), 100).is_ok());
+    assert_eq!(
+        Message::parse(payload.as_bytes(), 100),
+        Err(MalformedMessage { id: None, error: too_long })
+    );
 }
 
 proptest! {
@@ -90,12 +93,12 @@ proptest! {
         let message =
             if is_cancel { Message::Cancel(id) } else { Message::Request { id, request } };
         let bytes = message.to_bytes();
-        prop_assert_eq!(parse(&bytes, LINE_BYTES_MAX), Ok(message));
+        prop_assert_eq!(Message::parse(&bytes, LINE_BYTES_MAX), Ok(message));
     }
 
     #[test]
     fn any_bytes_are_a_message_or_say_what_is_wrong(bytes in prop::collection::vec(any::<u8>(), 0..60)) {
-        match parse(&bytes, 40) {
+        match Message::parse(&bytes, 40) {
             // But for the line feed of an empty payload, there is one spelling of each message.
             Ok(message) => {
                 let bytes = bytes.strip_suffix(b"\n").filter(|line| !line.contains(&b'\n')).unwrap_or(&bytes);
@@ -109,7 +112,7 @@ proptest! {
     fn words_of_any_kind_are_a_message_or_say_what_is_wrong(
         text in "(GET|POST|CANCEL|get|)( |  |\n)(8|-|abc|)( |\n|)(/|/x|x|)(\n|)(payload|)",
     ) {
-        if let Ok(message) = parse(text.as_bytes(), 40) {
+        if let Ok(message) = Message::parse(text.as_bytes(), 40) {
             let expected = text.strip_suffix('\n').filter(|line| !line.contains('\n')).unwrap_or(&text);
             prop_assert_eq!(message.to_bytes(), expected.as_bytes());
         }
