@@ -7,11 +7,12 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use anemone_testing::process::{
     Process, SERVE, command, get, listening, read_until, request, serve,
 };
+use anemone_testing::wait_until;
 use rustix::process::Signal;
 use tempfile::tempdir;
 
@@ -375,11 +376,7 @@ fn a_killed_server_takes_its_programs_along_and_the_next_one_has_each_once() {
     server.signal(Signal::KILL);
     server.wait();
     // They are reaped by whoever has adopted them: that they are no more is what counts.
-    let deadline = Instant::now() + Duration::from_secs(30);
-    while first.iter().any(|pid| lives(*pid)) {
-        assert!(Instant::now() < deadline, "they outlive the server");
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    wait_until("they outlive the server", || !first.iter().any(|pid| lives(*pid)));
     let (_server, address) = start();
     let second = pids(address, "family", 2);
     assert!(second.iter().all(|pid| lives(*pid)));
@@ -485,10 +482,7 @@ fn each_line_of_a_file_comes_once_across_kills_and_rotations() {
         (server, address) = serve(&args);
     }
     writer.join().unwrap();
-    let deadline = Instant::now() + Duration::from_secs(30);
-    while numbered(address, "lines") < 6000 {
-        assert!(Instant::now() < deadline, "{} lines", numbered(address, "lines"));
-    }
+    wait_until("lines are missing", || numbered(address, "lines") >= 6000);
     assert_eq!(numbered(address, "lines"), 6000);
 }
 

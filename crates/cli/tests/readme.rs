@@ -9,9 +9,9 @@ use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
-use std::time::Duration;
 
 use anemone_testing::process::{Watchdog, command, output};
+use anemone_testing::wait_until;
 use rustix::process::{Pid, Signal, kill_process_group};
 use tempfile::tempdir;
 
@@ -157,9 +157,7 @@ fn jq_finds_slow_requests_in_the_log_as_docs_features_says() {
     shell.env("ANEMONE_LISTEN", "unix:socket");
     let mut slow = Running::start(shell);
     let socket = directory.path().join("socket");
-    while UnixStream::connect(&socket).is_err() {
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    wait_until("nobody listens", || UnixStream::connect(&socket).is_ok());
     let topic = "http://localhost/topics/scratch-a";
     for query in ["", "?after=latest&wait=1.1"] {
         let poll = format!("curl -s -w '\\n' --unix-socket socket '{topic}{query}'");

@@ -7,6 +7,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::process::Command;
 
 use anemone_testing::process::{Process, SERVE, command, get, listening, output};
+use anemone_testing::wait_until;
 use tempfile::tempdir;
 
 /// `anemone serve` under limits that a shell sets.
@@ -56,10 +57,7 @@ fn connections_leave_descriptors_for_the_disk() {
     assert_eq!((taken.len(), refused), (192, 108));
     // A new topic and its files are made, once there is a connection for it.
     drop(taken.pop());
-    let begun = std::time::Instant::now();
-    while publish(address, "1") != "201" {
-        assert!(begun.elapsed() < std::time::Duration::from_secs(30), "nothing was published");
-    }
+    wait_until("nothing was published", || publish(address, "1") == "201");
 }
 
 #[test]

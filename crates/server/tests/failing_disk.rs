@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use anemone_hub::{DataDir, DataOptions, DiskFault, Epoch, FailingDisk, Fsync, Hub, Retention};
 use anemone_server::{Options, PublishRight, TopicRule, TopicRules};
 use anemone_testing::multiplexed::{Carrier, Client};
-use anemone_testing::{EventStream, Fixture, PATIENCE, Reply};
+use anemone_testing::{Fixture, PATIENCE, Reply, wait_for, wait_until};
 use anemone_ws::proto::Message;
 use serde_json::Value;
 use tempfile::TempDir;
@@ -51,14 +51,9 @@ impl Server {
     }
 
     fn wait_for_events(&self, count: usize) -> Vec<u64> {
-        let begun = Instant::now();
-        loop {
-            let events = self.events();
-            if events.len() >= count {
-                return events;
-            }
-            assert!(begun.elapsed() < PATIENCE, "{events:?}");
-        }
+        wait_for("events are missing", || {
+            Some(self.events()).filter(|events| events.len() >= count)
+        })
     }
 
     /// The events that are found after a restart.
@@ -159,7 +154,7 @@ fn what_cannot_be_kept_is_refused_on_every_way_and_reading_goes_on() {
     ] {
         for fsync in [Fsync::Always, Fsync::Never] {
             let server = Server::with(DataOptions { fsync, ..DataOptions::default() }, |_| {});
-            let mut stream = EventStream::open(&server.fixture, "/topics/chat", &[]);
+            let mut stream = server.fixture.events("/topics/chat", &[]);
             stream.block().unwrap();
             let mut kept = Vec::new();
             for (number, way) in (1..).zip(WAYS) {
@@ -275,11 +270,7 @@ fn a_disk_that_never_answers_does_not_hold_the_stop_up() {
     let request =
         "POST /topics/scratch-new HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1\r\n\r\n1";
     stream.write_all(request.as_bytes()).unwrap();
-    let begun = Instant::now();
-    while server.disk.waiting() == 0 {
-        assert!(begun.elapsed() < PATIENCE, "the topic is not made");
-        std::thread::yield_now();
-    }
+    wait_until("the topic is not made", || server.disk.waiting() > 0);
     let (fixture, disk) = (&mut server.fixture, &server.disk);
     std::thread::scope(|scope| {
         let stop = scope.spawn(|| fixture.stop());
@@ -343,17 +334,11 @@ fn health_says_that_the_disk_is_behind_and_no_more_once_it_is_not() {
     server.disk.set(Some(DiskFault::Stalled));
     let mut socket = server.fixture.websocket("/topics/chat", &[], &[]);
     socket.send(Message::Text("1"));
-    let begun = Instant::now();
-    while server.fixture.get("/health", &[]).status == 200 {
-        assert!(begun.elapsed() < PATIENCE);
-    }
+    wait_until("it is still well", || server.fixture.get("/health", &[]).status != 200);
     assert_eq!(health(&server).unwrap()["problem"], "storage-behind");
     server.disk.set(None);
     assert_eq!(socket.next(), "1");
-    let begun = Instant::now();
-    while server.fixture.get("/health", &[]).status == 503 {
-        assert!(begun.elapsed() < PATIENCE);
-    }
+    wait_until("it is still unwell", || server.fixture.get("/health", &[]).status != 503);
 }
 
 #[test]

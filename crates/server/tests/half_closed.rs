@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use std::io::{Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::net::{Shutdown, SocketAddr};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,7 @@ use anemone_hub::{DataDir, DataOptions, Epoch, Fsync, Hub, Retention};
 use anemone_server::{Options, PublishRight, TopicRule, TopicRules};
 use anemone_testing::multiplexed::{self, framed};
 use anemone_testing::secure::Secure;
-use anemone_testing::{Fixture, PATIENCE, Reply, request};
+use anemone_testing::{Fixture, Reply, connect, request, wait_until};
 use anemone_ws::proto::handshake::{ClientHandshake, Nonce};
 use anemone_ws::proto::{Config, Connection, Event, MaskKey, Message, Time};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -46,9 +46,7 @@ fn on_disk(folder: &Path) -> Hub {
 /// All that comes after these pieces and the end of the client's side. Between two pieces the server has time to
 /// read the first.
 fn ask(address: SocketAddr, pieces: &[&[u8]]) -> Vec<u8> {
-    let mut stream = TcpStream::connect(address).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
-    stream.set_nodelay(true).unwrap();
+    let mut stream = connect(address);
     for piece in pieces {
         stream.write_all(piece).unwrap();
         std::thread::yield_now();
@@ -225,10 +223,7 @@ fn multiplexed_requests_have_their_final_status() {
     for hub in [Hub::new(Epoch::from_bits(1234)), on_disk(folder.path())] {
         let fixture = Fixture::of(hub, options, Retention::default());
         let last = fixture.publish(1..=3);
-        let begun = Instant::now();
-        while fixture.get("/topics/wind", &[]).next() != last {
-            assert!(begun.elapsed() < PATIENCE, "the disk takes too long");
-        }
+        wait_until("the disk takes too long", || fixture.get("/topics/wind", &[]).next() == last);
         let by_tcp: Vec<u8> = ASKED.iter().flat_map(|message| framed(message.as_bytes())).collect();
         each_round("TCP", |round| {
             let (first, rest) = by_tcp.split_at([0, 7, by_tcp.len() - 1][round % 3]);
@@ -304,14 +299,8 @@ fn who_is_gone_holds_no_place() {
     for (target, fields) in gone {
         let mut stream = fixture.connect();
         stream.write_all(request(fixture.address, "GET", target, fields).as_bytes()).unwrap();
-        let begun = Instant::now();
-        while count() == 0 {
-            assert!(begun.elapsed() < PATIENCE, "{target}");
-        }
+        wait_until(target, || count() > 0);
         drop(stream);
-        let begun = Instant::now();
-        while count() > 0 {
-            assert!(begun.elapsed() < PATIENCE, "{target} is still there");
-        }
+        wait_until("it is still there", || count() == 0);
     }
 }

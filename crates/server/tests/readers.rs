@@ -2,11 +2,11 @@
 #![allow(clippy::unwrap_used)]
 
 use std::net::TcpStream;
-use std::time::{Instant, SystemTime};
+use std::time::SystemTime;
 
 use anemone_hub::{Data, Retention};
 use anemone_testing::multiplexed::{self, BOTH, Carrier, Client};
-use anemone_testing::{Fixture, PATIENCE, send};
+use anemone_testing::{Fixture, send, wait_for};
 use serde_json::{Value, json};
 
 fn start() -> Fixture {
@@ -24,14 +24,7 @@ fn readers(fixture: &Fixture) -> Value {
 
 /// The list, once it is so.
 fn wait_until(fixture: &Fixture, is_so: impl Fn(&Value) -> bool) -> Value {
-    let begun = Instant::now();
-    loop {
-        let list = readers(fixture);
-        if is_so(&list) {
-            return list;
-        }
-        assert!(begun.elapsed() < PATIENCE, "{list}");
-    }
+    wait_for("no such list", || Some(readers(fixture)).filter(&is_so))
 }
 
 fn request(fixture: &Fixture, target: &str, accept: &str) -> TcpStream {

@@ -7,7 +7,7 @@ use std::time::SystemTime;
 use anemone_hub::{Data, Retention};
 use anemone_server::{SlowReader, TopicRule, TopicRules};
 use anemone_testing::multiplexed::{BOTH, Client};
-use anemone_testing::{EventStream, Fixture, Reply, send};
+use anemone_testing::{Fixture, Reply, send};
 use serde_json::{Value, json};
 
 /// With `wind`, which keeps 10 events and ends those who are slower than that.
@@ -138,7 +138,7 @@ fn a_plain_websocket_is_closed_with_1008_and_a_reason_that_says_where_to_go_on()
 #[test]
 fn an_event_stream_ends_with_the_event_end() {
     let fixture = start();
-    let mut stream = EventStream::open(&fixture, "/topics/wind?after=earliest", &[]);
+    let mut stream = fixture.events("/topics/wind?after=earliest", &[]);
     publish_large(&fixture);
     stream.block().unwrap();
     let mut ending = Ending::default();
@@ -274,7 +274,7 @@ fn a_stream_that_begins_after_what_has_gone_begins_with_a_gap() {
         check_gap(&socket.json()["gap"], 1);
         assert_eq!(socket.json()["data"]["n"], LAST - 9);
     }
-    let mut stream = EventStream::open(&fixture, "/topics/wind", &[("Last-Event-ID", "ya-1")]);
+    let mut stream = fixture.events("/topics/wind", &[("Last-Event-ID", "ya-1")]);
     stream.block().unwrap();
     assert!(stream.block().unwrap().starts_with("event: gap\n"));
     for carrier in BOTH {

@@ -3,21 +3,12 @@
 use std::io::{self, BufReader, Read, Write};
 use std::net::TcpStream;
 
-use crate::http::{Reply, request, try_line};
-use crate::server::Fixture;
+use crate::http::{Reply, try_line};
 
 /// The blocks of an event stream, as they come.
 pub struct EventStream<S = TcpStream> {
     reader: BufReader<S>,
     pub head: Reply,
-}
-
-impl EventStream {
-    pub fn open(fixture: &Fixture, target: &str, fields: &[(&str, &str)]) -> Self {
-        let fields = [&[("Accept", "text/event-stream")], fields].concat();
-        let request = request(fixture.address, "GET", target, &fields);
-        Self::over(fixture.connect(), &request).unwrap()
-    }
 }
 
 impl<S: Read + Write> EventStream<S> {

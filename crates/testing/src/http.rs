@@ -5,6 +5,8 @@ use std::net::{SocketAddr, TcpStream};
 
 use serde_json::Value;
 
+use crate::PATIENCE;
+
 /// The fields that every WebSocket's handshake over HTTP/1.1 has (RFC 6455 section 4.1).
 pub const HANDSHAKE: [(&str, &str); 4] = [
     ("Connection", "Upgrade"),
@@ -12,6 +14,14 @@ pub const HANDSHAKE: [(&str, &str); 4] = [
     ("Sec-WebSocket-Version", "13"),
     ("Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ=="),
 ];
+
+/// A connection that answers in time or fails.
+pub fn connect(address: SocketAddr) -> TcpStream {
+    let stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.set_nodelay(true).unwrap();
+    stream
+}
 
 pub fn send(stream: &mut TcpStream, method: &str, target: &str, fields: &[(&str, &str)]) {
     let host = stream.peer_addr().unwrap();

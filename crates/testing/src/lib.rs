@@ -11,8 +11,8 @@
     reason = "only tests use this crate; a test panics where it fails, and waits for the next thing of many kinds"
 )]
 
-use std::time::Duration;
-
+#[cfg(feature = "server")]
+mod endpoint;
 #[cfg(feature = "server")]
 mod event_stream;
 #[cfg(feature = "server")]
@@ -25,37 +25,32 @@ pub mod multiplexed;
 #[cfg(feature = "server")]
 mod page;
 pub mod process;
-mod random;
 #[cfg(feature = "server")]
 pub mod secure;
+mod seed;
 #[cfg(feature = "server")]
 mod server;
 #[cfg(feature = "hub")]
 mod topics;
+mod wait;
 #[cfg(feature = "server")]
 pub mod ways;
 #[cfg(feature = "server")]
 mod websocket;
 
 #[cfg(feature = "server")]
+pub use endpoint::Endpoint;
+#[cfg(feature = "server")]
 pub use event_stream::EventStream;
 #[cfg(feature = "server")]
-pub use http::{HANDSHAKE, Reply, request, send, try_line};
+pub use http::{HANDSHAKE, Reply, connect, request, send, try_line};
 pub use log::Log;
-pub use random::{Random, seed};
+pub use process::resident_bytes;
+pub use seed::seed;
 #[cfg(feature = "server")]
 pub use server::Fixture;
 #[cfg(feature = "hub")]
 pub use topics::{Background, Topics, values, within};
+pub use wait::{PATIENCE, wait_for, wait_until};
 #[cfg(feature = "server")]
 pub use websocket::Socket;
-
-/// Longest wait for anything that must come; only a failing test takes this long.
-pub const PATIENCE: Duration = Duration::from_secs(30);
-
-/// The bytes that this process, the server and its clients, has in memory.
-pub fn resident_bytes() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
-    line.trim().strip_suffix(" kB").unwrap().parse::<u64>().unwrap() << 10
-}

@@ -4,13 +4,12 @@ use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::net::SocketAddr;
 use std::sync::{Mutex, MutexGuard, Once, PoisonError};
-use std::time::{Duration, Instant};
 
 use tracing::Event;
 use tracing::field::{Field, Visit};
 
-use crate::PATIENCE;
 use crate::log::Events;
+use crate::wait_for;
 
 /// An event's fields, each as it is shown, and its target.
 type Fields = BTreeMap<&'static str, String>;
@@ -59,16 +58,7 @@ pub fn refusal(asked: &str, reason: &str) -> String {
 }
 
 fn wait<T>(find: impl Fn(&[Fields]) -> Option<T>) -> T {
-    let begun = Instant::now();
-    loop {
-        let logged = logged();
-        if let Some(found) = find(&logged) {
-            return found;
-        }
-        assert!(begun.elapsed() < PATIENCE, "not logged: {logged:?}");
-        drop(logged);
-        std::thread::sleep(Duration::from_millis(2));
-    }
+    wait_for("it is not logged", || find(&logged()))
 }
 
 fn line(fields: &Fields) -> String {

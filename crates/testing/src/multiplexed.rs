@@ -6,7 +6,7 @@ use std::net::TcpStream;
 use anemone_ws::proto::Message;
 use serde_json::Value;
 
-use crate::{Fixture, PATIENCE, Socket};
+use crate::{Fixture, Socket, connect};
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Carrier {
@@ -40,7 +40,7 @@ impl Client {
                 assert_eq!(socket.subprotocol.as_deref(), Some("anemone.v1"));
                 Self::WebSocket(Box::new(socket))
             }
-            Carrier::Tcp => Self::Tcp(connect(fixture)),
+            Carrier::Tcp => Self::Tcp(connect(fixture.tcp())),
         }
     }
 
@@ -139,13 +139,6 @@ impl Reply {
         assert_eq!(body["status"], status);
         body["detail"].as_str().unwrap().to_owned()
     }
-}
-
-pub fn connect(fixture: &Fixture) -> TcpStream {
-    let stream = TcpStream::connect(fixture.tcp()).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
-    stream.set_nodelay(true).unwrap();
-    stream
 }
 
 /// A message after its length.

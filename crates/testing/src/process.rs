@@ -1,7 +1,9 @@
 //! The built binary as a process, and plain HTTP to it.
 
+use std::fmt::Display;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::path::{Path, PathBuf};
 use std::process::{
     Child, ChildStderr, ChildStdin, ChildStdout, Command, ExitStatus, Output, Stdio,
 };
@@ -63,10 +65,29 @@ impl Logging {
         let mut child = piped.spawn().unwrap();
         let watchdog = Watchdog::of(&child);
         let log = BufReader::new(child.stderr.take().unwrap());
-        let mut first = String::new();
-        BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut first).unwrap();
-        let url = first.trim_end().strip_prefix("listening on ").unwrap().to_owned();
+        let url = listening_url(&mut BufReader::new(child.stdout.as_mut().unwrap()));
         Self { url, log, child, _watchdog: watchdog }
+    }
+
+    /// Starts an example of the crate, which says in its log where it listens.
+    pub fn example(name: &str) -> Self {
+        let mut child = Command::new(example(name)).stderr(Stdio::piped()).spawn().unwrap();
+        let watchdog = Watchdog::of(&child);
+        let mut log = BufReader::new(child.stderr.take().unwrap());
+        Self { url: listening_url(&mut log), log, child, _watchdog: watchdog }
+    }
+
+    pub fn address(&self) -> SocketAddr {
+        let address = self.url.strip_prefix("http://").unwrap();
+        address.trim_end_matches('/').parse().unwrap()
+    }
+
+    pub fn terminate(&self) {
+        kill_process(Pid::from_child(&self.child), Signal::TERM).unwrap();
+    }
+
+    pub fn wait(&mut self) -> ExitStatus {
+        self.child.wait().unwrap()
     }
 
     /// The next line of its log that is wanted.
@@ -89,6 +110,21 @@ impl Drop for Logging {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// The URL that a server tells in its first line.
+fn listening_url(said: &mut impl BufRead) -> String {
+    let mut first = String::new();
+    said.read_line(&mut first).unwrap();
+    first.trim_end().strip_prefix("listening on ").expect(&first).to_owned()
+}
+
+/// The program of an example, which cargo builds beside the tests.
+pub fn example(name: &str) -> PathBuf {
+    let test = std::env::current_exe().unwrap();
+    let program = test.parent().and_then(Path::parent).unwrap().join("examples").join(name);
+    assert!(program.exists(), "{name} is missing: cargo build --examples");
+    program
 }
 
 /// The output of a command that is given this input, and how it ends.
@@ -206,4 +242,16 @@ pub fn get(address: SocketAddr, path: &str) -> String {
     stream.read_to_string(&mut reply).unwrap();
     assert!(reply.starts_with("HTTP/1.1 200 "), "{reply}");
     reply
+}
+
+/// The bytes that a field of `/proc/PID/status` tells; `self` stands for this process.
+pub fn status_bytes(pid: impl Display, field: &str) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix(field)).unwrap();
+    line.trim_start_matches(':').trim().strip_suffix(" kB").unwrap().parse::<u64>().unwrap() << 10
+}
+
+/// The bytes that this process, the server and its clients, has in memory.
+pub fn resident_bytes() -> u64 {
+    status_bytes("self", "VmRSS")
 }

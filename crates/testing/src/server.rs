@@ -1,24 +1,21 @@
 //! A server on a free port, with two threads and the topic `wind`.
 
-use std::io::BufReader;
-use std::net::{SocketAddr, TcpStream};
+use std::net::SocketAddr;
 use std::num::NonZero;
+use std::ops::Deref;
 use std::sync::Arc;
 use std::time::SystemTime;
 
 use anemone_hub::{Data, Epoch, Hub, Retention, Topic};
 use anemone_server::{Limits, Options, Running, Server};
-use anemone_ws::proto::DeflateConfig;
-use anemone_ws::proto::handshake::{ClientHandshake, Nonce};
 
-use crate::http::{Reply, send};
-use crate::websocket::Socket;
-use crate::{PATIENCE, page};
+use crate::endpoint::Endpoint;
+use crate::page;
 
 pub struct Fixture {
     pub hub: Hub,
     pub wind: Arc<Topic>,
-    pub address: SocketAddr,
+    endpoint: Endpoint,
     running: Option<Running>,
 }
 
@@ -41,7 +38,8 @@ impl Fixture {
         options.fallback = Some(page::fallback());
         change(&mut options);
         let running = Server::bind(options, hub.clone()).unwrap().start().unwrap();
-        Self { hub, wind, address: running.local_addr().unwrap(), running: Some(running) }
+        let endpoint = Endpoint { address: running.local_addr().unwrap() };
+        Self { hub, wind, endpoint, running: Some(running) }
     }
 
     pub fn with_limits(change: impl FnOnce(&mut Limits)) -> Self {
@@ -76,47 +74,16 @@ impl Fixture {
         self.running.as_ref().unwrap().tcp_echo_addr().unwrap()
     }
 
-    pub fn connect(&self) -> TcpStream {
-        let stream = TcpStream::connect(self.address).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        stream.set_nodelay(true).unwrap();
-        stream
-    }
-
-    pub fn get(&self, target: &str, fields: &[(&str, &str)]) -> Reply {
-        self.request("GET", target, fields)
-    }
-
-    pub fn request(&self, method: &str, target: &str, fields: &[(&str, &str)]) -> Reply {
-        let mut stream = self.connect();
-        send(&mut stream, method, target, fields);
-        Reply::read(&mut BufReader::new(stream), method)
-    }
-
     pub fn stop(&mut self) {
         self.running.take().unwrap().stop_blocking();
     }
+}
 
-    /// A handshake with these fields beside the required ones.
-    pub fn websocket(
-        &self,
-        target: &str,
-        subprotocols: &[&str],
-        fields: &[(&str, &str)],
-    ) -> Socket {
-        let handshake = ClientHandshake::new(Nonce([7; 16]), subprotocols);
-        self.open(target, handshake, fields)
-    }
+impl Deref for Fixture {
+    type Target = Endpoint;
 
-    /// The same with permessage-deflate (RFC 7692), which compresses every message.
-    pub fn compressed(&self, target: &str) -> Socket {
-        let config = DeflateConfig { compress_bytes_min: 0, ..DeflateConfig::default() };
-        let handshake = ClientHandshake::new(Nonce([7; 16]), &[]).with_deflate(config);
-        self.open(target, handshake, &[])
-    }
-
-    fn open(&self, target: &str, handshake: ClientHandshake, fields: &[(&str, &str)]) -> Socket {
-        Socket::open(self.connect(), &self.address.to_string(), target, handshake, fields).unwrap()
+    fn deref(&self) -> &Endpoint {
+        &self.endpoint
     }
 }
 

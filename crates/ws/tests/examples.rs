@@ -2,13 +2,13 @@
 #![cfg(unix)]
 #![allow(clippy::unwrap_used)]
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
-use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStderr, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
 
+use anemone_testing::process::{Logging, example};
 use anemone_ws::{Connect, ConnectError, Incoming, connect};
 use tokio::time::timeout;
 
@@ -31,46 +31,9 @@ fn the_readme_shows_the_examples_and_they_are_short() {
     assert!(server.lines().count() <= 15 && client.lines().count() <= 8);
 }
 
-/// The program of an example, which cargo builds beside the tests.
-fn program(name: &str) -> PathBuf {
-    let test = std::env::current_exe().unwrap();
-    let program = test.parent().and_then(Path::parent).unwrap().join("examples").join(name);
-    assert!(program.exists(), "build it: cargo build --package anemone-ws --examples");
-    program
-}
-
-/// An example that is a server, until this is dropped.
-struct Server {
-    child: Child,
-    url: String,
-}
-
-impl Server {
-    fn start(name: &str) -> Self {
-        let mut child = Command::new(program(name)).stderr(Stdio::piped()).spawn().unwrap();
-        let mut line = String::new();
-        let mut stderr = BufReader::new(child.stderr.take().unwrap());
-        stderr.read_line(&mut line).unwrap();
-        let url = line.trim_end().strip_prefix("listening on ").unwrap().replace("http", "ws");
-        std::thread::spawn(move || drain(stderr));
-        Self { child, url }
-    }
-
-    fn address(&self) -> &str {
-        self.url.trim_start_matches("ws://").trim_end_matches('/')
-    }
-}
-
-/// Nobody reads what else it says, and it must not wait for that.
-fn drain(mut stderr: BufReader<ChildStderr>) {
-    let _ = std::io::copy(&mut stderr, &mut std::io::sink());
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        self.child.kill().unwrap();
-        self.child.wait().unwrap();
-    }
+/// The address of a server for its WebSocket clients.
+fn web_socket(server: &Logging) -> String {
+    server.url.replace("http", "ws")
 }
 
 /// Sends a message and takes the answer.
@@ -87,10 +50,10 @@ async fn exchange(url: &str) -> Incoming {
 
 #[tokio::test]
 async fn the_server_and_the_client_talk_to_each_other() {
-    let server = Server::start("server");
-    assert_eq!(exchange(&server.url).await, Incoming::Text("hi".into()));
-    let mut client = Command::new(program("client"));
-    let client = client.arg(&server.url).stderr(Stdio::piped()).spawn().unwrap();
+    let server = Logging::example("server");
+    assert_eq!(exchange(&web_socket(&server)).await, Incoming::Text("hi".into()));
+    let mut client = Command::new(example("client"));
+    let client = client.arg(web_socket(&server)).stderr(Stdio::piped()).spawn().unwrap();
     let (told, telling) = mpsc::channel();
     std::thread::spawn(move || told.send(client.wait_with_output()));
     let output = telling.recv_timeout(PATIENCE).unwrap().unwrap();
@@ -99,7 +62,7 @@ async fn the_server_and_the_client_talk_to_each_other() {
 }
 
 /// The response to a request in bytes.
-fn response(server: &Server, request: &str) -> String {
+fn response(server: &Logging, request: &str) -> String {
     let mut stream = TcpStream::connect(server.address()).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
     stream.write_all(request.as_bytes()).unwrap();
@@ -110,7 +73,7 @@ fn response(server: &Server, request: &str) -> String {
 
 #[tokio::test]
 async fn axum_has_a_page_and_a_websocket_for_its_own_pages() {
-    let server = Server::start("axum");
+    let server = Logging::example("axum");
     let page = response(&server, "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
     assert!(
         page.starts_with("HTTP/1.1 200 ") && page.contains("new WebSocket(\"/echo\")"),
@@ -120,7 +83,7 @@ async fn axum_has_a_page_and_a_websocket_for_its_own_pages() {
         response(&server, "GET /echo HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
     assert!(no_handshake.starts_with("HTTP/1.1 426 "), "{no_handshake}");
 
-    let url = format!("{}echo", server.url);
+    let url = format!("{}echo", web_socket(&server));
     assert_eq!(exchange(&url).await, Incoming::Text("hi".into()));
     let of = |origin: String| Connect::new(url.clone()).header("Origin", origin).connect();
     of(format!("http://{}", server.address())).await.unwrap();
@@ -131,13 +94,13 @@ async fn axum_has_a_page_and_a_websocket_for_its_own_pages() {
 
 #[tokio::test]
 async fn everybody_is_sent_what_one_says_in_the_loop() {
-    let server = Server::start("broadcast");
+    let server = Logging::example("broadcast");
     let talk = async {
-        let mut speaker = connect(&server.url).await.unwrap();
+        let mut speaker = connect(&web_socket(&server)).await.unwrap();
         // Whoever has had his own word back is among those who get the next one.
         let mut listeners = Vec::new();
         for number in 0..3 {
-            let mut listener = connect(&server.url).await.unwrap();
+            let mut listener = connect(&web_socket(&server)).await.unwrap();
             listener.send(format!("here is {number}")).await.unwrap();
             let here = Incoming::from(format!("here is {number}"));
             assert_eq!(listener.recv().await.unwrap(), Some(here));
@@ -160,7 +123,7 @@ async fn everybody_is_sent_what_one_says_in_the_loop() {
 
 #[test]
 fn the_loop_waits_for_a_handshake_in_two_packets() {
-    let server = Server::start("broadcast");
+    let server = Logging::example("broadcast");
     let mut stream = TcpStream::connect(server.address()).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
     stream.set_nodelay(true).unwrap();

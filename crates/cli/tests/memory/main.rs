@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anemone_testing::process::{self, Process, SERVE, command};
+use anemone_testing::process::{self, Process, SERVE, command, status_bytes};
 use rustix::process::{Resource, getrlimit, setrlimit};
 use secure::Trust;
 use tempfile::tempdir;
@@ -22,7 +22,7 @@ const MIB: usize = 1 << 20;
 /// So many at once: one that is stuck waits beside the others.
 const ATTACKERS: usize = 32;
 const MEMORY_MAX: &str = "256MiB";
-const RESIDENT_BYTES_MAX: usize = 400 * MIB;
+const RESIDENT_BYTES_MAX: u64 = 400 << 20;
 /// Longest wait for anything that must come; only a failing test takes this long.
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -189,12 +189,6 @@ fn echoed(door: &Door) {
     }
 }
 
-fn status_bytes(server: &Process, name: &str) -> usize {
-    let status = fs::read_to_string(format!("/proc/{}/status", server.pid())).unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
-    line.trim_start_matches(':').trim().strip_suffix(" kB").unwrap().parse::<usize>().unwrap() << 10
-}
-
 /// A server that holds little, attacked while a normal client is there, with what comes through its door only beside.
 fn everything_at_once(trust: Option<(Trust, [&str; 4])>, beside: fn(&Door) -> Vec<Box<dyn Wire>>) {
     let mut limit = getrlimit(Resource::Nofile);
@@ -216,7 +210,7 @@ fn everything_at_once(trust: Option<(Trust, [&str; 4])>, beside: fn(&Door) -> Ve
     for _ in 0..130 {
         assert_eq!(ask(door, "POST /topics/big HTTP/1.1", &event).0, 201);
     }
-    let before = status_bytes(&server, "VmRSS");
+    let before = status_bytes(server.pid(), "VmRSS");
     let is_over = AtomicBool::new(false);
     let (rounds, refused, is_exceeded) = thread::scope(|scope| {
         let normal = scope.spawn(|| {
@@ -242,11 +236,11 @@ fn everything_at_once(trust: Option<(Trust, [&str; 4])>, beside: fn(&Door) -> Ve
         drop(all);
         outcome
     });
-    let peak = status_bytes(&server, "VmHWM");
+    let peak = status_bytes(server.pid(), "VmHWM");
     let told = format!(
         "{} MiB before, {} MiB at most; {rounds} rounds of a normal client, refused {refused} times meanwhile",
-        before / MIB,
-        peak / MIB
+        before >> 20,
+        peak >> 20
     );
     println!("{told}");
     assert!(peak < RESIDENT_BYTES_MAX, "{told}");

@@ -130,7 +130,7 @@ fn a_reader_that_is_too_slow_is_told_with_what_would_let_it_go_on() {
 #[test]
 fn a_connection_that_is_one_too_many_is_told() {
     let fixture = start(AccessLog::Off, |options| options.limits.connections_max = 1);
-    let _first = EventStream::open(&fixture, "/topics/wind", &[]);
+    let _first = fixture.events("/topics/wind", &[]);
     let mut reader = BufReader::new(fixture.connect());
     Reply::read(&mut reader, "GET").problem(503, "too-many-connections");
     assert_eq!(

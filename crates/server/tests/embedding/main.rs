@@ -7,14 +7,13 @@ mod stopping;
 use std::io::{BufReader, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::num::NonZero;
+use std::ops::Deref;
 use std::sync::Arc;
-use std::time::Instant;
 
 use anemone_hub::{Data, Epoch, Hub, Retention, Topic, UnixTime};
 use anemone_server::{Builder, Running, Server, Service};
-use anemone_testing::{EventStream, PATIENCE, Reply, Socket, request};
+use anemone_testing::{Endpoint, Reply, request, wait_until};
 use anemone_ws::proto::Message;
-use anemone_ws::proto::handshake::{ClientHandshake, Nonce};
 use axum::Router;
 use axum::extract::ConnectInfo;
 use axum::routing::get;
@@ -25,7 +24,7 @@ use tower_service::Service as _;
 /// A server in a program with axum.
 struct Program {
     wind: Arc<Topic>,
-    address: SocketAddr,
+    endpoint: Endpoint,
     running: Option<Running>,
     runtime: Runtime,
 }
@@ -49,7 +48,7 @@ impl Program {
         let listener = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0")).unwrap();
         let address = listener.local_addr().unwrap();
         runtime.spawn(async move { axum::serve(listener, router).await });
-        Self { wind, address, running: Some(running), runtime }
+        Self { wind, endpoint: Endpoint { address }, running: Some(running), runtime }
     }
 
     /// The same where axum says who the peer is.
@@ -66,39 +65,20 @@ impl Program {
         let builder = prepare(builder.listen(([127, 0, 0, 1], 0).into()).fallback(routes));
         let running = builder.bind().unwrap().start().unwrap();
         let (address, runtime) = (running.local_addr().unwrap(), Runtime::new().unwrap());
-        Self { wind, address, running: Some(running), runtime }
+        Self { wind, endpoint: Endpoint { address }, running: Some(running), runtime }
     }
 
     fn publish(&self, number: u64) {
         let data = Data::json(&serde_json::json!({ "n": number })).unwrap();
         self.wind.publish(UnixTime::now(), data).unwrap();
     }
+}
 
-    fn connect(&self) -> TcpStream {
-        let stream = TcpStream::connect(self.address).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        stream
-    }
+impl Deref for Program {
+    type Target = Endpoint;
 
-    fn ask(&self, method: &str, target: &str, fields: &[(&str, &str)]) -> Reply {
-        let mut stream = self.connect();
-        stream.write_all(request(self.address, method, target, fields).as_bytes()).unwrap();
-        Reply::read(&mut BufReader::new(stream), method)
-    }
-
-    fn get(&self, target: &str) -> Reply {
-        self.ask("GET", target, &[])
-    }
-
-    fn events(&self, target: &str) -> EventStream {
-        let fields = [("Accept", "text/event-stream")];
-        EventStream::over(self.connect(), &request(self.address, "GET", target, &fields)).unwrap()
-    }
-
-    fn websocket(&self, target: &str, subprotocols: &[&str]) -> Socket {
-        let handshake = ClientHandshake::new(Nonce([7; 16]), subprotocols);
-        let host = self.address.to_string();
-        Socket::open(self.connect(), &host, target, handshake, &[]).unwrap()
+    fn deref(&self) -> &Endpoint {
+        &self.endpoint
     }
 }
 
@@ -106,24 +86,24 @@ impl Program {
 fn below_a_path_of_axum_everything_is_answered_and_the_rest_is_axums() {
     let program = Program::with_peers();
     program.publish(1);
-    assert_eq!(program.get("/own").body, "own");
-    assert_eq!(program.get("/live/topics/wind?after=earliest").numbers(), [1]);
-    assert_eq!(program.ask("HEAD", "/live/topics/wind", &[]).status, 200);
+    assert_eq!(program.get("/own", &[]).body, "own");
+    assert_eq!(program.get("/live/topics/wind?after=earliest", &[]).numbers(), [1]);
+    assert_eq!(program.request("HEAD", "/live/topics/wind", &[]).status, 200);
     assert_eq!(
-        program.get("/live/topics/none").problem(404, "unknown-topic"),
+        program.get("/live/topics/none", &[]).problem(404, "unknown-topic"),
         "there is no topic \"none\""
     );
-    assert_eq!(program.get("/live/").problem(404, "unknown-path"), "there is nothing at /");
-    assert_eq!(program.get("/topics/wind").status, 404, "that is axum's");
-    let waited = program.get("/live/topics/wind?after=earliest&wait=20");
+    assert_eq!(program.get("/live/", &[]).problem(404, "unknown-path"), "there is nothing at /");
+    assert_eq!(program.get("/topics/wind", &[]).status, 404, "that is axum's");
+    let waited = program.get("/live/topics/wind?after=earliest&wait=20", &[]);
     assert_eq!(waited.numbers(), [1]);
-    let mut events = program.events("/live/topics/wind?after=earliest");
+    let mut events = program.events("/live/topics/wind?after=earliest", &[]);
     events.block().unwrap();
     assert!(events.event().ends_with("data: {\"n\":1}\n"));
     let elsewhere = [("Origin", "http://evil.example")];
-    program.ask("GET", "/live/clock", &elsewhere).problem(403, "origin-refused");
+    program.request("GET", "/live/clock", &elsewhere).problem(403, "origin-refused");
     for (target, status) in [("/live/echo", 404), ("/live/broadcast", 404), ("/live/health", 200)] {
-        assert_eq!(program.get(target).status, status, "{target}");
+        assert_eq!(program.get(target, &[]).status, status, "{target}");
     }
     let mut stream = program.connect();
     stream.write_all(b"GET /live/clock HTTP/1.1\r\nHost: evil.example\r\n\r\n").unwrap();
@@ -134,37 +114,35 @@ fn below_a_path_of_axum_everything_is_answered_and_the_rest_is_axums() {
 fn a_handshake_under_axum_becomes_a_websocket_plain_and_multiplexed() {
     let program = Program::with_peers();
     program.publish(1);
-    let mut plain = program.websocket("/live/topics/wind?after=earliest", &[]);
+    let mut plain = program.websocket("/live/topics/wind?after=earliest", &[], &[]);
     assert_eq!(plain.next(), "{\"n\":1}");
     program.publish(2);
     assert_eq!(plain.next(), "{\"n\":2}");
-    let mut multiplexed = program.websocket("/live/ws", &["anemone.v1"]);
+    let mut multiplexed = program.websocket("/live/ws", &["anemone.v1"], &[]);
     multiplexed.send(Message::Text("GET a /topics/wind?after=earliest"));
     assert_eq!(multiplexed.next(), "100 a ya-0");
     let first = multiplexed.next();
     assert!(first.starts_with("206 a ya-1 "), "{first}");
-    program.ask("GET", "/live/ws", &[]).problem(426, "bad-handshake");
+    program.request("GET", "/live/ws", &[]).problem(426, "bad-handshake");
 }
 
 #[test]
 fn a_client_whose_address_nobody_tells_is_none_of_this_machine() {
     let program = Program::nested(|service| service);
-    program.get("/live/topics/wind/readers").problem(403, "local-only");
+    program.get("/live/topics/wind/readers", &[]).problem(403, "local-only");
     let program = Program::with_peers();
-    assert_eq!(program.get("/live/topics/wind/readers").json()["count"], 0);
+    assert_eq!(program.get("/live/topics/wind/readers", &[]).json()["count"], 0);
 }
 
 #[test]
 fn a_request_that_is_dropped_ends_its_reader() {
     let program = Program::with_peers();
-    let readers = || program.get("/live/topics/wind/readers").json()["count"].as_u64().unwrap();
+    let readers =
+        || program.get("/live/topics/wind/readers", &[]).json()["count"].as_u64().unwrap();
     let until = |count: u64| {
-        let begun = Instant::now();
-        while readers() != count {
-            assert!(begun.elapsed() < PATIENCE, "{} readers", readers());
-        }
+        wait_until("no such number of readers", || readers() == count);
     };
-    let mut events = program.events("/live/topics/wind");
+    let mut events = program.events("/live/topics/wind", &[]);
     events.block().unwrap();
     until(1);
     drop(events);
@@ -189,19 +167,23 @@ fn routes_beside_the_topics_get_what_is_not_ours_and_nothing_else() {
     let program = Program::beside(routes, |builder| builder);
     program.publish(1);
     for (target, body) in [("/", "page"), ("/own/a?b=c", "own"), ("/none", "anything else")] {
-        let reply = program.get(target);
+        let reply = program.get(target, &[]);
         assert_eq!((reply.status, &*reply.body), (200, body), "{target}");
         assert_eq!(reply.field("x-content-type-options"), Some("nosniff"), "{target}");
     }
-    assert_eq!(program.get("/topics/wind?after=earliest").numbers(), [1]);
-    program.get("/echo").problem(404, "unknown-path");
-    program.get("/%65cho").problem(404, "unknown-path");
+    assert_eq!(program.get("/topics/wind?after=earliest", &[]).numbers(), [1]);
+    program.get("/echo", &[]).problem(404, "unknown-path");
+    program.get("/%65cho", &[]).problem(404, "unknown-path");
     let mut stream = program.connect();
     let fields = [("Content-Length", "2"), ("Connection", "close")];
     let head = request(program.address, "POST", "/own/a", &fields);
     stream.write_all((head + "hi").as_bytes()).unwrap();
     assert_eq!(Reply::read(&mut BufReader::new(stream), "POST").body, "hi");
     let foreign = [("Origin", "http://evil.example")];
-    program.ask("GET", "/own/a", &foreign).problem(403, "origin-refused");
-    assert_eq!(program.ask("DELETE", "/own/a", &[]).status, 405, "axum knows which methods it has");
+    program.request("GET", "/own/a", &foreign).problem(403, "origin-refused");
+    assert_eq!(
+        program.request("DELETE", "/own/a", &[]).status,
+        405,
+        "axum knows which methods it has"
+    );
 }

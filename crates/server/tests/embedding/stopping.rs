@@ -1,7 +1,7 @@
 //! The end of a server in stages.
 
 use std::io::{BufReader, Read, Write};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use axum::Router;
 use axum::routing::get;
@@ -43,20 +43,16 @@ fn what_is_in_flight_is_answered_streams_are_told_and_what_is_stuck_is_cut() {
     let mut both = [asked.blocking_recv().unwrap(), asked.blocking_recv().unwrap()];
     both.sort_unstable();
     assert_eq!(both, ["slow", "stuck"]);
-    let mut events = program.events("/topics/wind");
+    let mut events = program.events("/topics/wind", &[]);
     events.block().unwrap();
-    let mut socket = program.websocket("/topics/wind", &[]);
+    let mut socket = program.websocket("/topics/wind", &[], &[]);
     let running = program.running.take().unwrap();
     let stopping = program.runtime.spawn(running.stop());
     assert_eq!(events.block(), None, "a stream ends");
     assert_eq!(socket.next(), "close 1001 the server is stopping");
     drop((events, socket));
-    let begun = Instant::now();
     // Each thread has a listener, and closes it in its own time.
-    while TcpStream::connect(program.address).is_ok() {
-        assert!(begun.elapsed() < Duration::from_secs(30), "somebody is still accepted");
-        std::thread::yield_now();
-    }
+    wait_until("somebody is still accepted", || TcpStream::connect(program.address).is_err());
     go.notify_one();
     assert_eq!(Reply::read(&mut BufReader::new(slow), "GET").body, "answered");
     let stopped = program.runtime.block_on(stopping).unwrap();
@@ -67,15 +63,15 @@ fn what_is_in_flight_is_answered_streams_are_told_and_what_is_stuck_is_cut() {
 #[test]
 fn under_axum_streams_are_told_and_new_requests_refused() {
     let mut program = Program::with_peers();
-    let mut events = program.events("/live/topics/wind");
+    let mut events = program.events("/live/topics/wind", &[]);
     events.block().unwrap();
-    let mut socket = program.websocket("/live/topics/wind", &[]);
+    let mut socket = program.websocket("/live/topics/wind", &[], &[]);
     let running = program.running.take().unwrap();
     let stopping = program.runtime.spawn(running.stop());
     assert_eq!(events.block(), None, "a stream ends");
     assert_eq!(socket.next(), "close 1001 the server is stopping");
     let stopped = program.runtime.block_on(stopping).unwrap();
     assert_eq!((stopped.connections_cut, stopped.requests_open), (0, 0));
-    program.get("/live/clock").problem(503, "stopping");
-    assert_eq!(program.get("/own").body, "own");
+    program.get("/live/clock", &[]).problem(503, "stopping");
+    assert_eq!(program.get("/own", &[]).body, "own");
 }

@@ -8,11 +8,11 @@ use std::fs;
 use std::io::{BufReader, Read};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anemone_hub::Retention;
 use anemone_server::{Limits, StaticDir, StaticPath};
-use anemone_testing::{Fixture, PATIENCE, Reply, send};
+use anemone_testing::{Fixture, Reply, send, wait_until};
 use tempfile::TempDir;
 
 /// More than a connection holds for a client that does not read.

@@ -2,11 +2,11 @@
 
 use std::io::{BufReader, Write};
 use std::num::NonZero;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anemone_hub::Retention;
 use anemone_server::Tls;
-use anemone_testing::{Fixture, PATIENCE, Reply, send};
+use anemone_testing::{Fixture, Reply, send, wait_for};
 use anemone_ws::proto::Message;
 
 use crate::{dribble, rest, somebody_else_is_served, start};
@@ -49,15 +49,11 @@ fn a_request_that_never_ends_is_given_up_and_its_place_is_free_again() {
 
 /// A connection that has the one place there is.
 fn free(fixture: &Fixture) -> std::net::TcpStream {
-    let begun = Instant::now();
-    loop {
-        assert!(begun.elapsed() < PATIENCE, "the place is still taken");
+    wait_for("the place is still taken", || {
         let mut reader = BufReader::new(fixture.connect());
         send(reader.get_mut(), "GET", "/clock", &[]);
-        if Reply::read(&mut reader, "GET").status == 200 {
-            return reader.into_inner();
-        }
-    }
+        (Reply::read(&mut reader, "GET").status == 200).then(|| reader.into_inner())
+    })
 }
 
 #[test]

@@ -1,11 +1,9 @@
 //! Peers that do nothing, on connections on which much is open.
 
 use std::iter;
-use std::thread;
-use std::time::{Duration, Instant};
 
 use anemone_testing::secure::Secure;
-use anemone_testing::{Fixture, PATIENCE, Socket};
+use anemone_testing::{Fixture, PATIENCE, Socket, wait_for, wait_until};
 use anemone_ws::proto::Message;
 use anemone_ws::proto::handshake::{ClientHandshake, Nonce};
 use futures_util::FutureExt;
@@ -18,14 +16,10 @@ const MEMORY_MAX: usize = 4 << 20;
 
 /// A multiplexed connection that has asked for so many readers. It may be refused before.
 fn multiplexed(fixture: &Fixture, readers: usize) -> Socket {
-    let (begun, host) = (Instant::now(), fixture.address.to_string());
-    let mut socket = loop {
+    let mut socket = wait_for("no connection is let in", || {
         let handshake = ClientHandshake::new(Nonce([7; 16]), &["anemone.v1"]);
-        match Socket::open(fixture.connect(), &host, "/ws", handshake, &[]) {
-            Ok(socket) => break socket,
-            Err(error) => assert!(begun.elapsed() < PATIENCE, "{error}"),
-        }
-    };
+        Socket::open(fixture.connect(), &fixture.address.to_string(), "/ws", handshake, &[]).ok()
+    });
     for id in 0..readers {
         socket.send(Message::Text(&format!("GET {id} /topics/wind")));
     }
@@ -34,11 +28,7 @@ fn multiplexed(fixture: &Fixture, readers: usize) -> Socket {
 
 /// Waits until as little is held as a relief goes on to.
 fn wait_for_room(fixture: &Fixture) {
-    let begun = Instant::now();
-    while fixture.held_bytes() > MEMORY_MAX / 10 * 9 {
-        assert!(begun.elapsed() < PATIENCE, "still {} bytes", fixture.held_bytes());
-        thread::sleep(Duration::from_millis(1));
-    }
+    wait_until("too much is still held", || fixture.held_bytes() <= MEMORY_MAX / 10 * 9);
 }
 
 #[test]

@@ -6,7 +6,8 @@ use std::num::NonZero;
 use anemone_hub::{DataDir, DataOptions, Epoch, Hub, Retention};
 use anemone_server::{Options, PublishRight, TopicRule, TopicRules};
 use anemone_testing::multiplexed::{BOTH, Carrier, Client, Reply};
-use anemone_testing::{Fixture, Random, seed};
+use anemone_testing::{Fixture, seed};
+use fastrand::Rng;
 
 const ROUNDS: u64 = 30;
 const MESSAGES: u64 = 80;
@@ -78,7 +79,7 @@ impl Ledger {
 }
 
 fn check(fixture: &Fixture, carrier: Carrier) {
-    let mut random = Random::new(seed());
+    let mut random = Rng::with_seed(seed());
     let (mut requests, mut refused) = (0, 0);
     for round in 0..ROUNDS {
         // Few ids, which are used again and again; or one for each request, of which many have ended.
@@ -87,9 +88,9 @@ fn check(fixture: &Fixture, carrier: Carrier) {
         let mut ledger = Ledger::default();
         let messages: Vec<String> =
             (0..MESSAGES).map(|number| message(&mut random, ids, number, &mut ledger)).collect();
-        for burst in messages.chunks(1 + random.below(MESSAGES) as usize) {
+        for burst in messages.chunks(1 + random.u64(..MESSAGES) as usize) {
             client.send_all(burst);
-            if random.below(2) == 0 {
+            if random.u64(..2) == 0 {
                 let first = ledger.request("GET", "barrier", "/clock");
                 client.send(&first);
                 while ledger.finals.get("barrier") != ledger.requests.get("barrier") {
@@ -113,11 +114,11 @@ fn check(fixture: &Fixture, carrier: Carrier) {
     println!("{carrier:?}: {requests} requests, each with one final status; {refused} refused");
 }
 
-fn message(random: &mut Random, ids: u64, number: u64, ledger: &mut Ledger) -> String {
-    let id = if ids > MESSAGES { number } else { random.below(ids) };
-    let (id, earlier) = (format!("i{id}"), format!("i{}", random.below(ids.min(number + 1))));
-    let name = format!("/topics/scratch-{}", random.below(3));
-    match random.below(12) {
+fn message(random: &mut Rng, ids: u64, number: u64, ledger: &mut Ledger) -> String {
+    let id = if ids > MESSAGES { number } else { random.u64(..ids) };
+    let (id, earlier) = (format!("i{id}"), format!("i{}", random.u64(..ids.min(number + 1))));
+    let name = format!("/topics/scratch-{}", random.u64(..3));
+    match random.u64(..12) {
         0..3 => ledger.request("POST", &id, &format!("{name}\n{{\"n\":1}}")),
         3 => ledger.request("GET", &id, "/clock"),
         4 => ledger.request("GET", &id, "/topics/nothing"),

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anemone_server::{Options, PublishRight, TopicRule, TopicRules};
-use anemone_testing::multiplexed::{Carrier, Client, connect, framed};
-use anemone_testing::{Fixture, PATIENCE};
+use anemone_testing::multiplexed::{Carrier, Client, framed};
+use anemone_testing::{Fixture, PATIENCE, connect};
 use anemone_ws::proto::Config;
 
 use crate::{start, started, with_limits};
@@ -19,7 +19,7 @@ fn messages_may_be_cut_at_every_place() {
     bytes.extend(framed(b"CANCEL b"));
     bytes.extend(framed(b"GET b /nothing"));
     for cut in 1..bytes.len() {
-        let mut stream = connect(&fixture);
+        let mut stream = connect(fixture.tcp());
         stream.write_all(&bytes[..cut]).unwrap();
         // What is whole by then is answered, so the server has seen the cut.
         let mut client = Client::Tcp(stream.try_clone().unwrap());
@@ -39,7 +39,7 @@ fn messages_may_be_cut_at_every_place() {
 #[test]
 fn a_message_may_come_in_single_bytes() {
     let fixture = started();
-    let mut stream = connect(&fixture);
+    let mut stream = connect(fixture.tcp());
     for byte in framed(b"GET a /clock") {
         stream.write_all(&[byte]).unwrap();
     }
@@ -54,7 +54,7 @@ fn who_speaks_http_or_tls_is_told_once_and_closed() {
         b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 12\r\n\r\nGET a /clock",
         b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
     ] {
-        let mut stream = connect(&fixture);
+        let mut stream = connect(fixture.tcp());
         stream.write_all(bytes).unwrap();
         let mut client = Client::Tcp(stream);
         let detail = client.next().problem(400, "-", "bad-message");
@@ -66,7 +66,7 @@ fn who_speaks_http_or_tls_is_told_once_and_closed() {
 #[test]
 fn the_first_word_must_come_in_time() {
     let fixture = with_limits(|limits| limits.header_timeout = Duration::from_millis(50));
-    let mut stream = connect(&fixture);
+    let mut stream = connect(fixture.tcp());
     assert_eq!(stream.read(&mut [0]).unwrap(), 0);
 }
 
@@ -102,7 +102,7 @@ fn a_message_that_takes_too_long_is_given_up_though_bytes_keep_coming() {
         ..Config::default()
     };
     let fixture = with_limits(|limits| limits.multiplexed = Arc::new(config));
-    let mut stream = connect(&fixture);
+    let mut stream = connect(fixture.tcp());
     let mut client = Client::Tcp(stream.try_clone().unwrap());
     let feeder = std::thread::spawn(move || {
         let message = framed(&[b'x'; 60_000]);
@@ -141,7 +141,7 @@ fn a_message_of_which_nothing_more_comes_is_given_up_by_time_alone() {
         (&post[..post.len() - 1], false),
         (&post[..post.len() - 1], true),
     ] {
-        let mut stream = connect(&fixture);
+        let mut stream = connect(fixture.tcp());
         let mut client = Client::Tcp(stream.try_clone().unwrap());
         if has_reader {
             assert_eq!(client.ask("GET r /topics/wind").status, 100);
@@ -166,7 +166,7 @@ fn each_message_has_its_own_time_though_bytes_of_the_next_came_with_it() {
     let patience = Instant::now();
     'connections: loop {
         assert!(patience.elapsed() < PATIENCE, "the machine is too slow for this");
-        let mut stream = connect(&fixture);
+        let mut stream = connect(fixture.tcp());
         let mut client = Client::Tcp(stream.try_clone().unwrap());
         stream.write_all(first).unwrap();
         let begun = Instant::now();
@@ -188,7 +188,7 @@ fn each_message_has_its_own_time_though_bytes_of_the_next_came_with_it() {
 #[test]
 fn a_message_that_was_cut_off_does_not_keep_the_replies_to_others() {
     let fixture = with_message_timeout(Duration::from_millis(100));
-    let mut stream = connect(&fixture);
+    let mut stream = connect(fixture.tcp());
     stream
         .write_all(&[framed(b"GET 7 /clock"), framed(b"GET 8 /clock")[..9].to_vec()].concat())
         .unwrap();

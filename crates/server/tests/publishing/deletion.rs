@@ -1,7 +1,5 @@
 //! Deleting topics that a pattern allowed to be created.
 
-use anemone_testing::EventStream;
-
 use super::{Post, start};
 
 #[test]
@@ -39,7 +37,7 @@ fn a_deleted_topic_makes_room_for_another() {
 fn a_reader_of_a_topic_that_is_deleted_is_told() {
     let fixture = start();
     fixture.post("/topics/scratch-a", &[], b"1");
-    let mut stream = EventStream::open(&fixture, "/topics/scratch-a", &[]);
+    let mut stream = fixture.events("/topics/scratch-a", &[]);
     stream.block().unwrap();
     let mut socket = fixture.websocket("/topics/scratch-a", &["anemone.events"], &[]);
     let mut plain = fixture.websocket("/topics/scratch-a", &[], &[]);

@@ -13,7 +13,7 @@ use std::net::TcpStream;
 
 use anemone_hub::{Epoch, Hub, Retention};
 use anemone_server::{Options, PublishRight, TopicRule, TopicRules};
-use anemone_testing::{EventStream, Fixture, Reply};
+use anemone_testing::{Fixture, Reply};
 
 const JSON: (&str, &str) = ("Content-Type", "application/json");
 const FORM: (&str, &str) = ("Content-Type", "application/x-www-form-urlencoded");
@@ -168,7 +168,7 @@ fn a_topic_that_a_pattern_allows_is_created_by_its_first_event() {
 #[test]
 fn a_reader_on_another_transport_gets_what_is_published() {
     let fixture = start();
-    let mut stream = EventStream::open(&fixture, "/topics/chat", &[]);
+    let mut stream = fixture.events("/topics/chat", &[]);
     stream.block().unwrap();
     let mut socket = fixture.websocket("/topics/chat", &[], &[]);
     let mut events = fixture.websocket("/topics/chat", &["anemone.events"], &[]);

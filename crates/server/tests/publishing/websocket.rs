@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use anemone_server::{PublishRight, TopicRule, TopicRules};
-use anemone_testing::{EventStream, HANDSHAKE};
+use anemone_testing::HANDSHAKE;
 use anemone_ws::proto::Message;
 
 use super::{Post, rule, start, start_with};
@@ -11,7 +11,7 @@ use super::{Post, rule, start, start_with};
 #[test]
 fn each_message_is_an_event_and_comes_back_as_one() {
     let fixture = start();
-    let mut stream = EventStream::open(&fixture, "/topics/chat", &[]);
+    let mut stream = fixture.events("/topics/chat", &[]);
     stream.block().unwrap();
     let mut socket = fixture.websocket("/topics/chat", &[], &[]);
     let mut other = fixture.websocket("/topics/chat", &["anemone.events"], &[]);

@@ -2,13 +2,12 @@
 
 use std::sync::Barrier;
 use std::thread;
-use std::time::Instant;
 
 use anemone_hub::{DataDir, DataOptions, Epoch, Hub, Retention};
 use anemone_server::{Limits, Options, PublishRight, TopicRule, TopicRules};
 use anemone_testing::multiplexed::{Carrier, Client};
 use anemone_testing::ways::{ALL, Follower, Kind, Reading, STREAMS, Told, Way, each, each_of};
-use anemone_testing::{EventStream, Fixture, HANDSHAKE, PATIENCE};
+use anemone_testing::{Fixture, HANDSHAKE, wait_until};
 use anemone_ws::proto::Message;
 use serde_json::json;
 use tempfile::TempDir;
@@ -195,7 +194,7 @@ fn who_waits_goes_on_after_a_restart_and_has_the_first_event() {
 fn who_is_not_there_yet_is_in_no_list_and_on_no_disk() {
     let folder = TempDir::new().unwrap();
     let fixture = on_disk(&folder);
-    let mut stream = EventStream::open(&fixture, "/topics/open-a", &[]);
+    let mut stream = fixture.events("/topics/open-a", &[]);
     assert_eq!(stream.block().unwrap(), "retry: 1000\nid: ya-0\n");
     let list = fixture.get("/topics", &[]).json();
     assert_eq!(list["topics"].as_array().unwrap().len(), 1, "{list}");
@@ -286,16 +285,11 @@ fn as_many_are_waited_for_as_the_limit_says_and_a_poll_is_always_answered() {
         assert_eq!(fixture.get("/topics/open-c", &[]).next(), "ya-0");
         // Those that nobody waits for any more take no place.
         drop(waiting);
-        let deadline = Instant::now() + PATIENCE;
-        let is_free = || {
+        wait_until(&format!("after {}", way.name), || {
             let mut client = Client::open(Carrier::Tcp, &fixture);
             let mut wait = |id| client.ask(&format!("GET {id} /topics/open-{id}")).status;
             [wait("c"), wait("d")] == [100, 100]
-        };
-        while !is_free() {
-            assert!(Instant::now() < deadline, "after {}", way.name);
-            thread::yield_now();
-        }
+        });
     }
     let fixture = start();
     // Nor does one that is there by now.
@@ -309,7 +303,7 @@ fn as_many_are_waited_for_as_the_limit_says_and_a_poll_is_always_answered() {
 fn a_pattern_that_is_full_is_waited_for_and_refuses_the_event() {
     let fixture = start();
     publish(&fixture, "few-a", [1]);
-    let mut stream = EventStream::open(&fixture, "/topics/few-b", &[]);
+    let mut stream = fixture.events("/topics/few-b", &[]);
     stream.block().unwrap();
     let mut client = Client::open(Carrier::Tcp, &fixture);
     client.ask("POST p /topics/few-b\n1").problem(507, "p", "too-many-topics");

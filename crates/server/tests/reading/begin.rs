@@ -3,9 +3,9 @@
 use std::time::{Duration, SystemTime};
 
 use anemone_hub::{Data, Retention, UnixTime};
+use anemone_testing::Fixture;
 use anemone_testing::multiplexed::{Carrier, Client};
 use anemone_testing::ways::{Follower, Kind, POLL, Told, Way, each};
-use anemone_testing::{EventStream, Fixture};
 use serde_json::json;
 
 /// The epoch that fixtures begin.
@@ -211,7 +211,7 @@ fn every_way_that_tells_more_than_data_tells_the_time() {
     let fixture = old();
     publish_at(&fixture, UnixTime::from_micros(1_789_000_000_123_456), 1);
     publish_at(&fixture, UnixTime::from_micros(1_789_000_001_000_000), 2);
-    let mut stream = EventStream::open(&fixture, "/topics/wind?after=earliest", &[]);
+    let mut stream = fixture.events("/topics/wind?after=earliest", &[]);
     assert_eq!(stream.block().unwrap(), "retry: 1000\nid: ya-0\n");
     for (position, time, number) in [("ya-1", "1789000000123.456", 1), ("ya-2", "1789000001000", 2)]
     {

@@ -5,7 +5,8 @@ use std::sync::mpsc;
 use std::thread;
 
 use anemone_testing::ways::{ALL, Follower, Kind, POLL, Told, Way, Wire, each, is_cut};
-use anemone_testing::{Fixture, Random, seed};
+use anemone_testing::{Fixture, seed};
+use fastrand::Rng;
 
 /// The number of times that each reader is cut off.
 const RECONNECTS: u64 = 1000;
@@ -25,7 +26,7 @@ struct Resuming {
 fn resumes(way: &'static Way, query: &str, seed: u64) -> Resuming {
     let (head, event) = lengths(way);
     let fixture = &Fixture::start();
-    let mut random = Random::new(seed);
+    let mut random = Rng::with_seed(seed);
     let mut resuming = Resuming { follower: Follower::new(0), published: 0, cuts: 0 };
     thread::scope(|scope| {
         let (bursts, asked) = mpsc::channel::<std::ops::RangeInclusive<u64>>();
@@ -35,13 +36,13 @@ fn resumes(way: &'static Way, query: &str, seed: u64) -> Resuming {
             }
         });
         for _ in 0..RECONNECTS {
-            let burst = random.below(BURST_MAX + 1);
+            let burst = random.u64(..BURST_MAX + 1);
             let first = resuming.published + 1;
             resuming.published += burst;
             let unread = resuming.published - resuming.follower.offset;
-            let bytes = match random.below(4) {
-                0 => random.below(head),
-                _ => head + random.below(event * unread + 1),
+            let bytes = match random.u64(..4) {
+                0 => random.u64(..head),
+                _ => head + random.u64(..event * unread + 1),
             };
             let wire = way.connect(fixture).cut_after(bytes as usize);
             bursts.send(first..=resuming.published).unwrap();
@@ -124,15 +125,15 @@ fn over_a_thousand_reconnects_all_that_is_not_delivered_is_counted() {
 #[test]
 fn a_position_is_one_for_every_way_to_read() {
     let fixture = Fixture::start();
-    let mut random = Random::new(seed());
+    let mut random = Rng::with_seed(seed());
     let (mut follower, mut published) = (Follower::new(0), 0);
     for _ in 0..RECONNECTS {
-        let burst = random.below(BURST_MAX + 1);
+        let burst = random.u64(..BURST_MAX + 1);
         fixture.publish(published + 1..=published + burst);
         published += burst;
-        let way = ALL[random.below(ALL.len() as u64) as usize];
+        let way = ALL[random.u64(..ALL.len() as u64) as usize];
         let mut reader = way.open(&fixture, &format!("after={}", follower.position()));
-        let wanted = follower.offset + random.below(published - follower.offset + 1);
+        let wanted = follower.offset + random.u64(..published - follower.offset + 1);
         while follower.offset < wanted {
             follower.follow(reader.next());
         }

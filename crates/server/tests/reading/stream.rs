@@ -4,13 +4,13 @@ use std::io::{BufReader, Read, Write};
 use std::time::Duration;
 
 use anemone_testing::ways::{FOREVER_FRAME, Lines, NDJSON, Reading, SSE, Told, each_of};
-use anemone_testing::{EventStream, Fixture, Reply, send};
+use anemone_testing::{Fixture, Reply, send};
 
 #[test]
 fn a_stream_is_neither_kept_nor_held_back_on_its_way() {
     let fixture = Fixture::start();
     let heads = [
-        EventStream::open(&fixture, "/topics/wind", &[]).head,
+        fixture.events("/topics/wind", &[]).head,
         Lines::ndjson(&fixture, "").head,
         Lines::forever_frame(&fixture, "").head,
     ];
@@ -36,15 +36,14 @@ fn without_a_position_a_stream_begins_now() {
 fn an_event_stream_gives_positions_and_resumes_from_them() {
     let fixture = Fixture::start();
     fixture.publish(1..=2);
-    let mut stream = EventStream::open(&fixture, "/topics/wind", &[]);
+    let mut stream = fixture.events("/topics/wind", &[]);
     assert_eq!(stream.head.field("cache-control"), Some("no-store"));
     assert_eq!(stream.head.field("x-accel-buffering"), Some("no"));
     assert_eq!(stream.block().unwrap(), "retry: 1000\nid: ya-2\n", "a position before any event");
     fixture.publish(3..=4);
     assert_eq!(stream.event(), "id: ya-3\ndata: {\"n\":3}\n");
     assert_eq!(stream.event(), "id: ya-4\ndata: {\"n\":4}\n");
-    let mut resumed =
-        EventStream::open(&fixture, "/topics/wind?after=latest", &[("Last-Event-ID", "ya-3")]);
+    let mut resumed = fixture.events("/topics/wind?after=latest", &[("Last-Event-ID", "ya-3")]);
     assert_eq!(resumed.block().unwrap(), "retry: 1000\nid: ya-3\n");
     assert_eq!(resumed.event(), "id: ya-4\ndata: {\"n\":4}\n");
 }
@@ -54,7 +53,7 @@ fn an_event_stream_has_a_name_and_a_position_for_each_notice() {
     let retention = anemone_hub::Retention { events_max: 4, ..Default::default() };
     let fixture = Fixture::with(|_| {}, retention);
     fixture.publish(1..=10);
-    let mut stream = EventStream::open(&fixture, "/topics/wind?after=ya-1&mode=latest", &[]);
+    let mut stream = fixture.events("/topics/wind?after=ya-1&mode=latest", &[]);
     assert_eq!(stream.block().unwrap(), "retry: 1000\nid: ya-1\n");
     let gap = r#"{"gap":{"reason":"retention","after":"ya-1","missed":5,"resume":"ya-6"}}"#;
     assert_eq!(stream.block().unwrap(), format!("event: gap\nid: ya-6\ndata: {gap}\n"));
@@ -101,7 +100,7 @@ fn a_forever_frame_is_a_document_of_scripts_for_its_own_origin() {
 fn a_quiet_stream_has_heartbeats() {
     let fixture = Fixture::with_limits(|limits| limits.heartbeat = Duration::from_millis(10));
     fixture.publish(1..=1);
-    let mut stream = EventStream::open(&fixture, "/topics/wind", &[]);
+    let mut stream = fixture.events("/topics/wind", &[]);
     stream.block().unwrap();
     let mut lines = Lines::ndjson(&fixture, "");
     let mut frame = Lines::forever_frame(&fixture, "");
@@ -186,7 +185,7 @@ fn a_quiet_stream_is_not_one_whose_client_does_not_read() {
         limits.write_timeout = Duration::from_secs(1);
         limits.heartbeat = Duration::from_secs(2);
     });
-    let mut stream = EventStream::open(&fixture, "/topics/wind", &[]);
+    let mut stream = fixture.events("/topics/wind", &[]);
     stream.block().unwrap();
     assert_eq!(stream.block().unwrap(), ":\n", "alive after twice that");
 }

@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use anemone_hub::Retention;
 use anemone_sources::exec::{Command, ExecOptions, Restart, Stderr, run};
-use anemone_testing::{Background, Log, Topics, values, within};
+use anemone_testing::process::status_bytes;
+use anemone_testing::{Background, Log, Topics, resident_bytes, values, within};
 use rustix::process::{Pid, test_kill_process};
 use serde_json::{Value, json};
 use tempfile::{TempDir, tempdir};
@@ -296,17 +297,6 @@ async fn a_program_without_a_line_may_hold_its_output_back_which_is_told_once() 
     assert_eq!(told, [format!("WARN {words} topic=lines")]);
 }
 
-/// The bytes that this process has in memory: now, and at most so far.
-#[cfg(target_os = "linux")]
-fn resident_bytes() -> (u64, u64) {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap();
-    let field = |name: &str| {
-        let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
-        line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() << 10
-    };
-    (field("VmRSS:"), field("VmHWM:"))
-}
-
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn a_flood_of_100_mb_takes_no_memory() {
@@ -318,7 +308,7 @@ async fn a_flood_of_100_mb_takes_no_memory() {
         assert!(status.success(), "{status}");
         return;
     }
-    let (before, _) = resident_bytes();
+    let before = resident_bytes();
     for (line, events, bad_lines) in [
         // Lines of 2,000 bytes, and one line without end.
         ("yes $(printf %01999d 0) | head -c 100000000", 50_000, 0),
@@ -332,7 +322,7 @@ async fn a_flood_of_100_mb_takes_no_memory() {
         let status = ended(&topics).await;
         assert_eq!((&status["events"], &status["bad_lines"]), (&json!(events), &json!(bad_lines)));
     }
-    let (_, most) = resident_bytes();
+    let most = status_bytes("self", "VmHWM");
     assert!(most < before + (16 << 20), "{before} {most}");
 }
 

@@ -10,8 +10,8 @@ mod wire;
 use std::io;
 use std::thread;
 
-use crate::multiplexed::{Client, connect};
-use crate::{EventStream, Fixture, HANDSHAKE, request};
+use crate::multiplexed::Client;
+use crate::{EventStream, Fixture, HANDSHAKE, connect, request};
 
 pub use follower::Follower;
 use messages::{Data, Events, Multiplexed};
@@ -118,7 +118,7 @@ impl Way {
 
     /// A connection to where this way is spoken.
     pub fn connect(&self, fixture: &Fixture) -> Wire {
-        Wire::new(if self.is_tcp() { connect(fixture) } else { fixture.connect() })
+        Wire::new(if self.is_tcp() { connect(fixture.tcp()) } else { fixture.connect() })
     }
 
     pub fn is_tcp(&self) -> bool {
