@@ -3,17 +3,17 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "the helpers of tests are tests too")]
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io::{self, BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
 use std::process::{Output, Stdio};
 use std::thread;
-use std::time::{Duration, Instant};
 
 use anemone_client::{Content, Publisher};
 use anemone_testing::process::{
-    self, Process, Watchdog, command, get, output, read_until, request, serve,
+    self, Process, Watchdog, ask, command, get, output, read_until, serve,
 };
+use anemone_testing::wait_for;
 use rustix::fs::{Mode, OFlags};
 use rustix::process::Signal;
 use rustix::pty::OpenptFlags;
@@ -179,10 +179,7 @@ fn a_topic_that_is_deleted_ends_alike_by_every_transport() {
         let read = if via == "tcp" { format!("tcp://{tcp}{topic}") } else { url };
         let mut sub = Process::start(&["sub", &read, "--via", via, "--after", "earliest"]);
         while !sub.line().ends_with(r#""data":1}"#) {}
-        let mut reply = String::new();
-        request(address, &format!("DELETE {topic} HTTP/1.1\r\nConnection: close"))
-            .read_to_string(&mut reply)
-            .unwrap();
+        let reply = ask(address, &format!("DELETE {topic} HTTP/1.1"), "");
         assert!(reply.starts_with("HTTP/1.1 204 "), "{reply}");
         assert_eq!(sub.line(), r#"{"end":{"reason":"deleted"}}"#, "{via}");
         assert_eq!(sub.line(), "", "{via}");
@@ -427,12 +424,9 @@ fn nobody_writes_into_the_log_but_the_log() {
     serve.stderr(File::create(&path).unwrap());
     let (server, address) = process::listening(serve);
     get(address, "/topics/evil?after=earliest&wait=60");
-    let deadline = Instant::now() + process::LONG;
-    let mut log = String::new();
-    while !log.contains("standard error: ") && Instant::now() < deadline {
-        log = std::fs::read_to_string(&path).unwrap();
-        thread::sleep(Duration::from_millis(5));
-    }
+    let log = wait_for("standard error is not logged", || {
+        Some(std::fs::read_to_string(&path).unwrap()).filter(|log| log.contains("standard error: "))
+    });
     drop(server);
     assert!(log.contains(r"standard error: a\u202eb\u009b2J\u001b[2J"), "{log}");
     assert!(!log.contains(['\u{202e}', '\u{9b}', '\x1b']), "{log}");

@@ -3,13 +3,13 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "the helpers of tests are tests too")]
 
 use std::fs;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, Read};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::Stdio;
 
 use anemone_testing::process::{
-    Process, SERVE, Watchdog, command, get, listening, output, read_until, request, serve,
+    Process, SERVE, Watchdog, ask, command, get, listening, output, read_until, request, serve,
 };
 use rustix::process::{Pid, Signal, test_kill_process};
 use tempfile::{TempDir, tempdir};
@@ -44,10 +44,7 @@ fn exec(topic: &str, command: &str) -> String {
 fn echo_and_broadcast_are_for_those_who_ask() {
     let status = |path, args: &[&str]| {
         let (_server, address) = serve(args);
-        let mut stream = request(address, &format!("GET {path} HTTP/1.1\r\nConnection: close"));
-        let mut reply = String::new();
-        stream.read_to_string(&mut reply).unwrap();
-        reply[9..12].to_owned()
+        ask(address, &format!("GET {path} HTTP/1.1"), "")[9..12].to_owned()
     };
     let (_directory, path) = configured("echo = true\nbroadcast = true\n");
     let offered: [&[&str]; 3] = [&["--demo"], &["--echo", "--broadcast"], &["--config", &path]];
@@ -151,9 +148,7 @@ fn a_variable_counts_before_the_file() {
         .env("ANEMONE_CONFIG", &path)
         .env("ANEMONE_LIMITS__WAIT_MAX", "1s");
     let (_server, address) = listening(with);
-    let head = "GET /topics/host?wait=2 HTTP/1.1\r\nConnection: close";
-    let mut reply = String::new();
-    request(address, head).read_to_string(&mut reply).unwrap();
+    let reply = ask(address, "GET /topics/host?wait=2 HTTP/1.1", "");
     assert!(reply.starts_with("HTTP/1.1 400 "), "{reply}");
 }
 
@@ -162,18 +157,12 @@ fn a_rule_says_who_may_publish() {
     let text = "host = false\n[[topic]]\nname = \"chat\"\npublish = \"anyone\"\nevents_max = 2\n";
     let (_directory, _server, address) = serving(text);
     for body in ["1", "2", "3"] {
-        let head = "POST /topics/chat HTTP/1.1\r\nConnection: close\r\nContent-Length: 1";
-        let mut stream = request(address, head);
-        stream.write_all(body.as_bytes()).unwrap();
-        let mut reply = String::new();
-        stream.read_to_string(&mut reply).unwrap();
+        let reply = ask(address, "POST /topics/chat HTTP/1.1", body);
         assert!(reply.starts_with("HTTP/1.1 201 "), "{reply}");
     }
     let page = get(address, "/topics/chat?after=earliest");
     assert!(page.contains("\"first\":2,"), "{page}");
-    let mut reply = String::new();
-    let head = "GET /topics/host HTTP/1.1\r\nConnection: close";
-    request(address, head).read_to_string(&mut reply).unwrap();
+    let reply = ask(address, "GET /topics/host HTTP/1.1", "");
     assert!(reply.starts_with("HTTP/1.1 404 "), "{reply}");
 }
 

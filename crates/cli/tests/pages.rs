@@ -1,19 +1,13 @@
 //! The built-in page, as a browser gets it.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::SocketAddr;
 
-use anemone_testing::process::serve;
+use anemone_testing::process::{self, serve};
 
 /// The reply to a request with these fields.
 fn ask(address: SocketAddr, method: &str, target: &str, fields: &str) -> String {
-    let mut stream = TcpStream::connect(address).unwrap();
-    let head = format!("{method} {target} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n");
-    stream.write_all(format!("{head}{fields}\r\n").as_bytes()).unwrap();
-    let mut reply = String::new();
-    stream.read_to_string(&mut reply).unwrap();
-    reply
+    process::ask(address, format!("{method} {target} HTTP/1.1\r\n{fields}").trim_end(), "")
 }
 
 fn status(reply: &str) -> &str {

@@ -4,13 +4,13 @@
 
 use std::collections::VecDeque;
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::SocketAddr;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::time::Instant;
 
 use anemone_testing::process::{
-    Process, SERVE, command, get, listening, read_until, request, serve,
+    Process, SERVE, ask, command, get, listening, read_until, request, serve,
 };
 use anemone_testing::wait_until;
 use rustix::process::Signal;
@@ -97,16 +97,8 @@ fn the_demo_alone_has_topics_to_publish_to_and_keeps_100_000_events_of_each() {
 
 /// The reply to lines of JSON that are published.
 fn post(address: SocketAddr, lines: &str) -> String {
-    let head = format!(
-        "POST /topics/scratch-a HTTP/1.1\r\nContent-Type: application/x-ndjson\r\n\
-         Content-Length: {}\r\nConnection: close",
-        lines.len()
-    );
-    let mut client = request(address, &head);
-    client.write_all(lines.as_bytes()).unwrap();
-    let mut reply = String::new();
-    client.read_to_string(&mut reply).unwrap();
-    reply
+    let head = "POST /topics/scratch-a HTTP/1.1\r\nContent-Type: application/x-ndjson";
+    ask(address, head, lines)
 }
 
 /// Returns whether this test, and so what it starts, runs under `nohup`.
@@ -167,17 +159,8 @@ fn what_was_published_is_there_after_a_kill_at_the_same_positions() {
     let mut positions = Vec::new();
     for number in 1..=3 {
         let (server, address) = serve(&["--demo", "--data", data, "--fsync", "always"]);
-        let mut stream = TcpStream::connect(address).unwrap();
         let body = format!("{{\"number\":{number}}}");
-        write!(
-            stream,
-            "POST /topics/scratch-kept HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\
-             Content-Length: {}\r\n\r\n{body}",
-            body.len()
-        )
-        .unwrap();
-        let mut reply = String::new();
-        stream.read_to_string(&mut reply).unwrap();
+        let reply = ask(address, "POST /topics/scratch-kept HTTP/1.1", &body);
         assert!(reply.starts_with("HTTP/1.1 201 "), "{reply}");
         let position = reply.split("\"position\":\"").nth(1).unwrap().split('"').next().unwrap();
         positions.push(position.to_owned());
@@ -265,9 +248,7 @@ fn a_data_directory_that_goes_under_the_server_is_told_at_the_next_event() {
     std::fs::remove_dir_all(&data).unwrap();
     let reply = post(address, "4\n");
     assert!(reply.starts_with("HTTP/1.1 503 ") && reply.contains("storage-failed"), "{reply}");
-    let mut health = String::new();
-    let mut client = request(address, "GET /health HTTP/1.1\r\nConnection: close");
-    client.read_to_string(&mut health).unwrap();
+    let health = ask(address, "GET /health HTTP/1.1", "");
     assert!(health.starts_with("HTTP/1.1 503 ") && health.contains("storage-failed"), "{health}");
 }
 

@@ -6,10 +6,9 @@ use std::fs::File;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::process::Stdio;
-use std::thread;
-use std::time::{Duration, Instant};
 
 use anemone_testing::process::{self, LONG, Process, SERVE, command, listening, read_until};
+use anemone_testing::wait_until;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use tempfile::{TempDir, tempdir};
@@ -44,11 +43,10 @@ impl Logging {
 
     /// Returns once this is logged.
     fn wait_for(&self, part: &str) {
-        let begun = Instant::now();
-        while !std::fs::read_to_string(self.directory.path().join("log")).unwrap().contains(part) {
-            assert!(begun.elapsed() < LONG, "{part} is not logged");
-            thread::sleep(Duration::from_millis(5));
-        }
+        wait_until(&format!("{part} is not logged"), || {
+            let log = std::fs::read_to_string(self.directory.path().join("log")).unwrap();
+            log.contains(part)
+        });
     }
 
     /// Lines that it has logged, once it has stopped.

@@ -6,7 +6,7 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::process::Command;
 
-use anemone_testing::process::{Process, SERVE, command, get, listening, output};
+use anemone_testing::process::{Process, SERVE, ask, command, get, listening, output};
 use anemone_testing::wait_until;
 use tempfile::tempdir;
 
@@ -27,13 +27,7 @@ fn serve(limit: &str, args: &[&str]) -> (Process, SocketAddr) {
 }
 
 fn publish(address: SocketAddr, event: &str) -> String {
-    let len = event.len();
-    let head = "POST /topics/scratch-a HTTP/1.1\r\nConnection: close";
-    let mut stream = TcpStream::connect(address).unwrap();
-    write!(stream, "{head}\r\nHost: {address}\r\nContent-Length: {len}\r\n\r\n{event}").unwrap();
-    let mut reply = String::new();
-    stream.read_to_string(&mut reply).unwrap();
-    reply[9..12].to_owned()
+    ask(address, "POST /topics/scratch-a HTTP/1.1", event)[9..12].to_owned()
 }
 
 #[test]

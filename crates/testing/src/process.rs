@@ -78,7 +78,7 @@ impl Logging {
     }
 
     pub fn address(&self) -> SocketAddr {
-        let address = self.url.strip_prefix("http://").unwrap();
+        let (_, address) = self.url.split_once("://").unwrap();
         address.trim_end_matches('/').parse().unwrap()
     }
 
@@ -235,11 +235,22 @@ pub fn read_until(stream: &mut impl Read, end: &[u8]) {
     }
 }
 
-/// The reply to a GET, head and body.
-pub fn get(address: SocketAddr, path: &str) -> String {
-    let mut stream = request(address, &format!("GET {path} HTTP/1.1\r\nConnection: close"));
+/// The reply, head and body, to a request whose head begins so.
+pub fn ask(address: SocketAddr, head: &str, body: &str) -> String {
+    let mut head = format!("{head}\r\nConnection: close");
+    if !body.is_empty() {
+        head += &format!("\r\nContent-Length: {}", body.len());
+    }
+    let mut stream = request(address, &head);
+    stream.write_all(body.as_bytes()).unwrap();
     let mut reply = String::new();
     stream.read_to_string(&mut reply).unwrap();
+    reply
+}
+
+/// The reply to a GET, head and body.
+pub fn get(address: SocketAddr, path: &str) -> String {
+    let reply = ask(address, &format!("GET {path} HTTP/1.1"), "");
     assert!(reply.starts_with("HTTP/1.1 200 "), "{reply}");
     reply
 }
