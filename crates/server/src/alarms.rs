@@ -1,4 +1,4 @@
-//! Has connections woken at a time they name. One task for all of a thread's.
+//! Wakes connections at given times, with one task for all connections of a thread.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -9,20 +9,20 @@ use anemone_ws::reactor::SendWaker;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 
-/// A thread's alarms. Clones are handles to the same ones.
+/// The alarms of a thread. Clones are handles to the same ones.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Alarms(Rc<Shared>);
 
 #[derive(Debug, Default)]
 struct Shared {
-    /// By due time, and in that in the order they were set.
+    /// Sorted by due time, and then in the order in which they were set.
     set: RefCell<BTreeMap<(Instant, u64), SendWaker>>,
     count: Cell<u64>,
-    /// One is due sooner than all others.
+    /// Notified when a new alarm is due before all others.
     is_sooner: Notify,
 }
 
-/// One connection's alarm; dropping it takes it back.
+/// The alarm of one connection. Dropping it cancels it.
 #[derive(Debug)]
 pub(crate) struct Alarm {
     shared: Rc<Shared>,
@@ -30,7 +30,7 @@ pub(crate) struct Alarm {
 }
 
 impl Alarms {
-    /// Has the connection woken then.
+    /// Sets an alarm that wakes the connection at `due`.
     pub(crate) fn set(&self, due: Instant, waker: SendWaker) -> Alarm {
         let shared = Rc::clone(&self.0);
         let key = (due, shared.count.get());
@@ -44,7 +44,7 @@ impl Alarms {
         Alarm { shared, key }
     }
 
-    /// Wakes them, for as long as it is polled.
+    /// Wakes connections for as long as it is polled.
     pub(crate) async fn ring(&self) -> Infallible {
         loop {
             let first = self.0.set.borrow().first_key_value().map(|((due, _), _)| *due);
@@ -72,7 +72,7 @@ impl Alarms {
 }
 
 impl Alarm {
-    /// The time at which it rings, or has rung.
+    /// Returns the time of the alarm, past or future.
     pub(crate) fn due(&self) -> Instant {
         self.key.0
     }

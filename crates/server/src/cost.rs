@@ -1,20 +1,20 @@
-//! The cost of what is open for a client that does nothing with it.
+//! The memory cost of connections, requests and readers that are open and idle.
 //!
-//! Each of these counts in the memory for all clients as long as it is there, so that many which are quiet cannot take
-//! more than that either. They are what the process was seen to grow by, all it does for one taken together, and somewhat
-//! more; `tests/real_cost.rs` holds them against that.
+//! Each cost counts against the memory limit while the item is open, so that many idle clients cannot exceed the
+//! limit either. The numbers are the measured growth of the process for one item, plus a reserve;
+//! `tests/real_cost.rs` compares them with measurements.
 
-/// A connection in the thread's loop: a WebSocket, a stream, one that has not said yet what it is.
+/// A connection in the thread's loop: a WebSocket, a stream, or an undecided one.
 pub(crate) const CONNECTION_BYTES: usize = 1 << 10;
-/// One that the HTTP server has, beside its header, as long as it has it.
+/// A connection of the HTTP server, without its header.
 pub(crate) const HTTP1_BYTES: usize = 12 << 10;
-/// TLS.
+/// The TLS state of a connection.
 pub(crate) const TLS_BYTES: usize = 12 << 10;
-/// HTTP/2, without its requests.
+/// An HTTP/2 connection, without its requests.
 pub(crate) const HTTP2_BYTES: usize = 20 << 10;
-/// A request, a stream or a WebSocket on it, which takes 9 KB at most.
+/// A request, stream or WebSocket on an HTTP/2 connection, which takes at most 9 KB.
 pub(crate) const HTTP2_REQUEST_BYTES: usize = 10 << 10;
-/// A topic that is awaited before it is there: its name, and what tells those who wait.
+/// A topic that is awaited: its name, and the notifier of those who wait.
 pub(crate) const AWAITED_TOPIC_BYTES: usize = 5 << 9;
-/// A request of `anemone.v1`: most are readers.
+/// A request of `anemone.v1`; most are readers.
 pub(crate) const MULTIPLEXED_REQUEST_BYTES: usize = 512;

@@ -1,4 +1,4 @@
-//! Tasks that a thread cannot do without: where one panics, the thread ends as if it had panicked itself.
+//! Essential tasks of a thread: if one panics, the thread ends as if it had panicked itself.
 
 use std::rc::Rc;
 use std::thread;
@@ -6,7 +6,7 @@ use std::thread;
 use tokio::sync::Notify;
 use tokio::task::{AbortHandle, spawn_local};
 
-/// A thread's essential tasks. Clones are handles to the same ones.
+/// The essential tasks of a thread. Clones are handles to the same ones.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Essentials(Rc<Notify>);
 
@@ -21,16 +21,16 @@ impl Essentials {
         spawn_local(task).abort_handle()
     }
 
-    /// Returns once one of them has panicked.
+    /// Waits until one of them has panicked.
     ///
     /// # Cancel safety
-    /// Nothing is lost when the future is dropped.
+    /// Dropping the future loses nothing.
     pub(crate) async fn failed(&self) {
         self.0.notified().await;
     }
 }
 
-/// Tells of a panic, which the runtime catches.
+/// Reports a panic, which the runtime catches.
 struct Watched(Rc<Notify>);
 
 impl Drop for Watched {

@@ -1,4 +1,4 @@
-//! Messages from one thread's members of `/broadcast` to those of all.
+//! Passes messages from one thread's members of `/broadcast` to those of all threads.
 
 use std::collections::VecDeque;
 use std::mem;
@@ -9,7 +9,7 @@ use anemone_ws::proto::{Message, Prepared};
 use anemone_ws::reactor::Broadcast;
 use tokio::sync::Notify;
 
-/// A message on its way to the threads.
+/// A message for the threads.
 #[derive(Clone, Debug)]
 pub(crate) enum Posted {
     Text(Arc<str>),
@@ -26,7 +26,7 @@ impl From<Message<'_>> for Posted {
 }
 
 impl Posted {
-    /// The bytes that it takes, with its place in an inbox.
+    /// Returns its size in bytes, with its place in an inbox.
     fn bytes(&self) -> usize {
         let payload_bytes = match self {
             Self::Text(text) => text.len(),
@@ -43,27 +43,27 @@ impl Posted {
     }
 }
 
-/// From each thread to all.
+/// The inboxes of all threads.
 #[derive(Debug)]
 pub(crate) struct Everyone {
     bytes_max: usize,
-    /// One for each thread; under one lock, so that all have the same order.
+    /// One inbox for each thread, under one lock, so that all have the same order.
     inboxes: Mutex<Vec<Inbox>>,
 }
 
-/// The messages on their way to a thread.
+/// The messages for a thread.
 #[derive(Debug, Default)]
 struct Inbox {
     messages: VecDeque<Posted>,
     bytes: usize,
-    /// The number of messages that were dropped before them.
+    /// The number of messages that were dropped before these.
     missed: u64,
     is_filled: Arc<Notify>,
 }
 
 impl Everyone {
-    /// Keeps up to `bytes_max` bytes for a thread that is busy; one that is further behind misses the
-    /// oldest. Not a number of messages: the small ones that one read brings are a great many.
+    /// Creates inboxes that keep up to `bytes_max` bytes for a busy thread; beyond that, the oldest messages are
+    /// dropped. The limit is not a number of messages, since one read can bring very many small ones.
     pub(crate) fn new(bytes_max: usize) -> Self {
         Self { bytes_max, inboxes: Mutex::default() }
     }
@@ -74,7 +74,7 @@ impl Everyone {
         }
     }
 
-    /// Has a thread's members get what comes, for as long as it is polled.
+    /// Passes messages to a thread's members, for as long as it is polled.
     pub(crate) async fn relay(&self, members: Broadcast) {
         let is_filled = Arc::<Notify>::default();
         let index = {
@@ -115,7 +115,7 @@ impl Inbox {
         }
     }
 
-    /// Exchanges what came for `empty`, and says how many are missing before that.
+    /// Exchanges the messages for `empty`, and returns the number of missed messages before them.
     fn take(&mut self, empty: &mut VecDeque<Posted>) -> u64 {
         mem::swap(&mut self.messages, empty);
         self.bytes = 0;

@@ -1,4 +1,4 @@
-//! A service for every path that is not the server's own: pages, or the routes of the program that the server is part of.
+//! A service for all paths except the server's own: pages, or the routes of the program that contains the server.
 
 use std::error::Error;
 use std::fmt;
@@ -16,13 +16,14 @@ use crate::{Kind, Problem};
 
 type Answer = Pin<Box<dyn Future<Output = Response<Body>> + Send>>;
 
-/// A service that answers requests for every path that is not the server's own
-/// ([`OWN_PATHS`](crate::OWN_PATHS)) and at which no [`StaticDir`](crate::StaticDir) has a file.
+/// A service that answers requests for all paths except the server's own ([`OWN_PATHS`](crate::OWN_PATHS)) and those
+/// of files of a [`StaticDir`](crate::StaticDir).
 ///
-/// It sees a request only after the server's checks: the host is one of the server's own names, and the origin, if the
-/// request names one, is allowed. [`ClientAddress`](crate::ClientAddress) is among its extensions. The reply gets the fields that protect every reply, each unless it has its own.
+/// It gets a request only after the server's checks: the host is one of the server's own names, and the origin, if
+/// the request has one, is allowed. [`ClientAddress`](crate::ClientAddress) is among its extensions. The reply gets
+/// the protective fields of every reply, unless it sets them itself.
 ///
-/// It cannot take a connection over: `Upgrade` in a request is for the server's own WebSockets.
+/// It cannot take over a connection: `Upgrade` in a request is for the server's own WebSockets.
 #[derive(Clone)]
 pub struct Fallback {
     answer: Arc<dyn Fn(Request<Body>) -> Answer + Send + Sync>,
@@ -30,8 +31,8 @@ pub struct Fallback {
 }
 
 impl Fallback {
-    /// Has this service answer: an axum `Router`, or any other `tower::Service`. An error of the service becomes a reply
-    /// with status 500, and is logged.
+    /// Creates a fallback from an axum `Router`, or any other `tower::Service`. An error of the service becomes a
+    /// reply with status 500, and is logged.
     pub fn new<S, B>(service: S) -> Self
     where
         S: Service<Request<Body>, Response = Response<B>> + Clone + Send + Sync + 'static,
@@ -52,16 +53,16 @@ impl Fallback {
         Self { answer: Arc::new(answer), is_public: Arc::new(|_| false) }
     }
 
-    /// Has `is_public` name the paths whose `GET` and `HEAD` are answered whatever `Origin` a request names. Default: none.
+    /// Sets the paths whose `GET` and `HEAD` are answered whatever the `Origin` of the request. Default: none.
     ///
-    /// That is for the files of a page, which a browser asks for with an `Origin` that cannot match where a proxy puts
-    /// another `Host` in the place of the one it was asked for. No page of another origin may read the reply.
+    /// Use it for the files of a page. A browser requests them with an `Origin` that cannot match if a proxy changes
+    /// `Host`. No page of another origin may read the reply.
     #[must_use]
     pub fn public_at(self, is_public: impl Fn(&str) -> bool + Send + Sync + 'static) -> Self {
         Self { is_public: Arc::new(is_public), ..self }
     }
 
-    /// Tells whether a path is answered whatever origin asks for it.
+    /// Returns true if a path is answered whatever the origin.
     pub(crate) fn is_public(&self, path: &str) -> bool {
         (self.is_public)(path)
     }

@@ -1,6 +1,6 @@
-//! `/health`: whether what is published can be kept, for those who watch over the server.
+//! `/health`: reports problems with keeping events, for monitoring.
 //!
-//! Problems are told without the paths of this machine: everybody may ask.
+//! It does not reveal paths of this machine, since everybody may ask.
 
 use std::io;
 use std::time::Duration;
@@ -11,17 +11,17 @@ use http::StatusCode;
 use serde::Serialize;
 use serde_json::json;
 
-/// Most problems that are listed; the rest are counted.
+/// The most problems that are listed; the rest are counted.
 const LISTED_MAX: usize = 20;
 
-/// So long it is told that too much memory was held: those who ask do not ask all the time.
+/// The time for which exceeded memory is reported, since monitors do not ask all the time.
 const MEMORY_TOLD: Duration = Duration::from_secs(10);
 
-/// Something that is wrong.
+/// A problem.
 #[derive(Debug, PartialEq, Serialize)]
 struct Fault {
     problem: &'static str,
-    /// The topic that it is about; `None` for all.
+    /// The topic concerned; `None` for all.
     #[serde(skip_serializing_if = "Option::is_none")]
     topic: Option<String>,
     detail: String,
@@ -63,7 +63,7 @@ impl Fault {
     }
 }
 
-/// The health of the server, and the status that says so.
+/// Returns the server's health, with the status of the reply.
 pub(crate) fn report(
     hub: &Hub,
     memory: &Memory,
@@ -86,7 +86,7 @@ pub(crate) fn report(
         }
     }
     if faults.len() == of_topics {
-        // Of the directory itself.
+        // A problem of the directory itself.
         faults.extend(all.writing.map(|error| Fault::storage(None, &error)));
     }
     if faults.is_empty() {

@@ -2,33 +2,35 @@
 //!
 //! # The parts
 //!
-//! [`Server::bind`], or [`Server::builder`], takes addresses and a [`Hub`](anemone_hub::Hub). What serves then is
+//! [`Server::bind`] or [`Server::builder`] binds addresses and takes a [`Hub`](anemone_hub::Hub). One of these then
+//! serves:
 //!
-//! - [`Server::start`]: threads of its own, each with a runtime and a listener; a connection never changes thread.
+//! - [`Server::start`]: the server's own threads, each with a runtime and a listener; a connection never changes
+//!   thread.
 //! - [`Server::serve`]: the caller's runtime, on the thread that polls it.
-//! - [`Running::service`]: a [`Service`] for the caller's HTTP server. A server need not listen anywhere for that.
+//! - [`Running::service`]: a [`Service`] for the caller's HTTP server. The server then needs no listener.
 //!
-//! Beside the topics a [`Fallback`] answers for every path that is not one of [`OWN_PATHS`]. There is no page, no `/echo` and no
-//! `/broadcast` unless [`Options`] ask for them, and clients publish only where [`TopicRules`] let them. The program itself
-//! publishes through the hub, to any topic.
+//! A [`Fallback`] answers requests for all paths that are not among [`OWN_PATHS`]. There is no page, no `/echo` and
+//! no `/broadcast` unless [`Options`] add them, and clients publish only where [`TopicRules`] allow it. The program
+//! itself publishes to any topic through the hub.
 //!
-//! # Who is let in
+//! # Hosts and origins
 //!
-//! A request names a host: `localhost`, an address that is listened on, or one of [`Options::allowed_hosts`]; any other is answered 421.
-//! A page of another origin is answered 403 unless [`Options::allowed_origins`] names its origin. Both hold for the caller's
-//! routes behind the listener, too. A client is of the server's own machine only where its address says so: behind another HTTP
-//! server that address comes from [`ConnectionEnds`].
+//! A request names a host: `localhost`, an address on which the server listens, or one of [`Options::allowed_hosts`];
+//! any other gets 421. A page of another origin gets 403, unless [`Options::allowed_origins`] has its origin. Both
+//! rules also apply to the caller's routes behind the listener. A client counts as one of the server's own machine
+//! only if its address shows that: behind another HTTP server, the address comes from [`ConnectionEnds`].
 //!
-//! # The end
+//! # Stopping
 //!
-//! [`Running::stop`] accepts nobody any more, closes WebSockets with 1001, ends streams, answers what waits, gives what is in flight
-//! [`Limits::shutdown_grace`] and cuts the rest, which [`Stopped`] counts.
+//! [`Running::stop`] accepts no more connections, closes WebSockets with 1001, ends streams, answers waiting
+//! requests, gives the rest [`Limits::shutdown_grace`] to finish, and cuts what is left, which [`Stopped`] counts.
 //!
 //! # Inside
 //!
-//! A request goes through `routes` to the one file of its transport. All of these read through one
-//! core, `read`: "from this position to the head"; what clients publish goes in through
-//! `publish`. Whatever goes wrong is a [`problem`](Problem), RFC 9457, with the same body everywhere.
+//! `routes` passes a request to the one file of its transport. All transports read through one core, `read`: "from
+//! this position to the head". Clients publish through `publish`. Every error is a [`problem`](Problem) (RFC 9457)
+//! with the same body everywhere.
 #![forbid(unsafe_code)]
 
 mod alarms;

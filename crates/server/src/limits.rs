@@ -1,4 +1,4 @@
-//! Every bound that stands between the server and its peers.
+//! All limits of the server for its peers.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,94 +13,91 @@ mod table;
 
 pub use self::limit::{Limit, LimitError, Unit};
 
-/// Bounds of a server. Each is checked where its peer can reach it. Each has bounds itself, in
-/// [`TABLE`](Self::TABLE): where nothing else is said, numbers are 1 to 1,000,000, sizes 1 byte to 1 GiB and times
-/// a millisecond to a day. A server with others is not [bound](crate::Server::bind).
+/// The limits of a server, each checked where a peer could exceed it. The limits have bounds themselves, in
+/// [`TABLE`](Self::TABLE): unless stated otherwise, numbers are 1 to 1,000,000, sizes 1 byte to 1 GiB and times a
+/// millisecond to a day. A server with other values cannot be [bound](crate::Server::bind).
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Limits {
-    /// Most connections at once, all threads together. Default 10,000. One more is answered
-    /// with 503 and closed.
+    /// The most connections at once, over all threads. Default 10,000. Further ones get 503 and are closed.
     pub connections_max: usize,
-    /// Most connections at once from one address, of IPv6 from one /64. Default `None`, a tenth of `connections_max`, at
-    /// least 1: enough for an office behind one address, and it takes ten to have all. One more is answered with 503 and
-    /// closed. Clients of this machine and proxies that are trusted have as many as there are; and one in a hundred of all,
-    /// from 1 to 8, is kept for the former. Behind a trusted proxy the requests, streams and WebSockets of each client's own
-    /// address count in the same way.
+    /// The most connections at once from one address, or from one /64 of IPv6. Default `None`: a tenth of
+    /// `connections_max`, at least 1, which is enough for an office behind one address, while it takes ten addresses
+    /// to use all. Further ones get 503 and are closed. The limit does not apply to clients of this machine and to
+    /// trusted proxies. One in a hundred connections, from 1 to 8, is reserved for clients of this machine. Behind a
+    /// trusted proxy, the requests, streams and WebSockets of each client's own address count in the same way.
     pub connections_per_address_max: Option<usize>,
-    /// Most bytes that are held for peers, all together: bodies and messages as they come, replies and events that are not
-    /// taken, payloads that wait to be kept. Default: half of what the machine or its control group has. Above it what is new
-    /// is answered with 503, and those are let go who have had something held for the longest time, then those who have
-    /// most open. What is open and quiet counts as well.
+    /// The most bytes held for all peers together: bodies and messages while they arrive, replies and events that are
+    /// not taken, payloads that wait to be kept, and the cost of idle connections. Default: half of the memory of the
+    /// machine or its control group. Above it, new requests get 503, and the server drops first the peers that have
+    /// held memory longest, then those with the most open.
     pub memory_max: Option<usize>,
-    /// The time that a TLS handshake may take. Default 10 s. The connection is closed.
+    /// The time limit for a TLS handshake. Default 10 s. The connection is closed.
     pub tls_handshake_timeout: Duration,
-    /// HTTP/2: most requests and WebSockets at once on one connection. Default 100, the least that
-    /// RFC 9113 section 6.5.2 advises. One more is refused, for the client to try again.
+    /// HTTP/2: the most requests and WebSockets at once on one connection. Default 100, the minimum that RFC 9113
+    /// section 6.5.2 recommends. Further ones are refused, and the client may try again.
     pub http2_streams_max: u32,
-    /// The time that a request's header may take, and that a connection may wait between requests.
-    /// Default 30 s. The connection is closed.
+    /// The time limit for a request's header, and for the pause between requests. Default 30 s. The connection is
+    /// closed.
     pub header_timeout: Duration,
-    /// Longest header of a request, in bytes. Default 16 KiB; at least 8 KiB. Answered with 431.
+    /// The longest header of a request, in bytes. Default 16 KiB; at least 8 KiB. Answered with 431.
     pub header_bytes_max: usize,
-    /// Most header fields of a request. Default 100; at most 10,000. Answered with 431.
+    /// The most header fields of a request. Default 100; at most 10,000. Answered with 431.
     pub header_fields_max: usize,
-    /// The time that the body of a request may take. Default 30 s. Answered with 408.
+    /// The time limit for the body of a request. Default 30 s. Answered with 408.
     pub body_timeout: Duration,
     /// The time for which a client may take nothing of a reply. Default 30 s. The connection is closed then; that of a client
     /// that reads slowly is not.
     pub write_timeout: Duration,
-    /// Longest `wait` of a long poll. Default 120 s; may be nothing. A longer one is answered with 400.
+    /// The longest `wait` of a long poll. Default 120 s; may be 0. A longer one gets 400.
     pub wait_max: Duration,
-    /// Longest `wait` of a long poll that may come by a proxy. Default 50 s, less than the 60 s after which nginx and Apache
-    /// give up by default; may be nothing. A longer one is cut to this.
+    /// The longest `wait` of a long poll that may come through a proxy. Default 50 s, less than the default timeout
+    /// of 60 s in nginx and Apache; may be 0. A longer one is shortened to this.
     pub wait_proxied: Duration,
-    /// Largest page of a poll; `limit` may ask for less. Default 1,000 events and 1 MiB of data.
+    /// The largest page of a poll; `limit` may ask for less. Default 1,000 events and 1 MiB of data.
     pub page: PageLimit,
-    /// Publishing: largest body. Default 1 MiB. Answered with 413.
+    /// Publishing: the largest body. Default 1 MiB. Answered with 413.
     pub batch_bytes_max: usize,
-    /// Publishing: most events in a body. Default 1,000. Answered with 413.
+    /// Publishing: the most events in a body. Default 1,000. Answered with 413.
     pub batch_events_max: usize,
-    /// Publishing: how long it may take until the events are kept. Default 30 s. Answered with 503; they may
-    /// be kept yet, so a retry needs an idempotency key.
+    /// Publishing: the time limit until the events are kept. Default 30 s. Answered with 503; the events may still be
+    /// kept later, so a retry needs an idempotency key.
     pub publish_timeout: Duration,
-    /// Most bytes of data that a stream (SSE, NDJSON, forever-frame, WebSocket) reads from the log at once, and so
-    /// holds for a client that does not read. Default 64 KiB.
+    /// The most bytes of data that a stream (SSE, NDJSON, forever-frame, WebSocket) reads from the log at once, and
+    /// so holds for a client that does not read. Default 64 KiB.
     pub stream_bytes_max: u64,
-    /// A stream (SSE, NDJSON, forever-frame, multiplexed) that was quiet for this long shows that it is alive. Default
-    /// 15 s. WebSockets have their pings.
+    /// The interval of heartbeats on a silent stream (SSE, NDJSON, forever-frame, multiplexed). Default 15 s.
+    /// WebSockets have pings.
     pub heartbeat: Duration,
-    /// WebSocket: limits on frames and messages, pings and time-outs. Default: 64 KiB a message,
-    /// the rest as [`proto::Config`] says.
+    /// WebSocket: limits on frames and messages, and timeouts. Default: 64 KiB per message, the rest as in
+    /// [`proto::Config`].
     pub websocket: Arc<proto::Config>,
-    /// The same for `/echo`, whose largest message also bounds the body of a `POST`. Default: 1 MiB a message, for
-    /// all of one is kept until it is whole; the rest as [`proto::Config`] says.
+    /// The same for `/echo`, whose largest message is also the limit for the body of a `POST`. Default: 1 MiB per
+    /// message, since a whole message is held; the rest as in [`proto::Config`].
     pub echo: Arc<proto::Config>,
-    /// `/broadcast`: most bytes of messages that each thread keeps for members who are slow, and most that
-    /// are on their way to a thread. Default 1 MiB. A member that is further behind is closed with 1008.
+    /// `/broadcast`: the most bytes of messages that each thread keeps for slow members, and the most that wait for a
+    /// thread. Default 1 MiB. A member that falls further behind is closed with 1008.
     pub broadcast_bytes_max: usize,
-    /// Compression of WebSocket messages (RFC 7692) as it is negotiated; `None` for never. Default:
-    /// for messages from 512 bytes, without context takeover.
+    /// The compression of WebSocket messages (RFC 7692) that the server negotiates; `None` for none. Default: for
+    /// messages from 512 bytes, without context takeover.
     pub deflate: Option<proto::DeflateConfig>,
-    /// Multiplexed (`/ws` and TCP): limits on messages, pings and time-outs, of which TCP has the longest
-    /// message, the idle time-out and the close time-out. Default: 1 MiB and 4 KiB a message, a line and a
-    /// body; the rest as [`proto::Config`] says.
+    /// Multiplexed (`/ws` and TCP): limits on messages, and timeouts; TCP uses the longest message, the idle timeout
+    /// and the close timeout. Default: 1 MiB and 4 KiB per message, for a line and a body; the rest as in
+    /// [`proto::Config`].
     pub multiplexed: Arc<proto::Config>,
-    /// Multiplexed: most requests that are open at once on one connection. Default 1,000. One more is
-    /// answered with 429.
+    /// Multiplexed: the most requests that are open at once on one connection. Default 1,000. Further ones get 429.
     pub multiplexed_requests_max: usize,
-    /// Multiplexed: most bytes of payloads whose events wait to be kept, on one connection; one payload that is
-    /// longer waits alone. Default 4 MiB. One more is answered with 429.
+    /// Multiplexed: the most bytes of payloads whose events wait to be kept, on one connection; a longer payload
+    /// waits alone. Default 4 MiB. Further ones get 429.
     pub multiplexed_waiting_bytes_max: usize,
-    /// Multiplexed: longest first line of a message, in bytes. Default 4 KiB. Answered with 400.
+    /// Multiplexed: the longest first line of a message, in bytes. Default 4 KiB. Answered with 400.
     pub multiplexed_line_bytes_max: usize,
-    /// Most topics that readers wait for before there is an event in them, all threads together. Default 10,000: each costs
-    /// up to 2.5 KiB, which count in `memory_max`. One more is answered with 503; a poll, which does not wait, never is.
+    /// The most topics that are awaited before they are created, over all threads. Default 10,000: each takes up to
+    /// 2.5 KiB, which count in `memory_max`. Further ones get 503, except for polls, which do not wait.
     pub awaited_topics_max: usize,
-    /// Most of these that one address, or one /64 of IPv6, waits for. Default `None`, a tenth of `awaited_topics_max`, at
-    /// least 1. Clients of this machine wait for as many as there may be.
+    /// The most of these for one address, or one /64 of IPv6. Default `None`: a tenth of `awaited_topics_max`, at
+    /// least 1. This limit does not apply to clients of this machine.
     pub awaited_topics_per_address_max: Option<usize>,
-    /// The time that open requests and connections may take to end once the server stops. Default 5 s; may be
-    /// nothing.
+    /// The time for open requests and connections to end when the server stops. Default 5 s; may be 0.
     pub shutdown_grace: Duration,
 }
 
@@ -109,8 +106,7 @@ const BATCH_BYTES_MAX: usize = 1 << 20;
 const ECHO_BYTES_MAX: u64 = 1 << 20;
 
 impl Limits {
-    /// The bytes that `memory_max` comes to on this machine, now: what it says, or half of what the machine or its control
-    /// group has.
+    /// Returns the value of `memory_max`, or else half of the memory of this machine or its control group.
     #[must_use]
     pub fn memory_bytes_max(&self) -> usize {
         self.memory_max.unwrap_or_else(memory::bytes_max)
@@ -158,7 +154,7 @@ impl Default for Limits {
     }
 }
 
-/// A table of limits on WebSockets, as `[limits.echo]` of the configuration.
+/// A table of limits on WebSockets, such as `[limits.echo]` in a configuration.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum LimitsTable {
     Websocket,
@@ -169,7 +165,7 @@ pub(crate) enum LimitsTable {
 impl LimitsTable {
     const ALL: [Self; 3] = [Self::Websocket, Self::Echo, Self::Multiplexed];
 
-    /// Its name below `limits`.
+    /// Returns its name below `limits`.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Websocket => "websocket",

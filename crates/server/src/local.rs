@@ -1,4 +1,4 @@
-//! The things that the connections of one thread share.
+//! The state that the connections of one thread share.
 
 use std::io;
 use std::net::TcpStream;
@@ -16,7 +16,7 @@ use crate::peer::Peer;
 use crate::read::fan::Fan;
 use crate::site::Site;
 
-/// One thread's part of the server.
+/// The part of the server for one thread.
 #[derive(Debug)]
 pub(crate) struct Local {
     pub(crate) site: Arc<Site>,
@@ -29,19 +29,20 @@ pub(crate) struct Local {
     guests: mpsc::UnboundedSender<Guest>,
 }
 
-/// A connection that a task of its own is to serve. There are no more than permits.
+/// A connection for a task of its own. Permits limit their number.
 #[derive(Debug)]
 pub(crate) struct Guest {
-    /// Non-blocking.
+    /// Must be non-blocking.
     pub(crate) stream: TcpStream,
     pub(crate) peer: Peer,
-    /// The bytes that were read of it already.
+    /// The bytes that were read from it already.
     pub(crate) first: Vec<u8>,
     pub(crate) permit: ConnectionPermit,
 }
 
 impl Local {
-    /// Starts the thread's loop. Those who come out of it are to be served by tasks.
+    /// Starts the thread's loop. Connections that leave the loop come out of the receiver, and must be served by
+    /// tasks.
     pub(crate) fn start(site: Arc<Site>) -> io::Result<(Self, mpsc::UnboundedReceiver<Guest>)> {
         let reactor = Reactor::start_within(site.memory.clone())?;
         let (guests, admitted) = mpsc::unbounded_channel();
@@ -54,7 +55,7 @@ impl Local {
         let (fan, alarms) = (Fan::new(essentials.clone()), Alarms::default());
         let ringing = alarms.clone();
         essentials.spawn(async move { ringing.ring().await });
-        // One schedule for all threads: several would go through the ages at the same time.
+        // Only one thread runs it: several would go through the ages at the same time.
         if !site.has_relief.swap(true, Ordering::Relaxed) {
             let relief = site.memory.clone();
             essentials.spawn(async move { relief.relieve().await });
@@ -62,14 +63,14 @@ impl Local {
         Ok((Self { site, reactor, essentials, fan, alarms, broadcast, guests }, admitted))
     }
 
-    /// A place for one more connection of this peer, or why there is none.
+    /// Returns the permit of a connection of this peer, or the problem if there is none.
     pub(crate) fn permit(&self, peer: Peer) -> Result<ConnectionPermit, Problem> {
         self.site.permit(peer)
     }
 
-    /// Has a connection served by a task of its own.
+    /// Passes a connection to a task of its own.
     pub(crate) fn admit(&self, guest: Guest) {
-        // Nobody is served any more when the server has stopped.
+        // Fails after the server has stopped, when nobody is served any more.
         let _ = self.guests.send(guest);
     }
 }

@@ -1,4 +1,4 @@
-//! The memory that this process may hold for its peers, where nothing else is said: half of what there is.
+//! The default limit on memory held for peers: half of the available memory.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 use anemone_ws::Memory;
 use bytes::Bytes;
 
-/// The limit where nothing tells how much memory there is.
+/// The limit if the available memory is unknown.
 const UNKNOWN_BYTES_MAX: usize = 512 << 20;
 
-/// Shorter ones are not counted: a connection or request has that much for them in its own [cost](crate::cost).
+/// Shorter replies are not counted: the [cost](crate::cost) of a connection or request includes that much.
 const COUNTED_BYTES_MIN: usize = 4096;
 
-/// The bytes of a reply, counted until they are written.
+/// Returns the bytes of a reply, counted until they are written.
 pub(crate) fn counted(
     memory: &Memory,
     bytes: impl AsRef<[u8]> + Into<Bytes> + Send + 'static,
@@ -35,25 +35,25 @@ impl<B: AsRef<[u8]>> AsRef<[u8]> for Counted<B> {
     }
 }
 
-/// Half of what the machine has, or the control group of this process may have, whichever is less.
+/// Returns half of the memory of the machine, or of the limit of this process's control group if that is less.
 pub(crate) fn bytes_max() -> usize {
     let of_machine = fs::read_to_string("/proc/meminfo").ok().and_then(|text| total_bytes(&text));
     let of_groups = fs::read_to_string("/proc/self/cgroup").ok();
     let of_groups = of_groups.iter().flat_map(|text| limits(text)).filter_map(|path| {
-        fs::read_to_string(path).ok()?.trim().parse::<u64>().ok() // or it says "max"
+        fs::read_to_string(path).ok()?.trim().parse::<u64>().ok() // an unlimited group says "max"
     });
     let least = of_machine.into_iter().chain(of_groups).min();
     least.map_or(UNKNOWN_BYTES_MAX, |bytes| usize::try_from(bytes / 2).unwrap_or(usize::MAX))
 }
 
-/// Of `/proc/meminfo` (proc_meminfo(5)).
+/// Parses `/proc/meminfo` (proc_meminfo(5)).
 fn total_bytes(text: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
     line.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok().map(|kib| kib << 10)
 }
 
-/// The files with the limits of a process's control groups, as `/proc/self/cgroup` names those (cgroups(7)): each
-/// group's own, and those of all it is in.
+/// Returns the files with the limits of the control groups in `/proc/self/cgroup` (cgroups(7)): those of each group
+/// and of its parents.
 fn limits(text: &str) -> Vec<PathBuf> {
     const ROOT: &str = "/sys/fs/cgroup";
     let mut files = Vec::new();

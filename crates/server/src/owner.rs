@@ -1,7 +1,7 @@
-//! Whose the other end of a TCP connection within this machine is.
+//! Finds the owner of the other end of a TCP connection within this machine.
 //!
-//! Asks the kernel for that very socket (sock_diag(7)), with one message there and one back, however many sockets
-//! there are. Where the system does not tell, as outside of Linux, nothing is known.
+//! Asks the kernel for exactly that socket (sock_diag(7)), with one message each way, however many sockets exist. On
+//! systems other than Linux the owner is unknown.
 
 use std::net::SocketAddr;
 
@@ -11,20 +11,20 @@ use std::net::SocketAddr;
 pub(crate) enum Owner {
     /// A process of the user with this number.
     User(u32),
-    /// Nobody any more: it was closed.
+    /// Nobody: the socket was closed.
     Nobody,
-    /// The system does not tell.
+    /// The system does not say.
     Unknown,
 }
 
-/// Finds out whose `peer` is, which is connected to `own`, a socket of this process.
+/// Finds the owner of `peer`, which is connected to `own`, a socket of this process.
 #[cfg(target_os = "linux")]
 pub(crate) fn of(peer: SocketAddr, own: SocketAddr) -> Owner {
     match diag::ask(peer, own) {
         Some(diag::Answer::Socket { user, is_open: true }) => Owner::User(user),
-        // The kernel says of a socket that was closed that it is root's.
+        // The kernel reports root as the owner of a closed socket.
         Some(diag::Answer::Socket { is_open: false, .. }) => Owner::Nobody,
-        // That a kernel which cannot tell says, too. It knows our own end, if it knows any.
+        // A kernel without this feature also gives this answer. If it supports it, it knows our own end.
         Some(diag::Answer::None) if diag::ask(own, peer).is_some_and(diag::Answer::is_socket) => {
             Owner::Nobody
         }
@@ -53,7 +53,7 @@ mod diag {
             user: u32,
             is_open: bool,
         },
-        /// There is none, or it has no way to look.
+        /// There is no such socket, or the kernel cannot look for one.
         None,
     }
 
@@ -64,24 +64,25 @@ mod diag {
     }
 
     const HEADER_BYTES: usize = 16;
-    /// Of `struct nlmsghdr` and `struct inet_diag_req_v2`.
+    /// The length of `struct nlmsghdr` and `struct inet_diag_req_v2`.
     const REQUEST_BYTES: usize = HEADER_BYTES + 56;
     const SOCK_DIAG_BY_FAMILY: u16 = 20;
     const NLMSG_ERROR: u16 = 2;
     const NLM_F_REQUEST: u16 = 1;
     const IPPROTO_TCP: u8 = 6;
     const NO_COOKIE: [u8; 8] = [0xFF; 8];
-    /// Their places in `struct inet_diag_msg`.
+    /// Offsets in `struct inet_diag_msg`.
     const USER_AT: usize = HEADER_BYTES + 64;
     const INODE_AT: usize = HEADER_BYTES + 68;
 
-    /// Asks for the TCP socket at `local` that is connected to `remote`. `None` when nobody can be asked.
+    /// Asks for the TCP socket at `local` that is connected to `remote`. Returns `None` if the kernel cannot be
+    /// asked.
     pub(super) fn ask(local: SocketAddr, remote: SocketAddr) -> Option<Answer> {
         let (family, flags) = (AddressFamily::NETLINK, SocketFlags::CLOEXEC);
         let kernel =
             socket_with(family, SocketType::DGRAM, flags, Some(netlink::SOCK_DIAG)).ok()?;
         send(&kernel, &request(local, remote), SendFlags::empty()).ok()?;
-        // The answer is there when the request was sent.
+        // The answer is available as soon as the request was sent.
         let mut answer = [0; 512];
         let (len, _) = recv(&kernel, &mut answer, RecvFlags::DONTWAIT).ok()?;
         understand(&answer[..len])
@@ -135,7 +136,7 @@ mod tests {
 
     use super::*;
 
-    /// Two ends of a connection, each as this process sees it.
+    /// Returns the two ends of a connection within this process.
     fn pair(address: &str) -> Option<(TcpStream, TcpStream)> {
         let listener = TcpListener::bind(address).ok()?; // not every machine has IPv6
         let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();

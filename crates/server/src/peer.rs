@@ -1,52 +1,52 @@
-//! The other end of a connection, as its socket says.
+//! The peer of a connection, according to its socket.
 
 use std::io;
 use std::net::{SocketAddr, TcpStream};
 
-/// The address of the client that a request is for, as far as that is known: what a trusted proxy says of it, or else the other
-/// end of its connection. It is among the extensions of each request that a [`Fallback`](crate::Fallback) gets.
+/// The address of a request's client, as far as it is known: the one reported by a trusted proxy, or else the peer of
+/// its connection. It is in the extensions of each request for a [`Fallback`](crate::Fallback).
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct ClientAddress(pub SocketAddr);
 
-/// The ends of the connection that a request came by, for a [`Service`](crate::Service) behind somebody else's HTTP server: among the
-/// request's extensions, or found there by [`Service::peer_from`](crate::Service::peer_from).
+/// The ends of a request's connection, for a [`Service`](crate::Service) behind another HTTP server. They come from
+/// the request's extensions, or from [`Service::peer_from`](crate::Service::peer_from).
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct ConnectionEnds {
-    /// The other end.
+    /// The client's end.
     pub peer: SocketAddr,
-    /// The end here. With it, on Linux, the system is asked which user a client of this machine is; without it every user of
-    /// this machine may do what is for clients of the server's own machine.
+    /// The server's end. On Linux it allows the server to find the user of a client on this machine. Without it, all
+    /// users of this machine have the rights of clients of the server's own machine.
     pub own: Option<SocketAddr>,
 }
 
 impl From<SocketAddr> for ConnectionEnds {
-    /// The other end alone.
+    /// Sets only the client's end.
     fn from(peer: SocketAddr) -> Self {
         Self { peer, own: None }
     }
 }
 
-/// The other end of a connection.
+/// The peer of a connection.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Peer {
     Address(SocketAddr),
-    /// A loopback address, and the one that it is connected to.
+    /// A loopback address, and the server's address of the connection.
     Loopback(SocketAddr, SocketAddr),
-    /// Whoever may connect to the Unix socket, which is on this machine.
+    /// A process on this machine that may connect to the Unix socket.
     Unix,
-    /// It is gone already.
+    /// The peer is gone already.
     Unknown,
 }
 
 impl Peer {
-    /// As a socket says of its peer. That it cannot any more, for the peer is gone, is no error.
+    /// Returns the peer of a socket. It is unknown if the peer is gone, which is no error.
     pub(crate) fn of(stream: &TcpStream) -> Self {
         stream.peer_addr().map_or(Self::Unknown, |peer| {
             Self::between(ConnectionEnds { peer, own: stream.local_addr().ok() })
         })
     }
 
-    /// As the ends of its connection say.
+    /// Returns the peer for the ends of a connection.
     pub(crate) fn between(ends: ConnectionEnds) -> Self {
         match (Self::new(Ok(ends.peer)), ends.own) {
             (Self::Address(address), Some(own)) if address.ip().is_loopback() => {
@@ -56,7 +56,7 @@ impl Peer {
         }
     }
 
-    /// As its address says, alone.
+    /// Returns the peer for an address alone.
     pub(crate) fn new(peer: io::Result<SocketAddr>) -> Self {
         peer.map_or(Self::Unknown, |address| Self::Address(canonical(address)))
     }
@@ -69,7 +69,7 @@ impl Peer {
         }
     }
 
-    /// Its address, if it has one.
+    /// Returns its address, if it has one.
     pub(crate) fn address(self) -> Option<SocketAddr> {
         match self {
             Self::Address(address) | Self::Loopback(address, _) => Some(address),
@@ -77,13 +77,13 @@ impl Peer {
         }
     }
 
-    /// The end of the connection here, if the other is on this machine.
+    /// Returns the server's end of the connection, if the peer is on this machine.
     pub(crate) fn own_end(self) -> Option<SocketAddr> {
         if let Self::Loopback(_, own) = self { Some(own) } else { None }
     }
 }
 
-/// An IPv4 client comes to an IPv6 socket with a mapped address.
+/// Unmaps the address of an IPv4 client on an IPv6 socket.
 fn canonical(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(address.ip().to_canonical(), address.port())
 }

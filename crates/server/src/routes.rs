@@ -1,4 +1,4 @@
-//! From a request to its reply. The decisions are here, the work is in the transports.
+//! Routes a request to its reply. The decisions are here, and the work is in the transports.
 
 use anemone_ws::Memory;
 use http::{HeaderValue, Method, Request, Response, StatusCode, header};
@@ -42,7 +42,7 @@ pub(crate) async fn answer(
         return arrival.finish(preflight(site.methods(request.uri().path())).into());
     }
     let (method, uri) = (request.method().clone(), request.uri().clone());
-    // Apart: a request that is looked at while its answer waits may not hold what only one thread may use.
+    // The body is kept apart: while an answer waits, the request must be shareable between threads.
     let (head, body) = request.into_parts();
     let request = (Request::from_parts(head, ()), body);
     let routed = route(site, arrival.client, request, stop, &arrival.access).await;
@@ -51,8 +51,8 @@ pub(crate) async fn answer(
     arrival.finish(reply)
 }
 
-/// Answers a WebSocket handshake of HTTP/1.1; `None` when the request is no such thing, is refused, or comes from
-/// a page that must be told that it is allowed. The response, and what comes after it.
+/// Answers a WebSocket handshake of HTTP/1.1 with the response and the handoff. Returns `None` if the request is not
+/// a handshake, is refused, or comes from a page that needs permission in the response.
 pub(crate) fn shake_hands(site: &Site, peer: Peer, head: &Head<'_>) -> Option<(Vec<u8>, Handoff)> {
     if !head.asks_for_web_socket() {
         return None;
@@ -63,8 +63,8 @@ pub(crate) fn shake_hands(site: &Site, peer: Peer, head: &Head<'_>) -> Option<(V
     Some((response, arrival.answered(head).hand_off(upgrade.handoff)))
 }
 
-/// A stream over HTTP/1.1 that the thread's loop can serve, with the head of its reply; `None` when something else is
-/// asked for, or it is refused.
+/// Returns the stream that a HTTP/1.1 request asks for, with the head of its reply, if the thread's loop can serve
+/// it; `None` for any other request, or a refusal.
 pub(crate) fn begin_stream(site: &Site, peer: Peer, head: &Head<'_>) -> Option<LoopStream> {
     let transport = choose(transport::READING, head.fields, |_| false).ok()?;
     let ReadAnswer::Stream(encoding) = &transport.answer else { return None };
@@ -88,18 +88,18 @@ pub(crate) fn begin_stream(site: &Site, peer: Peer, head: &Head<'_>) -> Option<L
     Some(LoopStream { reader, encoding, head, place })
 }
 
-/// A stream that the thread's loop is to serve, and the head of its reply.
+/// A stream for the thread's loop, with the head of its reply.
 #[derive(Debug)]
 pub(crate) struct LoopStream {
     pub(crate) reader: Reader,
     pub(crate) encoding: &'static ItemEncoding,
     pub(crate) head: Response<Body>,
-    /// Its place among those of a trusted proxy's client.
+    /// Its place among the requests of a trusted proxy's client.
     pub(crate) place: Option<Place>,
 }
 
-/// The WebSocket that a request asks for. `None` when it asks for none, or there is none. A handshake is a GET (RFC 6455
-/// section 4.1); in a request of another method `Upgrade` is passed over, as RFC 9110 section 7.8 allows.
+/// Returns the WebSocket that a request asks for; `None` if it asks for none, or there is none. A handshake is a GET
+/// (RFC 6455 section 4.1); `Upgrade` in other requests is ignored, as RFC 9110 section 7.8 allows.
 fn upgrade(site: &Site, client: Client, head: &Head<'_>) -> Result<Option<Upgrade>, Problem> {
     if head.method != "GET" {
         return Ok(None);
@@ -119,7 +119,7 @@ fn upgrade(site: &Site, client: Client, head: &Head<'_>) -> Result<Option<Upgrad
     transport.accept(site, client, head, read.as_ref()).map(Some)
 }
 
-/// The transport that takes connections over at this path.
+/// Returns the transport for handshakes at this path.
 fn taking_over(site: &Site, path: &str) -> Option<&'static HandshakeTransport> {
     transport::SHAKING_HANDS.iter().copied().find(|transport| transport.is_at(site, path))
 }
@@ -140,7 +140,7 @@ async fn route(
         let (status, value) = resource.value(site, stop.is_stopping());
         let next = resource.next_page(&value);
         let mut response = json_response(&site.memory, (status, value));
-        // A topic's name needs no escaping, so this is always a field's value.
+        // A topic's name needs no escaping, so the value is always valid.
         if let Some(Ok(link)) =
             next.map(|next| HeaderValue::try_from(format!("<{next}>; rel=\"next\"")))
         {
@@ -155,7 +155,7 @@ async fn route(
             Some(answer) if request.method() == Method::POST => {
                 answer(request.map(|()| body), site, stop).await.map(Reply::from)
             }
-            // It refuses what is no handshake, and says what that lacks.
+            // It refuses other requests, and says what they lack.
             _ => transport.accept(site, client, &Head::of(&request), None).map(Reply::from),
         };
     }
@@ -176,7 +176,7 @@ async fn route(
             text_response(kind::explanation(name).ok_or_else(absent)?)
         }
         Some(_) => return Err(absent()),
-        // What is no path of the server's own is a file, which a page of any origin may ask for.
+        // Other paths may be files, which a page of any origin may read.
         None => match site.files.at(path) {
             Some(tree) => {
                 reading_only(request.method().as_str())?;
@@ -238,7 +238,7 @@ fn text_response(text: String) -> Response<Body> {
     response
 }
 
-/// The answer to a browser that asks before it sends (Fetch, section 3.2.2).
+/// Returns the reply to a browser's preflight request (Fetch, section 3.2.2).
 fn preflight(methods: Methods) -> Response<Body> {
     let mut response = Response::new(full(""));
     *response.status_mut() = StatusCode::NO_CONTENT;
@@ -257,7 +257,7 @@ fn preflight(methods: Methods) -> Response<Body> {
 }
 
 fn vary(mut response: Response<Body>, field: &str) -> Response<Body> {
-    // The name of a field is always a value of one.
+    // The name of a field is always a valid value.
     if let Ok(field) = HeaderValue::from_str(field) {
         response.headers_mut().append(header::VARY, field);
     }

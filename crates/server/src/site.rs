@@ -1,4 +1,4 @@
-//! The server, as every request sees it.
+//! The state of the server that all requests share.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -30,13 +30,13 @@ pub(crate) struct Site {
     pub(crate) hub: Hub,
     pub(crate) publishing: Arc<Publishing>,
     pub(crate) limits: Limits,
-    /// The permits for connections, of all threads.
+    /// The permits for connections on all threads.
     pub(crate) permits: Arc<ConnectionPermits>,
-    /// All topics that are waited for.
+    /// All awaited topics.
     pub(crate) awaited: Arc<AwaitedTopics>,
-    /// The memory in which counts what is held for peers.
+    /// Counts the memory held for peers.
     pub(crate) memory: Memory,
-    /// Whether a thread sees to its relief.
+    /// True once a thread runs its relief.
     pub(crate) has_relief: AtomicBool,
     pub(crate) hosts: Hosts,
     pub(crate) proxies: Proxies,
@@ -44,20 +44,20 @@ pub(crate) struct Site {
     pub(crate) accesses: Arc<Accesses>,
     pub(crate) allowed_origins: Vec<AllowedOrigin>,
     pub(crate) tls: Option<Tls>,
-    /// Those that stay, on every thread.
+    /// The connected readers on all threads.
     pub(crate) readers: Arc<Readers>,
-    /// Whether there is an `/echo`.
+    /// True if `/echo` is offered.
     pub(crate) echo: bool,
-    /// To the members of `/broadcast` on every thread, if there is one.
+    /// The way to the members of `/broadcast` on all threads, if it is offered.
     pub(crate) broadcast: Option<Arc<Everyone>>,
-    /// A user's own, beside all this.
+    /// A user's own files.
     pub(crate) files: Files,
     /// A service for every other path.
     pub(crate) fallback: Option<Fallback>,
 }
 
 impl Site {
-    /// The topic called `name`. Where its first event may create it, it can be read before that.
+    /// Returns the topic `name`. If its first event may create it, it can be read before that.
     pub(crate) fn topic(&self, name: &str) -> Result<Arc<Topic>, Problem> {
         let parsed = topic_name(name)?;
         let or_none_yet = || {
@@ -67,23 +67,23 @@ impl Site {
         self.hub.topic(&parsed).or_else(or_none_yet).ok_or_else(|| unknown_topic(name))
     }
 
-    /// Tells whether the fallback has a page at a path for whatever origin asks.
+    /// Returns true if the fallback has a page at this path for requests of any origin.
     pub(crate) fn has_public_page(&self, path: &str) -> bool {
         let fallback = self.fallback.as_ref().filter(|_| OwnPath::at(path).is_none());
         fallback.is_some_and(|fallback| fallback.is_public(path))
     }
 
-    /// Tells whether the fallback alone knows which methods a path takes. `path` is normal.
+    /// Returns true if only the fallback knows the methods of this normalized path.
     pub(crate) fn leaves_methods_open(&self, path: &str) -> bool {
         let is_taken = OwnPath::at(path).is_some() || self.files.at(path).is_some();
         self.fallback.is_some() && !is_taken && !self.has_public_page(path)
     }
 
-    /// A place for one more connection of this peer, or why there is none.
+    /// Returns the permit of a connection of this peer, or the problem if there is none.
     pub(crate) fn permit(&self, peer: Peer) -> Result<ConnectionPermit, Problem> {
         self.permits.take(peer, &self.proxies).map_err(|refused| {
             let problem = refused.problem();
-            // `places` has told of one that has too many, with how many it may have.
+            // `places` has logged too many connections itself, with the limit.
             if refused != NoPermit::OfAddress {
                 self.refusals.note(&problem, Asked::connection(peer.address()));
             }
@@ -91,7 +91,7 @@ impl Site {
         })
     }
 
-    /// The methods that some client can use on a path.
+    /// Returns the methods that some client can use on a path.
     pub(crate) fn methods(&self, path: &str) -> Methods {
         let name = OwnPath::topic(path).and_then(|name| name.parse().ok());
         name.map_or(Methods::Read, |name| self.publishing.methods(&name))

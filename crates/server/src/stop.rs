@@ -1,12 +1,12 @@
-//! The end of waiting: the server stops, or a client has ended its side.
+//! The signal to stop waiting: the server stops, or a client has ended its side.
 
 use tokio::sync::watch;
 
-/// Tells that the server stops; and those who would wait, that their client has ended its side of the connection.
+/// Reports that the server stops, and to code that would wait, that its client has ended its side.
 #[derive(Clone, Debug)]
 pub(crate) struct Stop {
     server: watch::Receiver<bool>,
-    /// `None` where it ends with the connection.
+    /// `None` if the client's end does not matter.
     client: Option<watch::Receiver<bool>>,
 }
 
@@ -15,25 +15,24 @@ impl Stop {
         Self { server, client: None }
     }
 
-    /// The same for the requests of a connection, whose client may end its side.
+    /// Returns the signal for the requests of a connection whose client may end its side.
     pub(crate) fn or_end(&self, client: watch::Receiver<bool>) -> Self {
         Self { server: self.server.clone(), client: Some(client) }
     }
 
-    /// Whether the server stops.
+    /// Returns true if the server stops.
     pub(crate) fn is_stopping(&self) -> bool {
-        // A server that is gone has stopped, too.
+        // A server that was dropped has stopped, too.
         *self.server.borrow() || self.server.has_changed().is_err()
     }
 
-    /// Returns once the server stops. Cancel safe.
+    /// Waits until the server stops. Cancel safe.
     pub(crate) async fn stopped(&mut self) {
-        // A server that is gone has stopped, too.
+        // A server that was dropped has stopped, too.
         let _ = self.server.wait_for(|stopped| *stopped).await;
     }
 
-    /// Returns once nobody is to be kept waiting: the server stops, or the client sends nothing more, and may as
-    /// well be gone. Cancel safe.
+    /// Waits until the server stops, or the client sends nothing more and may be gone. Cancel safe.
     pub(crate) async fn over(&mut self) {
         let Self { server, client } = self;
         let Some(client) = client else { return self.stopped().await };

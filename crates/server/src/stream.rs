@@ -1,7 +1,7 @@
-//! A reply without end: what a reader comes by, from its position on. SSE, NDJSON and the forever-frame are encodings of it.
+//! An endless reply with the events of a reader. SSE, NDJSON and the forever-frame are encodings of it.
 //!
-//! `endless` owns the order of things. Here a task carries it, as the body of a reply of the HTTP server; `in_loop` has the
-//! same for connections that begin with such a request, without the HTTP server.
+//! `endless` owns the order of its parts. Here, a task carries it as the body of a reply of the HTTP server.
+//! `in_loop` carries it for connections that begin with such a request, without the HTTP server.
 
 mod endless;
 pub(crate) mod in_loop;
@@ -25,7 +25,7 @@ use crate::reply::body::{self, Body};
 use crate::stop::Stop;
 use crate::transport_name::TransportName;
 
-/// Answers with the stream. Without `after`, it is what comes from now on. `append` appends an item.
+/// Answers with the stream; without `after`, of future events. `append` appends an item.
 pub(crate) fn answer(
     read: &ReadRequest,
     transport: TransportName,
@@ -51,8 +51,8 @@ fn response(content_type: &'static str, body: Body) -> Response<Body> {
     response
 }
 
-/// A reply that a task makes. A piece is made when the one before has been written, from wherever the
-/// log is by then: a slow reader is only a position.
+/// A reply that a task makes. Each piece is made when the one before was written, from the current log: a slow reader
+/// is only a position.
 struct InTask<F> {
     reply: EndlessReply,
     heartbeat: Duration,
@@ -62,7 +62,7 @@ struct InTask<F> {
 }
 
 impl<F: Fn(&Item<'_>, &mut String)> InTask<F> {
-    /// The next piece; `None` when there is none any more.
+    /// Returns the next piece; `None` at the end.
     async fn next(&mut self) -> Option<String> {
         loop {
             let has_page = self.wait().await;
@@ -80,7 +80,7 @@ impl<F: Fn(&Item<'_>, &mut String)> InTask<F> {
         }
     }
 
-    /// Waits until there is something to tell, or nothing more to wait for. Returns whether that may be a page.
+    /// Waits until there is something to send, or the end. Returns true if that may be a page.
     async fn wait(&mut self) -> bool {
         if !self.reply.is_open() {
             return true;
@@ -99,7 +99,7 @@ impl<F: Fn(&Item<'_>, &mut String)> InTask<F> {
     }
 }
 
-/// Tells the logs why a reply is cut off.
+/// Logs why a reply is cut.
 fn cut(reply: &EndlessReply, notice: Option<&Item<'_>>, problem: &Problem, refusals: &Refusals) {
     reply.note(problem, refusals);
     if notice.is_none() {
@@ -108,14 +108,14 @@ fn cut(reply: &EndlessReply, notice: Option<&Item<'_>>, problem: &Problem, refus
     }
 }
 
-/// The text of an item.
+/// Returns the text of an item.
 fn one(item: &Item<'_>, append: impl Fn(&Item<'_>, &mut String)) -> String {
     let mut text = String::new();
     append(item, &mut text);
     text
 }
 
-/// The text of a page.
+/// Returns the text of a page.
 fn text(page: &Page, append: impl Fn(&Item<'_>, &mut String)) -> String {
     let mut text = String::with_capacity(page.text_bytes());
     page.items().for_each(|item| append(&item, &mut text));

@@ -1,26 +1,25 @@
-//! The rules of topics: which there are, how they are kept, and who may publish to them.
+//! The rules of topics: their names, their storage, and who may publish.
 //!
-//! Owns the rules and their validity. That they hold is seen to in `publish`.
+//! Owns the rules and their validity. `publish` applies them.
 
 use std::fmt;
 use std::str::FromStr;
 
 use anemone_hub::{KeyWindow, Retention, Storage, TopicName, TopicOptions};
 
-/// The right to publish to a topic. Everyone who may talk to the server may read it.
+/// The right to publish to a topic. Every client of the server may read it.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum PublishRight {
-    /// No client; a source of the server's own may.
+    /// No client; only the server's own sources.
     #[default]
     Nobody,
-    /// Clients on the server's own machine: their address is a loopback one, and no proxy says that
-    /// it speaks for somebody else.
+    /// Clients on the server's own machine: with a loopback address, and without signs of a proxy.
     Loopback,
     /// Every client.
     Anyone,
 }
 
-/// The text is not a right to publish.
+/// An error of a text that is not a right to publish.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[error("{0:?} is not a right to publish: expected nobody, loopback or anyone")]
 pub struct PublishRightError(String);
@@ -38,21 +37,21 @@ impl FromStr for PublishRight {
     }
 }
 
-/// The treatment of a reader whose next events go before it has read them, because retention drops them.
+/// The treatment of a reader whose next events are dropped by retention before it has read them.
 ///
-/// That is one who was reading. Where somebody begins is another matter: a stream that is asked for from
-/// a position before what is kept begins with a gap, whatever this says.
+/// This applies only to a reader that was already reading. A stream that begins at a position before the oldest event
+/// begins with a gap in any case.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum SlowReader {
-    /// It is told how many events it missed, and goes on with the oldest that is kept.
+    /// The reader is told how many events it missed, and continues with the oldest one.
     #[default]
     Gap,
-    /// It is ended, and told why: close code 1008, the notice `end`, or 410. With `mode=latest`, where
-    /// events are passed over anyway, it is not.
+    /// The reader is ended with the reason: close code 1008, the notice `end`, or 410. With `mode=latest`, which
+    /// skips events anyway, it continues.
     Close,
 }
 
-/// The text does not say what becomes of slow readers.
+/// An error of a text that is not a policy for slow readers.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[error("{0:?} is not a policy for slow readers: expected gap or close")]
 pub struct SlowReaderError(String);
@@ -69,18 +68,18 @@ impl FromStr for SlowReader {
     }
 }
 
-/// Which topics a rule is about: one, `NAME`, or all whose names begin alike, `PREFIX*`.
+/// The topics of a rule: one, `NAME`, or all with a prefix, `PREFIX*`.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct TopicPattern(Matches);
 
 #[derive(Clone, Debug, Eq, PartialEq)]
 enum Matches {
     Name(TopicName),
-    /// And at least one character more.
+    /// The prefix, which at least one more character must follow.
     Prefix(String),
 }
 
-/// The text is not a pattern for topics.
+/// An error of a text that is not a pattern for topics.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[error(
     "{0:?} is not a pattern for topics: expected a topic's name, or the first 1 to 127 characters of one \
@@ -96,8 +95,8 @@ impl FromStr for TopicPattern {
         let Some(prefix) = text.strip_suffix('*') else {
             return text.parse().map(|name| Self(Matches::Name(name))).map_err(|_| error());
         };
-        // With one character more it must still be a name. An empty prefix would be everything,
-        // the topics of the server's own sources included.
+        // With one more character it must be a valid name. An empty prefix would match everything, including the
+        // topics of the server's own sources.
         let longer: Result<TopicName, _> = format!("{prefix}x").parse();
         match longer {
             Ok(_) if !prefix.is_empty() => Ok(Self(Matches::Prefix(prefix.to_owned()))),
@@ -107,7 +106,7 @@ impl FromStr for TopicPattern {
 }
 
 impl TopicPattern {
-    /// The one topic it is about, unless it is about all with a prefix.
+    /// Returns the one topic, unless the pattern is a prefix.
     #[must_use]
     pub fn name(&self) -> Option<&TopicName> {
         match &self.0 {
@@ -116,7 +115,7 @@ impl TopicPattern {
         }
     }
 
-    /// The closeness with which it names this topic; `None` when it does not.
+    /// Returns how closely it matches this topic; `None` if it does not.
     fn closeness(&self, name: &TopicName) -> Option<usize> {
         match &self.0 {
             Matches::Name(own) => (own == name).then_some(usize::MAX),
@@ -128,7 +127,7 @@ impl TopicPattern {
     }
 }
 
-/// This topic alone.
+/// Matches only this topic.
 impl From<TopicName> for TopicPattern {
     fn from(name: TopicName) -> Self {
         Self(Matches::Name(name))
@@ -147,36 +146,36 @@ impl fmt::Display for TopicPattern {
 /// The rule for one topic, or for all with a prefix.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct TopicRule {
-    /// Which. A topic that is named is there from the start. One with the prefix is created when
-    /// it is first published to, and may be deleted by whoever may publish to it.
+    /// The topics. A topic that is named exists from the start. One with the prefix is created by its first event,
+    /// and clients that may publish to it may delete it.
     pub topics: TopicPattern,
-    /// The bounds on what each keeps.
+    /// The retention of each topic.
     pub retention: Retention,
-    /// The right to publish. Default: nobody has it.
+    /// The right to publish. Default: nobody.
     pub publish: PublishRight,
-    /// Largest event, in bytes of its data as JSON. Default 64 KiB; 1 byte to
+    /// The largest event, in bytes of its data as JSON. Default 64 KiB; from 1 byte to
     /// [`EVENT_BYTES_MAX`](Self::EVENT_BYTES_MAX). Answered with 413, or close code 1009.
     pub event_bytes_max: usize,
-    /// Most topics with the prefix at once. Default 10,000. One more is answered with 507.
+    /// The most topics with the prefix at once. Default 10,000. Further ones get 507.
     pub topics_max: usize,
-    /// Most bytes that the topics with the prefix keep together, data and bookkeeping; on disk an eighth more.
-    /// Default 1 GiB; at least what one of them may keep. What would pass it is answered with 507, but for a
-    /// full topic, which drops as much as it takes in, so its total does not grow. A topic that is named is bounded by
-    /// its retention alone.
+    /// The most bytes that all topics with the prefix keep together, data and overhead; on disk an eighth more.
+    /// Default 1 GiB; at least the retention of one of them. Beyond it, publishing gets 507, except to a full topic,
+    /// whose total does not grow because it drops as much as it takes. A topic that is named is limited only by its
+    /// retention.
     pub bytes_total_max: u64,
-    /// Which idempotency keys each topic remembers. Default: 10,000, for 10 min.
+    /// The idempotency keys that each topic remembers. Default: 10,000, for 10 min.
     pub keys: KeyWindow,
-    /// The storage of each.
+    /// The storage of each topic.
     pub storage: Storage,
-    /// The treatment of a reader who is too slow for what is kept. Default: it is told of the gap.
+    /// The treatment of a reader that is too slow for the retention. Default: a gap.
     pub slow_reader: SlowReader,
 }
 
 impl TopicRule {
-    /// The largest [`event_bytes_max`](Self::event_bytes_max): what fits a body.
+    /// The greatest [`event_bytes_max`](Self::event_bytes_max), which fits a body.
     pub const EVENT_BYTES_MAX: usize = 1 << 20;
 
-    /// A rule for these topics, everything else by default.
+    /// Creates a rule for these topics with the defaults.
     #[must_use]
     pub fn new(topics: TopicPattern) -> Self {
         Self {
@@ -192,13 +191,13 @@ impl TopicRule {
         }
     }
 
-    /// The options of each of its topics.
+    /// Returns the options of each topic.
     #[must_use]
     pub fn options(&self) -> TopicOptions {
         TopicOptions { retention: self.retention, keys: self.keys, storage: self.storage }
     }
 
-    /// The most that an event may count for in a log beside its data.
+    /// The most bytes that an event counts for in a log, besides its data.
     pub(crate) const OVERHEAD_BYTES_MAX: u64 = 256;
 
     fn check(&self) -> Result<(), TopicRulesError> {
@@ -221,56 +220,56 @@ impl TopicRule {
     }
 }
 
-/// The rules for topics. Of two rules for the same topic the closer one counts: its name before a
-/// prefix, a longer prefix before a shorter one. Topics without a rule are read only.
+/// The rules for topics. If several rules match a topic, the closest one applies: its name before a prefix, a longer
+/// prefix before a shorter one. Clients can only read topics without a rule.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct TopicRules(Vec<TopicRule>);
 
-/// These rules cannot be.
+/// An error of a set of rules.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TopicRulesError {
-    /// Two rules say which topics in the same words.
+    /// Two rules have the same pattern.
     #[error("there are two rules for {0}")]
     Twice(TopicPattern),
-    /// No such event can be published.
+    /// The limit on events is out of its bounds.
     #[error(
         "event_bytes_max of {topics} is {bytes} bytes, must be 1 to {}",
         TopicRule::EVENT_BYTES_MAX
     )]
     EventBytes {
-        /// Which rule.
+        /// The pattern of the rule.
         topics: TopicPattern,
-        /// The number that it says.
+        /// The value.
         bytes: usize,
     },
-    /// Less is kept than one event may need.
+    /// The retention is too small for one event.
     #[error(
         "bytes_max of {topics} must be at least {bytes_min} bytes, to hold one event of the largest size allowed"
     )]
     Retention {
-        /// Which rule.
+        /// The pattern of the rule.
         topics: TopicPattern,
-        /// The bytes that it must keep.
+        /// The least value.
         bytes_min: u64,
     },
-    /// All together keep less than each of them may.
+    /// The total is less than the retention of one topic.
     #[error(
         "all topics {topics} together must retain at least {bytes_min} bytes, as much as each of them may"
     )]
     BytesTotal {
-        /// Which rule.
+        /// The pattern of the rule.
         topics: TopicPattern,
-        /// The bytes that each may keep.
+        /// The retention of each topic.
         bytes_min: u64,
     },
 }
 
 impl TopicRules {
-    /// These rules.
+    /// Creates a set of rules.
     ///
     /// # Errors
-    /// [`TopicRulesError`] names the one that cannot be.
+    /// [`TopicRulesError`] names the invalid rule.
     pub fn new(rules: impl IntoIterator<Item = TopicRule>) -> Result<Self, TopicRulesError> {
         let mut all: Vec<TopicRule> = Vec::new();
         for rule in rules {
@@ -283,13 +282,13 @@ impl TopicRules {
         Ok(Self(all))
     }
 
-    /// The rule that counts for a topic, if there is one.
+    /// Returns the rule for a topic, if there is one.
     #[must_use]
     pub fn rule(&self, name: &TopicName) -> Option<&TopicRule> {
         closest(&self.0, |rule| &rule.topics, name)
     }
 
-    /// All of them, as they were given.
+    /// Returns all rules in their original order.
     pub fn iter(&self) -> impl Iterator<Item = &TopicRule> {
         self.0.iter()
     }
@@ -304,7 +303,7 @@ impl IntoIterator for TopicRules {
     }
 }
 
-/// The rule whose pattern names this topic most closely.
+/// Returns the rule whose pattern matches this topic most closely.
 pub(crate) fn closest<R>(
     rules: impl IntoIterator<Item = R>,
     topics: impl Fn(&R) -> &TopicPattern,

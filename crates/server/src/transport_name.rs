@@ -1,6 +1,6 @@
-//! The names of transports, as lists of readers and the access log have them.
+//! The names of transports, for lists of readers and the access log.
 
-/// The name of a transport. Each entry in the list of readers has one, so it is as small as a pointer.
+/// The name of a transport, as small as a pointer, since each entry in the list of readers has one.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub(crate) struct TransportName(&'static &'static str);
 

@@ -1,7 +1,8 @@
-//! The access log: a line for each request once its reply, its stream or its WebSocket is over, as an event of `tracing`
-//! with a target of its own.
+//! The access log: one line for each request when its reply, stream or WebSocket is over, as an event of `tracing`
+//! with its own target.
 //!
-//! Owns what a line says; `samples` decides which of many that are alike have one. Where it is off, a request costs a look at a flag, and
+//! Owns the contents of a line; `samples` decides which of many similar requests get one. When the log is off, a
+//! request costs a look at a flag, and a page or message only a look at a missing pointer.
 //! a page or message nothing but a look at a pointer that is not there.
 
 mod line;
@@ -28,21 +29,21 @@ pub(crate) use self::line::{AnswerKind, CLIENT_GONE, SERVER_STOPPED};
 use self::samples::Samples;
 use crate::reply::body::Body;
 
-/// As much is told of a path, and of a method.
+/// The most characters of a path, and of a method, in a line.
 const PATH_CHARS_MAX: usize = 256;
 const METHOD_CHARS_MAX: usize = 32;
 
-/// What a line takes until it is written, beside its words.
+/// The memory of a line until it is written, besides its texts.
 const LINE_BYTES: usize = 384;
 
-/// The requests that the access log tells of.
+/// The requests that get a line in the access log.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum AccessLog {
-    /// None. They are many, and say who was there.
+    /// None. There are many requests, and their lines reveal who was there.
     #[default]
     Off,
-    /// All but most polls and refusals: of those of a client that end alike, one a minute, with how many there were; and
-    /// no more than 600 of a client a minute.
+    /// All, except that similar polls and refusals of a client get one line a minute with their number, and a client
+    /// gets at most 600 lines a minute.
     Sampled,
     /// All.
     All,
@@ -54,7 +55,7 @@ pub(crate) struct Accesses {
     which: AccessLog,
     samples: Mutex<Samples>,
     is_stopping: AtomicBool,
-    /// What lines take counts there.
+    /// Counts the memory of lines.
     memory: Memory,
 }
 
@@ -64,12 +65,12 @@ impl Accesses {
         Self { which, samples, is_stopping, memory: memory.clone() }
     }
 
-    /// The server stops: that is why requests are cut from now on.
+    /// Records that the server stops, which is the reason for requests cut from now on.
     pub(crate) fn stop(&self) {
         self.is_stopping.store(true, Ordering::Relaxed);
     }
 
-    /// A request has come, of this client if that is known.
+    /// Begins the line of a request, of this client if it is known.
     pub(crate) fn begin(
         self: &Arc<Self>,
         client: Option<SocketAddr>,
@@ -92,7 +93,7 @@ impl Accesses {
         })))
     }
 
-    /// Writes the line, and those that are due, unless it is one of many that are alike.
+    /// Writes a line and those that are due, unless it is one of many similar ones.
     fn finish(&self, line: Line) {
         if self.which == AccessLog::All {
             return line.write(0);
@@ -101,7 +102,7 @@ impl Accesses {
         due.into_iter().for_each(|(line, repeats)| line.write(repeats));
     }
 
-    /// Writes what is known of requests that had no line yet.
+    /// Writes the lines of requests that had none yet.
     pub(crate) fn flush(&self) {
         let left = self.samples().take_all();
         left.into_iter().for_each(|(line, repeats)| line.write(repeats));
@@ -112,7 +113,7 @@ impl Accesses {
     }
 }
 
-/// The beginning of a text, with an ellipsis where that is not all.
+/// Returns the beginning of a text, with an ellipsis if that is not all.
 fn start(text: &str, chars_max: usize) -> String {
     match text.char_indices().nth(chars_max) {
         Some((end, _)) => format!("{}…", &text[..end]),
@@ -120,7 +121,7 @@ fn start(text: &str, chars_max: usize) -> String {
     }
 }
 
-/// A line of the access log to be, if there is one. It is written once its last clone is dropped.
+/// A future line of the access log, if there will be one. It is written when its last clone is dropped.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct AccessLine(Option<Arc<Draft>>);
 
@@ -133,12 +134,12 @@ struct Draft {
 }
 
 impl AccessLine {
-    /// Whether there is one.
+    /// Returns true if there is a line.
     pub(crate) fn is_some(&self) -> bool {
         self.0.is_some()
     }
 
-    /// By what it is answered.
+    /// Sets the kind of the answer.
     pub(crate) fn by(&self, answer: AnswerKind) {
         self.change(|outcome| outcome.answer = answer);
     }
@@ -147,17 +148,17 @@ impl AccessLine {
         self.change(|outcome| outcome.status = Some(status));
     }
 
-    /// So much more of its reply was made.
+    /// Counts bytes of the reply.
     pub(crate) fn sent(&self, bytes: usize) {
         self.change(|outcome| outcome.bytes += bytes as u64);
     }
 
-    /// Its reply goes as far as here.
+    /// Sets the last position in the reply.
     pub(crate) fn reached(&self, position: Position) {
         self.change(|outcome| outcome.position = Some(position));
     }
 
-    /// Why it is over. What is said first counts.
+    /// Sets the reason for the end; the first one counts.
     pub(crate) fn ended(&self, end: impl Into<Cow<'static, str>>) {
         self.change(|outcome| {
             outcome.end.get_or_insert_with(|| end.into());
@@ -170,7 +171,7 @@ impl AccessLine {
         }
     }
 
-    /// Has the line written once this reply is.
+    /// Makes the line end with this reply.
     pub(crate) fn follow(self, response: Response<Body>) -> Response<Body> {
         let Some(draft) = &self.0 else { return response };
         self.status(response.status().as_u16());

@@ -1,7 +1,7 @@
-//! The topics that may be awaited before they are there: so many in all, and so many of one address.
+//! Limits on the topics that are awaited before they exist: in all, and for one address.
 //!
-//! Each costs a name and about 2 KiB, and one connection can wait for many. A topic counts for the first who waits
-//! for it, until it is created, or nobody waits any more.
+//! Each costs a name and about 2 KiB, and one connection can await many. A topic counts for the first client that
+//! awaits it, until it is created or nobody awaits it.
 
 use std::sync::Arc;
 
@@ -14,21 +14,21 @@ use crate::cost::AWAITED_TOPIC_BYTES;
 use crate::request::client::Client;
 use crate::{Kind, Limits, Problem};
 
-/// One address may await one in so many where nothing else is said.
+/// By default, one address may await one in this many.
 const PER_ADDRESS_ONE_IN: usize = 10;
 
-/// Those that there are, of all threads.
+/// The awaited topics of all threads.
 #[derive(Debug)]
 pub(crate) struct AwaitedTopics {
     all: Arc<Semaphore>,
     all_max: usize,
     places: Arc<Places>,
     per_address_max: usize,
-    /// Each counts there.
+    /// Counts the memory of each.
     memory: Memory,
 }
 
-/// That one more may be awaited; dropping it gives that back.
+/// The right to await one more topic. Dropping it returns that right.
 #[derive(Debug)]
 pub(crate) struct Admission {
     _one: OwnedSemaphorePermit,
@@ -55,7 +55,8 @@ impl AwaitedTopics {
         }
     }
 
-    /// Lets a client wait for one more, if it may. One of this machine may wait for as many as there may be.
+    /// Lets a client await one more topic, if it may. The per-address limit does not apply to clients of this
+    /// machine.
     pub(crate) fn admit(&self, client: Client) -> Result<Admission, Problem> {
         let address = client.address().map(|address| address.ip());
         let place = match address.filter(|address| !address.is_loopback()).map(Source::of) {

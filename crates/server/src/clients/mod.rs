@@ -1,4 +1,4 @@
-//! The clients that are there: their permits, the list of readers, and the log of what they asked for.
+//! The connected clients: their permits, the list of readers, and the logs of their requests.
 
 pub(crate) mod access;
 pub(crate) mod awaited;

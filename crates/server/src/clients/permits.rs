@@ -1,4 +1,4 @@
-//! The connections that there may be: so many in all, so many of one address, and none more while far too much is held.
+//! Limits on connections: in all, for one address, and by memory.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -13,34 +13,34 @@ use crate::request::client::Client;
 use crate::request::proxies::Proxies;
 use crate::{Limits, Problem};
 
-/// One address may have one in so many connections where nothing else is said: it takes ten to have all.
+/// By default, one address may have one in this many connections, so it takes ten addresses to use all.
 const PER_ADDRESS_ONE_IN: usize = 10;
 
-/// One in so many connections, at least one and at most [`KEPT_MAX`], is kept for clients of this machine: whoever
-/// looks into what is wrong while all others are taken.
+/// One in this many connections, at least one and at most [`KEPT_MAX`], is reserved for clients of this machine, so
+/// that an operator can connect while all others are taken.
 const KEPT_ONE_IN: usize = 100;
 const KEPT_MAX: usize = 8;
 
-/// All that there are, on every thread.
+/// The permits of all threads.
 #[derive(Debug)]
 pub(crate) struct ConnectionPermits {
     all: Arc<Semaphore>,
-    /// Kept for this machine.
+    /// Reserved for clients of this machine.
     kept: Arc<Semaphore>,
-    /// Each connection counts there.
+    /// Counts the memory of each connection.
     memory: Memory,
-    /// The places of each address that has any.
+    /// The connections of each address that has any.
     places: Arc<Places>,
 }
 
-/// Why there is no place for a connection.
+/// The reason for refusing a connection.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum NoPermit {
-    /// Its address has as many as it may.
+    /// Its address has reached its limit.
     OfAddress,
-    /// There are as many as there may be.
+    /// The server has reached its limit.
     InAll,
-    /// Far too much is held already.
+    /// Far too much memory is held already.
     Overloaded,
 }
 
@@ -53,17 +53,17 @@ impl NoPermit {
     }
 }
 
-/// A connection's place; dropping it gives it back.
+/// The permit of a connection. Dropping it returns the permit.
 #[derive(Debug)]
 pub(crate) struct ConnectionPermit {
     _one: OwnedSemaphorePermit,
     _held: Reservation,
-    /// The places in which it counts, too.
+    /// The places of addresses in which it counts.
     _places: [Option<Place>; 2],
 }
 
 impl ConnectionPermit {
-    /// Has the connection count for the client of a trusted proxy, too.
+    /// Makes the connection also count for the client of a trusted proxy.
     pub(crate) fn beside(mut self, client: Option<Place>) -> Self {
         self._places[1] = client;
         self
@@ -86,10 +86,10 @@ impl ConnectionPermits {
         }
     }
 
-    /// A place for one more connection of this peer.
+    /// Takes a permit for a connection of this peer.
     ///
     /// # Errors
-    /// When there is none, or far too much is held already.
+    /// When a limit is reached, or far too much memory is held.
     pub(crate) fn take(
         self: &Arc<Self>,
         peer: Peer,
@@ -97,7 +97,7 @@ impl ConnectionPermits {
     ) -> Result<ConnectionPermit, NoPermit> {
         let address = peer.address().map(|address| address.ip());
         let is_own = peer.is_local();
-        // A proxy's clients are many, and all have its address.
+        // A proxy has many clients, which all share its address.
         let is_proxy = proxies.trust(peer);
         let source = address.filter(|_| !is_own && !is_proxy).map(Source::of);
         let place = match source {
@@ -107,7 +107,7 @@ impl ConnectionPermits {
         let is_overloaded = self.memory.is_far_exceeded();
         let one = if is_overloaded { None } else { Arc::clone(&self.all).try_acquire_owned().ok() };
         let one = one.or_else(|| {
-            // Asked first: while others held one to give it back, this machine would find none.
+            // Checked first: a remote client must never hold a reserved permit, not even for a moment.
             let may = is_own && !is_proxy;
             may.then(|| Arc::clone(&self.kept).try_acquire_owned().ok()).flatten()
         });
@@ -121,8 +121,8 @@ impl ConnectionPermits {
         }
     }
 
-    /// A place for a request that a trusted proxy passes on, or for what becomes of it, among those of the client it is
-    /// for; nothing for any other request, which has its connection's.
+    /// Takes a place for a request that a trusted proxy forwards, or for its WebSocket, among those of the forwarded
+    /// client. Other requests need none, since their connection has one.
     pub(crate) fn take_for(
         self: &Arc<Self>,
         client: Client,

@@ -1,4 +1,4 @@
-//! The number of something that each address has: an IPv4 address, or the network of an IPv6 address.
+//! Counts something for each address: an IPv4 address, or the network of an IPv6 address.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -6,38 +6,38 @@ use std::net::{IpAddr, Ipv6Addr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// The log tells of an address that is refused once in so long; how many there were it says then.
+/// The interval at which refused addresses are logged, with their number.
 const TELL_INTERVAL: Duration = Duration::from_secs(10);
 
 /// The places of each address that has any.
 #[derive(Debug)]
 pub(crate) struct Places {
-    /// Most of one address.
+    /// The limit for one address.
     max: usize,
-    /// For the log: the word for what they are, and the limit that says how many.
+    /// The words for the log: what is counted, and the limit.
     words: Words,
     taken: Mutex<Taken>,
 }
 
-/// As the log has it.
+/// The words for the log.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Words {
-    /// As in "connections".
+    /// Such as "connections".
     pub(crate) what: &'static str,
-    /// As in "limits.connections_per_address_max".
+    /// Such as "limits.connections_per_address_max".
     pub(crate) limit: &'static str,
 }
 
 #[derive(Debug, Default)]
 struct Taken {
     by_source: HashMap<Source, usize>,
-    /// Refused since the log was told.
+    /// The number of refusals since the last log line.
     refused: usize,
     told_at: Option<Instant>,
 }
 
-/// The source of a client: an IPv4 address, or the network of an IPv6 address (/64), which is as little as one client
-/// is given.
+/// The source of a client: an IPv4 address, or the network of an IPv6 address (/64), the smallest unit assigned to a
+/// client.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub(crate) struct Source(IpAddr);
 
@@ -59,7 +59,7 @@ impl fmt::Display for Source {
     }
 }
 
-/// One of the places that an address may have; dropping it gives it back.
+/// A place of an address. Dropping it returns the place.
 #[derive(Debug)]
 pub(crate) struct Place {
     places: Arc<Places>,
@@ -77,12 +77,12 @@ impl Places {
         Self { max, words, taken: Mutex::default() }
     }
 
-    /// One more for this address, if it may have one.
+    /// Takes one more place for this address, if it may have one.
     pub(crate) fn take(self: &Arc<Self>, source: Source) -> Option<Place> {
         self.count(source).then(|| Place { places: Arc::clone(self), source })
     }
 
-    /// Whether this one may have one more; then it has.
+    /// Counts one more and returns true, if the address may have one.
     fn count(&self, source: Source) -> bool {
         let mut taken = self.taken();
         let count = taken.by_source.entry(source).or_default();
@@ -105,7 +105,7 @@ impl Places {
         false
     }
 
-    /// The number of addresses that have any.
+    /// Returns the number of addresses that have places.
     #[cfg(test)]
     pub(crate) fn sources(&self) -> usize {
         self.taken().by_source.len()
@@ -116,7 +116,7 @@ impl Places {
     }
 }
 
-/// How many were refused before this one and not told.
+/// Describes the number of refusals that were not logged.
 fn more(refused: usize) -> String {
     match refused {
         0 | 1 => String::new(),

@@ -1,7 +1,7 @@
-//! The readers that stay, where each of them stands, and how far it is behind.
+//! The list of connected readers, with their positions and lags.
 //!
-//! Owns the list and its form. A reader keeps its own entry up to date, with one store for each page, and takes it away
-//! when it goes: nothing here holds a topic or a connection.
+//! A reader updates its own entry, with one store for each page, and removes it at its end. The list holds no topic
+//! and no connection.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -15,14 +15,14 @@ use serde_json::json;
 use crate::request::client::Client;
 use crate::transport_name::TransportName;
 
-/// All readers that stay.
+/// All connected readers.
 #[derive(Debug, Default)]
 pub(crate) struct Readers {
-    /// By the addresses of their topic and of themselves: those of a topic stand together.
+    /// Sorted by the addresses in memory of their topics and entries, so that readers of one topic are adjacent.
     entries: Mutex<BTreeMap<(usize, usize), Arc<Entry>>>,
 }
 
-/// A reader, as far as it is known. There are many: some 100 bytes, with its place in the list.
+/// A reader's entry. There are many, with about 100 bytes each.
 #[derive(Debug)]
 struct Entry {
     epoch: AtomicU64,
@@ -35,7 +35,7 @@ struct Entry {
 }
 
 impl Entry {
-    /// Its address, with port 0 where that is not known.
+    /// Returns the client's address, with port 0 if it is not known.
     fn client(&self) -> Option<SocketAddr> {
         self.address.map(|ip| SocketAddr::new(ip, self.port))
     }
@@ -46,7 +46,7 @@ impl Entry {
     }
 }
 
-/// A reader's place in the list; dropping it leaves.
+/// A reader's entry in the list. Dropping it removes the entry.
 #[derive(Debug)]
 pub(crate) struct Listing {
     readers: Arc<Readers>,
@@ -54,7 +54,7 @@ pub(crate) struct Listing {
     entry: Arc<Entry>,
 }
 
-/// A client's address, with the port where that is known.
+/// Formats a client's address, with the port if it is known.
 pub(crate) fn in_words(client: SocketAddr) -> String {
     match client.port() {
         0 => client.ip().to_string(),
@@ -63,14 +63,14 @@ pub(crate) fn in_words(client: SocketAddr) -> String {
 }
 
 impl Listing {
-    /// The reader's address.
+    /// Returns the reader's address.
     pub(crate) fn client(&self) -> Option<SocketAddr> {
         self.entry.client()
     }
 
-    /// The reader has moved on, from a position of this epoch.
+    /// Records that the reader has moved from a position of this epoch to another position.
     pub(crate) fn moved(&self, from: Epoch, to: Position) {
-        // A list shows what was a moment ago, and nothing hangs on it.
+        // Torn updates do no harm, since the list is only informative.
         if from != to.epoch {
             self.entry.epoch.store(to.epoch.bits(), Ordering::Relaxed);
         }
@@ -86,7 +86,7 @@ impl Drop for Listing {
 }
 
 impl Readers {
-    /// A reader of this topic, which outlives its place in the list, has come and stands at this position.
+    /// Adds a reader of this topic, which outlives the entry, at this position.
     pub(crate) fn enter(
         self: &Arc<Self>,
         topic: &Arc<Topic>,
@@ -109,12 +109,13 @@ impl Readers {
         Listing { readers: Arc::clone(self), topic, entry }
     }
 
-    /// Those of a topic as JSON, who is furthest behind first; at most `limit` of them, and how many there are.
+    /// Returns the readers of a topic as JSON, those furthest behind first: at most `limit` of them, and their
+    /// number.
     pub(crate) fn list(&self, topic: &Arc<Topic>, limit: usize) -> serde_json::Value {
         let mut entries = self.of(topic);
         let now = UnixTime::now();
         let head = topic.info(now).head;
-        // A reader that stands in another epoch has read nothing of this one.
+        // A reader in another epoch has read nothing of this one.
         entries.sort_by_cached_key(|entry| {
             let position = entry.position();
             (position.epoch == head.epoch, position.offset, entry.since)
@@ -149,7 +150,7 @@ impl Readers {
     }
 
     fn entries(&self) -> MutexGuard<'_, BTreeMap<(usize, usize), Arc<Entry>>> {
-        // Nothing panics while it holds the lock.
+        // No method panics while it holds the lock.
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,6 +1,6 @@
-//! Tells the log of requests that are refused although whoever runs the server may want them: by a host or an origin that
-//! a setting would let in, because a client is taken for none of this machine, or by a limit. Once a minute for each cause, for
-//! anybody can have themselves refused as often as they like.
+//! Logs refused requests that the operator may want to allow: refused for a host or an origin that a setting would
+//! allow, for a client that is not of this machine, or by a limit. Each cause is logged once a minute, since clients
+//! can cause refusals as often as they like.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -11,13 +11,13 @@ use anemone_ws::proto::CloseCode;
 
 use crate::{Kind, Problem};
 
-/// The log tells of each cause once in so long, and says then how many refusals there were.
+/// The interval at which each cause is logged, with the number of refusals.
 const TELL_INTERVAL: Duration = Duration::from_secs(60);
 
-/// The characters of a path that are told.
+/// The most characters of a path in the log.
 const PATH_CHARS_TOLD: usize = 80;
 
-/// The causes that are told, and what to do about each where the problem's detail does not say.
+/// The causes that are logged, with advice where the problem's detail has none.
 const CAUSES: [(Kind, &str); 15] = [
     (Kind::Misdirected, ""),
     (Kind::OriginRefused, ""),
@@ -58,7 +58,7 @@ const CAUSES: [(Kind, &str); 15] = [
     ),
 ];
 
-/// The codes with which WebSockets are closed that ask for too much.
+/// The close codes of WebSockets that exceed a limit.
 const CLOSES: [CloseCode; 3] =
     [CloseCode::POLICY_VIOLATION, CloseCode::MESSAGE_TOO_BIG, CloseCode::TRY_AGAIN_LATER];
 
@@ -71,15 +71,15 @@ pub(crate) struct Refusals {
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Refused {
-    /// Since it was last told.
+    /// The number since the last log line.
     count: u64,
     told_at: Option<Instant>,
 }
 
-/// What was asked for, as the log tells of it.
+/// The refused request, as it is logged.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Asked<'a> {
-    /// `None` when that is not known, as by the Unix socket.
+    /// `None` if the address is not known, as with the Unix socket.
     client: Option<SocketAddr>,
     what: What<'a>,
 }
@@ -90,11 +90,11 @@ enum What<'a> {
         method: &'a str,
         path: &'a str,
     },
-    /// On a WebSocket of this path.
+    /// A message on a WebSocket at this path.
     Message {
         path: &'a str,
     },
-    /// It had no time to ask for anything.
+    /// A connection without a request.
     Connection,
 }
 
@@ -128,14 +128,14 @@ impl fmt::Display for Asked<'_> {
 }
 
 impl Refusals {
-    /// Takes note of a problem that a request ends with. Most are none of this.
+    /// Records the problem of a request, if it has one of the causes.
     pub(crate) fn note(&self, problem: &Problem, asked: Asked<'_>) {
         if let Some(words) = self.words(problem, asked, Instant::now()) {
             tracing::warn!("{words}");
         }
     }
 
-    /// Takes note of a WebSocket that is closed, and of the limit that closes it. Most are none of this.
+    /// Records a WebSocket that is closed because of a limit, if it has one of the codes.
     pub(crate) fn note_close(&self, code: CloseCode, reason: &str, limit: &str, asked: Asked<'_>) {
         let more = CLOSES.iter().position(|own| *own == code);
         let more = more.and_then(|cause| count(&self.closes, cause, Instant::now()));
@@ -146,7 +146,7 @@ impl Refusals {
         }
     }
 
-    /// The words to tell, if it is one of the causes and has not been told for long enough.
+    /// Returns the words to log, if the problem has one of the causes and its interval is over.
     fn words(&self, problem: &Problem, asked: Asked<'_>, now: Instant) -> Option<String> {
         let cause = CAUSES.iter().position(|(kind, _)| *kind == problem.kind())?;
         let more = count(&self.problems, cause, now)?;
@@ -156,7 +156,7 @@ impl Refusals {
     }
 }
 
-/// Counts one, and says how many were not told, if it is time to tell.
+/// Counts a refusal; returns a note on the refusals that were not logged, if it is time to log.
 fn count<const N: usize>(all: &Mutex<[Refused; N]>, cause: usize, now: Instant) -> Option<String> {
     let mut all = all.lock().unwrap_or_else(PoisonError::into_inner);
     let refused = &mut all[cause];

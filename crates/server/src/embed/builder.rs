@@ -1,4 +1,4 @@
-//! The options of a server that is part of a program, one after the other.
+//! The builder of a server that is part of a program.
 
 use std::net::SocketAddr;
 use std::num::NonZero;
@@ -14,8 +14,8 @@ use crate::listen::options::Options;
 use crate::reply::body::{Body, BoxError};
 use crate::{AllowedHost, AllowedOrigin, Limits, StaticDir, Tls, TopicRules, UnixSocket};
 
-/// A server to be. By default it listens nowhere, has no page, no `/echo` and no `/broadcast`, and clients may read all topics and
-/// publish to none.
+/// The options of a new server. By default it listens nowhere, has no page, no `/echo` and no `/broadcast`, and
+/// clients may read all topics and publish to none.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct Builder {
@@ -24,60 +24,61 @@ pub struct Builder {
 }
 
 impl Server {
-    /// Begins with the topics of this hub.
+    /// Creates a builder for a server of this hub's topics.
     pub fn builder(hub: Hub) -> Builder {
         Builder { hub, options: Options::default() }
     }
 }
 
 impl Builder {
-    /// Listens at this address; port 0 takes a free one. Default: nowhere.
+    /// Listens on this address; port 0 takes a free one. Default: none.
     pub fn listen(self, address: SocketAddr) -> Self {
         self.with(|options| options.listen = Some(address))
     }
 
-    /// Listens at this Unix socket, too, without TLS. Default: none.
+    /// Also listens on this Unix socket, without TLS. Default: none.
     pub fn unix(self, socket: UnixSocket) -> Self {
         self.with(|options| options.unix = Some(socket))
     }
 
-    /// Serves connections on so many threads. Default: one for each processor. [`Server::serve`] has one, whatever this says.
+    /// Sets the number of threads that serve connections. Default: one for each processor. [`Server::serve`] always
+    /// uses one.
     pub fn threads(self, threads: NonZero<usize>) -> Self {
         self.with(|options| options.threads = Some(threads))
     }
 
-    /// Bounds what clients can have it hold.
+    /// Sets the limits on clients.
     pub fn limits(self, limits: Limits) -> Self {
         self.with(|options| options.limits = limits)
     }
 
-    /// Says which topics clients may publish to, and creates those that are declared by name.
+    /// Sets the topics to which clients may publish, and creates those that are declared by name.
     pub fn topics(self, topics: TopicRules) -> Self {
         self.with(|options| options.topics = topics)
     }
 
-    /// Answers for one host more, beside `localhost` and the addresses it listens at.
+    /// Accepts requests for one more host, besides `localhost` and the addresses on which it listens.
     pub fn allow_host(self, host: AllowedHost) -> Self {
         self.with(|options| options.allowed_hosts.push(host))
     }
 
-    /// Lets the pages of one origin more read, and publish where clients may.
+    /// Allows the pages of one more origin to read, and to publish where clients may.
     pub fn allow_origin(self, origin: AllowedOrigin) -> Self {
         self.with(|options| options.allowed_origins.push(origin))
     }
 
-    /// Speaks TLS with this certificate. Default: plain HTTP.
+    /// Uses TLS with this certificate. Default: plain HTTP.
     pub fn tls(self, tls: Tls) -> Self {
         self.with(|options| options.tls = Some(tls))
     }
 
-    /// Serves the files of one directory more.
+    /// Serves the files of one more directory.
     pub fn files(self, dir: StaticDir) -> Self {
         self.with(|options| options.static_dirs.push(dir))
     }
 
-    /// Has this service, an axum `Router` for instance, answer for every path that is not the server's own
-    /// ([`OWN_PATHS`](crate::OWN_PATHS)); see [`Fallback`]. Default: such a path is answered 404.
+    /// Sets the service, for example an axum `Router`, for all paths except the server's own
+    /// ([`OWN_PATHS`](crate::OWN_PATHS)); see [`Fallback`]. Default: such a path gets 404.
     pub fn fallback<S, B>(self, service: S) -> Self
     where
         S: tower_service::Service<Request<Body>, Response = Response<B>>
@@ -98,7 +99,7 @@ impl Builder {
         self
     }
 
-    /// Takes the addresses, and creates the topics that are declared by name.
+    /// Binds the addresses, and creates the topics that are declared by name.
     ///
     /// # Errors
     /// As [`Server::bind`].

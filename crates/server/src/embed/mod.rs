@@ -1,4 +1,4 @@
-//! The server as a part of a program: beside its routes, over its listener, on its runtime.
+//! The server as a part of another program: with its routes, its listener or its runtime.
 
 pub(crate) mod builder;
 pub(crate) mod serve;

@@ -15,18 +15,18 @@ use crate::stop::Stop;
 use crate::tls::Watch;
 
 impl Server {
-    /// Serves on the caller's runtime, all connections on the thread that polls this, until `shutdown` is ready; then stops as
-    /// [`Running::stop`](crate::Running::stop) does. The future is not `Send`: await it in `main`, or in a `LocalSet`.
-    /// [`start`](Self::start) has threads of its own.
+    /// Serves all connections on the thread that polls this, on the caller's runtime, until `shutdown` is ready; then
+    /// stops like [`Running::stop`](crate::Running::stop). The future is not `Send`: await it in `main`, or in a
+    /// `LocalSet`. [`start`](Self::start) uses its own threads instead.
     ///
     /// # Errors
-    /// When its loop cannot be had, for want of descriptors for instance.
+    /// When its loop cannot be created, for example because no descriptors are left.
     ///
     /// # Panics
-    /// Outside of a tokio runtime that has IO and time enabled; and when a task that the server cannot do without panics.
+    /// Outside of a tokio runtime with IO and time enabled; and when an essential task of the server panics.
     ///
     /// # Cancel safety
-    /// Dropping the future cuts off every connection.
+    /// Dropping the future cuts every connection.
     pub async fn serve(self, shutdown: impl Future<Output = ()>) -> io::Result<Stopped> {
         let _watch = Watch::start(self.site.tls.as_ref())?;
         let Self { listeners, site, socket_file: _socket_file, .. } = self;

@@ -1,4 +1,4 @@
-//! The server as a service of somebody else's HTTP server.
+//! The server as a service of another HTTP server.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -22,29 +22,32 @@ use crate::site::Site;
 use crate::stop::Stop;
 use crate::{Kind, Problem, routes};
 
-/// The server as a `tower::Service`, for an HTTP server of the program that it is part of: hyper's, or axum's
-/// `Router::nest_service`, which takes the prefix off the path. It answers everything that a listener of its own would: polls,
-/// long polls, streams, files, problems and WebSockets, the latter by HTTP/1.1, and by HTTP/2 where the HTTP server takes part in
-/// RFC 8441. Clones are the same service.
+/// The server as a `tower::Service`, for the HTTP server of the program: hyper's, or axum's `Router::nest_service`,
+/// which removes the prefix from the path. It answers like its own listener: polls, long polls, streams, files,
+/// problems and WebSockets. WebSockets work over HTTP/1.1, and over HTTP/2 if the HTTP server supports RFC 8441.
+/// Clones are the same service.
 ///
-/// Replies are made on the runtime of the caller, which must be tokio's. WebSockets are served by the threads of the
-/// [`Running`] server, which must be there for as long as they are.
+/// Replies are made on the caller's runtime, which must be tokio's. The threads of the [`Running`] server serve
+/// WebSockets, so it must exist as long as they do.
 ///
 /// # The client's address
-/// It comes from [`ConnectionEnds`] among the request's extensions, or from what [`peer_from`](Self::peer_from) finds there. Without it
-/// the client is taken for nobody of this machine, and no limit for each address holds for it.
+/// The address is taken from [`ConnectionEnds`] in the request's extensions, or from the result of
+/// [`peer_from`](Self::peer_from). Without it, the client is not considered to be on this machine, and no per-address
+/// limit applies.
 ///
 /// # Hosts and origins
-/// The server's own names are `localhost`, the loopback addresses, where it listens itself, and
-/// [`Options::allowed_hosts`](crate::Options::allowed_hosts): a request for any other host is answered 421. The rules about origins hold as well.
+/// The server's own names are `localhost`, the loopback addresses, the addresses on which it listens, and
+/// [`Options::allowed_hosts`](crate::Options::allowed_hosts). A request for any other host gets 421. The rules for
+/// origins also apply.
 ///
 /// # Limits
-/// A request counts as a connection until its reply is over: [`Limits::connections_max`](crate::Limits::connections_max) bounds
-/// them. Timeouts for what a client sends and takes are those of the HTTP server.
+/// A request counts as a connection until its reply is over; the limit is
+/// [`Limits::connections_max`](crate::Limits::connections_max). Timeouts for the client's input and output belong to
+/// the HTTP server.
 ///
 /// # Cancel safety
-/// Dropping the future of a reply, or the reply's body, ends the request: its reader is gone, and nothing more is published.
-/// What was handed to a topic before stays there.
+/// Dropping the future of a reply, or the reply's body, ends the request: its reader ends, and nothing more is
+/// published. Events that were handed to a topic before stay there.
 #[derive(Clone)]
 pub struct Service {
     shared: Arc<Shared>,
@@ -54,14 +57,14 @@ pub struct Service {
 struct Shared {
     site: Arc<Site>,
     stop: Stop,
-    /// Those of the threads that serve WebSockets.
+    /// The senders to the threads that serve WebSockets.
     threads: Vec<UnboundedSender<Upgraded>>,
     next: AtomicUsize,
     open: Open,
 }
 
 impl Running {
-    /// The server as a service of another HTTP server. It may have listeners of its own beside it, or none.
+    /// Returns the server as a service of another HTTP server. It may have its own listeners as well, or none.
     #[must_use]
     pub fn service(&self) -> Service {
         let shared = Shared {
@@ -76,8 +79,8 @@ impl Running {
 }
 
 impl Service {
-    /// Finds the ends of a request's connection in its extensions, where it has no [`ConnectionEnds`]. With axum's
-    /// `into_make_service_with_connect_info::<SocketAddr>()`:
+    /// Sets the function that finds the ends of a request's connection in its extensions, if there is no
+    /// [`ConnectionEnds`]. With axum's `into_make_service_with_connect_info::<SocketAddr>()`:
     /// `service.peer_from(|found| found.get::<ConnectInfo<SocketAddr>>().map(|info| info.0.into()))`.
     #[must_use]
     pub fn peer_from(self, find_peer: fn(&Extensions) -> Option<ConnectionEnds>) -> Self {
@@ -152,17 +155,17 @@ impl Shared {
         }
     }
 
-    /// Has the next thread serve a WebSocket. There are no more than permits.
+    /// Passes a WebSocket to the next thread. Permits limit their number.
     fn hand_on(&self, upgraded: Upgraded) {
         let next = self.next.fetch_add(1, Ordering::Relaxed) % self.threads.len().max(1);
         if let Some(thread) = self.threads.get(next) {
-            // Nobody is served any more when the server has stopped.
+            // Fails after the server has stopped, when nobody is served any more.
             let _ = thread.send(upgraded);
         }
     }
 }
 
-/// The connection of a request, if it can be had.
+/// Takes the connection of a request, if it can be upgraded.
 fn take_upgrade(request: &mut Request<Body>) -> Option<OnUpgrade> {
     request.extensions_mut().remove()
 }

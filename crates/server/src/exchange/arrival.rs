@@ -1,8 +1,8 @@
-//! The arrival of a request: the gate admits it, its line in the access log begins, it has its place among those of its
-//! client; and its reply is finished for the page that asked.
+//! The arrival of a request: the gate admits it, its line in the access log begins, and it takes its place among its
+//! client's requests. At the end, its reply is finished for the page that asked.
 //!
-//! One order for every way that a request comes by. What is answered without the HTTP server has its line only once it is:
-//! every other request comes again by the HTTP server, which has the words for a refusal.
+//! Every kind of request takes the same steps in the same order. A request that is answered without the HTTP server
+//! gets its line only then: any other request comes again through the HTTP server, which words the refusals.
 
 use std::borrow::Cow;
 
@@ -24,20 +24,20 @@ use crate::request::{host, path};
 use crate::site::Site;
 use crate::{Kind, Problem};
 
-/// A request that the gate has let in.
+/// A request that the gate has admitted.
 #[derive(Debug)]
 pub(crate) struct Arrival<'a> {
     pub(crate) site: &'a Site,
     pub(crate) client: Client,
     verdict: Verdict,
-    /// Its place among those of a trusted proxy's client.
+    /// Its place among the requests of a trusted proxy's client.
     place: Option<Place>,
-    /// The line of the request in the access log.
+    /// Its line in the access log.
     pub(crate) access: AccessLine,
 }
 
 impl<'a> Arrival<'a> {
-    /// Lets a request of the HTTP server in, and spells its path in one way; or the reply that refuses it.
+    /// Admits a request of the HTTP server, and normalizes its path; returns the reply if it is refused.
     pub(crate) fn of<B>(
         site: &'a Site,
         peer: Peer,
@@ -63,40 +63,41 @@ impl<'a> Arrival<'a> {
         Ok(arrival)
     }
 
-    /// Lets a request in that the HTTP server has not seen; `None` when that one is to refuse it.
+    /// Admits a request that the HTTP server has not seen; `None` if the HTTP server is to refuse it.
     pub(crate) fn first(site: &'a Site, peer: Peer, head: &Head<'_>) -> Option<Self> {
         let Admitted { client, verdict } = gate::admit(site, peer, head).ok()?;
         let place = gate::room(site, peer, client, head.path).ok()?;
         Some(Self { site, client, verdict, place, access: AccessLine::default() })
     }
 
-    /// The same with a line in the access log, for it is going to be answered.
+    /// Begins its line in the access log, since it will be answered here.
     pub(crate) fn answered(self, head: &Head<'_>) -> Self {
         let access = begin_line(self.site, self.client, head.method, head.path);
         Self { access, ..self }
     }
 
-    /// The reply to a request that ends with a problem.
+    /// Returns the reply to a request that ends with a problem.
     pub(crate) fn refuse(&self, problem: Problem, method: &str, path: &str) -> Reply {
         note(self.site, self.client, &problem, method, path);
         problem.into_response().into()
     }
 
-    /// Protects the reply, lets a page of an allowed origin see it, and keeps what the request has until it is over.
+    /// Finishes the reply: adds the protective fields, lets a page of an allowed origin read it, and keeps the
+    /// request's resources until it is over.
     pub(crate) fn finish(self, reply: Reply) -> Reply {
         let client = self.client.address();
         let (reply, place, access) = self.let_see(reply);
         reply.with(place).told_in(access, client)
     }
 
-    /// What becomes of the connection of a handshake that is accepted.
+    /// Returns the handoff of an accepted handshake's connection.
     pub(crate) fn hand_off(self, handoff: Handoff) -> Handoff {
         let Self { client, place, access, .. } = self;
         access.status(StatusCode::SWITCHING_PROTOCOLS.as_u16());
         handoff.within(place).told_in(access, client.address())
     }
 
-    /// The head of a reply that keeps what the request has by itself.
+    /// Returns the head of a reply that keeps the request's resources itself.
     pub(crate) fn finish_head(self, head: Response<Body>) -> (Response<Body>, Option<Place>) {
         let (reply, place, _) = self.let_see(head.into());
         (reply.response, place)
@@ -122,18 +123,18 @@ impl<'a> Arrival<'a> {
         (reply, place, access)
     }
 
-    /// Whether the page that asks is of this server's own origin, and so need not be told that it is allowed.
+    /// Returns true for a page of this server's own origin, which needs no permission to read.
     pub(crate) fn is_of_own_page(&self) -> bool {
         matches!(self.verdict, Verdict::Same)
     }
 
-    /// Whether a browser asks before it sends (Fetch, section 3.2.2).
+    /// Returns true for a browser's preflight request (Fetch, section 3.2.2).
     pub(crate) fn is_preflight(&self, method: &Method) -> bool {
         *method == Method::OPTIONS && matches!(self.verdict, Verdict::Allowed(_))
     }
 }
 
-/// Answers a request with a problem, before anything else was found out about it.
+/// Answers a request with a problem, before anything else is known about it.
 pub(crate) fn refuse<B>(site: &Site, peer: Peer, request: &Request<B>, problem: Problem) -> Reply {
     let client = gate::address_of(site, peer, request.headers().into());
     let (method, path) = (request.method().as_str(), request.uri().path());
@@ -142,8 +143,8 @@ pub(crate) fn refuse<B>(site: &Site, peer: Peer, request: &Request<B>, problem: 
     Reply::from(problem.into_response()).told_in(access, client)
 }
 
-/// Lets a request in that comes by a connection of its own client: its line in the access log, and its path, spelled in one
-/// way, if there is room for it.
+/// Admits a request on a connection of its own client, if there is room: begins its line in the access log, and
+/// normalizes its path.
 pub(crate) fn enter<'p>(
     site: &Site,
     client: Client,
@@ -156,9 +157,9 @@ pub(crate) fn enter<'p>(
     (access, path)
 }
 
-/// Notes the problem that a request ends with.
+/// Records the problem of a request.
 pub(crate) fn note(site: &Site, client: Client, problem: &Problem, method: &str, path: &str) {
-    // `places` has told of one that has too many, with how many it may have.
+    // `places` has logged too many connections itself, with the limit.
     if problem.kind() != Kind::TooManyConnections {
         site.refusals.note(problem, Asked::request(client.address(), method, path));
     }

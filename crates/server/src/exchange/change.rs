@@ -1,4 +1,4 @@
-//! A change to a topic: its client may make it, and the topic takes it.
+//! A change to a topic, which the client may make and the topic accepts.
 
 use anemone_hub::TopicName;
 
@@ -17,7 +17,7 @@ pub(crate) enum Change {
 }
 
 impl Change {
-    /// The change that a method means, if the client may make it.
+    /// Returns the change that a method means, if the client may make it.
     pub(crate) fn of(
         site: &Site,
         client: Client,
@@ -38,7 +38,7 @@ impl Change {
     }
 }
 
-/// The problem of a method that is none of this topic.
+/// Returns the problem of a method that this topic does not allow.
 fn unfit_for_topic(site: &Site, method: &str, name: &TopicName) -> Problem {
     match site.hub.topic(name).is_some() || site.publishing.may_create(name).is_some() {
         true => not_allowed(method, site.publishing.methods(name)),

@@ -1,5 +1,5 @@
-//! The gate that every request goes through, whatever it came by: is it for this server (421), may its page talk to it (403),
-//! whose is it, and is there room for it (503). What that one may do is decided where it is done.
+//! The gate for every request, on any transport: it checks the host (421), the origin of the page (403), the client,
+//! and the room for the request (503). Permissions are checked later, where the request is handled.
 
 use std::net::SocketAddr;
 
@@ -17,19 +17,19 @@ use crate::request::origin::{self, Target, Verdict};
 use crate::request::own_path::OwnPath;
 use crate::site::Site;
 
-/// A request that is let in.
+/// An admitted request.
 #[derive(Clone, Debug)]
 pub(crate) struct Admitted {
     pub(crate) client: Client,
     pub(crate) verdict: Verdict,
 }
 
-/// Judges a request by its fields.
+/// Checks a request by its fields.
 pub(crate) fn admit(site: &Site, peer: Peer, head: &Head<'_>) -> Result<Admitted, Problem> {
     let (fields, version) = (head.fields, head.version);
     let host = host::of(fields, version)?;
     let said = if site.proxies.trust(peer) { Some(site.proxies.read(fields)?) } else { None };
-    // All that are named: a proxy may pass on a field that its client made up, but names itself, too.
+    // All forwarded hosts are checked: a proxy may forward a field of its client, but it also names its own host.
     let forwarded = said.iter().flat_map(|said| &said.hosts);
     forwarded.clone().chain(&host).try_for_each(|host| site.hosts.check(host))?;
     let target = Target {
@@ -47,17 +47,17 @@ pub(crate) fn admit(site: &Site, peer: Peer, head: &Head<'_>) -> Result<Admitted
     Ok(Admitted { client, verdict })
 }
 
-/// Whether a request is answered whatever origin it names. The origin cannot match where a proxy says another `Host` than
-/// the one it was asked for, and a page without its script cannot even tell. The files of a page are the same for
-/// everyone. Whatever else is read is let through where the browser itself says that the page is of this origin. That
-/// gives no page anything to read: to one of another origin the reply does not say that it may.
+/// Returns true if a request is answered whatever its origin. The origin cannot match if a proxy changes `Host`, and
+/// a page without its script cannot even report that. The files of a page are the same for everyone. Other reads are
+/// allowed if the browser itself says that the page has the same origin. No page of another origin gets access by
+/// this: the reply does not allow it.
 fn is_for_any_page(site: &Site, head: &Head<'_>) -> bool {
     let is_reading = matches!(head.method, "GET" | "HEAD") && !head.fields.has("upgrade");
     let is_file = || site.has_public_page(head.path) || site.files.may_be_at(head.path);
     is_reading && (origin::is_of_own_page(head.fields) || is_file())
 }
 
-/// The address of the client whose request is not let in, as far as that can be told.
+/// Returns the address of a client whose request is refused, as far as it is known.
 pub(crate) fn address_of(site: &Site, peer: Peer, fields: Fields<'_>) -> Option<SocketAddr> {
     match site.proxies.read(fields) {
         Ok(said) if site.proxies.trust(peer) => Client::of_proxy(peer, &said).address(),
@@ -65,7 +65,7 @@ pub(crate) fn address_of(site: &Site, peer: Peer, fields: Fields<'_>) -> Option<
     }
 }
 
-/// Makes room for a request that is let in, as long as it, its reply or its WebSocket lasts. `path` is normal.
+/// Makes room for an admitted request, for as long as it, its reply or its WebSocket lasts. `path` is normalized.
 pub(crate) fn room(
     site: &Site,
     peer: Peer,
@@ -76,7 +76,7 @@ pub(crate) fn room(
     site.permits.take_for(client, peer)
 }
 
-/// Sees that not too much is held already. A request for the server's health is answered all the same, and tells of that.
+/// Checks that not too much memory is held. Requests for the server's health are always answered, and report it.
 pub(crate) fn check_memory(memory: &Memory, path: &str) -> Result<(), Problem> {
     let is_for_health = || OwnPath::at(path) == Some((OwnPath::Health, None));
     if memory.is_exceeded() && !is_for_health() {

@@ -1,4 +1,4 @@
-//! The reply to a request, and what becomes of its connection after the handshake of a WebSocket.
+//! The reply to a request, and the handoff of its connection after the handshake of a WebSocket.
 
 use std::marker::PhantomData;
 use std::net::{SocketAddr, TcpStream};
@@ -22,16 +22,16 @@ use crate::reply::body::{Body, kept};
 use crate::stop::Stop;
 use crate::transport_name::TransportName;
 
-/// A reply, and what to do with the connection when it is one to a handshake.
+/// A reply, with the handoff of the connection if it answers a handshake.
 pub(crate) struct Reply {
     pub(crate) response: Response<Body>,
     pub(crate) handoff: Option<Handoff>,
-    /// The line of the request in the access log. A handoff has it instead, where there is one.
+    /// The request's line in the access log, unless the handoff has it.
     pub(crate) access: AccessLine,
 }
 
 impl Reply {
-    /// Keeps the place of a trusted proxy's client until the reply, or the WebSocket, is over.
+    /// Keeps the place of a trusted proxy's client until the reply or the WebSocket is over.
     pub(crate) fn with(mut self, place: Option<Place>) -> Self {
         match (self.handoff.take(), place) {
             (Some(handoff), place) => self.handoff = Some(handoff.within(place)),
@@ -41,7 +41,7 @@ impl Reply {
         self
     }
 
-    /// The same, for a request of this client that has this line in the access log.
+    /// Sets the request's line in the access log, and its client.
     pub(crate) fn told_in(mut self, access: AccessLine, client: Option<SocketAddr>) -> Self {
         match self.handoff.take() {
             Some(handoff) => self.handoff = Some(handoff.told_in(access, client)),
@@ -50,7 +50,7 @@ impl Reply {
         self
     }
 
-    /// The response, and what to do with the connection after it. What is logged of it is logged once that is over.
+    /// Returns the response and the handoff. The response keeps the log line until it is over.
     pub(crate) fn into_parts(self) -> (Response<Body>, Option<Handoff>) {
         let Self { response, handoff, access } = self;
         if let Some(handoff) = &handoff {
@@ -66,7 +66,7 @@ impl From<Response<Body>> for Reply {
     }
 }
 
-/// The one who takes a connection over: the handler that its transport makes.
+/// The successor of a connection: the handler that its transport makes.
 pub(crate) struct Successor(Box<dyn MakeHandler>);
 
 impl Successor {
@@ -77,14 +77,14 @@ impl Successor {
     }
 }
 
-/// The future of a connection after its handshake.
+/// The handoff of a connection after its handshake.
 pub(crate) struct Handoff {
     successor: Successor,
     transport: TransportName,
     limits: LimitsTable,
-    /// Compression, if it was negotiated.
+    /// The negotiated compression, if any.
     deflate: Option<NegotiatedDeflate>,
-    /// Its place among those of a trusted proxy's client.
+    /// Its place among the connections of a trusted proxy's client.
     place: Option<Place>,
     /// The address of its client.
     client: Option<SocketAddr>,
@@ -103,22 +103,22 @@ impl Handoff {
         Self { successor, transport, limits, deflate, place: None, client, access }
     }
 
-    /// The same, within the places of a trusted proxy's client.
+    /// Sets the place of a trusted proxy's client.
     pub(crate) fn within(self, place: Option<Place>) -> Self {
         Self { place, ..self }
     }
 
-    /// The same, for a request of this client that has this line in the access log.
+    /// Sets the request's line in the access log, and its client.
     pub(crate) fn told_in(self, access: AccessLine, client: Option<SocketAddr>) -> Self {
         Self { access, client, ..self }
     }
 
-    /// The problem in its place.
+    /// Returns a problem as the response instead.
     pub(crate) fn refuse(self, problem: Problem) -> Response<Body> {
         self.access.follow(problem.into_response())
     }
 
-    /// Has the thread's loop serve the WebSocket on this stream; `first` came after the handshake.
+    /// Serves the WebSocket in the thread's loop on this stream; `first` are the bytes after the handshake.
     pub(crate) fn in_loop(
         self,
         local: &Local,
@@ -130,7 +130,7 @@ impl Handoff {
         handler.in_loop(start, stream);
     }
 
-    /// The same on the stream that the loop has already, once this response is written.
+    /// Serves the WebSocket on a stream of the loop, after this response is written.
     pub(crate) fn opening(
         self,
         local: &Local,
@@ -172,14 +172,14 @@ impl Handoff {
     }
 }
 
-/// A byte stream of any kind.
+/// Any byte stream.
 pub(crate) trait ByteStream: AsyncRead + AsyncWrite + Unpin {}
 
 impl<S: AsyncRead + AsyncWrite + Unpin> ByteStream for S {}
 
 type Task = Pin<Box<dyn Future<Output = ()>>>;
 
-/// A WebSocket that begins.
+/// The start of a WebSocket.
 struct Start<'a> {
     local: &'a Local,
     negotiated: Negotiated,
@@ -187,7 +187,7 @@ struct Start<'a> {
     visit: Visit,
 }
 
-/// Makes a handler of some kind, and has it serve a connection.
+/// Makes a handler and serves a connection with it.
 trait MakeHandler: Send {
     fn in_loop(self: Box<Self>, start: Start<'_>, stream: TcpStream);
     fn opening(self: Box<Self>, start: Start<'_>, response: Vec<u8>) -> Opening;
@@ -232,7 +232,7 @@ where
     }
 }
 
-/// The close frame of every WebSocket when the server stops.
+/// Returns the close frame of every WebSocket when the server stops.
 pub(crate) fn going_away() -> CloseFrame {
     CloseFrame::new(CloseCode::GOING_AWAY, "the server is stopping")
 }

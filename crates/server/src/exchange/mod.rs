@@ -1,4 +1,4 @@
-//! A request that the gate lets in: what it asks for, and what becomes of its connection.
+//! The exchange of an admitted request: its meaning, its reply, and the handoff of its connection.
 
 pub(crate) mod arrival;
 pub(crate) mod change;

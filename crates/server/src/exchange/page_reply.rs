@@ -1,4 +1,4 @@
-//! A page as a reply, whether it comes at once or once there is one.
+//! Replies with a page, at once or after a wait.
 
 use http::{HeaderValue, Response, header};
 
@@ -8,12 +8,12 @@ use crate::read::reader::Page;
 use crate::reply::body::{Body, full, reply};
 use crate::request::query::{Need, Representation};
 
-/// The representation of a page.
+/// Returns the representation of a page.
 pub(crate) const fn page_representation(needs: Option<Need>) -> Representation {
     Representation { media_type: "application/json", ranges: &["application/*", "*/*"], needs }
 }
 
-/// Tells the page, and where to read on.
+/// Makes the reply with a page and the link to the next one.
 pub(crate) fn page_reply(read: &ReadRequest, page: &Page, caching: &'static str) -> Response<Body> {
     let body = full(counted(&read.memory, page.to_json()));
     let mut response = reply("application/json", caching, body);

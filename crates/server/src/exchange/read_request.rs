@@ -1,7 +1,6 @@
-//! A request to read a topic, understood: which topic, from where on, for whom.
+//! A request to read a topic: the topic, the beginning, and the client.
 //!
-//! Owns where reading begins, and what becomes of a reader who is too slow. Reading itself is `read`'s, the syntax of
-//! a request `query`'s.
+//! Owns where reading begins, and the rule for slow readers. `read` does the reading, and `query` parses the request.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,21 +32,21 @@ pub(crate) struct ReadRequest {
     awaited: Arc<AwaitedTopics>,
     pub(crate) query: Query,
     slow: SlowReader,
-    /// The storage of the topic to be, if it is not created yet.
+    /// The storage of the topic, if it is not created yet.
     storage: Storage,
     client: Client,
-    /// The memory in which its pages count.
+    /// Counts the memory of its pages.
     pub(crate) memory: Memory,
     readers: Arc<Readers>,
     stream_bytes_max: u64,
-    /// The longest quiet of a stream.
+    /// The longest silence of a stream.
     pub(crate) heartbeat: Duration,
     pub(crate) refusals: Arc<Refusals>,
     access: AccessLine,
 }
 
 impl ReadRequest {
-    /// A request for the topic called `name`.
+    /// Creates a request for the topic `name`.
     pub(crate) fn of(
         site: &Site,
         client: Client,
@@ -61,7 +60,7 @@ impl ReadRequest {
         Ok(Self::new(site, client, topic, query))
     }
 
-    /// A multiplexed request for the topic at `path`.
+    /// Creates a multiplexed request for the topic at `path`.
     pub(crate) fn multiplexed(
         site: &Site,
         client: Client,
@@ -102,12 +101,12 @@ impl ReadRequest {
         }
     }
 
-    /// The same, for a request that has this line in the access log.
+    /// Sets the request's line in the access log.
     pub(crate) fn told_in(self, access: AccessLine) -> Self {
         Self { access, ..self }
     }
 
-    /// A reader of one page that begins where the request says, or else `default`.
+    /// Opens a reader for one page that begins where the request says, or else at `default`.
     pub(crate) fn open(&self, transport: TransportName, default: Start) -> Result<Reader, Problem> {
         self.access.by(AnswerKind::Page(transport));
         self.open_page(Arc::clone(&self.topic), default)
@@ -115,7 +114,7 @@ impl ReadRequest {
 
     fn open_page(&self, topic: Arc<Topic>, default: Start) -> Result<Reader, Problem> {
         let start = self.query.start.unwrap_or(default);
-        // A position is how far a client came by the polls before: it is reading, not beginning.
+        // A position means that the client has read earlier pages: it is continuing, not beginning.
         let first = match start {
             Start::After(After::Position(_)) => self.slow,
             _ => SlowReader::Gap,
@@ -123,12 +122,12 @@ impl ReadRequest {
         Ok(self.open_at(topic, start, self.query.page)?.when_slow(first, self.slow))
     }
 
-    /// Whether another moment is another answer, though nothing came: then no tag says which page it is.
+    /// Returns true if the answer changes with time even without new events, so that no tag can identify it.
     pub(crate) fn is_of_a_moment(&self) -> bool {
         matches!(self.query.start, Some(Start::Since(_)))
     }
 
-    /// The same, and it stays for a while.
+    /// Opens a reader for one page that waits for events.
     pub(crate) fn open_waiting(
         &self,
         transport: TransportName,
@@ -138,7 +137,7 @@ impl ReadRequest {
         Ok(self.list(self.open_page(self.awaited()?, default)?, transport))
     }
 
-    /// A reader that stays: from where the request says, or else from now on.
+    /// Opens a reader that stays, from where the request says, or else for future events.
     pub(crate) fn open_stream(&self, transport: TransportName) -> Result<Reader, Problem> {
         self.access.by(AnswerKind::Stream(transport));
         let limit = PageLimit { bytes_max: self.stream_bytes_max, ..self.query.page };
@@ -149,7 +148,7 @@ impl ReadRequest {
             Start::After(After::Position(_)) => {
                 self.slow == SlowReader::Close && reader.has_fallen_out()
             }
-            // The oldest event may go at any moment.
+            // The oldest event may be dropped at any moment.
             Start::After(_) | Start::Newest | Start::Since(_) => true,
         };
         let first = if begins_with_gap { SlowReader::Gap } else { self.slow };
@@ -171,14 +170,14 @@ impl ReadRequest {
             && !topic.is_created()
             && self.hub.was_deleted(topic.name(), position.epoch)
         {
-            // A reader who was in it is told so, and does not wait for another one unasked.
+            // A reader of the deleted topic is told so, and does not wait for another one.
             return Err(ReadError::Deleted.into());
         }
         let reader = Reader::open(topic, start, limit)?.in_mode(self.query.mode);
         Ok(reader.told_in(self.access.clone()))
     }
 
-    /// The topic for one who stays: if it is not created yet, the one that it will be.
+    /// Returns the topic for a reader that stays: the future topic, if it is not created yet.
     fn awaited(&self) -> Result<Arc<Topic>, Problem> {
         match self.topic.is_created() {
             true => Ok(Arc::clone(&self.topic)),

@@ -1,4 +1,4 @@
-//! The descriptor of a transport that answers a `GET` of a topic.
+//! The descriptor of a transport that answers `GET` for a topic.
 
 use futures_util::future::BoxFuture;
 use http::{HeaderMap, Response};
@@ -11,7 +11,7 @@ use crate::request::query::Representation;
 use crate::stop::Stop;
 use crate::transport_name::TransportName;
 
-/// A transport that answers a `GET` of a topic.
+/// A transport that answers `GET` for a topic.
 #[derive(Debug)]
 pub(crate) struct ReadTransport {
     pub(crate) name: TransportName,
@@ -22,15 +22,15 @@ pub(crate) struct ReadTransport {
 /// The way in which a transport answers.
 #[derive(Debug)]
 pub(crate) enum ReadAnswer {
-    /// With a reply that is there at once.
+    /// An immediate reply.
     Now(fn(&ReadRequest, &HeaderMap, Stop) -> Result<Response<Body>, Problem>),
-    /// With a reply that takes its time.
+    /// A reply that takes time.
     Later(for<'a> fn(&'a ReadRequest, Stop) -> LaterAnswer<'a>),
-    /// With an endless reply in this encoding, which the thread's loop can carry.
+    /// An endless reply in this encoding, which the thread's loop can carry.
     Stream(ItemEncoding),
 }
 
-/// A reply that takes its time.
+/// A reply that takes time.
 pub(crate) type LaterAnswer<'a> = BoxFuture<'a, Result<Response<Body>, Problem>>;
 
 impl AsRef<Representation> for ReadTransport {

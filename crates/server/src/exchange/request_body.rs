@@ -1,4 +1,4 @@
-//! Bodies of requests, whole.
+//! Receives whole bodies of requests.
 
 use std::error::Error;
 use std::pin::pin;
@@ -16,7 +16,7 @@ use crate::site::Site;
 use crate::stop::Stop;
 use crate::{Kind, Problem};
 
-/// The whole of a request's body, which may have so many bytes, and take so long.
+/// Receives the body of a request, within the limits on its length and time.
 pub(crate) async fn receive(
     request: Request<Body>,
     bytes_max: usize,
@@ -26,7 +26,7 @@ pub(crate) async fn receive(
     let (head, body) = request.into_parts();
     check_content_coding(&head.headers)?;
     let (limits, begun) = (&site.limits, Instant::now());
-    // Reading would tell a client that waits for it to go ahead (RFC 9110 section 10.1.1).
+    // Reading makes the server tell a waiting client to continue (RFC 9110 section 10.1.1).
     let is_held_back = head.headers.contains_key(header::EXPECT);
     if is_held_back && body.size_hint().lower() > bytes_max as u64 {
         return Err(BodyError::TooBig.problem(bytes_max));
@@ -45,7 +45,7 @@ pub(crate) async fn receive(
     received.map_err(late)?.map_err(|error| error.problem(bytes_max))
 }
 
-/// Refuses a body that would have to be decoded (RFC 9110 section 8.4).
+/// Refuses a body with a content coding (RFC 9110 section 8.4).
 fn check_content_coding(headers: &HeaderMap) -> Result<(), Problem> {
     let Some(coding) = unknown(headers, header::CONTENT_ENCODING, "identity") else {
         return Ok(());
@@ -55,8 +55,8 @@ fn check_content_coding(headers: &HeaderMap) -> Result<(), Problem> {
     Err(problem.field("accept-encoding", HeaderValue::from_static("identity")))
 }
 
-/// Refuses a request that has more around its body than chunks (RFC 9112 section 6.1). Where chunks are not the last
-/// of it, its end cannot be told, and it is refused before.
+/// Refuses a request with another transfer coding than chunks (RFC 9112 section 6.1). If chunks are not the last
+/// coding, the end of the body is unknown, and the request is refused earlier.
 pub(crate) fn check_transfer_coding(headers: &HeaderMap) -> Result<(), Problem> {
     let Some(coding) = unknown(headers, header::TRANSFER_ENCODING, "chunked") else {
         return Ok(());
@@ -66,7 +66,7 @@ pub(crate) fn check_transfer_coding(headers: &HeaderMap) -> Result<(), Problem> 
     Err(problem.field("connection", HeaderValue::from_static("close")))
 }
 
-/// The first coding in a list that is not the one that is known.
+/// Returns the first coding in a list that is not `known`.
 fn unknown(headers: &HeaderMap, name: HeaderName, known: &str) -> Option<String> {
     let is_known = |coding: &str| coding.is_empty() || coding.eq_ignore_ascii_case(known);
     headers.get_all(name).iter().find_map(|field| {
@@ -76,11 +76,11 @@ fn unknown(headers: &HeaderMap, name: HeaderName, known: &str) -> Option<String>
     })
 }
 
-/// A body that is there, and counts as long as it is.
+/// A received body, which counts in the memory while it exists.
 #[derive(Debug)]
 pub(crate) struct Received {
     bytes: Vec<u8>,
-    /// Given back with it.
+    /// Freed together with the body.
     #[expect(dead_code, reason = "held for as long as the body is there")]
     held: Reservation,
 }
@@ -97,11 +97,11 @@ impl From<Received> for Bytes {
     }
 }
 
-/// Why there is no body.
+/// An error of receiving a body.
 #[derive(Debug)]
 enum BodyError {
     TooBig,
-    /// All bodies, and whatever else is held, are too much together.
+    /// Too much memory is held for bodies and other data.
     Overloaded,
     Broken(String),
 }
@@ -119,14 +119,14 @@ impl BodyError {
     }
 }
 
-/// The bytes of a body that is too big which are read and thrown away. Most clients do not read before they have sent
-/// everything, and those whose connection is closed before that may never see why.
+/// The most bytes of a too big body that are read and discarded. Most clients do not read before they have sent
+/// everything, and may never see the reply if the connection closes before.
 const DISCARDED_BYTES_MAX: usize = 8 << 20;
 
-/// The whole of a body.
+/// Receives a whole body.
 ///
-/// It is copied as it comes: each piece keeps the buffer that it was read into, and a client can send
-/// pieces of one byte.
+/// The bytes are copied: each piece keeps the buffer into which it was read, and a client can send pieces of one
+/// byte.
 async fn whole<B>(body: B, bytes_max: usize, mut held: Reservation) -> Result<Received, BodyError>
 where
     B: http_body::Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>>,

@@ -1,4 +1,4 @@
-//! Resources beside the events of topics that are answered with JSON, by HTTP as well as multiplexed.
+//! Resources besides the events of topics: JSON, over HTTP and multiplexed.
 
 use std::sync::Arc;
 
@@ -12,29 +12,29 @@ use crate::request::query;
 use crate::site::Site;
 use crate::{Kind, Problem, health};
 
-/// The number of readers that are listed unless `limit` says otherwise, and at most.
+/// The default and the greatest number of readers in a list.
 const READERS_LISTED: usize = 100;
 const READERS_LISTED_MAX: usize = 1_000;
 
-/// The number of topics in a page unless `limit` says otherwise, and at most: to list as many as there may be would keep
-/// a thread from everyone else on it.
+/// The default and the greatest number of topics in a page. A list of all topics would occupy the thread for too
+/// long.
 const TOPICS_LISTED_MAX: usize = 1_000;
 
-/// A resource beside the events of topics.
+/// A resource besides the events of topics.
 #[derive(Clone, Debug)]
 pub(crate) enum Resource {
-    /// Which topics there are: after this name, at most so many.
+    /// The list of topics: after this name, at most this many.
     Topics(Option<TopicName>, usize),
     /// The time.
     Clock,
     /// The health of the server.
     Health,
-    /// The readers of a topic, at most so many of them.
+    /// The readers of a topic, at most this many.
     Readers(Arc<Topic>, usize),
 }
 
 impl Resource {
-    /// The resource at this path, if this client may see it.
+    /// Returns the resource at this path, if this client may see it.
     pub(crate) fn at(
         site: &Site,
         client: Client,
@@ -72,7 +72,7 @@ impl Resource {
         Ok(Self::Readers(topic, limit))
     }
 
-    /// Its value now, and the status that goes with that.
+    /// Returns its current value, with the status of the reply.
     pub(crate) fn value(&self, site: &Site, is_stopping: bool) -> (StatusCode, Value) {
         let value = match self {
             Self::Topics(after, limit) => list_topics(site, after.as_ref(), *limit),
@@ -83,14 +83,14 @@ impl Resource {
         (StatusCode::OK, value)
     }
 
-    /// The query to ask with next, where `value` is a page and more come after it.
+    /// Returns the query for the next page, if `value` is a page and there are more.
     pub(crate) fn next_page(&self, value: &Value) -> Option<String> {
         let Self::Topics(_, limit) = self else { return None };
         value["next"].as_str().map(|next| format!("?after={next}&limit={limit}"))
     }
 }
 
-/// Topics with their positions, in the order of names, and the last of these names while there are more.
+/// Lists topics with their positions in the order of names, and the last of these names while there are more.
 fn list_topics(site: &Site, after: Option<&TopicName>, limit: usize) -> Value {
     let mut topics = site.hub.topics_after(after, limit + 1);
     let has_more = topics.len() > limit;

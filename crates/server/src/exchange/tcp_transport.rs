@@ -1,4 +1,4 @@
-//! The descriptor of a transport that has a TCP port of its own, without HTTP.
+//! The descriptor of a transport with its own TCP port, without HTTP.
 
 use std::net::TcpStream;
 use std::rc::Rc;
@@ -8,11 +8,11 @@ use crate::clients::permits::ConnectionPermit;
 use crate::local::Local;
 use crate::peer::Peer;
 
-/// A transport that serves every connection to a port.
+/// A transport that serves all connections to a port.
 #[derive(Debug)]
 pub(crate) struct TcpTransport {
-    /// Has the thread's loop serve a connection.
+    /// Serves a connection in the thread's loop.
     pub(crate) adopt: fn(&Rc<Local>, TcpStream, Peer, ConnectionPermit),
-    /// The bytes for a client that is not let in.
+    /// Returns the bytes for a refused client.
     pub(crate) refusal: fn(&Problem) -> Vec<u8>,
 }

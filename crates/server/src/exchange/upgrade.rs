@@ -1,4 +1,4 @@
-//! WebSocket handshakes: the descriptor of a transport that answers them, and one that is accepted.
+//! WebSocket handshakes: the descriptor of a transport that answers them, and accepted ones.
 
 use anemone_ws::proto::handshake::Accepted;
 use anemone_ws::switching_protocols;
@@ -17,18 +17,18 @@ use crate::site::Site;
 use crate::stop::Stop;
 use crate::transport_name::TransportName;
 
-/// A transport that takes a connection over after a handshake.
+/// A transport that takes over a connection after a handshake.
 #[derive(Debug)]
 pub(crate) struct HandshakeTransport {
-    /// As the access log has it.
+    /// Its name in the access log.
     pub(crate) name: TransportName,
-    /// The subprotocols it speaks.
+    /// Its subprotocols.
     pub(crate) subprotocols: &'static [&'static str],
     pub(crate) limits: LimitsTable,
     pub(crate) route: HandshakeRoute,
 }
 
-/// The paths at which a transport takes connections over.
+/// The paths of a transport for handshakes.
 #[derive(Debug)]
 pub(crate) enum HandshakeRoute {
     /// The path of each topic.
@@ -38,17 +38,17 @@ pub(crate) enum HandshakeRoute {
         path: OwnPath,
         is_offered: fn(&Site) -> bool,
         take_over: fn(&Site, Client, &Accepted) -> Result<Successor, Problem>,
-        /// The answer to a `POST`, if there is one.
+        /// The handler of `POST`, if there is one.
         post: Option<Post>,
     },
 }
 
-/// Answers a `POST`.
+/// A handler of `POST`.
 pub(crate) type Post =
     for<'a> fn(Request<Body>, &'a Site, Stop) -> BoxFuture<'a, Result<Response<Body>, Problem>>;
 
 impl HandshakeTransport {
-    /// Whether it answers handshakes at this path.
+    /// Returns true if it answers handshakes at this path.
     pub(crate) fn is_at(&self, site: &Site, path: &str) -> bool {
         match (&self.route, OwnPath::at(path)) {
             (HandshakeRoute::Topic(_), Some((OwnPath::Topics, Some(_)))) => true,
@@ -59,7 +59,7 @@ impl HandshakeTransport {
         }
     }
 
-    /// Accepts a handshake, or says which requirement does not hold. `read` is there for a topic.
+    /// Accepts a handshake, or returns the first unmet requirement. `read` is set for a topic.
     pub(crate) fn accept(
         &self,
         site: &Site,

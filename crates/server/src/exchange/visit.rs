@@ -1,4 +1,4 @@
-//! A WebSocket, as the logs tell of it: whose it is, how it ended, and why the server ended it.
+//! A WebSocket in the logs: its client, its end, and the server's reason for ending it.
 
 use std::error::Error as _;
 use std::net::SocketAddr;
@@ -13,12 +13,12 @@ use crate::clients::refusals::Asked;
 use crate::limits::LimitsTable;
 use crate::site::Site;
 
-/// One WebSocket. Nothing is told any more of one that is over.
+/// The log entry of one WebSocket. Nothing is logged after its end.
 #[derive(Debug)]
 pub(crate) struct Visit {
     site: Arc<Site>,
     client: Option<SocketAddr>,
-    /// The limits that it is within.
+    /// The limits that apply to it.
     limits: LimitsTable,
     access: AccessLine,
 }
@@ -33,12 +33,12 @@ impl Visit {
         Self { site: Arc::clone(site), client, limits, access }
     }
 
-    /// Its line in the access log.
+    /// Returns its line in the access log.
     pub(crate) fn access(&self) -> &AccessLine {
         &self.access
     }
 
-    /// Does something that may send, and counts what that sent, frames and all.
+    /// Runs `work`, which may send, and counts the bytes it sent, including frame headers.
     pub(crate) fn counted<T>(&self, sender: &mut Sender, work: impl FnOnce(&mut Sender) -> T) -> T {
         if !self.access.is_some() {
             return work(sender);
@@ -49,19 +49,19 @@ impl Visit {
         done
     }
 
-    /// The server closes it with this.
+    /// Records that the server closes it with this frame.
     pub(crate) fn closing(&self, frame: &CloseFrame) {
         if self.access.is_some() {
             self.access.ended(format!("server closed {}: {}", frame.code, frame.reason.as_str()));
         }
     }
 
-    /// A message to `path` was refused.
+    /// Records that a message to `path` was refused.
     pub(crate) fn refused(&self, problem: &Problem, path: &str) {
         self.site.refusals.note(problem, Asked::message(self.client, path));
     }
 
-    /// It failed.
+    /// Records that it failed.
     pub(crate) fn failed(&self, error: &Error, path: &str) {
         tracing::debug!(error = error as &dyn std::error::Error, "WebSocket connection failed");
         match error {
@@ -83,7 +83,7 @@ impl Visit {
         }
     }
 
-    /// The server closes it with this, and a limit says so.
+    /// Records that the server closes it because of a limit.
     pub(crate) fn gives_up(&self, code: CloseCode, reason: &str, limit: Option<&str>, path: &str) {
         self.closing(&CloseFrame::new(code, reason));
         if let Some(limit) = limit {
@@ -92,7 +92,7 @@ impl Visit {
         }
     }
 
-    /// It is over; the peer has closed it with this frame, unless it failed.
+    /// Records its end; `frame` is the peer's close frame, unless it failed.
     pub(crate) fn over(&mut self, frame: Option<&CloseFrame>) {
         let access = std::mem::take(&mut self.access);
         match frame {
@@ -102,7 +102,7 @@ impl Visit {
     }
 }
 
-/// The key of the limit that a peer did not hold, if that was it.
+/// Returns the key of the limit that a peer exceeded, if that is the error.
 fn limit(error: &ProtocolError) -> Option<&'static str> {
     Some(match error {
         ProtocolError::FrameTooBig { .. } => "frame_bytes_max",

@@ -1,4 +1,4 @@
-//! A directory as the library sees it that serves files: what it may look at and open there.
+//! The directory that the file library uses: it limits which files can be examined and opened.
 
 use std::io;
 use std::path::PathBuf;

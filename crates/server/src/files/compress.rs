@@ -1,4 +1,4 @@
-//! Compresses replies with files, where that is worth its while.
+//! Compresses replies with files, if that is worthwhile.
 
 use std::convert::Infallible;
 use std::future::{Ready, ready};
@@ -16,16 +16,16 @@ use tower_service::Service;
 
 use crate::reply::body::{Body, kept};
 
-/// So many replies are compressed at once, all threads together; more go as they are. Each takes its thread for half a
-/// millisecond at a time, and so do others in turn with it.
+/// The most replies that are compressed at once, over all threads; others are sent uncompressed. Each occupies its
+/// thread for half a millisecond at a time, in turn with others.
 const AT_ONCE: usize = 8;
 
-/// Files of so many bytes are compressed, anew for each reply and on the thread that serves it: a smaller one fits into a
-/// packet anyway, and a megabyte takes 7 ms.
+/// The sizes of files that are compressed, anew for each reply on the thread that serves it. A smaller one fits into
+/// a packet anyway, and a megabyte takes 7 ms.
 const COMPRESSED_BYTES: RangeInclusive<u64> = 1 << 10..=1 << 20;
 
-/// The types that become smaller, or what they begin with: text, whatever its name, and WebAssembly. The rest is compressed
-/// already, as a rule.
+/// The beginnings of types that become smaller: text of any kind, and WebAssembly. Most others are compressed
+/// already.
 const COMPRESSIBLE: [&str; 8] = [
     "application/javascript",
     "application/json",
@@ -37,7 +37,7 @@ const COMPRESSIBLE: [&str; 8] = [
     "text/",
 ];
 
-/// The right to compress, for so many at once.
+/// The right to compress, for a limited number of replies.
 #[derive(Clone, Debug)]
 pub(super) struct Compressor(Arc<Semaphore>);
 
@@ -48,8 +48,8 @@ impl Default for Compressor {
 }
 
 impl Compressor {
-    /// Compresses a reply if its client takes that; the whole of a file alone, never a range. A compressed file has a tag of
-    /// its own kind, a weak one: its bytes are not those that another reply has a range of.
+    /// Compresses a reply if its client accepts that: a whole file, never a range. A compressed file has a weak tag,
+    /// since its bytes differ from those of which another reply has a range.
     pub(super) async fn compress(
         &self,
         fields: &HeaderMap,
@@ -67,7 +67,7 @@ impl Compressor {
     }
 }
 
-/// The reply as the library compresses it.
+/// Returns the reply as compressed by the library.
 async fn compressed(fields: &HeaderMap, response: Response<Body>) -> Response<Body> {
     let mut request = Request::new(());
     if let Some(accepted) = fields.get(header::ACCEPT_ENCODING) {
@@ -95,13 +95,13 @@ fn is_worth_while(fields: &HeaderMap) -> bool {
     is_compressible && bytes.is_some_and(|bytes: u64| COMPRESSED_BYTES.contains(&bytes))
 }
 
-/// The weak tag beside a strong one (RFC 9110 section 8.8.3).
+/// Returns the weak form of a strong tag (RFC 9110 section 8.8.3).
 pub(super) fn weak(tag: &HeaderValue) -> Option<HeaderValue> {
     let tag = tag.to_str().ok().filter(|tag| tag.starts_with('"'))?;
     HeaderValue::try_from(format!("W/{tag}")).ok()
 }
 
-/// A reply that is there, as a service gives it.
+/// A finished reply in the form of a service.
 struct Made(Option<Response<Body>>);
 
 impl Service<Request<()>> for Made {

@@ -1,4 +1,4 @@
-//! Directories whose files are served: where they appear, and whether they are there.
+//! Directories whose files are served: their paths, and checks of them.
 
 use std::fmt;
 use std::fs;
@@ -14,23 +14,23 @@ use crate::request::own_path::OwnPath;
 /// A directory whose files are served below a path.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct StaticDir {
-    /// Where they appear.
+    /// The path at which the files appear.
     pub path: StaticPath,
-    /// The directory. It is looked up for each request, so another may take its place.
+    /// The directory. It is resolved for each request, so it can be replaced.
     pub dir: PathBuf,
     /// The `Cache-Control` of each file.
     pub cache_control: CacheControl,
 }
 
-/// Where a directory appears: `/`, or `/NAME/` and any number of names more.
+/// The path of a directory: `/`, or `/NAME/` with any number of further names.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct StaticPath(String);
 
-/// There can be no files at this path.
+/// An error of a path at which no files can appear.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum StaticPathError {
-    /// It is no path, or one that would have to be escaped in a URL.
+    /// The text is not a path, or would have to be escaped in a URL.
     #[error(
         "{path:?} is not a path for files: expected \"/\", or names of letters, digits, - . _ and ~ that do not \
          begin with a dot, such as \"/docs/\""
@@ -39,7 +39,7 @@ pub enum StaticPathError {
         /// The text, or its beginning.
         path: String,
     },
-    /// The server has something else there.
+    /// The path is one of the server's own.
     #[error("no file can be served at {path}: /{first} is the server's own")]
     Own {
         /// The path.
@@ -74,13 +74,13 @@ impl FromStr for StaticPath {
 }
 
 impl StaticPath {
-    /// `/`, in the place of a [`Fallback`](crate::Fallback).
+    /// Returns `/`, which replaces the [`Fallback`](crate::Fallback).
     #[must_use]
     pub fn root() -> Self {
         Self("/".to_owned())
     }
 
-    /// The path, with a slash at its end.
+    /// Returns the path, which ends with a slash.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -93,8 +93,7 @@ impl fmt::Display for StaticPath {
     }
 }
 
-/// A value of the field `Cache-Control`. By default `no-cache`: browsers ask each time whether a file has changed, so that
-/// an edit is seen.
+/// A value of the field `Cache-Control`. Default: `no-cache`, so that browsers check each time if a file has changed.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct CacheControl(pub(super) HeaderValue);
 
@@ -104,7 +103,7 @@ impl Default for CacheControl {
     }
 }
 
-/// The text cannot be the value of a field.
+/// An error of a text that is not valid as the value of a field.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[error("{0:?} cannot be sent as Cache-Control: expected visible ASCII, such as \"max-age=3600\"")]
 pub struct CacheControlError(String);
@@ -119,42 +118,42 @@ impl FromStr for CacheControl {
     }
 }
 
-/// A directory whose files cannot be served.
+/// An error of a directory whose files cannot be served.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StaticDirError {
-    /// There is none.
+    /// The directory does not exist.
     #[error("the directory {} does not exist", dir.display())]
     Missing {
-        /// Which.
+        /// The directory.
         dir: PathBuf,
     },
-    /// Something else is there.
+    /// The path is not a directory.
     #[error("{} is not a directory", dir.display())]
     NotADirectory {
-        /// Which.
+        /// The path.
         dir: PathBuf,
     },
-    /// This process may not read it.
+    /// This process may not read the directory.
     #[error("cannot read the directory {}", dir.display())]
     Unreadable {
-        /// Which.
+        /// The directory.
         dir: PathBuf,
-        /// Why.
+        /// The error of the system.
         source: io::Error,
     },
 }
 
 impl StaticDir {
-    /// Serves the files of this directory at this path.
+    /// Creates a directory whose files are served at this path.
     pub fn new(path: StaticPath, dir: impl Into<PathBuf>) -> Self {
         Self { path, dir: dir.into(), cache_control: CacheControl::default() }
     }
 
-    /// Looks whether it is there, and can be read. It may go at any time: then its files are not found.
+    /// Checks that the directory exists and can be read. If it disappears later, its files are not found.
     ///
     /// # Errors
-    /// When it is not.
+    /// When the check fails.
     pub fn check(&self) -> Result<(), StaticDirError> {
         let dir = self.dir.clone();
         match fs::metadata(&dir) {
@@ -168,8 +167,8 @@ impl StaticDir {
         }
     }
 
-    /// What is there and hardly meant so, now: files that are never served because the server has something of its own at
-    /// their path, and no page where one is to be.
+    /// Returns warnings about likely mistakes: files that are never served because the path is the server's own, and
+    /// a missing page.
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {
         let (path, dir) = (&self.path, self.dir.display());
@@ -185,7 +184,7 @@ impl StaticDir {
         warnings
     }
 
-    /// Whether a file, or a directory, that is to stay private would be served with the others.
+    /// Returns true if a private file or directory would be served with the others.
     #[must_use]
     pub fn holds(&self, private: &Path) -> bool {
         let (Ok(dir), Ok(private)) = (self.dir.canonicalize(), nearest(private)) else {
@@ -195,7 +194,7 @@ impl StaticDir {
     }
 }
 
-/// The place of a file that may not be there yet, without links.
+/// Returns the path without links of a file that may not exist yet.
 fn nearest(path: &Path) -> io::Result<PathBuf> {
     match path.canonicalize() {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {

@@ -1,4 +1,4 @@
-//! A directory with files to serve, and the bounds on what is done there at once.
+//! A directory with files to serve, and the limits on parallel work in it.
 
 use std::io;
 use std::path::Path;
@@ -13,27 +13,27 @@ use tokio::time::timeout;
 use super::open::Refusal;
 use super::told::Told;
 
-/// Most files of a directory that are looked at, opened or read at once, for each of which a thread waits. Disks have no use for
-/// more, and one that does not answer takes no more threads than that, and none of another directory.
+/// The most files of a directory that are examined, opened or read at once; a thread waits for each. Disks gain
+/// nothing from more. A disk that does not answer occupies at most these threads, and none of another directory.
 const AT_ONCE: usize = 8;
-/// The same of all directories together, unless there are more of them: half of the threads that a runtime has for all that waits.
+/// The most for all directories together, unless there are more directories: half of a runtime's blocking threads.
 const ALL_AT_ONCE: usize = 256;
-/// Most files that stay open for clients who take their time.
+/// The most files that stay open for slow clients.
 const OPEN_MAX: usize = 64;
-/// How long a client waits for the disk. One of another machine may never answer.
+/// The time that a client waits for the disk. A network disk may never answer.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The bounds on all directories together.
+/// The limits for all directories together.
 #[derive(Clone, Debug)]
 pub(super) struct Disk {
-    /// Files of each directory that are read at once.
+    /// The number of files of each directory that are read at once.
     at_once: usize,
     descriptors: Arc<Semaphore>,
     memory: Memory,
 }
 
 impl Disk {
-    /// The bounds on so many directories.
+    /// Creates the limits for this many directories.
     pub(super) fn new(directories: usize, memory: &Memory) -> Self {
         Self {
             at_once: (ALL_AT_ONCE / directories.max(1)).clamp(1, AT_ONCE),
@@ -43,8 +43,8 @@ impl Disk {
     }
 }
 
-/// A directory with files to serve. A thread that a disk does not answer never ends, so each directory has threads of its own,
-/// and what the log is told of one keeps nothing back of another.
+/// A directory with files to serve. A thread that waits for a dead disk never ends, so each directory has its own
+/// threads, and its own limit on log lines.
 #[derive(Clone, Debug)]
 pub(super) struct Folder {
     dir: Arc<Path>,
@@ -67,13 +67,13 @@ impl Folder {
         &self.disk.memory
     }
 
-    /// The right to keep one file more open.
+    /// Returns the right to keep one more file open.
     pub(super) fn descriptor(&self) -> Option<OwnedSemaphorePermit> {
         Arc::clone(&self.disk.descriptors).try_acquire_owned().ok()
     }
 
-    /// Does what may wait for the disk on a thread for that, and tells the log where the file at `path` is there and cannot be
-    /// served.
+    /// Runs `work`, which may wait for the disk, on a blocking thread. Logs it if the file at `path` exists and
+    /// cannot be served.
     pub(super) async fn aside<T: Send + 'static>(
         &self,
         path: &Path,
@@ -83,7 +83,7 @@ impl Folder {
             let permit =
                 Arc::clone(&self.at_once).acquire_owned().await.map_err(io::Error::other)?;
             let work = move || {
-                // Until it is done, even if nobody waits for it any more.
+                // Until the work is done, even if nobody waits for it any more.
                 let _permit = permit;
                 work()
             };
@@ -94,7 +94,7 @@ impl Folder {
         done.unwrap_or_else(no_answer).inspect_err(|error| self.tell(path, error))
     }
 
-    /// Tells the log why a file is not served that is there.
+    /// Logs why an existing file is not served.
     fn tell(&self, path: &Path, error: &io::Error) {
         match Refusal::of(error) {
             Some(refusal) => self.told.refused(&self.dir, path, refusal),
@@ -108,17 +108,17 @@ impl Folder {
 #[error("the disk has not answered for {PATIENCE:?}")]
 struct NoAnswer;
 
-/// No more can be held for clients.
+/// An error of the memory limit.
 #[derive(Debug, thiserror::Error)]
 #[error("too much memory is already held for clients")]
 pub(super) struct Overload;
 
-/// Whether an error says that no more can be held for clients.
+/// Returns true if an error is due to the memory limit.
 pub(super) fn is_overload(error: &io::Error) -> bool {
     error.get_ref().is_some_and(|error| error.is::<Overload>())
 }
 
-/// Whether an error says that there is no such file.
+/// Returns true if an error says that there is no such file.
 pub(super) fn is_absence(error: &io::Error) -> bool {
     matches!(
         error.kind(),
@@ -142,12 +142,12 @@ pub(super) mod tests {
 
     const FILE: &str = "./a.txt";
 
-    /// Has all threads of a directory wait, for nobody, until what this returns is dropped.
+    /// Blocks all threads of a directory until the result is dropped.
     pub(in super::super) async fn stick(folder: &Folder) -> mpsc::Sender<()> {
         let (stuck, never) = mpsc::channel();
         let never = Arc::new(Mutex::new(never));
         let begun = Arc::new(Semaphore::new(0));
-        // Dropped as by a client that goes away.
+        // Dropped, as by a client that disconnects.
         for _ in 0..AT_ONCE {
             let (folder, never, begun) = (folder.clone(), Arc::clone(&never), Arc::clone(&begun));
             let wait = move || {
@@ -166,7 +166,7 @@ pub(super) mod tests {
     async fn nobody_waits_for_ever_for_a_disk_and_so_many_threads_do() {
         let folder = Folder::new(Path::new("www"), &Disk::new(1, &Memory::default()));
         let _stuck = stick(&folder).await;
-        // Time does not go by itself while a thread works.
+        // The paused clock does not advance by itself while a thread works.
         let time = tokio::time::advance(PATIENCE);
         let (done, ()) = tokio::join!(folder.aside(Path::new(FILE), || Ok(())), time);
         assert_eq!(done.unwrap_err().to_string(), "the disk has not answered for 30s");

@@ -1,4 +1,4 @@
-//! A body whose length was promised, and who says when it is whole: nothing asks for more of it then.
+//! A body with a known length, which reports its own end: hyper does not poll it after that.
 
 use std::io;
 use std::pin::Pin;
@@ -11,7 +11,7 @@ use http_body_util::BodyExt;
 
 use crate::reply::body::Body;
 
-/// Has the body of a reply be as long as its `Content-Length` says.
+/// Makes the body of a reply as long as its `Content-Length`.
 pub(super) fn measured(response: Response<Body>) -> Response<Body> {
     let len = response.headers().get(header::CONTENT_LENGTH);
     let len = len.and_then(|len| len.to_str().ok()).and_then(|len| len.parse().ok());
@@ -23,7 +23,7 @@ pub(super) fn measured(response: Response<Body>) -> Response<Body> {
 
 struct Measured {
     body: Body,
-    /// Bytes that are still to come.
+    /// The number of bytes still to come.
     left: u64,
 }
 

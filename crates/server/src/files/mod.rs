@@ -1,7 +1,8 @@
-//! A user's own files, beside the topics and of the same origin.
+//! A user's own files, served from the same origin as the topics.
 //!
-//! tower-http finds and describes them: conditions, ranges, types, compression. What it may open is decided in `open`, what it
-//! reads of an open file in `sent`; here is where directories appear, and what of the library's replies is said in our words.
+//! tower-http finds and describes them: conditions, ranges, types, compression. `open` decides which files it may
+//! open, and `sent` how it reads them. This module maps paths to directories, and rewords some of the library's
+//! replies.
 
 mod backend;
 mod compress;
@@ -41,18 +42,18 @@ pub(crate) struct Files {
     trees: Vec<Tree>,
 }
 
-/// A directory at its path.
+/// A directory and its path.
 #[derive(Debug)]
 pub(crate) struct Tree {
-    /// With a slash at its end.
+    /// The path, which ends with a slash.
     path: String,
     cache_control: HeaderValue,
     serve: ServeDir<DefaultServeDirFallback, Folder>,
-    /// Of all directories together.
+    /// Shared by all directories.
     compressor: Compressor,
 }
 
-/// Two directories cannot be at one path.
+/// An error of two directories at one path.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[error("{path} already serves the files of {}", dir.display())]
 pub struct StaticDirsError {
@@ -61,7 +62,7 @@ pub struct StaticDirsError {
 }
 
 impl Files {
-    /// Serves these directories; what is in hand for clients counts in `memory`.
+    /// Serves these directories; their buffers count in `memory`.
     pub(crate) fn new(dirs: &[StaticDir], memory: &Memory) -> Result<Self, StaticDirsError> {
         let (disk, compressor) = (Disk::new(dirs.len(), memory), Compressor::default());
         let mut trees: Vec<Tree> = Vec::with_capacity(dirs.len());
@@ -76,7 +77,7 @@ impl Files {
         Ok(Self { trees })
     }
 
-    /// The directory that has what is at this path, if any does: never the server's own. `path` is normal.
+    /// Returns the directory for this normalized path, if there is one; never for the server's own paths.
     pub(crate) fn at(&self, path: &str) -> Option<&Tree> {
         if OwnPath::at(path).is_some() {
             return None;
@@ -87,7 +88,7 @@ impl Files {
         self.trees.iter().find(has)
     }
 
-    /// Whether a file may be at a path as it was asked for.
+    /// Returns true if there may be a file at this path of a request.
     pub(crate) fn may_be_at(&self, target: &str) -> bool {
         path::normal(target).is_ok_and(|path| self.at(&path).is_some())
     }
@@ -107,7 +108,7 @@ impl Tree {
         Self { path, cache_control, serve, compressor }
     }
 
-    /// The reply to a request to read the file at its path.
+    /// Returns the reply to a request for the file at its path.
     pub(crate) async fn answer<B>(&self, request: &Request<B>) -> Result<Response<Body>, Problem> {
         let path = request.uri().path();
         let Some(below) = path.strip_prefix(&*self.path) else {
@@ -155,8 +156,8 @@ impl Tree {
         Ok(response)
     }
 
-    /// The library's reply. A range that is for one version of the file (`If-Range`, RFC 9110 section 13.1.5) is asked for on
-    /// the condition that it is that one, and else the whole of it.
+    /// Returns the library's reply. A range for one version of the file (`If-Range`, RFC 9110 section 13.1.5) is
+    /// requested on the condition of that version; if it fails, the whole file is requested.
     async fn ask(&self, asked: &Asked<'_>) -> std::io::Result<Response<Body>> {
         let call = async |request| {
             let response = self.serve.clone().try_call(request).await?;
@@ -173,7 +174,7 @@ impl Tree {
             next = None;
             match response.status() {
                 StatusCode::PRECONDITION_FAILED if is_conditional => {}
-                // The file has fewer bytes than that: all of them are meant.
+                // The file is shorter than the requested suffix, which then means all of it.
                 StatusCode::RANGE_NOT_SATISFIABLE if range != ByteRange::ALL && is_of_the_end => {
                     next = Some(ByteRange::ALL);
                 }
@@ -192,7 +193,7 @@ impl Tree {
 /// A request for a file.
 struct Asked<'a> {
     method: &'a Method,
-    /// Below the directory.
+    /// The path below the directory.
     target: Uri,
     fields: &'a HeaderMap,
 }
@@ -207,15 +208,15 @@ impl Asked<'_> {
         request
     }
 
-    /// The range that is asked for, if it is one, and by GET.
+    /// Returns the requested range, if it is one range in a GET request.
     fn range(&self) -> Option<ByteRange> {
         let mut ranges = self.fields.get_all(header::RANGE).iter();
         let range = ranges.next().filter(|_| ranges.next().is_none())?;
         if self.method == Method::GET { ByteRange::parse(range) } else { None }
     }
 
-    /// The request for this range; `None` where it is for one version that is not named by a strong tag (RFC 9110
-    /// section 14.2). Then the whole is as good an answer.
+    /// Returns the request for this range. Returns `None` if it is for one version without a strong tag (RFC 9110
+    /// section 14.2); the whole file is then a valid answer.
     fn for_a_range(&self, range: ByteRange) -> Option<Request<Empty<Bytes>>> {
         let mut request = self.for_the_whole();
         let fields = request.headers_mut();
@@ -233,8 +234,8 @@ impl Asked<'_> {
     }
 }
 
-/// Whether what is below a directory can be one of its files. What is hidden is none (`.git`, `.env`), but what is to be found
-/// by everybody (`.well-known`, RFC 8615); and no name is empty, or has a backslash, which some take for a slash.
+/// Returns true if a path below a directory can be a file. Hidden files are excluded (`.git`, `.env`), except
+/// `.well-known` (RFC 8615), and so are empty names and names with a backslash, which some systems treat as a slash.
 fn may_be_file(below: &str) -> bool {
     let names = below.strip_suffix('/').unwrap_or(below);
     let is_plain = |(index, name): (usize, &str)| {
@@ -244,8 +245,8 @@ fn may_be_file(below: &str) -> bool {
     below.is_empty() || names.split('/').enumerate().all(is_plain)
 }
 
-/// To the same path with a slash at its end, where links on a page mean what is below it. It is relative: a proxy may serve
-/// all this below a path of its own.
+/// Redirects to the same path with a slash at its end, so that relative links on the page work. The redirect is
+/// relative, since a proxy may add a prefix to the path.
 fn redirect(uri: &Uri) -> Option<Response<Body>> {
     let name = uri.path().rsplit('/').next()?;
     let query = uri.query().map(|query| format!("?{query}")).unwrap_or_default();
@@ -256,7 +257,8 @@ fn redirect(uri: &Uri) -> Option<Response<Body>> {
     Some(response)
 }
 
-/// The reply to a client that has the file already: with the tag that it knows it by, weak where it has it compressed.
+/// Returns the reply to a client that has the file already, with the tag that it knows: weak if it has the compressed
+/// file.
 fn known(fields: &HeaderMap, mut response: Response<Body>) -> Response<Body> {
     if let Some(weak) = response.headers().get(header::ETAG).and_then(weak)
         && entity_tag::list(fields, header::IF_NONE_MATCH)
@@ -267,7 +269,7 @@ fn known(fields: &HeaderMap, mut response: Response<Body>) -> Response<Body> {
     response
 }
 
-/// That nothing of the file is in a range, with its length as the library says it (RFC 9110 section 14.4).
+/// Returns the problem of a range outside the file, with the file's length (RFC 9110 section 14.4).
 fn out_of_range(response: &Response<Body>) -> Problem {
     let detail = "the Range contains nothing of the file";
     let problem = Problem::new(Kind::RangeNotSatisfiable, detail);
@@ -277,7 +279,7 @@ fn out_of_range(response: &Response<Body>) -> Problem {
     }
 }
 
-/// Says that text is UTF-8: else a browser guesses, and of scripts it is so anyway.
+/// Declares text as UTF-8, since browsers would otherwise guess.
 fn with_charset(mut response: Response<Body>) -> Response<Body> {
     let kind = response.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
     let utf8 = kind.filter(|kind| kind.starts_with("text/") && !kind.contains(';'));

@@ -1,8 +1,8 @@
-//! Opens a file below a directory, and nowhere else.
+//! Opens files below a directory, and nowhere else.
 //!
-//! The kernel resolves the whole path beneath the directory (openat2(2)), so that no link leads out of it, nor one that is
-//! made at the very moment. Where there is no such call, no link is followed at all. What is no plain file is not opened: a
-//! pipe would be waited for, and a device may do anything.
+//! The kernel resolves the whole path beneath the directory (openat2(2)), so no link leads out of it, not even one
+//! created at that moment. Without that system call, no link is followed at all. Only plain files are opened: opening
+//! a pipe would wait, and a device may do anything.
 
 use std::ffi::OsStr;
 use std::fs::{File, Metadata};
@@ -16,7 +16,7 @@ use ::aws_lc_rs::digest;
 use rustix::fs::{Mode, OFlags, open, openat};
 use rustix::io::Errno;
 
-/// Why a file is not served that is there.
+/// A reason for not serving an existing file.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 pub(super) enum Refusal {
     #[error("a symbolic link on its path leads out of the directory or is absolute")]
@@ -42,21 +42,21 @@ impl From<Refusal> for io::Error {
 }
 
 impl Refusal {
-    /// The refusal that an error was made of, if it was.
+    /// Returns the refusal inside an error, if there is one.
     pub(super) fn of(error: &io::Error) -> Option<Self> {
         error.get_ref()?.downcast_ref().copied()
     }
 }
 
-/// What a file is at a moment. What has the same version is the same, byte for byte: the system notes when a file was last
-/// changed in any way, even where its time of modification was set back.
+/// The version of a file. Files with the same version have the same bytes: the system records the time of the last
+/// change of any kind, even if the modification time was set back.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) struct Version {
     inode: (u64, u64),
     bytes: u64,
     modified: (i64, i64),
     changed: (i64, i64),
-    /// Names that it has.
+    /// The number of its names.
     links: u64,
     is_directory: bool,
 }
@@ -84,8 +84,8 @@ impl Version {
         self.is_directory
     }
 
-    /// Whether an open file still has the same bytes. When another one takes its place it loses its name, which is a change as
-    /// well.
+    /// Returns true if an open file still has the same bytes. A file that is replaced loses its name, which is a
+    /// change too.
     pub(super) fn is_kept_by(&self, now: &Self) -> bool {
         let Self { changed, links, .. } = *now;
         let has_lost_a_name = links != self.links;
@@ -93,9 +93,9 @@ impl Version {
             && *self == Self { changed: self.changed, links: self.links, ..*now }
     }
 
-    /// When it was modified, to the second, and below that a digest of all that tells one version from another. `Last-Modified`
-    /// has the seconds alone, and an entity tag has all of it: files that were given one time of modification, as by a build
-    /// that can be repeated, have tags of their own.
+    /// Returns the time of modification in seconds, and below that a digest of everything that distinguishes
+    /// versions. `Last-Modified` contains only the seconds, and an entity tag all of it. Files with the same
+    /// modification time, as from a reproducible build, therefore have different tags.
     pub(super) fn stamp(&self) -> SystemTime {
         let Self { inode, bytes, modified, changed, links, is_directory } = *self;
         let mut context = digest::Context::new(&digest::SHA256);
@@ -105,7 +105,7 @@ impl Version {
         for number in [modified.0, modified.1, changed.0, changed.1] {
             context.update(&number.to_le_bytes());
         }
-        // Of what the system says alone, so a file keeps its tag when the server is started again or built anew.
+        // Uses only data from the system, so a file keeps its tag when the server is restarted or rebuilt.
         let first = context.finish().as_ref().first_chunk().copied().unwrap_or_default();
         let nanos = Duration::from_nanos(u64::from_le_bytes(first) % 1_000_000_000);
         let seconds = u64::try_from(self.modified.0).unwrap_or(0);
@@ -113,7 +113,7 @@ impl Version {
     }
 }
 
-/// What there is at this path below a directory.
+/// Examines the path below a directory.
 pub(super) fn look(dir: &Path, path: &Path) -> io::Result<Version> {
     let found = File::from(below(dir, path, LOOK)?);
     Ok(Version::of(&found.metadata()?)?)
@@ -121,7 +121,7 @@ pub(super) fn look(dir: &Path, path: &Path) -> io::Result<Version> {
 
 /// Opens the file at this path below a directory.
 pub(super) fn file(dir: &Path, path: &Path) -> io::Result<(File, Version)> {
-    // Opening is not without effect: it is done to what was seen to be a file, and never waits.
+    // Opening can have effects, so only a plain file is opened, and the call never waits.
     if look(dir, path)?.is_directory {
         return Err(Errno::ISDIR.into());
     }
@@ -130,12 +130,12 @@ pub(super) fn file(dir: &Path, path: &Path) -> io::Result<(File, Version)> {
     if version.is_directory { Err(Errno::ISDIR.into()) } else { Ok((file, version)) }
 }
 
-/// What an open file is now.
+/// Returns the current version of an open file.
 pub(super) fn version(file: &File) -> io::Result<Version> {
     Ok(Version::of(&file.metadata()?)?)
 }
 
-/// To look at something without opening it.
+/// Flags to examine something without opening it.
 #[cfg(target_os = "linux")]
 const LOOK: OFlags = OFlags::PATH;
 #[cfg(not(target_os = "linux"))]
@@ -145,7 +145,7 @@ fn below(dir: &Path, path: &Path, flags: OFlags) -> io::Result<OwnedFd> {
     let flags = flags | OFlags::CLOEXEC;
     let dir = open(dir, LOOK | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
     let opened = match beneath(&dir, path, flags) {
-        // There is no such call, or it may not be used, or the path was changed meanwhile.
+        // The system call is missing or forbidden, or the path was changed meanwhile.
         Err(Errno::NOSYS | Errno::PERM | Errno::AGAIN) => without_links(dir, path, flags),
         opened => opened,
     };
@@ -168,7 +168,7 @@ fn beneath(_: &OwnedFd, _: &Path, _: OFlags) -> Result<OwnedFd, Errno> {
     Err(Errno::NOSYS)
 }
 
-/// Goes from name to name, and follows no link.
+/// Opens one name after the other, and follows no link.
 fn without_links(dir: OwnedFd, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
     let mut names: Vec<&OsStr> = Vec::new();
     for part in path.components() {
@@ -189,7 +189,7 @@ fn without_links(dir: OwnedFd, path: &Path, flags: OFlags) -> Result<OwnedFd, Er
         dir = openat(&dir, *name, next, Mode::empty())?;
     }
     let found = openat(&dir, *last, flags | OFlags::NOFOLLOW, Mode::empty())?;
-    // Whoever only looks gets the link itself.
+    // A descriptor for examining may be the link itself.
     let is_link = rustix::fs::fstat(&found)?.st_mode & 0o170_000 == 0o120_000;
     if is_link { Err(Errno::LOOP) } else { Ok(found) }
 }

@@ -1,28 +1,28 @@
-//! The range of bytes that a request asks for (RFC 9110 section 14.1.2).
+//! The byte range of a request (RFC 9110 section 14.1.2).
 //!
-//! The library takes an offset of more than 64 bits for no range at all, refuses the last bytes of a file that has fewer, and
-//! sends a part of a file that is empty. So its field is written anew, and its replies are looked at.
+//! The library ignores offsets of more than 64 bits, refuses a suffix longer than the file, and sends a range of an
+//! empty file. So this module rewrites the field, and checks the library's replies.
 
 use http::{HeaderValue, Response, StatusCode, header};
 
 use crate::reply::body::Body;
 
-/// One range of bytes, whatever the length of the file.
+/// A range of bytes, independent of the file's length.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum ByteRange {
-    /// From an offset to another, with that one.
+    /// From an offset to another, inclusive.
     Within(u64, u64),
     /// From an offset to the end.
     From(u64),
-    /// The last so many, or all where there are fewer.
+    /// The last bytes, or all if there are fewer.
     Last(u64),
 }
 
 impl ByteRange {
-    /// All there is of a file that is not empty.
+    /// All bytes of a file that is not empty.
     pub(super) const ALL: Self = Self::From(0);
 
-    /// The range in a value of the field `Range`. `None` where that has several, or another unit, or is none at all.
+    /// Parses a value of the field `Range`. Returns `None` for several ranges, another unit, or an invalid value.
     pub(super) fn parse(field: &HeaderValue) -> Option<Self> {
         let (unit, set) = field.to_str().ok()?.split_once('=')?;
         let mut specs = set.split(',').map(str::trim).filter(|spec| !spec.is_empty());
@@ -40,7 +40,7 @@ impl ByteRange {
         }
     }
 
-    /// As the field has it.
+    /// Formats the value of the field.
     pub(super) fn to_field(self) -> Option<HeaderValue> {
         let spec = match self {
             Self::Within(first, u64::MAX) | Self::From(first) => format!("bytes={first}-"),
@@ -51,20 +51,20 @@ impl ByteRange {
     }
 }
 
-/// Whether a reply has a range of an empty file, which has none.
+/// Returns true if a reply has a range of an empty file, which has none.
 pub(super) fn is_of_nothing(response: &Response<Body>) -> bool {
     let range = response.headers().get(header::CONTENT_RANGE);
     range.is_some_and(|range| range.as_bytes().ends_with(b"/0"))
 }
 
-/// The reply in the place of that one (RFC 9110 section 15.5.17).
+/// Returns the reply for an unsatisfiable range (RFC 9110 section 15.5.17).
 pub(super) fn unsatisfiable(mut response: Response<Body>) -> Response<Body> {
     *response.status_mut() = StatusCode::RANGE_NOT_SATISFIABLE;
     response.headers_mut().insert(header::CONTENT_RANGE, HeaderValue::from_static("bytes */0"));
     response
 }
 
-/// A number of any length; no file has more bytes than 64 bits can count.
+/// Parses a number of any length; no file has more bytes than 64 bits can count.
 fn number(digits: &str) -> Option<u64> {
     let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
     is_number.then(|| digits.parse().unwrap_or(u64::MAX))

@@ -1,4 +1,4 @@
-//! A file on its way to a client: what was promised of it, and not a byte of another version.
+//! A file that is being sent: exactly the promised bytes, all of one version.
 
 use std::fmt;
 use std::fs::File;
@@ -18,20 +18,20 @@ use tower_http::services::fs as tower_fs;
 use super::folder::{Folder, Overload, is_absence};
 use super::open::{self, Refusal, Version};
 
-/// So much is read of a file at once. One that is not larger is read as it is opened, and closed then.
+/// The bytes read from a file at once. A file of at most this size is read when it is opened, and closed.
 pub(super) const PIECE_BYTES: usize = 64 << 10;
-/// So much of it the reply has in hand.
+/// The bytes that a reply holds.
 pub(super) const CHUNK_BYTES: usize = 16 << 10;
 
-/// How often a small file is read anew that changed meanwhile.
+/// The number of attempts to read a small file that changes meanwhile.
 const TRIES: usize = 3;
 
-/// A file as it was when it was opened. The threads of the server never wait for the disk: others read.
+/// A file in the version that was opened. The server's own threads never wait for the disk; blocking threads read.
 pub(super) struct Sent {
     file: Arc<Opened>,
-    /// Where the client is.
+    /// The offset of the next byte.
     at: u64,
-    /// What was read last, and where that is in the file.
+    /// The piece that was read last, and its offset in the file.
     piece: Bytes,
     piece_at: u64,
     reading: Mutex<Option<Reading>>,
@@ -39,21 +39,21 @@ pub(super) struct Sent {
 
 type Reading = Pin<Box<dyn Future<Output = io::Result<Bytes>> + Send>>;
 
-/// A file, and how to come by its bytes.
+/// A file, and the means to read it.
 #[derive(Debug)]
 pub(super) struct Opened {
     folder: Folder,
     path: PathBuf,
     version: Version,
-    /// It stays open while there are descriptors for that, so that its client gets the rest though a rename puts another one in
-    /// its place. Else it is opened anew for each piece.
+    /// The open file, while there are descriptors for that, so that the client gets the rest after a rename replaces
+    /// it. Otherwise the file is opened again for each piece.
     open: Option<(File, OwnedSemaphorePermit)>,
-    /// One piece of it, and what the reply has in hand; also while a thread still reads it for a client that is gone.
+    /// The memory of a piece and of the reply's buffer, also while a thread still reads for a client that is gone.
     _held: Reservation,
 }
 
 impl Sent {
-    /// Opens a file. To be called where waiting for the disk is no harm.
+    /// Opens a file. Must be called where waiting for the disk is allowed.
     pub(super) fn open(folder: Folder, path: PathBuf) -> io::Result<Self> {
         let dir = folder.dir();
         let mut tries = 0;
@@ -61,7 +61,7 @@ impl Sent {
             let (file, version) = open::file(dir, &path)?;
             let bytes = usize::try_from(version.bytes()).unwrap_or(usize::MAX).min(PIECE_BYTES);
             let held = folder.memory().reserve(bytes + CHUNK_BYTES);
-            // Many may have come while this one waited for the disk.
+            // Many others may have come while this one waited for the disk.
             if folder.memory().is_exceeded() {
                 return Err(io::Error::other(Overload));
             }
@@ -79,7 +79,7 @@ impl Sent {
         Ok(Self { file, at: 0, piece, piece_at: 0, reading: Mutex::new(None) })
     }
 
-    /// What is in hand of what comes next.
+    /// Returns the bytes in memory from the next offset on.
     fn in_hand(&self) -> &[u8] {
         let skipped = self.at.checked_sub(self.piece_at).and_then(|at| usize::try_from(at).ok());
         skipped.and_then(|at| self.piece.get(at..)).unwrap_or_default()
@@ -87,7 +87,7 @@ impl Sent {
 }
 
 impl Opened {
-    /// The next piece of it, which is of the same version.
+    /// Returns the next piece, of the same version.
     fn piece(&self, at: u64) -> io::Result<Bytes> {
         match &self.open {
             Some((file, _)) => read(file, self.version, at),
@@ -99,7 +99,7 @@ impl Opened {
     }
 }
 
-/// Reads a piece of a file that has to be as it was.
+/// Reads a piece of a file that must not have changed.
 fn read(file: &File, version: Version, at: u64) -> io::Result<Bytes> {
     let rest = usize::try_from(version.bytes().saturating_sub(at)).unwrap_or(usize::MAX);
     let mut piece = vec![0; rest.min(PIECE_BYTES)];
@@ -109,7 +109,7 @@ fn read(file: &File, version: Version, at: u64) -> io::Result<Bytes> {
         }
         read => read?,
     }
-    // After it was read: whatever was written to it before is seen now.
+    // Checked after reading: all earlier writes are visible now.
     if !version.is_kept_by(&open::version(file)?) {
         return Err(Refusal::Changed.into());
     }
@@ -133,10 +133,10 @@ impl AsyncRead for Sent {
             if self.at >= self.file.version.bytes() {
                 return Poll::Ready(Ok(()));
             }
-            // It is spent, and the next one takes its place in memory.
+            // The piece is used up, and the next one replaces it in memory.
             self.piece = Bytes::new();
             let (file, at) = (Arc::clone(&self.file), self.at);
-            // Nobody else has it: the lock is what lets others have a reference to this.
+            // This is the only reference; the lock only makes the type shareable.
             let reading = self.reading.get_mut().unwrap_or_else(PoisonError::into_inner);
             let begun = reading.get_or_insert_with(|| {
                 let of = Arc::clone(&file);

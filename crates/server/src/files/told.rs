@@ -1,4 +1,4 @@
-//! Tells the log of files of a directory that are there and not served, each cause once a minute.
+//! Logs existing files that are not served, each cause once a minute.
 
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
@@ -6,15 +6,15 @@ use std::time::{Duration, Instant};
 
 use super::open::Refusal;
 
-/// The log tells of each cause once in so long.
+/// The interval at which each cause is logged.
 const TELL_INTERVAL: Duration = Duration::from_secs(60);
 
-/// The times at which each was told last.
+/// The times at which each cause was last logged.
 #[derive(Debug, Default)]
 pub(super) struct Told(Mutex<[Option<Instant>; 5]>);
 
 impl Told {
-    /// Takes note that the file at `path` below `dir` is not served, or not to its end.
+    /// Records that the file at `path` below `dir` is not served, or not to its end.
     pub(super) fn refused(&self, dir: &Path, path: &Path, refusal: Refusal) {
         let cause = match refusal {
             Refusal::LeadsOut => 0,
@@ -35,7 +35,7 @@ impl Told {
         }
     }
 
-    /// The same where the system says why.
+    /// Records an error of the system.
     pub(super) fn failed(&self, dir: &Path, path: &Path, error: &std::io::Error) {
         if self.is_time(4, Instant::now()) {
             tracing::error!("cannot read {}: {error}", shown(dir, path));
@@ -52,7 +52,7 @@ impl Told {
     }
 }
 
-/// A path as people write it.
+/// Formats a path for people.
 fn shown(dir: &Path, path: &Path) -> String {
     dir.join(path.strip_prefix(".").unwrap_or(path)).display().to_string()
 }

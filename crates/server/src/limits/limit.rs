@@ -1,26 +1,26 @@
-//! A limit: its key, its unit, its bounds, and the field that holds it.
+//! A limit: its key, its unit, its bounds, and its field.
 
 use std::fmt;
 use std::time::Duration;
 
-/// One limit of `L`, which is [`Limits`](crate::Limits), or what these say of one kind of WebSocket.
+/// A limit in `L`: [`Limits`](crate::Limits), or the limits of one kind of WebSocket.
 pub struct Limit<L> {
-    /// Its name, in a configuration and in errors.
+    /// Its name in a configuration and in errors.
     pub key: &'static str,
-    /// The unit of its amounts.
+    /// The unit of its values.
     pub unit: Unit,
-    /// The least amount.
+    /// The least value.
     pub least: u64,
-    /// The greatest amount.
+    /// The greatest value.
     pub most: u64,
     field: fn(&mut L) -> &mut dyn Field,
 }
 
-/// The unit that the amounts of a limit are in.
+/// The unit of a limit's values.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum Unit {
-    /// Things that are counted.
+    /// A number of things.
     Count,
     /// Bytes.
     Bytes,
@@ -28,7 +28,7 @@ pub enum Unit {
     Nanoseconds,
 }
 
-/// A limit that no server can keep to.
+/// An error of a limit out of its bounds.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[error("limit {key} is {}, must be from {} to {}", Shown(*.unit, *.value), Shown(*.unit, *.least), Shown(*.unit, *.most))]
 pub struct LimitError {
@@ -40,7 +40,7 @@ pub struct LimitError {
 }
 
 impl LimitError {
-    /// The same in a table of this name.
+    /// Returns the error with the name of its table.
     pub(super) fn within(self, table: &str) -> Self {
         Self { key: format!("{table}.{}", self.key), ..self }
     }
@@ -58,13 +58,13 @@ impl fmt::Display for Shown {
 }
 
 impl<L: Clone> Limit<L> {
-    /// Its amount in these limits; `None` where it follows from something else.
+    /// Returns its value; `None` if it depends on something else.
     #[must_use]
     pub fn get(&self, limits: &L) -> Option<u64> {
         (self.field)(&mut limits.clone()).get()
     }
 
-    /// Sets it. A server does not start with an amount that is out of its bounds.
+    /// Sets its value. A server with a value out of the bounds does not start.
     pub fn set(&self, limits: &mut L, amount: u64) {
         (self.field)(limits).set(amount);
     }

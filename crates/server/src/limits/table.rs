@@ -1,4 +1,4 @@
-//! The table of all limits with their bounds, by which the server checks them and a configuration is read.
+//! The table of all limits with their bounds, used by the server's checks and by configurations.
 
 use anemone_ws::proto;
 
@@ -12,19 +12,19 @@ const MILLISECOND: u64 = 1_000_000;
 const HOUR: u64 = 3_600_000 * MILLISECOND;
 const DAY: u64 = 24 * HOUR;
 
-/// Any number of connections, requests or events.
+/// The bounds of a number of connections, requests or events.
 const COUNTS: (u64, u64) = (1, 1_000_000);
-/// Any size that a machine may have room for.
+/// The bounds of a size.
 const SIZES: (u64, u64) = (1, GIB);
-/// No time-out is shorter than what a timer can tell, or longer than a day.
+/// The bounds of a timeout: from the precision of timers to a day.
 const TIMES: (u64, u64) = (MILLISECOND, DAY);
-/// A wait, which may be none.
+/// The bounds of a wait, which may be 0.
 const WAITS: (u64, u64) = (0, DAY);
-/// The HTTP server keeps at least so much of a connection.
+/// The bounds of a header; the HTTP server keeps at least this much of a connection.
 const HEADERS: (u64, u64) = (8 * KIB, MIB);
-/// Well below the fields that the HTTP server can keep, which are 24,576.
+/// The bounds of a number of fields, well below the 24,576 that the HTTP server supports.
 const FIELDS: (u64, u64) = (1, 10_000);
-/// With less than a page of memory there would be no room for any client.
+/// The bounds of the memory; less than a page would leave no room for any client.
 const MEMORY: (u64, u64) = (4 * KIB, 1 << 50);
 
 impl Limits {
@@ -35,7 +35,7 @@ impl Limits {
     /// The bounds of [`memory_max`](Self::memory_max).
     pub const MEMORY_MAX: Limit<Self> = bytes("memory_max", MEMORY, |l| &mut l.memory_max);
 
-    /// All limits but those of WebSockets.
+    /// All limits except those of WebSockets.
     pub const TABLE: &[Limit<Self>] = &[
         Self::CONNECTIONS_MAX,
         count("connections_per_address_max", COUNTS, |l| &mut l.connections_per_address_max),
@@ -77,7 +77,7 @@ impl Limits {
         time("close_timeout", TIMES, |l| &mut l.close_timeout),
     ];
 
-    /// Finds the first limit that no server can keep to.
+    /// Finds the first limit out of its bounds.
     pub(crate) fn check(&self) -> Result<(), LimitError> {
         Self::TABLE.iter().try_for_each(|limit| limit.check(self))?;
         LimitsTable::ALL.iter().try_for_each(|table| {

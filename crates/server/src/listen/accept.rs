@@ -1,4 +1,4 @@
-//! One thread of the server: its runtime, its loop, and what it accepts.
+//! A thread of the server: its runtime, its loop, and its accepted connections.
 
 use std::io::{self, Write};
 use std::net::{TcpListener, TcpStream as StdTcpStream};
@@ -27,11 +27,11 @@ use crate::site::Site;
 use crate::socket::unix_socket;
 use crate::stop::Stop;
 
-/// The runtime looks at its own IO and timers after so many polls of tasks. One may take a tenth of a
-/// millisecond, and the runtime's own default of 61 would make that six; looking takes a microsecond.
+/// The runtime checks its own IO and timers after this many polls of tasks. A poll may take a tenth of a millisecond,
+/// so with the default of 61 polls that would be every six milliseconds; the check takes a microsecond.
 const POLLS: u32 = 8;
 
-/// After a connection could not be accepted, for want of descriptors, say.
+/// The pause after accepting failed, for example because no descriptors are left.
 const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
 
 /// The listeners of a thread.
@@ -39,11 +39,12 @@ const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
 pub(crate) struct Listeners {
     pub(crate) site: Option<TcpListener>,
     pub(crate) unix: Option<UnixListener>,
-    /// Those of transports with ports of their own.
+    /// The listeners of transports with their own ports.
     pub(crate) ports: Vec<(TcpListener, &'static TcpTransport)>,
 }
 
-/// A thread's work, until the server stops. Tells `begun` whether it serves. Returns the number of connections that it cut off.
+/// Does a thread's work until the server stops. Sends the outcome of its start to `begun`. Returns the number of
+/// connections that it cut.
 pub(crate) fn serve(
     listeners: Listeners,
     upgraded: mpsc::UnboundedReceiver<Upgraded>,
@@ -73,17 +74,17 @@ pub(crate) fn serve(
     })
 }
 
-/// The end of a thread's work.
+/// The result of a thread's work.
 #[derive(Debug, Default)]
 pub(crate) struct Ended {
-    /// The time that its runtime may take to end.
+    /// The time that its runtime has left to end.
     left: Duration,
     /// The number of connections that did not end in time.
     pub(crate) connections_cut: usize,
 }
 
-/// Does work that says how long its runtime may take to end. What still waits for a disk then is left behind on its own
-/// thread: a runtime that is merely dropped waits for it, for ever where the disk never answers.
+/// Does work, then gives the runtime the rest of its time to end. Threads that still wait for a disk are left behind:
+/// a runtime that is merely dropped waits for them, forever if the disk never answers.
 fn run(runtime: LocalRuntime, work: impl Future<Output = Ended>) -> usize {
     match catch_unwind(AssertUnwindSafe(|| runtime.block_on(work))) {
         Ok(Ended { left, connections_cut }) => {
@@ -97,13 +98,13 @@ fn run(runtime: LocalRuntime, work: impl Future<Output = Ended>) -> usize {
     }
 }
 
-/// Has no more to say after that, so that nobody waits for a thread that panicked while others serve.
+/// Sends the outcome and drops the sender, so that nobody waits for a thread that panicked while others serve.
 fn tell(begun: Sender<io::Result<()>>, outcome: io::Result<()>) {
-    // Nobody listens when another thread's error came first; then all are stopped.
+    // Fails if another thread's error came first; then all are stopped.
     let _ = begun.send(outcome);
 }
 
-/// Has the loop accept what comes to these. Returns the Unix socket, whose guests are accepted here.
+/// Makes the loop accept connections. Returns the Unix socket, whose connections are accepted in this module.
 fn listen(local: &Rc<Local>, listeners: Vec<Listeners>) -> UnixGuests {
     let mut unix = None;
     for listeners in listeners {
@@ -113,7 +114,7 @@ fn listen(local: &Rc<Local>, listeners: Vec<Listeners>) -> UnixGuests {
         for (listener, transport) in listeners.ports {
             local.reactor.listen(listener, port(Rc::clone(local), transport));
         }
-        // All are one socket.
+        // All threads share one Unix socket.
         unix = unix.or(listeners.unix);
     }
     let listener = unix.map(tokio::net::UnixListener::from_std).transpose();
@@ -124,7 +125,7 @@ fn listen(local: &Rc<Local>, listeners: Vec<Listeners>) -> UnixGuests {
     UnixGuests { listener, retry_at: None }
 }
 
-/// Accepts until the server stops, then waits for what is open to end, but no longer than the grace lasts.
+/// Accepts until the server stops, then waits for open connections to end, at most for the grace period.
 pub(crate) async fn accept(
     local: Rc<Local>,
     listeners: Vec<Listeners>,
@@ -160,7 +161,7 @@ pub(crate) async fn accept(
             },
             Some(_) = requests.join_next() => {}
             () = stop.stopped() => break,
-            // Whoever joins this thread, or watches over all, is told.
+            // The code that joins this thread, or watches over all, gets the panic.
             () = local.reactor.panicked() => resume_unwind(Box::new("the loop panicked")),
             () = local.essentials.failed() => {
                 resume_unwind(Box::new("a task of the thread panicked"))
@@ -179,18 +180,18 @@ pub(crate) async fn accept(
     Ended { left: grace.saturating_sub(stopped.elapsed()), connections_cut }
 }
 
-/// Those who come to the Unix socket, if there is one.
+/// The Unix socket and its connections, if there is one.
 struct UnixGuests {
     listener: Option<tokio::net::UnixListener>,
-    /// Since the last one could not be accepted.
+    /// The time of the next attempt, after accepting failed.
     retry_at: Option<Instant>,
 }
 
 impl UnixGuests {
-    /// Accepts the next one, not before it is time to try again.
+    /// Accepts the next connection, not before the time of the next attempt.
     ///
     /// # Cancel safety
-    /// Nobody is lost.
+    /// Dropping the future loses no connection.
     async fn accept(&self) -> io::Result<UnixStream> {
         let Some(listener) = &self.listener else { return std::future::pending().await };
         if let Some(retry_at) = self.retry_at {
@@ -199,7 +200,7 @@ impl UnixGuests {
         listener.accept().await?.0.into_std()
     }
 
-    /// Notes how that went. The log is told of the first failure of several.
+    /// Records the outcome. Only the first of several failures is logged.
     fn heed(&mut self, accepted: io::Result<UnixStream>) -> Option<UnixStream> {
         match accepted {
             Ok(stream) => {
@@ -216,7 +217,7 @@ impl UnixGuests {
     }
 }
 
-/// Takes those who come to the site.
+/// Returns a function that takes connections to the site.
 fn site(local: Rc<Local>) -> impl FnMut(StdTcpStream) {
     move |stream| {
         let peer = Peer::of(&stream);
@@ -224,12 +225,12 @@ fn site(local: Rc<Local>) -> impl FnMut(StdTcpStream) {
     }
 }
 
-/// Takes over one who comes to the site.
+/// Takes a connection to the site.
 fn adopt(local: &Rc<Local>, stream: StdTcpStream, peer: Peer) {
     let has_tls = peer != Peer::Unix && local.site.tls.is_some();
     let permit = match local.permit(peer) {
         Ok(permit) => permit,
-        // Without a handshake TLS has no words.
+        // Without a handshake, TLS cannot send a refusal.
         Err(_) if has_tls => return,
         Err(problem) => return refuse(&stream, problem.to_http1().as_bytes()),
     };
@@ -241,7 +242,7 @@ fn adopt(local: &Rc<Local>, stream: StdTcpStream, peer: Peer) {
     local.reactor.adopt_opening(stream, timeout, decide);
 }
 
-/// Takes those who come to the port of a transport.
+/// Returns a function that takes connections to the port of a transport.
 fn port(local: Rc<Local>, transport: &'static TcpTransport) -> impl FnMut(StdTcpStream) {
     move |stream| {
         let peer = Peer::of(&stream);
@@ -252,9 +253,9 @@ fn port(local: Rc<Local>, transport: &'static TcpTransport) -> impl FnMut(StdTcp
     }
 }
 
-/// Tells a client that there is no room, as far as that goes without waiting for it.
+/// Sends a refusal, as far as that is possible without waiting.
 fn refuse(mut stream: &StdTcpStream, words: &[u8]) {
-    // A fresh socket takes this much without waiting. Should it not, the client sees the close.
+    // A new socket takes this much without waiting. If it does not, the client only sees the close.
     let _ = stream.write(words);
 }
 

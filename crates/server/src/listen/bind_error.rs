@@ -1,4 +1,4 @@
-//! The causes for which a server cannot be had.
+//! The errors of binding a server.
 
 use std::io;
 use std::net::SocketAddr;
@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use crate::files::StaticDirsError;
 use crate::limits::LimitError;
 
-/// The cause for which [`Server::bind`](crate::Server::bind) has no server.
+/// An error of [`Server::bind`](crate::Server::bind).
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BindError {
@@ -17,32 +17,32 @@ pub enum BindError {
         /// The address.
         address: SocketAddr,
     },
-    /// The system does not let this user listen on the address: a port below 1024, most likely.
+    /// The system does not allow this user to listen on the address, most likely because the port is below 1024.
     #[error("no permission to listen on {address}")]
     AddressDenied {
         /// The address.
         address: SocketAddr,
     },
-    /// The address cannot be listened on for another reason: it is none of this machine's, for instance.
+    /// The system refuses the address for another reason, for example because it is not of this machine.
     #[error("cannot listen on {address}")]
     Address {
         /// The address.
         address: SocketAddr,
-        /// The answer of the system.
+        /// The error of the system.
         source: io::Error,
     },
-    /// The Unix socket cannot be listened on.
+    /// The server cannot listen on the Unix socket.
     #[error("cannot listen on the Unix socket {}", path.display())]
     UnixSocket {
         /// The file of the socket.
         path: PathBuf,
-        /// The reason.
+        /// The error of the system.
         source: io::Error,
     },
-    /// No server can keep to a limit.
+    /// A limit is out of its bounds.
     #[error(transparent)]
     Limit(#[from] LimitError),
-    /// Two directories of files are at one path.
+    /// Two directories of files have the same path.
     #[error(transparent)]
     StaticDirs(#[from] StaticDirsError),
     /// A topic that is declared by name cannot be created.

@@ -1,4 +1,4 @@
-//! One connection: HTTP requests, and what becomes of it after a WebSocket handshake.
+//! A connection with HTTP requests, until its end or its WebSocket handshake.
 
 use std::cell::Cell;
 use std::convert::Infallible;
@@ -30,7 +30,7 @@ use crate::socket::gathered::Gathered;
 use crate::socket::write_deadline::WriteDeadline;
 use crate::stop::Stop;
 
-/// A connection answers requests that came together for so long before others have their turn.
+/// The time after which a connection with many requests lets others have their turn.
 const YIELD_AFTER: Duration = Duration::from_micros(100);
 
 /// Serves a plain connection until it ends, or until the thread's loop has taken it over.
@@ -42,8 +42,8 @@ pub(crate) async fn serve(
     stop: Stop,
     permit: ConnectionPermit,
 ) {
-    // The runtime finds out only now that it can be written. To hyper, which has its input already, a
-    // refusal that cannot be written at once is one that is not written at all.
+    // The runtime learns only now that the stream is writable. hyper has its input already, and drops a refusal that
+    // cannot be written at once.
     if let Err(error) = stream.writable().await {
         tracing::debug!(%error, "connection lost");
         return;
@@ -66,8 +66,8 @@ pub(crate) async fn serve(
     }
 }
 
-/// Answers the requests of HTTP/1.1 until the connection ends. The stream must not let a write be stuck for ever. After a
-/// WebSocket handshake, returns the stream, the bytes that came after the handshake, and who takes the connection over.
+/// Answers HTTP/1.1 requests until the connection ends. The stream must limit the time of writes. After a WebSocket
+/// handshake, returns the stream, the bytes after the handshake, and the handoff.
 pub(crate) async fn requests<S: AsyncRead + AsyncWrite + Unpin>(
     local: &Local,
     stream: S,
@@ -102,15 +102,15 @@ pub(crate) async fn requests<S: AsyncRead + AsyncWrite + Unpin>(
     };
     let io = TokioIo::new(stream);
     let mut http = within(limits).serve_connection(io, service);
-    // The stream comes back in this very task once the handshake's response is written.
+    // The stream comes back in this task after the handshake's response is written.
     let mut is_stopping = false;
     let ended = loop {
         tokio::select! {
-            biased; // what it does not read is read ahead
+            biased; // input that hyper does not read is read ahead
             ended = poll_fn(|cx| {
                 polled_at.set(Instant::now());
                 let ended = http.poll_without_shutdown(cx).map_err(HttpEnd::from);
-                // All replies that were made meanwhile leave in one write.
+                // All replies made in this turn are written at once.
                 match poll_out(cx) {
                     Poll::Ready(Err(error)) if ended.is_pending() => Poll::Ready(Err(error.into())),
                     _ => ended,
@@ -137,12 +137,12 @@ pub(crate) async fn requests<S: AsyncRead + AsyncWrite + Unpin>(
     Some((stream, [&parts.read_buf[..], &ahead].concat(), handoff))
 }
 
-/// An HTTP server within these limits.
+/// Returns an HTTP server with these limits.
 fn within(limits: &Limits) -> http1::Builder {
     let mut builder = http1::Builder::new();
     builder
         .timer(TokioTimer::new())
-        // A client that has asked and sends nothing more is answered.
+        // A client that has ended its side after its request still gets the reply.
         .half_close(true)
         .header_read_timeout(limits.header_timeout)
         .max_buf_size(limits.header_bytes_max)
@@ -150,7 +150,7 @@ fn within(limits: &Limits) -> http1::Builder {
     builder
 }
 
-/// Logs an end that was not meant.
+/// Logs an unexpected end.
 fn note(local: &Local, peer: Peer, error: &HttpEnd) {
     if let HttpEnd::Http(error) = error {
         note_malformed(local, peer, error);
@@ -158,9 +158,9 @@ fn note(local: &Local, peer: Peer, error: &HttpEnd) {
     tracing::debug!(%error, "HTTP connection ended");
 }
 
-/// Notes a request that the HTTP server could not read, and has answered by itself, in the access log.
+/// Records a malformed request, which the HTTP server has answered itself, in the access log.
 fn note_malformed(local: &Local, peer: Peer, error: &hyper::Error) {
-    // That is HTTP/2 without an agreement on it, which is not answered.
+    // That is HTTP/2 without negotiation, which is not answered.
     if !error.is_parse() || error.is_parse_version_h2() {
         return;
     }
@@ -169,7 +169,7 @@ fn note_malformed(local: &Local, peer: Peer, error: &hyper::Error) {
     access.ended(format!("malformed request: {error}"));
 }
 
-/// An end of an HTTP connection that was not meant.
+/// An unexpected end of an HTTP connection.
 #[derive(Debug, thiserror::Error)]
 enum HttpEnd {
     #[error(transparent)]
@@ -178,8 +178,8 @@ enum HttpEnd {
     Write(#[from] io::Error),
 }
 
-/// Ends our side politely; nothing more is expected from the client.
+/// Shuts down our side; nothing more is expected from the client.
 async fn shut_down(mut stream: impl AsyncWrite + Unpin) {
-    // The client may be gone already.
+    // Fails if the client is gone.
     let _ = stream.shutdown().await;
 }

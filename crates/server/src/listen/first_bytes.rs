@@ -1,9 +1,9 @@
-//! The short way into the thread's loop: a plain connection that begins with a WebSocket handshake, or with a
-//! request for a stream, all of it in one piece, is answered where its bytes were read.
+//! The fast path into the thread's loop: if a plain connection begins with a whole WebSocket handshake, or with a
+//! whole request for a stream, it is answered where its bytes were read.
 //!
-//! It has no rules of its own: what is refused, cut or anything else goes to the HTTP server, which has the
-//! words for it. So a handshake costs neither a task nor a second epoll set, as most do not need them, and a
-//! stream none of the 16 KiB of buffers that the HTTP server keeps for each connection.
+//! It has no rules of its own: refused, incomplete and all other requests go to the HTTP server, which words the
+//! answers. A handshake therefore needs no task and no second epoll set, and a stream none of the 16 KiB of buffers
+//! that the HTTP server keeps for each connection.
 
 use std::mem::MaybeUninit;
 use std::rc::Rc;
@@ -21,13 +21,13 @@ use crate::request::handshake::Head;
 use crate::routes::{self, LoopStream};
 use crate::stream::in_loop::InLoop;
 
-/// Requests with more fields take the long way.
+/// Requests with more fields take the slow path.
 const FIELDS_MAX: usize = 64;
 
-/// And those with one of these: a body is the HTTP server's matter, how it is framed as well.
+/// So do requests with one of these fields, since the HTTP server handles bodies and their framing.
 const LONG_WAY: [&str; 3] = ["content-length", "transfer-encoding", "expect"];
 
-/// Decides what becomes of a connection that begins with `first`.
+/// Decides about a connection that begins with `first`.
 pub(crate) fn decide(
     local: Rc<Local>,
     peer: Peer,
@@ -39,7 +39,7 @@ pub(crate) fn decide(
         if let Some((response, handoff)) = routes::shake_hands(&local.site, peer, &head) {
             return handoff.opening(&local, first[len..].to_vec(), permit, response);
         }
-        // Another request behind it would not be answered.
+        // A further request after it would not be answered.
         if len == first.len()
             && let Some(LoopStream { reader, encoding, head, place }) =
                 routes::begin_stream(&local.site, peer, &head)
@@ -53,7 +53,7 @@ pub(crate) fn decide(
     Opening::elsewhere(move |stream| local.admit(Guest { stream, peer, first, permit }))
 }
 
-/// A request in HTTP/1.1, and its length in bytes.
+/// Parses an HTTP/1.1 request. Returns it with its length in bytes.
 fn parse<'a>(
     limits: &Limits,
     bytes: &'a [u8],
@@ -81,7 +81,7 @@ fn parse<'a>(
     (!is_long).then_some((head, len))
 }
 
-/// The head of a response in bytes.
+/// Returns the bytes of a response's head.
 fn encode<B>(response: &Response<B>) -> Vec<u8> {
     let status = response.status();
     let mut bytes = Vec::with_capacity(256);

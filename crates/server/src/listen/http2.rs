@@ -1,8 +1,7 @@
-//! HTTP/2: the connection, and what it says its own way.
+//! HTTP/2: its connections, and the differences to HTTP/1.1.
 //!
-//! The code behind this knows only the way of HTTP/1.1. So a request's authority becomes its `Host`, a
-//! WebSocket handshake of RFC 8441 (`:method CONNECT`, `:protocol websocket`) one of RFC 6455, and its
-//! 101 the 200 that HTTP/2 has for it.
+//! The code behind this module sees only HTTP/1.1. A request's authority becomes its `Host`, a WebSocket handshake of
+//! RFC 8441 (`:method CONNECT`, `:protocol websocket`) becomes one of RFC 6455, and its 101 becomes 200.
 
 use std::cell::Cell;
 use std::convert::Infallible;
@@ -44,50 +43,50 @@ use crate::socket::unread::{Carried, Unread};
 use crate::stop::Stop;
 use crate::{Kind, Limits, Problem, routes};
 
-/// The bytes that a client may send on one stream before it is read; and on all streams of a connection, so
-/// that is the most a connection can make us hold.
+/// The bytes that a client may send on one stream before it is read, and on all streams of a connection together. The
+/// second is the most that a connection can make the server hold.
 const STREAM_WINDOW_BYTES: u32 = 256 << 10;
 const CONNECTION_WINDOW_BYTES: u32 = 512 << 10;
-/// The bytes that may wait to be written on one stream before no more are made.
+/// The bytes that may wait to be written on one stream before more are made.
 const SEND_BUFFER_BYTES: usize = 64 << 10;
-/// While streams are open a ping is sent this often, and must be answered this soon.
+/// The interval of pings while streams are open, and the time for their answers.
 const PING_INTERVAL: Duration = Duration::from_secs(20);
 const PING_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// While so much of a connection's replies waits to be taken by the client, no further request is begun: it would
-/// only wait with the others. A request takes a few bytes and its reply may have a MiB, so a client that opens no
-/// window could have us make a hundred of them.
+/// While this much of a connection's replies waits for the client, no further request begins, since its reply would
+/// wait too. A request takes a few bytes and its reply up to a MiB, so a client that opens no window could otherwise
+/// cause a hundred of them.
 const UNTAKEN_BYTES_MAX: usize = 256 << 10;
 
-/// The requests of one connection; a reference for each that is open.
+/// The requests of one connection; each open request has a reference.
 type Requests = Arc<Replies>;
 
 #[derive(Debug, Default)]
 struct Replies {
-    /// The number of requests that there were.
+    /// The number of requests so far.
     begun: AtomicU64,
-    /// The bytes of their replies that are there and not taken.
+    /// The bytes of their replies that are made and not taken.
     untaken_bytes: AtomicUsize,
     is_less: Notify,
 }
 
 impl Replies {
-    /// Returns once there is room for another reply, for those who came first first.
+    /// Waits until there is room for another reply, in the order of requests.
     async fn room(&self) {
         while self.untaken_bytes.load(Ordering::Relaxed) >= UNTAKEN_BYTES_MAX {
             self.is_less.notified().await;
         }
-        // The next one may have room, too.
+        // The next request may have room, too.
         self.is_less.notify_one();
     }
 }
 
-/// A request that is open, and what its reply has.
+/// An open request, with the memory of its reply.
 #[derive(Debug)]
 struct Open {
     requests: Requests,
     bytes: usize,
-    /// The cost of a request.
+    /// The memory cost of the request.
     _held: Reservation,
 }
 
@@ -96,9 +95,9 @@ impl Open {
         Self { requests, bytes: 0, _held: memory.reserve(HTTP2_REQUEST_BYTES) }
     }
 
-    /// Until the client has taken it, or it is given up.
+    /// Counts the reply until the client has taken it, or it is dropped.
     fn with(mut self, body: &Body) -> Self {
-        // Streams are made as they are taken.
+        // Streams are made as the client takes them.
         let bytes = body.size_hint().exact().and_then(|bytes| usize::try_from(bytes).ok());
         self.bytes = bytes.unwrap_or_default();
         self.requests.untaken_bytes.fetch_add(self.bytes, Ordering::Relaxed);
@@ -115,8 +114,7 @@ impl Drop for Open {
     }
 }
 
-/// Serves a connection until it ends, the WebSockets on it included. The stream's writes must not be stuck
-/// for ever.
+/// Serves a connection until it ends, including its WebSockets. The stream must limit the time of writes.
 pub(crate) async fn serve<S: AsyncRead + AsyncWrite + Unpin + 'static>(
     local: Rc<Local>,
     stream: S,
@@ -135,7 +133,7 @@ pub(crate) async fn serve<S: AsyncRead + AsyncWrite + Unpin + 'static>(
         let (stop, requests) = (stop.clone(), Arc::clone(&requests));
         service_fn(move |request| {
             requests.begun.fetch_add(1, Ordering::Relaxed);
-            // Before anything is made for it: a client can send very many at once.
+            // Checked before any work, since a client can send very many requests at once.
             let path = path::normal(request.uri().path()).unwrap_or_default();
             if let Err(problem) = gate::check_memory(&tasks.memory, &path) {
                 return Answer::Refused(Some(refuse(&local, peer, &request, problem)));
@@ -148,7 +146,7 @@ pub(crate) async fn serve<S: AsyncRead + AsyncWrite + Unpin + 'static>(
     let served_by_service = Arc::strong_count(&requests);
     let io = TokioIo::new(Linger::new(stream, LINGER));
     let mut http = pin!(within(limits, tasks).serve_connection(io, service));
-    // The first tick is now.
+    // The first tick is immediate.
     let mut ticks = interval(limits.header_timeout);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     ticks.tick().await;
@@ -172,7 +170,7 @@ pub(crate) async fn serve<S: AsyncRead + AsyncWrite + Unpin + 'static>(
                 let is_idle = begun == seen && open() == 0;
                 seen = begun;
                 if is_idle && is_stopping {
-                    return; // it was asked to end and has not
+                    return; // it was asked to end and has not ended
                 }
                 if is_idle {
                     is_stopping = true;
@@ -186,7 +184,7 @@ pub(crate) async fn serve<S: AsyncRead + AsyncWrite + Unpin + 'static>(
     }
 }
 
-/// An HTTP server within these limits.
+/// Returns an HTTP server with these limits.
 fn within(limits: &Limits, tasks: Tasks) -> http2::Builder<Tasks> {
     let mut builder = http2::Builder::new(tasks);
     builder
@@ -207,23 +205,23 @@ task_local! {
     static PACE: Arc<Pace>;
 }
 
-/// Runs what belongs to a connection on the thread of the connection. A reply that its client does not take
-/// for too long is given up, and its stream reset with it.
+/// Runs the tasks of a connection on the thread of the connection. A reply that its client does not take for too long
+/// is dropped, which resets its stream.
 #[derive(Clone)]
 struct Tasks {
     memory: Memory,
     unread: Unread,
     write_timeout: Duration,
-    /// The slot of the task that the task of this id starts next.
+    /// The slot for the next task that the task with this id starts.
     next: Rc<Cell<Option<(task::Id, Slot)>>>,
 }
 
-/// The task that writes what a WebSocket sends.
+/// A slot for the task that writes the output of a WebSocket.
 type Slot = Rc<Cell<Option<JoinHandle<()>>>>;
 
 impl Tasks {
-    /// The slot of the task that will write to the stream of this request, once it has been answered:
-    /// its own task starts that one, right then.
+    /// Returns the slot of the task that will write to the stream of this request. The request's own task starts it
+    /// right after the answer.
     fn writer(&self) -> Slot {
         let slot = Slot::default();
         self.next.set(task::try_id().map(|id| (id, Rc::clone(&slot))));
@@ -251,7 +249,7 @@ impl<F: Future<Output = ()> + 'static> Executor<F> for Tasks {
     }
 }
 
-/// The answer to a request: a small thing where there is none.
+/// The future of an answer; small if the request was refused.
 enum Answer<F> {
     Refused(Option<Response<Body>>),
     Made(Pin<Box<F>>),
@@ -270,7 +268,7 @@ impl<F: Future<Output = Response<Body>>> Future for Answer<F> {
     }
 }
 
-/// Answers a request. `open` stands for it until the reply is written, or the WebSocket is over.
+/// Answers a request. `open` counts it until the reply is written, or the WebSocket is over.
 async fn answer(
     local: Rc<Local>,
     tasks: Tasks,
@@ -312,7 +310,7 @@ async fn answer(
     })
 }
 
-/// Answers a request that goes no further.
+/// Answers a refused request.
 fn refuse(
     local: &Local,
     peer: Peer,
@@ -324,8 +322,8 @@ fn refuse(
     reply.into_parts().0
 }
 
-/// Leaves out the words of a refusal because too much is held: they would wait, and be held, until the client opens the
-/// window of their stream, which it may never do (RFC 9113 section 6.9). A head alone needs no window.
+/// Removes the body of a refusal that is due to the memory limit: it would be held until the client opens the window
+/// of its stream, which it may never do (RFC 9113 section 6.9). A head needs no window.
 fn spared(response: Response<Body>) -> Response<Body> {
     if response.extensions().get() != Some(&Kind::Overloaded) {
         return response;
@@ -335,7 +333,7 @@ fn spared(response: Response<Body>) -> Response<Body> {
     Response::from_parts(head, full(""))
 }
 
-/// Waits until there is room for another reply; false once what is held for this request is wanted back for others.
+/// Waits until there is room for another reply; returns false if the memory of this request must be released.
 async fn has_room(tasks: &Tasks, request: &Request<Incoming>, requests: &Replies) -> bool {
     let body_bytes = request.body().size_hint().upper().unwrap_or(u64::MAX);
     let bytes = usize::try_from(body_bytes.min(STREAM_WINDOW_BYTES.into())).unwrap_or(usize::MAX);
@@ -349,7 +347,7 @@ async fn has_room(tasks: &Tasks, request: &Request<Incoming>, requests: &Replies
     is_there
 }
 
-/// Serves the WebSocket on a stream, once the reply to its handshake is out.
+/// Serves the WebSocket on a stream after the reply to its handshake.
 async fn run(
     local: Rc<Local>,
     upgrade: OnUpgrade,
@@ -368,7 +366,7 @@ async fn run(
     }
 }
 
-/// Waits until all is written. A client that does not read for too long has its stream reset.
+/// Waits until everything is written. If the client does not read for too long, its stream is reset.
 async fn finish(writer: Slot, write_timeout: Duration) {
     if let Some(mut writer) = writer.take()
         && timeout(write_timeout, &mut writer).await.is_err()
@@ -377,7 +375,7 @@ async fn finish(writer: Slot, write_timeout: Duration) {
     }
 }
 
-/// Makes a request what it would have been in HTTP/1.1. With the stream of a WebSocket handshake.
+/// Converts a request to HTTP/1.1. Returns the stream of a WebSocket handshake.
 pub(crate) fn as_in_http1<B>(request: &mut Request<B>) -> Result<Option<OnUpgrade>, Problem> {
     host::take_from_target(request)?;
     if *request.method() != Method::CONNECT {
@@ -386,7 +384,7 @@ pub(crate) fn as_in_http1<B>(request: &mut Request<B>) -> Result<Option<OnUpgrad
     match request.extensions().get::<Protocol>() {
         Some(protocol) if protocol.as_str() == "websocket" => {}
         Some(_) => {
-            // RFC 9220 section 3.
+            // RFC 9220 section 3 requires this.
             let detail = "CONNECT supports only the protocol websocket here";
             let problem = Problem::new(Kind::BadHandshake, detail);
             return Err(problem.status(StatusCode::NOT_IMPLEMENTED));
@@ -401,13 +399,13 @@ pub(crate) fn as_in_http1<B>(request: &mut Request<B>) -> Result<Option<OnUpgrad
     let fields = request.headers_mut();
     fields.insert(header::UPGRADE, HeaderValue::from_static("websocket"));
     fields.insert(header::CONNECTION, HeaderValue::from_static("Upgrade"));
-    // HTTP/2 does without it; any will do, for the answer to it is not sent (RFC 8441 section 5).
+    // HTTP/2 has no key. Any key will do, since its answer is not sent (RFC 8441 section 5).
     let key = HeaderValue::from_static("AAAAAAAAAAAAAAAAAAAAAA==");
     fields.insert(header::SEC_WEBSOCKET_KEY, key);
     Ok(Some(upgrade))
 }
 
-/// Takes the success out of the reply to a handshake that nobody took up: it would tell the client that it has its WebSocket
+/// Replaces the success of a reply to an unanswered handshake, which would tell the client that its WebSocket is open
 /// (RFC 8441 section 5).
 pub(crate) fn without_success(response: Response<Body>, is_upgrade: bool) -> Response<Body> {
     if !is_upgrade || !response.status().is_success() {
@@ -416,7 +414,7 @@ pub(crate) fn without_success(response: Response<Body>, is_upgrade: bool) -> Res
     Problem::new(Kind::BadHandshake, "there is no WebSocket at this path").into_response()
 }
 
-/// Makes a response one of HTTP/2, which has no fields about the connection (RFC 9113 section 8.2.2).
+/// Converts a response to HTTP/2, which has no connection-specific fields (RFC 9113 section 8.2.2).
 pub(crate) fn as_in_http2(mut response: Response<Body>) -> Response<Body> {
     const NOT_THERE: [HeaderName; 3] =
         [header::CONNECTION, header::UPGRADE, header::SEC_WEBSOCKET_ACCEPT];

@@ -1,4 +1,4 @@
-//! The listener: its addresses, and one accepting socket of each for every thread.
+//! The listener: its addresses, with one accepting socket for each thread.
 
 use std::io;
 use std::net::SocketAddr;
@@ -32,7 +32,7 @@ use crate::stop::Stop;
 use crate::tls::Watch;
 use crate::transport;
 
-/// A server that has its address and serves nobody yet.
+/// A server that has bound its addresses, and serves nobody yet.
 #[derive(Debug)]
 pub struct Server {
     /// One of each for every thread.
@@ -45,11 +45,11 @@ pub struct Server {
 }
 
 impl Server {
-    /// Takes the addresses, and creates the topics that are declared by name.
+    /// Binds the addresses, and creates the topics that are declared by name.
     ///
     /// # Errors
-    /// When an address cannot be had: in use, not of this machine, not permitted. When a topic cannot be created, no server can
-    /// keep to a limit, or two directories of files are at one path.
+    /// When an address is in use, not of this machine, or not permitted; when a topic cannot be created, a limit is
+    /// out of its bounds, or two directories of files have the same path.
     pub fn bind(options: Options, hub: Hub) -> Result<Self, BindError> {
         options.limits.check()?;
         let threads = match options.threads {
@@ -84,17 +84,17 @@ impl Server {
         Ok(Self { listeners, local_addr, tcp_addr, tcp_echo_addr, socket_file, site })
     }
 
-    /// The address that it listens on, if there is one beside a Unix socket.
+    /// Returns the address on which it listens, unless that is only a Unix socket.
     #[must_use]
     pub fn local_addr(&self) -> Option<SocketAddr> {
         self.local_addr
     }
 
-    /// Starts to serve, on threads of its own.
+    /// Starts to serve on new threads.
     ///
     /// # Errors
-    /// When a thread, its runtime or its loop cannot be had, for want of descriptors for instance. Those
-    /// that could are stopped then.
+    /// When a thread, its runtime or its loop cannot be created, for example because no descriptors are left. The
+    /// other threads are then stopped.
     pub fn start(self) -> io::Result<Running> {
         let watch = Watch::start(self.site.tls.as_ref())?;
         let Self { listeners, local_addr, tcp_addr, tcp_echo_addr, socket_file, site } = self;
@@ -121,7 +121,7 @@ impl Server {
     }
 }
 
-/// The parts of a server that listens at this address.
+/// Creates the parts of a server that listens on this address.
 fn parts(options: Options, hub: Hub, local_addr: Option<SocketAddr>) -> Result<Site, BindError> {
     let Options { limits, allowed_origins, tls, topics, echo, broadcast, .. } = options;
     let proxies = Proxies::new(options.trusted_proxies);
@@ -181,7 +181,7 @@ fn start_threads(running: &mut Running, listeners: Vec<Listeners>) -> io::Result
     Ok(())
 }
 
-/// Tells of a thread that panics.
+/// Reports the panic of a thread.
 struct Watched(Arc<Notify>);
 
 impl Drop for Watched {
@@ -192,7 +192,7 @@ impl Drop for Watched {
     }
 }
 
-/// A thread ended without a word.
+/// A thread ended without an outcome.
 #[derive(Debug, thiserror::Error)]
 #[error("a thread of the server panicked")]
 struct Panicked;

@@ -1,4 +1,4 @@
-//! From an address to the requests on it.
+//! From an address to its requests.
 
 pub(crate) mod accept;
 pub(crate) mod bind_error;

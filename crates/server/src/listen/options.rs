@@ -1,4 +1,4 @@
-//! The options that a server is started with.
+//! The options of a server.
 
 use std::net::SocketAddr;
 use std::num::NonZero;
@@ -9,46 +9,47 @@ use crate::{
     AllowedHost, AllowedOrigin, Limits, StaticDir, Tls, TopicRules, TrustedProxy, UnixSocket,
 };
 
-/// The options that a server is started with. By default it listens nowhere.
+/// The options of a server. By default it listens nowhere.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// The address to listen on; port 0 takes a free one. `None` for the Unix socket alone.
+    /// The address to listen on; port 0 takes a free one. `None` for none.
     pub listen: Option<SocketAddr>,
-    /// A Unix socket to listen on, too, always without TLS. Default: none.
+    /// A Unix socket to listen on as well, always without TLS. Default: none.
     pub unix: Option<UnixSocket>,
-    /// The address to speak `anemone.v1` on over TCP, always without TLS. Default: none.
+    /// The address for `anemone.v1` over TCP, always without TLS. Default: none.
     pub tcp: Option<SocketAddr>,
-    /// The address to echo bytes on as they are, over bare TCP: the floor that every comparison stands on.
-    /// Default: nowhere.
+    /// The address of a TCP echo of plain bytes, the baseline of measurements. Default: none.
     pub tcp_echo: Option<SocketAddr>,
-    /// Threads that serve connections; `None` for one per processor.
+    /// The number of threads that serve connections; `None` for one per processor.
     pub threads: Option<NonZero<usize>>,
-    /// Bounds on its peers.
+    /// The limits on clients.
     pub limits: Limits,
-    /// Origins other than its own whose pages may read from it, and publish where clients may.
+    /// Other origins whose pages may read, and publish where clients may.
     pub allowed_origins: Vec<AllowedOrigin>,
-    /// Names by which it may be asked for, beside localhost and where it listens.
+    /// Accepted host names, besides localhost and the addresses on which it listens.
     pub allowed_hosts: Vec<AllowedHost>,
-    /// Proxies that are believed when they say for whom they speak. What comes from one is never of this machine.
+    /// Proxies whose statements about their clients are believed. Requests from a proxy never count as those of this
+    /// machine.
     pub trusted_proxies: Vec<TrustedProxy>,
-    /// The certificate to speak TLS with; `None` for plain HTTP.
+    /// The certificate for TLS; `None` for plain HTTP.
     pub tls: Option<Tls>,
-    /// Whether there is an `/echo`. Default: no; it is for trying things out, and anyone can have it hold messages.
+    /// True to offer `/echo`. Default: false; it is for tests, and anyone can make it hold messages.
     pub echo: bool,
-    /// Whether there is a `/broadcast`. Default: no; anyone can send to all who are on it.
+    /// True to offer `/broadcast`. Default: false; anyone can send to all its members.
     pub broadcast: bool,
-    /// Topics that clients may publish to. Default: none; those of the hub are read only.
+    /// The topics to which clients may publish. Default: none; clients can only read.
     pub topics: TopicRules,
-    /// Directories whose files are served. Default: none. One at `/` stands in the place of the fallback.
+    /// Directories whose files are served. Default: none. One at `/` replaces the fallback.
     pub static_dirs: Vec<StaticDir>,
-    /// A service for every path that is neither the server's own nor has a file. Default: none; such a path is answered 404.
+    /// A service for all paths that are neither the server's own nor files. Default: none; such a path gets 404.
     pub fallback: Option<Fallback>,
-    /// The requests that are logged, as events with the target [`ACCESS_TARGET`](crate::ACCESS_TARGET). Default: none.
+    /// The requests that are logged, as events with the target [`ACCESS_TARGET`](crate::ACCESS_TARGET). Default:
+    /// none.
     pub access_log: AccessLog,
 }
 
 impl Options {
-    /// Listens here, everything else by default.
+    /// Creates default options that listen on this address.
     #[must_use]
     pub fn new(listen: SocketAddr) -> Self {
         Self { listen: Some(listen), ..Self::default() }

@@ -1,4 +1,4 @@
-//! An address to listen on, of which every thread has a listener.
+//! An address with a listener for every thread.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -11,27 +11,27 @@ use crate::socket::unix_socket::BACKLOG;
 /// An address to listen on.
 pub(crate) struct Port {
     pub(crate) address: SocketAddr,
-    /// The first listener, which holds the port until it is given away.
+    /// The first listener, which holds the port until it is taken.
     first: Option<TcpListener>,
 }
 
 impl Port {
-    /// Takes an address, if it is to be had.
+    /// Binds an address, if it is available.
     pub(crate) fn claim(address: SocketAddr) -> Result<Self, BindError> {
         let claim = || {
             if address.port() != 0 {
-                // Sockets that share a port would also share it with another server that does; one that does not
-                // share finds that out.
+                // Sockets that share a port would also share it with another server that shares it; one that does not
+                // share detects that.
                 listen(address, Sharing::Alone)?;
             }
-            // A free port is held from now on: let go for a moment, it could be given to another server, too.
+            // A free port is held from now on: if it were released for a moment, another server could get it.
             let first = listen(address, Sharing::Shared)?;
             Ok(Self { address: first.local_addr()?, first: Some(first) })
         };
         claim().map_err(|error| BindError::of_address(address, error))
     }
 
-    /// One more listener on it.
+    /// Returns one more listener on it.
     pub(crate) fn listener(&mut self) -> Result<TcpListener, BindError> {
         match self.first.take() {
             Some(first) => Ok(first),
@@ -57,7 +57,7 @@ fn listen(address: SocketAddr, sharing: Sharing) -> io::Result<TcpListener> {
         socket.set_only_v6(false)?;
     }
     socket.set_nonblocking(true)?;
-    // Connections inherit it: small messages leave at once instead of waiting for the last one's answer.
+    // Connections inherit this: small messages are sent at once, without waiting for an acknowledgement.
     socket.set_tcp_nodelay(true)?;
     socket.bind(&address.into())?;
     socket.listen(BACKLOG)?;

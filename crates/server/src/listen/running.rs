@@ -1,4 +1,4 @@
-//! A server that serves: what can be asked of it, and its end.
+//! A running server: its addresses, and its end.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -13,15 +13,15 @@ use crate::site::Site;
 use crate::socket::unix_socket::SocketFile;
 use crate::tls::Watch;
 
-/// A server that serves, on threads of its own. Dropping it stops it without waiting.
+/// A running server with its own threads. Dropping it stops it without waiting.
 #[derive(Debug)]
 pub struct Running {
     pub(crate) site: Arc<Site>,
     pub(crate) stop: watch::Sender<bool>,
     pub(crate) threads: Vec<Thread>,
-    /// Those of the threads, for WebSockets of other HTTP servers.
+    /// The senders to the threads, for WebSockets of other HTTP servers.
     pub(crate) upgraded: Vec<UnboundedSender<Upgraded>>,
-    /// The requests of other HTTP servers.
+    /// The open requests of other HTTP servers.
     pub(crate) open: Open,
     pub(crate) failed: Arc<Notify>,
     pub(crate) local_addr: Option<SocketAddr>,
@@ -35,29 +35,30 @@ pub struct Running {
 #[derive(Debug)]
 pub(crate) struct Thread {
     pub(crate) handle: JoinHandle<usize>,
-    /// Ready once it is about to end.
+    /// Completes when the thread is about to end.
     pub(crate) ended: oneshot::Receiver<()>,
 }
 
 impl Thread {
-    /// The number of connections that it cut off in the end. A thread that panicked has said so where it happened.
+    /// Returns the number of connections that it cut at the end. A panic has been reported where it happened.
     fn join(self) -> usize {
         self.handle.join().unwrap_or_default()
     }
 }
 
-/// The work that a server cut off, or left behind, when it stopped.
+/// The work that a server cut or left behind when it stopped.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct Stopped {
-    /// The number of connections that did not end within [`Limits::shutdown_grace`](crate::Limits::shutdown_grace), and were cut off.
+    /// The number of connections that did not end within [`Limits::shutdown_grace`](crate::Limits::shutdown_grace),
+    /// and were cut.
     pub connections_cut: usize,
-    /// The number of replies through a [`Service`](crate::Service) that were not over by then. They end with the connections of the
-    /// HTTP server that they go through.
+    /// The number of replies through a [`Service`](crate::Service) that were not over by then. They end with the
+    /// connections of the HTTP server.
     pub requests_open: usize,
 }
 
-/// The requests that are open.
+/// The number of open requests.
 #[derive(Clone, Debug)]
 pub(crate) struct Open(watch::Sender<usize>);
 
@@ -68,7 +69,7 @@ impl Default for Open {
 }
 
 impl Open {
-    /// One more, until that is dropped.
+    /// Counts one more until the result is dropped.
     pub(crate) fn one_more(&self) -> OneOpen {
         self.0.send_modify(|open| *open += 1);
         OneOpen(self.0.clone())
@@ -78,14 +79,14 @@ impl Open {
         *self.0.borrow()
     }
 
-    /// Returns once there is none.
+    /// Waits until there is none.
     async fn none(&self) {
-        // The sender is here.
+        // The sender is a field of this value, so this does not fail.
         let _ = self.0.subscribe().wait_for(|open| *open == 0).await;
     }
 }
 
-/// A request that is open.
+/// An open request.
 #[derive(Debug)]
 pub(crate) struct OneOpen(watch::Sender<usize>);
 
@@ -96,47 +97,47 @@ impl Drop for OneOpen {
 }
 
 impl Running {
-    /// The address that it listens on, if there is one beside a Unix socket.
+    /// Returns the address on which it listens, unless that is only a Unix socket.
     #[must_use]
     pub fn local_addr(&self) -> Option<SocketAddr> {
         self.local_addr
     }
 
-    /// The address that it speaks `anemone.v1` on over TCP, if it does.
+    /// Returns the address of `anemone.v1` over TCP, if there is one.
     #[must_use]
     pub fn tcp_addr(&self) -> Option<SocketAddr> {
         self.tcp_addr
     }
 
-    /// The address that it echoes bare bytes on, if it does.
+    /// Returns the address of the TCP echo, if there is one.
     #[must_use]
     pub fn tcp_echo_addr(&self) -> Option<SocketAddr> {
         self.tcp_echo_addr
     }
 
-    /// The bytes that it holds for all clients now, of at most [`Limits::memory_max`](crate::Limits::memory_max).
+    /// Returns the bytes held for all clients, of at most [`Limits::memory_max`](crate::Limits::memory_max).
     #[must_use]
     pub fn held_bytes(&self) -> usize {
         self.site.memory.held_bytes()
     }
 
-    /// Returns if a thread of the server panics: then a part of its connections is served by nobody, and it had better be
-    /// started anew. The panic has told where it was.
+    /// Completes if a thread of the server panics. Its connections are then not served any more, and the program
+    /// should be restarted. The panic has been reported where it happened.
     pub fn failed(&self) -> impl Future<Output = ()> + Send + 'static {
         let failed = Arc::clone(&self.failed);
         async move { failed.notified().await }
     }
 
-    /// Stops in stages. At once no connection is accepted any more, every WebSocket is closed with 1001, every stream ends, each long
-    /// poll is answered, and a body that is still coming is answered 503. Then what is in flight has
-    /// [`Limits::shutdown_grace`](crate::Limits::shutdown_grace) to end; what has not is cut off, and counted. A file that is read or a
-    /// topic that is made or deleted is left behind on a thread of its own where its disk never answers.
+    /// Stops in stages. At once, no more connections are accepted, every WebSocket is closed with 1001, every stream
+    /// ends, long polls are answered, and incomplete bodies get 503. Other work then has
+    /// [`Limits::shutdown_grace`](crate::Limits::shutdown_grace) to end; the rest is cut and counted. If a disk never
+    /// answers, its file operations are left behind on their threads.
     ///
     /// # Panics
     /// Outside of a tokio runtime that has time enabled.
     ///
     /// # Cancel safety
-    /// The server stops even if the future is dropped, once it was polled.
+    /// Once the future is polled, the server stops even if the future is dropped.
     pub async fn stop(self) -> Stopped {
         let Self { site, stop, threads, open, .. } = self;
         begin_to_stop(&site, &stop);
@@ -144,7 +145,7 @@ impl Running {
         let ended = async {
             let mut connections_cut = 0;
             for mut thread in threads {
-                // An error is an end, too.
+                // An error means that the thread has ended, too.
                 let _ = (&mut thread.ended).await;
                 connections_cut += thread.join();
             }
@@ -155,8 +156,8 @@ impl Running {
         Stopped { connections_cut, requests_open: open.count() }
     }
 
-    /// The same without a runtime: blocks its thread until then, and waits for no request through a
-    /// [`Service`](crate::Service).
+    /// Stops like [`stop`](Self::stop), without a runtime: blocks this thread, and does not wait for requests through
+    /// a [`Service`](crate::Service).
     pub fn stop_blocking(self) -> Stopped {
         begin_to_stop(&self.site, &self.stop);
         let connections_cut = self.threads.into_iter().map(Thread::join).sum();

@@ -19,12 +19,12 @@ use crate::stop::Stop;
 use crate::tls::{ALPN_HTTP2, Tls};
 use crate::{Kind, Problem};
 
-/// A socket whose writes may not be stuck for ever.
+/// A socket with a time limit for writes.
 type Guarded = WriteDeadline<TcpStream>;
 
-/// Serves a connection until it ends: the TLS handshake, then the HTTP version that was agreed on.
+/// Serves a connection until it ends: the TLS handshake, then the negotiated HTTP version.
 ///
-/// Each part has an allocation of its own, which goes when the part is over.
+/// Each part has its own allocation, which is freed when the part is over.
 pub(crate) async fn serve(
     local: Rc<Local>,
     stream: TcpStream,
@@ -36,10 +36,10 @@ pub(crate) async fn serve(
     let limits = &local.site.limits;
     let limit = limits.tls_handshake_timeout;
     let _held = local.site.memory.reserve(TLS_BYTES);
-    // Below TLS, which takes more than it has written, and has a last word to write.
+    // The deadline is below TLS, which buffers output and sends close_notify.
     let stream = WriteDeadline::new(stream, limits.write_timeout, &local.site.memory).counting();
     let stream = match Box::pin(timeout(limit, shake_hands(stream, &tls))).await {
-        // Boxed, for it is large and every future that it goes through has room for one.
+        // Boxed, because it is large and would enlarge every future that holds it.
         Ok(Some(stream)) => Box::new(stream),
         Ok(None) => return,
         Err(_) => {
@@ -52,16 +52,16 @@ pub(crate) async fn serve(
     }
     let requests = Box::pin(connection::requests(&local, stream, peer, stop.clone())).await;
     if let Some((mut stream, first, handoff)) = requests {
-        // A WebSocket looks after itself.
+        // A WebSocket has its own timeouts.
         stream.get_mut().0.lift();
         handoff.in_task(&local, first, permit, (stream, stop)).await;
     }
 }
 
-/// `None` when it failed; then the client has been told.
+/// Returns `None` if it failed; the client has then been told.
 async fn shake_hands(stream: Guarded, tls: &Tls) -> Option<TlsStream<Guarded>> {
     let mut begin = [0];
-    // A client whose first byte is a letter speaks plain HTTP; every TLS handshake begins with 22.
+    // A client whose first byte is a letter uses plain HTTP; every TLS handshake begins with 22.
     if matches!(stream.get_ref().peek(&mut begin).await, Ok(1)) && begin[0].is_ascii_uppercase() {
         let detail = "this port speaks TLS; use https:// or wss://";
         turn_away(stream, Problem::new(Kind::TlsRequired, detail).to_http1().as_bytes()).await;
@@ -77,8 +77,8 @@ async fn shake_hands(stream: Guarded, tls: &Tls) -> Option<TlsStream<Guarded>> {
     }
 }
 
-/// Says the last word and ends the connection.
+/// Sends a last message and closes the connection.
 async fn turn_away(stream: Guarded, last: &[u8]) {
-    // The client may be gone already.
+    // Fails if the client is gone.
     let _ = Linger::new(stream, LINGER).finish(last).await;
 }

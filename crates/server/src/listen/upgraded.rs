@@ -1,4 +1,4 @@
-//! A WebSocket on a connection of somebody else's HTTP server.
+//! A WebSocket on a connection of another HTTP server.
 
 use std::rc::Rc;
 
@@ -10,7 +10,7 @@ use crate::exchange::handoff::Handoff;
 use crate::local::Local;
 use crate::stop::Stop;
 
-/// A connection that an HTTP server gives away once it has written the reply to a handshake.
+/// A connection that an HTTP server hands over after writing the reply to a handshake.
 pub(crate) struct Upgraded {
     pub(crate) stream: OnUpgrade,
     pub(crate) handoff: Handoff,

@@ -1,4 +1,4 @@
-//! From what a client sends to events: by content type, or from a WebSocket's message.
+//! Converts a client's input to events: by content type, or from a WebSocket's message.
 
 use std::error::Error as _;
 
@@ -11,14 +11,14 @@ use serde::Serialize;
 use crate::request::fields;
 use crate::{Kind, Problem};
 
-/// The type of a body, which says what its events are.
+/// The content type of a body.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub(crate) enum Content {
     /// One JSON value.
     Json,
-    /// One JSON value, or else text: what nobody has said the type of.
+    /// One JSON value or else text, for a body without a specific type.
     JsonOrText,
-    /// One JSON value a line.
+    /// One JSON value per line.
     Lines,
     /// A string, in UTF-8.
     Text,
@@ -26,23 +26,23 @@ pub(crate) enum Content {
     Binary,
 }
 
-/// Bounds on what is published at once.
+/// The limits on one publication.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bounds {
     pub(crate) event_bytes_max: usize,
     pub(crate) events_max: usize,
 }
 
-/// Deepest nesting of arrays and objects in an event. Many readers of JSON give up at 128, and there is
-/// some more around an event that they read.
+/// The deepest nesting of arrays and objects in an event. Many JSON parsers give up at 128, and readers get the event
+/// inside other objects.
 const DEPTH_MAX: usize = 100;
 
 impl Content {
-    /// As `Accept-Post` has them.
+    /// The value of `Accept-Post`.
     pub(crate) const ACCEPTED: &str =
         "application/json, application/x-ndjson, text/plain, application/octet-stream";
 
-    /// By a request's `Content-Type`.
+    /// Returns the content of a request's `Content-Type`.
     pub(crate) fn of(headers: &HeaderMap) -> Result<Self, Problem> {
         let mut given = headers.get_all(header::CONTENT_TYPE).iter();
         let Some(field) = given.next() else { return Ok(Self::JsonOrText) };
@@ -62,8 +62,8 @@ impl Content {
         }
         match &*essence.to_ascii_lowercase() {
             "application/json" => Ok(Self::Json),
-            // `curl -d`, wget and urllib say so of everything, so it says nothing. The fields of a form stay as they came:
-            // what somebody typed, as 2+2=4, cannot be told from one.
+            // `curl -d`, wget and urllib always send this type, so it says nothing. Form fields are not decoded,
+            // since typed text such as 2+2=4 looks the same.
             "application/x-www-form-urlencoded" => Ok(Self::JsonOrText),
             "application/x-ndjson" => Ok(Self::Lines),
             "text/plain" => Ok(Self::Text),
@@ -72,7 +72,7 @@ impl Content {
         }
     }
 
-    /// The events of a body, at least one: no text and no bytes are an event like any other.
+    /// Returns the events of a body, at least one: empty text and empty bytes are events, too.
     pub(crate) fn events(self, body: &[u8], bounds: Bounds) -> Result<Vec<Data>, Problem> {
         if body.is_empty() && !matches!(self, Self::Text | Self::Binary) {
             return Err(Problem::new(Kind::BadEvent, "the body is empty"));
@@ -97,12 +97,12 @@ impl Content {
 }
 
 const LOOKS_LIKE_JSON: &str = ": this looks like JSON but is not valid";
-/// The advice to the sender of a body that is not JSON, or not text.
+/// The advice to the sender of a body that is not JSON or not text.
 const AS_TEXT: &str =
     "; to publish text, use Content-Type: text/plain, or type=text when multiplexed";
 const AS_BYTES: &str = "; to publish bytes, use Content-Type: application/octet-stream, or type=binary when multiplexed";
 
-/// Whether a content type's parameters leave the charset at what all of them are in.
+/// Returns true if a content type's parameters agree with UTF-8.
 fn is_utf8<'a>(parameters: impl Iterator<Item = &'a str>) -> bool {
     let charsets = parameters.map(fields::pair);
     let mut charsets = charsets.filter(|(name, _)| name.eq_ignore_ascii_case("charset"));
@@ -111,7 +111,7 @@ fn is_utf8<'a>(parameters: impl Iterator<Item = &'a str>) -> bool {
     })
 }
 
-/// One JSON value a line; lines with nothing but space are none.
+/// Parses one JSON value per line; blank lines are skipped.
 fn lines(body: &[u8], bounds: Bounds) -> Result<Vec<Data>, Problem> {
     let mut events = Vec::new();
     for (index, line) in body.split(|byte| *byte == b'\n').enumerate() {
@@ -133,7 +133,7 @@ fn lines(body: &[u8], bounds: Bounds) -> Result<Vec<Data>, Problem> {
     Ok(events)
 }
 
-/// The event of a WebSocket's message: JSON if it is one JSON value, else a string; bytes as Base64.
+/// Returns the event of a WebSocket message: JSON if it is one JSON value, else a string; bytes as Base64.
 pub(crate) fn of_message(message: Message<'_>, event_bytes_max: usize) -> Result<Data, Problem> {
     let data = match message {
         Message::Binary(bytes) => base64_data(bytes)?,
@@ -146,7 +146,7 @@ pub(crate) fn of_message(message: Message<'_>, event_bytes_max: usize) -> Result
     Ok(data)
 }
 
-/// Bytes as what they have to be, text. `index` is the line that they begin in.
+/// Checks that bytes are UTF-8. `index` is the line in which they begin.
 fn utf8(bytes: &[u8], index: usize) -> Result<&str, Problem> {
     std::str::from_utf8(bytes).map_err(|error| {
         let good = &bytes[..error.valid_up_to()];
@@ -161,7 +161,7 @@ fn parse(text: &str, index: usize) -> Result<Data, Problem> {
     shallow(data, index)
 }
 
-/// The problem of a text that is not one JSON value.
+/// Returns the problem of a text that is not one JSON value.
 fn not_json(error: &DataError, index: usize) -> Problem {
     let cause = error.source().and_then(|source| source.downcast_ref::<serde_json::Error>());
     let Some(cause) = cause else { return Problem::new(Kind::BadEvent, error.to_string()) };
@@ -170,18 +170,18 @@ fn not_json(error: &DataError, index: usize) -> Problem {
     bad_event(index + line, column, what)
 }
 
-/// Columns count bytes, from 1.
+/// Returns a problem with a position; columns count bytes, from 1.
 fn bad_event(line: usize, column: usize, what: &str) -> Problem {
     Problem::new(Kind::BadEvent, format!("line {line}, column {column}: {what}"))
 }
 
-/// Data, if it is not nested too deeply.
+/// Checks that data is not nested too deeply.
 fn shallow(data: Data, index: usize) -> Result<Data, Problem> {
     let (mut depth, mut is_string, mut is_escaped) = (0_usize, false, false);
     for byte in data.as_str().bytes() {
         match byte {
             _ if is_escaped => is_escaped = false,
-            b'\\' => is_escaped = true, // nowhere but in a string
+            b'\\' => is_escaped = true, // only possible in a string
             b'"' => is_string = !is_string,
             b'[' | b'{' if !is_string => depth += 1,
             b']' | b'}' if !is_string => depth = depth.saturating_sub(1),
@@ -210,7 +210,7 @@ fn string_data(text: &str) -> Result<Data, Problem> {
     json(&text)
 }
 
-/// `{"base64":"…"}`.
+/// Returns `{"base64":"…"}`.
 fn base64_data(bytes: &[u8]) -> Result<Data, Problem> {
     #[derive(Serialize)]
     struct Binary {
@@ -220,7 +220,7 @@ fn base64_data(bytes: &[u8]) -> Result<Data, Problem> {
 }
 
 fn json(value: &impl Serialize) -> Result<Data, Problem> {
-    // Strings always have a JSON form.
+    // A string always has a JSON form.
     Data::json(value).map_err(|error| Problem::new(Kind::Internal, error.to_string()))
 }
 

@@ -1,4 +1,4 @@
-//! The state that a topic must be in for something to be published: `If-Match` (RFC 9110 section 13.1.1).
+//! Conditions on a topic's state for publishing: `If-Match` (RFC 9110 section 13.1.1).
 
 use anemone_hub::Position;
 use http::{HeaderMap, header};
@@ -9,17 +9,17 @@ use crate::{Kind, Problem};
 /// A condition on the topic.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum Expected {
-    /// Nothing.
+    /// No condition.
     Anything,
-    /// That it is there.
+    /// The topic must exist.
     Topic,
-    /// That its newest event is at one of these positions.
+    /// The topic's newest event must be at one of these positions.
     Heads(Vec<Position>),
 }
 
 impl Expected {
-    /// The condition in a request's fields. One that cannot be met for how it is spelled is told so: to a client that
-    /// asks where the topic is and tries again, 412 would say the same for ever.
+    /// Parses the condition in a request's fields. An invalid one is an error, since a client that then rereads the
+    /// topic and tries again would get 412 forever.
     pub(crate) fn of(headers: &HeaderMap) -> Result<Self, Problem> {
         if !headers.contains_key(header::IF_MATCH) {
             return Ok(Self::Anything);

@@ -1,5 +1,4 @@
-//! The parameters of those who publish, as a client gives them: the key that makes a retry safe, and, where there are
-//! no fields, what a body is.
+//! The parameters for publishing: the idempotency key, and the content type where there are no fields.
 
 use anemone_hub::IdempotencyKey;
 use http::HeaderMap;
@@ -7,15 +6,15 @@ use http::HeaderMap;
 use super::Content;
 use crate::{Kind, Problem};
 
-/// The longest key that a client may give, in bytes.
+/// The longest key that a client may use, in bytes.
 const BYTES_MAX: usize = 128;
 
-/// The text is not an idempotency key.
+/// An error of a text that is not an idempotency key.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[error("must be 1 to {BYTES_MAX} visible ASCII characters")]
 pub(super) struct KeyError;
 
-/// The key of a request, given as a field or as the one parameter there is.
+/// Returns the key of a request, from its field or its only parameter.
 pub(crate) fn key(
     query: Option<&str>,
     headers: &HeaderMap,
@@ -42,7 +41,7 @@ pub(crate) fn key(
     }
 }
 
-/// The type of a multiplexed request's payload, and its key.
+/// Returns the content type and the key of a multiplexed request.
 pub(crate) fn of_multiplexed(
     query: Option<&str>,
 ) -> Result<(Content, Option<IdempotencyKey>), Problem> {
@@ -82,7 +81,7 @@ fn parse_type(value: &str) -> Result<Content, Problem> {
     }
 }
 
-/// The hub's keys may be longer, and hold spaces.
+/// Parses a key; the hub also allows longer ones, with spaces.
 pub(super) fn parse(text: &str) -> Result<IdempotencyKey, KeyError> {
     if text.len() > BYTES_MAX || !text.bytes().all(|byte| byte.is_ascii_graphic()) {
         return Err(KeyError);
@@ -90,7 +89,7 @@ pub(super) fn parse(text: &str) -> Result<IdempotencyKey, KeyError> {
     text.parse().map_err(|_| KeyError)
 }
 
-/// Sees that a request to delete has none.
+/// Checks that a request to delete has no parameters.
 pub(crate) fn no_parameters(query: Option<&str>) -> Result<(), Problem> {
     if query.is_some_and(|query| !query.is_empty()) {
         return Err(Problem::new(Kind::BadParameter, "deleting a topic takes no parameters"));

@@ -1,4 +1,4 @@
-//! From events to their place in a log: how long that may take, and what is told when it fails.
+//! Keeps events within a time limit, and reports failures.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use tokio::time::timeout;
 
 use crate::{Kind, Problem};
 
-/// Appends events in a row, at one time, and waits until they are kept.
+/// Appends events in a row, with one time, and waits until they are kept.
 pub(super) async fn append(
     topic: &Topic,
     events: Vec<Data>,
@@ -30,7 +30,7 @@ pub(super) async fn append(
     }
 }
 
-/// The outcome of handing something in, if that is known in time.
+/// Returns the outcome of a change, if it is known in time.
 pub(super) async fn in_time<T>(
     limit: Duration,
     kept: impl Future<Output = T>,
@@ -42,7 +42,7 @@ pub(super) async fn in_time<T>(
     })
 }
 
-/// The disk takes its time. It may not later.
+/// Returns the problem of a slow disk, which may succeed later.
 pub(super) fn behind(detail: String) -> Problem {
     let problem = Problem::new(Kind::StorageFailed, detail);
     problem.field("retry-after", HeaderValue::from_static("1"))

@@ -1,7 +1,7 @@
-//! The way of a client's events into a topic, whatever the transport.
+//! Publishes a client's events to a topic, on any transport.
 //!
-//! Owns who may, and which topics are created and deleted for it. That a batch goes in whole and once is
-//! the hub's part; what the events are made of is in `content`.
+//! Owns the permissions, and the creation and deletion of topics. The hub keeps a batch as a whole and once, and
+//! `content` parses events.
 
 mod content;
 mod expected;

@@ -1,4 +1,4 @@
-//! Who may publish, and which topics are created and deleted for that.
+//! The permissions for publishing, and the topics that clients create and delete.
 
 use std::io;
 use std::sync::Arc;
@@ -19,19 +19,19 @@ use crate::request::names::unknown_topic;
 use crate::topics::closest;
 use crate::{Kind, Limits, Problem, PublishRight, SlowReader, TopicRule, TopicRules};
 
-/// Why a client may not publish to a topic.
+/// The reason why a client may not publish to a topic.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Refusal {
-    /// There is no such topic, and it is not one to be created.
+    /// The topic does not exist, and no rule allows to create it.
     Unknown,
-    /// The topic takes nothing from clients.
+    /// The topic accepts nothing from clients.
     Nobody,
-    /// Only clients on this machine may.
+    /// The topic accepts events only from clients on this machine.
     NotLocal(Foreign),
 }
 
 impl Refusal {
-    /// The problem that the client is told.
+    /// Returns the problem for the client.
     pub(crate) fn problem(self, name: &TopicName) -> Problem {
         match self {
             Self::Unknown => unknown_topic(name.as_str()),
@@ -50,7 +50,7 @@ impl Refusal {
     }
 }
 
-/// The topics that are published to.
+/// The topics to which clients publish, and their rules.
 #[derive(Debug)]
 pub(crate) struct Publishing {
     hub: Hub,
@@ -58,11 +58,10 @@ pub(crate) struct Publishing {
 }
 
 impl Publishing {
-    /// Creates the topics that are declared by name and not there yet, and has the rules hold for those
-    /// that are there.
+    /// Creates missing topics that are declared by name, and applies the rules to existing ones.
     ///
     /// # Errors
-    /// When a topic cannot be kept as its rule says.
+    /// When a topic cannot be stored according to its rule.
     pub(crate) fn new(hub: Hub, rules: TopicRules) -> io::Result<Self> {
         let declared = rules.iter().filter_map(|rule| rule.topics.name().cloned());
         let known = hub.topics().into_iter().map(|topic| topic.name().clone());
@@ -79,7 +78,7 @@ impl Publishing {
         Ok(Self { hub, rules: rules.into_iter().map(Arc::new).collect() })
     }
 
-    /// The methods of the topic of this name, whether it is there or not; not by whom.
+    /// Returns the methods of the topic of this name, whether it exists or not, and independent of the client.
     pub(crate) fn methods(&self, name: &TopicName) -> Methods {
         match self.terms(name) {
             None | Some(TopicRule { publish: PublishRight::Nobody, .. }) => Methods::Read,
@@ -88,13 +87,13 @@ impl Publishing {
         }
     }
 
-    /// The storage of the topic of this name, if its first event may create it.
+    /// Returns the storage of the topic of this name, if its first event may create it.
     pub(crate) fn may_create(&self, name: &TopicName) -> Option<Storage> {
         let terms = self.terms(name).filter(|_| self.methods(name) == Methods::Delete);
         terms.map(|terms| terms.storage)
     }
 
-    /// The treatment of slow readers of the topic of this name; without a rule, a gap.
+    /// Returns the treatment of slow readers of the topic of this name; without a rule, a gap.
     pub(crate) fn slow_reader(&self, name: &TopicName) -> SlowReader {
         self.terms(name).map_or(SlowReader::Gap, |terms| terms.slow_reader)
     }
@@ -107,7 +106,7 @@ impl Publishing {
         self.rule(name).map(|rule| &rule.terms)
     }
 
-    /// Whether a client may publish to a topic.
+    /// Returns the permit of a client to publish to a topic, or the refusal.
     pub(crate) fn permit(
         self: &Arc<Self>,
         name: &TopicName,
@@ -127,7 +126,7 @@ impl Publishing {
         Ok(PublishPermit { publishing, name: name.clone(), rule })
     }
 
-    /// Creates a topic, unless somebody has meanwhile.
+    /// Creates a topic, unless it was created meanwhile.
     async fn create(&self, name: &TopicName, rule: &Rule) -> Result<Arc<Topic>, Problem> {
         let mut created = rule.created.lock().await;
         if let Some(topic) = self.hub.topic(name) {
@@ -146,7 +145,7 @@ impl Publishing {
         Ok(topic)
     }
 
-    /// The bytes that the topics of a rule keep together.
+    /// Returns the bytes kept by all topics of a rule.
     fn kept_bytes(&self, rule: &Arc<Rule>) -> u64 {
         let is_own = |topic: &Arc<Topic>| {
             self.rule(topic.name()).is_some_and(|other| Arc::ptr_eq(other, rule))
@@ -155,7 +154,7 @@ impl Publishing {
         topics.map(|topic| topic.info(UnixTime::now()).bytes).sum()
     }
 
-    /// Creates or deletes a topic: on a disk that takes its time.
+    /// Creates or deletes a topic, which takes time on a disk.
     async fn change<T: Send + 'static>(
         &self,
         work: impl FnOnce(Hub) -> T + Send + 'static,
@@ -170,7 +169,7 @@ impl Publishing {
     }
 }
 
-/// A body that a client sends to be published.
+/// A body to publish.
 #[derive(Debug)]
 pub(crate) struct Sent<'a> {
     pub(crate) content: Content,
@@ -179,7 +178,7 @@ pub(crate) struct Sent<'a> {
     pub(crate) expected: Expected,
 }
 
-/// The right of a client to publish to a topic, which may have to be created yet.
+/// The permit of a client to publish to a topic, which may have to be created first.
 #[derive(Clone, Debug)]
 pub(crate) struct PublishPermit {
     publishing: Arc<Publishing>,
@@ -188,10 +187,10 @@ pub(crate) struct PublishPermit {
 }
 
 impl PublishPermit {
-    /// Publishes what a body says: all of it, or nothing. Returns once it is kept.
+    /// Publishes the events of a body, all or none. Returns when they are kept.
     ///
     /// # Cancel safety
-    /// When the future is dropped, the events may be kept or not.
+    /// After dropping the future, the events may be kept or not.
     pub(crate) async fn submit(
         &self,
         limits: &Limits,
@@ -202,7 +201,7 @@ impl PublishPermit {
         let bounds = Bounds { event_bytes_max, events_max: limits.batch_events_max };
         let events = content.events(body, bounds)?;
         let topic = self.publishing.hub.topic(&self.name);
-        // A retry was admitted when it came first, and is to be told how that went.
+        // A retry was admitted the first time, and must get the outcome of that.
         let is_retry =
             topic.as_ref().zip(key).is_some_and(|(topic, key)| topic.knows(UnixTime::now(), key));
         let _admission = if is_retry { None } else { self.admit(topic.as_deref(), &events)? };
@@ -221,12 +220,12 @@ impl PublishPermit {
         append(&topic, events, (key, heads), limits.publish_timeout).await
     }
 
-    /// Creates the topic, unless it is there.
+    /// Creates the topic, unless it exists.
     pub(super) async fn create(&self) -> Result<Arc<Topic>, Problem> {
         self.publishing.create(&self.name, &self.rule).await
     }
 
-    /// Deletes the topic with all it keeps.
+    /// Deletes the topic with its contents.
     pub(crate) async fn delete(&self) -> Result<(), Problem> {
         let (name, publishing) = (self.name.clone(), &self.publishing);
         let mut created = self.rule.created.lock().await;
@@ -238,8 +237,7 @@ impl PublishPermit {
         Ok(())
     }
 
-    /// Sees that the topics of the rule keep no more than they may together. `topic` is where these events are
-    /// to go, if it is there.
+    /// Checks the limit on all topics of the rule together. `topic` is the destination of the events, if it exists.
     pub(super) fn admit(
         &self,
         topic: Option<&Topic>,
@@ -250,7 +248,7 @@ impl PublishPermit {
         let bytes = events.iter().map(cost).sum();
         let kept_bytes = || self.publishing.kept_bytes(&self.rule);
         let admission = total.admit(Instant::now(), bytes, kept_bytes);
-        // A full topic drops as much as it takes in, so its total does not grow.
+        // A full topic drops as much as it takes, so the total does not grow.
         let is_full =
             |topic: &Topic| topic.info(UnixTime::now()).bytes + bytes > terms.retention.bytes_max;
         if admission.is_some() || topic.is_some_and(is_full) {
@@ -262,7 +260,7 @@ impl PublishPermit {
         Err(Problem::new(Kind::StorageFull, detail))
     }
 
-    /// The bound on each event's data.
+    /// Returns the limit for the data of an event.
     pub(super) fn event_bytes_max(&self) -> usize {
         self.rule.terms.event_bytes_max
     }

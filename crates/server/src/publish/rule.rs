@@ -1,4 +1,4 @@
-//! A rule in force, and what its topics come to: their number, and the total that they may keep together.
+//! A rule in force, with the number of its topics and their total.
 
 use std::sync::Arc;
 
@@ -7,24 +7,24 @@ use tokio::sync::Mutex;
 use super::total::Total;
 use crate::{TopicPattern, TopicRule};
 
-/// A rule that is in force.
+/// A rule in force.
 #[derive(Debug)]
 pub(super) struct Rule {
     pub(super) terms: TopicRule,
-    /// The number of its topics. Held while one is created or deleted.
+    /// The number of its topics. Locked while one is created or deleted.
     pub(super) created: Mutex<usize>,
-    /// The total that its topics may keep together; `None` for a rule of one topic.
+    /// The limit on its topics together; `None` for a rule of one topic.
     pub(super) total: Option<Arc<Total>>,
 }
 
 impl Rule {
-    /// The topics that it is about.
+    /// Returns the topics to which it applies.
     pub(super) fn topics(&self) -> &TopicPattern {
         &self.terms.topics
     }
 }
 
-/// A rule without a topic so far.
+/// Creates a rule without topics.
 impl From<TopicRule> for Rule {
     fn from(terms: TopicRule) -> Self {
         let is_for_many = terms.topics.name().is_none();

@@ -1,18 +1,19 @@
-//! The total that the topics of a rule may keep together.
+//! The limit on the total of all topics of a rule.
 //!
-//! Topics say what each of them keeps, and nobody adds that up for each event: what is admitted is added to the last sum,
-//! which is then too high, for retention drops what it drops. Only when that would pass the bound it is summed up anew.
+//! Topics know their sizes, but the sizes are not added up for each event. Admitted bytes are added to the last sum,
+//! which becomes too high, since retention drops events. Only when that estimate would exceed the limit, the sum is
+//! computed again.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Shortest time between two sums after one that found little room: each goes through all topics.
+/// The shortest interval between two sums after one that found little room, since each goes through all topics.
 const SUM_INTERVAL_MIN: Duration = Duration::from_millis(100);
 
-/// Room of less than one in so many parts of the bound is little. With more, there are few sums for what is published.
+/// Room below this fraction of the limit is little. With more room, sums are rare.
 const LITTLE: u64 = 16;
 
-/// The bound of a rule, and what counts against it.
+/// The limit of a rule, and the bytes that count against it.
 #[derive(Debug)]
 pub(super) struct Total {
     bytes_max: u64,
@@ -21,19 +22,19 @@ pub(super) struct Total {
 
 #[derive(Debug)]
 struct Counted {
-    /// At most this is kept and on its way. Nobody knows before the first sum.
+    /// The upper estimate of the bytes kept and under way; `None` before the first sum.
     bytes: Option<u64>,
     /// The time of the last sum, if it found little room.
     little_at: Option<Instant>,
-    /// Admitted and maybe not in its topic yet.
+    /// The bytes that are admitted and maybe not in their topic yet.
     on_the_way: u64,
-    /// Admitted ever.
+    /// The bytes admitted so far.
     admitted: u64,
     /// The number of deletions.
     deletions: u64,
 }
 
-/// That so many bytes may be published. They are on their way until this is dropped.
+/// The admission of some bytes, which are under way until this is dropped.
 #[derive(Debug)]
 pub(super) struct Admission {
     total: Arc<Total>,
@@ -53,7 +54,7 @@ impl Total {
         Self { bytes_max, counted: Mutex::new(counted) }
     }
 
-    /// Admits so many bytes if there is room for them. `sum` says what all topics keep; nobody else waits for it.
+    /// Admits some bytes if there is room for them. `sum` adds up all topics; it does not block other callers.
     pub(super) fn admit(
         self: &Arc<Self>,
         now: Instant,
@@ -67,8 +68,8 @@ impl Total {
             if counted.little_at.is_some_and(is_fresh) {
                 return None;
             }
-            // What is on its way may be there already, and so may what is admitted meanwhile; then it counts twice until
-            // the next sum.
+            // Bytes under way may be in the sum already, and so may bytes that are admitted meanwhile; they then
+            // count twice until the next sum.
             let Counted { on_the_way, admitted, deletions, .. } = *counted;
             drop(counted);
             let kept = sum().saturating_add(on_the_way);
@@ -86,7 +87,7 @@ impl Total {
         Some(Admission { total: Arc::clone(self), bytes })
     }
 
-    /// Something was deleted: it is worth summing up again.
+    /// Records a deletion, after which a new sum is worthwhile.
     pub(super) fn forget(&self) {
         let mut counted = self.counted();
         (counted.bytes, counted.little_at) = (None, None);
@@ -94,7 +95,7 @@ impl Total {
     }
 
     fn counted(&self) -> MutexGuard<'_, Counted> {
-        // Nothing panics while it holds the lock.
+        // No method panics while it holds the lock.
         self.counted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

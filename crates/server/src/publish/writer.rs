@@ -1,4 +1,4 @@
-//! A connection that publishes again and again.
+//! A connection that publishes repeatedly.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,27 +11,27 @@ use super::permit::PublishPermit;
 use super::total::Admission;
 use crate::{Limits, Problem};
 
-/// A topic that a connection may publish to.
+/// A topic to which a connection may publish.
 #[derive(Clone, Debug)]
 pub(crate) struct Writer {
     permit: PublishPermit,
     topic: Arc<Topic>,
-    /// Bound on each event's data.
+    /// The limit for the data of an event.
     pub(crate) event_bytes_max: usize,
-    /// Bound on what waits while the topic is created.
+    /// The limit on messages that wait while the topic is created.
     pub(crate) waiting_bytes_max: usize,
     timeout: Duration,
 }
 
 impl Writer {
-    /// A writer to the topic that the permit is for.
+    /// Creates a writer for the topic of the permit.
     pub(crate) fn new(permit: PublishPermit, topic: &Arc<Topic>, limits: &Limits) -> Self {
         let (event_bytes_max, timeout) = (permit.event_bytes_max(), limits.publish_timeout);
         let (topic, waiting_bytes_max) = (Arc::clone(topic), limits.batch_bytes_max);
         Self { permit, topic, event_bytes_max, waiting_bytes_max, timeout }
     }
 
-    /// Whether the topic is there. One that is only awaited is [created](Self::create) for the first event.
+    /// Returns true if the topic is created. An awaited one is [created](Self::create) for the first event.
     pub(crate) fn is_created(&self) -> bool {
         self.topic.is_created()
     }
@@ -44,14 +44,13 @@ impl Writer {
         Ok(())
     }
 
-    /// That no more messages can wait until it is created.
+    /// Returns the problem of too many messages that wait for the creation.
     pub(crate) fn too_many_wait(&self) -> Problem {
         let limit = self.waiting_bytes_max;
         behind(format!("the topic is being created, and at most {limit} bytes may wait for that"))
     }
 
-    /// Publishes one event, which has its place in the log on return. How many may wait to be kept is the
-    /// log's limit.
+    /// Publishes one event, which has its place in the log on return. The log limits how many may wait to be kept.
     pub(crate) fn publish(&self, data: Data) -> Result<Handed, Problem> {
         let admission = self.permit.admit(Some(&self.topic), std::slice::from_ref(&data))?;
         let time = UnixTime::now();
@@ -69,13 +68,13 @@ pub(crate) struct Handed {
 }
 
 impl Handed {
-    /// The outcome, if that is known already.
+    /// Returns the outcome, if it is known already.
     pub(crate) fn outcome(&mut self) -> Option<Result<(), Problem>> {
         let outcome = (&mut self.receipt).now_or_never()?;
         Some(outcome.map(|_| ()).map_err(Problem::from))
     }
 
-    /// Waits until it is kept.
+    /// Waits until the event is kept.
     pub(crate) async fn kept(self) -> Result<(), Problem> {
         in_time(self.timeout, self.receipt).await??;
         Ok(())

@@ -1,8 +1,8 @@
-//! Fan-out: wakes a thread's readers of a topic, once for each burst of events, and has those who stand at the
-//! same place share one page.
+//! Fan-out: wakes a thread's readers of a topic once for each burst of events, and lets readers at the same position
+//! share one page.
 //!
-//! One task for each topic that a thread has readers of, which holds no events. A reader that is woken reads on
-//! from where it is; the page it reads is encoded once, and kept until the next one is read.
+//! Each topic with readers on the thread has one task, which holds no events. A woken reader continues from its own
+//! position. The page that it reads is encoded once, and kept until the next one is read.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, HashMap};
@@ -23,32 +23,32 @@ use crate::read::reader::{self, Page, Place, Reader};
 /// A thread's readers of one topic.
 #[derive(Debug)]
 struct Readers {
-    /// Keeps its address from being another's.
+    /// Keeps the topic alive, so that its address stays unique.
     _topic: Arc<Topic>,
-    /// In the order they came, which is about that of their sockets in memory.
+    /// In the order in which they came, which is about that of their sockets in memory.
     wakers: RefCell<BTreeMap<u64, SendWaker>>,
     next_key: Cell<u64>,
     head: RefCell<Head>,
-    /// The last that was read, one for each encoding and mode.
+    /// The last page for each encoding and mode.
     pages: RefCell<Vec<Rc<Frames>>>,
     task: AbortHandle,
 }
 
-/// The encoding in which a transport tells its readers what they read. Those of one encoding share their pages; it is known
-/// by its address, so each is part of a `static`.
+/// The encoding of items for a transport. Readers with the same encoding share pages. An encoding is identified by
+/// its address, so each is part of a `static`.
 #[derive(Debug)]
 pub(crate) struct ItemEncoding {
-    /// Appends an item; nothing where it is not told.
+    /// Appends an item, or nothing if the transport has no form for it.
     pub(crate) append: fn(&Item<'_>, &mut String),
 }
 
-/// A page as it is sent: encoded once, and compressed once for all that compress alike.
+/// An encoded page, compressed once for all connections with the same parameters.
 #[derive(Debug)]
 pub(crate) struct Frames {
     place: Place,
     encoding: &'static ItemEncoding,
     pub(crate) messages: Vec<Prepared>,
-    /// In the encodings that are no messages.
+    /// The text, in encodings without messages.
     pub(crate) chunk: Vec<u8>,
     /// The gap before it.
     pub(crate) gap: Option<Gap>,
@@ -61,14 +61,14 @@ impl Drop for Readers {
     }
 }
 
-/// A thread's readers, by the address of their topic: a name may be another one's by now.
+/// A thread's readers by the addresses of their topics, since a name may belong to another topic by now.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Fan {
     topics: Rc<RefCell<HashMap<usize, Weak<Readers>>>>,
     essentials: Essentials,
 }
 
-/// A reader's place in the fan; dropping it leaves.
+/// A reader's subscription in the fan. Dropping it removes the reader.
 #[derive(Debug)]
 pub(crate) struct Subscription {
     readers: Rc<Readers>,
@@ -77,12 +77,12 @@ pub(crate) struct Subscription {
 }
 
 impl Fan {
-    /// Its tasks are among these.
+    /// Creates a fan whose tasks are among these.
     pub(crate) fn new(essentials: Essentials) -> Self {
         Self { essentials, ..Self::default() }
     }
 
-    /// Has this connection woken whenever the topic has grown.
+    /// Wakes this connection whenever the topic has grown.
     pub(crate) fn subscribe(&self, topic: &Arc<Topic>, waker: SendWaker) -> Subscription {
         let mut topics = self.topics.borrow_mut();
         let address = Arc::as_ptr(topic).addr();
@@ -100,8 +100,8 @@ impl Fan {
 }
 
 impl Subscription {
-    /// The reader's next page, and moves it past that; `None` when it has read everything. When the limit cut
-    /// it short, the reader is woken for the rest.
+    /// Returns the reader's next page, and moves the reader past it; `None` when everything was read. If a limit cut
+    /// the page short, the reader is woken for the rest.
     pub(crate) fn read(
         &self,
         reader: &mut Reader,
@@ -111,7 +111,7 @@ impl Subscription {
         self.page(reader, encoding, |page| (encode(page), Vec::new()))
     }
 
-    /// The same as bytes.
+    /// Returns the reader's next page as bytes.
     pub(crate) fn read_chunk(
         &self,
         reader: &mut Reader,
@@ -167,24 +167,24 @@ impl Readers {
         })
     }
 
-    /// Whether there is something after `position`.
+    /// Returns true if there is something after `position`.
     fn is_past(&self, position: Position) -> bool {
         reader::is_past(&mut self.head.borrow_mut(), position)
     }
 
-    /// The page that was read last, if it is the next one for a reader at this place.
+    /// Returns the last page, if it is the next one for a reader at this place.
     fn shared(&self, place: Place, encoding: &ItemEncoding) -> Option<Rc<Frames>> {
         let pages = self.pages.borrow();
         let frames = pages
             .iter()
             .find(|frames| ptr::eq(frames.encoding, encoding) && frames.place == place)?;
-        // What was the newest when it was read may not be any more.
+        // The page may no longer have the newest event.
         let is_old = place.mode == Mode::Latest && self.is_past(frames.next);
         (!is_old).then(|| Rc::clone(frames))
     }
 
-    /// Keeps it instead of the one before: those who are behind read twice as often at worst, for in between each
-    /// of them has to read for itself.
+    /// Replaces the last page. Readers that alternate at different places must each read for themselves, so they read
+    /// at most twice as often.
     fn keep(&self, frames: Rc<Frames>) -> Rc<Frames> {
         let mut pages = self.pages.borrow_mut();
         pages.retain(|kept| {

@@ -1,4 +1,4 @@
-//! The one reading core under every transport: "from this position to the head".
+//! The core of reading for all transports: "from this position to the head".
 
 use std::borrow::Cow;
 use std::net::SocketAddr;
@@ -15,22 +15,22 @@ use crate::request::client::Client;
 use crate::transport_name::TransportName;
 use crate::{Kind, Problem, SlowReader};
 
-/// A reader: a topic, and how far it was read.
+/// A reader: a topic and a position.
 #[derive(Debug)]
 pub(crate) struct Reader {
-    /// Its place in the list of readers, if it stays. Dropped before the topic, by whose address it is found.
+    /// Its entry in the list of readers, if it stays. Dropped before the topic, by whose address it is found.
     listing: Option<Listing>,
     topic: Arc<Topic>,
-    /// Made when it is first asked.
+    /// Created on first use.
     head: Option<Head>,
     place: Place,
-    /// Its treatment from its second page on, should it be too slow.
+    /// Its treatment from the second page on, if it is too slow.
     slow: SlowReader,
-    /// Told how far it is.
+    /// Records its position.
     access: AccessLine,
 }
 
-/// All that a reader's next page depends on, beside the topic.
+/// The parameters of a reader's next page, besides the topic.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Place {
     pub(crate) position: Position,
@@ -41,7 +41,7 @@ pub(crate) struct Place {
 }
 
 impl Reader {
-    /// Begins at `start`, and reads every event.
+    /// Opens a reader that begins at `start` and reads every event.
     pub(crate) fn open(topic: Arc<Topic>, start: Start, limit: PageLimit) -> Result<Self, Problem> {
         let position = topic.start(UnixTime::now(), start)?;
         let slow = SlowReader::Gap;
@@ -50,12 +50,12 @@ impl Reader {
         Ok(Self { topic, head: None, place, listing: None, slow, access })
     }
 
-    /// The same, should it be too slow: `first` if it is by its first page, `then` if it is by a later one.
+    /// Sets the treatment if it is too slow: `first` for its first page, `then` for later ones.
     pub(crate) fn when_slow(self, first: SlowReader, then: SlowReader) -> Self {
         Self { place: Place { slow: first, ..self.place }, slow: then, ..self }
     }
 
-    /// The same in the list of readers, as one that is there by this transport for this client.
+    /// Adds it to the list of readers, with this transport and client.
     pub(crate) fn listed(
         self,
         readers: &Arc<Readers>,
@@ -67,39 +67,39 @@ impl Reader {
         Self { listing: Some(listing), ..self }
     }
 
-    /// The same, for a request that has this line in the access log.
+    /// Sets its request's line in the access log.
     pub(crate) fn told_in(self, access: AccessLine) -> Self {
         access.reached(self.place.position);
         Self { access, ..self }
     }
 
-    /// The line of its request in the access log.
+    /// Returns its request's line in the access log.
     pub(crate) fn access(&self) -> &AccessLine {
         &self.access
     }
 
-    /// Nothing more is read: its line is written, with why that is so.
+    /// Ends reading: completes the line with the reason.
     pub(crate) fn over(&mut self, why: impl Into<Cow<'static, str>>) {
         std::mem::take(&mut self.access).ended(why);
     }
 
-    /// The address of whom it reads for, if it is in the list of readers and that is known.
+    /// Returns the address of its client, if it is listed and the address is known.
     pub(crate) fn client(&self) -> Option<SocketAddr> {
         self.listing.as_ref().and_then(Listing::client)
     }
 
-    /// Whether events after its position are no longer kept.
+    /// Returns true if events after its position are no longer kept.
     pub(crate) fn has_fallen_out(&self) -> bool {
         let info = self.topic.info(UnixTime::now());
         is_before(self.place.position, info.head, info.first)
     }
 
-    /// The same in another mode.
+    /// Sets the mode.
     pub(crate) fn in_mode(self, mode: Mode) -> Self {
         Self { place: Place { mode, ..self.place }, ..self }
     }
 
-    /// The position of the last event read, or where reading begins.
+    /// Returns the position of the last event read, or else the beginning.
     pub(crate) fn position(&self) -> Position {
         self.place.position
     }
@@ -108,7 +108,7 @@ impl Reader {
         self.place
     }
 
-    /// The next page, maybe an empty one, and moves past it.
+    /// Reads the next page, maybe an empty one, and moves past it.
     pub(crate) fn read(&mut self) -> Result<Page, Problem> {
         let page = match self.place.mode {
             Mode::All => self.next()?,
@@ -118,7 +118,7 @@ impl Reader {
         Ok(page)
     }
 
-    /// Moves past a page that somebody else read at this place.
+    /// Moves past a page that another reader read at this place.
     pub(crate) fn pass(&mut self, next: Position) {
         if let Some(listing) = &self.listing {
             listing.moved(self.place.position.epoch, next);
@@ -128,7 +128,7 @@ impl Reader {
         self.place.slow = self.slow;
     }
 
-    /// The events after its position, unless they are gone and that is its end.
+    /// Returns the events after its position, or the problem if they are gone and that ends the reader.
     fn next(&self) -> Result<Page, Problem> {
         let Place { position, limit, slow, .. } = self.place;
         let page = self.topic.read(UnixTime::now(), position, limit)?;
@@ -142,8 +142,8 @@ impl Reader {
         }
     }
 
-    /// The newest event, unless it was read. Everything between is skipped, be it kept or not; what
-    /// was gone before is a gap.
+    /// Returns the newest event, unless it was read. Events between are skipped, kept or not; events that were lost
+    /// before count as a gap.
     fn newest(&self) -> Result<Page, ReadError> {
         let (now, one) = (UnixTime::now(), PageLimit { events_max: 1, ..self.place.limit });
         let nearest = Page::from(self.topic.read(now, self.place.position, one)?);
@@ -156,24 +156,24 @@ impl Reader {
         Ok(Page { gap: nearest.gap, begin: nearest.begin, skipped, ..page })
     }
 
-    /// Up to where there is something to read by now.
+    /// Returns the current end of the topic.
     pub(crate) fn end_by_now(&self) -> Position {
         self.topic.info(UnixTime::now()).head
     }
 
-    /// Whether it has read on to there.
+    /// Returns true if it has read up to `end`.
     pub(crate) fn has_reached(&self, end: Position) -> bool {
         let Place { position, .. } = self.place;
         position.epoch == end.epoch && position.offset >= end.offset
     }
 
-    /// Waits until the next page holds an event or a gap. Cancel safe.
+    /// Waits until the next page has an event or a gap. Cancel safe.
     pub(crate) async fn ready(&mut self) {
         let position = self.place.position;
         self.head().passed(position).await;
     }
 
-    /// Whether the next page holds an event or a gap. Does not touch the log.
+    /// Returns true if the next page has an event or a gap. Does not use the log.
     pub(crate) fn is_behind(&mut self) -> bool {
         let position = self.place.position;
         is_past(self.head(), position)
@@ -184,20 +184,20 @@ impl Reader {
         self.head.get_or_insert_with(|| topic.head())
     }
 
-    /// The topic that is read.
+    /// Returns the topic.
     pub(crate) fn topic(&self) -> &Arc<Topic> {
         &self.topic
     }
 }
 
-/// Whether there is something after `position`.
+/// Returns true if there is something after `position`.
 pub(crate) fn is_past(head: &mut Head, position: Position) -> bool {
-    // tokio would have a task that has used its turn up wait.
+    // tokio would otherwise make a task that has used up its turn wait.
     unconstrained(head.passed(position)).now_or_never().is_some()
 }
 
-/// Whether the event after `position` has gone, of a log that is at `own` and keeps events from `first` on. What is
-/// damaged is missing, too, but nobody was too slow for it.
+/// Returns true if the event after `position` was dropped by retention, given the log's head and its first offset.
+/// Damaged events are missing too, but no reader was too slow for them.
 fn is_before(position: Position, own: Position, first: u64) -> bool {
     position.epoch == own.epoch && position.offset.saturating_add(1) < first
 }
@@ -205,17 +205,17 @@ fn is_before(position: Position, own: Position, first: u64) -> bool {
 /// The result of a read.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Page {
-    /// Offset of the oldest event the log keeps, or of the next to come when it keeps none.
+    /// The offset of the oldest kept event, or else that of the next one.
     pub(crate) first: u64,
     /// The gap before everything else, if there is one.
     pub(crate) gap: Option<Gap>,
-    /// The position at which it begins, after the gap.
+    /// The position at which the page begins, after the gap.
     pub(crate) begin: Position,
-    /// The number of events after that which were passed over.
+    /// The number of events skipped after that.
     pub(crate) skipped: u64,
-    /// In the log's order, without a hole.
+    /// The events in the log's order, without a hole.
     pub(crate) events: Vec<Arc<Event>>,
-    /// The position to read on from.
+    /// The position to continue from.
     pub(crate) next: Position,
 }
 
@@ -229,19 +229,19 @@ impl From<anemone_hub::Page> for Page {
 }
 
 impl Page {
-    /// Its items, in the order they are to be told.
+    /// Returns its items in their order.
     pub(crate) fn items(&self) -> impl Iterator<Item = Item<'_>> {
         self.wire_page().into_items()
     }
 
-    /// The JSON that a poll is answered with.
+    /// Returns the JSON for a poll.
     pub(crate) fn to_json(&self) -> String {
         let mut out = String::with_capacity(self.text_bytes());
         self.wire_page().write(&mut out);
         out
     }
 
-    /// The page in the words of the protocol.
+    /// Returns the page in terms of the protocol.
     fn wire_page(&self) -> anemone_wire::Page<impl Iterator<Item = PageEvent<'_>>> {
         let Self { first, next, ref gap, skipped, ref events, .. } = *self;
         let events = events.iter().map(|event| PageEvent {
@@ -252,14 +252,14 @@ impl Page {
         anemone_wire::Page { first, next, gap: gap.clone(), skipped, events }
     }
 
-    /// About as many bytes as its text has.
+    /// Returns the approximate length of its text.
     pub(crate) fn text_bytes(&self) -> usize {
         let events = self.events.iter().map(|event| event.data.bytes().len() + 64);
         events.sum::<usize>() + 128
     }
 }
 
-/// The words of the access log for why reading has ended.
+/// Returns the words of the access log for the end of reading.
 pub(crate) const fn in_log(reason: &EndReason) -> &'static str {
     match reason {
         EndReason::TooSlow { .. } => "too slow",

@@ -1,4 +1,4 @@
-//! Bodies of replies, whole or a stream of pieces.
+//! Bodies of replies, whole or in pieces.
 
 use std::error::Error;
 use std::io;
@@ -10,14 +10,14 @@ use http_body::Frame;
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Empty, Full, StreamBody};
 
-/// The body of every reply, and of each request that a [`Fallback`](crate::Fallback) gets. An error in a reply's ends its connection,
-/// or its stream of HTTP/2, before the reply is whole.
+/// The body of every reply, and of each request for a [`Fallback`](crate::Fallback). An error in a reply's body ends
+/// the connection, or the HTTP/2 stream, before the reply is complete.
 pub type Body = UnsyncBoxBody<Bytes, io::Error>;
 
 /// The error of a body of any kind.
 pub(crate) type BoxError = Box<dyn Error + Send + Sync>;
 
-/// A body that is there already.
+/// Returns a body of bytes that exist already.
 pub fn full(bytes: impl Into<Bytes>) -> Body {
     Full::new(bytes.into()).map_err(|never| match never {}).boxed_unsync()
 }
@@ -35,7 +35,7 @@ pub(crate) fn reply(
     response
 }
 
-/// A body of any kind. None at all takes no memory.
+/// Converts a body of any kind. An empty one takes no memory.
 pub(crate) fn boxed<B>(body: B) -> Body
 where
     B: http_body::Body<Data = Bytes, Error: Into<BoxError>> + Send + 'static,
@@ -46,14 +46,14 @@ where
     }
 }
 
-/// A body made piece by piece, each only once the one before has been written.
+/// Returns a body whose pieces are made one after the other, each after the one before was written.
 pub(crate) fn stream(pieces: impl Stream<Item = Bytes> + Send + 'static) -> Body {
     StreamBody::new(pieces.map(|piece| Ok(Frame::data(piece)))).boxed_unsync()
 }
 
-/// A body that keeps something until it is written, or given up.
+/// Returns a body that keeps `what` until it is written or dropped.
 pub(crate) fn kept(body: Body, what: impl Send + 'static) -> Body {
-    // Errors stay as they are: this is what carries `what`, and leaves the length as it is known.
+    // Errors stay unchanged. The closure only holds `what`, and the length of the body stays known.
     body.map_err(move |error| {
         let _ = &what;
         error

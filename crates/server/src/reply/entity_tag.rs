@@ -1,10 +1,10 @@
-//! Entity tags (RFC 9110 section 8.8.3): `"FIRST.NEXT"`, which a page has, and `"POSITION"`.
+//! Entity tags (RFC 9110 section 8.8.3): `"FIRST.NEXT"` for a page, and `"POSITION"`.
 
 use anemone_hub::Position;
 use http::{HeaderMap, HeaderName, header};
 
-/// The position that a tag stands for. How much is still kept makes no difference to what is appended. A weak tag is
-/// none (section 8.8.3.2), nor is anybody else's.
+/// Returns the position in a tag. The first kept event does not matter for appending. Weak tags (section 8.8.3.2) and
+/// foreign tags have no position.
 pub(crate) fn position(tag: &str) -> Option<Position> {
     let text = tag.strip_prefix('"')?.strip_suffix('"')?;
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
@@ -14,14 +14,15 @@ pub(crate) fn position(tag: &str) -> Option<Position> {
     }
 }
 
-/// Whether the text is a tag, weak or not, whoever made it.
+/// Returns true if the text is a tag of any origin, weak or strong.
 pub(crate) fn is_one(text: &str) -> bool {
     let opaque = text.strip_prefix("W/").unwrap_or(text);
     let inner = opaque.strip_prefix('"').and_then(|inner| inner.strip_suffix('"'));
     inner.is_some_and(|inner| inner.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'"'))
 }
 
-/// The tags in the fields of this name. A backslash in one is no escape, so this is no list of quoted strings.
+/// Returns the tags in the fields of this name. A backslash in a tag is not an escape, so this is not a list of
+/// quoted strings.
 pub(crate) fn list(headers: &HeaderMap, name: HeaderName) -> impl Iterator<Item = &str> {
     let fields = headers.get_all(name).into_iter().filter_map(|field| field.to_str().ok());
     fields.flat_map(|field| {
@@ -34,7 +35,8 @@ pub(crate) fn list(headers: &HeaderMap, name: HeaderName) -> impl Iterator<Item 
     })
 }
 
-/// Tells whether the client has what this is the tag of, by `If-None-Match`, and need not be sent it (RFC 9110 section 13.1.2).
+/// Returns true if the client already has the representation with this tag, according to `If-None-Match` (RFC 9110
+/// section 13.1.2).
 pub fn is_known(headers: &HeaderMap, tag: &str) -> bool {
     list(headers, header::IF_NONE_MATCH)
         .any(|known| known == "*" || known.strip_prefix("W/").unwrap_or(known) == tag)

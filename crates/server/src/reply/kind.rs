@@ -1,9 +1,9 @@
-//! The words about each kind of problem.
+//! The texts of each kind of problem.
 
 use anemone_wire::problem::Kind;
 use http::StatusCode;
 
-/// Of each kind, in their order: its title and what to do about it.
+/// The title and the advice for each kind, in their order.
 const TABLE: [(Kind, &str, &str); Kind::ALL.len()] = [
     (
         Kind::UnknownPath,
@@ -196,21 +196,21 @@ const TABLE: [(Kind, &str, &str); Kind::ALL.len()] = [
     (Kind::Internal, "Internal error", "The server's log says more."),
 ];
 
-/// The title of a kind.
+/// Returns the title of a kind.
 pub(crate) const fn title(kind: Kind) -> &'static str {
     TABLE[kind as usize].1
 }
 
-/// The text at `/problems/NAME`.
+/// Returns the text at `/problems/NAME`.
 pub(crate) fn explanation(name: &str) -> Option<String> {
     let kind = Kind::of(name)?;
     let (_, title, advice) = TABLE[kind as usize];
     Some(format!("{title} ({})\n\n{advice}\n", status(kind)))
 }
 
-/// The status of a kind.
+/// Returns the status of a kind.
 pub(crate) fn status(kind: Kind) -> StatusCode {
-    // Each is the status of an error.
+    // Every status is that of an error.
     StatusCode::from_u16(kind.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
 }
 

@@ -1,4 +1,4 @@
-//! The words of a reply: its body, its problem, and the fields that every reply has.
+//! The parts of a reply: its body, its problem, and its common fields.
 
 pub(crate) mod body;
 pub(crate) mod entity_tag;

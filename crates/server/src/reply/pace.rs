@@ -1,7 +1,7 @@
-//! A reply over HTTP/2 that its client does not take.
+//! The pace of an HTTP/2 reply, which finds replies that the client does not take.
 //!
-//! The socket may be well while the window of one stream stays shut. The body of such a reply is not asked for
-//! more; whoever runs the stream's task gives it up when that lasts too long, which resets the stream.
+//! The connection may be fine while the window of one stream stays closed. The body of that reply is not polled then,
+//! so the stream's task drops the reply after too long, which resets the stream.
 
 use std::io;
 use std::pin::Pin;
@@ -18,20 +18,20 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::reply::body::Body;
 
-/// The bytes that are given at once: the rest is not yet the stream's, which keeps all it is given until the client takes it.
+/// The bytes passed on at once. The rest stays out of the stream, which keeps everything until the client takes it.
 const PIECE_BYTES_MAX: usize = 16 << 10;
 
 /// The progress of a reply.
 #[derive(Debug, Default)]
 pub(crate) struct Pace {
-    /// Since when the client has to take something before it goes on.
+    /// The time since when the client has to take something.
     waits_since: Mutex<Option<Instant>>,
     waits: Notify,
 }
 
 impl Pace {
-    /// Returns once the client has taken nothing for `timeout` though there was something to take, or what it has not
-    /// taken is wanted back for others.
+    /// Waits until the client has taken nothing for `timeout` although there was something to take, or until the
+    /// memory of the rest must be released.
     pub(crate) async fn given_up(&self, timeout: Duration, memory: &Memory) {
         loop {
             let Some(since) = self.waits_since() else {
@@ -61,7 +61,7 @@ impl Pace {
     }
 }
 
-/// A body that tells its pace and keeps `guard` until all but its last byte is on its way to the client.
+/// Returns a body that reports its pace, and keeps `guard` until all but its last byte was taken.
 pub(crate) fn paced(body: Body, pace: Arc<Pace>, guard: impl Send + Unpin + 'static) -> Body {
     pace.set(Some(Instant::now()));
     Paced { body, piece: Bytes::new(), pace, _guard: guard }.boxed_unsync()
@@ -69,7 +69,7 @@ pub(crate) fn paced(body: Body, pace: Arc<Pace>, guard: impl Send + Unpin + 'sta
 
 struct Paced<G> {
     body: Body,
-    /// The rest of the piece in hand.
+    /// The rest of the current piece.
     piece: Bytes,
     pace: Arc<Pace>,
     _guard: G,
@@ -85,7 +85,7 @@ impl<G: Unpin> http_body::Body for Paced<G> {
     ) -> Poll<Option<io::Result<Frame<Bytes>>>> {
         let Self { body, piece, pace, .. } = self.get_mut();
         if piece.is_empty() {
-            // It is our turn.
+            // The client has taken everything so far.
             pace.set(None);
             let Some(frame) = ready!(Pin::new(&mut *body).poll_frame(cx)) else {
                 return Poll::Ready(None);
@@ -100,8 +100,7 @@ impl<G: Unpin> http_body::Body for Paced<G> {
         let is_last = body.is_end_stream();
         let len = match piece.len() {
             len if len > PIECE_BYTES_MAX => PIECE_BYTES_MAX,
-            // The last byte comes on its own. It is asked for once there is room for it, and so for all
-            // that came before.
+            // The last byte comes alone. It is polled when there is room for it, and so for everything before.
             len if len > 1 && is_last => len - 1,
             len => len,
         };

@@ -1,4 +1,4 @@
-//! Problem details (RFC 9457): what went wrong, the same on every transport.
+//! Problem details (RFC 9457), the same on every transport.
 
 use anemone_wire::problem::{Details, Kind};
 use anemone_wire::{EndReason, Gap};
@@ -8,7 +8,7 @@ use crate::reply::body::{Body, full, reply};
 use crate::reply::kind;
 use crate::reply::protection::{self, protect};
 
-/// A problem to tell a client.
+/// A problem for a client.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Problem {
     kind: Kind,
@@ -19,7 +19,7 @@ pub struct Problem {
 }
 
 impl Problem {
-    /// A problem of this kind; `detail` says what is wrong this time.
+    /// Creates a problem of this kind; `detail` describes this occurrence.
     pub fn new(kind: Kind, detail: impl Into<String>) -> Self {
         Self {
             kind,
@@ -30,43 +30,43 @@ impl Problem {
         }
     }
 
-    /// Its kind.
+    /// Returns its kind.
     pub(crate) fn kind(&self) -> Kind {
         self.kind
     }
 
-    /// Its status.
+    /// Returns its status.
     pub(crate) fn code(&self) -> StatusCode {
         self.status
     }
 
-    /// A sentence about this time.
+    /// Returns the description of this occurrence.
     pub(crate) fn detail(&self) -> &str {
         &self.detail
     }
 
-    /// With these words in front of its detail.
+    /// Adds words before its detail.
     pub(crate) fn in_front(self, words: &str) -> Self {
         Self { detail: format!("{words}{}", self.detail), ..self }
     }
 
-    /// With these words after its detail.
+    /// Adds words after its detail.
     pub(crate) fn and(self, words: &str) -> Self {
         Self { detail: self.detail + words, ..self }
     }
 
-    /// With another status than its kind's.
+    /// Sets another status than that of its kind.
     pub(crate) fn status(self, status: StatusCode) -> Self {
         Self { status, ..self }
     }
 
-    /// With a header field that its status calls for.
+    /// Adds a header field that its status requires.
     pub(crate) fn field(mut self, name: &'static str, value: HeaderValue) -> Self {
         self.fields.push((name, value));
         self
     }
 
-    /// That a reader did not read these events before they went.
+    /// Creates the problem of a reader that did not read these events before they were dropped.
     pub(crate) fn too_slow(gap: Gap) -> Self {
         let (after, missed) = (gap.after, gap.missed);
         let missed = missed.unwrap_or_default();
@@ -74,7 +74,7 @@ impl Problem {
         Self { gap: Some(Box::new(gap)), ..Self::new(Kind::TooSlow, detail) }
     }
 
-    /// The reason why reading has ended, if that is the problem.
+    /// Returns the reason for the end of reading, if this problem is one.
     pub(crate) fn end_reason(&self) -> Option<EndReason> {
         match self.kind {
             Kind::TopicDeleted => Some(EndReason::Deleted),
@@ -83,27 +83,27 @@ impl Problem {
         }
     }
 
-    /// There is nothing at this path: status 404.
+    /// Creates the problem of a path without content: status 404.
     #[must_use]
     pub fn nothing_at(path: &str) -> Self {
         let path: String = path.chars().take(80).collect();
         Self::new(Kind::UnknownPath, format!("there is nothing at {path}"))
     }
 
-    /// That there is no room for one more connection.
+    /// Creates the problem of too many connections.
     pub(crate) fn too_many_connections() -> Self {
         let detail = "the server has reached its limit on connections";
         Self::new(Kind::TooManyConnections, detail)
             .field("retry-after", HeaderValue::from_static("1"))
     }
 
-    /// That nothing more can be held for anybody.
+    /// Creates the problem of too much memory.
     pub(crate) fn overloaded() -> Self {
         let detail = "the server has reached its limit on memory held for clients";
         Self::new(Kind::Overloaded, detail).field("retry-after", HeaderValue::from_static("1"))
     }
 
-    /// Its body, as JSON.
+    /// Returns its body as JSON.
     #[must_use]
     pub fn to_json(&self) -> String {
         let (name, title) = (self.kind.name().into(), kind::title(self.kind).into());
@@ -111,7 +111,7 @@ impl Problem {
         Details { name, title, status, detail, gap: self.gap.as_deref().cloned() }.to_json()
     }
 
-    /// The reply that tells it and ends the connection, for where there is no HTTP server yet.
+    /// Returns an HTTP/1.1 reply that ends the connection, for code without the HTTP server.
     pub(crate) fn to_http1(&self) -> String {
         let fields =
             self.fields.iter().filter_map(|(name, value)| Some((*name, value.to_str().ok()?)));
@@ -126,7 +126,7 @@ impl Problem {
         )
     }
 
-    /// The reply that tells it. Its [`Kind`] is among its extensions.
+    /// Returns its reply. Its [`Kind`] is in the reply's extensions.
     #[must_use]
     pub fn into_response(self) -> Response<Body> {
         let body = full(self.to_json() + "\n");

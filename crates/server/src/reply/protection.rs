@@ -1,9 +1,9 @@
-//! The fields by which every reply tells browsers, whatever its transport and status, that it is what its type says, that
-//! pages of other origins may not have it, and that none may show it in a frame.
+//! The protective fields of every reply, on any transport and with any status. They tell browsers that the reply has
+//! the declared type, that pages of other origins may not use it, and that no page may show it in a frame.
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 
-/// Each unless the reply has a stricter word of its own. The last two say the same, to new browsers and to old ones.
+/// The fields, unless the reply has stricter values. The last two have the same effect, in new and in old browsers.
 pub(crate) const FIELDS: [(&str, &str); 4] = [
     ("x-content-type-options", "nosniff"),
     ("cross-origin-resource-policy", "same-origin"),
@@ -11,14 +11,14 @@ pub(crate) const FIELDS: [(&str, &str); 4] = [
     ("x-frame-options", "DENY"),
 ];
 
-/// Adds them.
+/// Adds the fields.
 pub(crate) fn protect(headers: &mut HeaderMap) {
     for (name, value) in FIELDS {
         headers.entry(name).or_insert(HeaderValue::from_static(value));
     }
 }
 
-/// Lets pages of other origins have the reply. To be called before [`protect`].
+/// Lets pages of other origins use the reply. Must be called before [`protect`].
 pub(crate) fn share(headers: &mut HeaderMap) {
     let policy = HeaderName::from_static("cross-origin-resource-policy");
     headers.entry(policy).or_insert(HeaderValue::from_static("cross-origin"));

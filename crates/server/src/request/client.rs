@@ -1,4 +1,4 @@
-//! Clients: who is at the other end of a connection, and for whom a request is made.
+//! The client of a connection or request.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -12,25 +12,25 @@ use crate::request::fields::{self, Fields};
 use crate::request::host::Host;
 use crate::request::proxies::{Forwarded, Node, Proxies};
 
-/// Why a client is not taken for one of this machine.
+/// The reason why a client does not count as one of this machine.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Foreign {
     Elsewhere,
-    /// It comes from a proxy that is trusted, and so for somebody else.
+    /// It comes from a trusted proxy, and so from another client.
     Proxy,
-    /// The host it asks for is not a loopback one.
+    /// It asks for a host that is not a loopback one.
     Host,
-    /// A field with which a proxy says for whom it speaks.
+    /// It has a field with which a proxy reports its client.
     Forwarded,
-    /// HTTP/1.0, as which proxies pass requests on.
+    /// It uses HTTP/1.0, which proxies use to forward requests.
     Version,
-    /// `Connection: upgrade` and nothing to upgrade to.
+    /// It has `Connection: upgrade` without an upgrade.
     Upgrade,
     /// It comes from the page of another host.
     Referer,
-    /// It is of a process of this user, who is neither the server's nor root.
+    /// It comes from a process of this user, who is neither the server's nor root.
     User(u32),
-    /// It has closed its end, and is nobody's any more.
+    /// It has closed its end, so its user is unknown.
     Gone,
 }
 
@@ -52,17 +52,17 @@ impl fmt::Display for Foreign {
     }
 }
 
-/// For whom a request is made, or all those on a connection.
+/// The client of a request, or of all requests on a connection.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Client {
-    /// `None` when that could not be told.
+    /// `None` if it is not known.
     address: Option<SocketAddr>,
     foreign: Option<Foreign>,
-    /// The end of its connection here, if whose the other is has yet to be asked.
+    /// The server's end of its connection, if the user of the other end has yet to be asked.
     own_end: Option<SocketAddr>,
 }
 
-/// A request, as far as it tells whose it is.
+/// The parts of a request that identify its client.
 pub(crate) struct ClientSigns<'a> {
     pub(crate) version: Version,
     pub(crate) host: Option<Host<'a>>,
@@ -70,7 +70,7 @@ pub(crate) struct ClientSigns<'a> {
 }
 
 impl Client {
-    /// The client of a connection, before it asks for anything.
+    /// Returns the client of a connection, before any request.
     pub(crate) fn of_connection(peer: Peer, proxies: &Proxies) -> Self {
         let foreign = match peer {
             _ if proxies.trust(peer) => Some(Foreign::Proxy),
@@ -80,7 +80,7 @@ impl Client {
         Self { address: peer.address(), foreign, own_end: peer.own_end() }
     }
 
-    /// For whom a trusted proxy speaks, as far as it says.
+    /// Returns the client that a trusted proxy reports.
     pub(crate) fn of_proxy(peer: Peer, said: &Forwarded<'_>) -> Self {
         let address = match said.client {
             Some(Node::Address(address)) => Some(address),
@@ -90,21 +90,22 @@ impl Client {
         Self { address, foreign: Some(Foreign::Proxy), own_end: None }
     }
 
-    /// The client of a request.
+    /// Returns the client of a request.
     pub(crate) fn of_request(peer: Peer, asked: &ClientSigns<'_>) -> Self {
         let foreign = if peer.is_local() { foreign(asked) } else { Some(Foreign::Elsewhere) };
         Self { address: peer.address(), foreign, own_end: peer.own_end() }
     }
 
-    /// Its address, which may be that of a proxy that does not say for whom it speaks, or that is not trusted; port 0
-    /// if that is not known.
+    /// Returns its address; port 0 if that is not known. It may be the address of an untrusted proxy, or of one that
+    /// does not report its client.
     pub(crate) fn address(self) -> Option<SocketAddr> {
         self.address
     }
 
-    /// Whether it is on this very machine, of the server's user or of root, and speaks for nobody else; or why not.
+    /// Checks that it is on this machine, belongs to the server's user or root, and is no proxy. Returns the reason
+    /// if not.
     ///
-    /// Asks the kernel, unless that was done before: [`settled`](Self::settled) clients are for those who ask often.
+    /// Asks the kernel unless that was done before: use [`settled`](Self::settled) clients for frequent checks.
     pub(crate) fn check_local(self) -> Result<(), Foreign> {
         let Self { address, foreign, own_end } = self;
         if let Some(foreign) = foreign {
@@ -120,7 +121,7 @@ impl Client {
         }
     }
 
-    /// The same, of whom all is known.
+    /// Returns the client with the result of that check.
     pub(crate) fn settled(self) -> Self {
         Self { foreign: self.check_local().err(), own_end: None, ..self }
     }
@@ -128,19 +129,19 @@ impl Client {
 
 const ROOT: u32 = 0;
 
-/// Why a request from this machine may be somebody else's.
+/// Returns the reason why a request from this machine may be another client's.
 ///
-/// The address alone does not tell. A proxy on this machine has a loopback address, too. Many say that they are
-/// one. nginx does not unless it is told to: before 1.29.7 it speaks HTTP/1.0, or where it is told to pass WebSockets
-/// on, says `Connection: upgrade` in every request. And what a page sends has the page's address in it. A proxy that
-/// shows none of that gives itself away by its user, if that is one of its own.
+/// The address is not enough, since a proxy on this machine has a loopback address, too. Many proxies add a field.
+/// nginx does not by default: before 1.29.7 it speaks HTTP/1.0, or, if configured for WebSockets, sends `Connection:
+/// upgrade` in every request. And the request of a page contains the page's address. A proxy without any of these
+/// signs is still recognized if it has its own user.
 fn foreign(asked: &ClientSigns<'_>) -> Option<Foreign> {
     let fields = asked.fields;
     let is_upgrade = |field: &[u8]| {
         fields::split(&String::from_utf8_lossy(field), ',')
             .any(|token| token.eq_ignore_ascii_case("upgrade"))
     };
-    // What is no URL of a page is refused, too: no browser sends it.
+    // A value that is not a page's URL is refused too, since no browser sends it.
     let is_of_this_machine = |referer: &[u8]| {
         let page =
             std::str::from_utf8(referer).ok().and_then(|page| Some(page.split_once("://")?.1));
@@ -164,7 +165,7 @@ fn foreign(asked: &ClientSigns<'_>) -> Option<Foreign> {
     }
 }
 
-/// Fields with which proxies say for whom they speak, or that they are there (RFC 7239, RFC 9110 section 7.6.3).
+/// Fields with which proxies report their client or themselves (RFC 7239, RFC 9110 section 7.6.3).
 const FORWARDING: [&str; 12] = [
     "forwarded",
     "via",
@@ -179,7 +180,7 @@ const FORWARDING: [&str; 12] = [
     "x-original-host",
     "x-proxyuser-ip",
 ];
-/// And how more of them begin.
+/// The beginnings of more such fields.
 const FORWARDING_BEGINS: [&str; 4] = ["x-forwarded", "x-original-forwarded", "x-envoy-", "cf-"];
 
 fn is_forwarding(name: &str) -> bool {

@@ -1,11 +1,11 @@
-//! The header fields of a request, whichever parser has them, and what their values are made of.
+//! The header fields of a request from any parser, and the syntax of their values.
 
 use std::borrow::Cow;
 
 use anemone_ws::proto::handshake::{self, Fields as _};
 use http::{HeaderMap, HeaderName};
 
-/// The header fields of a request, as its parser keeps them.
+/// The header fields of a request, as its parser stores them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Fields<'a> {
     Map(&'a HeaderMap),
@@ -20,26 +20,26 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// The values of all fields of this name, which is given in lower case.
+    /// Returns the values of all fields of this name, which must be in lower case.
     pub(crate) fn all(self, name: &'static str) -> impl Iterator<Item = &'a [u8]> {
         let (map, parsed) = self.parts();
         let mapped = map.into_iter().flat_map(move |map| handshake::Fields::values(map, name));
         mapped.chain(parsed.values(name))
     }
 
-    /// The names of all fields, as they came.
+    /// Returns the names of all fields, unchanged.
     pub(crate) fn names(self) -> impl Iterator<Item = &'a str> {
         let (map, parsed) = self.parts();
         let mapped = map.into_iter().flat_map(|map| map.keys().map(HeaderName::as_str));
         mapped.chain(parsed.iter().map(|field| field.name))
     }
 
-    /// The first value of the fields of this name.
+    /// Returns the first value of the fields of this name.
     pub(crate) fn first(self, name: &'static str) -> Option<&'a [u8]> {
         self.all(name).next()
     }
 
-    /// Whether there is a field of this name.
+    /// Returns true if there is a field of this name.
     pub(crate) fn has(self, name: &'static str) -> bool {
         self.first(name).is_some()
     }
@@ -57,8 +57,8 @@ impl<'a> From<&'a HeaderMap> for Fields<'a> {
     }
 }
 
-/// The members of a list, or a member and its parameters: the parts of a value between these characters. What stands
-/// in a quoted string (RFC 9110 section 5.6.4) parts nothing.
+/// Splits a list into members, or a member and its parameters, at this character. Quoted strings (RFC 9110 section
+/// 5.6.4) are not split.
 pub(crate) fn split(value: &str, at: char) -> impl Iterator<Item = &str> {
     let (mut is_quoted, mut is_escaped) = (false, false);
     let parts = value.split(move |character| {
@@ -73,7 +73,7 @@ pub(crate) fn split(value: &str, at: char) -> impl Iterator<Item = &str> {
     parts.map(str::trim)
 }
 
-/// `NAME=VALUE`, the value without its quotes; an empty one where there is none.
+/// Splits `NAME=VALUE`, and removes the quotes of the value; an empty value if there is none.
 pub(crate) fn pair(part: &str) -> (&str, Cow<'_, str>) {
     let (name, value) = part.split_once('=').unwrap_or((part, ""));
     let (name, value) = (name.trim_end(), value.trim_start());

@@ -7,7 +7,7 @@ use http::{HeaderValue, Request, StatusCode, Version};
 use crate::request::fields::Fields;
 use crate::{Kind, Problem};
 
-/// A request as a handshake looks at it.
+/// The head of a request, for a handshake.
 #[derive(Debug)]
 pub(crate) struct Head<'a> {
     pub(crate) method: &'a str,
@@ -28,13 +28,14 @@ impl<'a> Head<'a> {
         }
     }
 
-    /// Whether a WebSocket is asked for.
+    /// Returns true if the request asks for a WebSocket.
     pub(crate) fn asks_for_web_socket(&self) -> bool {
         handshake::asks_for_web_socket(&self.fields)
     }
 
-    /// Refuses a handshake that a proxy has made another request of: proxies take `Upgrade` out unless they are told to pass
-    /// it on, and leave the rest (RFC 9110 section 7.6.1). The client could not understand the answer.
+    /// Refuses a handshake that a proxy has changed into another request: most proxies remove `Upgrade` unless they
+    /// are configured to forward it, and leave the rest (RFC 9110 section 7.6.1). The client could not understand
+    /// another answer.
     pub(crate) fn refuse_lost(&self) -> Result<(), Problem> {
         if self.fields.has("upgrade") || !self.fields.has("sec-websocket-key") {
             return Ok(());
@@ -45,7 +46,7 @@ impl<'a> Head<'a> {
         Err(problem.field("upgrade", HeaderValue::from_static("websocket")))
     }
 
-    /// Accepts the handshake, or says which requirement does not hold.
+    /// Accepts the handshake, or returns the first unmet requirement.
     pub(crate) fn accept(
         &self,
         subprotocols: &[&str],

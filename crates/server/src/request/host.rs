@@ -1,8 +1,8 @@
-//! The host that a request names, and which hosts are this server's own.
+//! The host of a request, and the server's own hosts.
 //!
-//! A page whose host's name was pointed at this machine after it was loaded (DNS rebinding) is of the same origin as
-//! the server, and its browser sends no `Origin`. What gives it away is the name: it is the page's, and none of the
-//! server's. An address cannot be pointed anywhere, so the page of an address comes from that very address.
+//! A page whose host name was pointed at this machine after it was loaded (DNS rebinding) has the same origin as the
+//! server, so its browser sends no `Origin`. The name reveals it: it is the page's, and none of the server's. An
+//! address cannot be repointed, so a page with an address as its host comes from that address.
 
 use std::fmt::{self, Display};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -14,17 +14,17 @@ use http::{HeaderValue, Request, Version, header};
 use crate::request::fields::Fields;
 use crate::{Kind, Problem};
 
-/// A name, beside the server's own, by which it may be asked for: `NAME` or `*.NAME`, which is every name that ends
-/// so, and `:PORT` after it where no other port will do.
+/// An additional host name of the server: `NAME` or `*.NAME`, which means all names with that ending, optionally with
+/// `:PORT` if no other port is allowed.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct AllowedHost {
     name: String,
-    /// Whether it stands for the names that end in a dot and this one.
+    /// True if it stands for all names that end in a dot and this name.
     is_ending: bool,
     port: Option<u16>,
 }
 
-/// The text is not a host that can be allowed.
+/// An error of a text that is not a host.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[error("{0:?} is not a host: expected NAME or *.NAME, optionally with :PORT, without a scheme")]
 pub struct HostError(String);
@@ -56,7 +56,7 @@ impl Display for AllowedHost {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let begin = if self.is_ending { "*." } else { "" };
         match self.name.contains(':') {
-            true => write!(f, "[{}]", self.name)?, // an address of IPv6
+            true => write!(f, "[{}]", self.name)?, // an IPv6 address
             false => write!(f, "{begin}{}", self.name)?,
         }
         self.port.map_or(Ok(()), |port| write!(f, ":{port}"))
@@ -75,14 +75,14 @@ impl AllowedHost {
     }
 }
 
-/// Whether `ending` is the last labels of a name, but not all.
+/// Returns true if `ending` is the last labels of a name, but not all.
 fn ends_in(name: &str, ending: &str) -> bool {
     let Some(begin) = name.len().checked_sub(ending.len() + 1) else { return false };
     let (begin, end) = name.as_bytes().split_at(begin);
     !begin.is_empty() && end[0] == b'.' && end[1..].eq_ignore_ascii_case(ending.as_bytes())
 }
 
-/// The host that a request was sent to, as it says itself.
+/// The host of a request.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Host<'a> {
     text: &'a str,
@@ -92,14 +92,14 @@ pub(crate) struct Host<'a> {
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Name<'a> {
-    /// As it came, but for a dot at its end (RFC 1034 section 3.1).
+    /// A name, without a dot at its end (RFC 1034 section 3.1).
     Text(&'a str),
-    /// Of IPv4 when it is mapped.
+    /// An address; IPv4 if it is mapped.
     Address(IpAddr),
 }
 
 impl<'a> Host<'a> {
-    /// `HOST` or `HOST:PORT`.
+    /// Parses `HOST` or `HOST:PORT`.
     pub(crate) fn parse(text: &'a str) -> Option<Self> {
         if !text.bytes().all(|byte| is_of_a_host(&byte)) {
             return None;
@@ -121,7 +121,7 @@ impl<'a> Host<'a> {
                 (address.map_or(Name::Text(name), |address| Name::Address(address.into())), port)
             }
         };
-        // No port after the colon is the scheme's own (RFC 3986 section 3.2.3).
+        // An empty port is the default of the scheme (RFC 3986 section 3.2.3).
         let port = match port {
             None | Some("") => None,
             Some(port) => Some(port.parse().ok()?),
@@ -129,12 +129,12 @@ impl<'a> Host<'a> {
         Some(Self { text, name, port })
     }
 
-    /// As it was said.
+    /// Returns the text of the request.
     pub(crate) fn as_str(&self) -> &'a str {
         self.text
     }
 
-    /// The address that it is, if it is one; port 0 if it has none.
+    /// Returns the address, if it is one; port 0 if it has none.
     pub(crate) fn address(&self) -> Option<SocketAddr> {
         match self.name {
             Name::Address(address) => Some(SocketAddr::new(address, self.port.unwrap_or(0))),
@@ -142,12 +142,12 @@ impl<'a> Host<'a> {
         }
     }
 
-    /// Whether it is another spelling of the same.
+    /// Returns true if it differs only in case.
     pub(crate) fn is_same(&self, other: &Host<'_>) -> bool {
         self.text.eq_ignore_ascii_case(other.text)
     }
 
-    /// Whether it can only be this machine (RFC 6761 section 6.3).
+    /// Returns true if it can only be this machine (RFC 6761 section 6.3).
     pub(crate) fn is_loopback(&self) -> bool {
         match self.name {
             Name::Address(address) => address.is_loopback(),
@@ -168,10 +168,10 @@ impl Display for Host<'_> {
     }
 }
 
-/// The hosts by which this server may be asked for.
+/// The hosts of this server.
 #[derive(Debug)]
 pub(crate) struct Hosts {
-    /// The addresses that it listens on; one that is unspecified is every address.
+    /// The addresses on which it listens; an unspecified one means every address.
     addresses: Vec<IpAddr>,
     allowed: Vec<AllowedHost>,
 }
@@ -185,10 +185,11 @@ impl Hosts {
         Self { addresses, allowed }
     }
 
-    /// Sees that a host is the server's own, or allowed.
+    /// Checks that a host is the server's own, or allowed.
     pub(crate) fn check(&self, host: &Host<'_>) -> Result<(), Problem> {
         let is_own = |own: &IpAddr| match host.name {
-            // Behind a forwarded port it is none of this machine's. Nobody can point an address here, though.
+            // Behind a forwarded port it is not one of this machine's addresses. An address cannot be repointed,
+            // though.
             Name::Address(address) => own.is_unspecified() || *own == address,
             Name::Text(_) => false,
         };
@@ -206,8 +207,8 @@ impl Hosts {
     }
 }
 
-/// The host that a request names: `None` when it names none, as older requests and those of HTTP/2 may, or an empty
-/// one. No browser does.
+/// Returns the host of a request: `None` if it has none, as old requests and those of HTTP/2 may, or an empty one.
+/// All browsers send one.
 pub(crate) fn of(fields: Fields<'_>, version: Version) -> Result<Option<Host<'_>>, Problem> {
     let mut hosts = fields.all("host");
     let wrong = match (hosts.next(), hosts.next()) {
@@ -223,7 +224,7 @@ pub(crate) fn of(fields: Fields<'_>, version: Version) -> Result<Option<Host<'_>
     Err(Problem::new(Kind::BadHost, wrong))
 }
 
-/// Has the host in a request's target count more than its field (RFC 9112 section 3.2.2, RFC 9113 section 8.3.1).
+/// Lets the host in a request's target override its field (RFC 9112 section 3.2.2, RFC 9113 section 8.3.1).
 pub(crate) fn take_from_target<B>(request: &mut Request<B>) -> Result<(), Problem> {
     let Some(host) = request.uri().authority().map(Authority::as_str) else { return Ok(()) };
     of(request.headers().into(), request.version()).map(drop)?;
@@ -233,8 +234,8 @@ pub(crate) fn take_from_target<B>(request: &mut Request<B>) -> Result<(), Proble
     Ok(())
 }
 
-/// Whether a byte may stand in a host and port (RFC 3986 section 3.2): what ends them, a user in front of them, and
-/// what is in no URI at all may not.
+/// Returns true if a byte may stand in a host and port (RFC 3986 section 3.2). Delimiters, user names and characters
+/// outside of URIs are excluded.
 fn is_of_a_host(byte: &u8) -> bool {
     byte.is_ascii_graphic() && !b"/?#@\\\"<>^`{|}".contains(byte)
 }

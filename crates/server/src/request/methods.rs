@@ -1,21 +1,21 @@
-//! The methods of HTTP that paths have.
+//! The HTTP methods of paths.
 
 use http::HeaderValue;
 
 use crate::{Kind, Problem};
 
-/// The methods of HTTP that a topic has.
+/// The HTTP methods of a topic.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Methods {
     Read,
-    /// And publish.
+    /// Reading and publishing.
     Publish,
-    /// And delete.
+    /// Reading, publishing and deleting.
     Delete,
 }
 
 impl Methods {
-    /// As `Allow` has them.
+    /// Returns the value of `Allow`.
     pub(crate) const fn as_str(self) -> &'static str {
         match self {
             Self::Read => "GET, HEAD",
@@ -29,10 +29,10 @@ pub(crate) fn is_reading(method: &str) -> bool {
     matches!(method, "GET" | "HEAD")
 }
 
-/// Sees that a method is `GET` or `HEAD`.
+/// Checks that a method is `GET` or `HEAD`.
 ///
 /// # Errors
-/// A problem with status 405 and the field `Allow` when it is another.
+/// Returns a problem with status 405 and the field `Allow` for another method.
 pub fn reading_only(method: &str) -> Result<(), Problem> {
     if is_reading(method) { Ok(()) } else { Err(not_allowed(method, Methods::Read)) }
 }

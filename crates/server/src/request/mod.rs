@@ -1,4 +1,4 @@
-//! The words of a request: its path, its fields, its query, and the client it comes from.
+//! The parts of a request: its path, its fields, its query, and its client.
 
 pub(crate) mod client;
 pub(crate) mod fields;

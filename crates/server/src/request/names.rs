@@ -1,4 +1,4 @@
-//! Names that requests give, and the problems of those that are none.
+//! Names in requests, and the problems of invalid ones.
 
 use anemone_hub::{TopicName, TopicNameError};
 

@@ -1,9 +1,9 @@
-//! Origins (RFC 6454): which pages may talk to this server.
+//! Origins (RFC 6454): the pages that may use this server.
 //!
-//! A browser names the page's origin in every WebSocket handshake and in every request whose reply
-//! a page of another origin could read. Where it names none, as for an image, `Sec-Fetch-Site` tells
-//! all the same that the page is another's. Programs that are not browsers send neither and are let in. Same
-//! origin is always allowed; loopback is no exception, since any page on the web can send requests to it.
+//! A browser sends the page's origin in every WebSocket handshake, and in every request whose reply a page of another
+//! origin could read. In other requests, for example for an image, `Sec-Fetch-Site` reveals that the page is of
+//! another site. Programs other than browsers send neither and are admitted. The same origin is always allowed;
+//! loopback is no exception, since any page on the web can send requests to it.
 
 use std::fmt;
 use std::str::FromStr;
@@ -13,11 +13,11 @@ use http::{HeaderValue, Uri};
 use crate::request::fields::Fields;
 use crate::{Kind, Problem};
 
-/// An origin whose pages may use this server as its own may: `SCHEME://HOST[:PORT]`, or `*` for any.
+/// An additional origin whose pages may use this server like its own: `SCHEME://HOST[:PORT]`, or `*` for any.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct AllowedOrigin(String);
 
-/// The text is not an origin.
+/// An error of a text that is not an origin.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[error("{0:?} is not an origin: expected SCHEME://HOST[:PORT] without a path, or *")]
 pub struct OriginError(String);
@@ -39,7 +39,7 @@ impl fmt::Display for AllowedOrigin {
     }
 }
 
-/// Lower case, without the port that the scheme has anyway.
+/// Converts to lower case, and removes the default port of the scheme.
 fn normalise(origin: &str) -> Option<String> {
     let uri: Uri = origin.parse().ok()?;
     let (scheme, authority) = (uri.scheme_str()?, uri.authority()?);
@@ -66,19 +66,19 @@ fn normalise(origin: &str) -> Option<String> {
 pub(crate) enum Verdict {
     /// No origin, or the server's own.
     Same,
-    /// Another one, allowed: replies must say so for its page to see them.
+    /// Another origin that is allowed: replies must say so for its page to read them.
     Allowed(HeaderValue),
 }
 
-/// The host and the scheme that a request was sent to.
+/// The host and the scheme of a request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Target<'a> {
     pub(crate) host: Option<&'a str>,
-    /// `None` when that is not known: a proxy may speak TLS for us without a word.
+    /// `None` if it is unknown: a proxy may add TLS without reporting it.
     pub(crate) scheme: Option<&'a str>,
 }
 
-/// Judges the request's `Origin` and `Sec-Fetch-Site` fields.
+/// Checks the request's `Origin` and `Sec-Fetch-Site` fields.
 pub(crate) fn judge(
     fields: Fields<'_>,
     target: &Target<'_>,
@@ -90,7 +90,7 @@ pub(crate) fn judge(
         return Err(Problem::new(Kind::OriginRefused, "the request names more than one origin"));
     }
     let refused = || Problem::new(Kind::OriginRefused, explain(origin, target));
-    // `null`, the origin of sandboxed pages and files, is only covered by `*`.
+    // `null`, the origin of sandboxed pages and files, is only allowed by `*`.
     let normalised = str::from_utf8(origin).ok().and_then(normalise);
     if let (Some(origin), Some(host)) = (&normalised, target.host) {
         let scheme = target.scheme.or(origin.split("://").next()).unwrap_or_default();
@@ -106,8 +106,8 @@ pub(crate) fn judge(
     }
 }
 
-/// Why an origin is none of the server's own, and what to do. A browser that asks a proxy names the proxy's host there,
-/// while the proxy may say another in `Host`.
+/// Explains why an origin is not the server's own, with advice. The origin behind a proxy contains the proxy's host,
+/// while the proxy may change `Host`.
 fn explain(origin: &[u8], target: &Target<'_>) -> String {
     let cut = |text: &str| text.chars().take(CHARS_TOLD).collect::<String>();
     let origin = cut(&String::from_utf8_lossy(origin));
@@ -123,17 +123,17 @@ fn explain(origin: &[u8], target: &Target<'_>) -> String {
 const PROXY_ADVICE: &str = "; if they are its own pages, a proxy in front has replaced the Host: have it \
                             forward the original";
 
-/// The characters of a client's words that are repeated.
+/// The most characters of a client's text that are repeated.
 const CHARS_TOLD: usize = 80;
 
-/// Whether a browser says that a page of this very origin sends a request. It says so to https and to localhost alone, and
-/// no page can have it say so: there is a certificate for the name, or the name cannot be pointed anywhere.
+/// Returns true if a browser says that a page of this origin sends the request. Browsers say so only for https and
+/// localhost, and no page can forge it: the name has a certificate, or cannot be repointed.
 pub(crate) fn is_of_own_page(fields: Fields<'_>) -> bool {
     fields.first("sec-fetch-site") == Some(b"same-origin")
 }
 
-/// Refuses a request that changes something when a browser sends it for another's page without naming
-/// that page. A form could, which is a navigation; and none that is allowed does.
+/// Refuses a request that changes something, if a browser sends it for a page of another site without naming that
+/// page. A form could do that, as a navigation; no allowed page does.
 pub(crate) fn refuse_unnamed(fields: Fields<'_>) -> Result<(), Problem> {
     if fields.has("origin") || !is_of_another_site(fields) {
         return Ok(());
@@ -142,11 +142,11 @@ pub(crate) fn refuse_unnamed(fields: Fields<'_>) -> Result<(), Problem> {
     Err(Problem::new(Kind::OriginRefused, detail))
 }
 
-/// Judges a request without an origin: a browser may yet say that another's page sends it. Whoever
-/// follows a link to here is let in.
+/// Checks a request without an origin: a browser may still say that a page of another site sends it. Followed links
+/// are admitted.
 fn judge_site(fields: Fields<'_>, allowed: &[AllowedOrigin]) -> Result<Verdict, Problem> {
     let is_navigation = fields.first("sec-fetch-mode") == Some(b"navigate");
-    // Which page it is remains untold, so it may be an allowed one where there are any.
+    // The page is unknown, so it may be an allowed one, if there are any.
     if !is_of_another_site(fields) || is_navigation || !allowed.is_empty() {
         return Ok(Verdict::Same);
     }
@@ -154,7 +154,7 @@ fn judge_site(fields: Fields<'_>, allowed: &[AllowedOrigin]) -> Result<Verdict, 
     Err(Problem::new(Kind::OriginRefused, detail))
 }
 
-/// Whether a browser says that another's page sends this.
+/// Returns true if a browser says that a page of another site sends this.
 fn is_of_another_site(fields: Fields<'_>) -> bool {
     matches!(fields.first("sec-fetch-site"), Some(b"cross-site" | b"same-site"))
 }

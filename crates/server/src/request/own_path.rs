@@ -1,9 +1,9 @@
-//! The paths that are the server's own: the one list of them.
+//! The list of the server's own paths.
 //!
-//! Requests are routed by it, and what it does not have may be a user's own file, which is read whatever `Origin` says. So a
-//! route that is added is one that no file, and no page of another origin, is ever at.
+//! Requests are routed by it. Other paths may be a user's own files, which are readable whatever the `Origin`. So a
+//! route in this list never conflicts with a file, and is always protected from pages of other origins.
 
-/// The first name of paths that are the server's own, whether or not it was asked to offer what is there.
+/// The first name of one of the server's own paths, whether or not the server offers it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum OwnPath {
     Broadcast,
@@ -16,7 +16,7 @@ pub(crate) enum OwnPath {
 }
 
 impl OwnPath {
-    /// All of them. One that is missing here is never routed to.
+    /// All own paths. One that is missing here is never routed to.
     pub(crate) const ALL: [Self; 7] = [
         Self::Broadcast,
         Self::Clock,
@@ -37,7 +37,7 @@ impl OwnPath {
         names
     };
 
-    /// The one that a path is, or is below, and there what comes after the slash. `path` is normal.
+    /// Returns the own path that a normalized path is or begins with, and the rest after the slash.
     pub(crate) fn at(path: &str) -> Option<(Self, Option<&str>)> {
         let names = path.strip_prefix('/')?;
         let (first, below) =
@@ -46,7 +46,7 @@ impl OwnPath {
         Some((own, below))
     }
 
-    /// The name of the topic whose path this is.
+    /// Returns the name of the topic with this path.
     pub(crate) fn topic(path: &str) -> Option<&str> {
         match Self::at(path)? {
             (Self::Topics, name) => name,
@@ -67,8 +67,8 @@ impl OwnPath {
     }
 }
 
-/// The first names of the paths that are the server's own, whether or not it offers what is there: nothing else is ever answered
-/// at `/NAME`, or below it.
+/// The first names of the server's own paths, whether or not it offers them. Nothing else is ever served at `/NAME`
+/// or below it.
 pub const OWN_PATHS: &[&str] = &OwnPath::NAMES;
 
 #[cfg(test)]

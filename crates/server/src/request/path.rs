@@ -1,4 +1,4 @@
-//! The path of a request, spelled in one way, so that one thing has one name wherever it is asked for.
+//! The normal form of a request's path, so that each resource has one path.
 
 use std::borrow::Cow;
 
@@ -7,9 +7,9 @@ use http::uri::PathAndQuery;
 
 use crate::{Kind, Problem};
 
-/// A path without escapes of what needs none (RFC 3986 section 6.2.2.2), taken out once.
+/// Returns the path without unnecessary escapes (RFC 3986 section 6.2.2.2), decoded once.
 ///
-/// A slash or a control character is in no name here, and an escape of one could mean something else to a proxy.
+/// No name here has a slash or a control character, and an escaped one could mean something else to a proxy.
 pub(crate) fn normal(path: &str) -> Result<Cow<'_, str>, Problem> {
     let mut parts = path.split('%');
     let begin = parts.next().unwrap_or_default();
@@ -42,7 +42,7 @@ pub(crate) fn normal(path: &str) -> Result<Cow<'_, str>, Problem> {
     Ok(normal.into())
 }
 
-/// Spells the path of `uri` so.
+/// Normalizes the path of `uri`.
 pub(crate) fn normalize(uri: &mut Uri) -> Result<(), Problem> {
     let Cow::Owned(mut target) = normal(uri.path())? else { return Ok(()) };
     if let Some(query) = uri.query() {

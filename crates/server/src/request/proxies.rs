@@ -1,8 +1,8 @@
-//! Proxies whose word counts: for whom they speak, and what was asked of them (RFC 7239, and the `X-Forwarded-` fields
-//! that are older).
+//! Trusted proxies: their reports about the client and the original request (RFC 7239, and the older `X-Forwarded-`
+//! fields).
 //!
-//! Each proxy appends to what came, so the last word is that of the proxy at the other end, and what stands left of the
-//! first address that is no trusted proxy's may be anybody's invention. Nothing is taken from there.
+//! Each proxy appends to the field, so the last entry is that of the proxy at the other end. Entries left of the
+//! first address that is no trusted proxy's can be forged, and are ignored.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
@@ -13,11 +13,11 @@ use crate::request::fields::Fields;
 use crate::request::host::Host;
 use crate::{Kind, Problem};
 
-/// Most proxies, or what looks like some, in one request.
+/// The most proxies, or entries like them, in one request.
 const HOPS_MAX: usize = 32;
 
-/// Proxies that are believed: `ADDRESS`, or `ADDRESS/BITS` for all that begin with so many of its bits, or `unix` for all
-/// that connect to the Unix socket.
+/// Trusted proxies: `ADDRESS`, or `ADDRESS/BITS` for all addresses with the same first bits, or `unix` for all
+/// clients of the Unix socket.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct TrustedProxy(Range);
 
@@ -27,7 +27,7 @@ enum Range {
     Addresses(IpAddr, u32),
 }
 
-/// The text names no proxy.
+/// An error of a text that is not a proxy.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[error("{0:?} is not a proxy's address: expected IP or IP/BITS, such as 10.0.0.0/8, or unix")]
 pub struct TrustedProxyError(String);
@@ -84,7 +84,7 @@ impl TrustedProxy {
 }
 
 impl TrustedProxy {
-    /// Whether these are all addresses of a kind, `IPv4` or `IPv6`: then whoever reaches the server can say who they are.
+    /// Returns `IPv4` or `IPv6` if these are all addresses of that kind: then every client can choose its address.
     #[must_use]
     pub fn everybody(proxies: &[Self]) -> Option<&'static str> {
         let kinds = [("IPv4", IpAddr::is_ipv4 as fn(&IpAddr) -> bool), ("IPv6", IpAddr::is_ipv6)];
@@ -103,30 +103,30 @@ impl TrustedProxy {
     }
 }
 
-/// Whether every address that begins with these bits is in one of the ranges.
+/// Returns true if every address that begins with these bits is in one of the ranges.
 fn has_all(ranges: &[(u128, u32)], begin: u128, bits: u32) -> bool {
     let is_same = |one: u128, bits: u32| (one ^ begin).leading_zeros() >= bits;
     if ranges.iter().any(|&(own, of)| of <= bits && is_same(own, of)) {
         return true;
     }
-    // Where no range is smaller there is none for either half. So each step goes towards a range.
+    // If no range is smaller, there is none for either half. So each step goes towards a range.
     ranges.iter().any(|&(own, of)| of > bits && is_same(own, bits))
         && has_all(ranges, begin, bits + 1)
         && has_all(ranges, begin | 1 << (127 - bits), bits + 1)
 }
 
-/// All that are believed.
+/// All trusted proxies.
 #[derive(Debug, Default)]
 pub(crate) struct Proxies(Vec<TrustedProxy>);
 
-/// The words of proxies about a request.
+/// The reports of proxies about a request.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Forwarded<'a> {
-    /// Whom the outermost trusted proxy speaks for. `None` when no proxy says; without a port it is 0.
+    /// The client of the outermost trusted proxy. `None` if no proxy reports it; port 0 if there is none.
     pub(crate) client: Option<Node>,
     /// The hosts that trusted proxies were asked for, the outermost first.
     pub(crate) hosts: Vec<Host<'a>>,
-    /// `http` or `https`, as which the outermost was asked.
+    /// The scheme with which the outermost was asked: `http` or `https`.
     pub(crate) scheme: Option<&'static str>,
 }
 
@@ -134,7 +134,7 @@ pub(crate) struct Forwarded<'a> {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Node {
     Address(SocketAddr),
-    /// It is not to be known.
+    /// It is deliberately hidden.
     Hidden,
 }
 
@@ -143,7 +143,7 @@ impl Proxies {
         Self(trusted)
     }
 
-    /// Whether the other end of a connection is one of them.
+    /// Returns true if the peer of a connection is one of them.
     pub(crate) fn trust(&self, peer: Peer) -> bool {
         match peer {
             Peer::Address(address) | Peer::Loopback(address, _) => self.has(address.ip()),
@@ -156,8 +156,8 @@ impl Proxies {
         self.0.iter().any(|proxy| proxy.is(address))
     }
 
-    /// Reads these fields of a proxy that is believed. Where it says something twice, in the old fields and the new, it
-    /// has to be the same: a proxy that knows only the one kind passes on whatever its client says in the other.
+    /// Reads the fields of a trusted proxy. If the old and the new fields report the same thing, they must agree: a
+    /// proxy that knows only one kind forwards whatever its client says in the other.
     pub(crate) fn read<'a>(&self, fields: Fields<'a>) -> Result<Forwarded<'a>, Problem> {
         let (old, new) = (self.old(fields)?, self.standard(fields)?);
         let ip = |said: &Forwarded<'_>| match said.client {
@@ -184,7 +184,7 @@ impl Proxies {
         Ok(old)
     }
 
-    /// `X-Forwarded-For`, `-Host` and `-Proto`.
+    /// Reads `X-Forwarded-For`, `-Host` and `-Proto`.
     fn old<'a>(&self, fields: Fields<'a>) -> Result<Option<Forwarded<'a>>, Problem> {
         let [nodes, hosts, schemes] = ["x-forwarded-for", "x-forwarded-host", "x-forwarded-proto"]
             .map(|name| items(fields, name));
@@ -204,10 +204,10 @@ impl Proxies {
         }))
     }
 
-    /// `Forwarded`.
+    /// Reads `Forwarded`.
     fn standard<'a>(&self, fields: Fields<'a>) -> Result<Option<Forwarded<'a>>, Problem> {
-        // RFC 7239 section 4 has a proxy append to the field, or add another. One that adds its own before its client's would
-        // have the client's count, so we take one field alone.
+        // RFC 7239 section 4 lets a proxy append to the field, or add another. If a proxy added its own before its
+        // client's, the client's would count, so only a single field is accepted.
         if fields.all("forwarded").nth(1).is_some() {
             return Err(bad(
                 "the field Forwarded appears twice, and the server cannot know which one is the proxy's own; \
@@ -231,7 +231,7 @@ impl Proxies {
         }))
     }
 
-    /// The first node from the right that is no trusted proxy, and how many proxies stand right of it.
+    /// Returns the first node from the right that is no trusted proxy, and the number of proxies right of it.
     fn walk<'a>(
         &self,
         nodes: impl DoubleEndedIterator<Item = Option<&'a str>>,
@@ -263,7 +263,7 @@ impl<'a> Element<'a> {
         for pair in split(text, ';')?.into_iter().filter(|pair| !pair.is_empty()) {
             let (name, value) =
                 pair.split_once('=').ok_or_else(|| bad("Forwarded has a pair without ="))?;
-            // Section 4: a token, `=` and a value, with nothing between them.
+            // Section 4 allows no space around `=`.
             if name.ends_with(char::is_whitespace) || value.starts_with(char::is_whitespace) {
                 return Err(bad("Forwarded has space around ="));
             }
@@ -282,7 +282,7 @@ impl<'a> Element<'a> {
     }
 }
 
-/// The elements of all fields of this name, the first first.
+/// Returns the elements of all fields of this name, in order.
 fn items<'a>(fields: Fields<'a>, name: &'static str) -> Result<Vec<&'a str>, Problem> {
     let mut items = Vec::new();
     for field in fields.all(name) {
@@ -295,7 +295,7 @@ fn items<'a>(fields: Fields<'a>, name: &'static str) -> Result<Vec<&'a str>, Pro
     Ok(items)
 }
 
-/// The parts of a text between separators outside of quotation marks.
+/// Splits a text at separators outside of quotation marks.
 fn split(text: &str, separator: char) -> Result<Vec<&str>, Problem> {
     let mut is_quoted = false;
     let parts = text.split(|char| {

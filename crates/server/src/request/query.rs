@@ -1,7 +1,6 @@
 //! The query of a reader: `after`, `since`, `wait`, `limit`, `mode`, `frame`, `Prefer`, `Last-Event-ID`, `Accept`.
 //!
-//! Owns their syntax. Anything that does not say what it must is a problem that names it; nothing is guessed and
-//! nothing is ignored.
+//! Owns their syntax. An invalid value is a problem that names the parameter; nothing is guessed or ignored.
 
 mod frame_name;
 mod list;
@@ -22,35 +21,35 @@ use crate::request::client::Client;
 use crate::request::fields::{self, Fields};
 use crate::{Limits, Problem};
 
-/// A reader's request, understood.
+/// A parsed request of a reader.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Query {
     /// The place to begin; `None` leaves it to the transport.
     pub(crate) start: Option<Start>,
     /// The time to wait for an event.
     pub(crate) wait: Option<Wait>,
-    /// The bounds on one page.
+    /// The limits on one page.
     pub(crate) page: PageLimit,
-    /// The events to give a reader who is behind.
+    /// The events for a reader that is behind.
     pub(crate) mode: Mode,
     /// The function that a forever-frame calls.
     pub(crate) frame: Option<FrameName>,
 }
 
-/// The time that a long poll may take.
+/// The time limit of a long poll.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Wait {
     pub(crate) duration: Duration,
-    /// Asked for with `Prefer`, which is to be acknowledged (RFC 7240 section 3).
+    /// True if it was requested with `Prefer`, which must be acknowledged (RFC 7240 section 3).
     pub(crate) is_preference: bool,
-    /// Less than was asked for, which is to be told.
+    /// True if it is shorter than requested, which must be reported.
     pub(crate) is_cut: bool,
 }
 
 impl Wait {
-    /// At most as long as a proxy may wait for us, unless it is certain that there is none. Some say nothing: HAProxy, and
-    /// nginx as it is configured at first, pass a request on as if it was their own. One request more in a while costs a
-    /// client less than an error of the proxy's.
+    /// Limits the wait to the timeout of a possible proxy, unless there is certainly none. Some proxies do not reveal
+    /// themselves: HAProxy, and nginx by default, forward requests unchanged. An additional request now and then
+    /// costs a client less than an error from the proxy.
     pub(crate) fn cut(self, wait_proxied: Duration, client: Client) -> Self {
         if self.duration <= wait_proxied || client.check_local().is_ok() {
             return self;
@@ -60,7 +59,7 @@ impl Wait {
 }
 
 impl Query {
-    /// Reads the query and header fields of a request.
+    /// Parses the query and header fields of a request.
     pub(crate) fn parse(
         query: Option<&str>,
         fields: Fields<'_>,
@@ -104,14 +103,14 @@ impl Query {
             parsed.wait = preferred_wait(fields, limits.wait_max)?;
         }
         if let Some(id) = fields.first("last-event-id") {
-            // An EventSource reconnects with the URL it began with: what it saw last counts more.
+            // An EventSource reconnects with its original URL, so the last event that it saw takes precedence.
             let id = str::from_utf8(id).map_err(|_| bad("Last-Event-ID", "is not a position"))?;
             parsed.begin("Last-Event-ID", id)?;
         }
         Ok(parsed)
     }
 
-    /// Takes where reading begins.
+    /// Sets the place to begin.
     fn begin(&mut self, name: &str, value: &str) -> Result<(), Problem> {
         let after: After = value.parse().map_err(|AfterError { text }| {
             let what = "must be a position, earliest, latest or -N for the last N events";
@@ -122,7 +121,7 @@ impl Query {
     }
 }
 
-/// Seconds, decimals allowed; RFC 7240 section 4.3 has whole ones.
+/// Parses seconds, with decimals; RFC 7240 section 4.3 has only whole ones.
 fn parse_wait(name: &str, value: &str, max: Duration) -> Result<Duration, Problem> {
     let explain = |detail: &str| {
         let value: String = value.chars().take(40).collect();
@@ -140,7 +139,7 @@ fn parse_wait(name: &str, value: &str, max: Duration) -> Result<Duration, Proble
     }
 }
 
-/// A time: how long ago, or which.
+/// Parses a duration before now, or a time.
 fn parse_since(value: &str) -> Result<Start, Problem> {
     since::parse(value, UnixTime::now()).map(Start::Since).ok_or_else(|| {
         let value: String = value.chars().take(40).collect();
@@ -159,13 +158,13 @@ fn parse_mode(value: &str) -> Result<Mode, Problem> {
     })
 }
 
-/// `Prefer: wait=N` (RFC 7240): the first `wait` counts, other preferences are not ours to judge.
-/// Section 2 would have us ignore a wait that we cannot honour; then a client that asked for an
-/// hour would poll in a loop without knowing why, so it is told instead.
+/// Parses `Prefer: wait=N` (RFC 7240): the first `wait` counts, and other preferences are ignored. Section 2 asks to
+/// ignore a wait that is too long; but then a client that asks for an hour would poll in a loop without an
+/// explanation, so it is an error here.
 fn preferred_wait(given: Fields<'_>, max: Duration) -> Result<Option<Wait>, Problem> {
     for field in given.all("prefer") {
         let field = str::from_utf8(field).map_err(|_| bad("Prefer", "is not UTF-8"))?;
-        // Each is a pair, and parameters, of which `wait` has none.
+        // Each preference is a pair with parameters, of which `wait` has none.
         let preferences =
             fields::split(field, ',').filter_map(|own| fields::split(own, ';').next());
         let mut pairs = preferences.map(fields::pair);

@@ -1,7 +1,7 @@
-//! A stream that is read ahead of its user, to see that the peer has ended its side.
+//! A stream that is read ahead of its user, to notice when the peer has ended its side.
 //!
-//! The HTTP server reads no further while it makes a reply, so that a client which has asked and ended its side is
-//! answered. One who would wait has to know of that: such a client may as well be gone.
+//! The HTTP server does not read while it makes a reply, so a client that ends its side after its request still gets
+//! the reply. A reply that would wait needs to know of the end, since the client may be gone.
 
 use std::cell::RefCell;
 use std::io::{self, ErrorKind, IoSlice};
@@ -12,29 +12,28 @@ use std::task::{Context, Poll, ready};
 use anemone_ws::{Memory, Reservation};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// Most that is read ahead: requests that came before the last is answered. The end of a client that sends more of
-/// them is seen later.
+/// The most bytes read ahead, which are further requests. If a client sends more of them, its end is noticed later.
 const BYTES_MAX: usize = 16 << 10;
 
-/// The state that both ends of this share.
+/// The state that both ends share.
 struct Shared<S> {
     stream: S,
-    /// The bytes that were read, and not given yet.
+    /// The bytes that were read ahead.
     ahead: Vec<u8>,
     held: Reservation,
-    /// The bytes in its user's own buffer before anything is read ahead.
+    /// The size of the user's own buffer before anything is read ahead.
     user_bytes: usize,
     has_ended: bool,
 }
 
-/// A stream, and what was read ahead of it.
+/// A stream with bytes that were read ahead of its user.
 pub(crate) struct Ahead<S>(Rc<RefCell<Shared<S>>>);
 
-/// Sees to the end of the same stream, in the same task.
+/// Watches for the end of the same stream, in the same task.
 pub(crate) struct End<S>(Rc<RefCell<Shared<S>>>);
 
 impl<S> Ahead<S> {
-    /// Bytes that are read ahead count in `memory`, and beside them those in its user's own buffer by then.
+    /// Creates both ends. Bytes that are read ahead count in `memory`, together with the user's own buffer.
     pub(crate) fn new(stream: S, memory: &Memory, user_bytes: usize) -> (Self, End<S>) {
         let (ahead, held) = (Vec::new(), memory.reservation());
         let shared = Shared { stream, ahead, held, user_bytes, has_ended: false };
@@ -42,7 +41,7 @@ impl<S> Ahead<S> {
         (Self(Rc::clone(&shared)), End(shared))
     }
 
-    /// The bytes that were read and not given, and the stream.
+    /// Returns the bytes that were read ahead, and the stream.
     pub(crate) fn into_parts(self, end: End<S>) -> Option<(Vec<u8>, S)> {
         drop(end);
         let Some(shared) = Rc::into_inner(self.0) else {
@@ -55,12 +54,12 @@ impl<S> Ahead<S> {
 }
 
 impl<S: AsyncRead + Unpin> End<S> {
-    /// Does something else with the stream.
+    /// Accesses the stream.
     pub(crate) fn with_stream<T>(&self, work: impl FnOnce(&mut S) -> T) -> T {
         work(&mut self.0.borrow_mut().stream)
     }
 
-    /// Returns once the peer has ended its side. Cancel safe.
+    /// Waits until the peer has ended its side. Cancel safe.
     pub(crate) async fn reached(&self) {
         std::future::poll_fn(|cx| self.0.borrow_mut().poll_end(cx)).await;
     }
@@ -75,10 +74,10 @@ impl<S: AsyncRead + Unpin> Shared<S> {
                 Ok(()) if !buffer.filled().is_empty() => {
                     self.ahead.extend_from_slice(buffer.filled());
                     self.held.set(self.ahead.capacity() + self.user_bytes);
-                    // Maybe somebody waits for these.
+                    // The user may be waiting for these bytes.
                     cx.waker().wake_by_ref();
                 }
-                // The next read finds out what is wrong.
+                // The next read returns the error.
                 Ok(()) | Err(_) => self.has_ended = true,
             }
         }
@@ -91,7 +90,7 @@ impl<S: AsyncRead + Unpin> Shared<S> {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         match ready!(Pin::new(&mut self.stream).poll_read(cx, buffer)) {
-            // TLS without a last word. What is sent over it says itself where it ends.
+            // TLS without close_notify; the protocol above marks its own end.
             Err(error) if error.kind() == ErrorKind::UnexpectedEof => Poll::Ready(Ok(())),
             read => Poll::Ready(read),
         }
@@ -114,7 +113,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Ahead<S> {
             buffer.put_slice(&shared.ahead[..len]);
             shared.ahead.drain(..len);
             if shared.ahead.is_empty() {
-                // The connection may live long.
+                // Frees the buffer, since the connection may live long.
                 shared.ahead = Vec::new();
                 shared.held.set(0);
             }

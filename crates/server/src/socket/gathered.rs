@@ -1,7 +1,7 @@
-//! A stream that gathers what is written to it, so that replies to requests that came together leave together.
+//! A stream that gathers written bytes, so that replies to requests that arrived together leave together.
 //!
-//! The HTTP server writes each reply by itself, and that takes twice as long as making a small one. Whoever drives
-//! it sees to what was gathered each time that it has nothing more to do.
+//! The HTTP server writes each reply separately, which takes twice as long as making a small one. Its driver writes
+//! the gathered bytes whenever the server has nothing more to do.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -10,36 +10,36 @@ use std::task::{Context, Poll, ready};
 use anemone_ws::{Memory, Reservation};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// Most that is gathered: about a hundred small replies. What is larger by itself is not copied.
+/// The most bytes gathered: about a hundred small replies. Larger writes are not copied.
 const BYTES_MAX: usize = 16 << 10;
 
-/// A stream, and what waits to be written to it. Flushing it does nothing while something waits.
+/// A stream with gathered output. Flushing does nothing while there is some.
 pub(crate) struct Gathered<S> {
     stream: S,
     bytes: Vec<u8>,
-    /// Counted while it is stuck.
+    /// Counts the output while it is stuck.
     held: Reservation,
-    /// So much of it is written.
+    /// The number of gathered bytes that are written.
     written: usize,
-    /// All of it is, but the stream may keep it to itself.
+    /// True if all bytes are written, but the stream may still buffer them.
     is_unflushed: bool,
 }
 
 impl<S> Gathered<S> {
-    /// Stuck output counts in `memory`.
+    /// Creates a stream whose stuck output counts in `memory`.
     pub(crate) fn new(stream: S, memory: &Memory) -> Self {
         let held = memory.reservation();
         Self { stream, bytes: Vec::new(), held, written: 0, is_unflushed: false }
     }
 
-    /// The stream; what was gathered and not written is lost.
+    /// Returns the stream; unwritten output is lost.
     pub(crate) fn into_inner(self) -> S {
         self.stream
     }
 }
 
 impl<S: AsyncWrite + Unpin> Gathered<S> {
-    /// Writes and flushes what was gathered.
+    /// Writes and flushes the gathered output.
     pub(crate) fn poll_out(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         while self.written < self.bytes.len() {
             let rest = &self.bytes[self.written..];
@@ -53,7 +53,7 @@ impl<S: AsyncWrite + Unpin> Gathered<S> {
             }
         }
         if !self.bytes.is_empty() {
-            // The connection may live long.
+            // Frees the buffer, since the connection may live long.
             (self.bytes, self.written) = (Vec::new(), 0);
             self.held.set(0);
         }
@@ -64,7 +64,7 @@ impl<S: AsyncWrite + Unpin> Gathered<S> {
         Poll::Ready(Ok(()))
     }
 
-    /// Makes room for so many bytes. Whether they are to be gathered.
+    /// Makes room for `len` bytes. Returns true if they are to be gathered.
     fn poll_room(&mut self, cx: &mut Context<'_>, len: usize) -> Poll<io::Result<bool>> {
         if self.bytes.len() + len > BYTES_MAX {
             ready!(self.poll_out(cx))?;

@@ -1,4 +1,4 @@
-//! Streams of bytes, below HTTP: what came first, what comes next, how writing ends.
+//! Streams of bytes below HTTP: reading ahead, gathering, deadlines, and Unix sockets.
 
 pub(crate) mod ahead;
 pub(crate) mod begun;
@@ -7,5 +7,5 @@ pub(crate) mod unix_socket;
 pub(crate) mod unread;
 pub(crate) mod write_deadline;
 
-/// The time that a client may take to end its side, once the server has ended its own.
+/// The time that a client has to end its side after the server has ended its own.
 pub(crate) const LINGER: std::time::Duration = std::time::Duration::from_secs(2);

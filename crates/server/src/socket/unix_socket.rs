@@ -1,7 +1,8 @@
-//! A Unix socket to listen on: its file, and who may connect to it.
+//! A Unix socket to listen on: its file and its permissions.
 //!
-//! The permissions of the file are the right: whoever can connect is a client of this machine. Behind that it is served
-//! like any plain socket: to the system and to the loop a stream is a descriptor, whatever its addresses are.
+//! The permissions of the file decide who may connect; such a client counts as one of this machine. The connection is
+//! then served like any plain socket: to the system and to the loop, a stream is a descriptor with any kind of
+//! address.
 
 use std::fs::{self, Permissions};
 use std::io;
@@ -13,30 +14,30 @@ use std::path::{Path, PathBuf};
 
 use socket2::{Domain, SockAddr, Socket, Type};
 
-/// Connections that the kernel holds for us while we are busy.
+/// The most connections that the kernel keeps while the server is busy.
 pub(crate) const BACKLOG: i32 = 1024;
 
 /// The Unix socket to listen on.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct UnixSocket {
-    /// The file of the socket. One that is there is replaced when nobody answers there, and removed at the end.
+    /// The file of the socket. An existing one is replaced if nobody answers on it. It is removed at the end.
     pub path: PathBuf,
-    /// The permissions of the file, which say who may connect.
+    /// The permissions of the file, which decide who may connect.
     pub mode: u32,
 }
 
 impl UnixSocket {
-    /// For the server's own user and group.
+    /// The default: the server's own user and group.
     pub const MODE_DEFAULT: u32 = 0o660;
-    /// Longest path, in bytes: what an address of the system has room for (unix(7)), but for the zero at its end.
+    /// The longest path in bytes: the room in a socket address (unix(7)), without the zero at its end.
     pub const PATH_BYTES_MAX: usize = if cfg!(target_os = "linux") { 107 } else { 103 };
 
-    /// Listens at this path, for the server's own user and group.
+    /// Creates a socket at this path, for the server's own user and group.
     pub fn new(path: impl Into<PathBuf>) -> Self {
         Self { path: path.into(), mode: Self::MODE_DEFAULT }
     }
 
-    /// Looks whether a socket can have this path at all.
+    /// Checks that the path is short enough for a socket.
     ///
     /// # Errors
     /// The path is longer than [`PATH_BYTES_MAX`](Self::PATH_BYTES_MAX).
@@ -52,7 +53,7 @@ impl UnixSocket {
         Ok(())
     }
 
-    /// Takes the path.
+    /// Binds the path.
     pub(crate) fn claim(&self) -> io::Result<(UnixListener, SocketFile)> {
         let Self { path, mode } = self;
         Self::check_path(path)?;
@@ -68,7 +69,7 @@ impl UnixSocket {
     }
 }
 
-/// Removes the socket of a server that is gone.
+/// Removes the socket of a server that no longer runs.
 fn remove_stale(path: &Path) -> io::Result<()> {
     let found = match fs::symlink_metadata(path) {
         Ok(found) => found,
@@ -89,11 +90,11 @@ fn remove_stale(path: &Path) -> io::Result<()> {
     }
 }
 
-/// The file of our socket, which goes with us.
+/// The file of our socket, removed when this is dropped.
 #[derive(Debug)]
 pub(crate) struct SocketFile {
     path: PathBuf,
-    /// Its device and number: another server's may be at the path by then.
+    /// Its device and inode, since another server's socket may replace it.
     identity: (u64, u64),
 }
 
@@ -118,8 +119,8 @@ fn identity(path: &Path) -> io::Result<(u64, u64)> {
     Ok((found.dev(), found.ino()))
 }
 
-/// A connection as the loop takes it, whose calls are those of any socket. What is of TCP alone fails on it: it has no
-/// peer's address.
+/// Converts a connection to the type of the loop, which uses the calls of any socket. Only calls specific to TCP
+/// fail: it has no peer address.
 pub(crate) fn as_stream(stream: UnixStream) -> TcpStream {
     TcpStream::from(OwnedFd::from(stream))
 }

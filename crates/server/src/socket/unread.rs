@@ -1,7 +1,8 @@
-//! The bytes that the client of an HTTP/2 connection has sent ahead, and nobody reads yet.
+//! The unread input of an HTTP/2 connection.
 //!
-//! The windows let it come; it waits in the HTTP server's own buffers, where it cannot be seen. So whoever does not read
-//! counts as much as may have come meanwhile, all streams of a connection together at most its window.
+//! The windows allow it to arrive. It is in the HTTP server's own buffers, where its size is not visible. So a stream
+//! that is not read counts with the most that may have arrived, and all streams of a connection with at most its
+//! window.
 
 use std::cell::RefCell;
 use std::io;
@@ -12,25 +13,25 @@ use std::task::{Context, Poll};
 use anemone_ws::{Memory, Reservation};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// The unread bytes of one connection. Clones are handles to the same.
+/// The unread bytes of one connection. Clones are handles to the same count.
 #[derive(Clone, Debug)]
 pub(crate) struct Unread(Rc<RefCell<Counted>>);
 
 #[derive(Debug)]
 struct Counted {
     held: Reservation,
-    /// The bytes that may have come on each stream, in sum.
+    /// The sum of the bytes that may have arrived on each stream.
     bytes: usize,
     bytes_max: usize,
 }
 
 impl Unread {
-    /// Nothing yet, and at most so much.
+    /// Creates a count of at most `bytes_max` bytes.
     pub(crate) fn new(memory: &Memory, bytes_max: usize) -> Self {
         Self(Rc::new(RefCell::new(Counted { held: memory.reservation(), bytes: 0, bytes_max })))
     }
 
-    /// So much may come on one stream until the guard is dropped.
+    /// Counts the bytes that may arrive on one stream until the guard is dropped.
     pub(crate) fn wait(&self, bytes: usize) -> Waiting {
         self.0.borrow_mut().change(|sum| sum.saturating_add(bytes));
         Waiting { unread: self.clone(), bytes }
@@ -58,7 +59,7 @@ impl Drop for Waiting {
     }
 }
 
-/// The stream of a WebSocket: while a write is stuck it is not read either, and counts.
+/// The stream of a WebSocket. While a write is stuck, it is not read, and counts.
 #[derive(Debug)]
 pub(crate) struct Carried<S> {
     stream: S,
@@ -68,7 +69,7 @@ pub(crate) struct Carried<S> {
 }
 
 impl<S> Carried<S> {
-    /// With the window of one stream.
+    /// Creates a stream with the window of one HTTP/2 stream.
     pub(crate) fn new(stream: S, unread: Unread, window_bytes: usize) -> Self {
         Self { stream, unread, window_bytes, waiting: None }
     }

@@ -1,7 +1,7 @@
-//! An endless reply: where reading begins, the pages after that, a heartbeat when nothing comes, and the end.
+//! An endless reply: its beginning, its pages, a heartbeat while no events come, and the end.
 //!
-//! Owns their order. It has no IO and no clock: its carrier says what time it is, reads the pages, and writes what it is
-//! given.
+//! Owns their order. It has no IO and no clock: its carrier provides the time, reads the pages, and writes the
+//! results.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::Problem;
 use crate::clients::refusals::{Asked, Refusals};
 use crate::read::reader::{Reader, in_log};
 
-/// A reader, and how far its reply is.
+/// A reader, and the state of its reply.
 #[derive(Debug)]
 pub(crate) struct EndlessReply {
     reader: Reader,
@@ -23,29 +23,29 @@ pub(crate) struct EndlessReply {
 
 #[derive(Clone, Copy, Debug)]
 enum Phase {
-    /// Nothing has been told.
+    /// Nothing was sent.
     New,
     Open,
-    /// The client has ended its side: what there is up to here is the last.
+    /// The client has ended its side: the events up to this position are the last.
     Ending(Position),
-    /// Everything has been told.
+    /// Everything was sent.
     Over,
 }
 
-/// The next thing to tell.
+/// The next part of the reply.
 #[derive(Debug)]
 pub(crate) enum Told<P> {
-    /// Where reading begins, or stands.
+    /// The position where reading begins, or stands.
     Item(Item<'static>),
     Page(P),
     /// Nothing for now.
     Nothing,
-    /// The last: reading has ended with this problem. Some have a notice.
+    /// The end: reading has ended with this problem, with a notice if there is one.
     Failed {
         notice: Option<Item<'static>>,
         problem: Problem,
     },
-    /// Nothing any more.
+    /// Nothing more.
     Over,
 }
 
@@ -54,7 +54,7 @@ impl EndlessReply {
         Self { reader, told_at: now, phase: Phase::New }
     }
 
-    /// The next thing to tell. `read` reads the next page, if there is one.
+    /// Returns the next part. `read` reads the next page, if there is one.
     pub(crate) fn poll<P>(
         &mut self,
         now: Instant,
@@ -83,48 +83,48 @@ impl EndlessReply {
         }
     }
 
-    /// Tells where reading begins.
+    /// Returns the beginning, with the position.
     pub(crate) fn begin(&mut self, now: Instant) -> Item<'static> {
         (self.phase, self.told_at) = (Phase::Open, now);
         Item::Begin(self.reader.position())
     }
 
-    /// Tells where reading stands, which is a heartbeat.
+    /// Returns a heartbeat, with the position.
     pub(crate) fn stand(&mut self, now: Instant) -> Item<'static> {
         self.told_at = now;
         Item::Quiet(self.reader.position())
     }
 
-    /// The time of the next heartbeat, if nothing comes before.
+    /// Returns the time of the next heartbeat, if nothing comes before.
     pub(crate) fn due(&self, heartbeat: Duration) -> Instant {
         self.told_at + heartbeat
     }
 
-    /// The client has ended its side: it is told what there is by now, and no more.
+    /// Records that the client has ended its side: it gets the current events, and no more.
     pub(crate) fn half_close(&mut self) {
         if let Phase::New | Phase::Open = self.phase {
             self.phase = Phase::Ending(self.reader.end_by_now());
         }
     }
 
-    /// Nothing more is told. The line in the access log is written, with why that is so.
+    /// Ends the reply, and completes the line in the access log with the reason.
     pub(crate) fn end(&mut self, why: &'static str) {
         self.phase = Phase::Over;
         self.reader.over(why);
     }
 
-    /// Tells the log of the problem that reading has ended with.
+    /// Logs the problem that has ended reading.
     pub(crate) fn note(&self, problem: &Problem, refusals: &Refusals) {
         let path = format!("/topics/{}", self.reader.topic().name());
         refusals.note(problem, Asked::request(self.reader.client(), "GET", &path));
     }
 
-    /// Whether it waits for events.
+    /// Returns true if it waits for events.
     pub(crate) fn is_open(&self) -> bool {
         matches!(self.phase, Phase::Open)
     }
 
-    /// Whether the client has ended its side, and there is something that it is still to be told.
+    /// Returns true if the client has ended its side, and events are left to send.
     pub(crate) fn is_ending(&self) -> bool {
         matches!(self.phase, Phase::Ending(end) if !self.reader.has_reached(end))
     }
@@ -142,7 +142,7 @@ impl EndlessReply {
         self.reader.ready().await;
     }
 
-    /// Whether there is something to read. Does not touch the log.
+    /// Returns true if there is something to read. Does not use the log.
     pub(crate) fn is_behind(&mut self) -> bool {
         self.reader.is_behind()
     }

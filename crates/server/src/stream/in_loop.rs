@@ -1,7 +1,7 @@
-//! A stream over plain HTTP/1.1 in the thread's loop: no task and no buffer of its own, and the pages of all who
-//! stand at the same place are encoded once.
+//! An endless reply over plain HTTP/1.1 in the thread's loop: it has no task and no buffer, and readers at the same
+//! place share encoded pages.
 //!
-//! Its connection carries nothing else, and ends with it.
+//! The connection carries nothing else, and ends with the reply.
 
 use std::rc::Rc;
 use std::time::{Duration, SystemTime};
@@ -21,10 +21,10 @@ use crate::read::fan::{ItemEncoding, Subscription};
 use crate::read::reader::Reader;
 use crate::reply::body::{Body, full};
 
-/// A chunk of nothing (RFC 9112 section 7.1).
+/// The last chunk, which is empty (RFC 9112 section 7.1).
 const LAST_CHUNK: &[u8] = b"0\r\n\r\n";
 
-/// The head of the reply.
+/// Returns the head of the reply.
 pub(crate) fn head(content_type: &'static str) -> Response<Body> {
     let mut response = response(content_type, full(""));
     let headers = response.headers_mut();
@@ -37,21 +37,21 @@ pub(crate) fn head(content_type: &'static str) -> Response<Body> {
     response
 }
 
-/// A reply that the loop carries. What was read of the log waits in the connection's output, and while it does nothing
-/// more is read: a slow reader is only a position.
+/// A reply that the loop carries. Events wait in the connection's output, and until that is written, no more are
+/// read: a slow reader is only a position.
 #[derive(Debug)]
 pub(crate) struct InLoop {
     local: Rc<Local>,
     reply: EndlessReply,
     encoding: &'static ItemEncoding,
-    /// Once it is open.
+    /// Set once the connection is open.
     woken: Option<(Subscription, SendWaker)>,
     alarm: Option<Alarm>,
     _permit: ConnectionPermit,
 }
 
 impl InLoop {
-    /// Appends where reading begins to the head of the reply.
+    /// Creates the reply; its head is followed by the beginning.
     pub(crate) fn new(
         local: &Rc<Local>,
         reader: Reader,
@@ -74,14 +74,14 @@ impl InLoop {
         output.extend_from_slice(&chunk(&text));
     }
 
-    /// `why` is for the access log, unless it has been told.
+    /// Ends the reply; `why` is for the access log, unless it has a reason.
     fn end(&mut self, why: &'static str, output: &mut Output) {
         self.reply.end(why);
         output.extend_from_slice(LAST_CHUNK);
         (self.woken, self.alarm) = (None, None);
     }
 
-    /// The next page, or that there is none.
+    /// Sends the next page, if there is one.
     fn read_on(&mut self, output: &mut Output) {
         let Some((place, _)) = &self.woken else { return };
         let (encoding, heartbeat) = (self.encoding, self.local.site.limits.heartbeat);
@@ -106,8 +106,8 @@ impl InLoop {
         }
     }
 
-    /// Sets the alarm anew if it has rung. It rings more often than there are heartbeats if it must: a
-    /// connection that is never woken counts as stuck.
+    /// Sets the alarm again after it has rung. It may ring more often than there are heartbeats, because a connection
+    /// that is never woken counts as stuck.
     fn set_alarm(&mut self) {
         let Some((_, waker)) = &self.woken else { return };
         let now = Instant::now();
@@ -123,12 +123,12 @@ impl StreamHandler for InLoop {
     fn on_open(&mut self, waker: SendWaker) {
         let topic = self.reply.reader().topic();
         let place = self.local.fan.subscribe(topic, waker.clone());
-        // What came since reading began.
+        // Events may have come since reading began.
         waker.wake();
         self.woken = Some((place, waker));
     }
 
-    /// Nothing more is expected.
+    /// Ignores further input.
     fn on_bytes(&mut self, _bytes: &[u8], _output: &mut Output) {}
 
     fn on_ready(&mut self, output: &mut Output) {
@@ -167,7 +167,7 @@ impl Drop for InLoop {
     }
 }
 
-/// A text as a chunk; of nothing there is none, for that would be the last.
+/// Encodes a text as a chunk; nothing for an empty text, which would be the last chunk.
 fn chunk(text: &str) -> Vec<u8> {
     if text.is_empty() {
         return Vec::new();
@@ -176,7 +176,7 @@ fn chunk(text: &str) -> Vec<u8> {
     [size.as_bytes(), text.as_bytes(), b"\r\n"].concat()
 }
 
-/// The length of the text in a chunk.
+/// Returns the length of the text in a chunk.
 fn text_bytes(chunk: &[u8]) -> usize {
     let size_bytes = chunk.iter().position(|&byte| byte == b'\r');
     size_bytes.map_or(0, |size_bytes| chunk.len() - size_bytes - b"\r\n\r\n".len())

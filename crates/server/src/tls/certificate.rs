@@ -1,4 +1,4 @@
-//! The certificate: of two files, or made on the spot.
+//! A certificate from two files, or one made for development.
 
 use std::fs::File;
 use std::io::Read as _;
@@ -16,7 +16,7 @@ use tokio_rustls::rustls::sign::CertifiedKey;
 
 use super::TlsError;
 
-/// Largest file that is read.
+/// The largest file that is read.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 const DAY: Duration = Duration::from_secs(24 * 3600);
 /// The validity of a development certificate; some clients refuse more than 825 days.
@@ -29,13 +29,13 @@ pub(super) struct Files {
     pub(super) key: PathBuf,
 }
 
-/// The certificate and the key that are in these files.
+/// The contents of these files.
 pub(super) struct Found {
     certificate: Vec<u8>,
     key: Vec<u8>,
 }
 
-/// SHA-256 of both files: whether they have changed.
+/// The SHA-256 of both files, which shows if they have changed.
 pub(super) type Digest = [u8; 32];
 
 impl Files {
@@ -66,7 +66,7 @@ impl Found {
         digest
     }
 
-    /// The certificate with its chain and its key; `files` is where they are from.
+    /// Parses the certificate with its chain and its key; errors name `files`.
     pub(super) fn parse(&self, files: &Files) -> Result<CertifiedKey, TlsError> {
         let not_pem = |path: &Path| {
             let path = path.to_owned();
@@ -101,14 +101,14 @@ impl Found {
     }
 }
 
-/// A certificate for this machine's own names, signed by itself.
+/// Creates a self-signed certificate for this machine's own names.
 pub(super) fn for_localhost() -> Result<CertifiedKey, TlsError> {
     let names = ["localhost", "127.0.0.1", "::1"].map(str::to_owned);
     let mut params = CertificateParams::new(names)?;
     params.distinguished_name.push(DnType::CommonName, "Anemone development certificate");
     params.is_ca = IsCa::ExplicitNoCa;
     params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
-    // A clock that is a little behind is forgiven.
+    // Tolerates a clock that is a little behind.
     params.not_before = (SystemTime::now() - DAY).into();
     params.not_after = (SystemTime::now() + DAY * DEVELOPMENT_DAYS).into();
     let key = KeyPair::generate()?;

@@ -1,4 +1,4 @@
-//! Why there is no certificate to speak TLS with.
+//! The errors of a certificate.
 
 use std::io;
 use std::path::PathBuf;
@@ -13,15 +13,15 @@ pub enum TlsError {
     /// The file cannot be read.
     #[error("cannot read {}", path.display())]
     Unreadable {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
     /// The file is larger than any certificate.
     #[error("{} is larger than {limit} bytes", path.display())]
     TooBig {
-        /// Which file.
+        /// The file.
         path: PathBuf,
         /// The limit.
         limit: u64,
@@ -29,40 +29,40 @@ pub enum TlsError {
     /// The file is not PEM, or a block of it is damaged.
     #[error("{} is not valid PEM", path.display())]
     NotPem {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: pem::Error,
     },
     /// The file has no certificate.
     #[error("{} contains no certificate: no block begins with -----BEGIN CERTIFICATE-----", path.display())]
     NoCertificate {
-        /// Which file.
+        /// The file.
         path: PathBuf,
     },
     /// The file has no private key.
     #[error("{} contains no private key: no block begins with -----BEGIN PRIVATE KEY-----", path.display())]
     NoKey {
-        /// Which file.
+        /// The file.
         path: PathBuf,
     },
     /// The certificate is damaged, or of a kind that cannot be used.
     #[error("the first certificate in {} is not usable", path.display())]
     BadCertificate {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: rustls::Error,
     },
     /// The private key is damaged, or of a kind that cannot be used.
     #[error("the private key in {} is not usable", path.display())]
     BadKey {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: rustls::Error,
     },
-    /// The two do not belong together.
+    /// The key does not match the certificate.
     #[error(
         "the private key in {} does not match the first certificate in {}",
         key.display(),
@@ -74,10 +74,10 @@ pub enum TlsError {
         /// The file of the certificate.
         certificate: PathBuf,
     },
-    /// No certificate could be made.
+    /// The certificate could not be created.
     #[error("cannot create a certificate")]
     Generate(#[from] rcgen::Error),
-    /// TLS itself does not work here.
+    /// TLS could not be set up.
     #[error("cannot set up TLS")]
     Setup(#[from] rustls::Error),
 }

@@ -1,7 +1,7 @@
-//! TLS: the certificate, and what is agreed on with a client.
+//! TLS: its configuration and its certificate.
 //!
-//! Owns the configuration and the certificate in use, which can change at any time: `certificate` reads and
-//! makes one, `watch` looks whether there is a new one. Whoever accepts connections does the handshake.
+//! The certificate can change at any time: `certificate` reads or creates one, and `watch` checks for a new one. The
+//! code that accepts connections does the handshake.
 
 mod certificate;
 mod error;
@@ -22,27 +22,26 @@ use tokio_rustls::rustls::server::{ClientHello, ResolvesServerCert};
 use tokio_rustls::rustls::sign::CertifiedKey;
 pub(crate) use watch::Watch;
 
-/// HTTP/2 as it is called in the handshake (RFC 9113 section 3.2).
+/// The name of HTTP/2 in the handshake (RFC 9113 section 3.2).
 pub(crate) const ALPN_HTTP2: &[u8] = b"h2";
 const ALPN_HTTP1: &[u8] = b"http/1.1";
 
-/// The means to speak TLS: a certificate and its key. TLS 1.2 and 1.3; HTTP/2 for clients that
-/// can, otherwise HTTP/1.1.
+/// A TLS configuration: a certificate and its key, TLS 1.2 and 1.3, and HTTP/2 for clients that support it, otherwise
+/// HTTP/1.1.
 #[derive(Clone, Debug)]
 pub struct Tls {
     config: Arc<ServerConfig>,
     current: Arc<Current>,
-    /// The files of the certificate, and the digest of what was there when it was read.
+    /// The files of the certificate, and the digest of their contents when they were read.
     files: Option<(Files, Digest)>,
 }
 
 impl Tls {
-    /// The certificate in a PEM file, with its chain after it, and its private key in another (or the
-    /// same). A running server looks at the files again every 2 s and takes over what is new; what
-    /// cannot be used is logged and changes nothing.
+    /// Reads a certificate with its chain from a PEM file, and its private key from another (or the same). A running
+    /// server checks the files every 2 s and uses new contents; invalid ones are logged and ignored.
     ///
     /// # Errors
-    /// When a file cannot be read, does not hold what it should, or the key is another certificate's.
+    /// When a file cannot be read or is invalid, or the key does not match the certificate.
     pub fn from_files(
         certificate: impl Into<PathBuf>,
         key: impl Into<PathBuf>,
@@ -52,8 +51,8 @@ impl Tls {
         Self::new(found.parse(&files)?, Some((files, found.digest())))
     }
 
-    /// A certificate for `localhost`, `127.0.0.1` and `::1`, made now, signed by itself and kept in
-    /// memory: for development. Nobody trusts it unless told to.
+    /// Creates a self-signed certificate for `localhost`, `127.0.0.1` and `::1` in memory, for development. Clients
+    /// do not trust it by default.
     ///
     /// # Errors
     /// When there are no random bytes.
@@ -69,12 +68,12 @@ impl Tls {
             .with_no_client_auth()
             .with_cert_resolver(Arc::<Current>::clone(&current));
         config.alpn_protocols = vec![ALPN_HTTP2.to_vec(), ALPN_HTTP1.to_vec()];
-        // A client that comes back brings its session along, so none is kept for it here.
+        // A returning client brings its session, so none are stored here.
         config.ticketer = aws_lc_rs::Ticketer::new()?;
         Ok(Self { config: Arc::new(config), current, files })
     }
 
-    /// SHA-256 of the certificate in use, as browsers and `openssl x509 -fingerprint` show it.
+    /// Returns the SHA-256 of the current certificate, as browsers and `openssl x509 -fingerprint` show it.
     #[must_use]
     pub fn fingerprint(&self) -> String {
         let certificate = self.current.0.load();
@@ -83,8 +82,8 @@ impl Tls {
         digest.as_ref().iter().map(|byte| format!("{byte:02X}")).collect::<Vec<_>>().join(":")
     }
 
-    /// SHA-256 of the public key in use, in base64, as `curl --pinnedpubkey` takes it after `sha256//`
-    /// and Chromium's `--ignore-certificate-errors-spki-list` as it is.
+    /// Returns the SHA-256 of the current public key in base64, as in `curl --pinnedpubkey` after `sha256//`, and in
+    /// Chromium's `--ignore-certificate-errors-spki-list`.
     #[must_use]
     pub fn public_key_pin(&self) -> String {
         let certificate = self.current.0.load();
@@ -92,7 +91,7 @@ impl Tls {
         base64(digest::digest(&digest::SHA256, &public_key).as_ref())
     }
 
-    /// The certificate in use as PEM (RFC 7468), without its chain and its key.
+    /// Returns the current certificate as PEM (RFC 7468), without its chain and its key.
     #[must_use]
     pub fn certificate_pem(&self) -> String {
         const LINE_BYTES: usize = 64;
@@ -108,7 +107,7 @@ impl Tls {
     }
 }
 
-/// The certificate in use.
+/// The current certificate.
 #[derive(Debug)]
 struct Current(ArcSwap<CertifiedKey>);
 

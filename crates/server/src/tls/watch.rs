@@ -1,7 +1,7 @@
-//! Takes over a new certificate as soon as it is there.
+//! Watches the files of a certificate, and uses new contents.
 //!
-//! Looks at what is in the files, not at their times: a link that is pointed elsewhere, as certificate
-//! managers do, is noticed, and two changes within one tick of a clock are.
+//! It compares contents instead of times, so it notices a link that is repointed, as certificate managers do, and two
+//! changes within one tick of a clock.
 
 use std::io;
 use std::sync::Arc;
@@ -12,10 +12,10 @@ use std::time::Duration;
 use super::certificate::{Digest, Files};
 use super::{Tls, TlsError};
 
-/// The interval at which the files are looked at.
+/// The interval of the checks.
 const INTERVAL: Duration = Duration::from_secs(2);
 
-/// The watching thread; ends when this is dropped.
+/// The watching thread, which ends when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Watch(Option<(mpsc::Sender<()>, JoinHandle<()>)>);
 
@@ -37,7 +37,7 @@ impl Drop for Watch {
     fn drop(&mut self) {
         if let Some((stop, thread)) = self.0.take() {
             drop(stop);
-            // Had it panicked, that was reported where it happened.
+            // A panic was reported where it happened.
             let _ = thread.join();
         }
     }
@@ -46,20 +46,20 @@ impl Drop for Watch {
 pub(super) struct Watcher {
     tls: Tls,
     files: Files,
-    /// The digest of what the certificate in use was read from.
+    /// The digest of the files of the current certificate.
     loaded: Digest,
-    /// The last fault, so that it is told once.
+    /// The last error, so that it is logged once.
     complaint: Option<String>,
 }
 
 impl Watcher {
-    /// `None` when the certificate is not from files.
+    /// Returns `None` if the certificate is not from files.
     pub(super) fn new(tls: &Tls) -> Option<Self> {
         let (files, loaded) = tls.files.clone()?;
         Some(Self { tls: tls.clone(), files, loaded, complaint: None })
     }
 
-    /// Takes over what is in the files now, if it is new and can be used.
+    /// Uses the current contents of the files, if they are new and valid.
     pub(super) fn look(&mut self) {
         match self.renew() {
             Ok(()) => self.complaint = None,
@@ -79,7 +79,7 @@ impl Watcher {
         Ok(())
     }
 
-    /// The fault of the last time.
+    /// Returns the last error.
     #[cfg(test)]
     pub(super) fn complaint(&self) -> Option<&str> {
         self.complaint.as_deref()

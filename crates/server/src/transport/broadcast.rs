@@ -1,7 +1,7 @@
-//! `/broadcast`: what one sends, everyone who is connected gets, the sender too.
+//! `/broadcast`: passes each message to all members, including its sender.
 //!
-//! No topic: nothing is kept but for those who are a little behind, nothing has a position. A message goes to
-//! every thread once, and from there to the thread's members.
+//! It is not a topic: messages have no position, and are kept only for members that are a little behind. A message
+//! goes to every thread once, and from there to the thread's members.
 
 use std::sync::Arc;
 
@@ -38,7 +38,7 @@ fn take_over(site: &Site) -> Result<Successor, Problem> {
     Ok(Successor::new(|local, permit, visit| Participant::new(everyone, local, permit, visit)))
 }
 
-/// One who is connected.
+/// A member.
 #[derive(Debug)]
 pub(crate) struct Participant {
     everyone: Arc<Everyone>,
@@ -78,7 +78,7 @@ impl Handler for Participant {
                 let frame = CloseFrame::new(CloseCode::POLICY_VIOLATION, &error.to_string());
                 let (reason, limit) = (error.to_string(), "limits.broadcast_bytes_max");
                 self.visit.gives_up(frame.code, &reason, Some(limit), PATH);
-                // Refused when it is closing already.
+                // Fails if the connection is closing already.
                 let _ = sender.close(Some(&frame));
             }
             Err(error) => tracing::debug!(%error, "nothing more can be sent"),

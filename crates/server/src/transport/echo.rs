@@ -1,4 +1,4 @@
-//! `/echo`: what is sent comes back. By `POST` a body, by WebSocket each message. And bytes as they are, by a TCP port.
+//! `/echo`: returns the body of a `POST`, and each message of a WebSocket; on a TCP port, plain bytes.
 
 use anemone_ws::Error;
 use anemone_ws::proto::{CloseFrame, Message, Output, Piece, Sender};
@@ -31,7 +31,7 @@ pub(super) static TRANSPORT: HandshakeTransport = HandshakeTransport {
     },
 };
 
-/// A bare echo has no message for one who is not let in.
+/// The TCP echo cannot send a refusal.
 pub(super) static TCP: TcpTransport = TcpTransport {
     adopt: |local, stream, _, permit| {
         let idle_timeout = local.site.limits.echo.idle_timeout;
@@ -40,7 +40,7 @@ pub(super) static TCP: TcpTransport = TcpTransport {
     refusal: |_| Vec::new(),
 };
 
-/// Sends bytes back as they come.
+/// Echoes bytes.
 struct ByteEcho {
     _permit: ConnectionPermit,
 }
@@ -57,14 +57,14 @@ async fn answer(
     site: &Site,
     stop: Stop,
 ) -> Result<Response<Body>, Problem> {
-    // The whole body first: most clients do not read before they have sent everything.
+    // The whole body is received first, since most clients do not read before they have sent everything.
     let bytes_max = usize::try_from(site.limits.echo.message_bytes_max).unwrap_or(usize::MAX);
     let body = receive(request, bytes_max, site, stop).await?;
     // Never the sender's own type: a page must not be made to show what somebody else had it send.
     Ok(reply("application/octet-stream", "no-store", full(body)))
 }
 
-/// Sends each message back.
+/// Echoes messages.
 #[derive(Debug)]
 pub(crate) struct Echo {
     visit: Visit,
@@ -80,20 +80,20 @@ impl Echo {
 }
 
 impl Handler for Echo {
-    /// The first part of a large message goes back while the rest is still coming.
+    /// The first part of a large message is returned while the rest is still arriving.
     fn takes_pieces(&self) -> bool {
         true
     }
 
     fn on_piece(&mut self, piece: Piece<'_>, sender: &mut Sender) {
-        // Refused once closing: then there is nobody to send it back to.
+        // Fails once the connection is closing, when nobody receives the echo.
         let _ = self
             .visit
             .counted(sender, |sender| sender.send_fragment(piece.kind, piece.bytes, piece.is_last));
     }
 
     fn on_message(&mut self, message: Message<'_>, sender: &mut Sender) {
-        // Refused once closing: then there is nobody to send it back to.
+        // Fails once the connection is closing, when nobody receives the echo.
         let _ = self.visit.counted(sender, |sender| sender.send(message));
     }
 

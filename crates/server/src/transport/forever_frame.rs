@@ -1,5 +1,5 @@
-//! Forever-frame: the endless document of a hidden iframe, a script for each event that calls a function of the
-//! page around it. The oldest way to push there is, and one that every browser knows.
+//! Forever-frame: the endless document of a hidden iframe, with a script for each event that calls a function of the
+//! surrounding page. It is the oldest kind of push, and works in every browser.
 
 use anemone_wire::Item;
 use http::{HeaderMap, HeaderValue, Response, header};
@@ -19,17 +19,17 @@ pub(super) static TRANSPORT: ReadTransport = ReadTransport {
         ranges: &["text/*", "*/*"],
         needs: Some(Need::Frame),
     },
-    // Each reader's calls have a name of their own, so no two share a page, and the loop cannot carry it.
+    // Each reader's calls use its own function name, so readers cannot share pages, and the loop cannot carry it.
     answer: ReadAnswer::Now(answer),
 };
 
-/// Browsers begin to run a document once they have seen this much of it.
+/// Browsers begin to run a document after this much of it.
 const PADDING_BYTES: usize = 1024;
-/// In a window of its own a document is its own parent: there nothing is to be called. The name can be given
-/// another value (HTML section 7.2.2.2), and then all calls fail.
+/// A document in its own window is its own parent, and must not call anything there. The name can be reassigned (HTML
+/// section 7.2.2.2), and then all calls fail.
 const GUARD: &str = "<script>parent===window&&(parent=null)</script>";
 
-/// Without `after`, what comes from now on.
+/// Without `after`, sends future events.
 fn answer(read: &ReadRequest, headers: &HeaderMap, stop: Stop) -> Result<Response<Body>, Problem> {
     check_place(headers)?;
     let name = read.query.frame.clone().ok_or_else(frame_missing)?;
@@ -40,8 +40,9 @@ fn answer(read: &ReadRequest, headers: &HeaderMap, stop: Stop) -> Result<Respons
     Ok(response)
 }
 
-/// Sees that a browser asks for the document of an iframe, for a page of the same site: whatever a link says would be
-/// called in a window of its own. Browsers that do not say so are too old, or ask by plain HTTP for another machine.
+/// Checks that a browser requests the document for an iframe in a page of the same site. In its own window, a link
+/// could otherwise make it call anything. Browsers that do not send these fields are too old, or use plain HTTP to
+/// another machine.
 fn check_place(headers: &HeaderMap) -> Result<(), Problem> {
     let says = |name, values: &[&str]| {
         headers.get(name).is_some_and(|said: &HeaderValue| values.iter().any(|value| said == value))
@@ -55,21 +56,21 @@ fn check_place(headers: &HeaderMap) -> Result<(), Problem> {
     Err(Problem::new(Kind::FrameRefused, detail))
 }
 
-/// The script calls what its address says, so only pages of this origin may have it run, and only within them.
+/// The script calls a function from its URL, so only pages of this origin may run it, and only within them.
 fn protect(headers: &mut HeaderMap) {
     headers.insert(header::X_FRAME_OPTIONS, HeaderValue::from_static("SAMEORIGIN"));
     let policy = "frame-ancestors 'self'; default-src 'none'; script-src 'unsafe-inline'";
     headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(policy));
-    // In a window of its own it is its own parent. Whoever opened that is not to be called either.
+    // In its own window it is its own parent, and must not reach its opener either.
     let alone = HeaderValue::from_static("same-origin");
     headers.insert("cross-origin-opener-policy", alone);
-    // Without this a page that is isolated from other origins, as the server's own is, may not embed it.
+    // Without this, a page that is isolated from other origins, as the server's own is, may not embed it.
     let isolated = HeaderValue::from_static("require-corp");
     headers.insert("cross-origin-embedder-policy", isolated);
 }
 
 fn script(name: &FrameName, item: &Item<'_>, out: &mut String) {
-    // A heartbeat is a call, too: when the connection breaks a browser tells the page nothing at all.
+    // A heartbeat is a call too, since browsers do not report a broken connection to the page.
     if let Item::Begin(_) = item {
         out.push_str(GUARD);
         padding(out);
@@ -83,7 +84,7 @@ fn script(name: &FrameName, item: &Item<'_>, out: &mut String) {
     out.push_str(")</script>\n");
 }
 
-/// A comment, with a line break at its end.
+/// Appends a comment that ends with a line break.
 fn padding(out: &mut String) {
     let (begin, end) = ("<!--", "-->\n");
     out.push_str(begin);
@@ -91,8 +92,8 @@ fn padding(out: &mut String) {
     out.push_str(end);
 }
 
-/// JSON as it may stand in a script in HTML. What is written otherwise here is only ever part of a string in JSON:
-/// `</script>` would end the script, and U+2028 and U+2029 were line breaks to it before ECMAScript 2019.
+/// Appends JSON that is safe in a script in HTML. The escaped characters only occur in JSON strings: `</script>`
+/// would end the script, and before ECMAScript 2019 U+2028 and U+2029 were line breaks.
 fn escape(json: &str, out: &mut String) {
     for character in json.chars() {
         match character {

@@ -1,4 +1,4 @@
-//! Long poll: a poll that is answered once there is something to tell (RFC 7240 section 4.3).
+//! Long poll: answers once there is an event (RFC 7240 section 4.3).
 
 use anemone_hub::Start;
 use http::{HeaderValue, header};
@@ -17,8 +17,8 @@ pub(super) static TRANSPORT: ReadTransport = ReadTransport {
     answer: ReadAnswer::Later(answer),
 };
 
-/// Waits for an event after the position, or until the time is up, the server stops or the client has ended its
-/// side: then the page is empty.
+/// Waits for an event after the position, or until the time is over, the server stops or the client has ended its
+/// side; then the page is empty.
 fn answer(read: &ReadRequest, mut stop: Stop) -> LaterAnswer<'_> {
     Box::pin(async move {
         let wait = read.query.wait.unwrap_or_default();

@@ -1,5 +1,4 @@
-//! One file for each way to read a topic or publish to it, and for what is no topic. None imports another; here they are
-//! listed.
+//! The transports, one file each, and their lists. No transport imports another.
 
 mod broadcast;
 mod echo;
@@ -18,7 +17,7 @@ use crate::exchange::read_transport::ReadTransport;
 use crate::exchange::tcp_transport::TcpTransport;
 use crate::exchange::upgrade::HandshakeTransport;
 
-/// The transports that answer a `GET` of a topic. Of those that a client takes equally well, the first answers.
+/// The transports that answer a `GET` of a topic. Among those that a client accepts equally, the first answers.
 pub(crate) static READING: &[&ReadTransport] = &[
     &long_poll::TRANSPORT,
     &poll::TRANSPORT,
@@ -29,16 +28,17 @@ pub(crate) static READING: &[&ReadTransport] = &[
     &tests::toy::TRANSPORT,
 ];
 
-/// The transport whose reply's fields a `HEAD` gets, whatever it takes: a stream without its body says nothing.
+/// The transport whose header fields a `HEAD` gets, whatever it accepts: a stream without its body has no
+/// information.
 pub(crate) static HEAD: &ReadTransport = &poll::TRANSPORT;
 
-/// The transports that take a connection over after a handshake.
+/// The transports that take over a connection after a handshake.
 pub(crate) static SHAKING_HANDS: &[&HandshakeTransport] =
     &[&broadcast::TRANSPORT, &echo::TRANSPORT, &multiplexed::TRANSPORT, &websocket::TRANSPORT];
 
 /// Answers a request that changes a topic.
 pub(crate) use self::post::answer as change;
 
-/// The transports that have a TCP port of their own: for `anemone.v1`, and to echo bytes.
+/// The transports with their own TCP ports: `anemone.v1` and the echo of bytes.
 pub(crate) static TCP: &TcpTransport = &multiplexed::TCP;
 pub(crate) static TCP_ECHO: &TcpTransport = &echo::TCP;

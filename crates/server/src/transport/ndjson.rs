@@ -1,4 +1,4 @@
-//! NDJSON: an endless reply, one JSON object a line, for `curl -N` and pipes. A heartbeat repeats the position.
+//! NDJSON: an endless reply with one JSON object per line, for `curl -N` and pipes. A heartbeat repeats the position.
 
 use anemone_wire::Item;
 

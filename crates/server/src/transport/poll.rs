@@ -19,11 +19,11 @@ pub(super) static TRANSPORT: ReadTransport = ReadTransport {
     answer: ReadAnswer::Now(answer),
 };
 
-/// A cache may keep a page and has to ask each time whether it is still the one: then its tag saves a browser the
-/// body without a line of script. With `no-store` no cache would ever have a tag to ask with.
+/// Caches may keep a page, and must revalidate it each time. With its tag, a browser then saves the body without any
+/// script. With `no-store`, no cache would have a tag.
 const REVALIDATED: &str = "no-cache";
 
-/// Without `after`, the newest event: what a bare `curl` is after.
+/// Without `after`, returns the newest event, which a bare `curl` most likely wants.
 fn answer(read: &ReadRequest, headers: &HeaderMap, _: Stop) -> Result<Response<Body>, Problem> {
     let page = read.open(TRANSPORT.name, Start::Newest)?.read()?;
     if read.is_of_a_moment() {
@@ -35,15 +35,15 @@ fn answer(read: &ReadRequest, headers: &HeaderMap, _: Stop) -> Result<Response<B
     } else {
         page_reply(read, &page, REVALIDATED)
     };
-    // Digits, letters and punctuation are always a field's value.
+    // Digits, letters and punctuation are always valid in a field.
     if let Ok(tag) = HeaderValue::try_from(tag) {
         response.headers_mut().insert(header::ETAG, tag);
     }
     Ok(response)
 }
 
-/// The entity tag of a page: what its URL does not say of it, what is kept and where the page ends. In an epoch an event never
-/// changes.
+/// Returns the entity tag of a page. It contains what its URL does not: the first kept event and the end of the page.
+/// Within an epoch, events never change.
 fn tag_of(page: &Page) -> String {
     format!("\"{}.{}\"", page.first, page.next)
 }

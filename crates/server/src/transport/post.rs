@@ -1,4 +1,4 @@
-//! `POST` to a topic: the body is an event, or many of them. And `DELETE`.
+//! `POST` publishes the events of its body to a topic, and `DELETE` deletes a topic.
 
 use anemone_hub::TopicName;
 use anemone_wire::Published;
@@ -30,7 +30,7 @@ pub(crate) async fn answer(
     }
 }
 
-/// Publishes all that the body says, or nothing of it.
+/// Publishes all events of the body, or none.
 async fn publish(
     permit: PublishPermit,
     request: Request<Body>,
@@ -61,7 +61,7 @@ async fn delete(permit: PublishPermit, request: &Request<()>) -> Result<Response
     origin::refuse_unnamed(request.headers().into())?;
     no_parameters(request.uri().query())?;
     if request.headers().contains_key(header::IF_MATCH) {
-        // To be honoured, a topic would have to stand still while it is removed from a disk.
+        // A condition would require that the topic does not change while it is removed from a disk.
         let detail = "If-Match is only for POST: DELETE takes no condition";
         return Err(Problem::new(Kind::BadParameter, detail));
     }

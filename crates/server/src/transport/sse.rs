@@ -1,4 +1,4 @@
-//! Server-sent events (HTML, section 9.2): an endless reply, one block of lines for each event.
+//! Server-sent events (HTML, section 9.2): an endless reply with one block of lines for each event.
 
 use crate::exchange::read_transport::{ReadAnswer, ReadTransport};
 use crate::read::fan::ItemEncoding;

@@ -1,11 +1,10 @@
-//! Plain WebSocket: each message is one event's data and nothing else. What the client sends is published.
+//! Plain WebSocket: each message is the data of one event. Messages from the client are published.
 //!
-//! A notice would look like data there, and data like a notice, so what the reader must know comes with the end: a
-//! close code that says what happened, and a reason with the position to go on from.
+//! A notice would look like data, and data like a notice, so the reader learns everything else at the end: from a
+//! close code, and from a reason with the position to continue from.
 //!
-//! With the subprotocol `anemone.events` each message is `{"position":P,"time":…,"data":…}`, the first one
-//! `{"position":P}`, where reading begins. There a notice (`{"gap":{…}}`, `{"skipped":N}`) stands before the events
-//! after it.
+//! With the subprotocol `anemone.events` each message is `{"position":P,"time":…,"data":…}`, and the first one is
+//! `{"position":P}`, where reading begins. Notices (`{"gap":{…}}`, `{"skipped":N}`) precede the events after them.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -33,12 +32,12 @@ use crate::site::Site;
 use crate::transport_name::TransportName;
 use crate::{Kind, Problem};
 
-/// Events are missing, as the reason says, of a reader that is told data alone.
+/// Events are missing, for a reader that gets only data; the reason describes the gap.
 const GAP: CloseCode = own_code(4000);
 /// The topic of such a reader was deleted.
 const DELETED: CloseCode = own_code(4001);
 
-/// A code for private use (RFC 6455 section 7.4.2).
+/// Returns a code for private use (RFC 6455 section 7.4.2).
 const fn own_code(code: u16) -> CloseCode {
     match CloseCode::new(code) {
         Some(code) => code,
@@ -53,7 +52,7 @@ pub(super) static TRANSPORT: HandshakeTransport = HandshakeTransport {
     route: HandshakeRoute::Topic(take_over),
 };
 
-/// Data and nothing else.
+/// The encoding of data alone.
 static DATA: ItemEncoding = ItemEncoding {
     append: |item, out| {
         if let Item::Event { data, .. } = item {
@@ -61,10 +60,10 @@ static DATA: ItemEncoding = ItemEncoding {
         }
     },
 };
-/// With positions.
+/// The encoding with positions.
 static POSITIONS: ItemEncoding = ItemEncoding { append: |item, out| item.write(out) };
 
-/// A reader to be, once the handshake's response is written.
+/// A future reader, once the handshake's response is written.
 #[derive(Debug)]
 struct Subscriber {
     reader: Reader,
@@ -72,7 +71,7 @@ struct Subscriber {
     writing: Result<Box<Writer>, Refusal>,
 }
 
-/// Without `after`, the messages are what comes from now on.
+/// Without `after`, sends future events.
 fn take_over(
     site: &Site,
     client: Client,
@@ -82,14 +81,14 @@ fn take_over(
     let encoding = if accepted.subprotocol.is_some() { &POSITIONS } else { &DATA };
     let reader = read.open_stream(TRANSPORT.name)?;
     let topic = reader.topic();
-    // A refusal is told to those who write, for all may read.
+    // A refusal is reported only to clients that write, since all may read.
     let permit = site.publishing.permit(topic.name(), client);
     let writing = permit.map(|permit| Box::new(Writer::new(permit, topic, &site.limits)));
     let subscriber = Subscriber { reader, encoding, writing };
     Ok(Successor::new(|local, permit, visit| Events::new(subscriber, local, permit, visit)))
 }
 
-/// One reader: sends its topic's events from its position on, whenever they can be written.
+/// A reader that sends its topic's events, from its position on, as fast as they can be written.
 #[derive(Debug)]
 struct Events {
     reader: Reader,
@@ -111,8 +110,8 @@ impl Events {
         Self { reader, encoding, fan, place: None, inbox, visit, _permit: permit }
     }
 
-    /// Queues the next page. What was read waits in the socket's output, and while it does nothing
-    /// more is read: a slow reader is only a position.
+    /// Queues the next page. Events wait in the socket's output, and until that is written, no more are read: a slow
+    /// reader is only a position.
     fn send_page(&mut self, sender: &mut Sender) -> Result<(), MisuseError> {
         let Some(place) = &self.place else { return Ok(()) };
         let encoding = self.encoding;
@@ -144,10 +143,10 @@ impl Events {
         sender.close(Some(frame))
     }
 
-    /// A message of the client was not published, and no other will be.
+    /// Refuses a message of the client; no later one is published.
     fn refuse(&self, problem: &Problem, sender: &mut Sender) {
         self.visit.refused(problem, &self.path());
-        // Refused when it is closing already.
+        // Fails if the connection is closing already.
         let _ = self.close_with(&refusal(problem), sender);
     }
 
@@ -155,13 +154,13 @@ impl Events {
         std::ptr::eq(self.encoding, &DATA)
     }
 
-    /// Whether a gap can be told by the end alone. A reader that wants the newest alone is not told what was passed over,
-    /// whether it is still kept or not.
+    /// Returns true if only the end can report a gap. A reader of the newest event alone is not told about skipped
+    /// events, kept or not.
     fn ends_at_gaps(&self) -> bool {
         self.tells_data_alone() && self.reader.place().mode == Mode::All
     }
 
-    /// Tells that reading has ended as far as messages can; the frame says the rest.
+    /// Reports the end of reading as far as messages can; the close frame contains the rest.
     fn end(
         &self,
         reason: EndReason,
@@ -189,7 +188,7 @@ impl Events {
     }
 }
 
-/// The close frame by which a reader that is told data alone learns that events are missing.
+/// Returns the close frame that tells a reader of data alone that events are missing.
 fn interrupted(gap: &Gap) -> CloseFrame {
     CloseFrame::new(GAP, &format!("gap: {}", gap.in_words()))
 }
@@ -200,14 +199,14 @@ impl Handler for Events {
         self.place = Some(self.fan.subscribe(self.reader.topic(), waker));
         if !self.tells_data_alone() {
             let begin = text(&Item::Begin(self.reader.position()));
-            // Nothing was sent before, so nothing can refuse this.
+            // Nothing was sent before, so this cannot fail.
             let _ = self.visit.counted(sender, |sender| sender.send(Message::Text(&begin)));
         }
         self.on_ready(sender);
     }
 
     fn on_message(&mut self, message: Message<'_>, sender: &mut Sender) {
-        // What comes after one that was refused is not published either.
+        // Messages after a refused one are not published either.
         if sender.is_closing() {
             return;
         }
@@ -236,17 +235,17 @@ impl Handler for Events {
     }
 }
 
-/// The inbox of the client's messages.
+/// The inbox for the client's messages.
 #[derive(Debug)]
 struct Inbox {
     writing: Result<Box<Writer>, Refusal>,
     publisher: Publisher,
-    /// Messages that came while its topic is created, which takes a disk its time.
+    /// Messages that arrived while its topic is being created, which takes time on a disk.
     waiting: Rc<RefCell<Option<WaitingMessages>>>,
     memory: Memory,
 }
 
-/// Messages in the order they came.
+/// Messages in the order of their arrival.
 #[derive(Debug)]
 struct WaitingMessages {
     events: Vec<Data>,
@@ -254,7 +253,7 @@ struct WaitingMessages {
     held: Reservation,
 }
 
-/// Publishes messages, and keeps the problem of one that a log took its time for.
+/// Publishes messages, and keeps the problem of one whose log took time.
 #[derive(Clone, Debug)]
 struct Publisher {
     failed: Rc<RefCell<Option<Problem>>>,
@@ -262,7 +261,7 @@ struct Publisher {
 }
 
 impl Inbox {
-    /// Publishes a message, as far as that goes at once. The first one may have to create the topic.
+    /// Publishes a message, as far as that is possible at once. The first message may have to create the topic.
     fn publish(&self, message: Message<'_>, topic: &TopicName) -> Result<(), Problem> {
         let writer = self.writing.as_ref().map_err(|refusal| refusal.problem(topic))?;
         let event = of_message(message, writer.event_bytes_max)?;
@@ -293,7 +292,7 @@ impl Inbox {
             (Rc::clone(&self.waiting), self.publisher.clone(), writer.clone());
         tokio::task::spawn_local(async move {
             let created = creation.await;
-            // Nothing comes between: what comes from now on is published behind these.
+            // Later messages are published after these, since nothing runs in between.
             let events = waiting.take().into_iter().flat_map(|waiting| waiting.events);
             let published = created.and_then(|()| {
                 events.into_iter().try_for_each(|event| publisher.publish(&writer, event))
@@ -309,7 +308,7 @@ impl Inbox {
 impl WaitingMessages {
     fn push(&mut self, event: Data, writer: &Writer) -> Result<(), Problem> {
         let bytes = self.bytes + event.bytes().len();
-        // One alone is no longer than an event may be.
+        // A single message is no longer than an event may be.
         if !self.events.is_empty() && bytes > writer.waiting_bytes_max {
             return Err(writer.too_many_wait());
         }
@@ -321,8 +320,8 @@ impl WaitingMessages {
 }
 
 impl Publisher {
-    /// Hands an event in. Whether it is kept may become known later, to a task; there are no more of them than events that
-    /// may wait for the log.
+    /// Publishes an event. If its outcome is not known at once, a task waits for it; the log limits the number of
+    /// waiting events.
     fn publish(&self, writer: &Writer, event: Data) -> Result<(), Problem> {
         let mut handed = writer.publish(event)?;
         if let Some(outcome) = handed.outcome() {
@@ -343,7 +342,7 @@ impl Publisher {
     }
 }
 
-/// The close frame that tells a client that a message was not published: there is no reply but the end.
+/// Returns the close frame for a message that was not published, since there is no other reply.
 fn refusal(problem: &Problem) -> CloseFrame {
     let code = match problem.kind() {
         Kind::EventTooBig | Kind::BodyTooBig => CloseCode::MESSAGE_TOO_BIG,
@@ -364,7 +363,7 @@ fn messages(page: &Page, encoding: &ItemEncoding) -> Vec<Prepared> {
     messages.collect()
 }
 
-/// The text of a message with positions.
+/// Returns the text of a message with positions.
 fn text(item: &Item<'_>) -> String {
     let mut text = String::new();
     item.write(&mut text);

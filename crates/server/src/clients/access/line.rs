@@ -1,4 +1,4 @@
-//! What a line of the access log says of a request.
+//! The contents of a line of the access log.
 
 use std::borrow::Cow;
 use std::net::SocketAddr;
@@ -12,11 +12,11 @@ use crate::clients::places::Source;
 use crate::clients::readers::in_words;
 use crate::transport_name::TransportName;
 
-/// The target of the access log's events, all of level info. The line of a request that begins is one of level debug, as
-/// any other of this crate.
+/// The target of the access log's events, which have level info. The event at the beginning of a request has level
+/// debug and no special target.
 pub const ACCESS_TARGET: &str = "anemone::access";
 
-/// A request, as its line has it.
+/// The request of a line.
 #[derive(Debug)]
 pub(super) struct AccessedRequest {
     pub(super) client: Option<SocketAddr>,
@@ -31,7 +31,7 @@ impl AccessedRequest {
     }
 }
 
-/// What became of a request.
+/// The outcome of a request.
 #[derive(Clone, Debug, Default)]
 pub(super) struct RequestOutcome {
     /// `None` until there is a reply.
@@ -43,7 +43,7 @@ pub(super) struct RequestOutcome {
 }
 
 impl RequestOutcome {
-    /// The same once nothing more comes. A request that is given up before it has a reply was told no position.
+    /// Returns the final outcome. A request that was dropped before its reply got no position.
     pub(super) fn over(self, is_stopping: bool) -> Self {
         if self.status.is_some() {
             return self;
@@ -53,19 +53,19 @@ impl RequestOutcome {
     }
 }
 
-/// The client has closed its side, the connection was lost, or it did not take the rest for too long.
+/// The end of a request whose client closed its side, lost the connection, or took no output for too long.
 pub(crate) const CLIENT_GONE: &str = "client gone";
 pub(crate) const SERVER_STOPPED: &str = "server stopped";
 
-/// The kind of an answer, which is the transport of a line.
+/// The kind of an answer, which is the transport in a line.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 pub(crate) enum AnswerKind {
-    /// A reply that is no page of a topic, or it is not known yet what the answer will be.
+    /// A reply that is not a page of a topic, or not known yet.
     #[default]
     Http,
-    /// A page of a topic, at once or once there is one.
+    /// A page of a topic, at once or after a wait.
     Page(TransportName),
-    /// More than that.
+    /// A stream or a WebSocket.
     Stream(TransportName),
 }
 
@@ -82,7 +82,7 @@ impl AnswerKind {
     }
 }
 
-/// All that is told of a request.
+/// The facts of a line.
 #[derive(Clone, Debug)]
 pub(super) struct Line {
     pub(super) request: Arc<AccessedRequest>,
@@ -91,7 +91,7 @@ pub(super) struct Line {
 }
 
 impl Line {
-    /// `repeats` is how many there were like it since its last line that had none.
+    /// Writes the line. `repeats` is the number of similar requests without a line since the last one.
     pub(super) fn write(&self, repeats: u64) {
         let Self { request, outcome, duration } = self;
         let client = request.client.map(in_words);

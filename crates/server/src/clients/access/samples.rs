@@ -1,10 +1,10 @@
-//! The requests that have a line.
+//! The choice of requests that get a line.
 //!
-//! A page may poll ten times a second, and all its lines would say the same; and a client that asks for one path after the
-//! other that is not there would fill a disk. So of requests of one client that are alike the first has a line, and after that
-//! one a minute, with how many there were in between; and one client has no more than so many lines a minute, whatever it asks
-//! for. None is lost: those that were counted and have no line yet are written with the next line of anybody, once their minute
-//! is over, or when the server stops. No clock is read here.
+//! A page may poll ten times a second, with the same line each time, and a client that requests many missing paths
+//! would fill a disk. So similar requests of one client get a line for the first, and then one a minute with the
+//! number of requests between. Each client also has a limit on its lines a minute. No request is lost: counted
+//! requests are written with the next line of anybody after their minute, or when the server stops. This module reads
+//! no clock.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::{Hash, Hasher};
@@ -14,30 +14,29 @@ use std::time::{Duration, Instant};
 use super::line::{AccessedRequest, AnswerKind, Line};
 use crate::clients::places::Source;
 
-/// Requests that are alike have one line in so long.
+/// The interval of lines for similar requests.
 const INTERVAL: Duration = Duration::from_secs(60);
 
-/// Most lines of one client in that time, whatever they say: ten requests a second, which are more than a person or a program at
-/// work has, and some 200 KB of a log.
+/// The most lines of one client in that time: ten requests a second, more than a person or a working program makes,
+/// and about 200 KB of log.
 const CLIENT_LINES_MAX: u64 = 600;
 
-/// So many groups are known at a time, most of which take less than a KiB. Where there are more, the oldest has its
-/// line before its time.
+/// The most groups at a time; most take less than a KiB. Beyond that, the oldest group gets its line early.
 const GROUPS_MAX: usize = 1000;
 
-/// Requests that count together.
+/// A group of requests that count together.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 enum Group {
-    /// Polls that are alike.
+    /// Similar polls.
     Polls(PollKind),
-    /// Requests of a client that were refused with the same status, whatever they asked for.
+    /// Requests of a client that were refused with the same status, whatever their path.
     Refusals(Option<Source>, u16),
-    /// All of a client.
+    /// All requests of a client.
     Client(Option<Source>),
 }
 
 impl Group {
-    /// The group of requests that are like this one, if such have no line each.
+    /// Returns the group of similar requests, unless each gets its own line.
     fn of_alike(line: &Line) -> Option<Self> {
         let (request, outcome) = (&line.request, &line.outcome);
         if outcome.answer.is_poll() {
@@ -48,12 +47,12 @@ impl Group {
                 status: outcome.status,
             }));
         }
-        // A reader that has begun was not refused, whatever it ends with.
+        // A reader that has begun was not refused, whatever its end.
         let refused = outcome.status.filter(|s| *s >= 400 && outcome.position.is_none())?;
         Some(Self::Refusals(request.source(), refused))
     }
 
-    /// Most lines that it has at once.
+    /// Returns the most lines of the group in an interval.
     fn lines_max(&self) -> u64 {
         match self {
             Self::Polls(_) | Self::Refusals(..) => 1,
@@ -62,12 +61,12 @@ impl Group {
     }
 }
 
-/// Polls of a client for a path that end alike.
+/// Polls of a client for one path with the same outcome.
 #[derive(Clone, Debug)]
 struct PollKind {
     request: Arc<AccessedRequest>,
     answer: AnswerKind,
-    /// `None` if they were given up.
+    /// `None` if they were dropped.
     status: Option<u16>,
 }
 
@@ -92,11 +91,11 @@ impl Hash for PollKind {
     }
 }
 
-/// Those of the last minute.
+/// The groups of the last minute.
 #[derive(Debug, Default)]
 pub(super) struct Samples {
     groups: HashMap<Group, Counted>,
-    /// The same, each once, and when it had its first line: the oldest first.
+    /// The same groups with the times of their first lines, the oldest first.
     order: VecDeque<(Instant, Group)>,
 }
 
@@ -105,12 +104,12 @@ pub(super) struct Samples {
 struct Counted {
     written: u64,
     unwritten: u64,
-    /// Of these.
+    /// The last of the unwritten ones.
     last: Option<Line>,
 }
 
 impl Samples {
-    /// Takes a line, and returns those that are to be written, each with how many more it stands for.
+    /// Takes a line, and returns the lines to write, each with the number of other requests that it stands for.
     pub(super) fn take(&mut self, line: Line, now: Instant) -> Vec<(Line, u64)> {
         let alike = Group::of_alike(&line);
         let (mut due, mut alike_before) = (Vec::new(), None);
@@ -146,12 +145,12 @@ impl Samples {
             self.order.push_back((now, group.clone()));
             self.groups.insert(group, Counted { written: 1, ..Counted::default() });
         }
-        // It stands for those before it, too.
+        // It also stands for the requests before it.
         due.push((line, alike_before.map_or(0, |counted| counted.unwritten)));
         due
     }
 
-    /// Whatever has no line yet.
+    /// Takes all requests without a line.
     pub(super) fn take_all(&mut self) -> Vec<(Line, u64)> {
         let order = std::mem::take(&mut self.order).into_iter();
         order.filter_map(|(_, group)| self.groups.remove(&group)?.line()).collect()
@@ -159,7 +158,7 @@ impl Samples {
 }
 
 impl Counted {
-    /// The line of the last, which stands for those before it.
+    /// Returns the line of the last request, which stands for those before it.
     fn line(self) -> Option<(Line, u64)> {
         Some((self.last?, self.unwritten - 1))
     }

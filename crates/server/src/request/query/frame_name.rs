@@ -3,13 +3,13 @@
 use super::parameter::bad;
 use crate::Problem;
 
-/// The function of a page that a forever-frame in it calls: identifiers with dots between them, so that it can
-/// stand in a script as it is.
+/// The function of a page that a forever-frame in it calls: identifiers with dots between them, so it needs no
+/// escaping in a script.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct FrameName(String);
 
 impl FrameName {
-    /// The longest name, in bytes.
+    /// The longest name in bytes.
     const BYTES_MAX: usize = 64;
 
     pub(super) fn new(name: &str) -> Option<Self> {

@@ -1,11 +1,11 @@
-//! The query of a list: `limit`, and for that of topics `after` as well.
+//! The query of a list: `limit`, and for topics also `after`.
 
 use anemone_hub::{TopicName, TopicNameError};
 
 use super::parameter::{bad, parse_limit};
 use crate::Problem;
 
-/// The query of a list, which takes `limit` and nothing else.
+/// Parses the query of a list, which takes only `limit`.
 pub(crate) fn limit_alone(
     query: Option<&str>,
     default: usize,
@@ -26,7 +26,7 @@ pub(crate) fn limit_alone(
     }
 }
 
-/// The query of the list of topics: the name that its page begins after, and how many it has at most.
+/// Parses the query of the list of topics: the name before its page, and the most topics in it.
 pub(crate) fn topics(
     query: Option<&str>,
     max: usize,

@@ -1,13 +1,13 @@
-//! The parameters of queries, and the problem of one that is wrong.
+//! The parameters of queries, and the problem of an invalid one.
 
 use crate::{Kind, Problem};
 
-/// A parameter or field that does not say what it must.
+/// Returns the problem of an invalid parameter or field.
 pub(super) fn bad(name: &str, detail: &str) -> Problem {
     Problem::new(Kind::BadParameter, format!("{name} {detail}"))
 }
 
-/// A number of things to list, or to have in a page.
+/// Parses the limit of a list or page.
 pub(super) fn parse_limit(value: &str, max: usize) -> Result<usize, Problem> {
     match value.parse() {
         Ok(limit) if (1..=max).contains(&limit) => Ok(limit),

@@ -1,4 +1,4 @@
-//! The representation of a topic that `Accept` asks for.
+//! The representation of a topic that `Accept` chooses.
 
 use std::collections::BTreeSet;
 
@@ -10,8 +10,8 @@ use crate::{Kind, Problem};
 #[derive(Debug)]
 pub(crate) struct Representation {
     pub(crate) media_type: &'static str,
-    /// The ranges of media types that stand for it, the most specific first. A stream has none: `*/*` is what curl sends
-    /// unasked, and a client that takes any text does not expect one without end.
+    /// The ranges of media types that include it, the most specific first. A stream has none: curl sends `*/*` by
+    /// default, and a client that accepts any text does not expect an endless one.
     pub(crate) ranges: &'static [&'static str],
     /// The parameter without which it is not chosen.
     pub(crate) needs: Option<Need>,
@@ -22,12 +22,12 @@ pub(crate) struct Representation {
 pub(crate) enum Need {
     /// A time to wait.
     Wait,
-    /// The function of a page to call. With it nothing else is chosen.
+    /// The function of a page to call. With it, nothing else is chosen.
     Frame,
 }
 
 impl Representation {
-    /// One that is given to a client that names it.
+    /// Creates a representation for clients that name its media type.
     pub(crate) const fn named(media_type: &'static str) -> Self {
         Self { media_type, ranges: &[], needs: None }
     }
@@ -39,8 +39,8 @@ impl AsRef<Self> for Representation {
     }
 }
 
-/// Chooses by `Accept` (RFC 9110 section 12.5.1): the highest weight wins; of equal ones the first that is offered.
-/// `given` are the parameters of the request that a representation may need.
+/// Chooses by `Accept` (RFC 9110 section 12.5.1): the highest weight wins; among equal ones the first that is
+/// offered. `given` are the parameters of the request that a representation may need.
 pub(crate) fn choose<T: AsRef<Representation>>(
     offered: &[&'static T],
     fields: Fields<'_>,
@@ -49,7 +49,7 @@ pub(crate) fn choose<T: AsRef<Representation>>(
     let accepted: Vec<&str> =
         fields.all("accept").filter_map(|value| str::from_utf8(value).ok()).collect();
     let mut accept = accepted.join(",");
-    // One with nothing in it asks for nothing in particular, as none does.
+    // An empty field means the same as none.
     if fields::split(&accept, ',').all(str::is_empty) {
         accept = "*/*".to_owned();
     }
@@ -69,7 +69,7 @@ pub(crate) fn choose<T: AsRef<Representation>>(
     best.1.ok_or_else(|| unacceptable(offered, &accept, given(Need::Frame)))
 }
 
-/// The problem of a request that takes nothing of what is offered.
+/// Returns the problem of a request that accepts nothing of what is offered.
 fn unacceptable<T: AsRef<Representation>>(
     offered: &[&'static T],
     accept: &str,
@@ -93,12 +93,12 @@ fn unacceptable<T: AsRef<Representation>>(
     Problem::new(Kind::NotAcceptable, detail)
 }
 
-/// The problem of a request that lacks the function to call.
+/// Returns the problem of a missing function name.
 pub(crate) fn frame_missing() -> Problem {
     bad("frame", "is missing: to read a topic as text/html, add frame=NAME")
 }
 
-/// Media types as a sentence lists them: `a, b or c`.
+/// Lists media types in a sentence: `a, b or c`.
 fn list(media_types: impl Iterator<Item = &'static str>) -> String {
     let sorted = BTreeSet::from_iter(media_types).into_iter().collect::<Vec<_>>();
     match sorted.split_last() {
@@ -108,7 +108,7 @@ fn list(media_types: impl Iterator<Item = &'static str>) -> String {
     }
 }
 
-/// The weight `Accept` gives a media type: that of its most specific range, 0 when it has none.
+/// Returns the weight that `Accept` gives a media type: that of its most specific range, 0 if it has none.
 fn weight(accept: &str, media_type: &str, wildcards: &[&str]) -> f32 {
     let of = |wanted: &str| {
         let mut ranges = fields::split(accept, ',').map(|range| fields::split(range, ';'));

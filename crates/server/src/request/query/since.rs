@@ -1,7 +1,7 @@
-//! `since`: the time that reading begins at, as a client may write it.
+//! `since`: the time at which reading begins.
 //!
-//! Three forms, which nobody can mistake for one another: how long ago, a date with a time, and milliseconds as `time`
-//! has them. How long ago is by this machine's clock, which gave the events their times.
+//! It has three forms that cannot be confused: a duration before now, a date with a time, and milliseconds like
+//! `time` in events. Durations count from this machine's clock, which also sets the times of events.
 
 use std::time::Duration;
 
@@ -9,13 +9,14 @@ use anemone_hub::UnixTime;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
-/// Longest number of how long ago, in digits.
+/// The most digits of a duration.
 const AGO_DIGITS_MAX: usize = 15;
 
-/// Least digits of milliseconds since 1970, which is a time in 1973: fewer are seconds, or lack their unit.
+/// The fewest digits of milliseconds since 1970, for a time in 1973: a shorter number means seconds, or lacks its
+/// unit.
 const MILLIS_DIGITS_MIN: usize = 12;
 
-/// The time that `since` means at `now`; `None` when it is none.
+/// Returns the time that `since` means at `now`; `None` if it is invalid.
 pub(super) fn parse(text: &str, now: UnixTime) -> Option<UnixTime> {
     ago(text).map(|ago| before(now, ago)).or_else(|| millis(text)).or_else(|| date(text))
 }
@@ -25,7 +26,7 @@ fn before(now: UnixTime, ago: Duration) -> UnixTime {
     UnixTime::from_micros(now.as_micros().saturating_sub(ago))
 }
 
-/// A whole number and a unit: `10m`.
+/// Parses a whole number and a unit, such as `10m`.
 fn ago(text: &str) -> Option<Duration> {
     let unit = text.find(|c: char| !c.is_ascii_digit())?;
     let (digits, unit) = text.split_at(unit);
@@ -41,30 +42,30 @@ fn ago(text: &str) -> Option<Duration> {
     Some(Duration::from_millis(number.saturating_mul(millis)))
 }
 
-/// Milliseconds since 1970, with up to three decimals: `1789000000123.456`.
+/// Parses milliseconds since 1970, with up to three decimals, such as `1789000000123.456`.
 fn millis(text: &str) -> Option<UnixTime> {
     let digits = text.find('.').unwrap_or(text.len());
     text.parse().ok().filter(|_| digits >= MILLIS_DIGITS_MIN)
 }
 
-/// RFC 3339, as `2026-11-22T10:00:00Z`. A `+` that is not escaped in a query means a space, and there can be none
-/// before an offset.
+/// Parses RFC 3339, such as `2026-11-22T10:00:00Z`. An unescaped `+` in a query means a space, which cannot precede
+/// an offset.
 fn date(text: &str) -> Option<UnixTime> {
     const OFFSET_BYTES: usize = "+01:00".len();
-    /// Of `2026-11-22T10:00:00.123456789+01:00`.
+    /// The length of `2026-11-22T10:00:00.123456789+01:00`.
     const BYTES_MAX: usize = 35;
     let sign = text.len().checked_sub(OFFSET_BYTES)?;
     let text = match text.split_at_checked(sign)? {
         (time, offset) if offset.starts_with(' ') => format!("{time}+{}", &offset[1..]),
         _ => text.to_owned(),
     };
-    // What else may stand between date and time is not for us.
+    // RFC 3339 allows other separators, which are refused here.
     let is_parted = matches!(text.as_bytes().get(10), Some(b'T' | b't' | b' '));
     if !is_parted || text.len() > BYTES_MAX {
         return None;
     }
     let date = OffsetDateTime::parse(&text, &Rfc3339).ok()?;
-    // What is before 1970 is before all events.
+    // All events are later than 1970.
     let micros = date.unix_timestamp_nanos().max(0) / 1_000;
     u64::try_from(micros).ok().map(UnixTime::from_micros)
 }

@@ -1,4 +1,4 @@
-//! The topics that the readers of a connection follow, and who reads which.
+//! The topics that the readers of a connection follow.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -11,19 +11,20 @@ use anemone_ws::reactor::SendWaker;
 use crate::read::fan::{Fan, Subscription};
 use crate::read::reader;
 
-/// The topics of a connection's readers, by address: a name may be another topic's by now.
+/// The topics of a connection's readers by their addresses in memory, since a name may belong to another topic by
+/// now.
 #[derive(Debug)]
 pub(super) struct FollowedTopics {
     fan: Fan,
     topics: BTreeMap<usize, Followed>,
 }
 
-/// A topic, and those who read it on this connection.
+/// A topic and its readers on this connection.
 #[derive(Debug)]
 struct Followed {
     topic: Arc<Topic>,
     head: Head,
-    /// All have read this far, or have a turn.
+    /// All readers have read up to here, or have a turn.
     seen: Position,
     readers: BTreeSet<Id>,
     _subscription: Subscription,
@@ -34,7 +35,7 @@ impl FollowedTopics {
         Self { fan: fan.clone(), topics: BTreeMap::new() }
     }
 
-    /// This request reads the topic.
+    /// Adds a reader of a topic.
     pub(super) fn follow(&mut self, topic: &Arc<Topic>, id: Id, waker: &SendWaker) {
         let followed = self.topics.entry(address(topic)).or_insert_with(|| {
             let subscription = self.fan.subscribe(topic, waker.clone());
@@ -43,7 +44,7 @@ impl FollowedTopics {
         followed.readers.insert(id);
     }
 
-    /// This request reads it no longer.
+    /// Removes a reader of a topic.
     pub(super) fn leave(&mut self, topic: &Arc<Topic>, id: Id) {
         let address = address(topic);
         if let Some(followed) = self.topics.get_mut(&address) {
@@ -54,7 +55,7 @@ impl FollowedTopics {
         }
     }
 
-    /// The requests whose topics have something that not all have read.
+    /// Returns the readers whose topics have news.
     pub(super) fn with_news(&mut self) -> impl Iterator<Item = Id> {
         let followed = self.topics.values_mut();
         let with_news =
@@ -73,7 +74,7 @@ impl Followed {
         Self { topic, head, seen, readers: BTreeSet::new(), _subscription: subscription }
     }
 
-    /// Whether there is something that not all have read.
+    /// Returns true if the topic has events that not all readers have read.
     fn has_news(&mut self) -> bool {
         let has_news = reader::is_past(&mut self.head, self.seen);
         if has_news {

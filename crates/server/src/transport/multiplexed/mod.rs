@@ -1,7 +1,7 @@
 //! `anemone.v1`: many requests on one connection, over a WebSocket or over TCP.
 //!
-//! `session` knows which requests are open and whose turn it is, and does no IO. `multiplexer` carries requests out.
-//! `web_socket` and `tcp` are what all that looks like to the two carriers.
+//! `session` holds the open requests and their turns, without IO. `multiplexer` executes requests. `web_socket` and
+//! `tcp` are the two carriers.
 
 mod followed;
 mod multiplexer;
@@ -14,11 +14,11 @@ mod web_socket;
 pub(super) use tcp::TRANSPORT as TCP;
 pub(super) use web_socket::TRANSPORT;
 
-/// The outlet of messages.
+/// A destination of messages.
 trait Outlet {
     /// Queues a message.
     fn put(&mut self, message: &str);
 
-    /// The bytes that are queued and not written.
+    /// Returns the number of bytes queued and not written.
     fn queued_bytes(&self) -> usize;
 }

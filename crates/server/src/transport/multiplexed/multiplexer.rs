@@ -1,8 +1,7 @@
-//! Carries the requests of a connection out.
+//! Executes the requests of a connection.
 //!
-//! A reader is only a position: it has a turn when its topic has grown, reads a page, and goes to the end
-//! of the line if there is more. Nothing is read while what was queued is not written, and no reader
-//! waits for another one's whole past.
+//! A reader is only a position: when its topic has grown it has a turn, reads a page, and queues again if there is
+//! more. Nothing is read while queued output is not written, and no reader waits for all events of another.
 
 use std::sync::Arc;
 
@@ -34,22 +33,22 @@ use crate::stream::{EndlessReply, Told};
 use crate::transport_name::TransportName;
 use crate::{Kind, Problem};
 
-/// Why a request is over that was open until then.
+/// The reason for the end of requests that were still open.
 const CONNECTION_CLOSED: &str = "connection closed";
 
-/// Most requests served at once. Other connections have their turn before the rest.
+/// The most requests served at once. Then other connections have their turn.
 const TURNS_MAX: usize = 64;
 
 /// The carrier of a connection.
 #[derive(Debug)]
 pub(super) struct Carrier {
-    /// The name of its readers.
+    /// The name for its readers.
     pub(super) name: TransportName,
-    /// The place that messages come to, as the log has it.
+    /// The place of its messages, for the log.
     pub(super) place: &'static str,
 }
 
-/// A connection's requests, and all it takes to carry them out.
+/// A connection's requests, with the state to execute them.
 #[derive(Debug)]
 pub(super) struct Multiplexer {
     site: Arc<Site>,
@@ -61,33 +60,33 @@ pub(super) struct Multiplexer {
     /// The bytes of payloads whose events may not be kept yet.
     submitted_bytes: usize,
     topics: FollowedTopics,
-    /// Once it is open.
+    /// Set once the connection is open.
     waker: Option<SendWaker>,
-    /// For the heartbeats, while there are readers.
+    /// The alarm for heartbeats, while there are readers.
     alarm: Option<Alarm>,
 }
 
-/// The work for an open request.
+/// The work of an open request.
 #[derive(Debug)]
 enum Work {
     Read(EndlessReply),
-    /// To be answered once what was queued before is written.
+    /// To be answered after earlier output was written.
     Answer(Resource, AccessLine),
-    /// To be answered once it is known how that went.
+    /// To be answered when its outcome is known.
     Submit(Submitted),
 }
 
-/// What was handed in.
+/// A submitted change.
 #[derive(Debug)]
 struct Submitted {
-    /// Of its payload.
+    /// The length of its payload.
     bytes: usize,
     topic: TopicName,
     is_deletion: bool,
     access: AccessLine,
 }
 
-/// The change that was made.
+/// A change that was made.
 #[derive(Debug)]
 enum Done {
     Published(Published),
@@ -110,12 +109,12 @@ impl Multiplexer {
         }
     }
 
-    /// The connection is open.
+    /// Records that the connection is open.
     pub(super) fn open(&mut self, waker: SendWaker) {
         self.waker = Some(waker);
     }
 
-    /// A message came.
+    /// Handles a message.
     pub(super) fn receive(&mut self, message: &[u8], outlet: &mut impl Outlet) {
         match self.session.receive(message) {
             Step::Begin(id, request) => {
@@ -129,7 +128,7 @@ impl Multiplexer {
                     tell_end(id, &problem, &access, outlet);
                 }
             }
-            // What is handed in cannot be taken back: its own answer is the last.
+            // A submission cannot be withdrawn: its own reply is the last.
             Step::Cancel(id) if matches!(self.session.work(id), Some(Work::Submit(_))) => {}
             Step::Cancel(id) => {
                 let access = self.end(id);
@@ -182,15 +181,15 @@ impl Multiplexer {
         if has_room && !self.session.has_turns() {
             self.answer(id, &resource, access, outlet);
         } else {
-            // Small requests, many of which one read brings, may have large answers; and none is answered
-            // before those that came before it.
+            // Small requests, many of which arrive in one read, may have large answers. Answers keep the order of
+            // requests.
             self.session.open(id, Work::Answer(resource, access.clone()));
             self.wake();
         }
         Ok(())
     }
 
-    /// Does something else with a topic than to read it.
+    /// Handles another request for a topic than reading.
     fn change(
         &mut self,
         id: Id,
@@ -230,7 +229,7 @@ impl Multiplexer {
         Ok(())
     }
 
-    /// Sees that a payload is no longer than a body, and that no more of them wait than may.
+    /// Checks that a payload fits a body, and that not too many are waiting.
     fn check_payload(&self, bytes: usize) -> Result<(), Problem> {
         let limits = &self.site.limits;
         if bytes > limits.batch_bytes_max {
@@ -247,7 +246,7 @@ impl Multiplexer {
         Ok(())
     }
 
-    /// Answers now, or opens the request until it is known how that went.
+    /// Answers at once, or opens the request until its outcome is known.
     fn submit(
         &mut self,
         id: Id,
@@ -291,7 +290,7 @@ impl Multiplexer {
     }
 
     fn answer(&self, id: Id, resource: &Resource, access: &AccessLine, outlet: &mut impl Outlet) {
-        // A server that stops tells its connections, and answers nothing more on them.
+        // A stopping server tells its connections, and answers nothing more on them.
         let (status, value) = resource.value(&self.site, false);
         let json = value.to_string();
         let reply = Reply { status: status.as_u16(), ..Reply::answer(&json) };
@@ -320,7 +319,7 @@ impl Multiplexer {
         Ok(())
     }
 
-    /// Somebody woke the connection, or what was queued is written.
+    /// Serves requests, after a wake-up or when queued output was written.
     pub(super) fn ready(&mut self, outlet: &mut impl Outlet) {
         for (id, result) in self.submissions.take() {
             if let Some(Work::Submit(submitted)) = self.session.end(id) {
@@ -335,7 +334,7 @@ impl Multiplexer {
                 break;
             }
             if turns == TURNS_MAX || outlet.queued_bytes() >= self.output_bytes_max() {
-                // For the rest; and should this not be written at once, not before it is.
+                // Continues later, after pending output was written.
                 self.wake();
                 break;
             }
@@ -348,8 +347,8 @@ impl Multiplexer {
         }
     }
 
-    /// The client has ended its side: its readers are told what there is by now, and that is their end. Whether a
-    /// request has no final status yet.
+    /// Handles the client's end: its readers get the current events, and then end. Returns true if a request has no
+    /// final status yet.
     pub(super) fn ended(&mut self, outlet: &mut impl Outlet) -> bool {
         let mut readers = Vec::new();
         for (id, work) in self.session.works() {
@@ -367,7 +366,7 @@ impl Multiplexer {
         !self.session.is_empty()
     }
 
-    /// Nothing more is told: nothing is kept for it.
+    /// Closes the connection, and frees its requests.
     pub(super) fn close(&mut self) {
         self.session.works().for_each(|(_, work)| work.access().ended(CONNECTION_CLOSED));
         self.session.clear();
@@ -375,7 +374,7 @@ impl Multiplexer {
         self.alarm = None;
     }
 
-    /// It is a request's turn.
+    /// Serves a request in its turn.
     fn serve(&mut self, id: Id, now: Instant, outlet: &mut impl Outlet) {
         match self.session.work(id) {
             None | Some(Work::Submit(_)) => {}
@@ -412,8 +411,8 @@ impl Multiplexer {
         }
     }
 
-    /// Shows those readers that they are alive who were quiet for too long, or will have been soon: so
-    /// it is done for many at once. Returns the next alarm.
+    /// Sends heartbeats to readers that were silent for too long, or will be soon, so that many share a wake-up.
+    /// Returns the next alarm.
     fn beat(&mut self, now: Instant, outlet: &mut impl Outlet) -> Option<Alarm> {
         let heartbeat = self.site.limits.heartbeat;
         let soon = now + heartbeat / 8;
@@ -430,7 +429,7 @@ impl Multiplexer {
         Some(self.alarms.set(next?, self.waker.clone()?))
     }
 
-    /// The request, which is none that was handed in, is over. Returns its line in the access log.
+    /// Ends a request, except a submitted one. Returns its line in the access log.
     fn end(&mut self, id: Id) -> AccessLine {
         let Some(work) = self.session.end(id) else { return AccessLine::default() };
         let access = work.access().clone();
@@ -440,12 +439,12 @@ impl Multiplexer {
         access
     }
 
-    /// Nothing more is queued beyond this, but for what is being told.
+    /// Returns the most output to queue, besides the item that exceeds it.
     fn output_bytes_max(&self) -> usize {
         usize::try_from(self.site.limits.stream_bytes_max).unwrap_or(usize::MAX)
     }
 
-    /// The cost of its open requests, in bytes.
+    /// Returns the cost of its open requests in bytes.
     pub(super) fn open_bytes(&self) -> usize {
         self.session.held_bytes()
     }
@@ -464,7 +463,7 @@ impl Drop for Multiplexer {
 }
 
 impl Work {
-    /// The line of its request in the access log.
+    /// Returns the line of its request in the access log.
     fn access(&self) -> &AccessLine {
         match self {
             Self::Read(reply) => reply.reader().access(),

@@ -1,6 +1,6 @@
-//! A connection's requests: which are open, within which limits, and whose turn it is.
+//! The open requests of a connection, their limits, and their turns.
 //!
-//! No IO and no clock. What is done for a request is its `work`, of which nothing is known here.
+//! No IO and no clock. The `work` of a request is opaque here.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -13,15 +13,14 @@ use crate::{Kind, Limits, Problem};
 /// The step to take after a message.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Step<'a> {
-    /// A request, whose id is free and for which there is room. It is answered on the spot, or
-    /// [opened](Session::open).
+    /// A new request, whose id is free, within the limits. It is answered at once, or [opened](Session::open).
     Begin(Id, Request<'a>),
-    /// This one, which is open, is wanted no longer.
+    /// The cancellation of this open request.
     Cancel(Id),
-    /// A request that is over is cancelled. Its final status was on its way, and is its only one.
+    /// The cancellation of a request that is over. Its final status was under way, and is its only one.
     Pass,
-    /// To be told; without an id, since there is none, or because it is that of a request that goes on. Without a request
-    /// if it cannot be read.
+    /// A problem to report: without an id if there is none, or if it belongs to an open request; without a request if
+    /// that cannot be parsed.
     Refuse(Option<Id>, Option<Request<'a>>, Problem),
 }
 
@@ -29,11 +28,11 @@ pub(crate) enum Step<'a> {
 #[derive(Debug)]
 pub(crate) struct Session<T> {
     open: BTreeMap<Id, Open<T>>,
-    /// Those that have something to tell, first come first served. An id may be of one that is over.
+    /// The requests with a turn, in order. An id may belong to a request that is over.
     turns: VecDeque<Id>,
     requests_max: usize,
     line_bytes_max: usize,
-    /// The cost of those that are open.
+    /// Counts the cost of open requests.
     held: Reservation,
 }
 
@@ -44,7 +43,7 @@ struct Open<T> {
 }
 
 impl<T> Session<T> {
-    /// The cost of its open requests counts in `memory`.
+    /// Creates a session whose open requests count in `memory`.
     pub(crate) fn new(limits: &Limits, memory: &Memory) -> Self {
         let (requests_max, line_bytes_max) =
             (limits.multiplexed_requests_max, limits.multiplexed_line_bytes_max);
@@ -52,7 +51,7 @@ impl<T> Session<T> {
         Self { open, turns, requests_max, line_bytes_max, held }
     }
 
-    /// Reads a message.
+    /// Parses a message.
     pub(crate) fn receive<'a>(&self, bytes: &'a [u8]) -> Step<'a> {
         match Message::parse(bytes, self.line_bytes_max) {
             Ok(Message::Request { id, request }) => match self.refusal(id) {
@@ -62,7 +61,7 @@ impl<T> Session<T> {
             Ok(Message::Cancel(id)) if self.open.contains_key(&id) => Step::Cancel(id),
             Ok(Message::Cancel(_)) => Step::Pass,
             Err(malformed) => {
-                // Told of a request that goes on, it would look like that one's end.
+                // With the id of an open request, the problem would look like that one's end.
                 let id = malformed.id.filter(|id| !self.open.contains_key(id));
                 let problem = Problem::new(Kind::BadMessage, malformed.error.to_string());
                 Step::Refuse(id, None, problem)
@@ -70,7 +69,7 @@ impl<T> Session<T> {
         }
     }
 
-    /// The problem with a request of this id, and the id that it is told of.
+    /// Returns the problem of a request with this id, and the id to report it with.
     fn refusal(&self, id: Id) -> Option<(Option<Id>, Problem)> {
         if self.open.contains_key(&id) {
             let detail = format!("request {} is still open: its id is not free yet", id.as_str());
@@ -86,21 +85,21 @@ impl<T> Session<T> {
         None
     }
 
-    /// The request is open from now on, and it is its turn some time.
+    /// Opens the request, and gives it a turn.
     pub(crate) fn open(&mut self, id: Id, work: T) {
         self.open.insert(id, Open { work, has_turn: false });
         self.held.set(self.open.len() * MULTIPLEXED_REQUEST_BYTES);
         self.give_turn(id);
     }
 
-    /// The request is over, and its id free.
+    /// Ends the request, and frees its id.
     pub(crate) fn end(&mut self, id: Id) -> Option<T> {
         let open = self.open.remove(&id);
         self.held.set(self.open.len() * MULTIPLEXED_REQUEST_BYTES);
         open.map(|open| open.work)
     }
 
-    /// All are over.
+    /// Ends all requests.
     pub(crate) fn clear(&mut self) {
         self.open.clear();
         self.turns.clear();
@@ -111,22 +110,22 @@ impl<T> Session<T> {
         self.open.get_mut(&id).map(|open| &mut open.work)
     }
 
-    /// Whether none is open.
+    /// Returns true if no request is open.
     pub(crate) fn is_empty(&self) -> bool {
         self.open.is_empty()
     }
 
-    /// The cost of those that are open, in bytes.
+    /// Returns the cost of the open requests in bytes.
     pub(crate) fn held_bytes(&self) -> usize {
         self.held.bytes()
     }
 
-    /// All that are open.
+    /// Returns the work of all open requests.
     pub(crate) fn works(&mut self) -> impl Iterator<Item = (Id, &mut T)> {
         self.open.iter_mut().map(|(id, open)| (*id, &mut open.work))
     }
 
-    /// It has something to tell; not sooner than those who have had that already.
+    /// Gives a request a turn, after those that have one already.
     pub(crate) fn give_turn(&mut self, id: Id) {
         if let Some(open) = self.open.get_mut(&id)
             && !open.has_turn
@@ -136,12 +135,12 @@ impl<T> Session<T> {
         }
     }
 
-    /// Whether it may be somebody's turn.
+    /// Returns true if there may be a turn.
     pub(crate) fn has_turns(&self) -> bool {
         !self.turns.is_empty()
     }
 
-    /// Whose turn it is.
+    /// Takes the next turn.
     pub(crate) fn take_turn(&mut self) -> Option<Id> {
         while let Some(id) = self.turns.pop_front() {
             if let Some(open) = self.open.get_mut(&id)
@@ -151,7 +150,7 @@ impl<T> Session<T> {
                 return Some(id);
             }
         }
-        // A burst is over.
+        // Frees the queue after a burst.
         self.turns = VecDeque::new();
         None
     }

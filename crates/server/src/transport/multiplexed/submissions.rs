@@ -1,4 +1,4 @@
-//! Submissions that were handed in and take their time: to a log on a disk, say.
+//! Submissions that take time, for example on a disk.
 
 use std::cell::RefCell;
 use std::pin::pin;
@@ -8,7 +8,7 @@ use anemone_wire::multiplexed::Id;
 use futures_util::FutureExt;
 use tokio::task::coop::unconstrained;
 
-/// Hand-ins of one connection, and how they went.
+/// The submissions of one connection, and their results.
 #[derive(Debug)]
 pub(super) struct Submissions<T> {
     done: Rc<RefCell<Vec<(Id, T)>>>,
@@ -21,9 +21,9 @@ impl<T> Default for Submissions<T> {
 }
 
 impl<T: 'static> Submissions<T> {
-    /// Begins at once, so that what comes first is handed in first, and returns how it went if that is known
-    /// then. Else a task sees to the rest, be the connection still there or not; `wake` is called when
-    /// [`take`](Self::take) has the result.
+    /// Begins a submission at once, so that submissions keep their order, and returns its result if it is ready.
+    /// Otherwise a task waits for it, even if the connection ends; `wake` is called when [`take`](Self::take) has the
+    /// result.
     pub(super) fn begin(
         &self,
         id: Id,
@@ -31,7 +31,7 @@ impl<T: 'static> Submissions<T> {
         wake: impl FnOnce() + 'static,
     ) -> Option<T> {
         let mut submission = Box::pin(submission);
-        // tokio would have a task that has used its turn up wait.
+        // tokio would otherwise make a task that has used up its turn wait.
         let begun = pin!(unconstrained(&mut submission));
         if let Some(result) = begun.now_or_never() {
             return Some(result);
@@ -47,7 +47,7 @@ impl<T: 'static> Submissions<T> {
         None
     }
 
-    /// Those that are done, in that order.
+    /// Takes the results in the order of their completion.
     pub(super) fn take(&self) -> Vec<(Id, T)> {
         self.done.take()
     }

@@ -1,4 +1,4 @@
-//! TCP: each message of `anemone.v1` after its length.
+//! TCP: each message of `anemone.v1` follows its length.
 
 use std::net::TcpStream;
 use std::rc::Rc;
@@ -26,7 +26,7 @@ pub(crate) static TRANSPORT: TcpTransport = TcpTransport { adopt, refusal };
 
 static CARRIER: Carrier = Carrier { name: TransportName::new(&"tcp"), place: "the TCP port" };
 
-/// Waits for the first bytes no longer than for a request's header.
+/// Serves a connection in the loop. Its first bytes must come within the time for a request's header.
 fn adopt(local: &Rc<Local>, stream: TcpStream, peer: Peer, permit: ConnectionPermit) {
     let client = Client::of_connection(peer, &local.site.proxies).settled();
     let guest = Rc::clone(local);
@@ -37,22 +37,22 @@ fn adopt(local: &Rc<Local>, stream: TcpStream, peer: Peer, permit: ConnectionPer
     local.reactor.adopt_opening(stream, local.site.limits.header_timeout, decide);
 }
 
-/// The message to one who is not let in.
+/// Returns the message for a refused client.
 fn refusal(problem: &Problem) -> Vec<u8> {
     let mut output = Output::default();
     tell_problem(None, problem, &mut Framed(&mut output));
     output.as_slice().unwrap_or_default().to_vec()
 }
 
-/// A connection by TCP.
+/// A connection over TCP.
 #[derive(Debug)]
 struct TcpConnection {
     decoder: Decoder,
     config: Arc<Config>,
     alarms: Alarms,
-    /// Once it is open.
+    /// Set once the connection is open.
     waker: Option<SendWaker>,
-    /// For the end of the time that a message has to come whole, while one is coming.
+    /// The alarm for the end of an incomplete message's time.
     message_due: Option<Alarm>,
     multiplexer: Multiplexer,
     is_over: bool,
@@ -74,16 +74,16 @@ impl TcpConnection {
         }
     }
 
-    /// Says why, and that it is over.
+    /// Sends the problem, and ends the connection.
     fn give_up(&mut self, problem: &Problem, output: &mut Output) {
         tell_problem(None, problem, &mut Framed(output));
         self.is_over = true;
-        // Nothing more is read, so what came of a message is of no use.
+        // Nothing more is read, so an incomplete message is dropped.
         self.decoder = decoder(&self.config);
         self.message_due = None;
     }
 
-    /// Sets the alarm for a message that has begun to come, unless it is set.
+    /// Sets the alarm for an incomplete message, unless it is set.
     fn time_message(&mut self) {
         if !self.decoder.is_amid_message() {
             self.message_due = None;
@@ -95,7 +95,7 @@ impl TcpConnection {
         }
     }
 
-    /// Gives up a message that takes longer than it may.
+    /// Ends the connection if a message takes too long.
     fn give_up_late(&mut self, output: &mut Output) {
         if self.message_due.as_ref().is_some_and(|alarm| alarm.due() <= Instant::now()) {
             let limit = self.config.message_timeout;
@@ -115,7 +115,7 @@ impl StreamHandler for TcpConnection {
         while !self.is_over {
             match self.decoder.decode(&mut bytes) {
                 Ok(Some(message)) => {
-                    // The next one has its own time.
+                    // The next message has its own time.
                     self.message_due = None;
                     self.multiplexer.receive(message, &mut Framed(output));
                 }
@@ -131,7 +131,7 @@ impl StreamHandler for TcpConnection {
         }
     }
 
-    /// Of the shortest requests, about a hundred.
+    /// About a hundred of the shortest requests.
     fn receive_bytes_max(&self) -> usize {
         2048
     }
@@ -152,7 +152,7 @@ impl StreamHandler for TcpConnection {
         }
     }
 
-    /// A message that was cut off is not waited for.
+    /// An incomplete message does not delay the end.
     fn on_end(&mut self, output: &mut Output) -> bool {
         self.message_due = None;
         !self.is_over && self.multiplexer.ended(&mut Framed(output))
@@ -167,13 +167,13 @@ impl StreamHandler for TcpConnection {
     }
 }
 
-/// Refuses other protocols at once, whatever the limit.
+/// Creates a decoder, which refuses other protocols at once, whatever the limit.
 fn decoder(config: &Config) -> Decoder {
     let limit = usize::try_from(config.message_bytes_max).unwrap_or(usize::MAX);
     Decoder::new(limit.min(framing::MESSAGE_BYTES_MAX))
 }
 
-/// Messages after their lengths.
+/// Messages with their lengths.
 struct Framed<'a>(&'a mut Output);
 
 impl Outlet for Framed<'_> {

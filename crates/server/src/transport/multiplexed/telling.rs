@@ -1,4 +1,4 @@
-//! Tells a client of its requests, each thing in a message of its own, and the access log how many bytes that was.
+//! Writes messages about a client's requests, and counts their bytes for the access log.
 
 use anemone_wire::Item;
 use anemone_wire::multiplexed::{Id, Reply, write_item};
@@ -9,7 +9,7 @@ use crate::clients::access::AccessLine;
 use crate::read::reader::Page;
 use crate::stream::EndlessReply;
 
-/// Returns how many bytes that was.
+/// Writes a page; returns the number of bytes.
 pub(super) fn tell_page(id: Id, page: &Page, outlet: &mut impl Outlet) -> usize {
     let (mut message, mut bytes) = (String::new(), 0);
     for item in page.items() {
@@ -21,7 +21,7 @@ pub(super) fn tell_page(id: Id, page: &Page, outlet: &mut impl Outlet) -> usize 
     bytes
 }
 
-/// Tells a reader an item.
+/// Writes an item of a reader.
 pub(super) fn tell_item(id: Id, item: &Item<'_>, reply: &EndlessReply, outlet: &mut impl Outlet) {
     let mut message = String::new();
     write_item(id, item, reply.reader().position(), &mut message);
@@ -29,7 +29,7 @@ pub(super) fn tell_item(id: Id, item: &Item<'_>, reply: &EndlessReply, outlet: &
     outlet.put(&message);
 }
 
-/// Tells the final status of a request.
+/// Writes the final status of a request.
 pub(super) fn tell_last(id: Id, reply: Reply<'_>, access: &AccessLine, outlet: &mut impl Outlet) {
     access.status(reply.status);
     if let Some(position) = reply.position {
@@ -38,13 +38,13 @@ pub(super) fn tell_last(id: Id, reply: Reply<'_>, access: &AccessLine, outlet: &
     access.sent(tell(Some(id), reply, outlet));
 }
 
-/// Tells the problem that a request ends with.
+/// Writes the problem that ends a request.
 pub(super) fn tell_end(id: Id, problem: &Problem, access: &AccessLine, outlet: &mut impl Outlet) {
     let (status, json) = (problem.code().as_u16(), problem.to_json());
     tell_last(id, Reply::problem(status, &json), access, outlet);
 }
 
-/// Returns how many bytes that was.
+/// Writes a reply; returns the number of bytes.
 pub(super) fn tell(id: Option<Id>, reply: Reply<'_>, outlet: &mut impl Outlet) -> usize {
     let mut message = String::new();
     reply.write(id, &mut message);
@@ -52,7 +52,7 @@ pub(super) fn tell(id: Option<Id>, reply: Reply<'_>, outlet: &mut impl Outlet) -
     message.len()
 }
 
-/// Without an id it is about the connection. Returns how many bytes that was.
+/// Writes a problem; without an id it is about the connection. Returns the number of bytes.
 pub(super) fn tell_problem(id: Option<Id>, problem: &Problem, outlet: &mut impl Outlet) -> usize {
     tell(id, Reply::problem(problem.code().as_u16(), &problem.to_json()), outlet)
 }

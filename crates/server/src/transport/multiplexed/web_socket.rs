@@ -1,4 +1,4 @@
-//! `/ws`: each message of the WebSocket is one of `anemone.v1`.
+//! `/ws`: each WebSocket message is one of `anemone.v1`.
 
 use anemone_wire::multiplexed::SUBPROTOCOL;
 use anemone_ws::Error;
@@ -19,7 +19,7 @@ use crate::request::own_path::OwnPath;
 use crate::transport_name::TransportName;
 use crate::{Kind, Problem};
 
-/// On `/ws`.
+/// The transport at `/ws`.
 pub(crate) static TRANSPORT: HandshakeTransport = HandshakeTransport {
     name: TransportName::new(&"websocket"),
     subprotocols: &[SUBPROTOCOL],
@@ -32,7 +32,7 @@ pub(crate) static TRANSPORT: HandshakeTransport = HandshakeTransport {
     },
 };
 
-/// As its requests are named in lists of readers and in the access log.
+/// The name of its requests in lists of readers and in the access log.
 static CARRIER: Carrier = Carrier { name: TransportName::new(&"multiplexed"), place: PATH };
 
 fn take_over(client: Client, accepted: &Accepted) -> Result<Successor, Problem> {
@@ -45,7 +45,7 @@ fn take_over(client: Client, accepted: &Accepted) -> Result<Successor, Problem> 
     Ok(Successor::new(move |local, permit, visit| Socket::new(local, client, permit, visit)))
 }
 
-/// A connection by WebSocket.
+/// A connection over a WebSocket.
 #[derive(Debug)]
 pub(crate) struct Socket {
     multiplexer: Multiplexer,
@@ -91,7 +91,7 @@ impl Handler for Socket {
         self.multiplexer.open_bytes()
     }
 
-    /// Its last words may wait for long.
+    /// Closes at once, since the last messages may wait for long.
     fn on_close(&mut self, frame: Option<&CloseFrame>) {
         self.multiplexer.close();
         self.visit.over(frame);
@@ -104,7 +104,7 @@ impl Handler for Socket {
 
 impl Outlet for Sender {
     fn put(&mut self, message: &str) {
-        // Refused once closing: then nothing is listened to any more.
+        // Fails once the connection is closing, when nobody reads any more.
         let _ = self.send(Message::Text(message));
     }
 
