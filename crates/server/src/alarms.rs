@@ -11,10 +11,10 @@ use tokio::time::{Instant, sleep_until};
 
 /// The alarms of a thread. Clones are handles to the same ones.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Alarms(Rc<Shared>);
+pub(crate) struct Alarms(Rc<AlarmState>);
 
 #[derive(Debug, Default)]
-struct Shared {
+struct AlarmState {
     /// Sorted by due time, and then in the order in which they were set.
     set: RefCell<BTreeMap<(Instant, u64), SendWaker>>,
     count: Cell<u64>,
@@ -25,7 +25,7 @@ struct Shared {
 /// The alarm of one connection. Dropping it cancels it.
 #[derive(Debug)]
 pub(crate) struct Alarm {
-    shared: Rc<Shared>,
+    shared: Rc<AlarmState>,
     key: (Instant, u64),
 }
 

@@ -13,7 +13,7 @@ pub(crate) struct Essentials(Rc<Notify>);
 impl Essentials {
     /// Runs a task on this thread.
     pub(crate) fn spawn<T: 'static>(&self, task: impl Future<Output = T> + 'static) -> AbortHandle {
-        let watched = Watched(Rc::clone(&self.0));
+        let watched = PanicGuard(Rc::clone(&self.0));
         let task = async move {
             let _watched = watched;
             task.await
@@ -31,9 +31,9 @@ impl Essentials {
 }
 
 /// Reports a panic, which the runtime catches.
-struct Watched(Rc<Notify>);
+struct PanicGuard(Rc<Notify>);
 
-impl Drop for Watched {
+impl Drop for PanicGuard {
     fn drop(&mut self) {
         if thread::panicking() {
             self.0.notify_one();

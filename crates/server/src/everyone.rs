@@ -48,12 +48,12 @@ impl Posted {
 pub(crate) struct Everyone {
     bytes_max: usize,
     /// One inbox for each thread, under one lock, so that all have the same order.
-    inboxes: Mutex<Vec<Inbox>>,
+    inboxes: Mutex<Vec<ThreadInbox>>,
 }
 
 /// The messages for a thread.
 #[derive(Debug, Default)]
-struct Inbox {
+struct ThreadInbox {
     messages: VecDeque<Posted>,
     bytes: usize,
     /// The number of messages that were dropped before these.
@@ -79,7 +79,8 @@ impl Everyone {
         let is_filled = Arc::<Notify>::default();
         let index = {
             let mut inboxes = self.inboxes();
-            inboxes.push(Inbox { is_filled: Arc::clone(&is_filled), ..Inbox::default() });
+            inboxes
+                .push(ThreadInbox { is_filled: Arc::clone(&is_filled), ..ThreadInbox::default() });
             inboxes.len() - 1
         };
         let mut messages = VecDeque::new();
@@ -95,12 +96,12 @@ impl Everyone {
         }
     }
 
-    fn inboxes(&self) -> MutexGuard<'_, Vec<Inbox>> {
+    fn inboxes(&self) -> MutexGuard<'_, Vec<ThreadInbox>> {
         self.inboxes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Inbox {
+impl ThreadInbox {
     fn push(&mut self, message: Posted, bytes_max: usize) {
         if self.messages.is_empty() {
             self.is_filled.notify_one();
@@ -133,7 +134,7 @@ mod tests {
     }
 
     /// The first bytes of what a thread takes, and how many it missed before.
-    fn take(inbox: &mut Inbox) -> (u64, Vec<u8>) {
+    fn take(inbox: &mut ThreadInbox) -> (u64, Vec<u8>) {
         let mut messages = VecDeque::new();
         let missed = inbox.take(&mut messages);
         let bytes = messages.iter().map(|message| message.prepare().payload()[0]);
@@ -142,7 +143,7 @@ mod tests {
 
     #[test]
     fn an_inbox_drops_the_oldest_beyond_its_limit_and_counts_them() {
-        let (mut inbox, three) = (Inbox::default(), 3 * posted(0).bytes());
+        let (mut inbox, three) = (ThreadInbox::default(), 3 * posted(0).bytes());
         for (bytes_max, expected) in
             [(three, (2, vec![2, 3, 4])), (three - 1, (3, vec![3, 4])), (1, (4, vec![4]))]
         {
@@ -155,7 +156,8 @@ mod tests {
     #[test]
     fn the_smallest_messages_of_one_read_find_room() {
         // A read brings 256 KiB, in which an empty message from a client takes six bytes.
-        let (mut inbox, bytes_max) = (Inbox::default(), Limits::default().broadcast_bytes_max);
+        let (mut inbox, bytes_max) =
+            (ThreadInbox::default(), Limits::default().broadcast_bytes_max);
         let messages = (256 << 10) / 6;
         (0..messages).for_each(|_| inbox.push(Message::Text("").into(), bytes_max));
         assert_eq!(inbox.take(&mut VecDeque::new()), 0);

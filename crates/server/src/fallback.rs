@@ -14,7 +14,7 @@ use tower_service::Service;
 use crate::reply::body::{Body, BoxError, boxed};
 use crate::{Kind, Problem};
 
-type Answer = Pin<Box<dyn Future<Output = Response<Body>> + Send>>;
+type ResponseFuture = Pin<Box<dyn Future<Output = Response<Body>> + Send>>;
 
 /// A service that answers requests for all paths except the server's own ([`OWN_PATHS`](crate::OWN_PATHS)) and those
 /// of files of a [`StaticDir`](crate::StaticDir).
@@ -26,7 +26,7 @@ type Answer = Pin<Box<dyn Future<Output = Response<Body>> + Send>>;
 /// It cannot take over a connection: `Upgrade` in a request is for the server's own WebSockets.
 #[derive(Clone)]
 pub struct Fallback {
-    answer: Arc<dyn Fn(Request<Body>) -> Answer + Send + Sync>,
+    answer: Arc<dyn Fn(Request<Body>) -> ResponseFuture + Send + Sync>,
     is_public: Arc<dyn Fn(&str) -> bool + Send + Sync>,
 }
 
@@ -40,7 +40,7 @@ impl Fallback {
         S::Error: Into<BoxError>,
         B: http_body::Body<Data = Bytes, Error: Into<BoxError>> + Send + 'static,
     {
-        let answer = move |request: Request<Body>| -> Answer {
+        let answer = move |request: Request<Body>| -> ResponseFuture {
             let mut service = service.clone();
             Box::pin(async move {
                 let answered = async {

@@ -21,15 +21,15 @@ pub(crate) fn counted(
     if len < COUNTED_BYTES_MIN {
         return bytes.into();
     }
-    Bytes::from_owner(Counted { bytes, _held: memory.reserve(len) })
+    Bytes::from_owner(CountedBytes { bytes, _held: memory.reserve(len) })
 }
 
-struct Counted<B> {
+struct CountedBytes<B> {
     bytes: B,
     _held: anemone_ws::Reservation,
 }
 
-impl<B: AsRef<[u8]>> AsRef<[u8]> for Counted<B> {
+impl<B: AsRef<[u8]>> AsRef<[u8]> for CountedBytes<B> {
     fn as_ref(&self) -> &[u8] {
         self.bytes.as_ref()
     }

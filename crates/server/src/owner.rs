@@ -21,14 +21,16 @@ pub(crate) enum Owner {
 #[cfg(target_os = "linux")]
 pub(crate) fn of(peer: SocketAddr, own: SocketAddr) -> Owner {
     match diag::ask(peer, own) {
-        Some(diag::Answer::Socket { user, is_open: true }) => Owner::User(user),
+        Some(diag::DiagAnswer::Socket { user, is_open: true }) => Owner::User(user),
         // The kernel reports root as the owner of a closed socket.
-        Some(diag::Answer::Socket { is_open: false, .. }) => Owner::Nobody,
+        Some(diag::DiagAnswer::Socket { is_open: false, .. }) => Owner::Nobody,
         // A kernel without this feature also gives this answer. If it supports it, it knows our own end.
-        Some(diag::Answer::None) if diag::ask(own, peer).is_some_and(diag::Answer::is_socket) => {
+        Some(diag::DiagAnswer::None)
+            if diag::ask(own, peer).is_some_and(diag::DiagAnswer::is_socket) =>
+        {
             Owner::Nobody
         }
-        Some(diag::Answer::None) | None => Owner::Unknown,
+        Some(diag::DiagAnswer::None) | None => Owner::Unknown,
     }
 }
 
@@ -48,7 +50,7 @@ mod diag {
 
     /// An answer of the kernel.
     #[derive(Clone, Copy, Debug)]
-    pub(super) enum Answer {
+    pub(super) enum DiagAnswer {
         Socket {
             user: u32,
             is_open: bool,
@@ -57,7 +59,7 @@ mod diag {
         None,
     }
 
-    impl Answer {
+    impl DiagAnswer {
         pub(super) fn is_socket(self) -> bool {
             matches!(self, Self::Socket { .. })
         }
@@ -77,7 +79,7 @@ mod diag {
 
     /// Asks for the TCP socket at `local` that is connected to `remote`. Returns `None` if the kernel cannot be
     /// asked.
-    pub(super) fn ask(local: SocketAddr, remote: SocketAddr) -> Option<Answer> {
+    pub(super) fn ask(local: SocketAddr, remote: SocketAddr) -> Option<DiagAnswer> {
         let (family, flags) = (AddressFamily::NETLINK, SocketFlags::CLOEXEC);
         let kernel =
             socket_with(family, SocketType::DGRAM, flags, Some(netlink::SOCK_DIAG)).ok()?;
@@ -113,16 +115,16 @@ mod diag {
         request
     }
 
-    fn understand(answer: &[u8]) -> Option<Answer> {
+    fn understand(answer: &[u8]) -> Option<DiagAnswer> {
         let u32_at = |at: usize| {
             let bytes = answer.get(at..at + 4)?;
             Some(u32::from_ne_bytes(bytes.try_into().ok()?))
         };
         match u16::from_ne_bytes(answer.get(4..6)?.try_into().ok()?) {
             SOCK_DIAG_BY_FAMILY => {
-                Some(Answer::Socket { user: u32_at(USER_AT)?, is_open: u32_at(INODE_AT)? != 0 })
+                Some(DiagAnswer::Socket { user: u32_at(USER_AT)?, is_open: u32_at(INODE_AT)? != 0 })
             }
-            NLMSG_ERROR => Some(Answer::None),
+            NLMSG_ERROR => Some(DiagAnswer::None),
             _ => None,
         }
     }

@@ -10,7 +10,7 @@ use crate::clients::access::Accesses;
 use crate::clients::awaited::AwaitedTopics;
 use crate::clients::permits::{ConnectionPermit, ConnectionPermits, NoPermit};
 use crate::clients::readers::Readers;
-use crate::clients::refusals::{Asked, Refusals};
+use crate::clients::refusals::{Refusals, RefusedRequest};
 use crate::everyone::Everyone;
 use crate::fallback::Fallback;
 use crate::files::Files;
@@ -85,7 +85,7 @@ impl Site {
             let problem = refused.problem();
             // `places` has logged too many connections itself, with the limit.
             if refused != NoPermit::OfAddress {
-                self.refusals.note(&problem, Asked::connection(peer.address()));
+                self.refusals.note(&problem, RefusedRequest::connection(peer.address()));
             }
             problem
         })

@@ -14,7 +14,7 @@ use futures_util::stream;
 use http::{HeaderValue, Response};
 use tokio::time::{Instant, timeout};
 
-pub(crate) use self::endless::{EndlessReply, Told};
+pub(crate) use self::endless::{EndlessPart, EndlessReply};
 use crate::Problem;
 use crate::clients::access::{CLIENT_GONE, SERVER_STOPPED};
 use crate::clients::refusals::Refusals;
@@ -68,14 +68,14 @@ impl<F: Fn(&Item<'_>, &mut String)> InTask<F> {
             let has_page = self.wait().await;
             let read = |reader: &mut Reader| has_page.then(|| reader.read()).transpose();
             return match self.reply.poll(Instant::now(), self.heartbeat, read) {
-                Told::Page(page) => Some(text(&page, &self.append)),
-                Told::Item(item) => Some(one(&item, &self.append)),
-                Told::Nothing => continue,
-                Told::Failed { notice, problem } => {
+                EndlessPart::Page(page) => Some(text(&page, &self.append)),
+                EndlessPart::Item(item) => Some(one(&item, &self.append)),
+                EndlessPart::Nothing => continue,
+                EndlessPart::Failed { notice, problem } => {
                     cut(&self.reply, notice.as_ref(), &problem, &self.refusals);
                     notice.map(|item| one(&item, &self.append))
                 }
-                Told::Over => None,
+                EndlessPart::Over => None,
             };
         }
     }

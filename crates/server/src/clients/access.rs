@@ -179,7 +179,7 @@ impl AccessLine {
         let is_whole = draft.request.method == "HEAD";
         response.map(|body| {
             let is_whole = is_whole || http_body::Body::is_end_stream(&body);
-            Followed { body, line: self, is_whole }.boxed_unsync()
+            LoggedBody { body, line: self, is_whole }.boxed_unsync()
         })
     }
 }
@@ -194,13 +194,13 @@ impl Drop for Draft {
 }
 
 /// A body whose bytes are counted.
-struct Followed {
+struct LoggedBody {
     body: Body,
     line: AccessLine,
     is_whole: bool,
 }
 
-impl http_body::Body for Followed {
+impl http_body::Body for LoggedBody {
     type Data = Bytes;
     type Error = <Body as http_body::Body>::Error;
 
@@ -227,7 +227,7 @@ impl http_body::Body for Followed {
     }
 }
 
-impl Drop for Followed {
+impl Drop for LoggedBody {
     fn drop(&mut self) {
         if !self.is_whole {
             self.line.ended(CLIENT_GONE);

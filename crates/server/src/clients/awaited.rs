@@ -30,7 +30,7 @@ pub(crate) struct AwaitedTopics {
 
 /// The right to await one more topic. Dropping it returns that right.
 #[derive(Debug)]
-pub(crate) struct Admission {
+pub(crate) struct AwaitPermit {
     _one: OwnedSemaphorePermit,
     _place: Option<Place>,
     _held: Reservation,
@@ -57,7 +57,7 @@ impl AwaitedTopics {
 
     /// Lets a client await one more topic, if it may. The per-address limit does not apply to clients of this
     /// machine.
-    pub(crate) fn admit(&self, client: Client) -> Result<Admission, Problem> {
+    pub(crate) fn admit(&self, client: Client) -> Result<AwaitPermit, Problem> {
         let address = client.address().map(|address| address.ip());
         let place = match address.filter(|address| !address.is_loopback()).map(Source::of) {
             Some(source) => Some(self.places.take(source).ok_or_else(|| {
@@ -78,7 +78,7 @@ impl AwaitedTopics {
         })?;
         let mut held = self.memory.reservation();
         held.set(AWAITED_TOPIC_BYTES);
-        Ok(Admission { _one: one, _place: place, _held: held })
+        Ok(AwaitPermit { _one: one, _place: place, _held: held })
     }
 }
 

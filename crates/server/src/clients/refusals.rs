@@ -78,7 +78,7 @@ struct Refused {
 
 /// The refused request, as it is logged.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Asked<'a> {
+pub(crate) struct RefusedRequest<'a> {
     /// `None` if the address is not known, as with the Unix socket.
     client: Option<SocketAddr>,
     what: What<'a>,
@@ -98,7 +98,7 @@ enum What<'a> {
     Connection,
 }
 
-impl<'a> Asked<'a> {
+impl<'a> RefusedRequest<'a> {
     pub(crate) fn request(client: Option<SocketAddr>, method: &'a str, path: &'a str) -> Self {
         Self { client, what: What::Request { method, path } }
     }
@@ -112,7 +112,7 @@ impl<'a> Asked<'a> {
     }
 }
 
-impl fmt::Display for Asked<'_> {
+impl fmt::Display for RefusedRequest<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let start = |text: &str| text.chars().take(PATH_CHARS_TOLD).collect::<String>();
         match self.what {
@@ -129,14 +129,20 @@ impl fmt::Display for Asked<'_> {
 
 impl Refusals {
     /// Records the problem of a request, if it has one of the causes.
-    pub(crate) fn note(&self, problem: &Problem, asked: Asked<'_>) {
+    pub(crate) fn note(&self, problem: &Problem, asked: RefusedRequest<'_>) {
         if let Some(words) = self.words(problem, asked, Instant::now()) {
             tracing::warn!("{words}");
         }
     }
 
     /// Records a WebSocket that is closed because of a limit, if it has one of the codes.
-    pub(crate) fn note_close(&self, code: CloseCode, reason: &str, limit: &str, asked: Asked<'_>) {
+    pub(crate) fn note_close(
+        &self,
+        code: CloseCode,
+        reason: &str,
+        limit: &str,
+        asked: RefusedRequest<'_>,
+    ) {
         let more = CLOSES.iter().position(|own| *own == code);
         let more = more.and_then(|cause| count(&self.closes, cause, Instant::now()));
         if let Some(more) = more {
@@ -147,7 +153,7 @@ impl Refusals {
     }
 
     /// Returns the words to log, if the problem has one of the causes and its interval is over.
-    fn words(&self, problem: &Problem, asked: Asked<'_>, now: Instant) -> Option<String> {
+    fn words(&self, problem: &Problem, asked: RefusedRequest<'_>, now: Instant) -> Option<String> {
         let cause = CAUSES.iter().position(|(kind, _)| *kind == problem.kind())?;
         let more = count(&self.problems, cause, now)?;
         let (status, name) = (problem.code().as_u16(), problem.kind().name());
@@ -176,7 +182,7 @@ fn count<const N: usize>(all: &Mutex<[Refused; N]>, cause: usize, now: Instant) 
 mod tests {
     use super::*;
 
-    const ASKED: Asked<'static> = Asked {
+    const ASKED: RefusedRequest<'static> = RefusedRequest {
         client: Some(SocketAddr::new(
             std::net::IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 7)),
             99,
@@ -262,7 +268,7 @@ mod tests {
     #[test]
     fn a_long_path_is_cut() {
         let path = "/x".repeat(1000);
-        let asked = Asked::request(None, "GET", &path);
+        let asked = RefusedRequest::request(None, "GET", &path);
         let problem = Problem::new(Kind::LocalOnly, "not here");
         let words = Refusals::default().words(&problem, asked, Instant::now()).unwrap();
         assert!(words.len() < 400 && words.contains("of an unknown address"), "{words}");

@@ -14,7 +14,7 @@ use tokio::sync::mpsc::UnboundedSender;
 
 use crate::exchange::arrival;
 use crate::listen::http2::{as_in_http1, as_in_http2, without_success};
-use crate::listen::running::{Open, Running};
+use crate::listen::running::{OpenRequests, Running};
 use crate::listen::upgraded::Upgraded;
 use crate::peer::{ConnectionEnds, Peer};
 use crate::reply::body::{Body, BoxError, boxed, kept};
@@ -50,24 +50,24 @@ use crate::{Kind, Problem, routes};
 /// published. Events that were handed to a topic before stay there.
 #[derive(Clone)]
 pub struct Service {
-    shared: Arc<Shared>,
+    shared: Arc<ServiceState>,
     find_peer: fn(&Extensions) -> Option<ConnectionEnds>,
 }
 
-struct Shared {
+struct ServiceState {
     site: Arc<Site>,
     stop: Stop,
     /// The senders to the threads that serve WebSockets.
     threads: Vec<UnboundedSender<Upgraded>>,
     next: AtomicUsize,
-    open: Open,
+    open: OpenRequests,
 }
 
 impl Running {
     /// Returns the server as a service of another HTTP server. It may have its own listeners as well, or none.
     #[must_use]
     pub fn service(&self) -> Service {
-        let shared = Shared {
+        let shared = ServiceState {
             site: Arc::clone(&self.site),
             stop: Stop::new(self.stop.subscribe()),
             threads: self.upgraded.clone(),
@@ -117,7 +117,7 @@ where
     }
 }
 
-impl Shared {
+impl ServiceState {
     async fn answer(&self, peer: Peer, mut request: Request<Body>) -> Response<Body> {
         let (site, is_http2) = (&self.site, request.version() >= Version::HTTP_2);
         let admitted = if self.stop.is_stopping() {

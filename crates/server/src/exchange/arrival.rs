@@ -10,7 +10,7 @@ use http::{HeaderValue, Method, Request, Response, StatusCode, header};
 
 use crate::clients::access::AccessLine;
 use crate::clients::places::Place;
-use crate::clients::refusals::Asked;
+use crate::clients::refusals::RefusedRequest;
 use crate::exchange::gate::{self, Admitted};
 use crate::exchange::handoff::{Handoff, Reply};
 use crate::exchange::request_body::check_transfer_coding;
@@ -139,7 +139,7 @@ pub(crate) fn refuse<B>(site: &Site, peer: Peer, request: &Request<B>, problem: 
     let client = gate::address_of(site, peer, request.headers().into());
     let (method, path) = (request.method().as_str(), request.uri().path());
     let access = site.accesses.begin(client, method, path);
-    site.refusals.note(&problem, Asked::request(client, method, path));
+    site.refusals.note(&problem, RefusedRequest::request(client, method, path));
     Reply::from(problem.into_response()).told_in(access, client)
 }
 
@@ -161,7 +161,7 @@ pub(crate) fn enter<'p>(
 pub(crate) fn note(site: &Site, client: Client, problem: &Problem, method: &str, path: &str) {
     // `places` has logged too many connections itself, with the limit.
     if problem.kind() != Kind::TooManyConnections {
-        site.refusals.note(problem, Asked::request(client.address(), method, path));
+        site.refusals.note(problem, RefusedRequest::request(client.address(), method, path));
     }
 }
 

@@ -9,7 +9,7 @@ use anemone_ws::{Error, Lost};
 
 use crate::Problem;
 use crate::clients::access::{AccessLine, CLIENT_GONE};
-use crate::clients::refusals::Asked;
+use crate::clients::refusals::RefusedRequest;
 use crate::limits::LimitsTable;
 use crate::site::Site;
 
@@ -58,7 +58,7 @@ impl Visit {
 
     /// Records that a message to `path` was refused.
     pub(crate) fn refused(&self, problem: &Problem, path: &str) {
-        self.site.refusals.note(problem, Asked::message(self.client, path));
+        self.site.refusals.note(problem, RefusedRequest::message(self.client, path));
     }
 
     /// Records that it failed.
@@ -87,7 +87,7 @@ impl Visit {
     pub(crate) fn gives_up(&self, code: CloseCode, reason: &str, limit: Option<&str>, path: &str) {
         self.closing(&CloseFrame::new(code, reason));
         if let Some(limit) = limit {
-            let asked = Asked::message(self.client, path);
+            let asked = RefusedRequest::message(self.client, path);
             self.site.refusals.note_close(code, reason, limit, asked);
         }
     }

@@ -8,25 +8,25 @@ use tower_http::services::fs as tower_fs;
 
 use super::folder::Folder;
 use super::open::{self, Version};
-use super::sent::Sent;
+use super::sent::SentFile;
 
-type Answer<T> = Pin<Box<dyn Future<Output = io::Result<T>> + Send>>;
+type FileFuture<T> = Pin<Box<dyn Future<Output = io::Result<T>> + Send>>;
 
 impl tower_fs::Backend for Folder {
-    type File = Sent;
+    type File = SentFile;
     type Metadata = Version;
-    type OpenFuture = Answer<Sent>;
-    type MetadataFuture = Answer<Version>;
+    type OpenFuture = FileFuture<SentFile>;
+    type MetadataFuture = FileFuture<Version>;
 
-    fn open(&self, path: PathBuf) -> Answer<Sent> {
+    fn open(&self, path: PathBuf) -> FileFuture<SentFile> {
         let folder = self.clone();
         Box::pin(async move {
             let (of, at) = (folder.clone(), path.clone());
-            folder.aside(&path, move || Sent::open(of, at)).await
+            folder.aside(&path, move || SentFile::open(of, at)).await
         })
     }
 
-    fn metadata(&self, path: PathBuf) -> Answer<Version> {
+    fn metadata(&self, path: PathBuf) -> FileFuture<Version> {
         let folder = self.clone();
         Box::pin(async move {
             let (of, at) = (folder.clone(), path.clone());

@@ -10,8 +10,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
-use super::open::Refusal;
-use super::told::Told;
+use super::open::FileRefusal;
+use super::told::LogTimes;
 
 /// The most files of a directory that are examined, opened or read at once; a thread waits for each. Disks gain
 /// nothing from more. A disk that does not answer occupies at most these threads, and none of another directory.
@@ -49,7 +49,7 @@ impl Disk {
 pub(super) struct Folder {
     dir: Arc<Path>,
     at_once: Arc<Semaphore>,
-    told: Arc<Told>,
+    told: Arc<LogTimes>,
     disk: Disk,
 }
 
@@ -96,7 +96,7 @@ impl Folder {
 
     /// Logs why an existing file is not served.
     fn tell(&self, path: &Path, error: &io::Error) {
-        match Refusal::of(error) {
+        match FileRefusal::of(error) {
             Some(refusal) => self.told.refused(&self.dir, path, refusal),
             None if is_absence(error) || is_overload(error) => {}
             None => self.told.failed(&self.dir, path, error),

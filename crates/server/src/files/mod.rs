@@ -27,7 +27,7 @@ pub use self::dirs::{
 };
 use self::folder::{Disk, Folder, is_absence, is_overload};
 use self::length::measured;
-use self::open::Refusal;
+use self::open::FileRefusal;
 use self::range::ByteRange;
 use crate::reply::body::Body;
 use crate::reply::entity_tag;
@@ -119,10 +119,10 @@ impl Tree {
         }
         let absent = || Problem::nothing_at(path);
         let target = Uri::try_from(format!("/{below}")).map_err(|_| absent())?;
-        let asked = Asked { method: request.method(), target, fields: request.headers() };
-        let response = self.ask(&asked).await.map_err(|error| match Refusal::of(&error) {
+        let asked = FileRequest { method: request.method(), target, fields: request.headers() };
+        let response = self.ask(&asked).await.map_err(|error| match FileRefusal::of(&error) {
             None if is_overload(&error) => Problem::overloaded(),
-            Some(Refusal::Changed) | None if !is_absence(&error) => {
+            Some(FileRefusal::Changed) | None if !is_absence(&error) => {
                 let detail = format!("cannot read the file at {path}");
                 Problem::new(Kind::Internal, detail)
             }
@@ -158,7 +158,7 @@ impl Tree {
 
     /// Returns the library's reply. A range for one version of the file (`If-Range`, RFC 9110 section 13.1.5) is
     /// requested on the condition of that version; if it fails, the whole file is requested.
-    async fn ask(&self, asked: &Asked<'_>) -> std::io::Result<Response<Body>> {
+    async fn ask(&self, asked: &FileRequest<'_>) -> std::io::Result<Response<Body>> {
         let call = async |request| {
             let response = self.serve.clone().try_call(request).await?;
             Ok::<_, std::io::Error>(response.map(BodyExt::boxed_unsync))
@@ -191,14 +191,14 @@ impl Tree {
 }
 
 /// A request for a file.
-struct Asked<'a> {
+struct FileRequest<'a> {
     method: &'a Method,
     /// The path below the directory.
     target: Uri,
     fields: &'a HeaderMap,
 }
 
-impl Asked<'_> {
+impl FileRequest<'_> {
     fn for_the_whole(&self) -> Request<Empty<Bytes>> {
         let mut request = Request::new(Empty::new());
         *request.method_mut() = self.method.clone();

@@ -18,7 +18,7 @@ use rustix::io::Errno;
 
 /// A reason for not serving an existing file.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
-pub(super) enum Refusal {
+pub(super) enum FileRefusal {
     #[error("a symbolic link on its path leads out of the directory or is absolute")]
     LeadsOut,
     #[error("the server's user may not read it")]
@@ -29,19 +29,19 @@ pub(super) enum Refusal {
     Changed,
 }
 
-impl From<Refusal> for io::Error {
-    fn from(refusal: Refusal) -> Self {
+impl From<FileRefusal> for io::Error {
+    fn from(refusal: FileRefusal) -> Self {
         let kind = match refusal {
-            Refusal::LeadsOut | Refusal::NotReadable | Refusal::Special => {
+            FileRefusal::LeadsOut | FileRefusal::NotReadable | FileRefusal::Special => {
                 io::ErrorKind::PermissionDenied
             }
-            Refusal::Changed => io::ErrorKind::Other,
+            FileRefusal::Changed => io::ErrorKind::Other,
         };
         Self::new(kind, refusal)
     }
 }
 
-impl Refusal {
+impl FileRefusal {
     /// Returns the refusal inside an error, if there is one.
     pub(super) fn of(error: &io::Error) -> Option<Self> {
         error.get_ref()?.downcast_ref().copied()
@@ -62,9 +62,9 @@ pub(super) struct Version {
 }
 
 impl Version {
-    fn of(found: &Metadata) -> Result<Self, Refusal> {
+    fn of(found: &Metadata) -> Result<Self, FileRefusal> {
         if !found.is_file() && !found.is_dir() {
-            return Err(Refusal::Special);
+            return Err(FileRefusal::Special);
         }
         Ok(Self {
             inode: (found.dev(), found.ino()),
@@ -150,8 +150,8 @@ fn below(dir: &Path, path: &Path, flags: OFlags) -> io::Result<OwnedFd> {
         opened => opened,
     };
     opened.map_err(|error| match error {
-        Errno::XDEV | Errno::LOOP => Refusal::LeadsOut.into(),
-        Errno::ACCESS | Errno::PERM => Refusal::NotReadable.into(),
+        Errno::XDEV | Errno::LOOP => FileRefusal::LeadsOut.into(),
+        Errno::ACCESS | Errno::PERM => FileRefusal::NotReadable.into(),
         error => error.into(),
     })
 }
@@ -239,7 +239,7 @@ mod tests {
         }
         for path in ["out", "absolute", "up/secret", "../secret", "round", "/etc/passwd"] {
             let error = read(&root, path).unwrap_err();
-            assert_eq!(Refusal::of(&error), Some(Refusal::LeadsOut), "{path}: {error}");
+            assert_eq!(FileRefusal::of(&error), Some(FileRefusal::LeadsOut), "{path}: {error}");
         }
         let error = read(&root, "below").unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::IsADirectory);

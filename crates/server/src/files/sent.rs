@@ -16,7 +16,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use tower_http::services::fs as tower_fs;
 
 use super::folder::{Folder, Overload, is_absence};
-use super::open::{self, Refusal, Version};
+use super::open::{self, FileRefusal, Version};
 
 /// The bytes read from a file at once. A file of at most this size is read when it is opened, and closed.
 pub(super) const PIECE_BYTES: usize = 64 << 10;
@@ -27,7 +27,7 @@ pub(super) const CHUNK_BYTES: usize = 16 << 10;
 const TRIES: usize = 3;
 
 /// A file in the version that was opened. The server's own threads never wait for the disk; blocking threads read.
-pub(super) struct Sent {
+pub(super) struct SentFile {
     file: Arc<Opened>,
     /// The offset of the next byte.
     at: u64,
@@ -52,7 +52,7 @@ pub(super) struct Opened {
     _held: Reservation,
 }
 
-impl Sent {
+impl SentFile {
     /// Opens a file. Must be called where waiting for the disk is allowed.
     pub(super) fn open(folder: Folder, path: PathBuf) -> io::Result<Self> {
         let dir = folder.dir();
@@ -70,7 +70,7 @@ impl Sent {
             }
             match read(&file, version, 0) {
                 Ok(piece) => break (None, version, piece, held),
-                Err(error) if tries < TRIES && Refusal::of(&error).is_some() => tries += 1,
+                Err(error) if tries < TRIES && FileRefusal::of(&error).is_some() => tries += 1,
                 Err(error) => return Err(error),
             }
         };
@@ -92,7 +92,7 @@ impl Opened {
         match &self.open {
             Some((file, _)) => read(file, self.version, at),
             None => match open::file(self.folder.dir(), &self.path) {
-                Err(error) if is_absence(&error) => Err(Refusal::Changed.into()),
+                Err(error) if is_absence(&error) => Err(FileRefusal::Changed.into()),
                 opened => read(&opened?.0, self.version, at),
             },
         }
@@ -105,18 +105,18 @@ fn read(file: &File, version: Version, at: u64) -> io::Result<Bytes> {
     let mut piece = vec![0; rest.min(PIECE_BYTES)];
     match file.read_exact_at(&mut piece, at) {
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
-            return Err(Refusal::Changed.into());
+            return Err(FileRefusal::Changed.into());
         }
         read => read?,
     }
     // Checked after reading: all earlier writes are visible now.
     if !version.is_kept_by(&open::version(file)?) {
-        return Err(Refusal::Changed.into());
+        return Err(FileRefusal::Changed.into());
     }
     Ok(piece.into())
 }
 
-impl AsyncRead for Sent {
+impl AsyncRead for SentFile {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -149,7 +149,7 @@ impl AsyncRead for Sent {
     }
 }
 
-impl AsyncSeek for Sent {
+impl AsyncSeek for SentFile {
     fn start_seek(mut self: Pin<&mut Self>, to: SeekFrom) -> io::Result<()> {
         let bytes = self.file.version.bytes();
         let at = match to {
@@ -166,7 +166,7 @@ impl AsyncSeek for Sent {
     }
 }
 
-impl tower_fs::File for Sent {
+impl tower_fs::File for SentFile {
     type Metadata = Version;
     type MetadataFuture<'a> = std::future::Ready<io::Result<Version>>;
 
@@ -189,9 +189,9 @@ impl tower_fs::Metadata for Version {
     }
 }
 
-impl fmt::Debug for Sent {
+impl fmt::Debug for SentFile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Sent").field("file", &self.file).field("at", &self.at).finish()
+        f.debug_struct("SentFile").field("file", &self.file).field("at", &self.at).finish()
     }
 }
 
@@ -212,7 +212,7 @@ mod tests {
         std::fs::write(root.path().join("big"), vec![b'1'; 2 * PIECE_BYTES]).unwrap();
         let memory = Memory::default();
         let folder = Folder::new(root.path(), &Disk::new(1, &memory));
-        let mut sent = Sent::open(folder.clone(), "big".into()).unwrap();
+        let mut sent = SentFile::open(folder.clone(), "big".into()).unwrap();
         let mut bytes = vec![0; PIECE_BYTES];
         sent.read_exact(&mut bytes).await.unwrap();
         // The next piece is not read until these are done.

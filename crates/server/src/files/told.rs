@@ -4,30 +4,30 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::open::Refusal;
+use super::open::FileRefusal;
 
 /// The interval at which each cause is logged.
 const TELL_INTERVAL: Duration = Duration::from_secs(60);
 
 /// The times at which each cause was last logged.
 #[derive(Debug, Default)]
-pub(super) struct Told(Mutex<[Option<Instant>; 5]>);
+pub(super) struct LogTimes(Mutex<[Option<Instant>; 5]>);
 
-impl Told {
+impl LogTimes {
     /// Records that the file at `path` below `dir` is not served, or not to its end.
-    pub(super) fn refused(&self, dir: &Path, path: &Path, refusal: Refusal) {
+    pub(super) fn refused(&self, dir: &Path, path: &Path, refusal: FileRefusal) {
         let cause = match refusal {
-            Refusal::LeadsOut => 0,
-            Refusal::NotReadable => 1,
-            Refusal::Special => 2,
-            Refusal::Changed => 3,
+            FileRefusal::LeadsOut => 0,
+            FileRefusal::NotReadable => 1,
+            FileRefusal::Special => 2,
+            FileRefusal::Changed => 3,
         };
         if !self.is_time(cause, Instant::now()) {
             return;
         }
         let file = shown(dir, path);
         match refusal {
-            Refusal::Changed => tracing::warn!(
+            FileRefusal::Changed => tracing::warn!(
                 "{file} changed while it was sent: the reply was cut off, since it would have mixed two \
                  versions; replace a file with a rename instead"
             ),

@@ -104,7 +104,7 @@ fn encode<B>(response: &Response<B>) -> Vec<u8> {
 mod tests {
     use super::*;
 
-    /// Whether a request with so many fields takes the short way.
+    /// Returns true if a request with this many fields takes the fast path.
     fn is_short(limits: &Limits, count: usize) -> bool {
         let more = "a: b\r\n".repeat(count - 1);
         let request = format!("GET / HTTP/1.1\r\nHost: a\r\n{more}\r\n");

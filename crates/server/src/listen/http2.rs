@@ -83,14 +83,14 @@ impl Replies {
 
 /// An open request, with the memory of its reply.
 #[derive(Debug)]
-struct Open {
+struct OpenStream {
     requests: Requests,
     bytes: usize,
     /// The memory cost of the request.
     _held: Reservation,
 }
 
-impl Open {
+impl OpenStream {
     fn new(requests: Requests, memory: &Memory) -> Self {
         Self { requests, bytes: 0, _held: memory.reserve(HTTP2_REQUEST_BYTES) }
     }
@@ -105,7 +105,7 @@ impl Open {
     }
 }
 
-impl Drop for Open {
+impl Drop for OpenStream {
     fn drop(&mut self) {
         if self.bytes > 0 {
             self.requests.untaken_bytes.fetch_sub(self.bytes, Ordering::Relaxed);
@@ -136,11 +136,11 @@ pub(crate) async fn serve<S: AsyncRead + AsyncWrite + Unpin + 'static>(
             // Checked before any work, since a client can send very many requests at once.
             let path = path::normal(request.uri().path()).unwrap_or_default();
             if let Err(problem) = gate::check_memory(&tasks.memory, &path) {
-                return Answer::Refused(Some(refuse(&local, peer, &request, problem)));
+                return AnswerFuture::Refused(Some(refuse(&local, peer, &request, problem)));
             }
             let (local, tasks) = (Rc::clone(&local), tasks.clone());
-            let open = Open::new(Arc::clone(&requests), &tasks.memory);
-            Answer::Made(Box::pin(answer(local, tasks, peer, request, stop.clone(), open)))
+            let open = OpenStream::new(Arc::clone(&requests), &tasks.memory);
+            AnswerFuture::Made(Box::pin(answer(local, tasks, peer, request, stop.clone(), open)))
         })
     };
     let served_by_service = Arc::strong_count(&requests);
@@ -250,12 +250,12 @@ impl<F: Future<Output = ()> + 'static> Executor<F> for Tasks {
 }
 
 /// The future of an answer; small if the request was refused.
-enum Answer<F> {
+enum AnswerFuture<F> {
     Refused(Option<Response<Body>>),
     Made(Pin<Box<F>>),
 }
 
-impl<F: Future<Output = Response<Body>>> Future for Answer<F> {
+impl<F: Future<Output = Response<Body>>> Future for AnswerFuture<F> {
     type Output = Result<Response<Body>, Infallible>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
@@ -275,7 +275,7 @@ async fn answer(
     peer: Peer,
     mut request: Request<Incoming>,
     stop: Stop,
-    open: Open,
+    open: OpenStream,
 ) -> Response<Body> {
     let upgrade = match as_in_http1(&mut request) {
         Ok(upgrade) => upgrade,

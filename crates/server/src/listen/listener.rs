@@ -22,7 +22,7 @@ use crate::listen::accept::{self, Listeners};
 use crate::listen::bind_error::BindError;
 use crate::listen::options::Options;
 use crate::listen::port::Port;
-use crate::listen::running::{Open, Running, Thread};
+use crate::listen::running::{OpenRequests, Running, Thread};
 use crate::publish::Publishing;
 use crate::request::host::Hosts;
 use crate::request::proxies::Proxies;
@@ -103,7 +103,7 @@ impl Server {
             stop: watch::Sender::new(false),
             threads: Vec::new(),
             upgraded: Vec::new(),
-            open: Open::default(),
+            open: OpenRequests::default(),
             failed: Arc::default(),
             local_addr,
             tcp_addr,
@@ -163,7 +163,7 @@ fn start_threads(running: &mut Running, listeners: Vec<Listeners>) -> io::Result
     for (index, listeners) in listeners.into_iter().enumerate() {
         let (upgraded, upgrades) = tokio::sync::mpsc::unbounded_channel();
         let (site, stop) = (Arc::clone(&running.site), Stop::new(running.stop.subscribe()));
-        let (begun, watched) = (begun.clone(), Watched(Arc::clone(&running.failed)));
+        let (begun, watched) = (begun.clone(), ThreadGuard(Arc::clone(&running.failed)));
         let (ending, ended) = oneshot::channel::<()>();
         let serve = move || {
             let _ending = ending;
@@ -182,9 +182,9 @@ fn start_threads(running: &mut Running, listeners: Vec<Listeners>) -> io::Result
 }
 
 /// Reports the panic of a thread.
-struct Watched(Arc<Notify>);
+struct ThreadGuard(Arc<Notify>);
 
-impl Drop for Watched {
+impl Drop for ThreadGuard {
     fn drop(&mut self) {
         if thread::panicking() {
             self.0.notify_one();

@@ -22,7 +22,7 @@ pub struct Running {
     /// The senders to the threads, for WebSockets of other HTTP servers.
     pub(crate) upgraded: Vec<UnboundedSender<Upgraded>>,
     /// The open requests of other HTTP servers.
-    pub(crate) open: Open,
+    pub(crate) open: OpenRequests,
     pub(crate) failed: Arc<Notify>,
     pub(crate) local_addr: Option<SocketAddr>,
     pub(crate) tcp_addr: Option<SocketAddr>,
@@ -60,19 +60,19 @@ pub struct Stopped {
 
 /// The number of open requests.
 #[derive(Clone, Debug)]
-pub(crate) struct Open(watch::Sender<usize>);
+pub(crate) struct OpenRequests(watch::Sender<usize>);
 
-impl Default for Open {
+impl Default for OpenRequests {
     fn default() -> Self {
         Self(watch::Sender::new(0))
     }
 }
 
-impl Open {
+impl OpenRequests {
     /// Counts one more until the result is dropped.
-    pub(crate) fn one_more(&self) -> OneOpen {
+    pub(crate) fn one_more(&self) -> OpenRequest {
         self.0.send_modify(|open| *open += 1);
-        OneOpen(self.0.clone())
+        OpenRequest(self.0.clone())
     }
 
     fn count(&self) -> usize {
@@ -88,9 +88,9 @@ impl Open {
 
 /// An open request.
 #[derive(Debug)]
-pub(crate) struct OneOpen(watch::Sender<usize>);
+pub(crate) struct OpenRequest(watch::Sender<usize>);
 
-impl Drop for OneOpen {
+impl Drop for OpenRequest {
     fn drop(&mut self) {
         self.0.send_modify(|open| *open -= 1);
     }

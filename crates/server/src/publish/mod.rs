@@ -15,5 +15,5 @@ mod writer;
 pub(crate) use content::{Content, of_message};
 pub(crate) use expected::Expected;
 pub(crate) use idempotency::{key, no_parameters, of_multiplexed};
-pub(crate) use permit::{PublishPermit, Publishing, Refusal, Sent};
+pub(crate) use permit::{PublishPermit, PublishRefusal, Publishing, SentBody};
 pub(crate) use writer::Writer;

@@ -21,7 +21,7 @@ use crate::{Kind, Limits, Problem, PublishRight, SlowReader, TopicRule, TopicRul
 
 /// The reason why a client may not publish to a topic.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Refusal {
+pub(crate) enum PublishRefusal {
     /// The topic does not exist, and no rule allows to create it.
     Unknown,
     /// The topic accepts nothing from clients.
@@ -30,7 +30,7 @@ pub(crate) enum Refusal {
     NotLocal(Foreign),
 }
 
-impl Refusal {
+impl PublishRefusal {
     /// Returns the problem for the client.
     pub(crate) fn problem(self, name: &TopicName) -> Problem {
         match self {
@@ -111,15 +111,15 @@ impl Publishing {
         self: &Arc<Self>,
         name: &TopicName,
         client: Client,
-    ) -> Result<PublishPermit, Refusal> {
+    ) -> Result<PublishPermit, PublishRefusal> {
         let refusal = || match self.hub.topic(name) {
-            Some(_) => Refusal::Nobody,
-            None => Refusal::Unknown,
+            Some(_) => PublishRefusal::Nobody,
+            None => PublishRefusal::Unknown,
         };
         let rule = self.rule(name).ok_or_else(refusal)?;
         match rule.terms.publish {
             PublishRight::Nobody => return Err(refusal()),
-            PublishRight::Loopback => client.check_local().map_err(Refusal::NotLocal)?,
+            PublishRight::Loopback => client.check_local().map_err(PublishRefusal::NotLocal)?,
             PublishRight::Anyone => {}
         }
         let (publishing, rule) = (Arc::clone(self), Arc::clone(rule));
@@ -171,7 +171,7 @@ impl Publishing {
 
 /// A body to publish.
 #[derive(Debug)]
-pub(crate) struct Sent<'a> {
+pub(crate) struct SentBody<'a> {
     pub(crate) content: Content,
     pub(crate) body: &'a [u8],
     pub(crate) key: Option<IdempotencyKey>,
@@ -194,9 +194,9 @@ impl PublishPermit {
     pub(crate) async fn submit(
         &self,
         limits: &Limits,
-        sent: Sent<'_>,
+        sent: SentBody<'_>,
     ) -> Result<Published, Problem> {
-        let Sent { content, body, key, expected } = sent;
+        let SentBody { content, body, key, expected } = sent;
         let event_bytes_max = self.event_bytes_max();
         let bounds = Bounds { event_bytes_max, events_max: limits.batch_events_max };
         let events = content.events(body, bounds)?;

@@ -17,11 +17,11 @@ const LITTLE: u64 = 16;
 #[derive(Debug)]
 pub(super) struct Total {
     bytes_max: u64,
-    counted: Mutex<Counted>,
+    counted: Mutex<Estimate>,
 }
 
 #[derive(Debug)]
-struct Counted {
+struct Estimate {
     /// The upper estimate of the bytes kept and under way; `None` before the first sum.
     bytes: Option<u64>,
     /// The time of the last sum, if it found little room.
@@ -50,7 +50,7 @@ impl Drop for Admission {
 impl Total {
     pub(super) fn new(bytes_max: u64) -> Self {
         let counted =
-            Counted { bytes: None, little_at: None, on_the_way: 0, admitted: 0, deletions: 0 };
+            Estimate { bytes: None, little_at: None, on_the_way: 0, admitted: 0, deletions: 0 };
         Self { bytes_max, counted: Mutex::new(counted) }
     }
 
@@ -70,7 +70,7 @@ impl Total {
             }
             // Bytes under way may be in the sum already, and so may bytes that are admitted meanwhile; they then
             // count twice until the next sum.
-            let Counted { on_the_way, admitted, deletions, .. } = *counted;
+            let Estimate { on_the_way, admitted, deletions, .. } = *counted;
             drop(counted);
             let kept = sum().saturating_add(on_the_way);
             counted = self.counted();
@@ -94,7 +94,7 @@ impl Total {
         counted.deletions += 1;
     }
 
-    fn counted(&self) -> MutexGuard<'_, Counted> {
+    fn counted(&self) -> MutexGuard<'_, Estimate> {
         // No method panics while it holds the lock.
         self.counted.lock().unwrap_or_else(PoisonError::into_inner)
     }

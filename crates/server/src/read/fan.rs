@@ -18,11 +18,11 @@ use tokio::task::AbortHandle;
 
 use crate::Problem;
 use crate::essential::Essentials;
-use crate::read::reader::{self, Page, Place, Reader};
+use crate::read::reader::{self, Page, ReadPlace, Reader};
 
 /// A thread's readers of one topic.
 #[derive(Debug)]
-struct Readers {
+struct TopicReaders {
     /// Keeps the topic alive, so that its address stays unique.
     _topic: Arc<Topic>,
     /// In the order in which they came, which is about that of their sockets in memory.
@@ -45,7 +45,7 @@ pub(crate) struct ItemEncoding {
 /// An encoded page, compressed once for all connections with the same parameters.
 #[derive(Debug)]
 pub(crate) struct Frames {
-    place: Place,
+    place: ReadPlace,
     encoding: &'static ItemEncoding,
     pub(crate) messages: Vec<Prepared>,
     /// The text, in encodings without messages.
@@ -55,7 +55,7 @@ pub(crate) struct Frames {
     next: Position,
 }
 
-impl Drop for Readers {
+impl Drop for TopicReaders {
     fn drop(&mut self) {
         self.task.abort();
     }
@@ -64,14 +64,14 @@ impl Drop for Readers {
 /// A thread's readers by the addresses of their topics, since a name may belong to another topic by now.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Fan {
-    topics: Rc<RefCell<HashMap<usize, Weak<Readers>>>>,
+    topics: Rc<RefCell<HashMap<usize, Weak<TopicReaders>>>>,
     essentials: Essentials,
 }
 
 /// A reader's subscription in the fan. Dropping it removes the reader.
 #[derive(Debug)]
 pub(crate) struct Subscription {
-    readers: Rc<Readers>,
+    readers: Rc<TopicReaders>,
     key: u64,
     waker: SendWaker,
 }
@@ -87,7 +87,7 @@ impl Fan {
         let mut topics = self.topics.borrow_mut();
         let address = Arc::as_ptr(topic).addr();
         let readers = topics.get(&address).and_then(Weak::upgrade).unwrap_or_else(|| {
-            let readers = Readers::start(topic, &self.essentials);
+            let readers = TopicReaders::start(topic, &self.essentials);
             topics.retain(|_, readers| readers.strong_count() > 0);
             topics.insert(address, Rc::downgrade(&readers));
             readers
@@ -149,7 +149,7 @@ impl Subscription {
     }
 }
 
-impl Readers {
+impl TopicReaders {
     fn start(topic: &Arc<Topic>, essentials: &Essentials) -> Rc<Self> {
         let mut head = topic.head();
         Rc::new_cyclic(|readers: &Weak<Self>| {
@@ -173,7 +173,7 @@ impl Readers {
     }
 
     /// Returns the last page, if it is the next one for a reader at this place.
-    fn shared(&self, place: Place, encoding: &ItemEncoding) -> Option<Rc<Frames>> {
+    fn shared(&self, place: ReadPlace, encoding: &ItemEncoding) -> Option<Rc<Frames>> {
         let pages = self.pages.borrow();
         let frames = pages
             .iter()

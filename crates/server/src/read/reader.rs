@@ -23,7 +23,7 @@ pub(crate) struct Reader {
     topic: Arc<Topic>,
     /// Created on first use.
     head: Option<Head>,
-    place: Place,
+    place: ReadPlace,
     /// Its treatment from the second page on, if it is too slow.
     slow: SlowReader,
     /// Records its position.
@@ -32,7 +32,7 @@ pub(crate) struct Reader {
 
 /// The parameters of a reader's next page, besides the topic.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) struct Place {
+pub(crate) struct ReadPlace {
     pub(crate) position: Position,
     pub(crate) mode: Mode,
     pub(crate) limit: PageLimit,
@@ -45,14 +45,14 @@ impl Reader {
     pub(crate) fn open(topic: Arc<Topic>, start: Start, limit: PageLimit) -> Result<Self, Problem> {
         let position = topic.start(UnixTime::now(), start)?;
         let slow = SlowReader::Gap;
-        let place = Place { position, mode: Mode::All, limit, slow };
+        let place = ReadPlace { position, mode: Mode::All, limit, slow };
         let access = AccessLine::default();
         Ok(Self { topic, head: None, place, listing: None, slow, access })
     }
 
     /// Sets the treatment if it is too slow: `first` for its first page, `then` for later ones.
     pub(crate) fn when_slow(self, first: SlowReader, then: SlowReader) -> Self {
-        Self { place: Place { slow: first, ..self.place }, slow: then, ..self }
+        Self { place: ReadPlace { slow: first, ..self.place }, slow: then, ..self }
     }
 
     /// Adds it to the list of readers, with this transport and client.
@@ -62,7 +62,7 @@ impl Reader {
         client: Client,
         transport: TransportName,
     ) -> Self {
-        let Place { position, mode, .. } = self.place;
+        let ReadPlace { position, mode, .. } = self.place;
         let listing = readers.enter(&self.topic, position, client, (transport, mode));
         Self { listing: Some(listing), ..self }
     }
@@ -96,7 +96,7 @@ impl Reader {
 
     /// Sets the mode.
     pub(crate) fn in_mode(self, mode: Mode) -> Self {
-        Self { place: Place { mode, ..self.place }, ..self }
+        Self { place: ReadPlace { mode, ..self.place }, ..self }
     }
 
     /// Returns the position of the last event read, or else the beginning.
@@ -104,7 +104,7 @@ impl Reader {
         self.place.position
     }
 
-    pub(crate) fn place(&self) -> Place {
+    pub(crate) fn place(&self) -> ReadPlace {
         self.place
     }
 
@@ -130,7 +130,7 @@ impl Reader {
 
     /// Returns the events after its position, or the problem if they are gone and that ends the reader.
     fn next(&self) -> Result<Page, Problem> {
-        let Place { position, limit, slow, .. } = self.place;
+        let ReadPlace { position, limit, slow, .. } = self.place;
         let page = self.topic.read(UnixTime::now(), position, limit)?;
         match &page.gap {
             Some(gap)
@@ -163,7 +163,7 @@ impl Reader {
 
     /// Returns true if it has read up to `end`.
     pub(crate) fn has_reached(&self, end: Position) -> bool {
-        let Place { position, .. } = self.place;
+        let ReadPlace { position, .. } = self.place;
         position.epoch == end.epoch && position.offset >= end.offset
     }
 

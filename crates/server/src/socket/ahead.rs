@@ -16,7 +16,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 const BYTES_MAX: usize = 16 << 10;
 
 /// The state that both ends share.
-struct Shared<S> {
+struct AheadState<S> {
     stream: S,
     /// The bytes that were read ahead.
     ahead: Vec<u8>,
@@ -27,16 +27,16 @@ struct Shared<S> {
 }
 
 /// A stream with bytes that were read ahead of its user.
-pub(crate) struct Ahead<S>(Rc<RefCell<Shared<S>>>);
+pub(crate) struct Ahead<S>(Rc<RefCell<AheadState<S>>>);
 
 /// Watches for the end of the same stream, in the same task.
-pub(crate) struct End<S>(Rc<RefCell<Shared<S>>>);
+pub(crate) struct End<S>(Rc<RefCell<AheadState<S>>>);
 
 impl<S> Ahead<S> {
     /// Creates both ends. Bytes that are read ahead count in `memory`, together with the user's own buffer.
     pub(crate) fn new(stream: S, memory: &Memory, user_bytes: usize) -> (Self, End<S>) {
         let (ahead, held) = (Vec::new(), memory.reservation());
-        let shared = Shared { stream, ahead, held, user_bytes, has_ended: false };
+        let shared = AheadState { stream, ahead, held, user_bytes, has_ended: false };
         let shared = Rc::new(RefCell::new(shared));
         (Self(Rc::clone(&shared)), End(shared))
     }
@@ -48,7 +48,7 @@ impl<S> Ahead<S> {
             tracing::error!("a stream that is read ahead still has another user: it is lost");
             return None;
         };
-        let Shared { stream, ahead, .. } = shared.into_inner();
+        let AheadState { stream, ahead, .. } = shared.into_inner();
         Some((ahead, stream))
     }
 }
@@ -65,7 +65,7 @@ impl<S: AsyncRead + Unpin> End<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> Shared<S> {
+impl<S: AsyncRead + Unpin> AheadState<S> {
     fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let mut bytes = [0; 1024];
         while !self.has_ended && self.ahead.len() < BYTES_MAX {

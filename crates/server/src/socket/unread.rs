@@ -15,10 +15,10 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// The unread bytes of one connection. Clones are handles to the same count.
 #[derive(Clone, Debug)]
-pub(crate) struct Unread(Rc<RefCell<Counted>>);
+pub(crate) struct Unread(Rc<RefCell<UnreadCount>>);
 
 #[derive(Debug)]
-struct Counted {
+struct UnreadCount {
     held: Reservation,
     /// The sum of the bytes that may have arrived on each stream.
     bytes: usize,
@@ -28,7 +28,7 @@ struct Counted {
 impl Unread {
     /// Creates a count of at most `bytes_max` bytes.
     pub(crate) fn new(memory: &Memory, bytes_max: usize) -> Self {
-        Self(Rc::new(RefCell::new(Counted { held: memory.reservation(), bytes: 0, bytes_max })))
+        Self(Rc::new(RefCell::new(UnreadCount { held: memory.reservation(), bytes: 0, bytes_max })))
     }
 
     /// Counts the bytes that may arrive on one stream until the guard is dropped.
@@ -38,7 +38,7 @@ impl Unread {
     }
 }
 
-impl Counted {
+impl UnreadCount {
     fn change(&mut self, change: impl FnOnce(usize) -> usize) {
         self.bytes = change(self.bytes);
         self.held.set(self.bytes.min(self.bytes_max));

@@ -10,7 +10,7 @@ use anemone_wire::Item;
 use tokio::time::Instant;
 
 use crate::Problem;
-use crate::clients::refusals::{Asked, Refusals};
+use crate::clients::refusals::{Refusals, RefusedRequest};
 use crate::read::reader::{Reader, in_log};
 
 /// A reader, and the state of its reply.
@@ -34,7 +34,7 @@ enum Phase {
 
 /// The next part of the reply.
 #[derive(Debug)]
-pub(crate) enum Told<P> {
+pub(crate) enum EndlessPart<P> {
     /// The position where reading begins, or stands.
     Item(Item<'static>),
     Page(P),
@@ -60,25 +60,25 @@ impl EndlessReply {
         now: Instant,
         heartbeat: Duration,
         read: impl FnOnce(&mut Reader) -> Result<Option<P>, Problem>,
-    ) -> Told<P> {
+    ) -> EndlessPart<P> {
         match self.phase {
-            Phase::New => return Told::Item(self.begin(now)),
-            Phase::Over => return Told::Over,
-            Phase::Ending(end) if self.reader.has_reached(end) => return Told::Over,
+            Phase::New => return EndlessPart::Item(self.begin(now)),
+            Phase::Over => return EndlessPart::Over,
+            Phase::Ending(end) if self.reader.has_reached(end) => return EndlessPart::Over,
             Phase::Open | Phase::Ending(_) => {}
         }
         match read(&mut self.reader) {
             Ok(Some(page)) => {
                 self.told_at = now;
-                Told::Page(page)
+                EndlessPart::Page(page)
             }
-            Ok(None) if self.due(heartbeat) <= now => Told::Item(self.stand(now)),
-            Ok(None) => Told::Nothing,
+            Ok(None) if self.due(heartbeat) <= now => EndlessPart::Item(self.stand(now)),
+            Ok(None) => EndlessPart::Nothing,
             Err(problem) => {
                 self.phase = Phase::Over;
                 let reason = problem.end_reason();
                 reason.iter().for_each(|reason| self.reader.access().ended(in_log(reason)));
-                Told::Failed { notice: reason.map(Item::End), problem }
+                EndlessPart::Failed { notice: reason.map(Item::End), problem }
             }
         }
     }
@@ -116,7 +116,7 @@ impl EndlessReply {
     /// Logs the problem that has ended reading.
     pub(crate) fn note(&self, problem: &Problem, refusals: &Refusals) {
         let path = format!("/topics/{}", self.reader.topic().name());
-        refusals.note(problem, Asked::request(self.reader.client(), "GET", &path));
+        refusals.note(problem, RefusedRequest::request(self.reader.client(), "GET", &path));
     }
 
     /// Returns true if it waits for events.

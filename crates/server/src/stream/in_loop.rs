@@ -12,7 +12,7 @@ use anemone_ws::reactor::{SendWaker, StreamHandler};
 use http::{HeaderValue, Response, header};
 use tokio::time::Instant;
 
-use super::{EndlessReply, Told, cut, one, response, text};
+use super::{EndlessPart, EndlessReply, cut, one, response, text};
 use crate::alarms::Alarm;
 use crate::clients::access::{CLIENT_GONE, SERVER_STOPPED};
 use crate::clients::permits::ConnectionPermit;
@@ -88,21 +88,21 @@ impl InLoop {
         let encode = |page: &_| chunk(&text(page, encoding.append));
         let read = |reader: &mut Reader| place.read_chunk(reader, encoding, encode);
         match self.reply.poll(Instant::now(), heartbeat, read) {
-            Told::Page(page) => {
+            EndlessPart::Page(page) => {
                 let access = self.reply.reader().access();
                 if access.is_some() {
                     access.sent(text_bytes(&page.chunk));
                 }
                 output.extend_from_slice(&page.chunk);
             }
-            Told::Item(item) => self.tell(&item, output),
-            Told::Nothing => {}
-            Told::Failed { notice, problem } => {
+            EndlessPart::Item(item) => self.tell(&item, output),
+            EndlessPart::Nothing => {}
+            EndlessPart::Failed { notice, problem } => {
                 cut(&self.reply, notice.as_ref(), &problem, &self.local.site.refusals);
                 notice.iter().for_each(|item| self.tell(item, output));
                 self.end(CLIENT_GONE, output);
             }
-            Told::Over => self.end(CLIENT_GONE, output),
+            EndlessPart::Over => self.end(CLIENT_GONE, output),
         }
     }
 

@@ -24,7 +24,7 @@ const DEVELOPMENT_DAYS: u32 = 365;
 
 /// The files of a certificate and its key.
 #[derive(Clone, Debug)]
-pub(super) struct Files {
+pub(super) struct PemFiles {
     pub(super) certificate: PathBuf,
     pub(super) key: PathBuf,
 }
@@ -38,7 +38,7 @@ pub(super) struct Found {
 /// The SHA-256 of both files, which shows if they have changed.
 pub(super) type Digest = [u8; 32];
 
-impl Files {
+impl PemFiles {
     pub(super) fn read(&self) -> Result<Found, TlsError> {
         Ok(Found { certificate: read(&self.certificate)?, key: read(&self.key)? })
     }
@@ -67,7 +67,7 @@ impl Found {
     }
 
     /// Parses the certificate with its chain and its key; errors name `files`.
-    pub(super) fn parse(&self, files: &Files) -> Result<CertifiedKey, TlsError> {
+    pub(super) fn parse(&self, files: &PemFiles) -> Result<CertifiedKey, TlsError> {
         let not_pem = |path: &Path| {
             let path = path.to_owned();
             |source| TlsError::NotPem { path, source }
@@ -91,7 +91,7 @@ impl Found {
         match certified.keys_match() {
             Ok(()) => Ok(certified),
             Err(Error::InconsistentKeys(InconsistentKeys::KeyMismatch)) => {
-                let Files { certificate, key } = files.clone();
+                let PemFiles { certificate, key } = files.clone();
                 Err(TlsError::KeyMismatch { key, certificate })
             }
             Err(source) => {

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use ::aws_lc_rs::digest;
 use anemone_ws::proto::handshake::base64;
 use arc_swap::ArcSwap;
-use certificate::{Digest, Files};
+use certificate::{Digest, PemFiles};
 pub use error::TlsError;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
@@ -33,7 +33,7 @@ pub struct Tls {
     config: Arc<ServerConfig>,
     current: Arc<Current>,
     /// The files of the certificate, and the digest of their contents when they were read.
-    files: Option<(Files, Digest)>,
+    files: Option<(PemFiles, Digest)>,
 }
 
 impl Tls {
@@ -46,7 +46,7 @@ impl Tls {
         certificate: impl Into<PathBuf>,
         key: impl Into<PathBuf>,
     ) -> Result<Self, TlsError> {
-        let files = Files { certificate: certificate.into(), key: key.into() };
+        let files = PemFiles { certificate: certificate.into(), key: key.into() };
         let found = files.read()?;
         Self::new(found.parse(&files)?, Some((files, found.digest())))
     }
@@ -60,7 +60,7 @@ impl Tls {
         Self::new(certificate::for_localhost()?, None)
     }
 
-    fn new(certificate: CertifiedKey, files: Option<(Files, Digest)>) -> Result<Self, TlsError> {
+    fn new(certificate: CertifiedKey, files: Option<(PemFiles, Digest)>) -> Result<Self, TlsError> {
         let current = Arc::new(Current(ArcSwap::from_pointee(certificate)));
         let provider = Arc::new(aws_lc_rs::default_provider());
         let mut config = ServerConfig::builder_with_provider(provider)

@@ -9,7 +9,7 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use super::certificate::{Digest, Files};
+use super::certificate::{Digest, PemFiles};
 use super::{Tls, TlsError};
 
 /// The interval of the checks.
@@ -45,7 +45,7 @@ impl Drop for Watch {
 
 pub(super) struct Watcher {
     tls: Tls,
-    files: Files,
+    files: PemFiles,
     /// The digest of the files of the current certificate.
     loaded: Digest,
     /// The last error, so that it is logged once.

@@ -7,7 +7,7 @@ use http::{HeaderValue, Request, Response, StatusCode, header};
 use crate::clients::access::AccessLine;
 use crate::exchange::change::Change;
 use crate::exchange::request_body::receive;
-use crate::publish::{Content, Expected, PublishPermit, Sent, key, no_parameters};
+use crate::publish::{Content, Expected, PublishPermit, SentBody, key, no_parameters};
 use crate::reply::body::{Body, full, reply};
 use crate::request::client::Client;
 use crate::request::origin;
@@ -43,7 +43,7 @@ async fn publish(
     let content = Content::of(request.headers())?;
     let expected = Expected::of(request.headers())?;
     let body = receive(request, site.limits.batch_bytes_max, site, stop).await?;
-    let sent = Sent { content, body: body.as_ref(), key, expected };
+    let sent = SentBody { content, body: body.as_ref(), key, expected };
     let published = permit.submit(&site.limits, sent).await?;
     access.reached(published.last);
     let body = full(Published::from(published).to_json() + "\n");

@@ -24,7 +24,7 @@ use crate::exchange::upgrade::{HandshakeRoute, HandshakeTransport};
 use crate::exchange::visit::Visit;
 use crate::limits::LimitsTable;
 use crate::local::Local;
-use crate::publish::{Refusal, Writer, of_message};
+use crate::publish::{PublishRefusal, Writer, of_message};
 use crate::read::fan::{Fan, ItemEncoding, Subscription};
 use crate::read::reader::{Page, Reader};
 use crate::request::client::Client;
@@ -68,7 +68,7 @@ static POSITIONS: ItemEncoding = ItemEncoding { append: |item, out| item.write(o
 struct Subscriber {
     reader: Reader,
     encoding: &'static ItemEncoding,
-    writing: Result<Box<Writer>, Refusal>,
+    writing: Result<Box<Writer>, PublishRefusal>,
 }
 
 /// Without `after`, sends future events.
@@ -238,7 +238,7 @@ impl Handler for Events {
 /// The inbox for the client's messages.
 #[derive(Debug)]
 struct Inbox {
-    writing: Result<Box<Writer>, Refusal>,
+    writing: Result<Box<Writer>, PublishRefusal>,
     publisher: Publisher,
     /// Messages that arrived while its topic is being created, which takes time on a disk.
     waiting: Rc<RefCell<Option<WaitingMessages>>>,

@@ -94,14 +94,14 @@ impl Hash for PollKind {
 /// The groups of the last minute.
 #[derive(Debug, Default)]
 pub(super) struct Samples {
-    groups: HashMap<Group, Counted>,
+    groups: HashMap<Group, GroupCount>,
     /// The same groups with the times of their first lines, the oldest first.
     order: VecDeque<(Instant, Group)>,
 }
 
 /// The requests of a group since its first line.
 #[derive(Debug, Default)]
-struct Counted {
+struct GroupCount {
     written: u64,
     unwritten: u64,
     /// The last of the unwritten ones.
@@ -118,7 +118,7 @@ impl Samples {
         {
             match self.groups.remove(&oldest) {
                 counted if alike.as_ref() == Some(&oldest) => alike_before = counted,
-                counted => due.extend(counted.and_then(Counted::line)),
+                counted => due.extend(counted.and_then(GroupCount::line)),
             }
         }
         let groups = [alike, Some(Group::Client(line.request.source()))];
@@ -126,7 +126,7 @@ impl Samples {
             if let Some(counted) = self.groups.get_mut(group)
                 && counted.written >= group.lines_max()
             {
-                due.extend(alike_before.and_then(Counted::line));
+                due.extend(alike_before.and_then(GroupCount::line));
                 counted.unwritten += 1;
                 counted.last = Some(line);
                 return due;
@@ -140,10 +140,10 @@ impl Samples {
             if self.order.len() >= GROUPS_MAX
                 && let Some((_, oldest)) = self.order.pop_front()
             {
-                due.extend(self.groups.remove(&oldest).and_then(Counted::line));
+                due.extend(self.groups.remove(&oldest).and_then(GroupCount::line));
             }
             self.order.push_back((now, group.clone()));
-            self.groups.insert(group, Counted { written: 1, ..Counted::default() });
+            self.groups.insert(group, GroupCount { written: 1, ..GroupCount::default() });
         }
         // It also stands for the requests before it.
         due.push((line, alike_before.map_or(0, |counted| counted.unwritten)));
@@ -157,7 +157,7 @@ impl Samples {
     }
 }
 
-impl Counted {
+impl GroupCount {
     /// Returns the line of the last request, which stands for those before it.
     fn line(self) -> Option<(Line, u64)> {
         Some((self.last?, self.unwritten - 1))

@@ -7,7 +7,7 @@ use super::*;
 async fn a_thread_that_panics_is_told_of_and_one_that_ends_is_not() {
     let failed = Arc::<Notify>::default();
     let run = |work: fn()| {
-        let watched = Watched(Arc::clone(&failed));
+        let watched = ThreadGuard(Arc::clone(&failed));
         let work = move || {
             let _watched = watched;
             work();

@@ -42,7 +42,7 @@ fn publish(topic: &Topic) {
     topic.publish(UnixTime::now(), Data::parse("7").unwrap()).unwrap();
 }
 
-fn in_words(told: Told<Page>) -> String {
+fn in_words(told: EndlessPart<Page>) -> String {
     let item = |item: &Item<'_>| match item {
         Item::Begin(position) => format!("begin {position}"),
         Item::Quiet(position) => format!("quiet {position}"),
@@ -52,13 +52,15 @@ fn in_words(told: Told<Page>) -> String {
         Item::Skipped { .. } => "skipped".to_owned(),
     };
     match told {
-        Told::Item(own) => item(&own),
-        Told::Page(page) => page.items().map(|own| item(&own)).collect::<Vec<_>>().join(", "),
-        Told::Nothing => "nothing".to_owned(),
-        Told::Failed { notice, problem } => {
+        EndlessPart::Item(own) => item(&own),
+        EndlessPart::Page(page) => {
+            page.items().map(|own| item(&own)).collect::<Vec<_>>().join(", ")
+        }
+        EndlessPart::Nothing => "nothing".to_owned(),
+        EndlessPart::Failed { notice, problem } => {
             format!("{}: {}", notice.as_ref().map(item).unwrap_or_default(), problem.kind().name())
         }
-        Told::Over => "over".to_owned(),
+        EndlessPart::Over => "over".to_owned(),
     }
 }
 

@@ -16,12 +16,12 @@ use crate::read::reader;
 #[derive(Debug)]
 pub(super) struct FollowedTopics {
     fan: Fan,
-    topics: BTreeMap<usize, Followed>,
+    topics: BTreeMap<usize, FollowedTopic>,
 }
 
 /// A topic and its readers on this connection.
 #[derive(Debug)]
-struct Followed {
+struct FollowedTopic {
     topic: Arc<Topic>,
     head: Head,
     /// All readers have read up to here, or have a turn.
@@ -39,7 +39,7 @@ impl FollowedTopics {
     pub(super) fn follow(&mut self, topic: &Arc<Topic>, id: Id, waker: &SendWaker) {
         let followed = self.topics.entry(address(topic)).or_insert_with(|| {
             let subscription = self.fan.subscribe(topic, waker.clone());
-            Followed::new(Arc::clone(topic), subscription)
+            FollowedTopic::new(Arc::clone(topic), subscription)
         });
         followed.readers.insert(id);
     }
@@ -68,7 +68,7 @@ impl FollowedTopics {
     }
 }
 
-impl Followed {
+impl FollowedTopic {
     fn new(topic: Arc<Topic>, subscription: Subscription) -> Self {
         let (head, seen) = (topic.head(), topic.info(UnixTime::now()).head);
         Self { topic, head, seen, readers: BTreeSet::new(), _subscription: subscription }

@@ -17,19 +17,19 @@ use super::submissions::Submissions;
 use super::telling::{tell_end, tell_item, tell_last, tell_page, tell_problem};
 use crate::alarms::{Alarm, Alarms};
 use crate::clients::access::{AccessLine, AnswerKind, CLIENT_GONE};
-use crate::clients::refusals::Asked;
+use crate::clients::refusals::RefusedRequest;
 use crate::exchange::arrival;
 use crate::exchange::change::Change;
 use crate::exchange::read_request::ReadRequest;
 use crate::exchange::resource::Resource;
 use crate::local::Local;
-use crate::publish::{self, Expected, Sent};
+use crate::publish::{self, Expected, SentBody};
 use crate::request::client::Client;
 use crate::request::methods::{Methods, not_allowed};
 use crate::request::names::topic_name;
 use crate::request::own_path::OwnPath;
 use crate::site::Site;
-use crate::stream::{EndlessReply, Told};
+use crate::stream::{EndlessPart, EndlessReply};
 use crate::transport_name::TransportName;
 use crate::{Kind, Problem};
 
@@ -137,7 +137,7 @@ impl Multiplexer {
             }
             Step::Pass => {}
             Step::Refuse(id, request, problem) => {
-                let asked = Asked::message(self.client.address(), self.carrier.place);
+                let asked = RefusedRequest::message(self.client.address(), self.carrier.place);
                 self.site.refusals.note(&problem, asked);
                 let (method, path) = match &request {
                     Some(request) => (request.method, request.path_and_query().0),
@@ -215,7 +215,7 @@ impl Multiplexer {
                 let held = site.memory.reserve(bytes);
                 let submission = async move {
                     let _held = held;
-                    let sent = Sent { content, body: &body, key, expected: Expected::Anything };
+                    let sent = SentBody { content, body: &body, key, expected: Expected::Anything };
                     permit.submit(&site.limits, sent).await.map(Done::Published)
                 };
                 self.submit(id, submitted(bytes, false), submission, outlet);
@@ -386,22 +386,22 @@ impl Multiplexer {
             Some(Work::Read(reply)) => {
                 let heartbeat = self.site.limits.heartbeat;
                 match reply.poll(now, heartbeat, |reader| reader.read().map(Some)) {
-                    Told::Page(page) => {
+                    EndlessPart::Page(page) => {
                         let bytes = tell_page(id, &page, outlet);
                         reply.reader().access().sent(bytes);
                         if reply.is_behind() || !reply.is_open() {
                             self.session.give_turn(id);
                         }
                     }
-                    Told::Failed { notice, problem } => {
+                    EndlessPart::Failed { notice, problem } => {
                         notice.iter().for_each(|item| tell_item(id, item, reply, outlet));
                         reply.note(&problem, &self.site.refusals);
                         let access = self.end(id);
                         tell_end(id, &problem, &access, outlet);
                     }
-                    Told::Item(item) => tell_item(id, &item, reply, outlet),
-                    Told::Nothing => {}
-                    Told::Over => {
+                    EndlessPart::Item(item) => tell_item(id, &item, reply, outlet),
+                    EndlessPart::Nothing => {}
+                    EndlessPart::Over => {
                         let access = self.end(id);
                         access.ended(CLIENT_GONE);
                         tell_last(id, Reply::done(), &access, outlet);
