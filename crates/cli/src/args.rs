@@ -75,7 +75,7 @@ pub(crate) enum Command {
     },
 }
 
-/// A shell that completes what is typed.
+/// A shell that completes command lines.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum Shell {
     Bash,
@@ -92,8 +92,7 @@ const KEPT: &str = "Storage";
 const LIMITS: &str = "Limits";
 const TRYING: &str = "Experiments";
 
-/// Each of these replaces what the configuration file and the environment say; `config` knows
-/// the defaults.
+/// The flags of `serve`. Each overrides the configuration file and the environment; `config` has the defaults.
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct Serve {
     /// Read this configuration file [default: the one that ANEMONE_CONFIG names]. Flags override it. anemone.toml in the
@@ -238,7 +237,7 @@ pub(crate) struct Serve {
     pub(crate) connections_max: Option<usize>,
 }
 
-/// A topic and where its events come from.
+/// A topic and the source of its events.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct TopicFrom {
     pub(crate) topic: TopicName,

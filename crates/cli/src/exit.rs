@@ -7,7 +7,7 @@ use anemone_client::{EndReason, Error};
 use crate::command::{Ended, InputError, TrustError, is_about_events};
 use crate::config::ConfigError;
 
-/// The end of a command. Scripts rely on the numbers: one is never used for another thing.
+/// The end of a command. Scripts rely on the numbers, so none is ever reused.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Exit {
     Done = 0,
@@ -47,7 +47,7 @@ impl Exit {
         }
     }
 
-    /// The exit status of an error.
+    /// Returns the exit status of an error.
     pub(crate) fn of(error: &anyhow::Error) -> Self {
         if let Some(ended) = error.downcast_ref::<Ended>() {
             return match &ended.reason {
@@ -68,7 +68,7 @@ impl Exit {
         error.downcast_ref().map_or(Self::Failed, Self::of_client)
     }
 
-    /// The exit status of a configuration that cannot be.
+    /// Returns the exit status of an invalid configuration.
     pub(crate) fn of_config(error: &ConfigError) -> Self {
         if error.is_wrong_use() { Self::Usage } else { Self::Failed }
     }
@@ -94,11 +94,11 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// The exit status that no command chooses.
+/// The exit status that no command sets itself.
 pub(crate) const BY_SIGNAL: (&str, &str) =
     ("128+N", "signal N ended the command, as the shell reports it: 130 after Ctrl-C");
 
-/// The end of each command's help.
+/// Formats the end of each command's help.
 pub(crate) fn table() -> String {
     let line = |exit: &Exit| format!("  {:<7}{}\n", *exit as u8, exit.meaning());
     let lines: String = Exit::ALL.iter().map(line).collect();

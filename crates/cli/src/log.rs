@@ -1,7 +1,7 @@
-//! The log: lines on standard error, of text or of JSON. Those of a server go through a `queue`.
+//! The log on standard error, as text or JSON. A server's lines go through a `queue`.
 //!
-//! Each value of a field may have been said by somebody else, a peer, a program, a file, so it is made
-//! [`printable`] here, once for all crates: nobody begins a line of the log, or moves a cursor, but the log.
+//! Values of fields may be foreign text, from a peer, a program or a file. They are made [`printable`] here, once for
+//! all crates, so they cannot forge a log line or move a cursor.
 
 mod queue;
 
@@ -29,7 +29,7 @@ use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
 use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
-/// The form of the log's lines.
+/// The format of log lines.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, ValueEnum)]
 pub(crate) enum LogForm {
     /// Lines with time, level and message
@@ -61,38 +61,38 @@ impl From<LogRequests> for AccessLog {
     }
 }
 
-/// The wishes for the log: what is logged, and how.
+/// The options of the log.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Wanted {
-    /// Asked for on the command line, which counts more than `RUST_LOG`.
+    /// Set on the command line, which takes precedence over `RUST_LOG`.
     pub(crate) verbose: bool,
-    /// And in the configuration, which counts less.
+    /// Set in the configuration, which does not.
     pub(crate) verbose_configured: bool,
     /// Nothing about connections, which is all that `anemone_client` logs.
     pub(crate) quiet: bool,
-    /// Requests, which only a `RUST_LOG` that names their target leaves out.
+    /// The requests to log, unless `RUST_LOG` names their target.
     pub(crate) requests: LogRequests,
     pub(crate) form: LogForm,
-    /// Nobody waits for whoever reads it.
+    /// True to write lines from a thread of its own.
     pub(crate) is_queued: bool,
 }
 
-/// The lines that somebody else writes.
+/// The lines for the writing thread.
 static QUEUE: OnceLock<Queue> = OnceLock::new();
 
-/// Waits until all lines are written, for a second at most: the process ends.
+/// Waits until all lines are written, for at most a second, before the process ends.
 pub(crate) fn flush() {
     if let Some(queue) = QUEUE.get() {
         queue.flush(FLUSH_TIMEOUT);
     }
 }
 
-/// Whoever reads the log and takes longer does not get the rest.
+/// The time for a slow reader of the log; it does not get later lines.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 
 pub(crate) fn start(wanted: Wanted) {
     let (targets, fault) = targets(wanted, std::env::var("RUST_LOG").ok().as_deref());
-    // Every frame would be too much even for those who want to know what happens.
+    // HTTP/2 frames would be too many even for a verbose log.
     let targets = match targets.iter().any(|(target, _)| target == "h2") {
         true => targets,
         false => targets.with_target("h2", LevelFilter::WARN),
@@ -125,7 +125,7 @@ pub(crate) fn start(wanted: Wanted) {
     }
 }
 
-/// The targets to log, and the fault in how they were named.
+/// Returns the targets to log, and the error in their setting.
 fn targets(wanted: Wanted, rust_log: Option<&str>) -> (Targets, Option<String>) {
     let level = |verbose| if verbose { LevelFilter::DEBUG } else { LevelFilter::INFO };
     let default = |verbose| Targets::new().with_default(level(verbose));
@@ -147,12 +147,12 @@ fn targets(wanted: Wanted, rust_log: Option<&str>) -> (Targets, Option<String>) 
     }
 }
 
-/// Colours are for people who did not say that they want none (no-color.org).
+/// Returns true if the log may have colours (no-color.org).
 fn has_colors(is_terminal: bool, no_color: Option<&OsStr>) -> bool {
     is_terminal && no_color.is_none_or(OsStr::is_empty)
 }
 
-/// A line of JSON: `{"time":…,"level":…,"message":…}`, and a member for each other field.
+/// Formats a line of JSON: `{"time":…,"level":…,"message":…}`, and a member for each other field.
 struct Json;
 
 impl<S, N> FormatEvent<S, N> for Json
@@ -180,7 +180,7 @@ where
     }
 }
 
-/// In the order they were given. Text is printable here, too: it may be read on a terminal as it is.
+/// The fields in their order. Their text is printable, since a terminal may show the line.
 struct Members(Vec<(&'static str, Value)>);
 
 impl Members {
@@ -219,7 +219,7 @@ impl Visit for Members {
     }
 }
 
-/// An error, and what caused it.
+/// Formats an error with its causes.
 fn with_causes(error: &(dyn Error + 'static)) -> String {
     let (mut text, mut cause) = (error.to_string(), error.source());
     while let Some(error) = cause {
@@ -229,7 +229,7 @@ fn with_causes(error: &(dyn Error + 'static)) -> String {
     text
 }
 
-/// The message, and `name=value` for everything else.
+/// Formats the message, and other fields as `name=value`.
 struct Fields;
 
 impl<'writer> FormatFields<'writer> for Fields {

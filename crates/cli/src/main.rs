@@ -18,8 +18,8 @@ use config::Config;
 use exit::Exit;
 use log::Wanted;
 
-/// Returns freed pages to the system at once (`.cargo/config.toml`), so that the memory of the process follows what it
-/// holds.
+/// An allocator that returns freed pages to the system at once (`.cargo/config.toml`), so that the memory of the
+/// process follows its use.
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
@@ -70,7 +70,7 @@ fn main() -> ExitCode {
     let exit = match done {
         Ok(()) => Exit::Done.into(),
         Err(error) => {
-            // A configuration may have several faults.
+            // A configuration may have several errors.
             format!("{error:#}").lines().for_each(|line| tracing::error!("{line}"));
             if let Some(advice) = command::advice(&error) {
                 tracing::error!("{advice}");

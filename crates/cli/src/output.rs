@@ -1,6 +1,6 @@
-//! Output for people and for programs: standard output, and sentences on standard error.
+//! Standard output for people and programs, and messages on standard error.
 //!
-//! The words of others reach a terminal only as [`printable`] text. A pipe or a file gets them as they are.
+//! Foreign text reaches a terminal only as [`printable`] text. A pipe or a file gets it unchanged.
 
 use std::future::pending;
 use std::io::{self, IsTerminal, Write};
@@ -10,23 +10,23 @@ use anemone_sources::printable;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-/// Prints a line that a program may wait for; nothing else goes to standard output.
+/// Prints a line for which a program may wait; nothing else goes to standard output.
 pub(crate) fn announce(line: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
     writeln!(out, "{line}")?;
     out.flush()
 }
 
-/// Says something to people, as it is: without the time that a log has.
+/// Prints a message for people, without the time of a log line.
 pub(crate) fn report(text: &str) {
     let mut out = io::stderr().lock();
     for line in text.lines() {
-        // If nobody hears it, the exit status tells.
+        // If standard error is closed, the exit status still tells.
         let _ = writeln!(out, "{}", printable(line));
     }
 }
 
-/// Prints lines that others read. `false` once nobody does any more, which is no error: `head` has seen enough.
+/// Prints lines. Returns false once nobody reads them, which is no error: for example, `head` has seen enough.
 pub(crate) fn print(lines: impl IntoIterator<Item = impl AsRef<str>>) -> io::Result<bool> {
     let mut out = io::stdout().lock();
     let is_terminal = out.is_terminal();
@@ -44,8 +44,7 @@ pub(crate) fn print(lines: impl IntoIterator<Item = impl AsRef<str>>) -> io::Res
     Ok(true)
 }
 
-/// Writes what others read, which may be any bytes and have several lines, and hands it on at once. `false` once nobody
-/// reads it any more.
+/// Writes any bytes at once, maybe several lines. Returns false once nobody reads them.
 pub(crate) fn write(bytes: &[u8]) -> io::Result<bool> {
     let mut out = io::stdout().lock();
     let written = match out.is_terminal() {
@@ -60,12 +59,12 @@ pub(crate) fn write(bytes: &[u8]) -> io::Result<bool> {
     }
 }
 
-/// Waits until nobody reads standard output any more: for ever where that is never so, as with a file.
+/// Waits until nobody reads standard output any more; forever if that never happens, as with a file.
 pub(crate) async fn unread() {
-    // epoll takes no file, and then there is nothing to wait for.
+    // epoll accepts no file, and then there is nothing to wait for.
     let watched = io::stdout().as_fd().try_clone_to_owned().and_then(watch);
     match watched {
-        // The one error that a pipe has is that nobody reads it.
+        // The only error of a pipe is that it has no reader.
         Ok(watched) if watched.ready(Interest::ERROR).await.is_ok() => {}
         _ => pending().await,
     }

@@ -1,4 +1,4 @@
-//! The pages: plain files, embedded in the binary, beside the server's topics.
+//! The pages: files that are embedded in the binary, besides the server's topics.
 
 use std::convert::Infallible;
 use std::future::{Ready, ready};
@@ -14,11 +14,11 @@ use tower_service::Service;
 #[folder = "../../web"]
 struct Web;
 
-/// Scripts, styles and connections only from here, nothing inline.
+/// Allows scripts, styles and connections only from here, and nothing inline.
 const POLICY: &str =
     "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
 
-/// The pages, as the server answers what it has nothing of its own for.
+/// Returns the pages as the server's fallback.
 pub(crate) fn fallback() -> Fallback {
     Fallback::new(Pages).public_at(is_one)
 }
@@ -44,12 +44,12 @@ impl Service<Request<Body>> for Pages {
     }
 }
 
-/// Whether there is a file at this path.
+/// Returns true if there is a file at this path.
 fn is_one(path: &str) -> bool {
     name_of(path).is_some_and(|name| Web::get(name).is_some())
 }
 
-/// Whether there are files below this path, which ends with a slash.
+/// Returns true if there are files below this path, which ends with a slash.
 pub(crate) fn is_below(path: &str) -> bool {
     let Some(prefix) = path.strip_prefix('/') else { return false };
     Web::iter().any(|name| name.starts_with(prefix))
@@ -60,7 +60,7 @@ fn name_of(path: &str) -> Option<&str> {
     Some(if name.is_empty() { "index.html" } else { name })
 }
 
-/// The file at this path of the site; `/` is the index. `None` when there is none.
+/// Returns the file at this path; `/` is the index. `None` if there is none.
 fn file(path: &str, headers: &HeaderMap) -> Option<Response<Body>> {
     let name = name_of(path)?;
     let file = Web::get(name)?;
@@ -78,7 +78,7 @@ fn file(path: &str, headers: &HeaderMap) -> Option<Response<Body>> {
     fields.insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type(name)));
     fields.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
     fields.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
-    // Isolated pages get a clock that is fine enough to measure latencies with.
+    // Isolated pages get a clock that is precise enough to measure latencies.
     fields.insert("cross-origin-opener-policy", HeaderValue::from_static("same-origin"));
     fields.insert("cross-origin-embedder-policy", HeaderValue::from_static("require-corp"));
     fields.insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
@@ -88,7 +88,7 @@ fn file(path: &str, headers: &HeaderMap) -> Option<Response<Body>> {
 fn etag(file: &EmbeddedFile) -> HeaderValue {
     let digits: String =
         file.metadata.sha256_hash()[..12].iter().map(|byte| format!("{byte:02x}")).collect();
-    // Hexadecimal digits in quotes are always a field's value.
+    // Hexadecimal digits in quotes are always valid in a field.
     HeaderValue::try_from(format!("\"{digits}\"")).unwrap_or(HeaderValue::from_static("\"\""))
 }
 

@@ -11,7 +11,7 @@ use clap::ValueEnum;
 
 const CONNECTION: &str = "Connection";
 
-/// The way to a server.
+/// The options of a connection to a server.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = CONNECTION)]
 pub(crate) struct Reach {
@@ -82,7 +82,7 @@ pub(crate) struct Sub {
     #[arg(long, value_name = "TIME", conflicts_with = "after")]
     pub(crate) since: Option<String>,
 
-    /// Which events to get when behind: all, or only the latest [default: all]
+    /// Events to get when behind: all, or only the latest [default: all]
     #[arg(long, value_enum)]
     pub(crate) mode: Option<Behind>,
 
@@ -103,7 +103,7 @@ pub(crate) struct Sub {
 }
 
 impl Sub {
-    /// Whether it begins with what comes from now on, by its arguments and by its URL.
+    /// Returns true if the arguments and the URL mean future events.
     pub(crate) fn is_from_now(&self) -> bool {
         let query = self.url.split_once('?').map_or("", |(_, query)| query);
         let says_where = |parameter: &str| {
@@ -120,7 +120,7 @@ impl Sub {
         self.after.or(self.last)
     }
 
-    /// Begins at the position that is asked for.
+    /// Sets the requested beginning.
     pub(crate) fn begin(&self, subscribe: Subscribe) -> Subscribe {
         match (self.after(), &self.since) {
             (Some(after), _) => subscribe.after(after),
@@ -130,7 +130,7 @@ impl Sub {
     }
 }
 
-/// The way to read a topic.
+/// A transport for reading a topic.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum Via {
     /// The first that works: ws, sse, long-poll
@@ -166,7 +166,7 @@ impl From<Via> for Option<anemone_client::Via> {
     }
 }
 
-/// The events that a reader who is behind gets.
+/// The events for a reader that is behind.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum Behind {
     /// Every event, in order
@@ -175,7 +175,7 @@ pub(crate) enum Behind {
     Latest,
 }
 
-/// The form of the output.
+/// The format of the output.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
 pub(crate) enum Output {
     /// An object for each event and each notice: {"position":…,"time":…,"data":…}
@@ -202,7 +202,7 @@ pub(crate) struct Topics {
     pub(crate) reach: Reach,
 }
 
-/// The form of a list of topics.
+/// The format of a list of topics.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
 pub(crate) enum Listing {
     /// The URL, the number of events, and their bytes
@@ -244,7 +244,7 @@ pub(crate) struct Pub {
     pub(crate) retries: Option<u32>,
 }
 
-/// The type of an event that is published.
+/// The content type of an event.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum Content {
     /// One event, a JSON value
@@ -257,7 +257,7 @@ pub(crate) enum Content {
     Ndjson,
 }
 
-/// A URL; one without a scheme is one of http, as curl has it.
+/// Parses a URL; without a scheme it is http, as with curl.
 fn url(text: &str) -> Result<String, Infallible> {
     let scheme = text.split(['/', '?', '#']).next().unwrap_or_default();
     let has_scheme = scheme.is_empty() || text[scheme.len()..].starts_with("//");
@@ -276,7 +276,7 @@ fn retries(text: &str) -> Result<u32, String> {
     text.parse().map_err(|_| "expected a number of retries, such as 8; 0 tries once".to_owned())
 }
 
-/// At most as many as a server takes; the last 0 are what comes from now on.
+/// Parses a number, up to a server's limit; 0 means future events.
 fn last(text: &str) -> Result<After, String> {
     match text.parse::<u64>() {
         Ok(count) if count <= After::LAST_MAX => {
@@ -286,7 +286,7 @@ fn last(text: &str) -> Result<After, String> {
     }
 }
 
-/// A time with its unit, as `--since` has it.
+/// Parses a duration with its unit, as in `--since`.
 fn time(text: &str) -> Result<Duration, String> {
     let expected = "expected a time with a unit, ms, s, m or h, such as 500ms or 5s";
     let units = [("ms", 1), ("s", 1000), ("m", 60_000), ("h", 3_600_000)];

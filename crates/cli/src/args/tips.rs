@@ -1,9 +1,9 @@
-//! Guesses at what was meant by a command line that cannot be.
+//! Suggestions for a wrong command line.
 
 use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
-/// The same error, with what to write instead where that is plain. `words` are those of the command line.
+/// Adds a suggestion to an error, if there is an obvious one. `words` are those of the command line.
 pub(crate) fn with_tip(mut error: clap::Error, words: &[String]) -> clap::Error {
     let unknown = match (error.kind(), error.get(ContextKind::InvalidArg)) {
         (ErrorKind::UnknownArgument, Some(ContextValue::String(unknown))) => unknown.clone(),
@@ -16,7 +16,7 @@ pub(crate) fn with_tip(mut error: clap::Error, words: &[String]) -> clap::Error 
     error
 }
 
-/// A tip for `serve` and `check`, which have most flags and no arguments.
+/// Returns a suggestion for `serve` and `check`, which have most flags and no arguments.
 fn tip(words: &[String], unknown: &str) -> Option<String> {
     let command = words.iter().position(|word| ["serve", "check"].contains(&word.as_str()))?;
     let words = &words[command..];
@@ -51,7 +51,7 @@ fn tip(words: &[String], unknown: &str) -> Option<String> {
     }
 }
 
-/// The value of the `--exec` right before this word.
+/// Returns the value of the `--exec` right before this word.
 fn exec_before(words: &[String], at: usize) -> Option<&str> {
     let before = words.get(at.checked_sub(1)?)?;
     if let Some(value) = before.strip_prefix("--exec=") {
@@ -60,7 +60,7 @@ fn exec_before(words: &[String], at: usize) -> Option<&str> {
     (words.get(at.checked_sub(2)?)? == "--exec").then_some(before)
 }
 
-/// One word for a shell.
+/// Quotes one word for a shell.
 fn quoted(words: &[&str]) -> String {
     format!("'{}'", words.join(" ").replace('\'', r"'\''"))
 }

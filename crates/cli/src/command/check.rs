@@ -1,8 +1,7 @@
-//! `anemone check`: what `anemone serve` would do with the same flags, or all that is wrong.
+//! `anemone check`: prints what `anemone serve` would do with the same flags, or all errors.
 //!
-//! It reads the configuration, and the certificate. Of everything else it only looks whether it
-//! is there: a device, a file or a program may come later, and an address may become free, so what is not
-//! to be had now is worth a warning and no more.
+//! It reads the configuration and the certificate. It only checks that other things exist. A device, a file or a
+//! program may come later, and an address may become free, so missing ones only cause warnings.
 
 use std::ffi::OsStr;
 use std::fmt::Display;
@@ -29,7 +28,7 @@ use crate::output::{print, report};
 
 pub(crate) fn run(flags: &args::Serve) -> ExitCode {
     match Config::load(flags).and_then(|config| judged(&config)) {
-        // Whoever has stopped listening has the exit status.
+        // If nobody reads the output, the exit status remains.
         Ok(lines) => print(lines).map_or(ExitCode::FAILURE, |_| ExitCode::SUCCESS),
         Err(error) => {
             let (count, s) = (error.count(), if error.count() == 1 { "" } else { "s" });
@@ -39,14 +38,14 @@ pub(crate) fn run(flags: &args::Serve) -> ExitCode {
     }
 }
 
-/// The lines about what `serve` would do; or why it would not even start, as far as the machine tells.
+/// Returns the lines about `serve`, or the reason why it would not start, as far as this machine shows.
 fn judged(config: &Config) -> Result<Vec<String>, ConfigError> {
     let secure = tls(config).map_err(|error| {
         let (key, place) = said(&error, &config.tls);
         ConfigError::new(place, format!("{key}: {:#}", anyhow::Error::new(error)))
     })?;
     let mut warnings = Vec::from_iter(config.listening.warning());
-    // What is in a directory that is there is not looked at.
+    // The contents of an existing directory are not examined.
     if makes_no_topics(config) && config.data.dir.as_ref().is_none_or(|dir| !dir.exists()) {
         warnings.push(NO_TOPICS.to_owned());
     }
@@ -57,7 +56,7 @@ fn judged(config: &Config) -> Result<Vec<String>, ConfigError> {
     for (key, address) in config.listening.addresses() {
         let scheme = if key == "listen" { scheme } else { "" };
         lines.push(format!("{key:<8} {scheme}{}", **address));
-        // Some other server may have it now, which will be gone by then.
+        // Another server may use it now, and be gone later.
         if let Err(error) = TcpListener::bind(address.value) {
             let place = &address.place;
             warnings.push(format!("{place}: {key}: cannot listen on {} now: {error}", **address));
@@ -96,7 +95,7 @@ fn judged(config: &Config) -> Result<Vec<String>, ConfigError> {
     Ok(lines)
 }
 
-/// The reason why there could be no socket at this path now, if there is one.
+/// Returns the reason why a socket could not be created at this path now, if there is one.
 fn socket_missing(socket: &Located<PathBuf>) -> Option<String> {
     let (place, path) = (&socket.place, socket.display());
     let directory = socket.parent().filter(|parent| *parent != Path::new(""));
@@ -114,7 +113,7 @@ fn socket_missing(socket: &Located<PathBuf>) -> Option<String> {
     Some(format!("{place}: listen: {fault}"))
 }
 
-/// The lines about who may ask, and about what there is beside topics.
+/// Returns the lines about access, and about services besides topics.
 fn let_in(listening: &Listening) -> [String; 4] {
     let offered = [("/echo", listening.echo), ("/broadcast", listening.broadcast)];
     let offered: Vec<_> = offered.iter().filter(|(_, is_there)| *is_there).collect();
@@ -132,13 +131,13 @@ fn let_in(listening: &Listening) -> [String; 4] {
     ]
 }
 
-/// `none` where there is none.
+/// Joins texts; `none` if there are none.
 fn joined(none: &str, all: impl IntoIterator<Item = impl Display>) -> String {
     let all: Vec<_> = all.into_iter().map(|one| one.to_string()).collect();
     if all.is_empty() { none.to_owned() } else { all.join(", ") }
 }
 
-/// The bounds on all clients together.
+/// Returns the lines about limits on all clients together.
 fn limits(limits: &Limits) -> [String; 2] {
     let of_address = match limits.connections_per_address_max {
         Some(max) => max.to_string(),
@@ -160,7 +159,7 @@ fn limits(limits: &Limits) -> [String; 2] {
     ]
 }
 
-/// Which key an error is about, and where that was said.
+/// Returns the key of an error, and its place.
 fn said(error: &TlsError, tls: &TlsFiles) -> (&'static str, Place) {
     let is_key = |path: &PathBuf| tls.key.as_ref().is_some_and(|key| key.value == *path);
     let of_key = match error {
@@ -195,7 +194,7 @@ fn data(config: &Config, warnings: &mut Vec<String>) -> Result<String, ConfigErr
     Ok(format!("data     in {path}, {fsync}"))
 }
 
-/// Warns of what a source needs, and is not there now.
+/// Warns if something that a source needs is missing now.
 fn look_at(source: &Source, warnings: &mut Vec<String>) {
     let place = &source.topic.place;
     let mut look = |what: &str, path: &Path, is_one: fn(FileType) -> bool| {
@@ -228,7 +227,7 @@ fn look_at(source: &Source, warnings: &mut Vec<String>) {
     }
 }
 
-/// A program without a shell is looked for as it would be when it is started.
+/// Returns a warning if a program is not found, as when it would be started.
 fn program_missing(options: &exec::ExecOptions, place: &Place) -> Option<String> {
     let Command::Program { program, .. } = &options.command else { return None };
     let (path, directory) = (Path::new(program), options.directory.as_deref());
@@ -245,7 +244,7 @@ fn program_missing(options: &exec::ExecOptions, place: &Place) -> Option<String>
     (!is_there).then(|| format!("{place}: the program {} does not exist now", path.display()))
 }
 
-/// Which ways to publish do not let through what a rule allows.
+/// Returns warnings about limits of transports that are below a rule's limit.
 fn too_large(rule: &Located<TopicRule>, limits: &Limits) -> Vec<String> {
     let event_bytes = rule.event_bytes_max as u64;
     let line_bytes = limits.multiplexed_line_bytes_max as u64;

@@ -1,4 +1,4 @@
-//! `anemone completions`: what a shell needs to complete commands, flags and their values.
+//! `anemone completions`: prints the completion script of a shell.
 
 use clap::CommandFactory;
 use clap_complete::{Shell, generate};

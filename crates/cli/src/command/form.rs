@@ -1,16 +1,16 @@
-//! The forms in which an event's data is written.
+//! The output formats of an event's data.
 
 use std::borrow::Cow;
 
 use anemone_client::{json_or_string, one_line};
 
-/// Its JSON, on a line.
+/// Returns its JSON in a line.
 pub(super) fn data(json: &str) -> Vec<u8> {
     ended(one_line(json).into_owned().into_bytes())
 }
 
-/// The line that `anemone pub` and `serve --stdin` make this event of: text as it is, unless that would be taken for JSON,
-/// or is no line.
+/// Returns the line from which `anemone pub` and `serve --stdin` make this event: text itself, unless it looks like
+/// JSON or is not a line.
 pub(super) fn line(json: &str) -> Vec<u8> {
     let is_line = |text: &String| !text.trim().is_empty() && !text.contains(['\n', '\r']);
     let text = text(json).filter(is_line);
@@ -20,7 +20,7 @@ pub(super) fn line(json: &str) -> Vec<u8> {
     }
 }
 
-/// The event as it was published: text with a line feed after it, if there is none, bytes exactly, and anything else as JSON.
+/// Returns the event as it was published: text with a line feed at its end, bytes exactly, and anything else as JSON.
 pub(super) fn raw(json: &str) -> Vec<u8> {
     if let Some(text) = text(json) {
         return ended(text.into_bytes());
@@ -39,14 +39,14 @@ fn text(json: &str) -> Option<String> {
     json.starts_with('"').then(|| serde_json::from_str(json).ok())?
 }
 
-/// Those of `{"base64":"…"}`, which is how bytes are published.
+/// Returns the bytes of `{"base64":"…"}`, the form of binary events.
 fn bytes(json: &str) -> Option<Vec<u8>> {
     let object: serde_json::Map<_, _> = serde_json::from_str(json).ok()?;
     let text = object.get("base64").filter(|_| object.len() == 1)?.as_str()?;
     from_base64(text.as_bytes())
 }
 
-/// RFC 4648 section 4, padded.
+/// Decodes padded base64 (RFC 4648 section 4).
 fn from_base64(text: &[u8]) -> Option<Vec<u8>> {
     let value = |byte: u8| match byte {
         b'A'..=b'Z' => Some(byte - b'A'),

@@ -1,4 +1,4 @@
-//! `anemone man`: the manual pages, for whoever packages the binary.
+//! `anemone man`: writes the manual pages, for packages.
 
 use std::fs;
 use std::io;
@@ -14,7 +14,7 @@ use crate::exit::{BY_SIGNAL, Exit};
 
 const VERSION: &str = concat!("anemone ", env!("CARGO_PKG_VERSION"));
 
-/// Writes a page for `anemone` and one for each command, as `anemone-sub.1`.
+/// Writes a page for `anemone` and one for each command, such as `anemone-sub.1`.
 pub(crate) fn run(directory: &Path) -> anyhow::Result<()> {
     let pages = || -> io::Result<()> {
         fs::create_dir_all(directory)?;
@@ -45,7 +45,7 @@ fn page(man: &Man, command: &Command) -> io::Result<Vec<u8>> {
     Ok(page)
 }
 
-/// The synopsis: each option with its value, which `Man` leaves out.
+/// Returns the synopsis: each option with its value, which `Man` omits.
 fn synopsis(command: &Command) -> Roff {
     let mut words = vec![bold(command.get_bin_name().unwrap_or(command.get_name()))];
     for argument in command.get_arguments().filter(|argument| !argument.is_hide_set()) {
@@ -76,7 +76,7 @@ fn synopsis(command: &Command) -> Roff {
     section
 }
 
-/// The table of the help texts, as a section: the one that they end with has lines, which roff would join.
+/// Returns the table of exit statuses as a section. In the help text it has lines, which roff would join.
 fn exit_status() -> Roff {
     let mut section = Roff::new();
     section.control("SH", ["EXIT STATUS"]);

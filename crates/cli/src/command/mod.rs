@@ -1,4 +1,4 @@
-//! One file for each command.
+//! The commands, one file each.
 
 pub(crate) mod check;
 pub(crate) mod completions;
@@ -23,12 +23,12 @@ pub(crate) use self::publish::{InputError, is_about_events};
 pub(crate) use self::reach::{TrustError, advice};
 pub(crate) use self::sub::Ended;
 
-/// Requests to end. They are heard from when this is made, so that is done before anybody is told
-/// that this process is there.
+/// Signals to end. They are received from the creation of this value on, which must precede any announcement of this
+/// process.
 struct EndSignals(Vec<(SignalKind, Signal)>);
 
 impl EndSignals {
-    /// Hears Ctrl-C and a polite request to end.
+    /// Listens for SIGINT and SIGTERM.
     fn listen(runtime: &Runtime) -> io::Result<Self> {
         let mut signals = Self(Vec::new());
         signals.add(runtime, SignalKind::interrupt())?;
@@ -36,8 +36,7 @@ impl EndSignals {
         Ok(signals)
     }
 
-    /// Hears the end of the terminal this was started from, too, unless it was to be ignored, as
-    /// by `nohup`.
+    /// Also listens for SIGHUP, unless it is ignored, as with `nohup`.
     fn and_hangup(mut self, runtime: &Runtime) -> io::Result<Self> {
         let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
         if !is_ignored(SignalKind::hangup(), &status) {
@@ -52,7 +51,7 @@ impl EndSignals {
         Ok(())
     }
 
-    /// Waits for the next one. Cancel safe.
+    /// Waits for the next signal. Cancel safe.
     async fn next(&mut self) -> SignalKind {
         poll_fn(|context| {
             let mut came = |signal: &mut Signal| signal.poll_recv(context).is_ready();
@@ -65,14 +64,14 @@ impl EndSignals {
     }
 }
 
-/// Reads a process's `status` of Linux (proc_pid_status(5)); where there is none, nothing is ignored.
+/// Returns true if a signal is ignored, according to a process's `status` (proc_pid_status(5)); false without one.
 fn is_ignored(kind: SignalKind, status: &str) -> bool {
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
     mask >> (kind.as_raw_value() - 1) & 1 == 1
 }
 
-/// A runtime for sources, on this thread.
+/// Creates a runtime for sources, on this thread.
 fn runtime() -> anyhow::Result<Runtime> {
     Ok(tokio::runtime::Builder::new_current_thread().enable_all().build()?)
 }

@@ -1,4 +1,4 @@
-//! The topics and files that a configuration offers, a line for each.
+//! The topics and files of a configuration, a line for each.
 
 use std::fmt::Write as _;
 
@@ -6,8 +6,7 @@ use anemone_server::{PublishRight, TopicRule};
 
 use crate::config::{Config, Kind, Located, Size, Source, Time};
 
-/// A line for each source, each rule and each directory, and where its topics or files are: below this URL, or without one
-/// at their paths.
+/// Returns a line for each source, rule and directory, with its URL below `url`, or its path if that is empty.
 pub(crate) fn offered(config: &Config, url: &str) -> Vec<String> {
     let sources = config.sources.iter().map(|source| told(source, url));
     let topics = config.topics.iter().map(|rule| rule_told(rule, url));

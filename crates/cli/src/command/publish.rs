@@ -1,7 +1,7 @@
-//! `anemone pub`: events into a topic, from the command line or from standard input.
+//! `anemone pub`: publishes events from the command line or from standard input.
 //!
-//! Lines are read when the ones before are published, so a server that is slow is waited for and nothing piles
-//! up here. It listens for no signal: Ctrl-C ends it, as it does `cat`.
+//! Lines are read after the ones before are published, so nothing accumulates here while the server is slow. It
+//! handles no signal: Ctrl-C ends it, as it ends `cat`.
 
 use std::io::{self, BufRead, BufReader, IsTerminal, Read};
 
@@ -15,7 +15,7 @@ use super::{runtime, topics};
 use crate::args;
 use crate::output::{print, report};
 
-/// An input that is no event.
+/// An error in the input.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum InputError {
     #[error("not UTF-8 from byte {byte} on")]
@@ -36,7 +36,7 @@ pub(crate) enum InputError {
     BatchTooLarge,
 }
 
-/// Returns whether it is about what was to be published, and not about who publishes it, or where.
+/// Returns true if the error concerns the events, and not the client or the server.
 pub(crate) fn is_about_events(error: &Error) -> bool {
     let Error::Refused(refused) = error else { return false };
     matches!(refused.problem(), Some("bad-event" | "event-too-big" | "body-too-big"))
@@ -72,7 +72,7 @@ pub(crate) fn run(args: &args::Pub) -> anyhow::Result<()> {
     done
 }
 
-/// Tells what setting lets clients publish, where none does.
+/// Prints the setting that would allow clients to publish, if the server refuses them.
 fn tell_how_to_allow(url: &str, error: &anyhow::Error) {
     let Some(Error::Refused(refused)) = error.downcast_ref() else { return };
     let is_closed = refused
@@ -86,10 +86,10 @@ fn tell_how_to_allow(url: &str, error: &anyhow::Error) {
     }
 }
 
-/// The desk at which events are handed in.
+/// Publishes batches with their keys.
 struct Desk {
     publisher: Publisher,
-    /// Every batch has one of its own unless there is this one.
+    /// The key of the only batch. Without it, every batch has a new one.
     key: Option<String>,
 }
 
@@ -115,10 +115,10 @@ async fn one(mut desk: Desk, content: Content, body: Vec<u8>) -> anyhow::Result<
     Ok(())
 }
 
-/// The bytes up to which an event is read; a server takes less.
+/// The largest event that is read; a server accepts less.
 const EVENT_BYTES_MAX: usize = 16 << 20;
 
-/// All of standard input, as one event.
+/// Reads all of standard input as one event.
 fn all(input: impl Read) -> anyhow::Result<Vec<u8>> {
     let mut body = Vec::new();
     input.take(EVENT_BYTES_MAX as u64 + 1).read_to_end(&mut body).context("standard input")?;
@@ -153,7 +153,7 @@ async fn lines(mut desk: Desk, content: Option<Content>) -> anyhow::Result<()> {
     Err(done)
 }
 
-/// The events that the server has said it keeps, which is what counts as published.
+/// The events that the server has acknowledged, and so are published.
 #[derive(Default)]
 struct Kept {
     events: u64,
@@ -161,13 +161,13 @@ struct Kept {
 }
 
 impl Kept {
-    /// Publishes a batch, and prints the positions of its events. A batch is published whole or not at all, so one
-    /// with an event that the server does not take is cut in two, until all events before that one are published.
-    /// `false` once nobody reads the positions.
+    /// Publishes a batch, and prints the positions of its events. A batch is published as a whole or not at all. If
+    /// the server refuses one of its events, the batch is halved until all events before that one are published.
+    /// Returns false once nobody reads the positions.
     async fn publish(&mut self, desk: &mut Desk, batch: Batch) -> anyhow::Result<bool> {
         let mut batches = vec![batch];
         while let Some(batch) = batches.pop() {
-            // What is wrong with a single event is told without the number that it has in a batch.
+            // The error about a single event must not contain its number in a batch.
             let is_single = batch.events.len() == 1 && desk.key.is_none();
             let content = if is_single { Content::Json } else { Content::Lines };
             match desk.publish(content, batch.body.clone()).await {
@@ -178,7 +178,7 @@ impl Kept {
                         return Ok(false);
                     }
                 }
-                // Under one key there is one batch.
+                // There is only one batch under one key.
                 Err(error) if desk.key.is_none() && is_about_events(&error) => {
                     let (first, rest) = batch.halve().map_err(|batch| batch.failed(error))?;
                     batches.extend([rest, first]);
@@ -198,29 +198,29 @@ impl Kept {
     }
 }
 
-/// Lines as they come: together what is there at once, as far as a server takes it.
+/// Reads batches of lines: the lines that are available at once, up to a server's limits.
 struct Batches<R> {
     input: BufReader<R>,
-    /// Anything that is no JSON is a string.
+    /// True if text that is not JSON becomes a string.
     is_lenient: bool,
-    /// Everything is one batch.
+    /// True if all lines form one batch.
     is_whole: bool,
-    /// The number of lines that were read.
+    /// The number of lines read.
     line: u64,
-    /// The error to tell after the batch that was read before it.
+    /// The error to report after the last batch.
     fault: Option<anyhow::Error>,
 }
 
-/// Events of consecutive lines, at least one.
+/// The events of consecutive lines, at least one.
 #[derive(Debug)]
 struct Batch {
     body: Bytes,
-    /// The end of each event in it, and which line it is.
+    /// The end and the line number of each event.
     events: Vec<(usize, u64)>,
 }
 
 impl Batch {
-    /// The first half and the second, if there is more than one event.
+    /// Splits a batch into halves, if it has more than one event.
     fn halve(mut self) -> Result<(Self, Self), Self> {
         if self.events.len() < 2 {
             return Err(self);
@@ -245,13 +245,13 @@ impl Batch {
 }
 
 impl<R: Read> Batches<R> {
-    /// Most events of a batch that a server takes.
+    /// The most events of a batch that a server accepts.
     const EVENTS_MAX: usize = 1000;
-    /// Most bytes of one. A line may come on top.
+    /// The most bytes of a batch, plus one line.
     const BYTES_MAX: usize = 512 << 10;
-    /// The longest line; a server's limit for a batch is below it.
+    /// The longest line; a server's limit for a batch is lower.
     const LINE_BYTES_MAX: usize = 1 << 20;
-    /// As much as a pipe holds.
+    /// The capacity of a pipe.
     const BUFFER_BYTES: usize = 64 << 10;
 
     fn new(input: R, is_lenient: bool, is_whole: bool) -> Self {
@@ -259,7 +259,7 @@ impl<R: Read> Batches<R> {
         Self { input, is_lenient, is_whole, line: 0, fault: None }
     }
 
-    /// The next ones, once there is at least one, up to the end or to one that is none. `None` at the end.
+    /// Returns the next lines, at least one, up to the end or an invalid one. `None` at the end.
     fn next(&mut self) -> anyhow::Result<Option<Batch>> {
         let (mut body, mut events) = (Vec::new(), Vec::new());
         while self.fault.is_none() {
@@ -284,7 +284,7 @@ impl<R: Read> Batches<R> {
             }
         }
         match self.fault.take() {
-            // What is one batch is published whole or not at all.
+            // The only batch is published as a whole or not at all.
             Some(fault) if events.is_empty() || self.is_whole => Err(fault),
             fault => {
                 self.fault = fault;
@@ -293,7 +293,7 @@ impl<R: Read> Batches<R> {
         }
     }
 
-    /// The JSON of a line.
+    /// Returns the JSON of a line.
     fn event(&self, line: &str) -> anyhow::Result<String> {
         if self.is_lenient {
             return Ok(json_or_string(line).into_owned());
@@ -309,7 +309,7 @@ impl<R: Read> Batches<R> {
         }
     }
 
-    /// The next line, without its end.
+    /// Returns the next line, without its end.
     fn line(&mut self) -> anyhow::Result<Option<String>> {
         let mut line = Vec::new();
         let limit = Self::LINE_BYTES_MAX as u64 + 1;
@@ -332,7 +332,7 @@ impl<R: Read> Batches<R> {
         })
     }
 
-    /// The fault of the line that was read last.
+    /// Returns an error about the last line.
     fn fault(&self, error: InputError) -> anyhow::Error {
         anyhow::Error::new(error).context(format!("line {}", self.line))
     }

@@ -1,4 +1,4 @@
-//! The way to a server: header fields, trust and time-outs, for all commands that talk to one.
+//! The options of a connection to a server: header fields, trust and timeouts, for all client commands.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use anemone_client::{Error, Publisher, Subscribe, Timeouts, Topics};
 
 use crate::args;
 
-/// The reason why it cannot be trusted as `--ca` or `--insecure` says.
+/// An error of `--ca` or `--insecure`.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum TrustError {
     #[error("--ca: cannot read {} as PEM", path.display())]
@@ -34,7 +34,7 @@ pub(crate) enum TrustError {
     Tls(#[from] rustls::Error),
 }
 
-/// A client that takes these options, whatever it does.
+/// A client with these options.
 pub(crate) trait Client: Sized {
     fn header(self, name: String, value: String) -> Self;
     fn tls(self, config: Arc<ClientConfig>) -> Self;
@@ -62,10 +62,11 @@ macro_rules! client {
 client!(Publisher, Subscribe, Topics);
 
 impl args::Reach {
-    /// The client of `url`, as these arguments have it.
+    /// Returns the client of `url` with these options.
     ///
     /// # Errors
-    /// When TLS cannot be as they say, or there is none: who names a certificate takes the connection for secured.
+    /// When the TLS options are invalid, or the URL has no TLS: somebody who names a certificate believes that the
+    /// connection is secure.
     pub(crate) fn apply<C: Client>(&self, url: &str, client: C) -> Result<C, TrustError> {
         let field =
             |client: C, field: &args::Field| client.header(field.name.clone(), field.value.clone());
@@ -78,14 +79,14 @@ impl args::Reach {
             client = client.tls(Arc::new(config));
         }
         if let Some(timeout) = self.timeout {
-            // Both together are the time for an attempt.
+            // Connecting and the answer share this time.
             let (connect, answer) = (timeout, Duration::ZERO);
             client = client.timeouts(Timeouts { connect, answer, ..Timeouts::default() });
         }
         Ok(client)
     }
 
-    /// `None` for what this machine trusts.
+    /// Returns the TLS configuration; `None` for the default.
     fn tls(&self) -> Result<Option<ClientConfig>, TrustError> {
         let provider = Arc::new(aws_lc_rs::default_provider());
         let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
@@ -102,7 +103,7 @@ impl args::Reach {
     }
 }
 
-/// The scheme of a URL, if it is one that never speaks TLS.
+/// Returns the scheme of a URL, if it is one without TLS.
 fn without_tls(url: &str) -> Option<&'static str> {
     let (scheme, _) = url.split_once("://")?;
     ["http", "ws", "tcp"].into_iter().find(|known| known.eq_ignore_ascii_case(scheme))
@@ -121,7 +122,7 @@ fn roots(path: &Path) -> Result<RootCertStore, TrustError> {
     }
 }
 
-/// Advice about an error, where it is not plain what to do.
+/// Returns advice about an error, if it is not obvious.
 pub(crate) fn advice(error: &anyhow::Error) -> Option<&'static str> {
     let is_about_certificate = error.downcast_ref().is_some_and(Error::is_about_certificate);
     is_about_certificate.then_some(
@@ -130,7 +131,7 @@ pub(crate) fn advice(error: &anyhow::Error) -> Option<&'static str> {
     )
 }
 
-/// Whoever has the key of whatever certificate is the server.
+/// Trusts any certificate.
 #[derive(Debug)]
 struct TrustAny(Arc<CryptoProvider>);
 

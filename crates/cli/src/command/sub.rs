@@ -1,6 +1,6 @@
-//! `anemone sub`: what comes of a topic, a line for each event.
+//! `anemone sub`: prints a line for each event of a topic.
 //!
-//! It listens for no signal: Ctrl-C ends it, as it does `cat`.
+//! It handles no signal: Ctrl-C ends it, as it ends `cat`.
 
 use std::io;
 use std::num::NonZero;
@@ -11,7 +11,7 @@ use super::{form, runtime, topics};
 use crate::args::{self, Output};
 use crate::output;
 
-/// Nothing more comes of the topic, though more was asked for.
+/// The topic ended before the requested events.
 #[derive(Debug, thiserror::Error)]
 #[error("{reason}{}", of(*seen, *count))]
 pub(crate) struct Ended {
@@ -80,20 +80,20 @@ fn start(args: &args::Sub) -> anyhow::Result<Subscription> {
     Ok(subscribe.start()?)
 }
 
-/// A subscription that tells standard error how it fares.
+/// A subscription that reports its connections on standard error.
 struct Events {
     subscription: Subscription,
-    /// Says nothing of connections.
+    /// True to report nothing about connections.
     is_quiet: bool,
-    /// Begins with what comes from now on: then a position before the first event says that there is none.
+    /// True if it begins with future events: a position before the first event then means that there is none yet.
     is_from_now: bool,
-    /// The number of events that there were.
+    /// The number of events so far.
     seen: u64,
     ended: Option<EndReason>,
 }
 
 impl Events {
-    /// The next item. Cancel safe.
+    /// Returns the next item. Cancel safe.
     async fn next(&mut self) -> Result<Option<Item>, Error> {
         let item = self.subscription.next().await?;
         match &item {
@@ -113,7 +113,7 @@ impl Events {
                     ),
                 }
             }
-            // Whoever takes the first line of the output wants an event.
+            // Programs expect an event in the first line of the output.
             Some(Item::Position(position)) => {
                 tracing::info!("reading begins after {position}");
                 if self.is_from_now && position.offset == 0 {
@@ -131,8 +131,8 @@ impl Events {
     }
 }
 
-/// Prints an event, and a notice where JSON has room for one. Else notices are told on standard error: nobody is to miss
-/// events without knowing. The end is told when everything before it is printed. `false` once nobody reads any more.
+/// Prints an event, and a notice if the format has one. Otherwise notices go to standard error, so that nobody misses
+/// events unknowingly. The end is reported after everything before it. Returns false once nobody reads the output.
 fn print(item: &Item, output: Output) -> io::Result<bool> {
     match (item, output) {
         (Item::Position(_), _) => Ok(true),

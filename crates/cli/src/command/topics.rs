@@ -1,4 +1,4 @@
-//! `anemone topics`: what topics a server has.
+//! `anemone topics`: lists the topics of a server.
 
 use anemone_client::{Error, ListedTopic, Topics};
 
@@ -35,19 +35,19 @@ fn line(topic: &ListedTopic, width: usize) -> String {
     format!("{url:width$}  {events} event{s}  {bytes} bytes")
 }
 
-/// Names and URLs have nothing that JSON would escape.
+/// Names and URLs contain nothing that JSON would escape.
 fn json(topic: &ListedTopic) -> String {
     let ListedTopic { name, url, first, next, bytes } = topic;
     format!(r#"{{"name":"{name}","url":"{url}","first":{first},"next":"{next}","bytes":{bytes}}}"#)
 }
 
-/// The name of the topic that this URL is of.
+/// Returns the topic's name in this URL.
 pub(super) fn name(url: &str) -> Option<&str> {
     let (_, name) = url.split(['?', '#']).next()?.rsplit_once("/topics/")?;
     (!name.is_empty() && !name.contains('/')).then_some(name)
 }
 
-/// Tells who was refused a topic that is not there which one was meant, or which there are.
+/// After a refusal for a missing topic, suggests the one that was probably meant, or lists the topics.
 pub(super) async fn tell_refused(url: &str, error: &anyhow::Error, reach: &args::Reach) {
     let Some(Error::Refused(refused)) = error.downcast_ref() else { return };
     let (Some("unknown-topic"), Some(name)) = (refused.problem(), name(url)) else { return };
@@ -61,8 +61,8 @@ pub(super) async fn tell_refused(url: &str, error: &anyhow::Error, reach: &args:
     }
 }
 
-/// Tells who gave the URL of a server for that of a topic what topics it has. `example` is the URL of one at the server's
-/// root.
+/// Lists the topics after a server's URL was given as that of a topic. `example` is the URL of a topic at the
+/// server's root.
 pub(super) async fn tell(url: &str, example: &str, reach: &args::Reach) {
     for url in [url, example] {
         let Some(topics) = Topics::new(url).ok().and_then(|topics| reach.apply(url, topics).ok())

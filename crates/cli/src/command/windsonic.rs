@@ -1,4 +1,4 @@
-//! `anemone windsonic`: the instrument for those who have none.
+//! `anemone windsonic`: emulates an instrument.
 
 use anemone_sources::windsonic::emulate::{Emulator, EmulatorOptions, Settings};
 use anyhow::Context;
@@ -22,7 +22,7 @@ pub(crate) fn run(args: args::Windsonic) -> anyhow::Result<()> {
         link: args.link,
     };
     let runtime = runtime()?;
-    // A terminal that is closed must not leave the link behind.
+    // A closed terminal must not leave the link behind.
     let mut signals = EndSignals::listen(&runtime)?.and_hangup(&runtime)?;
     let emulator = Emulator::open(options).context("cannot emulate an instrument")?;
     announce(&emulator.path().display().to_string())?;

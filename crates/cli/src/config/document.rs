@@ -1,7 +1,7 @@
-//! A configuration as it was written: tables, lists and values, each with its place.
+//! A configuration as written: tables, lists and values, each with its place.
 //!
-//! Owns the syntax of the file (TOML 1.1) and how environment variables are laid over it. What the
-//! keys are and mean is for those who read it.
+//! Owns the syntax of the file (TOML 1.1), and overriding by environment variables. The code that reads it defines
+//! the keys.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use toml::de::{DeTable, DeValue};
 use super::fault::{ConfigError, Faults};
 use super::place::{Place, SourceFile};
 
-/// Largest file. A configuration has some kilobytes.
+/// The largest file. A configuration has some kilobytes.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
 /// A value, a list or a table.
@@ -27,12 +27,12 @@ pub(super) enum Content {
     Table(Vec<Entry>),
     List(Vec<Node>),
     Text(String),
-    /// As it is written, and its number if it is one that any key could have.
+    /// The text, and its number if it is in the range of any key.
     Integer(String, Option<u64>),
     Boolean(bool),
-    /// A value that no key has: a fraction, a date.
+    /// A value that no key accepts: a fraction or a date.
     Other(&'static str),
-    /// The value of a variable: a text, a number, whatever is asked for.
+    /// The value of a variable, whose type depends on the key.
     Variable(String),
 }
 
@@ -45,7 +45,7 @@ pub(super) struct Entry {
 }
 
 impl Content {
-    /// For people.
+    /// Names the kind, for people.
     pub(super) fn kind(&self) -> &'static str {
         match self {
             Self::Table(_) => "a table",
@@ -60,12 +60,12 @@ impl Content {
 }
 
 impl Node {
-    /// The document that says nothing.
+    /// Returns an empty document.
     pub(super) fn empty() -> Self {
         Self { place: Place::Default, content: Content::Table(Vec::new()) }
     }
 
-    /// Reads a file; `said` is where its name was said.
+    /// Reads a file; `said` is the place of its name.
     ///
     /// # Errors
     /// When it cannot be read or is not TOML.
@@ -88,7 +88,7 @@ impl Node {
         Self::parse(SourceFile::new(path, text))
     }
 
-    /// Takes a file's text apart.
+    /// Parses a file's text.
     ///
     /// # Errors
     /// Every place where it is not TOML.
@@ -99,7 +99,7 @@ impl Node {
         let mut line_before = None;
         for error in &errors {
             let span = error.span().unwrap_or_default();
-            // What follows in a line is mostly a consequence.
+            // Further errors in a line are mostly consequences of the first.
             let line = source.line(span.start);
             if line_before.replace(line) != Some(line) {
                 let found = source.text().get(span.clone()).unwrap_or_default();
@@ -112,8 +112,8 @@ impl Node {
         Ok(Self { place: Place::File(source, 0), content: Content::Table(entries) })
     }
 
-    /// Lays what a variable says over what is there; `path` has at least one key. Where something
-    /// stands that is no table the variable takes its place: whoever reads it finds that out.
+    /// Overrides a key with a variable; `path` has at least one key. If a value is in the place of a table, the
+    /// variable replaces it, and the code that reads it reports the error.
     pub(super) fn set(&mut self, path: &[String], variable: &str, value: &str) {
         let place = || Place::Variable(variable.to_owned());
         let Content::Table(entries) = &mut self.content else {
@@ -140,7 +140,7 @@ impl Node {
     }
 }
 
-/// The parser's message, for those who do not know the names of all kinds of values in TOML.
+/// Rewords the parser's message for people who do not know TOML's terms.
 fn explained(message: &str, found: &str) -> String {
     let is_bare = ["invalid float", "invalid integer", "invalid datetime", "string values must"]
         .iter()

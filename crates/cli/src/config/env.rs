@@ -1,4 +1,4 @@
-//! Environment variables that stand for keys: `ANEMONE_LIMITS__WAIT_MAX` for `limits.wait_max`.
+//! Environment variables for keys: `ANEMONE_LIMITS__WAIT_MAX` for `limits.wait_max`.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -8,21 +8,21 @@ use super::fault::Faults;
 use super::place::Place;
 use super::variable::{PREFIX, SEPARATOR};
 
-/// Names the configuration file.
+/// The variable with the path of the configuration file.
 pub(super) const FILE: &str = "ANEMONE_CONFIG";
 
-/// The variables that are for this program.
+/// The variables of this program.
 #[derive(Debug, Default)]
 pub(super) struct Variables {
-    /// The file that `ANEMONE_CONFIG` names.
+    /// The file named by `ANEMONE_CONFIG`.
     pub(super) file: Option<PathBuf>,
-    /// Names and values, in the order of the names.
+    /// Names and values, sorted by name.
     settings: Vec<(String, OsString)>,
 }
 
 impl Variables {
-    /// Takes out of an environment what is for this program. What is empty counts as not there: many who
-    /// set variables cannot unset them.
+    /// Takes this program's variables from an environment. Empty ones count as unset, since many tools cannot unset
+    /// variables.
     pub(super) fn of(environment: impl IntoIterator<Item = (OsString, OsString)>) -> Self {
         let mut found = Self::default();
         for (name, value) in environment {
@@ -39,7 +39,7 @@ impl Variables {
         found
     }
 
-    /// Lays them over what the file says.
+    /// Overrides the values of the file.
     pub(super) fn apply(&self, node: &mut Node, faults: &Faults) {
         for (name, value) in &self.settings {
             let place = Place::Variable(name.clone());

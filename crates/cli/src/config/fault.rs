@@ -1,4 +1,4 @@
-//! The faults of a configuration, all at once.
+//! The errors in a configuration, reported together.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -7,7 +7,7 @@ use std::fmt;
 use super::place::Place;
 use super::variable::variable;
 
-/// One thing that is wrong.
+/// One error.
 #[derive(Clone, Debug)]
 pub(crate) struct Fault {
     place: Place,
@@ -20,32 +20,32 @@ impl fmt::Display for Fault {
     }
 }
 
-/// A configuration that cannot be: each fault on a line of its own.
+/// An invalid configuration: each error on its own line.
 #[derive(Debug, thiserror::Error)]
 pub(crate) struct ConfigError {
     faults: Vec<Fault>,
-    /// A flag says something that cannot be, alone or with what else is said.
+    /// True if a flag is wrong, alone or in combination.
     is_wrong_use: bool,
 }
 
 impl ConfigError {
-    /// About this machine, where something that is named is not to be had.
+    /// Creates an error about this machine, on which something named is missing.
     pub(crate) fn new(place: Place, message: impl Into<String>) -> Self {
         Self { faults: vec![Fault { place, message: message.into() }], is_wrong_use: false }
     }
 
-    /// About what is named, which is never to be had: on the command line that is wrong use.
+    /// Creates an error about a value that is never valid; on the command line that is wrong use.
     pub(crate) fn never(place: Place, message: impl Into<String>) -> Self {
         let is_wrong_use = matches!(place, Place::Flag(_));
         Self { is_wrong_use, ..Self::new(place, message) }
     }
 
-    /// Returns whether it is the command line that cannot be used.
+    /// Returns true if the command line is wrong.
     pub(crate) fn is_wrong_use(&self) -> bool {
         self.is_wrong_use
     }
 
-    /// The number of faults; at least one.
+    /// Returns the number of errors; at least one.
     pub(crate) fn count(&self) -> usize {
         self.faults.len()
     }
@@ -61,18 +61,18 @@ impl fmt::Display for ConfigError {
     }
 }
 
-/// A key that nobody asked for.
+/// An unknown key.
 #[derive(Debug)]
 struct Unknown {
     place: Place,
-    /// The table it is in, as `limits.`; empty for the root.
+    /// The prefix of its table, such as `limits.`; empty for the root.
     prefix: String,
     key: String,
-    /// The keys that the table has.
+    /// The keys of the table.
     known: Vec<&'static str>,
 }
 
-/// The faults that are found while a configuration is read, and which keys there are.
+/// The errors found while reading, and the known keys.
 #[derive(Debug, Default)]
 pub(crate) struct Faults {
     found: RefCell<Vec<Fault>>,
@@ -86,7 +86,7 @@ impl Faults {
         self.found.borrow_mut().push(fault);
     }
 
-    /// There is such a key.
+    /// Records a known key.
     pub(super) fn know(&self, path: String) {
         self.known.borrow_mut().insert(path);
     }
@@ -103,18 +103,18 @@ impl Faults {
         self.unknown.borrow_mut().push(unknown);
     }
 
-    /// All keys that were asked for, as `limits.wait_max`.
+    /// Returns all requested keys, such as `limits.wait_max`.
     #[cfg(test)]
     pub(super) fn known(&self) -> BTreeSet<String> {
         self.known.borrow().clone()
     }
 
     /// # Errors
-    /// Everything that was found, in the order of the file.
+    /// All errors, in the order of the file.
     pub(crate) fn into_result(self) -> Result<(), ConfigError> {
         let known = self.known.into_inner();
         let mut faults = self.found.into_inner();
-        // Only now it is known which keys there are elsewhere.
+        // Only now the keys of all tables are known.
         faults.extend(self.unknown.into_inner().into_iter().map(|unknown| unknown.fault(&known)));
         faults.sort_by_key(|fault| fault.place.order());
         let is_wrong_use = faults.iter().any(|fault| matches!(fault.place, Place::Flag(_)));
@@ -140,7 +140,7 @@ impl Unknown {
     }
 }
 
-/// The word that this one is probably meant to be.
+/// Returns the word that was probably meant.
 pub(crate) fn closest<'a>(word: &str, words: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let word = word.to_lowercase().replace('-', "_");
     let distance = |other: &str| strsim::damerau_levenshtein(&word, &other.replace('-', "_"));

@@ -10,7 +10,7 @@ use super::table::Table;
 use super::values::{parsed, path};
 use crate::pages;
 
-/// A directory, if it is said where it is; `None` once a fault was noted.
+/// Reads a directory; `None` after an error.
 pub(super) fn read(mut table: Table<'_>) -> Option<Located<StaticDir>> {
     let t = &mut table;
     let dir = t.required("dir", "the directory to serve files from, such as \"www\"", path);
@@ -23,7 +23,7 @@ pub(super) fn read(mut table: Table<'_>) -> Option<Located<StaticDir>> {
     Some(Located::new(StaticDir { path, dir: dir.value, cache_control }, place))
 }
 
-/// A path for files. The built-in page keeps those of its scripts and styles.
+/// Parses a path for files. The paths of the built-in page's scripts and styles are reserved.
 fn path_of_files(node: &Node) -> Result<StaticPath, String> {
     let path: StaticPath = parsed(node)?;
     if path != StaticPath::root() && pages::is_below(path.as_str()) {
@@ -34,7 +34,7 @@ fn path_of_files(node: &Node) -> Result<StaticPath, String> {
     Ok(path)
 }
 
-/// Two directories cannot be at one path.
+/// Checks that no two directories have the same path.
 pub(super) fn judge(config: &Config, faults: &Faults) {
     for (index, dir) in config.files.iter().enumerate() {
         let earlier = &config.files[..index];
@@ -50,11 +50,10 @@ pub(super) fn judge(config: &Config, faults: &Faults) {
     }
 }
 
-/// Looks at the directories: each has to be there, and to hold nothing that is to stay private. What is hardly meant so
-/// is returned.
+/// Checks the directories: each must exist, and contain nothing private. Returns warnings about likely mistakes.
 ///
 /// # Errors
-/// The first thing that is wrong with them.
+/// The first error.
 pub(crate) fn look(config: &Config) -> Result<Vec<String>, ConfigError> {
     let wrong = |dir: &Located<StaticDir>, fault: &dyn std::fmt::Display| {
         let key = if matches!(dir.place, Place::Flag(_)) { "" } else { "static.dir: " };
@@ -85,7 +84,7 @@ pub(crate) fn look(config: &Config) -> Result<Vec<String>, ConfigError> {
     Ok(warnings)
 }
 
-/// The entries of this directory that are never served, for another one is at their path.
+/// Returns the entries of this directory that are never served, because another directory has their path.
 fn hidden(config: &Config, dir: &Located<StaticDir>) -> impl Iterator<Item = String> {
     let below = |other: &Located<StaticDir>| {
         let rest = other.path.as_str().strip_prefix(dir.path.as_str())?.trim_end_matches('/');

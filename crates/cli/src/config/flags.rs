@@ -1,7 +1,7 @@
-//! The flags of the command line, which count before everything else.
+//! The flags of the command line, which override everything else.
 //!
-//! A flag replaces what its key says. Those that name a source, or a directory, add one: two for the same topic, or
-//! path, are refused, wherever they come from.
+//! A flag replaces the value of its key. Flags that name a source or a directory add one; two for the same topic or
+//! path are refused, wherever they come from.
 
 use std::path::PathBuf;
 
@@ -55,7 +55,7 @@ pub(super) fn apply(
     );
 }
 
-/// The flags that say where it listens, and whom it lets in.
+/// Applies the flags for listening and access.
 fn listen(flags: &args::Serve, listening: &mut Listening, faults: &Faults) {
     if !flags.listen.is_empty() {
         let place = Place::Flag("--listen");

@@ -1,4 +1,4 @@
-//! The judgement on what fits together, whichever way it was said.
+//! Checks across settings, wherever they come from.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -23,7 +23,8 @@ pub(super) fn judge(config: &Config, faults: &Faults) {
     files::judge(config, faults);
 }
 
-/// Two listeners cannot have one address, and a socket's path fits into one. With port 0 each gets another.
+/// Checks that no two listeners have the same address, and that the path fits a socket. With port 0, each gets a
+/// different port.
 fn addresses(config: &Config, faults: &Faults) {
     let mut taken: Vec<(&str, &Located<SocketAddr>)> = Vec::new();
     for (key, address) in config.listening.addresses() {
@@ -67,7 +68,7 @@ fn tls(config: &Config, faults: &Faults) {
     }
 }
 
-/// Whoever says when to flush believes that something is kept.
+/// Checks that flushing is set only together with a data directory.
 fn data(config: &Config, faults: &Faults) {
     let (data, place) = (&config.data, &config.data.fsync.place);
     let believes = match place {
@@ -130,7 +131,7 @@ fn sources(config: &Config, faults: &Faults) {
     }
 }
 
-/// Each topic has one source, and what a source says of itself is its own.
+/// Checks that each topic has one source, and that a source's own topics have no other.
 fn owners(config: &Config, faults: &Faults) {
     let mut owners: BTreeMap<TopicName, &Source> = BTreeMap::new();
     for source in &config.sources {

@@ -1,4 +1,4 @@
-//! Every limit of the server, and compression.
+//! The server's limits, and compression.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use anemone_server::{Limit, Limits};
 use super::table::Table;
 use super::values::{GIB, amount, boolean, number, size};
 
-/// `[limits]`; `deflate` stands beside it.
+/// Reads `[limits]`; `deflate` is a separate table.
 pub(super) fn read(mut table: Table<'_>, deflate: Option<DeflateConfig>) -> Limits {
     let mut limits = Limits { deflate, ..Limits::default() };
     for (key, config) in [
@@ -23,17 +23,17 @@ pub(super) fn read(mut table: Table<'_>, deflate: Option<DeflateConfig>) -> Limi
     limits
 }
 
-/// The bounds that one kind of connection sets its peer.
+/// Reads the limits of one kind of connection.
 fn connection(mut table: Table<'_>, config: &mut Config) {
     let given = set(&mut table, Limits::WEBSOCKET_TABLE, config);
-    // Whoever allows larger messages wants them in one frame, too.
+    // A larger limit for messages also applies to single frames.
     if !given.contains(&"frame_bytes_max") {
         config.frame_bytes_max = config.message_bytes_max;
     }
     table.finish();
 }
 
-/// Sets the limits that the table has, and returns their keys.
+/// Sets the limits in the table, and returns their keys.
 fn set<L: Clone>(
     table: &mut Table<'_>,
     all: &'static [Limit<L>],
@@ -49,7 +49,7 @@ fn set<L: Clone>(
     given
 }
 
-/// `[deflate]`; `None` when it is switched off.
+/// Reads `[deflate]`; `None` if it is disabled.
 pub(super) fn deflate(mut table: Table<'_>) -> Option<DeflateConfig> {
     let default = DeflateConfig::default();
     let t = &mut table;

@@ -1,10 +1,10 @@
-//! The places to listen at.
+//! The places to listen on.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::str::FromStr;
 
-/// A place to listen.
+/// A place to listen on.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum Listen {
     Address(SocketAddr),
@@ -12,19 +12,19 @@ pub(crate) enum Listen {
 }
 
 impl Listen {
-    /// Said to those who want more.
+    /// The error for more places.
     pub(super) const MOST: &str = "at most one address and one Unix socket are possible";
 }
 
-/// `IP:PORT`; `localhost` is this machine by IPv4.
+/// Parses `IP:PORT`; `localhost` is 127.0.0.1.
 ///
 /// # Errors
-/// Its text says what is expected.
+/// A text that says what is expected.
 pub(crate) fn parse_address(text: &str) -> Result<SocketAddr, String> {
     address_or(text, "")
 }
 
-/// The same, where there are other places, too.
+/// Parses an address where other places are allowed, too.
 fn address_or(text: &str, others: &str) -> Result<SocketAddr, String> {
     let port = |text: &str| text.parse::<u16>().ok();
     if let Some(port) = text.strip_prefix("localhost:").and_then(port) {

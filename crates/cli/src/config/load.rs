@@ -1,4 +1,4 @@
-//! The reading of a configuration from all that says something of it.
+//! Loads a configuration from all its sources.
 
 use std::ffi::OsString;
 
@@ -18,24 +18,24 @@ use super::{files, flags, judge, limits, sources, topics};
 use crate::args;
 use crate::log::{LogForm, LogRequests};
 
-/// The events that `demo` keeps of each topic that is published to: 100,000 of up to 1.2 KB on average.
+/// The retention of topics that `demo` lets clients create: 100,000 events of up to 1.2 KB on average.
 pub(super) const SCRATCH_RETENTION: Retention =
     Retention { events_max: 100_000, bytes_max: 128 << 20, age_max: DAY };
-/// Most of those topics. It is programs on this very machine that fill them.
+/// The most of those topics. Only programs on this machine can create them.
 const SCRATCH_TOPICS_MAX: usize = 1000;
 
-/// The words for how the log is written.
+/// The names of log formats.
 const LOG_FORMS: [(&str, LogForm); 2] = [("text", LogForm::Text), ("json", LogForm::Json)];
 
-/// The words for which requests are logged.
+/// The names of request logs.
 const LOG_REQUESTS: [(&str, LogRequests); 3] =
     [("off", LogRequests::Off), ("sampled", LogRequests::Sampled), ("all", LogRequests::All)];
 
 impl Config {
-    /// The configuration of this command line, with the file it names and the environment of this process.
+    /// Loads the configuration for this command line, with the file it names and the environment of this process.
     ///
     /// # Errors
-    /// Everything that is wrong with it.
+    /// All errors in it.
     pub(crate) fn load(flags: &args::Serve) -> Result<Self, ConfigError> {
         Self::with(flags, std::env::vars_os())
     }
@@ -68,7 +68,7 @@ impl Config {
         Ok(config)
     }
 
-    /// Reads all of it, whatever is wrong.
+    /// Reads everything, whatever the errors.
     pub(super) fn read(node: Node, flags: &args::Serve, faults: &Faults) -> Self {
         let file = node.place.source().map(|source| source.path().to_owned());
         let mut root = Table::root(node, faults);
@@ -96,7 +96,7 @@ impl Config {
         config
     }
 
-    /// Adds what the shorthands stand for.
+    /// Adds the sources and topics of the shorthands.
     fn complete(&mut self, short: &Shorthands, flags: &args::Serve) {
         if let Some(demo) = short.demo.as_ref().filter(|demo| demo.value) {
             (self.listening.echo, self.listening.broadcast) = (true, true);
@@ -123,7 +123,7 @@ impl Config {
         let demo = short.demo.as_ref().is_some_and(|demo| demo.value);
         if short.host.unwrap_or(demo) && !self.sources.iter().any(is_host) {
             let kind = Kind::Host(anemone_sources::host::INTERVAL_DEFAULT);
-            // First: whoever takes its topic is told so.
+            // It comes first, so that the error about a conflict names the other source.
             self.sources.splice(..0, source("host", &Place::Default, kind));
         }
     }

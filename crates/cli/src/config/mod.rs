@@ -1,14 +1,15 @@
 //! The configuration of `anemone serve`: a file, environment variables and the command line.
 //!
-//! The command line counts more than the environment, and that more than the file; what none of
-//! them says has its default. `anemone.toml` at the root of the repository has every key.
+//! The command line overrides the environment, and the environment overrides the file; everything else has its
+//! default. `anemone.toml` at the root of the repository has every key.
 //!
-//! - `place` and `fault`: where something was said, and what is wrong with it; all of it at once. `variable`: the names of variables.
-//! - `document`: a file as it was written; `env` lays variables over it.
-//! - `table` and `values`: keys and values as they are read.
-//! - `settings` with `listen`, `limits`, `topics`, `sources`: what the keys are.
-//! - `whole`: all of it. `files`, `flags` and `judge`: the files to serve, the command line, and what fits together.
-//! - `load`: the reading of it all.
+//! - `place` and `fault`: the places of settings, and all errors at once. `variable`: the names of variables.
+//! - `document`: a file as written; `env` overrides it with variables.
+//! - `table` and `values`: reading keys and values.
+//! - `settings` with `listen`, `limits`, `topics`, `sources`: the keys.
+//! - `whole`: the result. `files`, `flags` and `judge`: the files to serve, the command line, and checks across
+//!   settings.
+//! - `load`: loads all of it.
 
 mod document;
 mod env;

@@ -1,14 +1,14 @@
-//! The place where something of the configuration was said.
+//! The place of a setting.
 
 use std::fmt;
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// A configuration file that was read.
+/// A configuration file.
 #[derive(Debug)]
 pub(crate) struct SourceFile {
-    /// As the user names it.
+    /// The name that the user gave.
     path: PathBuf,
     text: String,
 }
@@ -26,17 +26,17 @@ impl SourceFile {
         &self.text
     }
 
-    /// The directory that paths in the file are relative to: where the file is. Empty when that is where this process is.
+    /// Returns the directory of the file, to which paths in it are relative. Empty for the working directory.
     pub(crate) fn directory(&self) -> &Path {
         self.path.parent().unwrap_or(Path::new(""))
     }
 
-    /// The line of this byte, from 1 as editors count.
+    /// Returns the line of this byte, counted from 1.
     pub(super) fn line(&self, offset: usize) -> usize {
         self.before(offset).matches('\n').count() + 1
     }
 
-    /// The column of this byte, in characters from 1.
+    /// Returns the column of this byte, in characters from 1.
     fn column(&self, offset: usize) -> usize {
         let line = self.before(offset).rsplit('\n').next().unwrap_or_default();
         line.chars().count() + 1
@@ -47,22 +47,22 @@ impl SourceFile {
     }
 }
 
-/// The place where something was said.
+/// The place of a setting.
 #[derive(Clone, Debug, Default)]
 pub(crate) enum Place {
-    /// Nowhere: it is so by default.
+    /// None: the default.
     #[default]
     Default,
-    /// At this byte of a file.
+    /// A byte of a file.
     File(Arc<SourceFile>, usize),
-    /// In an environment variable of this name.
+    /// The environment variable of this name.
     Variable(String),
-    /// On the command line.
+    /// The command line.
     Flag(&'static str),
 }
 
 impl Place {
-    /// Places in a file in their order, and before all others.
+    /// Orders places: those in a file by their position, before all others.
     pub(crate) fn order(&self) -> usize {
         match self {
             Self::File(_, offset) => *offset,
@@ -70,7 +70,7 @@ impl Place {
         }
     }
 
-    /// The file it is in.
+    /// Returns the file of the place.
     pub(crate) fn source(&self) -> Option<&SourceFile> {
         match self {
             Self::File(source, _) => Some(source),
@@ -93,7 +93,7 @@ impl fmt::Display for Place {
     }
 }
 
-/// A value, and where it was said.
+/// A value with its place.
 #[derive(Clone)]
 pub(crate) struct Located<T> {
     pub(crate) value: T,
@@ -118,7 +118,7 @@ impl<T> Deref for Located<T> {
     }
 }
 
-/// The value alone: the same thing said elsewhere is the same configuration.
+/// Formats only the value: two configurations with the same values are the same.
 impl<T: fmt::Debug> fmt::Debug for Located<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.value.fmt(f)

@@ -1,4 +1,4 @@
-//! The settings of the server itself: where it listens, TLS, where topics are kept.
+//! The settings of the server itself: listening, TLS, storage.
 
 use std::net::SocketAddr;
 use std::num::NonZero;
@@ -19,7 +19,7 @@ use crate::args;
 /// The listeners of the server, and what they offer.
 #[derive(Clone, Debug)]
 pub(crate) struct Listening {
-    /// At least one of these two.
+    /// At least one of these two is set.
     pub(crate) listen: Option<Located<SocketAddr>>,
     pub(crate) unix: Option<Located<PathBuf>>,
     /// The permissions of the Unix socket.
@@ -29,7 +29,7 @@ pub(crate) struct Listening {
     /// `None` for one per processor.
     pub(crate) threads: Option<NonZero<usize>>,
     pub(crate) allow_origins: Vec<AllowedOrigin>,
-    /// True if there is an `/echo`, and a `/broadcast`.
+    /// True to offer `/echo` and `/broadcast`.
     pub(crate) echo: bool,
     pub(crate) broadcast: bool,
     pub(crate) allow_hosts: Vec<AllowedHost>,
@@ -59,7 +59,7 @@ impl Listening {
         }
     }
 
-    /// A warning of something that is allowed, and most likely not meant.
+    /// Returns a warning about an allowed setting that is most likely a mistake.
     pub(crate) fn warning(&self) -> Option<String> {
         let kind = TrustedProxy::everybody(&self.trusted_proxies)?;
         Some(format!(
@@ -68,7 +68,7 @@ impl Listening {
         ))
     }
 
-    /// The address and the path of these places, of each kind one at most.
+    /// Splits places into an address and a path, at most one of each.
     pub(super) fn split(
         places: Vec<Listen>,
         place: &Place,
@@ -83,21 +83,21 @@ impl Listening {
         (address, path)
     }
 
-    /// The addresses at which it listens by TCP, each with its key.
+    /// Returns the TCP addresses, each with its key.
     pub(crate) fn addresses(&self) -> impl Iterator<Item = (&'static str, &Located<SocketAddr>)> {
         let all = [("listen", &self.listen), ("tcp", &self.tcp), ("tcp_echo", &self.tcp_echo)];
         all.into_iter().filter_map(|(key, address)| Some((key, address.as_ref()?)))
     }
 }
 
-/// The files to speak TLS with; at most one way of the two holds once it was judged.
+/// The files for TLS; after checking, at most one of the two ways is set.
 #[derive(Clone, Debug)]
 pub(crate) struct TlsFiles {
     pub(crate) cert: Option<Located<PathBuf>>,
     pub(crate) key: Option<Located<PathBuf>>,
-    /// With a certificate made for localhost.
+    /// True to use a certificate made for localhost.
     pub(crate) dev: Located<bool>,
-    /// The file that one is written to, without its key; standard output for the flag's `-`.
+    /// The file to which that certificate is written, without its key; the flag's `-` means standard output.
     pub(crate) dev_cert: Option<Located<PathBuf>>,
 }
 
@@ -112,16 +112,16 @@ impl TlsFiles {
     }
 }
 
-/// The place where topics are kept.
+/// The storage of topics.
 #[derive(Clone, Debug)]
 pub(crate) struct Data {
-    /// In memory if there is none.
+    /// `None` for memory.
     pub(crate) dir: Option<Located<PathBuf>>,
     /// The time at which events are flushed.
     pub(crate) fsync: Located<args::Fsync>,
-    /// True if a copy is taken for what it is a copy of. A flag says so, for one start; no key does.
+    /// True to treat a copy as the original. Only a flag sets it, for one start.
     pub(crate) adopt: bool,
-    /// The other options; its `fsync` has the interval, and counts when `fsync` says so.
+    /// The other options. `fsync` in it has the interval, for when `fsync` above says so.
     options: DataOptions,
 }
 

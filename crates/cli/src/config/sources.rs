@@ -1,4 +1,4 @@
-//! `[[source]]`: where events come from.
+//! `[[source]]`: the sources of events.
 
 use std::ffi::OsString;
 use std::ops::RangeInclusive;
@@ -19,12 +19,12 @@ use super::values::{
     text, word,
 };
 
-/// The bits per second of a serial line.
+/// The speeds of a serial line in bits per second.
 pub(crate) const BAUD: RangeInclusive<u32> = 50..=4_000_000;
 const LINES: RangeInclusive<u64> = 1..=16 * MIB;
 const TIMES: RangeInclusive<Duration> = MILLISECOND..=DAY;
 
-/// A source of events and the topic they go to.
+/// A source of events, and its topic.
 #[derive(Clone, Debug)]
 pub(crate) struct Source {
     pub(crate) topic: Located<TopicName>,
@@ -38,22 +38,22 @@ pub(crate) enum Kind {
     Exec(Box<exec::ExecOptions>, StderrTo),
     File(file::FileOptions),
     Stdin(stdin::StdinOptions),
-    /// This often.
+    /// This machine, measured at this interval.
     Host(Duration),
-    /// An emulated instrument, started by this program itself; `demo` stands for it.
+    /// An emulated instrument that this program starts itself, for `demo`.
     Demo(UnitId),
 }
 
-/// The place that the standard error of a program goes to.
+/// The destination of a program's standard error.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum StderrTo {
     Log,
-    /// `NAME.stderr`.
+    /// The topic `NAME.stderr`.
     Topic,
 }
 
 impl Kind {
-    /// As the configuration has it.
+    /// Returns the name in a configuration.
     pub(crate) fn name(&self) -> &'static str {
         match self {
             Self::Serial(_) => "serial",
@@ -83,10 +83,10 @@ const TYPES: [(&str, Type); 5] = [
     ("host", Type::Host),
 ];
 
-/// A source; `None` once a fault was noted that leaves nothing to go on with.
+/// Reads a source; `None` after an error that prevents continuing.
 pub(super) fn read(mut table: Table<'_>) -> Option<Source> {
     let what = "\"serial\", \"exec\", \"file\", \"stdin\" or \"host\"";
-    // Without it nobody knows what the other keys should be.
+    // Without the type, the other keys are unknown.
     let kind = table.required("type", what, word(TYPES))?;
     let what = "the name of the topic for its events, such as \"cpu\"";
     let topic = table.required("topic", what, parsed);
@@ -117,7 +117,7 @@ fn line_bytes_max(table: &mut Table<'_>, default: usize) -> usize {
     table.value("line_bytes_max", default, size(LINES))
 }
 
-/// The first and the longest wait before something is tried again.
+/// Reads the first and the longest wait before a retry.
 fn retry(table: &mut Table<'_>, min: Duration, max: Duration) -> (Duration, Duration) {
     let retry_min = table.optional("retry_min", duration(TIMES));
     let retry_max = table.optional("retry_max", duration(TIMES));
@@ -189,7 +189,7 @@ fn exec(t: &mut Table<'_>) -> Option<(exec::ExecOptions, StderrTo)> {
     found.then_some((options, stderr))
 }
 
-/// The directory of a file, unless that is where this process is.
+/// Returns the directory of a file, unless that is the working directory.
 fn beside(place: &Place) -> Option<PathBuf> {
     let directory = place.source()?.directory();
     (!directory.as_os_str().is_empty()).then(|| directory.to_owned())

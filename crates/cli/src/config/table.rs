@@ -1,14 +1,14 @@
-//! A table of a configuration as it is read, key by key.
+//! A table of a configuration, read key by key.
 //!
-//! Owns which keys were asked for: what nobody asked for is unknown. A fault is noted down and reading
-//! goes on with the default, so that all faults are told at once.
+//! Owns the record of requested keys: every other key is unknown. After an error, reading continues with the default,
+//! so that all errors are reported at once.
 
 use super::document::{Content, Entry, Node};
 use super::fault::{Faults, closest};
 use super::place::{Located, Place};
 
 pub(super) struct Table<'a> {
-    /// Before its keys, as `limits.`; empty for the root.
+    /// The prefix of its keys, such as `limits.`; empty for the root.
     prefix: String,
     place: Place,
     entries: Vec<Entry>,
@@ -21,7 +21,7 @@ impl<'a> Table<'a> {
         Self::of(String::new(), "", node, faults)
     }
 
-    /// `header` is how it is written.
+    /// Creates a table; `header` is its spelling in the file.
     fn of(prefix: String, header: &str, Node { place, content }: Node, faults: &'a Faults) -> Self {
         let entries = match content {
             Content::Table(entries) => entries,
@@ -41,12 +41,12 @@ impl<'a> Table<'a> {
         Self { prefix, place, entries, asked: Vec::new(), faults }
     }
 
-    /// The place where it begins.
+    /// Returns the place where it begins.
     pub(super) fn place(&self) -> &Place {
         &self.place
     }
 
-    /// The value of this key, if there is one.
+    /// Returns the value of this key, if there is one.
     pub(super) fn optional<T>(
         &mut self,
         key: &'static str,
@@ -62,7 +62,7 @@ impl<'a> Table<'a> {
         }
     }
 
-    /// The value of this key, or else its default.
+    /// Returns the value of this key, or its default.
     pub(super) fn value<T>(
         &mut self,
         key: &'static str,
@@ -72,7 +72,7 @@ impl<'a> Table<'a> {
         self.optional(key, parse).map_or(default, |found| found.value)
     }
 
-    /// The value of this key, which has to be there; `what` it is and an example are for those who have forgotten it.
+    /// Returns the value of this key, which is required; the error describes it with `what` and an example.
     pub(super) fn required<T>(
         &mut self,
         key: &'static str,
@@ -98,7 +98,7 @@ impl<'a> Table<'a> {
         None
     }
 
-    /// The table of this key; an empty one if there is none.
+    /// Returns the table of this key; an empty one if it is missing.
     pub(super) fn table(&mut self, key: &'static str) -> Self {
         let entry = self.take(key);
         let prefix = format!("{}{key}.", self.prefix);
@@ -107,7 +107,7 @@ impl<'a> Table<'a> {
         Self::of(prefix, &header, node, self.faults)
     }
 
-    /// The tables of this key, as `[[key]]`.
+    /// Returns the tables of this key, as in `[[key]]`.
     pub(super) fn tables(&mut self, key: &'static str) -> Vec<Self> {
         let Some(Entry { node, .. }) = self.take(key) else { return Vec::new() };
         let fault = match (node.content, &node.place) {
@@ -138,7 +138,7 @@ impl<'a> Table<'a> {
         self.faults.add(place, message);
     }
 
-    /// All was asked for that there is: the rest is unknown.
+    /// Reports all keys that were not requested as unknown.
     pub(super) fn finish(self) {
         for Entry { key, place, .. } in &self.entries {
             self.faults.add_unknown(place, &self.prefix, key, &self.asked);

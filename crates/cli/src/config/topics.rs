@@ -1,4 +1,4 @@
-//! `[[topic]]`: what holds for topics.
+//! `[[topic]]`: rules for topics.
 
 use std::time::Duration;
 
@@ -12,12 +12,12 @@ use super::values::{DAY, MILLISECOND, SECOND, TIB, duration, number, parsed, siz
 /// Longer than anybody keeps events.
 const AGE_MAX: Duration = DAY.saturating_mul(36_500);
 
-/// A rule, if it has a name; `None` once a fault was noted.
+/// Reads a rule; `None` after an error, or without a name.
 pub(super) fn read(mut table: Table<'_>) -> Option<Located<TopicRule>> {
     let what = "the topic, such as \"wind\", or a pattern for all names that begin alike, such as \"scratch-*\"";
     let name = table.required::<TopicPattern>("name", what, parsed);
     let pattern = name.as_ref().map(|name| name.value.clone());
-    // Without a name the rest is still looked at, as that of many.
+    // Without a name, the other keys are still checked, as for a pattern.
     let default = TopicRule::new(pattern.or_else(|| "unnamed*".parse().ok())?);
     let rights = [
         ("nobody", PublishRight::Nobody),
@@ -51,7 +51,7 @@ pub(super) fn read(mut table: Table<'_>) -> Option<Located<TopicRule>> {
         topics_max: topics_max.as_deref().copied().unwrap_or(default.topics_max),
         ..default
     };
-    // Whoever lets one topic keep more means all of them.
+    // A higher limit for one topic raises the default limit for all.
     let bytes_total_default = rule.bytes_total_max.max(rule.retention.bytes_max);
     rule.bytes_total_max = bytes_total_max.as_deref().copied().unwrap_or(bytes_total_default);
     let of_many = [
@@ -67,7 +67,7 @@ pub(super) fn read(mut table: Table<'_>) -> Option<Located<TopicRule>> {
         }
     }
     let place = name.as_ref().map_or(table.place(), |name| &name.place);
-    // The library knows what goes together, of each rule by itself.
+    // The library checks each rule by itself.
     if let Err(error) = TopicRules::new([rule.clone()]) {
         table.fault(place, format!("topic: {error}"));
     }

@@ -1,7 +1,7 @@
-//! The spelling of values: durations, sizes, numbers, words, addresses, paths.
+//! The syntax of values: durations, sizes, numbers, words, addresses, paths.
 //!
-//! Each of these says in an error what was found and what was expected; the key's name is put before
-//! it by whoever asks. What a variable holds is always text, and taken for what the key needs.
+//! Each error contains the value found and the one expected; the caller adds the name of the key. A variable is
+//! always text, and is parsed as its key requires.
 
 use std::ffi::OsString;
 use std::fmt::{self, Display};
@@ -17,10 +17,10 @@ use super::document::{Content, Node};
 use super::fault::closest;
 use super::listen::{Listen, parse_address};
 
-/// Most threads: more than any machine has use for.
+/// The most threads: more than any machine can use.
 pub(crate) const THREADS_MAX: usize = 1024;
 
-/// The characters of a wrong text that are shown.
+/// The most characters of an invalid text that are shown.
 const SHOWN_CHARS: usize = 60;
 
 pub(super) const KIB: u64 = 1 << 10;
@@ -37,13 +37,13 @@ pub(super) const SECOND: Duration = seconds(1);
 pub(super) const HOUR: Duration = seconds(3600);
 pub(super) const DAY: Duration = seconds(24 * 3600);
 
-/// The longest first, for showing.
+/// The longest unit first, for formatting.
 const TIME_UNITS: [(&str, Duration); 5] =
     [("d", DAY), ("h", HOUR), ("min", seconds(60)), ("s", SECOND), ("ms", MILLISECOND)];
 const SIZE_UNITS: [(&str, u64); 5] =
     [("TiB", TIB), ("GiB", GIB), ("MiB", MIB), ("KiB", KIB), ("B", 1)];
 
-/// A duration as it is written, `30s`: the largest unit that it is a whole number of.
+/// A duration in the format of a configuration, `30s`, in the largest unit that needs no fraction.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Time(pub(crate) Duration);
 
@@ -58,7 +58,7 @@ impl Display for Time {
     }
 }
 
-/// A number of bytes as it is written, `64KiB`: the largest unit that it is a whole number of.
+/// A number of bytes in the format of a configuration, `64KiB`, in the largest unit that needs no fraction.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Size(pub(crate) u64);
 
@@ -75,7 +75,7 @@ fn expected(what: &str, node: &Node) -> String {
     format!("expected {what}, but found {}", node.content.kind())
 }
 
-/// A text in quotation marks, not too much of it.
+/// Quotes the beginning of a text.
 fn shown(text: &str) -> String {
     let cut: String = text.chars().take(SHOWN_CHARS).collect();
     format!("{cut:?}{}", if cut.len() < text.len() { "…" } else { "" })
@@ -88,7 +88,7 @@ fn as_text(node: &Node) -> Option<&str> {
     }
 }
 
-/// `"…"`, not empty.
+/// Parses `"…"`, not empty.
 pub(super) fn text(node: &Node) -> Result<String, String> {
     let text = as_text(node).ok_or_else(|| expected("a string", node))?;
     match text {
@@ -98,7 +98,7 @@ pub(super) fn text(node: &Node) -> Result<String, String> {
     }
 }
 
-/// A text for another program, which may be empty.
+/// Parses a text for another program, which may be empty.
 pub(super) fn argument(node: &Node) -> Result<OsString, String> {
     match &node.content {
         Content::Text(text) if text.is_empty() => Ok(OsString::new()),
@@ -106,7 +106,7 @@ pub(super) fn argument(node: &Node) -> Result<OsString, String> {
     }
 }
 
-/// `true` or `false`.
+/// Parses `true` or `false`.
 pub(super) fn boolean(node: &Node) -> Result<bool, String> {
     match &node.content {
         Content::Boolean(value) => Ok(*value),
@@ -117,7 +117,7 @@ pub(super) fn boolean(node: &Node) -> Result<bool, String> {
     }
 }
 
-/// A whole number of this range.
+/// Parses a whole number in this range.
 pub(super) fn number<T>(range: RangeInclusive<T>) -> impl FnOnce(&Node) -> Result<T, String>
 where
     T: Copy + Display + PartialOrd + TryFrom<u64>,
@@ -135,7 +135,7 @@ where
     }
 }
 
-/// A number of bytes of this range: `4096`, or `"4KiB"`.
+/// Parses a number of bytes in this range: `4096`, or `"4KiB"`.
 pub(super) fn size<T>(range: RangeInclusive<u64>) -> impl FnOnce(&Node) -> Result<T, String>
 where
     T: TryFrom<u64>,
@@ -157,7 +157,7 @@ where
     }
 }
 
-/// An amount of a limit, spelled as its unit is.
+/// Parses the value of a limit in its unit.
 pub(super) fn amount<L>(limit: &Limit<L>) -> impl FnOnce(&Node) -> Result<u64, String> {
     let (unit, range) = (limit.unit, limit.least..=limit.most);
     move |node| match unit {
@@ -186,7 +186,7 @@ pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
     number.checked_mul(factor).ok_or_else(|| wrong("the number is too large"))
 }
 
-/// A duration of this range: `"250ms"`, `"30s"`, `"5min"`, `"1h"`, `"7d"`.
+/// Parses a duration in this range: `"250ms"`, `"30s"`, `"5min"`, `"1h"`, `"7d"`.
 pub(super) fn duration(
     range: RangeInclusive<Duration>,
 ) -> impl FnOnce(&Node) -> Result<Duration, String> {
@@ -224,18 +224,18 @@ fn split_unit(text: &str) -> (&str, &str) {
     text.split_at(digits)
 }
 
-/// Parses a type that is made of a text, and says itself what it expects.
+/// Parses a type from a text; its error says what is expected.
 pub(super) fn parsed<T: FromStr<Err: Display>>(node: &Node) -> Result<T, String> {
     text(node)?.parse().map_err(|error: T::Err| error.to_string())
 }
 
-/// `ADDRESS:PORT`.
+/// Parses `ADDRESS:PORT`.
 pub(super) fn address(node: &Node) -> Result<SocketAddr, String> {
     let text = text(node)?;
     parse_address(&text).map_err(|fault| format!("{} is not an address: {fault}", shown(&text)))
 }
 
-/// The places to listen: an address, `unix:PATH`, or a list of one of each.
+/// Parses listening places: an address, `unix:PATH`, or a list of one of each.
 pub(super) fn places(node: &Node) -> Result<Vec<Listen>, String> {
     let one = |node: &Node| match as_text(node).and_then(|text| text.strip_prefix("unix:")) {
         Some("") => Err("unix: must be followed by the path of a socket".to_owned()),
@@ -258,7 +258,7 @@ pub(super) fn places(node: &Node) -> Result<Vec<Listen>, String> {
     }
 }
 
-/// Permissions of a file in octal digits, `"660"`.
+/// Parses a file's permissions in octal digits, `"660"`.
 pub(super) fn mode(node: &Node) -> Result<u32, String> {
     parse_mode(&text(node)?)
 }
@@ -270,7 +270,7 @@ pub(crate) fn parse_mode(text: &str) -> Result<u32, String> {
     })
 }
 
-/// A path; one in a file is relative to where that is.
+/// Parses a path; one in a file is relative to that file.
 pub(super) fn path(node: &Node) -> Result<PathBuf, String> {
     Ok(relative(node, text(node)?.into()))
 }
@@ -282,7 +282,7 @@ fn relative(node: &Node, path: PathBuf) -> PathBuf {
     }
 }
 
-/// One of these words.
+/// Parses one of these words.
 pub(super) fn word<T: Copy, const N: usize>(
     words: [(&'static str, T); N],
 ) -> impl FnOnce(&Node) -> Result<T, String> {
@@ -298,7 +298,7 @@ pub(super) fn word<T: Copy, const N: usize>(
     }
 }
 
-/// A list of such values; a variable has commas between them.
+/// Parses a list of values; in a variable, they are separated by commas.
 pub(super) fn list<T>(
     item: impl Fn(&Node) -> Result<T, String>,
 ) -> impl FnOnce(&Node) -> Result<Vec<T>, String> {

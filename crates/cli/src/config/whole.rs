@@ -1,4 +1,4 @@
-//! The whole configuration, and the rules for topics that it means.
+//! The whole configuration, and its rules for topics.
 
 use std::path::PathBuf;
 
@@ -11,18 +11,18 @@ use super::sources::{Kind, Source, StderrTo};
 use super::values::DAY;
 use crate::log::{LogForm, LogRequests};
 
-/// Statuses change seldom and are all worth keeping for a day.
+/// Statuses change rarely and are worth keeping for a day.
 const STATUS_RETENTION: Retention =
     Retention { events_max: 1000, bytes_max: 1 << 20, age_max: DAY };
 
-/// All that `anemone serve` goes by.
+/// The configuration of `anemone serve`.
 #[derive(Clone, Debug)]
 pub(crate) struct Config {
     /// The file it was read from, if any.
     pub(crate) file: Option<PathBuf>,
-    /// True if what happens on each connection is logged, too.
+    /// True to log events of each connection, too.
     pub(crate) verbose: bool,
-    /// The form in which the log is written.
+    /// The format of the log.
     pub(crate) log: LogForm,
     /// The requests that are logged.
     pub(crate) log_requests: LogRequests,
@@ -30,9 +30,9 @@ pub(crate) struct Config {
     pub(crate) tls: TlsFiles,
     pub(crate) data: Data,
     pub(crate) limits: Limits,
-    /// Those that are declared, and those that `demo` stands for.
+    /// The declared rules, and those of `demo`.
     pub(crate) topics: Vec<Located<TopicRule>>,
-    /// Those that are declared, and those that `demo` and `host` stand for.
+    /// The declared sources, and those of `demo` and `host`.
     pub(crate) sources: Vec<Source>,
     /// Directories whose files are served.
     pub(crate) files: Vec<Located<StaticDir>>,
@@ -41,16 +41,16 @@ pub(crate) struct Config {
 /// Keys that stand for sources and topics.
 pub(super) struct Shorthands {
     pub(super) demo: Option<Located<bool>>,
-    /// `None` leaves it to `demo`.
+    /// `None` if it depends on `demo`.
     pub(super) host: Option<bool>,
 }
 
 impl Config {
-    /// The rules for topics: those that are declared, and for each topic of a source one of its own, so that
-    /// no client publishes to it or deletes it because of a pattern it happens to match.
+    /// Returns the rules for topics: the declared ones, and one for each topic of a source, so that no client
+    /// publishes to it or deletes it because of a matching pattern.
     ///
     /// # Errors
-    /// When two rules are for the same topics, which was refused before.
+    /// When two rules have the same topics, which was checked before.
     pub(crate) fn rules(&self) -> Result<TopicRules, TopicRulesError> {
         let declared: Vec<_> = self.topics.iter().map(|rule| rule.value.clone()).collect();
         let rules = TopicRules::new(declared.iter().cloned())?;
@@ -66,7 +66,7 @@ impl Config {
     }
 }
 
-/// The part of a source that a topic has.
+/// The role of a source's topic.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Part {
     Events,
@@ -77,7 +77,7 @@ pub(crate) enum Part {
 }
 
 impl Source {
-    /// The topics it publishes to, those with names too long for one left out.
+    /// Returns the topics of the source, without those whose names would be too long.
     pub(crate) fn topics(&self) -> Vec<(TopicName, Part)> {
         let mut topics = vec![(self.topic.value.clone(), Part::Events)];
         let named = |ending| format!("{}{ending}", *self.topic).parse().ok();
@@ -90,10 +90,10 @@ impl Source {
         topics
     }
 
-    /// The rule for one of its topics that no rule names, beside these.
+    /// Returns the rule for one of its topics that has no rule of its own.
     fn rule(&self, name: &TopicName, part: Part, rules: &TopicRules) -> TopicRule {
         let own = TopicRule::new(name.clone().into());
-        let storage = Storage::Memory; // what is worth nothing after a restart
+        let storage = Storage::Memory; // worthless after a restart
         match (part, rules.rule(name)) {
             (Part::Status, _) => TopicRule { retention: STATUS_RETENTION, storage, ..own },
             (Part::Events | Part::Stderr, Some(rule)) => {
@@ -107,7 +107,7 @@ impl Source {
     }
 }
 
-/// A source that a shorthand or a flag stands for.
+/// Creates the source for a shorthand or a flag.
 pub(super) fn source(topic: &str, place: &Place, kind: Kind) -> Option<Source> {
     Some(Source { topic: Located::new(topic.parse().ok()?, place.clone()), kind })
 }

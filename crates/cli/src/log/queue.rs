@@ -1,20 +1,21 @@
-//! Lines on their way to whoever reads the log, by a thread of their own.
+//! The queue of log lines, written by a thread of its own.
 //!
-//! A pipe that nobody reads takes nothing more, and whoever wrote to it would wait: every thread of a server, sooner or
-//! later. So lines wait here, up to a limit; those beyond it are dropped, and the log says how many.
+//! A full pipe without a reader would block every thread that writes to it, and sooner or later the whole server. So
+//! lines wait here, up to a limit; further ones are dropped, and the log reports their number.
 
 use std::io::{self, Write};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-/// An output that takes nothing for the moment, a terminal that another program has made so, is tried again after so long.
+/// The time before a retry with an output that would block, for example a terminal that another program has made
+/// non-blocking.
 const RETRY_AFTER: Duration = Duration::from_millis(10);
 
-/// Most that waits: some 5,000 lines, more than the requests of a burst. A line longer than that is written alone.
+/// The most bytes that wait: about 5,000 lines, more than the requests of a burst. A longer line is written alone.
 const QUEUED_BYTES_MAX: usize = 1 << 20;
 
-/// Lines that wait. Clones are the same.
+/// A queue of lines. Clones are handles to the same queue.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Queue(Arc<Shared>);
 
@@ -28,12 +29,12 @@ struct Shared {
 struct Waiting {
     lines: Vec<u8>,
     is_writing: bool,
-    /// Lines for which there was no room, or that could not be written, since that was last told.
+    /// The number of lines without room, or that could not be written, since the last report.
     dropped: u64,
 }
 
 impl Queue {
-    /// Starts the thread that writes, if there can be one.
+    /// Starts the thread that writes, if possible.
     pub(super) fn start(output: impl Write + Send + 'static) -> Option<Self> {
         let queue = Self::default();
         let own = queue.clone();
@@ -41,7 +42,7 @@ impl Queue {
         thread.is_ok().then_some(queue)
     }
 
-    /// Writes what comes, for ever.
+    /// Writes lines forever.
     fn drain(&self, mut output: impl Write) {
         let mut is_amid_line = false;
         loop {
@@ -53,7 +54,7 @@ impl Queue {
             let dropped = std::mem::take(&mut waiting.dropped);
             waiting.is_writing = true;
             drop(waiting);
-            // The line that was cut has been counted: what comes now is not to be taken for the rest of it.
+            // The cut line has been counted as dropped; later lines must not look like its rest.
             if is_amid_line && write(&mut output, b"\n") > 0 {
                 is_amid_line = false;
             }
@@ -63,7 +64,7 @@ impl Queue {
                 None => is_amid_line,
             };
             if written < lines.len() {
-                // There is nowhere else to tell that. It is told once something can be written again.
+                // There is no other place to report this. The log reports it when writing works again.
                 let left = &lines[written..];
                 let left = left.iter().filter(|&&byte| byte == b'\n').count();
                 self.waiting().dropped += dropped + left as u64;
@@ -77,7 +78,7 @@ impl Queue {
         }
     }
 
-    /// Waits until all is written, but not for longer than that.
+    /// Waits until everything is written, for at most `timeout`.
     pub(super) fn flush(&self, timeout: Duration) {
         let is_left = |waiting: &mut Waiting| waiting.is_writing || !waiting.lines.is_empty();
         let waited = self.0.changed.wait_timeout_while(self.waiting(), timeout, is_left);
@@ -89,8 +90,8 @@ impl Queue {
     }
 }
 
-/// Writes all, and waits for an output that takes nothing for the moment as for a pipe that is full. Returns how many bytes were
-/// written, fewer if the output failed.
+/// Writes all bytes, and waits for an output that would block. Returns the number of bytes written, which is smaller
+/// if the output failed.
 fn write(output: &mut impl Write, bytes: &[u8]) -> usize {
     let mut written = 0;
     while written < bytes.len() {
@@ -102,12 +103,12 @@ fn write(output: &mut impl Write, bytes: &[u8]) -> usize {
             Err(_) => break,
         }
     }
-    // What is buffered is lost with the output, if it fails then.
+    // If flushing fails, buffered bytes are lost with the output.
     let _ = output.flush();
     written
 }
 
-/// Takes a line, whole or not at all.
+/// Adds a line, as a whole or not at all.
 impl Write for Queue {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         let mut waiting = self.waiting();

@@ -191,7 +191,7 @@ pub enum Wind {
 /// One measurement.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Message {
-    /// Which instrument; NMEA does not say.
+    /// The instrument's identifier; NMEA does not contain it.
     pub unit: Option<UnitId>,
     /// The wind.
     pub wind: Wind,

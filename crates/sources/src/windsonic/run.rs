@@ -71,7 +71,7 @@ impl SerialSource {
             while let Some(bytes) = session.poll_transmit() {
                 match port.try_write(&bytes) {
                     Ok(written) if written < bytes.len() => {
-                        // Whatever waits for an answer to it asks again.
+                        // The session repeats a question without an answer.
                         tracing::debug!("{written} of {} bytes sent", bytes.len());
                     }
                     Ok(_) => {}

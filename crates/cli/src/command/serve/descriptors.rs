@@ -1,4 +1,4 @@
-//! Descriptors: how many connections those leave room for that the system gives.
+//! File descriptors: the number of connections that the system's limit allows.
 
 use std::fmt;
 use std::num::NonZero;
@@ -7,18 +7,18 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::config::Config;
 
-/// Descriptors for what is no connection: listeners and epoll sets of a thread; pipes, files and watches of a source; the
-/// log and the rest; files of topics on the disk, a few of which are open at a time.
+/// The descriptors besides connections: listeners and epoll sets of a thread; pipes, files and watches of a source;
+/// the log and others; a few open files of topics on disk.
 const OF_THREAD: u64 = 8;
 const OF_SOURCE: u64 = 4;
 const OF_REST: u64 = 64;
 const OF_DATA: u64 = 128;
-/// Files that are served: some are open for clients, and some are looked at, for which their directory is opened, too.
+/// Served files: some are open for clients, and some are examined together with their directory.
 const OF_FILES: u64 = 96;
-/// With fewer left for connections it is not worth while to start.
+/// With fewer descriptors for connections it is not worthwhile to start.
 const CONNECTIONS_MIN: u64 = 16;
 
-/// There are too few to start at all.
+/// An error of too few descriptors to start.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "the limit on open files is {limit}, and {spared} of them are needed besides connections: raise the limit \
@@ -29,7 +29,7 @@ pub(crate) struct TooFew {
     spared: u64,
 }
 
-/// There are too few for as many connections as are wanted.
+/// A warning about fewer descriptors than connections.
 #[derive(Debug)]
 pub(crate) struct Fewer {
     possible: usize,
@@ -50,8 +50,8 @@ impl fmt::Display for Fewer {
     }
 }
 
-/// Every connection takes a descriptor, and the default limit is often 1,024. Raises it as far as may be, and has the
-/// server take no more connections than there are descriptors for, so that none is missing for the disk.
+/// Raises the limit as far as possible, since every connection takes a descriptor and the default is often 1,024.
+/// Limits the server's connections to the descriptors, so that the disk always has some.
 pub(super) fn within(config: &Config) -> Result<Config, TooFew> {
     let limit = getrlimit(Resource::Nofile);
     if let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit }) {
@@ -65,7 +65,7 @@ pub(super) fn within(config: &Config) -> Result<Config, TooFew> {
     Ok(config)
 }
 
-/// The same without raising anything: as far as it may be raised.
+/// Returns the same warning without raising the limit, as if it were raised.
 pub(crate) fn foreseen(config: &Config) -> Result<Option<Fewer>, TooFew> {
     fewer(config, getrlimit(Resource::Nofile).maximum)
 }

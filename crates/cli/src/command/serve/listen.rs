@@ -1,4 +1,4 @@
-//! The server's addresses and its certificate, and how people are told of them.
+//! The server's addresses and certificate, and the messages about them.
 
 use std::fs::{self, File};
 use std::io::{self, Read as _};
@@ -15,7 +15,7 @@ use crate::log;
 use crate::output::announce;
 use crate::pages;
 
-/// Starts to serve, and says where.
+/// Starts to serve, and announces the addresses.
 pub(super) fn start(config: &Config, hub: &Hub) -> anyhow::Result<Running> {
     let listening = &config.listening;
     if let Some(warning) = listening.warning() {
@@ -43,7 +43,7 @@ pub(super) fn start(config: &Config, hub: &Hub) -> anyhow::Result<Running> {
     options.access_log = config.log_requests.into();
     let server =
         Server::bind(options, hub.clone()).map_err(|error| told(error, || addresses(config)))?;
-    // Not before it has the address: another server's certificate may be in the file.
+    // Written only after binding: the file may hold another server's certificate.
     if let Some((tls, file)) =
         tls.as_ref().filter(|_| *config.tls.dev).zip(config.tls.dev_cert.as_ref())
     {
@@ -52,7 +52,7 @@ pub(super) fn start(config: &Config, hub: &Hub) -> anyhow::Result<Running> {
     }
     let running = server.start().context("cannot start the server")?;
     let scheme = scheme(config);
-    // Warnings are there before anybody is told to come.
+    // Warnings precede the announcement.
     log::flush();
     if let Some(address) = running.local_addr() {
         announce(&format!("listening on {scheme}://{address}"))?;
@@ -76,9 +76,10 @@ pub(super) fn start(config: &Config, hub: &Hub) -> anyhow::Result<Running> {
     Ok(running)
 }
 
-/// The address of this machine that others most likely reach it by: the one it would send from. Nothing is sent for that.
+/// Returns the address by which others most likely reach this machine: the one from which it would send. Nothing is
+/// sent to find it.
 fn outside() -> Option<IpAddr> {
-    // Of TEST-NET-1 (RFC 5737): anything that is not of this network's own.
+    // TEST-NET-1 (RFC 5737), which is outside of any local network.
     const ELSEWHERE: (Ipv4Addr, u16) = (Ipv4Addr::new(192, 0, 2, 1), 9);
     let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).ok()?;
     socket.connect(ELSEWHERE).ok()?;
@@ -90,7 +91,7 @@ fn scheme(config: &Config) -> &'static str {
     if config.tls.cert.is_some() || *config.tls.dev { "https" } else { "http" }
 }
 
-/// Tells of each source and rule where its topics are. A server that listens everywhere is told of as it is here.
+/// Prints the topics of each source and rule. A server that listens on all addresses is shown with a local one.
 pub(super) fn tell_what_there_is(config: &Config, running: &Running) {
     let scheme = scheme(config);
     let url = running.local_addr().map(|mut address| {
@@ -106,7 +107,7 @@ pub(super) fn tell_what_there_is(config: &Config, running: &Running) {
     }
 }
 
-/// The words about a server that cannot be had, and what to do about it.
+/// Returns an error with advice about a server that cannot be bound.
 fn told(error: BindError, all: impl FnOnce() -> String) -> anyhow::Error {
     let advice = match &error {
         BindError::AddressInUse { .. } => {
@@ -130,7 +131,7 @@ fn told(error: BindError, all: impl FnOnce() -> String) -> anyhow::Error {
     };
     let cause = match error {
         _ if !advice.is_empty() => anyhow::Error::msg(advice),
-        // Its words would say the place a second time.
+        // Its own text would repeat the address.
         BindError::Address { source, .. } | BindError::UnixSocket { source, .. } => source.into(),
         other => other.into(),
     };
@@ -140,14 +141,14 @@ fn told(error: BindError, all: impl FnOnce() -> String) -> anyhow::Error {
 const DENIED: &str = "permission denied: only root may use ports below 1024, so choose another port or put a proxy in front \
                       (docs/DEPLOY.md); a Unix socket needs a writable directory";
 
-/// All of them.
+/// Lists all addresses.
 fn addresses(config: &Config) -> String {
     let all = config.listening.addresses().map(|(_, address)| address.to_string());
     let unix = config.listening.unix.iter().map(|path| format!("unix:{}", path.display()));
     all.chain(unix).collect::<Vec<_>>().join(", ")
 }
 
-/// The means to speak TLS, if it is to be spoken.
+/// Returns the TLS configuration, if TLS is enabled.
 pub(crate) fn tls(config: &Config) -> Result<Option<Tls>, TlsError> {
     match (&config.tls.cert, &config.tls.key) {
         (Some(certificate), Some(key)) => Tls::from_files(&certificate.value, &key.value).map(Some),
@@ -156,7 +157,7 @@ pub(crate) fn tls(config: &Config) -> Result<Option<Tls>, TlsError> {
     }
 }
 
-/// The words about a development certificate that cannot be written to this file.
+/// Returns the error of a development certificate that cannot be written to this file.
 pub(crate) fn cannot_write(file: &Path) -> String {
     format!("cannot write the development certificate to {}", file.display())
 }
@@ -170,7 +171,7 @@ fn write_certificate(tls: &Tls, file: &Path) -> io::Result<()> {
     fs::write(file, pem)
 }
 
-/// A certificate is written over nothing than another one.
+/// Refuses to overwrite anything but another certificate.
 pub(crate) fn refuse_other_contents(file: &Path) -> io::Result<()> {
     const BEGIN: &[u8] = b"-----BEGIN CERTIFICATE-----";
     let mut there = Vec::new();
@@ -187,7 +188,7 @@ pub(crate) fn refuse_other_contents(file: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// No file is needed for it: the key's digest says which one it is.
+/// Prints how to trust the certificate. No file is needed, since the key's digest identifies it.
 fn tell_how_to_trust(tls: &Tls, address: SocketAddr, file: Option<&PathBuf>) {
     let (fingerprint, pin) = (tls.fingerprint(), tls.public_key_pin());
     tracing::info!("development certificate, SHA-256 {fingerprint}");

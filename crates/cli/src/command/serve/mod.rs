@@ -37,18 +37,18 @@ pub(crate) fn run(config: &Config) -> anyhow::Result<()> {
     let ended = runtime.block_on(end(sources.failed(), running.failed(), signals.next()));
     let stopped = stop(&runtime, &mut signals, sources, running, hub);
     if let (Err(_), Err(error)) = (&ended, &stopped) {
-        // Why it had to end is told last; this is another thing.
+        // The reason for the end is reported last; this is another error.
         tracing::error!("{error:#}");
     }
     ended.and(stopped)
 }
 
-/// A thread of the server, or a task that one cannot do without, panicked.
+/// A thread of the server, or an essential task, panicked.
 #[derive(Debug, thiserror::Error)]
 #[error("a thread of the server panicked; the lines above say where")]
 struct Panicked;
 
-/// Waits until there is a reason to end: a failure, or that somebody asks for it.
+/// Waits for a reason to end: a failure or a request.
 async fn end<S>(
     source_failed: impl Future<Output = anyhow::Error>,
     panicked: impl Future<Output = ()>,
@@ -61,8 +61,7 @@ async fn end<S>(
     }
 }
 
-/// Ends the sources and the server, which takes as long as programs and clients have grace, and then the
-/// hub.
+/// Stops the sources and the server, within the grace periods of programs and clients, and then the hub.
 fn stop(
     runtime: &Runtime,
     signals: &mut EndSignals,
@@ -72,7 +71,7 @@ fn stop(
 ) -> anyhow::Result<()> {
     tracing::info!("stopping");
     let stopped = async {
-        // What a program says as it ends is still published, so the hub is closed last.
+        // A program's last output is still published, so the hub is closed last.
         let (ended, _) = tokio::join!(sources.stop(), running.stop());
         let closed = spawn_blocking(move || hub.close()).await?;
         closed.context("some published events are not on the disk")?;
@@ -86,16 +85,15 @@ fn stop(
     })
 }
 
-/// Asked a second time: connections that are still closing are cut off, and programs that do not heed
-/// SIGTERM are left behind with what ends them after their grace. The status is the one a shell gives for
-/// this signal.
+/// Ends at once after a second request: open connections are cut, and programs that ignore SIGTERM are left to their
+/// guards. The status is the one that a shell reports for this signal.
 fn end_at_once(signal: SignalKind) -> ! {
     tracing::info!("stopping immediately");
     log::flush();
     std::process::exit(128 + signal.as_raw_value())
 }
 
-/// The topics: in memory, or in the data directory, those that are there included.
+/// Opens the topics: in memory, or in the data directory with the existing ones.
 fn open_hub(config: &Config) -> anyhow::Result<Hub> {
     let epoch = Epoch::random().context("cannot get random bytes for an epoch")?;
     let Some(path) = &config.data.dir else { return Ok(Hub::new(epoch)) };
@@ -104,7 +102,7 @@ fn open_hub(config: &Config) -> anyhow::Result<Hub> {
     Hub::with_data(epoch, data).with_context(cannot)
 }
 
-/// Those that have a name from the start. One that is on the disk already goes on.
+/// Creates the topics that are declared by name. One that is on disk already is kept.
 fn create_topics(hub: &Hub, config: &Config) -> anyhow::Result<()> {
     for rule in config.rules()?.iter() {
         if let Some(name) = rule.topics.name() {
@@ -120,14 +118,14 @@ fn create_topics(hub: &Hub, config: &Config) -> anyhow::Result<()> {
 pub(crate) const NO_TOPICS: &str = "no topics, and nothing to create any: use --demo, --serial, --exec, --file \
                                     or --stdin, or --config with a file";
 
-/// Returns whether all topics there could be are on the disk already.
+/// Returns true if all possible topics exist on disk already.
 pub(crate) fn makes_no_topics(config: &Config) -> bool {
     let is_wanted = |kind: &Kind| !matches!(kind, Kind::Host(_));
     config.topics.is_empty() && !config.sources.iter().any(|source| is_wanted(&source.kind))
 }
 
-/// Has a write beyond the limit on the size of files (RLIMIT_FSIZE) fail like any other that finds no room. By default its
-/// signal ends the process; once somebody listens to it, as here for as long as there is a process, it does not.
+/// Makes a write beyond the limit on file sizes (RLIMIT_FSIZE) fail like any other without space. By default its
+/// signal ends the process; with a listener for the signal, it does not.
 fn survive_file_size_limit(runtime: &Runtime) -> anyhow::Result<()> {
     let _entered = runtime.enter();
     let _heard = signal(SignalKind::from_raw(Signal::XFSZ.as_raw()))?;

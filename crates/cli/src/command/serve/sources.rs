@@ -1,4 +1,4 @@
-//! The sources as they run: each a task of its own, until it ends or all are stopped.
+//! The running sources: each is a task, until it ends or all are stopped.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -18,11 +18,11 @@ pub(super) struct Sources {
     running: JoinSet<anyhow::Result<()>>,
 }
 
-/// The work of a source until it is over.
+/// The work of a source, until it is over.
 type Run = Pin<Box<dyn Future<Output = anyhow::Result<()>> + Send>>;
 
 impl Sources {
-    /// Starts all of them, within a runtime. Their topics are there.
+    /// Starts all sources, within a runtime. Their topics must exist.
     pub(super) fn start(sources: &[Source], hub: &Hub) -> anyhow::Result<Self> {
         let (stop, stopped) = watch::channel(false);
         let mut running = JoinSet::new();
@@ -32,7 +32,7 @@ impl Sources {
         Ok(Self { stop, running })
     }
 
-    /// Waits for a source that failed, which none does that can go on. One that has ended is no failure.
+    /// Waits until a source fails, which happens only if it cannot continue. The end of a source is not a failure.
     pub(super) async fn failed(&mut self) -> anyhow::Error {
         while let Some(ended) = self.running.join_next().await {
             if let Err(error) = flatten(ended) {
@@ -42,7 +42,7 @@ impl Sources {
         std::future::pending().await
     }
 
-    /// Stops all of them, and waits for programs to end: at most their grace and a second.
+    /// Stops all sources, and waits for programs to end: at most their grace period and a second.
     pub(super) async fn stop(mut self) -> anyhow::Result<()> {
         self.stop.send_replace(true);
         let mut all = Ok(());
@@ -65,7 +65,7 @@ fn run(source: &Source, hub: &Hub, mut stopped: watch::Receiver<bool>) -> anyhow
     };
     let events = topic(Part::Events)?;
     let stop = async move {
-        // That nobody can stop it any more is a stop, too.
+        // A dropped sender means a stop, too.
         let _ = stopped.wait_for(|stopped| *stopped).await;
     };
     let run: Run = match source.kind.clone() {
@@ -75,7 +75,7 @@ fn run(source: &Source, hub: &Hub, mut stopped: watch::Receiver<bool>) -> anyhow
                 options.stderr = exec::Stderr::Topic(stderr);
             }
             let status = topic(Part::Status)?;
-            // It ends its program by itself.
+            // It ends its program itself.
             return Ok(Box::pin(async move {
                 exec::run(options, events, status, stop).await;
                 Ok(())
@@ -91,7 +91,7 @@ fn run(source: &Source, hub: &Hub, mut stopped: watch::Receiver<bool>) -> anyhow
         }
         Kind::Stdin(options) => {
             let status = topic(Part::Status)?;
-            // It publishes what was written until now.
+            // It publishes everything that was written until now.
             return Ok(Box::pin(async move {
                 stdin::run(options, events, status, stop).await;
                 Ok(())
@@ -108,7 +108,7 @@ fn run(source: &Source, hub: &Hub, mut stopped: watch::Receiver<bool>) -> anyhow
     }))
 }
 
-/// An emulator, read as any other instrument.
+/// Runs an emulator, and reads it like any other instrument.
 fn demo(unit: windsonic::UnitId, wind: Arc<Topic>, status: Arc<Topic>) -> anyhow::Result<Run> {
     let settings = emulate::Settings { unit, ..emulate::Settings::default() };
     let options = emulate::EmulatorOptions { settings, ..emulate::EmulatorOptions::default() };
