@@ -176,12 +176,17 @@ impl Address {
         if name.is_some_and(|name| !name.is_empty() && !name.contains('/')) {
             return None;
         }
+        Some(format!("{}/topics/NAME", self.server()))
+    }
+
+    /// Returns the URL of the server, without a path.
+    fn server(&self) -> String {
         let scheme = match self.scheme {
             Scheme::Web(Security::Plain) => "http",
             Scheme::Web(Security::Tls) => "https",
             Scheme::Tcp => "tcp",
         };
-        Some(format!("{scheme}://{}/topics/NAME", self.authority))
+        format!("{scheme}://{}", self.authority)
     }
 
     /// Returns the URL of the multiplexed socket, and the topic's target on it. The path before `/topics/` belongs to
@@ -214,12 +219,7 @@ impl Address {
 impl fmt::Display for Address {
     /// Omits the parameters, which may be secret.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let scheme = match self.scheme {
-            Scheme::Web(Security::Plain) => "http",
-            Scheme::Web(Security::Tls) => "https",
-            Scheme::Tcp => "tcp",
-        };
-        write!(f, "{scheme}://{}{}", self.authority, self.path)
+        write!(f, "{}{}", self.server(), self.path)
     }
 }
 

@@ -1,7 +1,7 @@
 //! The words of `docs/PROTOCOL.md` as types, each written and read in one place.
 //!
-//! Server, client and hub use the same types, so each word is spelled once. The crate does no IO. Its readers take bytes in
-//! pieces of any size and hold no more of them than their limit allows.
+//! Server, client and hub use the same types, so each word is spelled once. The crate does no IO. Its readers of streams
+//! take bytes in pieces of any size, and hold no more of them than their limit allows.
 //!
 //! - [`Position`] and [`After`]: a place in a topic, and the place where reading begins.
 //! - [`Mode`]: the events that a reader who is behind gets.
@@ -12,6 +12,15 @@
 //! - [`problem`]: the errors of requests.
 //! - [`multiplexed`]: many requests on one connection.
 //! - [`framing`] and [`Lines`]: messages and lines in a stream of bytes.
+//!
+//! ```
+//! use anemone_wire::Item;
+//!
+//! let line = br#"{"position":"4zq81x-42","time":1789000000123.456,"data":{"speed":2.74}}"#;
+//! let item = Item::parse(line)?;
+//! assert!(matches!(&item, Some(Item::Event { position, .. }) if position.offset == 42));
+//! # Ok::<(), anemone_wire::Malformed>(())
+//! ```
 //!
 //! The feature `system` adds `Epoch::random` and `UnixTime::now`.
 #![forbid(unsafe_code)]
