@@ -16,9 +16,8 @@ use std::time::Instant;
 
 use anemone_server::{Options, PublishRight, TopicRule, TopicRules};
 use anemone_testing::secure::{self, Secure};
-use anemone_testing::{Fixture, HANDSHAKE, PATIENCE, Reply, Socket, request, resident_bytes};
+use anemone_testing::{Endpoint, Fixture, HANDSHAKE, PATIENCE, Reply, request, resident_bytes};
 use anemone_ws::proto::Message;
-use anemone_ws::proto::handshake::{ClientHandshake, Nonce};
 use h2::ext::Protocol;
 use http::Request;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
@@ -152,11 +151,8 @@ impl Server {
 
     /// A multiplexed connection with so many readers on it, of these topics.
     fn multiplexed(&self, readers: usize, topic: impl Fn(usize) -> String) -> Open {
-        let stream = std::net::TcpStream::connect(self.address).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        let handshake = ClientHandshake::new(Nonce([7; 16]), &["anemone.v1"]);
-        let host = self.address.to_string();
-        let mut socket = Socket::open(stream, &host, "/ws", handshake, &[]).unwrap();
+        let endpoint = Endpoint { address: self.address };
+        let mut socket = endpoint.websocket("/ws", &["anemone.v1"], &[]);
         for id in 0..readers {
             socket.send(Message::Text(&format!("GET {id} /topics/{}", topic(id))));
         }

@@ -2,13 +2,13 @@
 #![cfg(unix)]
 #![allow(clippy::unwrap_used)]
 
-use std::io::{ErrorKind, Read, Write};
+use std::io::ErrorKind;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::num::NonZero;
-use std::time::Duration;
 
 use anemone_hub::{Epoch, Hub};
 use anemone_server::{BindError, Options, Server};
+use anemone_testing::Endpoint;
 use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
@@ -67,12 +67,5 @@ fn with_descriptors<T>(more: u64, work: impl FnOnce() -> T) -> T {
 }
 
 fn is_served(address: SocketAddr) -> bool {
-    let mut stream = TcpStream::connect(address).unwrap();
-    stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
-    stream
-        .write_all(b"GET /clock HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
-        .unwrap();
-    let mut reply = String::new();
-    stream.read_to_string(&mut reply).unwrap();
-    reply.starts_with("HTTP/1.1 200 ")
+    Endpoint { address }.get("/clock", &[]).status == 200
 }

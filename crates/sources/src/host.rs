@@ -207,7 +207,7 @@ fn one_decimal(percent: f32) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use anemone_hub::{After, Epoch, PageLimit, Retention, Topic};
+    use anemone_testing::Topics;
 
     use super::*;
 
@@ -245,18 +245,11 @@ mod tests {
 
     #[tokio::test]
     async fn this_machine_is_measured() {
-        let topic = Topic::new("host".parse().unwrap(), Epoch::from_bits(1), Retention::default());
-        let topic = Arc::new(topic);
-        let now = wall_clock();
-        let start = topic.start(now, After::Earliest).unwrap();
-        let mut head = topic.head();
-        tokio::select! {
-            _ = run(Arc::clone(&topic), INTERVAL_DEFAULT) => {}
-            () = head.passed(start) => {}
-            () = tokio::time::sleep(Duration::from_secs(30)) => panic!("nothing measured in 30 s"),
-        }
-        let page = topic.read(now, start, PageLimit::default()).unwrap();
-        let event: serde_json::Value = serde_json::from_str(page.events[0].data.as_str()).unwrap();
+        let topics = Topics::new("host");
+        let event = tokio::select! {
+            never = run(Arc::clone(&topics.events), INTERVAL_DEFAULT) => match never {},
+            events = topics.events(1) => events[0].clone(),
+        };
         assert!(!event["cores"].as_array().unwrap().is_empty());
         assert!(
             event["memory"]["total_bytes"].as_u64() > event["memory"]["available_bytes"].as_u64()

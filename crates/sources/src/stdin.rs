@@ -219,29 +219,17 @@ mod tests {
     use std::future::pending;
     use std::io::Write as _;
 
-    use anemone_hub::{After, Epoch, PageLimit, Position, Retention};
+    use anemone_hub::{After, Position};
+    use anemone_testing::{Topics, values, within};
     use serde_json::Value;
 
     use super::*;
 
-    fn topic(name: &str) -> Arc<Topic> {
-        let name = name.parse().unwrap();
-        Arc::new(Topic::new(name, Epoch::from_bits(1), Retention::default()))
-    }
-
-    fn all(topic: &Topic) -> Vec<Value> {
-        let now = wall_clock();
-        let start = topic.start(now, After::Earliest).unwrap();
-        let page = topic.read(now, start, PageLimit::default()).unwrap();
-        page.events.iter().map(|event| serde_json::from_str(event.data.as_str()).unwrap()).collect()
-    }
-
     async fn read(input: impl Input, options: StdinOptions) -> (Vec<Value>, Vec<Value>) {
-        let (events, status) = (topic("lines"), topic("lines.status"));
+        let Topics { events, status } = Topics::new("lines");
         let (to, told) = (Arc::clone(&events), Arc::clone(&status));
-        let reading = read_from(input, options, to, told, pending());
-        tokio::time::timeout(Duration::from_secs(30), reading).await.unwrap();
-        (all(&events), all(&status))
+        within(read_from(input, options, to, told, pending())).await;
+        (values(&events), values(&status))
     }
 
     #[tokio::test]
@@ -292,7 +280,7 @@ mod tests {
     #[tokio::test]
     async fn an_input_without_a_line_may_be_held_back_which_is_told() {
         let (input, _writer) = io::pipe().unwrap();
-        let (events, status) = (topic("lines"), topic("lines.status"));
+        let Topics { events, status } = Topics::new("lines");
         let options = StdinOptions {
             first_line_wait: Duration::from_millis(20),
             report_interval: Duration::from_millis(20),
@@ -304,9 +292,9 @@ mod tests {
         let told = head.passed(Position { offset: opening.offset + 1, ..opening });
         tokio::select! {
             () = reading => panic!("ended"),
-            told = tokio::time::timeout(Duration::from_secs(30), told) => told.unwrap(),
+            () = within(told) => {}
         }
-        let last = all(&status).pop().unwrap();
+        let last = values(&status).pop().unwrap();
         assert_eq!(last["state"], "opening");
         assert_eq!(
             last["detail"],
@@ -318,7 +306,7 @@ mod tests {
     #[tokio::test]
     async fn dropped_it_lets_go_of_the_input() {
         let (input, mut writer) = io::pipe().unwrap();
-        let (events, status) = (topic("lines"), topic("lines.status"));
+        let Topics { events, status } = Topics::new("lines");
         let mut head = events.head();
         let start = events.start(wall_clock(), After::Earliest).unwrap();
         let reading = read_from(input, StdinOptions::default(), events, status, pending());
@@ -330,7 +318,7 @@ mod tests {
         // Once the thread finds nobody to give it to, nobody reads and writing fails.
         let write =
             tokio::task::spawn_blocking(move || while writer.write_all(b"more\n").is_ok() {});
-        tokio::time::timeout(Duration::from_secs(30), write).await.unwrap().unwrap();
+        within(write).await.unwrap();
     }
 
     #[cfg(unix)]
@@ -347,16 +335,16 @@ mod tests {
                 written.send(()).unwrap();
                 writer
             });
-            let (events, status) = (topic("lines"), topic("lines.status"));
+            let Topics { events, status } = Topics::new("lines");
             let (to, told) = (Arc::clone(&events), Arc::clone(&status));
             let stop = async { was_written.await.unwrap() };
             let reading = read_from(input, StdinOptions::default(), to, told, stop);
-            tokio::time::timeout(Duration::from_secs(30), reading).await.unwrap();
+            within(reading).await;
             drop(write.join().unwrap());
             let whole = text.rfind('\n').map_or(0, |end| end + 1);
             let count = text[..whole].lines().count();
             assert_eq!(events.info(wall_clock()).head.offset, count as u64);
-            assert_eq!(all(&status).last().unwrap()["detail"], "standard input was stopped");
+            assert_eq!(values(&status).last().unwrap()["detail"], "standard input was stopped");
         }
     }
 }

@@ -11,46 +11,27 @@
     reason = "only tests use this crate; a test panics where it fails, and waits for the next thing of many kinds"
 )]
 
-#[cfg(feature = "server")]
-mod endpoint;
-#[cfg(feature = "server")]
-mod event_stream;
-#[cfg(feature = "server")]
-mod http;
 mod log;
-#[cfg(feature = "server")]
-pub mod logged;
-#[cfg(feature = "server")]
-pub mod multiplexed;
-#[cfg(feature = "server")]
-mod page;
 pub mod process;
-#[cfg(feature = "server")]
-pub mod secure;
+#[cfg(feature = "hub")]
+mod run;
 mod seed;
 #[cfg(feature = "server")]
 mod server;
 #[cfg(feature = "hub")]
 mod topics;
 mod wait;
-#[cfg(feature = "server")]
-pub mod ways;
-#[cfg(feature = "server")]
-mod websocket;
 
-#[cfg(feature = "server")]
-pub use endpoint::Endpoint;
-#[cfg(feature = "server")]
-pub use event_stream::EventStream;
-#[cfg(feature = "server")]
-pub use http::{HANDSHAKE, Reply, connect, request, send, try_line};
 pub use log::Log;
 pub use process::resident_bytes;
+#[cfg(feature = "hub")]
+pub use run::{run, within};
 pub use seed::seed;
 #[cfg(feature = "server")]
-pub use server::Fixture;
+pub use server::{
+    Endpoint, EventStream, Fixture, HANDSHAKE, Reply, Socket, connect, logged, multiplexed,
+    request, secure, send, try_line, ways,
+};
 #[cfg(feature = "hub")]
-pub use topics::{Background, Topics, values, within};
+pub use topics::{Background, Topics, values};
 pub use wait::{PATIENCE, wait_for, wait_until};
-#[cfg(feature = "server")]
-pub use websocket::Socket;

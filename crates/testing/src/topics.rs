@@ -1,6 +1,5 @@
 //! The topics of a source, and waits that end.
 
-use std::future::Future;
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -8,12 +7,7 @@ use anemone_hub::{After, Epoch, Event, PageLimit, Position, Retention, Topic, Un
 use serde_json::Value;
 use tokio::task::JoinHandle;
 
-use crate::PATIENCE;
-
-/// Waits for something that must come.
-pub async fn within<T>(future: impl Future<Output = T>) -> T {
-    tokio::time::timeout(PATIENCE, future).await.expect("nothing happened for 30 s")
-}
+use crate::within;
 
 /// A task that ends with its owner.
 pub struct Background<T>(pub JoinHandle<T>);

@@ -12,6 +12,7 @@ use std::time::Duration;
 use anemone_hub::Retention;
 use anemone_server::{AccessLog, Options, PublishRight, SlowReader, TopicRule, TopicRules};
 use anemone_testing::logged;
+use anemone_testing::multiplexed::{BOTH, Client};
 use anemone_testing::{EventStream, Fixture, Reply, Socket, request, send};
 use anemone_ws::proto::{CloseCode, CloseFrame, Config, Message};
 use socket2::SockRef;
@@ -284,61 +285,26 @@ fn a_websocket_has_a_line_at_its_end_that_says_how_it_ended() {
     assert_eq!(logged::requests(address, 1), [line]);
 }
 
-/// A client of `anemone.v1` by WebSocket or TCP.
-enum Multiplexed {
-    WebSocket(Box<Socket>),
-    Tcp(TcpStream),
-}
-
-impl Multiplexed {
-    fn address(&self) -> SocketAddr {
-        match self {
-            Self::WebSocket(socket) => socket.stream.local_addr().unwrap(),
-            Self::Tcp(stream) => stream.local_addr().unwrap(),
-        }
-    }
-
-    /// The answer to a message.
-    fn ask(&mut self, message: &str) -> String {
-        match self {
-            Self::WebSocket(socket) => socket.send(Message::Text(message)),
-            Self::Tcp(stream) => {
-                stream.write_all(&u32::try_from(message.len()).unwrap().to_be_bytes()).unwrap();
-                stream.write_all(message.as_bytes()).unwrap();
-            }
-        }
-        self.next()
-    }
-
-    fn next(&mut self) -> String {
-        match self {
-            Self::WebSocket(socket) => socket.next(),
-            Self::Tcp(stream) => {
-                let mut len = [0; 4];
-                stream.read_exact(&mut len).unwrap();
-                let mut message = vec![0; u32::from_be_bytes(len) as usize];
-                stream.read_exact(&mut message).unwrap();
-                String::from_utf8(message).unwrap()
-            }
-        }
-    }
+/// The answer to a message, whole.
+fn told(client: &mut Client, message: &str) -> String {
+    client.send(message);
+    client.message().unwrap()
 }
 
 #[test]
 fn each_multiplexed_request_has_a_line() {
     let fixture = all();
-    let socket = Multiplexed::WebSocket(Box::new(fixture.websocket("/ws", &["anemone.v1"], &[])));
-    let stream = Multiplexed::Tcp(TcpStream::connect(fixture.tcp()).unwrap());
+    let [socket, stream] = BOTH.map(|carrier| Client::open(carrier, &fixture));
     for (mut client, transport) in [(socket, "multiplexed"), (stream, "tcp")] {
         let address = client.address();
-        let clock = client.ask("GET a /clock").len();
-        let published = client.ask("POST b /topics/chat\n1");
+        let clock = told(&mut client, "GET a /clock").len();
+        let published = told(&mut client, "POST b /topics/chat\n1");
         let position = published.split(' ').nth(2).unwrap().split('\n').next().unwrap().to_owned();
-        let unknown = client.ask("GET c /nowhere").len();
-        let refused = client.ask("POST c /topics/wind\n1").len();
-        let mut read = client.ask("GET d /topics/wind?after=ya-2").len();
-        read += client.next().len() + client.ask("CANCEL d").len();
-        client.ask("GET e /topics/wind");
+        let unknown = told(&mut client, "GET c /nowhere").len();
+        let refused = told(&mut client, "POST c /topics/wind\n1").len();
+        let mut read = told(&mut client, "GET d /topics/wind?after=ya-2").len();
+        read += client.message().unwrap().len() + told(&mut client, "CANCEL d").len();
+        told(&mut client, "GET e /topics/wind");
         let mut expected = vec![
             format!("GET /clock 200 {transport} bytes={clock}"),
             format!(
@@ -349,7 +315,7 @@ fn each_multiplexed_request_has_a_line() {
             format!("POST /topics/wind 405 {transport} bytes={refused}"),
             format!("GET /topics/wind 204 {transport} bytes={read} position=ya-3 end=cancelled"),
         ];
-        if let Multiplexed::WebSocket(mut socket) = client {
+        if let Client::WebSocket(mut socket) = client {
             closed(&mut socket, CloseCode::NORMAL);
             let sent = [clock, published.len(), unknown, refused, read, 10];
             // Of all its messages, those of more than 125 bytes with 4 bytes before them, the others with 2.
@@ -374,14 +340,13 @@ fn each_multiplexed_request_has_a_line() {
 #[test]
 fn a_multiplexed_request_that_is_refused_before_it_begins_has_a_line_too() {
     let fixture = start(AccessLog::All, |options| options.limits.multiplexed_requests_max = 1);
-    let socket = Multiplexed::WebSocket(Box::new(fixture.websocket("/ws", &["anemone.v1"], &[])));
-    let stream = Multiplexed::Tcp(TcpStream::connect(fixture.tcp()).unwrap());
+    let [socket, stream] = BOTH.map(|carrier| Client::open(carrier, &fixture));
     for (mut client, transport) in [(socket, "multiplexed"), (stream, "tcp")] {
         let address = client.address();
-        assert!(client.ask("GET a /topics/wind").starts_with("100 a"));
-        let many = client.ask("GET b /clock?key=secret");
-        let taken = client.ask("POST a /topics/chat\n1");
-        let malformed = client.ask("get c /clock");
+        assert!(told(&mut client, "GET a /topics/wind").starts_with("100 a"));
+        let many = told(&mut client, "GET b /clock?key=secret");
+        let taken = told(&mut client, "POST a /topics/chat\n1");
+        let malformed = told(&mut client, "get c /clock");
         let mut expected = [
             format!("GET /clock 429 {transport} bytes={}", many.len()),
             format!("POST /topics/chat 400 {transport} bytes={}", taken.len()),

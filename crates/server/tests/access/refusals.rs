@@ -1,6 +1,7 @@
 //! The log of refusals: each names what was refused, to whom, and the setting that would let it in.
 
 use anemone_testing::logged;
+use anemone_testing::multiplexed::Carrier;
 
 use super::*;
 
@@ -89,11 +90,10 @@ fn a_multiplexed_request_that_is_refused_when_it_was_handed_in_is_told() {
     let fixture = start(AccessLog::Off, |options| {
         options.topics = TopicRules::new([for_one("brim-*")]).unwrap();
     });
-    let mut client =
-        Multiplexed::WebSocket(Box::new(fixture.websocket("/ws", &["anemone.v1"], &[])));
+    let mut client = Client::open(Carrier::WebSocket, &fixture);
     let long = "7".repeat(90);
-    assert!(client.ask(&format!("POST a /topics/brim-0\n{long}")).starts_with("201 a"));
-    assert!(client.ask("POST a /topics/brim-1\n1").starts_with("507 a"));
+    assert!(told(&mut client, &format!("POST a /topics/brim-0\n{long}")).starts_with("201 a"));
+    assert!(told(&mut client, "POST a /topics/brim-1\n1").starts_with("507 a"));
     logged::refusal("POST /topics/brim-1", "507 storage-full: ");
 }
 
@@ -110,10 +110,9 @@ fn a_reader_that_is_too_slow_is_told_with_what_would_let_it_go_on() {
         };
         options.topics = TopicRules::new([brief]).unwrap();
     });
-    let mut client =
-        Multiplexed::WebSocket(Box::new(fixture.websocket("/ws", &["anemone.v1"], &[])));
+    let mut client = Client::open(Carrier::WebSocket, &fixture);
     for id in 1..=9 {
-        let published = client.ask(&format!("POST {id} /topics/brief\n{id}"));
+        let published = told(&mut client, &format!("POST {id} /topics/brief\n{id}"));
         assert!(published.starts_with("201 "), "{published}");
     }
     let (reply, client) = ask(&fixture, "GET", "/topics/brief?after=ya-1", &[]);

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anemone_testing::secure::Secure;
-use anemone_testing::{PATIENCE, resident_bytes};
+use anemone_testing::{resident_bytes, run};
 use bytes::Bytes;
 use h2::client::SendRequest;
 use http::Request;
@@ -55,8 +55,7 @@ fn a_reply_that_nobody_takes_is_given_up_and_no_other() {
         drop((client, quiet, taken));
         connection.await.unwrap().unwrap();
     };
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    runtime.block_on(async { tokio::time::timeout(PATIENCE, test).await.unwrap() });
+    run(test);
 }
 
 async fn get(client: &mut SendRequest<Bytes>, target: &str, accept: &str) -> h2::RecvStream {
@@ -107,8 +106,7 @@ fn a_window_that_stays_shut_is_worth_no_pages() {
         let second = replies.remove(0).await.unwrap();
         assert_eq!(second.status().as_u16(), 200);
     };
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    runtime.block_on(async { tokio::time::timeout(PATIENCE, test).await.unwrap() });
+    run(test);
 }
 
 pub(crate) trait Http2 {
@@ -158,6 +156,5 @@ fn who_is_refused_for_want_of_memory_is_told_without_a_window() {
         }
         assert!(refused > 100, "{refused} of 400");
     };
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    runtime.block_on(async { tokio::time::timeout(PATIENCE, test).await.unwrap() });
+    run(test);
 }

@@ -3,7 +3,7 @@
 use std::iter;
 
 use anemone_testing::secure::Secure;
-use anemone_testing::{Fixture, PATIENCE, Socket, wait_for, wait_until};
+use anemone_testing::{Fixture, Socket, run, wait_for, wait_until};
 use anemone_ws::proto::Message;
 use anemone_ws::proto::handshake::{ClientHandshake, Nonce};
 use futures_util::FutureExt;
@@ -109,6 +109,5 @@ fn http2_connections_with_many_requests_go_before_one_with_few() {
         secure.fixture.publish(1..=1);
         assert_eq!(one.await.unwrap().status(), 200);
     };
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    runtime.block_on(async { tokio::time::timeout(PATIENCE, test).await.unwrap() });
+    run(test);
 }

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use anemone_server::{PublishRight, TopicRule, TopicRules};
 use anemone_testing::secure::{Secure, make_certificate};
-use anemone_testing::{PATIENCE, Reply};
+use anemone_testing::{PATIENCE, Reply, run};
 use anemone_ws::proto::handshake::{ClientHandshake, Nonce};
 use anemone_ws::proto::{
     CloseCode, CloseFrame, Config, Connection, Event, MaskKey, Message, MessageKind, Time,
@@ -79,11 +79,6 @@ impl Clients for Secure {
             }
         }
     }
-}
-
-fn run<T>(test: impl Future<Output = T>) -> T {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    runtime.block_on(async { tokio::time::timeout(PATIENCE, test).await.unwrap() })
 }
 
 /// The stream that a WebSocket client reads from and writes to.

@@ -1,19 +1,19 @@
 //! A server that holds more for its clients than it may: what each kind of new work is told.
 
-use std::io::{Read, Write};
+use std::io::{BufReader, Read, Write};
 use std::net::TcpStream;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
 
 use anemone_hub::{Epoch, Retention};
+use anemone_testing::multiplexed::{framed, read_framed};
+use anemone_testing::{Endpoint, HANDSHAKE, Reply, connect, send, wait_until};
 use anemone_ws::Reservation;
 use serde_json::Value;
 
 use super::*;
 use crate::{PublishRight, TopicRule, TopicRules};
 
-/// Longest wait for anything that must come; only a failing test takes this long.
-const PATIENCE: Duration = Duration::from_secs(60);
+const MULTIPLEXED: [(&str, &str); 1] = [("Sec-WebSocket-Protocol", "anemone.v1")];
 const MEMORY_MAX: usize = 1 << 20;
 const REASON: &str = "the server holds too much data for its clients: try again in a moment";
 
@@ -47,59 +47,31 @@ impl Overloaded {
         self.held.set(MEMORY_MAX + 1);
     }
 
-    fn connect(&self) -> TcpStream {
-        connect(self.running.local_addr().unwrap())
+    fn endpoint(&self) -> Endpoint {
+        Endpoint { address: self.running.local_addr().unwrap() }
     }
 
     /// A WebSocket that is open.
-    fn websocket(&self, path: &str, subprotocol: &str) -> TcpStream {
-        let mut stream = self.connect();
-        let host = self.running.local_addr().unwrap();
-        write!(
-            stream,
-            "GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
-             Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n{subprotocol}\r\n"
-        )
-        .unwrap();
-        let head = head(&mut stream);
-        assert!(head.starts_with("HTTP/1.1 101 "), "{head}");
+    fn websocket(&self, path: &str, fields: &[(&str, &str)]) -> TcpStream {
+        let mut stream = self.endpoint().connect();
+        send(&mut stream, "GET", path, &[&HANDSHAKE, fields].concat());
+        // Frames behind the head stay in the stream.
+        let head = Reply::read_head(&mut BufReader::with_capacity(1, &stream));
+        assert_eq!(head.status, 101, "{head:?}");
         stream
     }
 
     fn multiplexed(&self) -> TcpStream {
-        self.websocket("/ws", "Sec-WebSocket-Protocol: anemone.v1\r\n")
+        self.websocket("/ws", &MULTIPLEXED)
     }
 
     fn tcp(&self) -> TcpStream {
         connect(self.running.tcp_addr().unwrap())
     }
 
-    /// The status, the head and the body of a reply.
-    fn get(&self, path: &str) -> (u16, String, Value) {
-        let mut stream = self.connect();
-        let host = self.running.local_addr().unwrap();
-        write!(stream, "GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n").unwrap();
-        let head = head(&mut stream);
-        let mut body = String::new();
-        stream.read_to_string(&mut body).unwrap();
-        (head[9..12].parse().unwrap(), head, serde_json::from_str(&body).unwrap())
+    fn get(&self, path: &str) -> Reply {
+        self.endpoint().get(path, &[])
     }
-}
-
-fn connect(address: SocketAddr) -> TcpStream {
-    let stream = TcpStream::connect(address).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
-    stream
-}
-
-fn head(stream: &mut TcpStream) -> String {
-    let mut head = Vec::new();
-    while !head.ends_with(b"\r\n\r\n") {
-        let mut byte = [0];
-        stream.read_exact(&mut byte).unwrap();
-        head.push(byte[0]);
-    }
-    String::from_utf8(head).unwrap()
 }
 
 /// A frame of a client, whose mask is nothing.
@@ -133,18 +105,12 @@ fn frame(stream: &mut TcpStream) -> (u8, Vec<u8>) {
     (header[0], payload)
 }
 
-/// A message by TCP, after its length.
 fn message(stream: &mut TcpStream) -> Vec<u8> {
-    let mut len = [0; 4];
-    stream.read_exact(&mut len).unwrap();
-    let mut message = vec![0; u32::from_be_bytes(len) as usize];
-    stream.read_exact(&mut message).unwrap();
-    message
+    read_framed(stream).unwrap()
 }
 
 fn send_message(stream: &mut TcpStream, text: &str) {
-    let len = u32::try_from(text.len()).unwrap().to_be_bytes();
-    stream.write_all(&[&len, text.as_bytes()].concat()).unwrap();
+    stream.write_all(&framed(text.as_bytes())).unwrap();
 }
 
 /// The multiplexed refusal of request `id`.
@@ -163,9 +129,7 @@ fn is_refusal(message: &[u8], id: &str) {
 fn a_message_that_goes_on_to_come_closes_its_websocket_with_1013() {
     let mut server = Overloaded::start();
     // `/echo` sends back what comes of a message, and holds nothing of it.
-    for (path, subprotocol) in
-        [("/topics/chat", ""), ("/ws", "Sec-WebSocket-Protocol: anemone.v1\r\n")]
-    {
+    for (path, subprotocol) in [("/topics/chat", &[][..]), ("/ws", &MULTIPLEXED)] {
         server.held.set(0);
         // The first fragment of a text is taken, as the empty ping behind it shows.
         let mut stream = server.websocket(path, subprotocol);
@@ -203,13 +167,17 @@ fn a_multiplexed_request_is_refused_and_its_connection_goes_on() {
 #[test]
 fn health_alone_is_answered_and_lists_it_until_a_while_after() {
     let mut server = Overloaded::start();
-    assert_eq!(server.get("/health").2["status"], "ok");
+    assert_eq!(server.get("/health").json()["status"], "ok");
     server.exceed();
-    let (status, head, problem) = server.get("/clock");
-    assert_eq!((status, &problem["type"]), (503, &"/problems/overloaded".into()));
-    assert!(head.to_lowercase().contains("\r\nretry-after: 1\r\n"), "{head}");
-    let (status, _, health) = server.get("/health");
-    assert_eq!((status, &health["status"], &health["count"]), (503, &"failing".into(), &1.into()));
+    let refused = server.get("/clock");
+    refused.problem(503, "overloaded");
+    assert_eq!(refused.field("retry-after"), Some("1"));
+    let reply = server.get("/health");
+    let health = reply.json();
+    assert_eq!(
+        (reply.status, &health["status"], &health["count"]),
+        (503, &"failing".into(), &1.into())
+    );
     // Who asks is held something for, too.
     let detail = health["problems"][0]["detail"].as_str().unwrap();
     let (held_bytes, rest) = detail.split_once(' ').unwrap();
@@ -219,11 +187,7 @@ fn health_alone_is_answered_and_lists_it_until_a_while_after() {
         serde_json::json!({ "problem": "memory", "detail": format!("{held_bytes} {words}") });
     assert_eq!((rest, &health["problems"]), (words, &Value::Array(vec![expected])));
     server.held.set(0);
-    assert_eq!(server.get("/clock").0, 200, "at once");
-    let begun = Instant::now();
-    while server.get("/health").0 != 200 {
-        assert!(begun.elapsed() < PATIENCE, "it is told for ever");
-        thread::sleep(Duration::from_millis(50));
-    }
-    assert_eq!(server.get("/health").2["status"], "ok");
+    assert_eq!(server.get("/clock").status, 200, "at once");
+    wait_until("it is told for ever", || server.get("/health").status == 200);
+    assert_eq!(server.get("/health").json()["status"], "ok");
 }

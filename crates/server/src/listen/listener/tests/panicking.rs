@@ -1,15 +1,13 @@
 //! A thread of a running server that panics, while others serve.
 
 use std::io::{Read, Write};
-use std::net::TcpStream;
 use std::time::Duration;
 
 use anemone_hub::{Epoch, Retention};
+use anemone_testing::multiplexed::framed;
+use anemone_testing::{connect, within};
 
 use super::*;
-
-/// Only a failing test takes this long.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 #[tokio::test]
 async fn a_loop_that_panics_is_told_of_and_the_server_can_be_stopped() {
@@ -23,11 +21,9 @@ async fn a_loop_that_panics_is_told_of_and_the_server_can_be_stopped() {
     Arc::get_mut(&mut server.site).unwrap().limits.heartbeat = Duration::MAX;
     let running = server.start().unwrap();
     let failed = running.failed();
-    let mut reader = TcpStream::connect(running.tcp_addr().unwrap()).unwrap();
-    reader.set_read_timeout(Some(PATIENCE)).unwrap();
-    let request = b"GET a /topics/wind";
-    reader.write_all(&[&(request.len() as u32).to_be_bytes(), &request[..]].concat()).unwrap();
-    tokio::time::timeout(PATIENCE, failed).await.expect("nobody is told");
+    let mut reader = connect(running.tcp_addr().unwrap());
+    reader.write_all(&framed(b"GET a /topics/wind")).unwrap();
+    within(failed).await;
     // Its connections are over, and so is the server when it is stopped.
     let _ = reader.read_to_end(&mut Vec::new());
     running.stop().await;

@@ -6,9 +6,9 @@ use std::net::{SocketAddr, TcpStream};
 use anemone_ws::proto::DeflateConfig;
 use anemone_ws::proto::handshake::{ClientHandshake, Nonce};
 
-use crate::event_stream::EventStream;
-use crate::http::{Reply, connect, request, send};
-use crate::websocket::Socket;
+use crate::server::event_stream::EventStream;
+use crate::server::http::{Reply, connect, request, send};
+use crate::server::websocket::Socket;
 
 pub struct Endpoint {
     pub address: SocketAddr,

@@ -9,8 +9,8 @@ use std::time::SystemTime;
 use anemone_hub::{Data, Epoch, Hub, Retention, Topic};
 use anemone_server::{Limits, Options, Running, Server};
 
-use crate::endpoint::Endpoint;
-use crate::page;
+use crate::server::endpoint::Endpoint;
+use crate::server::page;
 
 pub struct Fixture {
     pub hub: Hub,

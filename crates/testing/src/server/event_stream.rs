@@ -3,7 +3,7 @@
 use std::io::{self, BufReader, Read, Write};
 use std::net::TcpStream;
 
-use crate::http::{Reply, try_line};
+use crate::server::http::{Reply, try_line};
 
 /// The blocks of an event stream, as they come.
 pub struct EventStream<S = TcpStream> {

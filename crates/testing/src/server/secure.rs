@@ -17,7 +17,7 @@ use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
-use crate::server::Fixture;
+use crate::Fixture;
 
 /// A server with a certificate in files, and clients that trust it.
 pub struct Secure {

@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::told::{parse, told};
 use super::{Reading, Told, Wire};
-use crate::multiplexed::{Reply, framed};
+use crate::server::multiplexed::{Reply, framed};
 use crate::{PATIENCE, Socket};
 
 fn open(wire: Wire, target: &str, subprotocol: Option<&str>) -> io::Result<Socket<Wire>> {

@@ -81,7 +81,7 @@ fn line(fields: &Fields) -> String {
 /// Whether the table of the access log has an end like this, as it is or as `lost: …`, with another number in it or not.
 fn is_documented(end: &str) -> bool {
     let without_numbers = |text: &str| text.replace(|char: char| char.is_ascii_digit(), "");
-    let row = include_str!("../../../docs/FEATURES.md")
+    let row = include_str!("../../../../docs/FEATURES.md")
         .lines()
         .find(|line| line.starts_with("| `end` |"));
     row.unwrap().split('`').skip(1).step_by(2).any(|said| match said.strip_suffix('…') {

@@ -1,7 +1,7 @@
 //! A client of either carrier.
 
 use std::io::{ErrorKind, Read, Write};
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpStream};
 
 use anemone_ws::proto::Message;
 use serde_json::Value;
@@ -44,6 +44,14 @@ impl Client {
         }
     }
 
+    /// The client's own address.
+    pub fn address(&self) -> SocketAddr {
+        match self {
+            Self::WebSocket(socket) => socket.stream.local_addr().unwrap(),
+            Self::Tcp(stream) => stream.local_addr().unwrap(),
+        }
+    }
+
     pub fn send(&mut self, message: &str) {
         match self {
             Self::WebSocket(socket) => socket.send(Message::Text(message)),
@@ -75,14 +83,7 @@ impl Client {
                 text => Some(text),
             },
             Self::Tcp(stream) => {
-                let mut length = [0; 4];
-                match stream.read_exact(&mut length) {
-                    Err(error) if error.kind() == ErrorKind::UnexpectedEof => return None,
-                    read => read.unwrap(),
-                }
-                let mut message = vec![0; u32::from_be_bytes(length) as usize];
-                stream.read_exact(&mut message).unwrap();
-                Some(String::from_utf8(message).unwrap())
+                read_framed(stream).map(|message| String::from_utf8(message).unwrap())
             }
         }
     }
@@ -145,4 +146,16 @@ impl Reply {
 pub fn framed(message: &[u8]) -> Vec<u8> {
     let length = u32::try_from(message.len()).unwrap();
     [&length.to_be_bytes()[..], message].concat()
+}
+
+/// The next message after its length; `None` at the end of the connection.
+pub fn read_framed(stream: &mut TcpStream) -> Option<Vec<u8>> {
+    let mut length = [0; 4];
+    match stream.read_exact(&mut length) {
+        Err(error) if error.kind() == ErrorKind::UnexpectedEof => return None,
+        read => read.unwrap(),
+    }
+    let mut message = vec![0; u32::from_be_bytes(length) as usize];
+    stream.read_exact(&mut message).unwrap();
+    Some(message)
 }

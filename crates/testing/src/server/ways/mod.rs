@@ -10,7 +10,7 @@ mod wire;
 use std::io;
 use std::thread;
 
-use crate::multiplexed::Client;
+use crate::server::multiplexed::Client;
 use crate::{EventStream, Fixture, HANDSHAKE, connect, request};
 
 pub use follower::Follower;
@@ -152,8 +152,8 @@ impl Way {
     /// Asserts that a reader is refused with a problem of that kind and returns its detail.
     pub fn problem(&self, fixture: &Fixture, target: &str, status: u16, kind: &str) -> String {
         let carrier = match self.form {
-            Form::Multiplexed => crate::multiplexed::Carrier::WebSocket,
-            Form::Tcp => crate::multiplexed::Carrier::Tcp,
+            Form::Multiplexed => crate::server::multiplexed::Carrier::WebSocket,
+            Form::Tcp => crate::server::multiplexed::Carrier::Tcp,
             _ => return fixture.get(target, self.fields).problem(status, kind),
         };
         let reply = Client::open(carrier, fixture).ask(&format!("GET r {target}"));
