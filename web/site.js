@@ -1,9 +1,9 @@
-/** The places of the server. All are relative to this file: a proxy may serve the page below a path of its own. */
+/** The URLs of the server. All are relative to this file, since a proxy may add a prefix to the path. */
 
 const SITE = new URL("./", import.meta.url);
 
 /**
- * The URL of what the server has at a path.
+ * Returns the URL of a path of the server.
  * @param {string} path without a slash in front
  */
 export function at(path) {

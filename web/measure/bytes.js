@@ -1,7 +1,7 @@
 /**
- * Bytes of HTTP replies, as far as the browser tells them.
+ * Bytes of HTTP replies, as far as the browser reports them.
  *
- * It tells the body's encoded size. It does not tell headers: `transferSize` is specified as the body
+ * It reports the body's encoded size, but not the headers: `transferSize` is specified as the body
  * plus a fixed 300, whatever was sent (Resource Timing, "transferSize"), so it is not used here.
  *
  * @typedef {{ url: URL, bodyBytes: number, startedAt: number }} Reply startedAt in ms since the Unix epoch

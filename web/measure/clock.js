@@ -1,5 +1,5 @@
 /**
- * How far the server's clock is from ours, and how wrong that can be.
+ * The offset of the server's clock from ours, and its largest error.
  *
  * A probe asks the server for its time. The answer was written somewhere between sending and
  * receiving, so the midpoint is wrong by at most half the round trip. In a block of probes the one
@@ -28,7 +28,7 @@ export function estimate(probes) {
 }
 
 /**
- * How fast the two clocks drift apart, ms in a minute.
+ * Returns the drift of the two clocks in ms per minute.
  * @param {Estimate} earlier
  * @param {Estimate} later
  */

@@ -1,4 +1,4 @@
-/** Running figures of a sample: mean and standard deviation without keeping the values (Welford). */
+/** Running statistics of a sample: mean and standard deviation without storing the values (Welford). */
 export class Statistics {
   count = 0;
   mean = 0;

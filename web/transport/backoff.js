@@ -1,4 +1,4 @@
-/** How long to wait before the next attempt: exponential, with jitter, so that a crowd does not return at once. */
+/** The delay before the next attempt: exponential, with jitter, so that many clients do not return at once. */
 export class Backoff {
   static MS_FIRST = 250;
   static MS_MAX = 5000;
@@ -11,14 +11,14 @@ export class Backoff {
     this.#random = random;
   }
 
-  /** The next wait in milliseconds: between half of the step and all of it. */
+  /** Returns the next delay in milliseconds: between half of the step and all of it. */
   next() {
     const step = Math.min(Backoff.MS_MAX, Backoff.MS_FIRST * 2 ** this.#attempts);
     this.#attempts += 1;
     return step * (0.5 + 0.5 * this.#random());
   }
 
-  /** Call once something useful was received; an open connection alone proves nothing. */
+  /** Resets the delay. To be called when something useful was received; an open connection alone proves nothing. */
   reset() {
     this.#attempts = 0;
   }

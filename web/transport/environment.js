@@ -1,5 +1,5 @@
 /**
- * What transports need from outside: network, time and chance. Tests pass their own.
+ * The environment of transports: network, time and random numbers. Tests pass their own.
  *
  * @typedef {object} Environment
  * @property {typeof fetch} fetch
@@ -13,7 +13,7 @@
 export const browser = {
   fetch: (input, init) => fetch(input, init),
   openSocket: (url, protocol) => new WebSocket(url, protocol),
-  // Not Date.now(): that is whole milliseconds and jumps when the machine's clock is set.
+  // Unlike Date.now(), this has fractions, and does not jump when the machine's clock is set.
   now: () => performance.timeOrigin + performance.now(),
   sleep: (ms, signal) =>
     new Promise((resolve) => {

@@ -1,10 +1,10 @@
-/** Long polling: ask, let the server hold the request until there is something new, ask again at once. */
+/** Long polling: sends a request that the server holds until there are events, and the next one at once. */
 import { Backoff } from "./backoff.js";
 import { browser } from "./environment.js";
 import { deliverPage, pageUrl, requestPage, trouble } from "./page.js";
 import { Sequence } from "./sequence.js";
 
-/** How much longer than asked for the server may take before the connection counts as dead. */
+/** The time beyond the requested wait after which the connection counts as dead. */
 const GRACE_MS = 10_000;
 
 /** @type {import("./types.js").Read} */
@@ -18,7 +18,7 @@ export async function read(topicUrl, options) {
   while (!signal.aborted) {
     try {
       options.onRequest?.();
-      // The first request after a failure does not wait, so that we know at once whether we are back.
+      // The first request after a failure does not wait, so that a success is known at once.
       const url = pageUrl(topicUrl, sequence.position, connected ? waitSeconds : 0);
       const { page, received } = await requestPage(url, { signal, timeoutMs, environment });
       if (signal.aborted) break;

@@ -1,6 +1,6 @@
 /**
- * Pages of events over plain HTTP: asking for one, reading it, and saying what went wrong in words.
- * When to ask again is the transports' decision.
+ * Pages of events over plain HTTP: requests, parsing, and descriptions of errors. The transports decide when to ask
+ * again.
  */
 import { deliver, formatPosition } from "./sequence.js";
 
@@ -12,7 +12,7 @@ import { deliver, formatPosition } from "./sequence.js";
  * @property {import("./types.js").Gap} [gap]
  */
 
-/** The server answered, and the answer is no. */
+/** The server refused the request. */
 export class Refused extends Error {
   /**
    * @param {string} message
@@ -26,7 +26,7 @@ export class Refused extends Error {
   }
 }
 
-/** Asking again sooner cannot help when a topic does not exist. */
+/** The delay after a request for a missing topic, since asking again sooner cannot help. */
 const NOT_FOUND_RETRY_MS = 5000;
 
 /**
@@ -43,7 +43,7 @@ export function pageUrl(topicUrl, after, waitSeconds) {
 }
 
 /**
- * Asks for one page. `received` is t4: the moment the whole body was here, before it is parsed.
+ * Requests one page. `received` is t4: the time at which the whole body had arrived, before it is parsed.
  * @param {string} url
  * @param {{ signal: AbortSignal, timeoutMs: number, environment: import("./environment.js").Environment }} options
  */
@@ -79,7 +79,7 @@ export function deliverPage(page, received, sequence, options) {
 }
 
 /**
- * After a failure: what to say, and how long to wait.
+ * Returns the description of a failure, and the time to wait.
  * @param {unknown} error
  * @param {import("./backoff.js").Backoff} backoff
  * @returns {{ reason: string, status: number | null, waitMs: number }}
@@ -112,7 +112,7 @@ function refusal(response, text) {
 }
 
 /**
- * The detail, else the title, of a problem document (RFC 9457).
+ * Returns the detail, or else the title, of a problem document (RFC 9457).
  * @param {string} text
  */
 export function problemInWords(text) {
@@ -122,7 +122,7 @@ export function problemInWords(text) {
       if (typeof words === "string" && words !== "") return words;
     }
   } catch {
-    // Not ours: perhaps a proxy's page. The status alone has to do.
+    // Not a problem document, perhaps a proxy's page: only the status is used.
   }
   return null;
 }

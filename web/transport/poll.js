@@ -1,4 +1,4 @@
-/** Polling: ask, get at once whatever is new, wait a fixed time after the reply, ask again. */
+/** Polling: requests the new events, and again after a fixed time from the reply. */
 import { Backoff } from "./backoff.js";
 import { browser } from "./environment.js";
 import { deliverPage, pageUrl, requestPage, trouble } from "./page.js";

@@ -1,5 +1,5 @@
 /**
- * A reader's place in a topic. Owns the rule that no event is lost or doubled without being told.
+ * A reader's position in a topic. Owns the rule that every lost or repeated event is reported.
  */
 
 /**
@@ -25,13 +25,13 @@ export class Sequence {
     this.#position = after;
   }
 
-  /** The last event seen, or where reading begins; undefined until the server has said. */
+  /** The last event seen, or the beginning; undefined until the server has sent it. */
   get position() {
     return this.#position;
   }
 
   /**
-   * The server announced a gap; reading goes on after `resume`.
+   * Handles a gap that the server announced; reading continues after `resume`.
    * @param {import("./types.js").Gap} gap
    */
   skip(gap) {
@@ -39,7 +39,7 @@ export class Sequence {
   }
 
   /**
-   * An event arrived.
+   * Handles an event.
    * @param {string} position
    * @returns {"next" | "repeated" | import("./types.js").Gap} a gap that nobody announced comes with the event still valid
    */
@@ -52,7 +52,7 @@ export class Sequence {
   }
 
   /**
-   * The server says that reading stands at `position`: at the beginning, or at the end of a page.
+   * Handles a position from the server: the beginning, or the end of a page.
    * @param {string} position
    * @returns {import("./types.js").Gap | null}
    */
@@ -63,7 +63,8 @@ export class Sequence {
   }
 
   /**
-   * Events from our place to `position`; 1 is the next one; null when there is no place yet or another epoch.
+   * Returns the number of events from the current position to `position`: 1 is the next one; null without a
+   * position, or in another epoch.
    * @param {string} position
    */
   #distanceTo(position) {
@@ -79,7 +80,7 @@ export class Sequence {
    * @returns {import("./types.js").Gap | null}
    */
   #unannounced(position, distance, expected) {
-    // `latest` and `earliest` are requests, not places: whatever comes first is right.
+    // `latest` and `earliest` are not positions, so any first event is correct.
     if (this.#position === undefined || parsePosition(this.#position) === null || distance === expected) return null;
     const missed = distance === null || distance < 0 ? null : distance - expected;
     return { reason: "unannounced", after: this.#position, missed, resume: position };
@@ -87,7 +88,7 @@ export class Sequence {
 }
 
 /**
- * Takes one event into the sequence and hands it on, once.
+ * Adds one event to the sequence, and passes it on once.
  * @param {Sequence} sequence
  * @param {import("./types.js").TopicEvent} event
  * @param {import("./types.js").ReadOptions} options

@@ -1,9 +1,9 @@
 /**
- * What every transport takes and gives. Types only; nothing here runs.
+ * The interface of every transport. Types only.
  *
  * Each transport file has one export, `read`, of type `Read`. It reads a topic from a position until
- * its signal aborts, reconnects by itself, and answers with the position it got to, so that reading
- * can go on from there later, over the same transport or another.
+ * its signal aborts, reconnects by itself, and returns the position that it reached, so that reading can continue from
+ * there later, over the same transport or another.
  *
  * @typedef {object} TopicEvent
  * @property {string} position the event's own position, `EPOCH-OFFSET`

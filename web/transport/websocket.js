@@ -1,8 +1,8 @@
 /**
- * WebSocket: one connection, the server sends each event as it comes.
+ * WebSocket: one connection, on which the server sends each event as it comes.
  *
- * Speaks the subprotocol `anemone.events`, whose messages carry the event's position, so that a new
- * connection goes on exactly where the last one ended.
+ * Uses the subprotocol `anemone.events`, whose messages contain the event's position, so that a new connection continues
+ * exactly where the last one ended.
  */
 import { Backoff } from "./backoff.js";
 import { browser } from "./environment.js";
@@ -11,10 +11,10 @@ import { deliver, parsePosition, Sequence } from "./sequence.js";
 
 export const SUBPROTOCOL = "anemone.events";
 const OPEN_MS_MAX = 10_000;
-/** A browser never shows the server's pings, so silence is the only sign of a dead path. */
+/** Browsers do not show the server's pings to a page, so silence is the only sign of a dead connection. */
 const QUIET_MS = 45_000;
 
-/** Why a connection is tried again that did not open although plain HTTP is answered. */
+/** The reason for a retry if the WebSocket does not open although plain HTTP works. */
 export const BLOCKED =
   "HTTP works but the WebSocket does not open; something on the way may block it, as a proxy that is not told to pass it on";
 
@@ -42,7 +42,7 @@ export async function read(topicUrl, options) {
 }
 
 /**
- * One connection, from opening to its end.
+ * Runs one connection, from opening to its end.
  * @param {string} topicUrl
  * @param {Sequence} sequence
  * @param {Backoff} backoff
@@ -92,7 +92,7 @@ function readConnection(topicUrl, sequence, backoff, options) {
 }
 
 /**
- * One message: where reading begins, a gap, or an event.
+ * Handles a message: the beginning, a gap, or an event.
  * @param {string} text
  * @param {number} received
  * @param {Sequence} sequence
@@ -108,7 +108,7 @@ function receive(text, received, sequence, options) {
   } else if (typeof time === "number") {
     deliver(sequence, { position, time, data, received }, options);
   } else if (sequence.position === undefined || parsePosition(sequence.position) === null) {
-    // Where reading begins. A reader that has a place keeps it: a gap, if any, is told or found next.
+    // The beginning. A reader with a position keeps it: a gap, if any, is announced or found next.
     sequence.settle(position);
   }
 }
@@ -126,7 +126,7 @@ function parseMessage(text) {
 }
 
 /**
- * A browser does not tell a page why a WebSocket did not open. The same URL over plain HTTP does.
+ * Finds out why a WebSocket did not open, which browsers do not report, from the same URL over plain HTTP.
  * @param {string} topicUrl
  * @param {Backoff} backoff
  * @param {AbortSignal} signal

@@ -1,7 +1,7 @@
 /** Canvases that are sharp on any screen, follow their box, and take their colours from the style sheet. */
 
 /**
- * Calls `draw` with a context scaled to CSS pixels, now, whenever the box changes, and when asked.
+ * Calls `draw` with a context scaled to CSS pixels: now, when the box changes, and on request.
  * @param {HTMLCanvasElement} canvas
  * @param {(context: CanvasRenderingContext2D, width: number, height: number) => void} draw
  * @returns {() => void} asks for a redraw in the next frame
@@ -40,7 +40,7 @@ const colours = new Map();
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => colours.clear());
 
 /**
- * A custom property of the style sheet, for instance `colour("ink")`.
+ * Returns a colour of the style sheet, for example `colour("ink")`.
  * @param {string} name
  */
 export function colour(name) {

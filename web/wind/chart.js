@@ -1,13 +1,13 @@
 /**
  * The strip chart: two minutes of speed (line) and direction (dots, because a line would cross the
- * whole chart each time the wind passes north). Where nothing was measured, nothing is drawn.
+ * whole chart each time the wind passes north). Interruptions stay empty.
  */
 import { colour, fitted, font } from "./canvas.js";
 import { niceScale } from "./scale.js";
 
 const SPAN_MS = 120_000;
 const TICK_MS = 30_000;
-/** A hole this long is a hole: the slowest instrument sends each second. */
+/** The shortest interruption that is drawn as one: the slowest instrument sends every second. */
 const HOLE_MS = 2500;
 const POINTS_MAX = 4000;
 const TIME = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", second: "2-digit" });
@@ -165,7 +165,7 @@ function drawTimes(context, now, x, speed, direction) {
 }
 
 /**
- * Shades what was not measured, up to now.
+ * Shades the times without measurements, up to now.
  * @param {CanvasRenderingContext2D} context
  * @param {readonly import("./wind.js").Wind[]} points
  * @param {number} now
@@ -243,7 +243,7 @@ function drawDirection(context, points, x, box) {
 }
 
 /**
- * Cuts at the holes.
+ * Splits the values at interruptions.
  * @param {readonly import("./wind.js").Wind[]} points
  */
 function stretches(points) {

@@ -7,7 +7,7 @@ import { find } from "./element.js";
  */
 export function commandsFor(topic) {
   return [
-    { title: "Poll: the newest event, and where to go on", command: `curl '${topic}'` },
+    { title: "Poll: the newest event, and the position to continue from", command: `curl '${topic}'` },
     { title: "Long poll: wait up to 30 s for the next one", command: `curl '${topic}?after=latest&wait=30'` },
     { title: "Server-sent events", command: events(topic) },
     { title: "WebSocket", command: `websocat '${topic.replace(/^http/, "ws")}'` },
@@ -21,7 +21,7 @@ function events(url) {
 }
 
 /**
- * A topic's newest event, and each that follows.
+ * A command that prints a topic's newest event, and all later ones.
  * @param {string} topic its URL
  */
 export function following(topic) {
@@ -58,7 +58,7 @@ export function command(template, title, line) {
 }
 
 /**
- * A page that did not come over TLS or from this machine may not write to the clipboard: then select.
+ * Only a page over TLS or from this machine may write to the clipboard; otherwise this selects the text.
  * @param {Element} code
  */
 async function copy(code) {

@@ -1,6 +1,6 @@
 /**
- * The compass dial. An arrow flies with the wind: it enters at the rim where the wind comes from and
- * points to the middle. Fading petals on the rim are the directions of the last half minute.
+ * The compass dial. The arrow begins at the rim, where the wind comes from, and points to the middle. Fading petals on
+ * the rim show the directions of the last half minute.
  */
 import { colour, fitted, font, reducedMotion } from "./canvas.js";
 import { compassPoint, normal, shortestTurn, windInWords } from "./words.js";
@@ -136,7 +136,7 @@ export class Dial {
 }
 
 /**
- * A line along a bearing, between two radii. 0 is up, clockwise.
+ * Draws a line along a bearing, between two radii. 0 is up, clockwise.
  * @param {CanvasRenderingContext2D} context
  * @param {number} bearing
  * @param {number} inner
@@ -149,7 +149,7 @@ function spoke(context, bearing, inner, outer) {
 }
 
 /**
- * The flower behind everything: long petals for N E S W, short ones between.
+ * Draws the flower in the background: long petals for N E S W, short ones between.
  * @param {CanvasRenderingContext2D} context
  * @param {number} radius
  */
@@ -177,7 +177,7 @@ function drawRose(context, radius) {
 }
 
 /**
- * Degrees and the names of the points.
+ * Draws the degrees and the names of the points.
  * @param {CanvasRenderingContext2D} context
  * @param {number} radius
  */

@@ -1,6 +1,6 @@
 /**
- * WebSocket, or long polling where no WebSocket opens and HTTP works, as behind a proxy that does not pass handshakes on: for
- * a reader that wants the events, however they come.
+ * WebSocket, or long polling if no WebSocket opens and HTTP works, for example behind a proxy that does not forward
+ * handshakes. For a reader that does not care about the transport.
  */
 import * as longPoll from "../transport/long-poll.js";
 import * as websocket from "../transport/websocket.js";

@@ -1,4 +1,4 @@
-/** Finding elements that the page is known to have. */
+/** Finds elements that the page always has. */
 
 /**
  * @template {Element} T
@@ -14,7 +14,7 @@ export function find(root, selector, type) {
 }
 
 /**
- * Sets text only when it changes, so that nothing is laid out, selected away or announced for nothing.
+ * Sets text only when it changes, to avoid needless layout, lost selections and repeated announcements.
  * @param {Element} element
  * @param {string} text
  */

@@ -1,5 +1,5 @@
 /**
- * The figures of one transport: how many messages, how late, how many bytes, what went wrong.
+ * The figures of one transport: messages, latency, bytes, and losses.
  *
  * Latency is t4 - t0: t0 when the server had read the sensor's last byte (server's clock), t4 when
  * the browser had the message (this clock), brought together by the estimated offset.
@@ -63,7 +63,7 @@ export class Figures {
   }
 
   /**
-   * The offset became known.
+   * Sets the clock offset, once it is known.
    * @param {number} offset
    */
   clockKnown(offset) {
@@ -121,7 +121,7 @@ export class Figures {
    */
   #sample(t0, t4, since) {
     if (t0 < since) {
-      // Its delay says how long we were away, not how fast the transport is.
+      // Its delay is that of the disconnection, not of the transport.
       this.#caughtUp += 1;
       return;
     }

@@ -103,7 +103,7 @@ export class HostPanel {
 }
 
 /**
- * Over both, so that a page on the server's own machine sees what its connections cost.
+ * Adds the loopback traffic, so that a page on the server's own machine shows the cost of its connections.
  * @param {Traffic} network
  * @param {Traffic} loopback
  * @returns {Traffic}

@@ -1,9 +1,9 @@
 /**
- * The wind page: shows what the worker measures, the sensor's state and the machine's load. Where there is no wind, it lists
- * the topics that there are.
+ * The wind page: shows the worker's measurements, the sensor's state and the machine's load. Without a topic `wind`, it
+ * lists the topics.
  *
- * Values arrive at any time; drawing happens a little later, once for all of them. The measuring
- * itself is the worker's, and nothing here can delay it.
+ * Values arrive at any time, and are drawn together a little later. The worker does the measuring, and nothing here can
+ * delay it.
  */
 import * as longPoll from "../transport/long-poll.js";
 import { at } from "../site.js";
@@ -48,7 +48,7 @@ const host = new HostPanel(element("#host"));
 const panes = new Map(PANES.map((about) => [about.name, new Pane(element("#panes"), template("#pane"), about)]));
 showCommands(element("#commands"), template("#command"), at("topics/wind"));
 
-// --- wind: whichever transport is first moves the dial ---
+// --- wind: the first transport to deliver moves the dial ---
 
 /** @type {{ epoch: string, offset: number } | null} */
 let newest = null;
@@ -137,7 +137,7 @@ function takeState(name, state) {
 }
 
 /**
- * Tells those who listen to the page when a connection comes or goes, and nothing in between.
+ * Announces to screen readers when a connection opens or fails, and nothing in between.
  * @param {PaneName} name
  * @param {import("../transport/types.js").State} before
  * @param {import("../transport/types.js").State} after
@@ -171,7 +171,7 @@ function showClock({ offset, bound, driftPerMinute }) {
   setText(element("#clock"), `Server's clock: ${ahead}, ±${formatMs(bound)} ms${drift}.`);
 }
 
-// --- the sensor's state, over long polling: plain HTTP passes everywhere ---
+// --- the sensor's state, over long polling, since plain HTTP works everywhere ---
 
 /** @type {import("./sensor.js").SensorStatus | null} */
 let sensorStatus = null;
@@ -188,7 +188,7 @@ const statusReading = new Reading(longPoll.read, at("topics/wind.status"), {
   },
   onGap: () => {},
   onState: (state) => {
-    // A new attempt is no news: keep saying what is wrong until it succeeds.
+    // A new attempt is no news: keep the message until it succeeds.
     if (state.kind === "connecting" && statusConnection.kind === "waiting") return;
     if (state.kind === "connected" && statusConnection.kind === "waiting") sensorStatus = null;
     statusConnection = state;
@@ -224,7 +224,7 @@ const hostReading = new Reading(either.read, at("topics/host"), {
   },
 });
 
-// A server publishes its machine's load only where it is asked to. One that does not answer now may have it yet.
+// A server publishes its machine's load only if configured. One that does not answer now may still have it.
 async function addHost() {
   const { status } = await fetch(at("topics/host"), { method: "HEAD" }).catch(() => ({ status: 0 }));
   if (status === 404) return;
@@ -271,7 +271,7 @@ function followVisibility() {
 }
 document.addEventListener("visibilitychange", followVisibility);
 void addHost();
-// Everything is set up, so the script has come.
+// Everything is set up, so the script has loaded.
 element("#notice-no-script").remove();
 
 await untilWind(element("#topics"), template("#command"));

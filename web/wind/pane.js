@@ -1,4 +1,4 @@
-/** One transport's pane: what it last brought, how late, how much, and how its connection does. */
+/** The pane of one transport: its last value, latency, traffic and connection state. */
 import { fieldsOf, find, setText } from "./element.js";
 import { RECENT } from "./figures.js";
 import { Sparkline } from "./sparkline.js";
@@ -51,7 +51,7 @@ export class Pane {
     setText(this.#field("messages"), formatCount(messages));
     setText(this.#field("requests"), formatCount(requests));
     setText(this.#field("reconnects"), formatCount(figures.reconnects));
-    setText(this.#field("bytes"), bytes === null ? "not told by this browser" : formatBytes(bytes));
+    setText(this.#field("bytes"), bytes === null ? "not reported by this browser" : formatBytes(bytes));
     setText(
       this.#field("bytes-each"),
       bytes === null || messages === 0 ? "" : `, ${formatCount(bytes / messages)} B each`,

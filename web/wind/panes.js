@@ -1,5 +1,5 @@
 /**
- * The three transports on this page, and the parameters that the comparison is known by:
+ * The three transports on this page, with the parameters of a published comparison:
  * "WindComm" (Pimentel and Nickerson, 2012) held a long poll for 300 ms and polled 150 ms after each reply.
  *
  * @typedef {"websocket" | "long-polling" | "polling"} PaneName

@@ -1,4 +1,4 @@
-/** A reading that can be paused and goes on from where it was. */
+/** A reading that can be paused, and continues from its position. */
 export class Reading {
   #read;
   #topicUrl;

@@ -1,7 +1,7 @@
 /** Round numbers for the ends of scales. Pure. */
 
 /**
- * A round top of the scale; comes down only when there is plenty of room, so that it does not flicker.
+ * Returns a round top of the scale. It falls only when there is much room, so that it does not flicker.
  * @param {number} highest
  * @param {number} current
  */
@@ -12,7 +12,7 @@ export function niceScale(highest, current) {
 }
 
 /**
- * A round number at or above: 1, 2 or 5 times a power of ten.
+ * Returns the next round number: 1, 2 or 5 times a power of ten.
  * @param {number} ms
  */
 export function niceMs(ms) {

@@ -1,6 +1,6 @@
 /**
- * What to say about the sensor. Pure: from the status topic's last event, and from whether that
- * topic can be read at all, to one phrase, a sentence, and whether the wind shown is current.
+ * Describes the sensor. Pure: from the status topic's last event, and the connection to that topic, it makes a phrase,
+ * a sentence, and the mood of the page.
  *
  * @typedef {"opening" | "live" | "silent" | "lost"} SensorState
  * @typedef {{ state: SensorState, detail: string, since: number }} SensorStatus
@@ -12,7 +12,7 @@
  * @property {"no server" | "refused" | null} notice what to explain at length
  */
 
-/** Statuses that say no to whoever asks, not to what is asked for. */
+/** Statuses that refuse the client, not the request. */
 const REFUSALS = [401, 403, 421];
 
 /**

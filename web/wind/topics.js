@@ -1,4 +1,4 @@
-/** What there is on a server without wind: a list of its topics, each as a link and as a command. */
+/** The list of topics on a server without wind, each with a link and a command. */
 import { at } from "../site.js";
 import { browser } from "../transport/environment.js";
 import { command, following } from "./commands.js";
@@ -8,8 +8,8 @@ const LOOK_EVERY_MS = 5000;
 const ANSWER_MS_MAX = 10_000;
 
 /**
- * Shows the list while the server has no topic `wind`, and keeps it up to date. Resolves when there is wind, and at once when
- * the server does not say what it has: those who read the wind find out why.
+ * Shows and updates the list while the server has no topic `wind`. Resolves when there is one, or at once if the server
+ * does not list its topics: the readings then report why.
  * @param {HTMLElement} section
  * @param {HTMLTemplateElement} template of a command
  */

@@ -1,9 +1,9 @@
-/** Wind, time and amounts in words and figures. Pure. */
+/** Formats wind, time and amounts. Pure. */
 
 const POINTS = ["N", "NNE", "NE", "ENE", "E", "ESE", "SE", "SSE", "S", "SSW", "SW", "WSW", "W", "WNW", "NW", "NNW"];
 
 /**
- * The nearest of the 16 compass points.
+ * Returns the nearest of the 16 compass points.
  * @param {number} degrees
  */
 export function compassPoint(degrees) {
@@ -11,7 +11,7 @@ export function compassPoint(degrees) {
 }
 
 /**
- * Any angle as 0 up to 360.
+ * Normalizes an angle to 0 up to 360.
  * @param {number} degrees
  */
 export function normal(degrees) {
@@ -19,7 +19,7 @@ export function normal(degrees) {
 }
 
 /**
- * The shorter way from one direction to another: above -180 up to 180, clockwise positive.
+ * Returns the shorter turn from one direction to another: above -180 up to 180, clockwise positive.
  * @param {number} from
  * @param {number} to
  */
@@ -46,7 +46,7 @@ const BEAUFORT_NAMES = [
   "hurricane force",
 ];
 
-/** One of each unit in m/s. The single letters are the instrument's own. */
+/** The units in m/s. The single letters are those of the instrument. */
 const MPS = new Map([
   ["m/s", 1],
   ["M", 1],
@@ -87,7 +87,7 @@ export function windInWords({ direction, speed, units }) {
 }
 
 /**
- * The instrument's status code; null when all is well.
+ * Describes the instrument's status code; null if there is no fault.
  * @param {string} status
  */
 export function faultInWords(status) {
@@ -111,7 +111,7 @@ export function formatCount(value) {
 }
 
 /**
- * Decimal prefixes, three significant figures: "12.4 kB".
+ * Formats with decimal prefixes and three significant figures: "12.4 kB".
  * @param {number} bytes
  */
 export function formatBytes(bytes) {
@@ -126,7 +126,7 @@ export function formatBytes(bytes) {
 }
 
 /**
- * Milliseconds with as many digits as make sense: "3.12", "41.3", "151".
+ * Formats milliseconds with three significant figures: "3.12", "41.3", "151".
  * @param {number} ms
  */
 export function formatMs(ms) {
@@ -147,7 +147,7 @@ export function formatDuration(ms) {
 }
 
 /**
- * A connection's state.
+ * Describes a connection's state.
  * @param {import("../transport/types.js").State} state
  * @param {number} now
  */

@@ -1,8 +1,8 @@
 /**
  * Reads the wind over three transports at once and measures them.
  *
- * Lives in a worker so that drawing, which is the page's work, cannot delay the moment a message is
- * seen. Sends what it learns to the page; draws nothing.
+ * Runs in a worker, so that the page's drawing cannot delay the receipt of a message. Sends its results to the
+ * page, and draws nothing.
  *
  * @typedef {{ type: "pause" } | { type: "resume" } | { type: "reset" }} ToWorker
  *
@@ -67,8 +67,8 @@ function freshFigures() {
 }
 
 /**
- * Both polling transports ask for the same path; only a long poll says how long it will wait.
- * `latest` is how the WebSocket finds out why it did not open, and belongs to neither.
+ * Returns the polling transport of a request. Both use the same path, but only a long poll has a wait. `latest` belongs
+ * to neither: the WebSocket uses it to find out why it did not open.
  * @param {URL} url
  * @returns {PaneName | null}
  */
@@ -113,8 +113,8 @@ function startReading(name, after) {
 }
 
 /**
- * The last two minutes, for the chart, and the position after them. All three readings begin there,
- * so that they get the same events.
+ * Reads the last two minutes for the chart, and returns the position after them. All three readings begin there, so
+ * they get the same events.
  * @returns {Promise<string | undefined>} undefined when there is nothing to begin from yet
  */
 async function readHistory() {
@@ -176,7 +176,7 @@ globalThis.addEventListener("message", (/** @type {MessageEvent<ToWorker>} */ { 
     case "resume":
       if (!paused) return;
       paused = false;
-      // The machine may have slept, and a browser's clock may stop meanwhile: measure before judging.
+      // The machine may have been suspended, and the browser's clock stopped meanwhile: measure again first.
       clock = null;
       measureClockNow();
       for (const reading of readings) reading.resume();
