@@ -8,7 +8,6 @@ use std::sync::atomic::Ordering;
 use anemone_ws::reactor::{Broadcast, Reactor};
 use tokio::sync::mpsc;
 
-use crate::Problem;
 use crate::alarms::Alarms;
 use crate::clients::permits::ConnectionPermit;
 use crate::essential::Essentials;
@@ -61,11 +60,6 @@ impl Local {
             essentials.spawn(async move { relief.relieve().await });
         }
         Ok((Self { site, reactor, essentials, fan, alarms, broadcast, guests }, admitted))
-    }
-
-    /// Returns the permit of a connection of this peer, or the problem if there is none.
-    pub(crate) fn permit(&self, peer: Peer) -> Result<ConnectionPermit, Problem> {
-        self.site.permit(peer)
     }
 
     /// Passes a connection to a task of its own.

@@ -1,6 +1,5 @@
 //! Routes a request to its reply. The decisions are here, and the work is in the transports.
 
-use anemone_ws::Memory;
 use http::{HeaderValue, Method, Request, Response, StatusCode, header};
 
 use crate::clients::access::{AccessLine, AnswerKind};
@@ -15,7 +14,7 @@ use crate::memory::counted;
 use crate::peer::{ClientAddress, Peer};
 use crate::read::fan::ItemEncoding;
 use crate::read::reader::Reader;
-use crate::reply::body::{Body, full, reply};
+use crate::reply::body::{Body, empty, full, reply};
 use crate::reply::kind;
 use crate::request::client::Client;
 use crate::request::handshake::Head;
@@ -46,8 +45,8 @@ pub(crate) async fn answer(
     let (head, body) = request.into_parts();
     let request = (Request::from_parts(head, ()), body);
     let routed = route(site, arrival.client, request, stop, &arrival.access).await;
-    let reply =
-        routed.unwrap_or_else(|problem| arrival.refuse(problem, method.as_str(), uri.path()));
+    let refuse = |problem| arrival.refuse(problem, method.as_str(), uri.path());
+    let reply = routed.unwrap_or_else(refuse);
     arrival.finish(reply)
 }
 
@@ -139,7 +138,9 @@ async fn route(
         reading_only(request.method().as_str())?;
         let (status, value) = resource.value(site, stop.is_stopping());
         let next = resource.next_page(&value);
-        let mut response = json_response(&site.memory, (status, value));
+        let body = full(counted(&site.memory, format!("{value}\n")));
+        let mut response = reply("application/json", "no-store", body);
+        *response.status_mut() = status;
         // A topic's name needs no escaping, so the value is always valid.
         if let Some(Ok(link)) =
             next.map(|next| HeaderValue::try_from(format!("<{next}>; rel=\"next\"")))
@@ -221,16 +222,6 @@ async fn read_topic(
     Ok(vary(response, header::ACCEPT.as_str()).into())
 }
 
-fn json_response(
-    memory: &Memory,
-    (status, value): (StatusCode, serde_json::Value),
-) -> Response<Body> {
-    let body = full(counted(memory, format!("{value}\n")));
-    let mut response = reply("application/json", "no-store", body);
-    *response.status_mut() = status;
-    response
-}
-
 fn text_response(text: String) -> Response<Body> {
     let mut response = Response::new(full(text));
     let text = HeaderValue::from_static("text/plain; charset=utf-8");
@@ -240,8 +231,7 @@ fn text_response(text: String) -> Response<Body> {
 
 /// Returns the reply to a browser's preflight request (Fetch, section 3.2.2).
 fn preflight(methods: Methods) -> Response<Body> {
-    let mut response = Response::new(full(""));
-    *response.status_mut() = StatusCode::NO_CONTENT;
+    let mut response = empty(StatusCode::NO_CONTENT);
     let headers = response.headers_mut();
     headers
         .insert(header::ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static(methods.as_str()));

@@ -87,14 +87,14 @@ impl<'a> Arrival<'a> {
     pub(crate) fn finish(self, reply: Reply) -> Reply {
         let client = self.client.address();
         let (reply, place, access) = self.let_see(reply);
-        reply.with(place).told_in(access, client)
+        reply.keeping(access, client, place)
     }
 
     /// Returns the handoff of an accepted handshake's connection.
     pub(crate) fn hand_off(self, handoff: Handoff) -> Handoff {
         let Self { client, place, access, .. } = self;
         access.status(StatusCode::SWITCHING_PROTOCOLS.as_u16());
-        handoff.within(place).told_in(access, client.address())
+        handoff.keeping(access, client.address(), place)
     }
 
     /// Returns the head of a reply that keeps the request's resources itself.
@@ -140,7 +140,7 @@ pub(crate) fn refuse<B>(site: &Site, peer: Peer, request: &Request<B>, problem: 
     let (method, path) = (request.method().as_str(), request.uri().path());
     let access = site.accesses.begin(client, method, path);
     site.refusals.note(&problem, RefusedRequest::request(client, method, path));
-    Reply::from(problem.into_response()).told_in(access, client)
+    Reply::from(problem.into_response()).keeping(access, client, None)
 }
 
 /// Admits a request on a connection of its own client, if there is room: begins its line in the access log, and

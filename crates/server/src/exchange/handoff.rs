@@ -31,23 +31,23 @@ pub(crate) struct Reply {
 }
 
 impl Reply {
-    /// Keeps the place of a trusted proxy's client until the reply or the WebSocket is over.
-    pub(crate) fn with(mut self, place: Option<Place>) -> Self {
-        match (self.handoff.take(), place) {
-            (Some(handoff), place) => self.handoff = Some(handoff.within(place)),
-            (None, Some(place)) => self.response = self.response.map(|body| kept(body, place)),
-            (None, None) => {}
+    /// Keeps the request's line in the access log, its client, and the place of a trusted proxy's client until the reply or the
+    /// WebSocket is over.
+    pub(crate) fn keeping(
+        self,
+        access: AccessLine,
+        client: Option<SocketAddr>,
+        place: Option<Place>,
+    ) -> Self {
+        let Self { response, handoff, .. } = self;
+        match (handoff, place) {
+            (Some(handoff), place) => {
+                let handoff = Some(handoff.keeping(access, client, place));
+                Self { handoff, ..response.into() }
+            }
+            (None, Some(place)) => Self { access, ..response.map(|body| kept(body, place)).into() },
+            (None, None) => Self { access, ..response.into() },
         }
-        self
-    }
-
-    /// Sets the request's line in the access log, and its client.
-    pub(crate) fn told_in(mut self, access: AccessLine, client: Option<SocketAddr>) -> Self {
-        match self.handoff.take() {
-            Some(handoff) => self.handoff = Some(handoff.told_in(access, client)),
-            None => self.access = access,
-        }
-        self
     }
 
     /// Returns the response and the handoff. The response keeps the log line until it is over.
@@ -103,14 +103,14 @@ impl Handoff {
         Self { successor, transport, limits, deflate, place: None, client, access }
     }
 
-    /// Sets the place of a trusted proxy's client.
-    pub(crate) fn within(self, place: Option<Place>) -> Self {
-        Self { place, ..self }
-    }
-
-    /// Sets the request's line in the access log, and its client.
-    pub(crate) fn told_in(self, access: AccessLine, client: Option<SocketAddr>) -> Self {
-        Self { access, client, ..self }
+    /// Sets the request's line in the access log, its client, and the place of a trusted proxy's client.
+    pub(crate) fn keeping(
+        self,
+        access: AccessLine,
+        client: Option<SocketAddr>,
+        place: Option<Place>,
+    ) -> Self {
+        Self { access, client, place, ..self }
     }
 
     /// Returns a problem as the response instead.

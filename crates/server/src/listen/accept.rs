@@ -228,7 +228,7 @@ fn site(local: Rc<Local>) -> impl FnMut(StdTcpStream) {
 /// Takes a connection to the site.
 fn adopt(local: &Rc<Local>, stream: StdTcpStream, peer: Peer) {
     let has_tls = peer != Peer::Unix && local.site.tls.is_some();
-    let permit = match local.permit(peer) {
+    let permit = match local.site.permit(peer) {
         Ok(permit) => permit,
         // Without a handshake, TLS cannot send a refusal.
         Err(_) if has_tls => return,
@@ -246,7 +246,7 @@ fn adopt(local: &Rc<Local>, stream: StdTcpStream, peer: Peer) {
 fn port(local: Rc<Local>, transport: &'static TcpTransport) -> impl FnMut(StdTcpStream) {
     move |stream| {
         let peer = Peer::of(&stream);
-        match local.permit(peer) {
+        match local.site.permit(peer) {
             Ok(permit) => (transport.adopt)(&local, stream, peer, permit),
             Err(problem) => refuse(&stream, &(transport.refusal)(&problem)),
         }

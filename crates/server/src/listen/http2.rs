@@ -289,7 +289,7 @@ async fn answer(
     reply.response = spared(as_in_http2(without_success(reply.response, is_upgrade)));
     let (response, handoff) = reply.into_parts();
     if let (Some(upgrade), Some(handoff)) = (upgrade, handoff) {
-        let permit = match local.permit(peer) {
+        let permit = match local.site.permit(peer) {
             Ok(permit) => permit,
             Err(problem) => return handoff.refuse(problem),
         };

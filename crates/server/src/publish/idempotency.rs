@@ -4,6 +4,8 @@ use anemone_hub::IdempotencyKey;
 use http::HeaderMap;
 
 use super::Content;
+use crate::reply::problem::excerpt;
+use crate::request::query::{bad, take_each};
 use crate::{Kind, Problem};
 
 /// The longest key that a client may use, in bytes.
@@ -20,23 +22,16 @@ pub(crate) fn key(
     headers: &HeaderMap,
 ) -> Result<Option<IdempotencyKey>, Problem> {
     let mut given = Vec::new();
-    for (name, value) in form_urlencoded::parse(query.unwrap_or_default().as_bytes()) {
-        if name != "key" {
-            let name: String = name.chars().take(40).collect();
-            let detail = format!("{name} is not a parameter: publishing takes key");
-            return Err(Problem::new(Kind::BadParameter, detail));
-        }
-        given.push(("key", value.into_owned()));
-    }
+    take_each(query, "publishing takes key", |name, value| {
+        given.push(("key", value.to_owned()));
+        Ok(name == "key")
+    })?;
     for field in headers.get_all("idempotency-key") {
         given.push(("Idempotency-Key", String::from_utf8_lossy(field.as_bytes()).into_owned()));
     }
     match &given[..] {
         [] => Ok(None),
-        [(name, key)] => {
-            let bad = |error| Problem::new(Kind::BadParameter, format!("{name} {error}"));
-            parse(key).map(Some).map_err(bad)
-        }
+        [(name, key)] => parse(key).map(Some).map_err(|error| bad(name, &error.to_string())),
         [..] => Err(Problem::new(Kind::BadParameter, "an idempotency key is given twice")),
     }
 }
@@ -45,26 +40,18 @@ pub(crate) fn key(
 pub(crate) fn of_multiplexed(
     query: Option<&str>,
 ) -> Result<(Content, Option<IdempotencyKey>), Problem> {
-    let bad = |detail: String| Problem::new(Kind::BadParameter, detail);
-    let (mut content, mut key) = (None, None);
-    for (name, value) in form_urlencoded::parse(query.unwrap_or_default().as_bytes()) {
-        let is_second = match &*name {
-            "type" => content.replace(parse_type(&value)?).is_some(),
+    let (mut content, mut key) = (Content::Json, None);
+    take_each(query, "publishing takes key and type", |name, value| {
+        match name {
+            "type" => content = parse_type(value)?,
             "key" => {
-                let parsed = parse(&value).map_err(|error| bad(format!("key {error}")))?;
-                key.replace(parsed).is_some()
+                key = Some(parse(value).map_err(|error| bad("key", &error.to_string()))?);
             }
-            _ => {
-                let name: String = name.chars().take(40).collect();
-                let detail = format!("{name} is not a parameter: publishing takes key and type");
-                return Err(bad(detail));
-            }
-        };
-        if is_second {
-            return Err(bad(format!("{name} is given twice")));
+            _ => return Ok(false),
         }
-    }
-    Ok((content.unwrap_or(Content::Json), key))
+        Ok(true)
+    })?;
+    Ok((content, key))
 }
 
 fn parse_type(value: &str) -> Result<Content, Problem> {
@@ -74,9 +61,8 @@ fn parse_type(value: &str) -> Result<Content, Problem> {
         "text" => Ok(Content::Text),
         "binary" => Ok(Content::Binary),
         _ => {
-            let value: String = value.chars().take(40).collect();
-            let detail = format!("type is {value:?}: must be json, ndjson, text or binary");
-            Err(Problem::new(Kind::BadParameter, detail))
+            let value = excerpt(value, 40);
+            Err(bad("type", &format!("is {value:?}: must be json, ndjson, text or binary")))
         }
     }
 }

@@ -5,7 +5,7 @@ use std::io;
 
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt};
-use http::{HeaderValue, Response, header};
+use http::{HeaderValue, Response, StatusCode, header};
 use http_body::Frame;
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Empty, Full, StreamBody};
@@ -32,6 +32,13 @@ pub(crate) fn reply(
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static(caching));
+    response
+}
+
+/// Makes a reply without a body.
+pub(crate) fn empty(status: StatusCode) -> Response<Body> {
+    let mut response = Response::new(full(""));
+    *response.status_mut() = status;
     response
 }
 

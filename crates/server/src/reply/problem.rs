@@ -8,6 +8,11 @@ use crate::reply::body::{Body, full, reply};
 use crate::reply::kind;
 use crate::reply::protection::{self, protect};
 
+/// Returns the first characters of a client's own words.
+pub(crate) fn excerpt(text: &str, chars_max: usize) -> String {
+    text.chars().take(chars_max).collect()
+}
+
 /// A problem for a client.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Problem {
@@ -86,8 +91,7 @@ impl Problem {
     /// Creates the problem of a path without content: status 404.
     #[must_use]
     pub fn nothing_at(path: &str) -> Self {
-        let path: String = path.chars().take(80).collect();
-        Self::new(Kind::UnknownPath, format!("there is nothing at {path}"))
+        Self::new(Kind::UnknownPath, format!("there is nothing at {}", excerpt(path, 80)))
     }
 
     /// Creates the problem of too many connections.

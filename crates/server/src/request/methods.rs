@@ -2,6 +2,7 @@
 
 use http::HeaderValue;
 
+use crate::reply::problem::excerpt;
 use crate::{Kind, Problem};
 
 /// The HTTP methods of a topic.
@@ -38,8 +39,7 @@ pub fn reading_only(method: &str) -> Result<(), Problem> {
 }
 
 pub(crate) fn not_allowed(method: &str, methods: Methods) -> Problem {
-    let method: String = method.chars().take(40).collect();
-    let problem =
-        Problem::new(Kind::MethodNotAllowed, format!("this path does not accept {method}"));
-    problem.field("allow", HeaderValue::from_static(methods.as_str()))
+    let detail = format!("this path does not accept {}", excerpt(method, 40));
+    Problem::new(Kind::MethodNotAllowed, detail)
+        .field("allow", HeaderValue::from_static(methods.as_str()))
 }

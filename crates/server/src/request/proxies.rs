@@ -9,6 +9,7 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::str::FromStr;
 
 use crate::peer::Peer;
+use crate::reply::problem::excerpt;
 use crate::request::fields::Fields;
 use crate::request::host::Host;
 use crate::{Kind, Problem};
@@ -312,10 +313,7 @@ fn split(text: &str, separator: char) -> Result<Vec<&str>, Problem> {
 }
 
 fn parse_node(text: &str) -> Result<Node, Problem> {
-    let wrong = || {
-        let text: String = text.chars().take(60).collect();
-        bad(&format!("{text:?} is not an address"))
-    };
+    let wrong = || bad(&format!("{:?} is not an address", excerpt(text, 60)));
     if text.eq_ignore_ascii_case("unknown") || text.starts_with('_') {
         return Ok(Node::Hidden);
     }

@@ -15,8 +15,10 @@ use anemone_wire::{After, AfterError, Mode, PositionError};
 
 pub(crate) use self::frame_name::FrameName;
 pub(crate) use self::list::{limit_alone, topics};
-use self::parameter::{bad, parse_limit};
+use self::parameter::parse_limit;
+pub(crate) use self::parameter::{bad, take_each};
 pub(crate) use self::representation::{Need, Representation, choose, frame_missing};
+use crate::reply::problem::excerpt;
 use crate::request::client::Client;
 use crate::request::fields::{self, Fields};
 use crate::{Limits, Problem};
@@ -69,31 +71,22 @@ impl Query {
         let (start, wait, frame) = (None, None, None);
         let mut parsed = Self { start, wait, page, mode, frame };
         let mut since = None;
-        let mut seen: Vec<String> = Vec::new();
-        for (name, value) in form_urlencoded::parse(query.unwrap_or_default().as_bytes()) {
-            if seen.iter().any(|earlier| *earlier == name) {
-                return Err(bad(&name, "is given twice"));
-            }
-            match &*name {
-                "after" => parsed.begin("after", &value)?,
-                "since" => since = Some(parse_since(&value)?),
+        let known = "a topic takes after, since, limit, wait, mode and frame";
+        take_each(query, known, |name, value| {
+            match name {
+                "after" => parsed.begin("after", value)?,
+                "since" => since = Some(parse_since(value)?),
                 "wait" => {
-                    let duration = parse_wait("wait", &value, limits.wait_max)?;
+                    let duration = parse_wait("wait", value, limits.wait_max)?;
                     parsed.wait = Some(Wait { duration, is_preference: false, is_cut: false });
                 }
-                "limit" => parsed.page.events_max = parse_limit(&value, limits.page.events_max)?,
-                "mode" => parsed.mode = parse_mode(&value)?,
-                "frame" => parsed.frame = Some(frame_name::parse(&value)?),
-                _ => {
-                    let name = name.chars().take(40).collect::<String>();
-                    return Err(bad(
-                        &name,
-                        "is not a parameter: a topic takes after, since, limit, wait, mode and frame",
-                    ));
-                }
+                "limit" => parsed.page.events_max = parse_limit(value, limits.page.events_max)?,
+                "mode" => parsed.mode = parse_mode(value)?,
+                "frame" => parsed.frame = Some(frame_name::parse(value)?),
+                _ => return Ok(false),
             }
-            seen.push(name.into_owned());
-        }
+            Ok(true)
+        })?;
         if let Some(since) = since
             && parsed.start.replace(since).is_some()
         {
@@ -123,10 +116,7 @@ impl Query {
 
 /// Parses seconds, with decimals; RFC 7240 section 4.3 has only whole ones.
 fn parse_wait(name: &str, value: &str, max: Duration) -> Result<Duration, Problem> {
-    let explain = |detail: &str| {
-        let value: String = value.chars().take(40).collect();
-        bad(name, &format!("is {value:?}: {detail}"))
-    };
+    let explain = |detail: &str| bad(name, &format!("is {:?}: {detail}", excerpt(value, 40)));
     let is_decimal = value.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
     let seconds: f64 = match value.parse() {
         Ok(seconds) if is_decimal => seconds,
@@ -142,7 +132,7 @@ fn parse_wait(name: &str, value: &str, max: Duration) -> Result<Duration, Proble
 /// Parses a duration before now, or a time.
 fn parse_since(value: &str) -> Result<Start, Problem> {
     since::parse(value, UnixTime::now()).map(Start::Since).ok_or_else(|| {
-        let value: String = value.chars().take(40).collect();
+        let value = excerpt(value, 40);
         let detail = format!(
             "is {value:?}: must be an age, such as 10m or 2h (ms, s, m, h, d), or a time, such as \
              2026-11-22T10:00:00Z or 1789000000123 (milliseconds since 1970)"
@@ -153,7 +143,7 @@ fn parse_since(value: &str) -> Result<Start, Problem> {
 
 fn parse_mode(value: &str) -> Result<Mode, Problem> {
     Mode::of(value).ok_or_else(|| {
-        let value: String = value.chars().take(40).collect();
+        let value = excerpt(value, 40);
         bad("mode", &format!("is {value:?}: must be all or latest"))
     })
 }

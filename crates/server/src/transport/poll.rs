@@ -8,7 +8,7 @@ use crate::exchange::page_reply::{page_reply, page_representation};
 use crate::exchange::read_request::ReadRequest;
 use crate::exchange::read_transport::{ReadAnswer, ReadTransport};
 use crate::read::reader::Page;
-use crate::reply::body::{Body, full};
+use crate::reply::body::{Body, empty};
 use crate::reply::entity_tag;
 use crate::stop::Stop;
 use crate::transport_name::TransportName;
@@ -49,8 +49,7 @@ fn tag_of(page: &Page) -> String {
 }
 
 fn not_modified() -> Response<Body> {
-    let mut response = Response::new(full(""));
-    *response.status_mut() = StatusCode::NOT_MODIFIED;
+    let mut response = empty(StatusCode::NOT_MODIFIED);
     response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static(REVALIDATED));
     response
 }

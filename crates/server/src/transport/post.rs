@@ -8,7 +8,7 @@ use crate::clients::access::AccessLine;
 use crate::exchange::change::Change;
 use crate::exchange::request_body::receive;
 use crate::publish::{Content, Expected, PublishPermit, SentBody, key, no_parameters};
-use crate::reply::body::{Body, full, reply};
+use crate::reply::body::{Body, empty, full, reply};
 use crate::request::client::Client;
 use crate::request::origin;
 use crate::site::Site;
@@ -50,8 +50,7 @@ async fn publish(
     let mut response = reply("application/json", "no-store", body);
     *response.status_mut() = if published.repeated { StatusCode::OK } else { StatusCode::CREATED };
     if published.repeated {
-        let replayed = HeaderValue::from_static("true");
-        response.headers_mut().insert("idempotent-replayed", replayed);
+        response.headers_mut().insert("idempotent-replayed", HeaderValue::from_static("true"));
     }
     Ok(response)
 }
@@ -66,7 +65,5 @@ async fn delete(permit: PublishPermit, request: &Request<()>) -> Result<Response
         return Err(Problem::new(Kind::BadParameter, detail));
     }
     permit.delete().await?;
-    let mut response = Response::new(full(""));
-    *response.status_mut() = StatusCode::NO_CONTENT;
-    Ok(response)
+    Ok(empty(StatusCode::NO_CONTENT))
 }

@@ -2,7 +2,7 @@
 
 use anemone_hub::{TopicName, TopicNameError};
 
-use super::parameter::{bad, parse_limit};
+use super::parameter::{bad, parse_limit, take_each};
 use crate::Problem;
 
 /// Parses the query of a list, which takes only `limit`.
@@ -11,19 +11,14 @@ pub(crate) fn limit_alone(
     default: usize,
     max: usize,
 ) -> Result<usize, Problem> {
-    let mut given = form_urlencoded::parse(query.unwrap_or_default().as_bytes());
-    match (given.next(), given.next()) {
-        (None, _) => Ok(default),
-        (Some((name, value)), None) if name == "limit" => parse_limit(&value, max),
-        (Some((name, _)), Some((again, _))) if name == "limit" && again == name => {
-            Err(bad("limit", "is given twice"))
+    let mut limit = default;
+    take_each(query, "this path takes only limit", |name, value| {
+        if name == "limit" {
+            limit = parse_limit(value, max)?;
         }
-        (Some((name, _)), other) => {
-            let name = other.filter(|_| name == "limit").map_or(name, |(name, _)| name);
-            let name: String = name.chars().take(40).collect();
-            Err(bad(&name, "is not a parameter: this path takes only limit"))
-        }
-    }
+        Ok(name == "limit")
+    })?;
+    Ok(limit)
 }
 
 /// Parses the query of the list of topics: the name before its page, and the most topics in it.
@@ -31,26 +26,17 @@ pub(crate) fn topics(
     query: Option<&str>,
     max: usize,
 ) -> Result<(Option<TopicName>, usize), Problem> {
-    let (mut after, mut limit) = (None, None);
-    for (name, value) in form_urlencoded::parse(query.unwrap_or_default().as_bytes()) {
-        let is_again = match &*name {
-            "after" => {
-                let explain = |error: TopicNameError| {
-                    bad("after", &format!("must be a topic's name: {error}"))
-                };
-                after.replace(value.parse().map_err(explain)?).is_some()
-            }
-            "limit" => limit.replace(parse_limit(&value, max)?).is_some(),
-            _ => {
-                let name: String = name.chars().take(40).collect();
-                return Err(bad(&name, "is not a parameter: this path takes after and limit"));
-            }
-        };
-        if is_again {
-            return Err(bad(&name, "is given twice"));
+    let (mut after, mut limit) = (None, max);
+    let explain = |error: TopicNameError| bad("after", &format!("must be a topic's name: {error}"));
+    take_each(query, "this path takes after and limit", |name, value| {
+        match name {
+            "after" => after = Some(value.parse().map_err(explain)?),
+            "limit" => limit = parse_limit(value, max)?,
+            _ => return Ok(false),
         }
-    }
-    Ok((after, limit.unwrap_or(max)))
+        Ok(true)
+    })?;
+    Ok((after, limit))
 }
 
 #[cfg(test)]
