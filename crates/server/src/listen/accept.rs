@@ -136,23 +136,7 @@ pub(crate) async fn accept(
     let mut requests = JoinSet::new();
     loop {
         tokio::select! {
-            Some(guest) = guests.recv() => match TcpStream::from_std(guest.stream) {
-                Ok(stream) => {
-                    let (local, stop) = (Rc::clone(&local), stop.clone());
-                    match local.site.tls.as_ref().filter(|_| guest.peer != Peer::Unix) {
-                        None => requests.spawn_local(
-                            connection::serve(local, stream, guest.peer, guest.first, stop, guest.permit)
-                        ),
-                        Some(tls) => {
-                            let tls = tls.clone();
-                            requests.spawn_local(
-                                secure::serve(local, stream, guest.peer, tls, stop, guest.permit)
-                            )
-                        }
-                    };
-                }
-                Err(error) => tracing::warn!(%error, "cannot watch a connection"),
-            },
+            Some(guest) = guests.recv() => serve_guest(&local, guest, &stop, &mut requests),
             Some(upgraded) = upgraded.recv() => {
                 requests.spawn_local(upgraded.serve(Rc::clone(&local), stop.clone()));
             }
@@ -170,6 +154,13 @@ pub(crate) async fn accept(
     }
     let (stopped, grace) = (Instant::now(), local.site.limits.shutdown_grace);
     local.reactor.stop_listening();
+    // What the thread had not taken yet is served, and told of the end.
+    while let Ok(guest) = guests.try_recv() {
+        serve_guest(&local, guest, &stop, &mut requests);
+    }
+    while let Ok(upgraded) = upgraded.try_recv() {
+        requests.spawn_local(upgraded.serve(Rc::clone(&local), stop.clone()));
+    }
     let joined = async { while requests.join_next().await.is_some() {} };
     let all = async { tokio::join!(joined, local.reactor.close_all(going_away())) };
     let mut connections_cut = 0;
@@ -178,6 +169,20 @@ pub(crate) async fn accept(
         connections_cut = requests.len() + local.reactor.connections();
     }
     Ended { left: grace.saturating_sub(stopped.elapsed()), connections_cut }
+}
+
+/// Serves a connection in a task of its own.
+fn serve_guest(local: &Rc<Local>, guest: Guest, stop: &Stop, requests: &mut JoinSet<()>) {
+    let Guest { stream, peer, first, permit } = guest;
+    let stream = match TcpStream::from_std(stream) {
+        Ok(stream) => stream,
+        Err(error) => return tracing::warn!(%error, "cannot watch a connection"),
+    };
+    let (tls, local, stop) = (local.site.tls.clone(), Rc::clone(local), stop.clone());
+    match tls.filter(|_| peer != Peer::Unix) {
+        None => requests.spawn_local(connection::serve(local, stream, peer, first, stop, permit)),
+        Some(tls) => requests.spawn_local(secure::serve(local, stream, peer, tls, stop, permit)),
+    };
 }
 
 /// The Unix socket and its connections, if there is one.
