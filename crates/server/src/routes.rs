@@ -170,8 +170,7 @@ async fn route(
                 return change.await.map(Reply::from);
             }
             let read = ReadRequest::of(site, client, &Head::of(&request), name)?;
-            let read = read.told_in(access.clone());
-            return read_topic(&request, read, stop).await;
+            return read_topic(&request, read.told_in(access.clone()), stop).await;
         }
         Some((OwnPath::Problems, Some(name))) => {
             text_response(kind::explanation(name).ok_or_else(absent)?)

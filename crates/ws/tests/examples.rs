@@ -6,14 +6,13 @@ use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::process::{Command, Stdio};
 use std::sync::mpsc;
-use std::time::Duration;
 
+use anemone_testing::PATIENCE;
 use anemone_testing::process::{Logging, example};
 use anemone_ws::{Connect, ConnectError, Incoming, connect};
 use tokio::time::timeout;
 
 const README: &str = include_str!("../README.md");
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The code of an example, without the comment at its head.
 fn code(example: &str) -> String {

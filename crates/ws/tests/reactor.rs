@@ -8,13 +8,12 @@ use std::net::{TcpListener, TcpStream};
 use std::rc::Rc;
 use std::time::Duration;
 
+use anemone_testing::PATIENCE;
 use anemone_ws::Negotiated;
 use anemone_ws::proto::{CloseCode, CloseFrame, Header, MaskKey, Message, Opcode, Output, Sender};
 use anemone_ws::reactor::{Handler, Opening, Reactor, SendWaker, StreamHandler};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::runtime::Builder;
-
-const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Answers each message with itself, once it is whole.
 struct Echo;

@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use anemone_testing::PATIENCE;
 use anemone_testing::process::{self, Process, SERVE, command, status_bytes};
 use rustix::process::{Resource, getrlimit, setrlimit};
 use secure::Trust;
@@ -23,8 +24,6 @@ const MIB: usize = 1 << 20;
 const ATTACKERS: usize = 32;
 const MEMORY_MAX: &str = "256MiB";
 const RESIDENT_BYTES_MAX: u64 = 400 << 20;
-/// Longest wait for anything that must come; only a failing test takes this long.
-const PATIENCE: Duration = Duration::from_secs(30);
 
 /// So long a peer tries to send that means no good: it does not depend on it how much the server takes.
 const STUCK: Duration = Duration::from_millis(100);

@@ -81,8 +81,7 @@ fn unknown(headers: &HeaderMap, name: HeaderName, known: &str) -> Option<String>
 pub(crate) struct Received {
     bytes: Vec<u8>,
     /// Freed together with the body.
-    #[expect(dead_code, reason = "held for as long as the body is there")]
-    held: Reservation,
+    _held: Reservation,
 }
 
 impl AsRef<[u8]> for Received {
@@ -149,7 +148,11 @@ where
             return Err(BodyError::Overloaded);
         }
     }
-    if bytes > bytes_max { Err(BodyError::TooBig) } else { Ok(Received { bytes: whole, held }) }
+    if bytes > bytes_max {
+        Err(BodyError::TooBig)
+    } else {
+        Ok(Received { bytes: whole, _held: held })
+    }
 }
 
 #[cfg(test)]
