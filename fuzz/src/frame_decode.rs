@@ -43,7 +43,7 @@ impl Input {
     }
 }
 
-/// What is decoded encodes to the same bytes, and no byte too early or too late.
+/// Checks that a decoded header encodes to the same bytes, and is decided at the right byte.
 fn headers(bytes: &[u8]) {
     let bytes = &bytes[..bytes.len().min(HEADER_BYTES_MAX + 1)];
     let whole = Header::decode(bytes);
@@ -84,7 +84,7 @@ fn connections(input: &Input) {
     }
 }
 
-/// What a new connection makes of the bytes, and what it wants to write.
+/// Returns the items that a new connection receives in these bytes, and its output.
 fn received(input: &Input, cuts: &[usize], takes_pieces: bool) -> (Vec<Seen>, Vec<u8>) {
     let config = Arc::new(Config {
         frame_bytes_max: input.limits.frame_bytes,

@@ -1,5 +1,5 @@
 //! The opening handshake: raw bytes and made-up heads to either side, and both sides with each other.
-//! What is accepted is read again here, field by field; what is right must not be refused.
+//! Another parser checks accepted ones field by field; correct ones must be accepted.
 //!
 //! Input: what to do (1 byte), then as each function says.
 
@@ -150,7 +150,7 @@ fn request(bytes: &[u8], cuts: &Cuts, deflates: bool) {
     if let Ok(Some(answered)) = &mut cut {
         answered.rest.extend(after);
     }
-    // Which limit is passed first can depend on the pieces.
+    // The first limit to be exceeded can depend on the pieces.
     assert_eq!(whole.clone().map_err(|_| ()), cut.map_err(|_| ()));
     let head = Head::read(bytes);
     match whole {
@@ -179,7 +179,7 @@ fn accepted(bytes: &[u8], answered: &Answered, deflates: bool) {
     let parts: Vec<&str> = head.line.split(' ').collect();
     assert_eq!(parts[1], answered.target);
 
-    let accepted = &answered.accepted;
+    let accepted = &answered.response;
     let offered = head.members("sec-websocket-protocol");
     let chosen = offered.iter().find(|name| SUPPORTED.contains(&name.as_str()));
     assert_eq!(accepted.subprotocol.as_ref(), chosen);
@@ -191,7 +191,7 @@ fn accepted(bytes: &[u8], answered: &Answered, deflates: bool) {
     let Some(nonce) = nonce(key) else { panic!("{key} is not the base64 form of 16 bytes") };
     assert_eq!(nonce.key(), key);
     let offered: Vec<&str> = offered.iter().map(String::as_str).collect();
-    let response = accepted.response();
+    let response = accepted.head();
     let mut client = ClientHandshake::new(nonce, &offered);
     let with_deflate = accepted.deflate.is_some();
     if with_deflate {
@@ -284,13 +284,13 @@ fn both_ends(u: &mut Unstructured<'_>) -> Result<()> {
             Err(error) => panic!("our own request is refused: {error}\n{request}"),
         }
     }
-    let Some(Answered { accepted, rest, target }) = answered else {
+    let Some(Answered { response: accepted, rest, target }) = answered else {
         panic!("not whole: {request}")
     };
     assert_eq!((target.as_str(), rest.len()), ("/", 0));
     assert_eq!(accepted.accept, accept_key(&nonce.key()));
 
-    let response = [accepted.response().as_bytes(), frames].concat();
+    let response = [accepted.head().as_bytes(), frames].concat();
     let mut established: Option<Established> = None;
     for piece in pieces(&response, &cuts.of(response.len())) {
         match &mut established {
@@ -377,7 +377,7 @@ impl Head {
         self.members(name).iter().any(|name| name.eq_ignore_ascii_case(member))
     }
 
-    /// Whether the grammar of extensions need not be known to see that it is kept.
+    /// Returns true if its extensions are known to be valid, without parsing them.
     fn extends_plainly(&self) -> bool {
         self.values("sec-websocket-extensions").all(|value| VALUES[7..11].contains(&value))
     }

@@ -125,7 +125,7 @@ fn check(
     assert_eq!(last, Some(expected));
 }
 
-/// What an inflater takes, and the least block of output.
+/// The size of an inflater, and the smallest block of output.
 const INFLATER_BYTES_MAX: usize = 64 << 10;
 
 /// Flags: bit 1 codecs are not kept. Input: the configurations of both ends, then messages: flags (1
@@ -172,7 +172,7 @@ fn between_two_ends(flags: u8, u: &mut Unstructured<'_>) -> Result<()> {
     Ok(())
 }
 
-/// What one end sends.
+/// One direction of a connection.
 struct Direction {
     takes_over: bool,
     stream: oracle::Inflate,

@@ -5,8 +5,8 @@
 //! its end but zeroes; so a seed can be written by hand, and a cut one is still an input. Numbers that
 //! choose something are append-only, or the seeds change their meaning.
 //!
-//! What is compared with is written here anew and as plainly as can be: [`oracle`] has frames,
-//! masking and inflating; [`memory`] counts what is really allocated.
+//! The implementations to compare with are independent and as simple as possible: [`oracle`] has frames, masking and
+//! inflating; [`memory`] counts the bytes that are really allocated.
 
 pub mod connection_ops;
 pub mod frame_decode;

@@ -43,7 +43,7 @@ impl Input {
         bytes
     }
 
-    /// What lies around the bytes stays as it is.
+    /// Checks that masking in place does not change the bytes around.
     fn in_place(&self) {
         let key = MaskKey(self.key);
         let (before, after) = (vec![0xa5; self.alignment], [0x5a; 16]);

@@ -51,7 +51,7 @@ fn add(bytes: isize) {
     PEAK.set(PEAK.get().max(live));
 }
 
-/// What this thread holds, in bytes; negative when it has freed what another allocated.
+/// Returns the bytes that this thread holds; negative if it has freed bytes of another thread.
 #[must_use]
 pub fn live() -> isize {
     LIVE.get()

@@ -39,7 +39,7 @@ pub(crate) fn deflate_config(u: &mut Unstructured<'_>) -> Result<DeflateConfig> 
     })
 }
 
-/// What a client and a server with these configurations make out between them, for each.
+/// Negotiates between a client and a server with these configurations; returns the result of each.
 pub(crate) fn negotiate(
     client: &DeflateConfig,
     server: &DeflateConfig,
@@ -50,16 +50,16 @@ pub(crate) fn negotiate(
     let Ok(Some(answered)) = accepting.receive(request.as_bytes(), &[]) else {
         panic!("our own request is not accepted: {request}");
     };
-    let response = answered.accepted.response();
+    let response = answered.response.head();
     let Ok(Some(established)) = opening.receive(response.as_bytes()) else {
         panic!("our own response is not accepted: {response}");
     };
-    let (Some(for_client), Some(for_server)) = (established.deflate, answered.accepted.deflate)
+    let (Some(for_client), Some(for_server)) = (established.deflate, answered.response.deflate)
     else {
         panic!("two ends of ours do not agree on compression: {request}{response}");
     };
     assert_eq!(for_client.to_string(), for_server.to_string());
-    // Who keeps a compressor needs a peer that keeps an inflater.
+    // An end that keeps a compressor needs a peer that keeps an inflater.
     assert!(!for_client.own_context_takeover() || for_server.peer_context_takeover());
     assert!(!for_server.own_context_takeover() || for_client.peer_context_takeover());
     (for_client, for_server)

@@ -3,10 +3,10 @@
 
 use arbitrary::{Arbitrary, Result, Unstructured};
 
-/// What a message or a fragment carries.
+/// The payload of a message or a fragment.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct Payload {
-    /// Whether it is to be sent as text. It is UTF-8 then.
+    /// True if it is sent as text; it is UTF-8 then.
     pub(crate) is_text: bool,
     pub(crate) bytes: Vec<u8>,
 }
@@ -57,7 +57,7 @@ fn noise(seed: u8) -> impl Iterator<Item = u8> {
     })
 }
 
-/// Where to cut, whatever is to be cut: a number of one byte, up to 7, and two bytes for each.
+/// The positions of cuts: their number, up to 7, in one byte, and two bytes for each.
 #[derive(Clone, Debug)]
 pub(crate) struct Cuts(Vec<u16>);
 

@@ -6,7 +6,7 @@ use anemone_proto::{
 
 use crate::memory;
 
-/// What came from the peer.
+/// An item that came from the peer.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum Seen {
     Message(MessageKind, Vec<u8>),
@@ -17,7 +17,7 @@ pub(crate) enum Seen {
 }
 
 impl Seen {
-    /// Whether nothing may come after it.
+    /// Returns true if nothing may come after it.
     pub(crate) fn is_end(&self) -> bool {
         matches!(self, Self::Close(_) | Self::Failed(_))
     }
@@ -26,7 +26,7 @@ impl Seen {
 /// Makes [`Seen`] of events, and checks the order of pieces.
 #[derive(Debug, Default)]
 pub(crate) struct Collector {
-    /// What the connection has allocated and not freed in [`receive`], in bytes.
+    /// The bytes that the connection has allocated and not freed in [`receive`].
     pub(crate) held: isize,
     message: Option<(MessageKind, Vec<u8>)>,
 }
@@ -51,7 +51,7 @@ impl Collector {
         })
     }
 
-    /// Whether a message has begun and not ended, for what has come in pieces.
+    /// Returns true if a message that arrives in pieces is incomplete.
     pub(crate) fn is_amid_message(&self) -> bool {
         self.message.is_some()
     }

@@ -365,7 +365,7 @@ fn a_url_of_the_server_that_is_no_topic_is_told_what_one_looks_like() {
         let (said, status) = failure(&["pub", &format!("http://{address}{path}"), "1"]);
         assert!(said.trim_end().ends_with(&expected) && status == 2, "{path}: {said}");
     }
-    // Where a topic could be, it is another server's.
+    // Another server, at the URL of a topic.
     let reply = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 0\r\n\r\n";
     let url = format!("http://{}/topics/x", saying(reply.to_owned()));
     let (said, status) = failure(&["sub", &url, "--via", "poll"]);

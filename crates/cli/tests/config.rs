@@ -410,7 +410,7 @@ fn what_cannot_be_together_on_the_command_line_is_wrong_use() {
             assert_eq!(ended.status.code(), Some(2), "{all:?}: {said}");
         }
     }
-    // What clap finds out.
+    // Errors that clap reports.
     for args in [
         "--tls-cert a",
         "--tls-key a",
@@ -427,7 +427,7 @@ fn what_cannot_be_together_on_the_command_line_is_wrong_use() {
         let all: Vec<_> = ["serve"].into_iter().chain(args.split(' ')).collect();
         assert_eq!(output(command(&all), "").status.code(), Some(2), "{args}");
     }
-    // What the environment names is none of the command line.
+    // A file named by the environment is no error of the command line.
     let mut serve = command(&["serve"]);
     serve.env("ANEMONE_CONFIG", "/no/such.toml");
     assert_eq!(output(serve, "").status.code(), Some(1));

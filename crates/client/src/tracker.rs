@@ -275,7 +275,7 @@ mod tests {
         );
         let said = vec![gap("a-7", None, "b-0"), event("b-1")];
         assert_eq!(told(&mut tracker, said).0, ["gap None to b-0", "b-1"]);
-        // Told from further back than is known here: only the rest is news.
+        // A gap from before the known position: only the rest is reported.
         let said = vec![gap("b-0", Some(4), "b-4")];
         assert_eq!(told(&mut tracker, said).0, ["gap Some(3) to b-4"]);
     }

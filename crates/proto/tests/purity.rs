@@ -1,7 +1,7 @@
 //! This crate has no IO, clock, thread, randomness or async: its source names nothing that has.
 //!
-//! What it may name is listed here, so whatever is new is found. `clippy.toml` says the same to whoever writes
-//! code; this reads the tokens of every file that is compiled into the library, and the dependencies.
+//! This test lists all names that the source may use, so it finds every new one. `clippy.toml` reports the same while
+//! one edits; this test reads the tokens of every file of the library, and the dependencies.
 #![allow(clippy::unwrap_used)]
 
 use std::fs;
@@ -41,7 +41,7 @@ fn the_source_names_nothing_that_is_not_pure() {
     let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     read(&src.join("lib.rs"), &src, &mut files, &mut faults);
     assert_eq!(faults, [""; 0]);
-    // What is compiled only for tests is not read, and nothing else is left out.
+    // Only files that are compiled for tests are not read.
     let mut all = Vec::new();
     list(&src, &mut all);
     let left_out: Vec<_> = all.iter().filter(|path| !files.contains(path)).collect();
@@ -175,7 +175,7 @@ fn check(source: TokenStream) -> (Vec<String>, Vec<String>) {
                     modules.push(name.clone());
                 }
             }
-            // Where a module's file is, if not where it is looked for here.
+            // A module with its file elsewhere.
             "path"
                 if tokens[at.saturating_sub(1)] == Token::Open('[')
                     && next == Some(&Token::Mark('=')) =>

@@ -45,8 +45,8 @@ pub struct Limits {
     pub header_fields_max: usize,
     /// The time limit for the body of a request. Default 30 s. Answered with 408.
     pub body_timeout: Duration,
-    /// The time for which a client may take nothing of a reply. Default 30 s. The connection is closed then; that of a client
-    /// that reads slowly is not.
+    /// The time for which a client may take nothing of a reply. Default 30 s. The connection is closed then, but not if
+    /// the client reads slowly.
     pub write_timeout: Duration,
     /// The longest `wait` of a long poll. Default 120 s; may be 0. A longer one gets 400.
     pub wait_max: Duration,

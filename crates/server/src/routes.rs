@@ -58,7 +58,7 @@ pub(crate) fn shake_hands(site: &Site, peer: Peer, head: &Head<'_>) -> Option<(V
     }
     let arrival = Arrival::first(site, peer, head).filter(Arrival::is_of_own_page)?;
     let upgrade = upgrade(site, arrival.client, head).ok()??;
-    let response = upgrade.accepted.response().into_bytes();
+    let response = upgrade.response.head().into_bytes();
     Some((response, arrival.answered(head).hand_off(upgrade.handoff)))
 }
 

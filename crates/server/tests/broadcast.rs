@@ -149,7 +149,7 @@ fn a_compressing_and_a_plain_connection_get_the_same_text() {
     }
 }
 
-/// Of what comes next; nothing has been read beyond the last message.
+/// Returns the next byte, which is not read; nothing has been read after the last message.
 fn first_byte(socket: &Socket) -> u8 {
     let mut byte = [0];
     assert_eq!(socket.stream.peek(&mut byte).unwrap(), 1);
@@ -178,7 +178,7 @@ fn one_who_does_not_read_is_closed_and_the_others_get_everything() {
     let mut stuck = fixture.websocket("/broadcast", &[], &[]);
     let mut others = join(&fixture, 3);
     let (mut sent, mut received) = (0, 0);
-    // What the kernel takes for one who does not read differs: twice as much each time.
+    // The kernel's buffers for a client that does not read differ in size, so each attempt sends twice as much.
     for messages in [200, 400, 800, 1600] {
         for _ in 0..messages {
             let message = pattern(sent, 60_000);

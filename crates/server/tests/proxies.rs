@@ -270,7 +270,7 @@ fn a_proxy_that_sends_two_forwarded_fields_is_told_so() {
          cannot know which one is the proxy's own; have the first proxy remove its clients' field, and the \
          proxies after it append to the one field"
     );
-    // Of who is not believed nothing is taken.
+    // Fields of a client that is no trusted proxy are ignored.
     assert_eq!(ask(&fixture, NOBODY_SAYS, "GET /clock HTTP/1.1", &twice).status, 200);
 }
 

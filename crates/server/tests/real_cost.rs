@@ -255,7 +255,7 @@ async fn open(server: &Server, kind: &Kind) -> Open {
         "multiplexed, awaited" => {
             static CONNECTIONS: AtomicUsize = AtomicUsize::new(0);
             let own = CONNECTIONS.fetch_add(1, Ordering::Relaxed);
-            // Of the longest names.
+            // Names of the greatest length.
             server.multiplexed(kind.requests, |id| format!("open-{:0>123}", own * 1000 + id))
         }
         "HTTP/2, quiet" | "HTTP/2, long poll" => {
@@ -281,7 +281,7 @@ fn grown(kind: &Kind) -> Measured {
     let mut server = Server::start();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
-        // What is there once is not theirs.
+        // The first connection allocates shared memory, which does not count.
         drop(open(&server, kind).await);
         server.wait_for_readers(kind.has_tls(), 0).await;
         let before = server.measure();

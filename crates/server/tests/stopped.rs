@@ -19,7 +19,7 @@ use socket2::{Domain, SockAddr, Socket, Type};
 const FAST: usize = 1000;
 /// Threads that the fast ones share.
 const THREADS: usize = 4;
-/// Of each topic.
+/// The number of readers of each topic.
 const STOPPED_PER_WAY: usize = 4;
 /// An event's data, and a little.
 const EVENT_BYTES: usize = 8 << 10;
@@ -32,7 +32,7 @@ fn narrow(way: &Way, fixture: &Fixture) -> Wire {
     let address = if way.is_tcp() { fixture.tcp() } else { fixture.address };
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, None).unwrap();
     socket.set_recv_buffer_size(4096).unwrap();
-    // What the other end may have in flight grows with the segments' size, which is 64 KiB on loopback.
+    // The bytes in flight grow with the segment size, which is 64 KiB on loopback.
     socket.set_tcp_mss(536).unwrap();
     socket.set_read_timeout(Some(PATIENCE)).unwrap();
     socket.set_tcp_nodelay(true).unwrap();

@@ -114,7 +114,7 @@ mod tests {
         messages.iter().flat_map(|message| [&length(message.len())[..], message].concat()).collect()
     }
 
-    /// What comes out of these pieces.
+    /// Returns the messages in these pieces.
     fn decode(pieces: &[&[u8]], limit: usize) -> Result<Vec<Vec<u8>>, TooLong> {
         let mut decoder = Decoder::new(limit);
         let mut messages = Vec::new();

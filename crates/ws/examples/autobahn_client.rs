@@ -8,9 +8,9 @@ use std::time::Duration;
 use anemone_ws::proto::DeflateConfig;
 use anemone_ws::{ClientStream, Connect, Error, Incoming, WebSocket};
 
-/// Whose results these are in the report.
+/// The name under which the report shows the results.
 const AGENT: &str = "anemone";
-/// How long the suite may take for its report. It answers the handshake only after that.
+/// The time limit for the suite's report: it answers the handshake only after that.
 const REPORT_TIMEOUT: Duration = Duration::from_secs(120);
 
 #[tokio::main(flavor = "current_thread")]

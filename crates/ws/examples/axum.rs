@@ -47,8 +47,8 @@ async fn upgrade(request: Request) -> Response {
     response
 }
 
-/// Whether a page of this server sends the request, or a program: every page of the web can open a connection to
-/// this server from its reader's browser (RFC 6455 section 10.2).
+/// Returns true if the request comes from a page of this server, or from a program: every page on the web can open a
+/// connection to this server from its reader's browser (RFC 6455 section 10.2).
 fn is_of_own_page(headers: &HeaderMap) -> bool {
     let Some(origin) = headers.get("origin") else { return true };
     let host =

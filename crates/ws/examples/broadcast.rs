@@ -48,7 +48,7 @@ fn decide(everybody: Broadcast) -> impl FnOnce(&[u8]) -> Opening {
         Ok(None) => Opening::more(HANDSHAKE_BYTES_MAX, decide(everybody)),
         Ok(Some(answered)) => {
             let negotiated = Negotiated { first: answered.rest, ..Negotiated::default() };
-            let response = answered.accepted.response().into_bytes();
+            let response = answered.response.head().into_bytes();
             Opening::web_socket(response, negotiated, Participant { everybody, member: None })
         }
         Err(error) => Opening::refuse(ServerHandshake::refusal(&error).into_bytes()),

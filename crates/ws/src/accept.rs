@@ -104,9 +104,9 @@ impl Accept {
         let answering = timeout(self.timeout, self.answer(&mut stream)).await;
         let answered = answering.unwrap_or(Err(AcceptError::TimedOut { limit: self.timeout }));
         match answered {
-            Ok(Answered { target, accepted, rest }) => {
+            Ok(Answered { target, response, rest }) => {
                 let socket = WebSocket::server(stream, Arc::clone(&self.config), rest)
-                    .negotiated(accepted.subprotocol, accepted.deflate.as_ref());
+                    .negotiated(response.subprotocol, response.deflate.as_ref());
                 Ok(Accepted { socket, target })
             }
             Err(error) => {
@@ -140,7 +140,7 @@ impl Accept {
                 return Err(AcceptError::Ended);
             }
             if let Some(answered) = handshake.receive(&buffer[..len], &supported)? {
-                stream.write_all(answered.accepted.response().as_bytes()).await?;
+                stream.write_all(answered.response.head().as_bytes()).await?;
                 stream.flush().await?;
                 return Ok(answered);
             }

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use anemone_proto::Config;
-use anemone_proto::handshake::{Accepted, HandshakeError, Offer, respond_with};
+use anemone_proto::handshake::{HandshakeError, HandshakeResponse, Offer, respond_with};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Version};
 use tokio::io::{AsyncRead, AsyncWrite};
 
@@ -43,7 +43,7 @@ use crate::{Accept, Negotiated, WebSocket};
 /// ```
 #[derive(Clone, Debug)]
 pub struct Upgrade {
-    accepted: Accepted,
+    response: HandshakeResponse,
     config: Arc<Config>,
 }
 
@@ -74,8 +74,8 @@ impl Accept {
             is_http_1_1: version >= Version::HTTP_11,
             fields: headers,
         };
-        let accepted = respond_with(offer, &self.supported(), self.deflate.as_ref())?;
-        Ok(Upgrade { accepted, config: Arc::clone(&self.config) })
+        let response = respond_with(offer, &self.supported(), self.deflate.as_ref())?;
+        Ok(Upgrade { response, config: Arc::clone(&self.config) })
     }
 }
 
@@ -83,14 +83,14 @@ impl Upgrade {
     /// Returns the subprotocol of the connection, if any.
     #[must_use]
     pub fn subprotocol(&self) -> Option<&str> {
-        self.accepted.subprotocol.as_deref()
+        self.response.subprotocol.as_deref()
     }
 
     /// Returns the response that completes the handshake. The HTTP server writes it, and then hands over the stream, as
     /// `hyper::upgrade::on` does.
     #[must_use]
     pub fn response(&self) -> Response<()> {
-        switching_protocols(&self.accepted)
+        switching_protocols(&self.response)
     }
 
     /// Returns the open connection over the stream that the HTTP server handed over.
@@ -100,21 +100,21 @@ impl Upgrade {
         S: AsyncRead + AsyncWrite + Unpin,
     {
         WebSocket::server(stream, self.config, Vec::new())
-            .negotiated(self.accepted.subprotocol, self.accepted.deflate.as_ref())
+            .negotiated(self.response.subprotocol, self.response.deflate.as_ref())
     }
 
     /// Returns the result of the handshake, for a [`Handler`](crate::reactor::Handler) of the loop or of
     /// [`drive`](crate::reactor::drive). It assumes that no bytes followed the handshake.
     #[must_use]
     pub fn negotiated(self) -> Negotiated {
-        Negotiated { config: self.config, deflate: self.accepted.deflate, first: Vec::new() }
+        Negotiated { config: self.config, deflate: self.response.deflate, first: Vec::new() }
     }
 }
 
 /// The response that ends an accepted handshake: 101 and its fields.
 #[must_use]
-pub fn switching_protocols(accepted: &Accepted) -> Response<()> {
-    response(101, accepted.fields())
+pub fn switching_protocols(handshake: &HandshakeResponse) -> Response<()> {
+    response(101, handshake.fields())
 }
 
 /// Makes the response to a refused request: its status, and the header fields that this status requires. The text of

@@ -186,7 +186,7 @@ fn an_opening_in_pieces_is_closed_in_the_time_that_it_has_from_its_beginning() {
             Box::new(move |stream| reactor.adopt_opening(stream, timeout, decide.clone()))
         },
         |mut stream| {
-            // What comes meanwhile buys no time.
+            // Bytes that arrive meanwhile do not extend the time.
             let mut writer = stream.try_clone().unwrap();
             let dripping = std::thread::spawn(move || {
                 while writer.write_all(b"x").is_ok() {
@@ -212,7 +212,7 @@ fn a_handshake_in_two_reads_becomes_a_websocket() {
             Ok(None) => Opening::more(HANDSHAKE_BYTES_MAX, decide),
             Ok(Some(answered)) => {
                 let negotiated = Negotiated { first: answered.rest, ..Negotiated::default() };
-                Opening::web_socket(answered.accepted.response().into_bytes(), negotiated, Echo)
+                Opening::web_socket(answered.response.head().into_bytes(), negotiated, Echo)
             }
             Err(error) => Opening::refuse(ServerHandshake::refusal(&error).into_bytes()),
         }

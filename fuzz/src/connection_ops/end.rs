@@ -77,7 +77,7 @@ fn config(u: &mut Unstructured<'_>) -> Result<Arc<Config>> {
         frame_bytes_max: bytes(limits),
         message_bytes_max: bytes(limits >> 3),
         fragments_max: [131_072, 5, 2, 1][usize::from(limits >> 6)],
-        // Whether a message takes too long is the connection's own tests' to see.
+        // The tests of the connection cover the time limit of messages.
         message_timeout: Duration::MAX,
         ping_interval: duration(times, [20_000, 1, 70_000]),
         idle_timeout: duration(times >> 2, [60_000, 1, 20_000]),
@@ -96,7 +96,7 @@ pub(super) struct End {
     pub(super) model: Model,
     received_at: Time,
     received_bytes: usize,
-    /// What its connection has allocated and not freed.
+    /// The bytes that its connection has allocated and not freed.
     held: isize,
     /// Most bytes queued since the output was last empty.
     queued_bytes_max: usize,
@@ -336,8 +336,8 @@ impl End {
     }
 }
 
-/// What a connection allocates beside: the parts it boxes, a control frame that was cut, the least that
-/// a vector takes.
+/// The most bytes that a connection allocates besides: its boxed parts, a partial control frame, and the least
+/// capacity of vectors.
 const CONNECTION_BYTES_MAX: usize = 8 << 10;
 /// Two compressors and two inflaters, one pair its own and one for the thread, and a buffer.
 const CODECS_BYTES_MAX: usize = 2 * (270 << 10) + 2 * (48 << 10) + (64 << 10);

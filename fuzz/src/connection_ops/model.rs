@@ -1,4 +1,4 @@
-//! What an end is to receive, and what it may do.
+//! The model of an end: the items it must receive, and its permitted behaviour.
 
 use std::collections::VecDeque;
 
@@ -9,7 +9,7 @@ use crate::seen::Seen;
 /// One end as it should be.
 #[derive(Debug, Default)]
 pub(super) struct Model {
-    /// What is under way to it, or waits at its peer to be.
+    /// The items that are on their way to it, or wait at its peer.
     expected: VecDeque<Seen>,
     /// Foreign bytes came among those of its peer: anything may arrive.
     pub(super) is_tampered: bool,

@@ -1,4 +1,4 @@
-//! What can happen to one end. Each operation is one byte and what it carries.
+//! The operations on one end. Each is one byte and its arguments.
 
 use anemone_proto::{CloseCode, CloseFrame};
 use arbitrary::{Arbitrary, Result, Unstructured};

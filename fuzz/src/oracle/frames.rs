@@ -1,11 +1,11 @@
 //! RFC 6455 sections 5 and 7 for one end that only receives, without extensions, all bytes at once.
 
-/// What a receiver should make of its bytes.
+/// The expected result of received bytes.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Expected {
     /// A whole message.
     Message {
-        /// Whether its first frame has opcode 1.
+        /// True if its first frame has opcode 1.
         is_text: bool,
         /// Its payload.
         bytes: Vec<u8>,
@@ -20,7 +20,7 @@ pub enum Expected {
     Failed(u16),
 }
 
-/// What the receiver allows.
+/// The limits of the receiver.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// Payload of one frame.

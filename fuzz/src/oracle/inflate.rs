@@ -1,6 +1,6 @@
 //! RFC 1951, one bit at a time, and what RFC 7692 section 7.2.2 makes of it.
 
-/// Why a message cannot be inflated.
+/// The reason why a message cannot be inflated.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum InflateError {
     /// It is not what section 7.2.1 makes.
@@ -18,7 +18,7 @@ pub struct Inflate {
     distance_max: usize,
 }
 
-/// What is missing at the end of a payload.
+/// The bytes that are omitted at the end of a payload.
 const TAIL: [u8; 4] = [0x00, 0x00, 0xff, 0xff];
 
 const LENGTH_BASE: [usize; 29] = [
@@ -68,9 +68,9 @@ impl Inflate {
 
 struct Reader<'a> {
     bits: Bits,
-    /// How many of the bits are the payload's; after them comes what was missing.
+    /// The number of bits of the payload; after them come the omitted bytes.
     payload_bits: usize,
-    /// Where the message begins in the history.
+    /// The beginning of the message in the history.
     output_from: usize,
     len_max: usize,
     stream: &'a mut Inflate,
@@ -218,7 +218,7 @@ impl Reader<'_> {
 
 /// A canonical Huffman code (section 3.2.2).
 struct Code {
-    /// How many codes there are of each length.
+    /// The number of codes of each length.
     counts: [usize; 16],
     /// Symbols in the order of their codes.
     symbols: Vec<usize>,
@@ -264,7 +264,7 @@ impl Code {
 
 struct Bits {
     bytes: Vec<u8>,
-    /// How many bits are read.
+    /// The number of bits that were read.
     at: usize,
 }
 

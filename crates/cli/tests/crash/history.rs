@@ -54,7 +54,7 @@ impl fmt::Display for Place {
     }
 }
 
-/// Which event it is: the only one of this number by this publisher.
+/// The identity of an event: its publisher, and its number there.
 #[derive(Clone, Debug, Deserialize, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize)]
 pub(crate) struct Id {
     pub(crate) publisher: String,
@@ -97,7 +97,7 @@ pub(crate) enum Role {
     Log,
 }
 
-/// Whose history it is.
+/// The owner of a history, and its topic.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub(crate) struct Head {
     pub(crate) who: String,
@@ -213,7 +213,7 @@ impl Data {
         serde_json::to_string(&Self::of(id)).unwrap()
     }
 
-    /// Which event it is, if all of it is as it was sent.
+    /// Returns the identity of the event, if its content is complete.
     pub(crate) fn id(self) -> Result<Id, String> {
         let id = Id { publisher: self.p, number: self.n };
         if self.x == padding(&id) {

@@ -191,7 +191,7 @@ fn feed(
     let mut output = output.lines();
     let mut last = 0;
     while witness.world.is_publishing() {
-        // What comes in one piece becomes one batch: a pipe takes so much at once or not at all.
+        // One write becomes one batch: a pipe takes this many bytes at once or not at all.
         let first = last + 1;
         let mut text = String::new();
         while text.is_empty() || last % 7 != 0 {

@@ -239,7 +239,7 @@ impl Listing<'_> {
         }
     }
 
-    /// What a macro of the crate without arguments makes.
+    /// Returns the items that a macro of this crate without arguments makes.
     fn made(&self, called: &syn::Macro) -> Vec<syn::ImplItem> {
         let items = self.house.modules.iter().flat_map(|module| &module.source);
         let mut bodies = items.filter_map(|item| match item {
@@ -255,7 +255,7 @@ impl Listing<'_> {
         syn::parse_str::<syn::ItemImpl>(&format!("impl Made {body}")).unwrap().items
     }
 
-    /// Whether others can see the implementation of a trait: one of its names has a line, and none is the crate's own secret.
+    /// Returns true if other crates can see this implementation: one of its names is listed, and none is private.
     fn is_shown(&self, module: usize, item: &syn::ItemImpl, of_trait: &syn::Path) -> bool {
         let arguments = of_trait.segments.last().map(|segment| &segment.arguments);
         let arguments = arguments.map(|arguments| match arguments {
@@ -274,14 +274,14 @@ impl Listing<'_> {
             && names.iter().any(|path| !self.places(module, path).is_empty())
     }
 
-    /// What a path of types means, if it is this crate's.
+    /// Finds the item of a path, if it is in this crate.
     fn found(&self, module: usize, path: &syn::Path) -> Option<Found> {
         let names =
             path.segments.iter().map(|segment| segment.ident.to_string()).collect::<Vec<_>>();
         self.house.find(module, &names)
     }
 
-    /// Where a type or a trait is shown.
+    /// Returns the public paths of a type or trait.
     fn places(&self, module: usize, path: &syn::Path) -> Vec<String> {
         let found = self.found(module, path);
         let shown = self.shown.iter().filter(|(shown, _)| Some(shown) == found.as_ref());

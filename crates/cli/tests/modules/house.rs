@@ -21,7 +21,7 @@ pub(crate) struct Module {
     pub(crate) parent: Option<usize>,
     room: usize,
     pub(crate) children: BTreeMap<String, usize>,
-    /// What stands in it, other than for tests.
+    /// Its items, without those for tests.
     pub(crate) source: Vec<syn::Item>,
     /// The names of the items that it defines.
     items: BTreeSet<String>,
@@ -212,7 +212,7 @@ impl<'ast> Visit<'ast> for Names<'_> {
 
     fn visit_visibility(&mut self, _: &'ast syn::Visibility) {}
 
-    /// What stands in a macro's brackets is no syntax tree: whatever looks like a path is taken for one.
+    /// The tokens of a macro call have no syntax tree, so everything that looks like a path counts as one.
     fn visit_macro(&mut self, called: &'ast syn::Macro) {
         syn::visit::visit_macro(self, called);
         let text = called.tokens.to_string().replace(" :: ", "::");
@@ -255,7 +255,7 @@ pub(crate) fn leaves_of(
     }
 }
 
-/// Whether an item is there for tests alone.
+/// Returns true if an item is only compiled for tests.
 pub(crate) fn is_test(attributes: &[syn::Attribute]) -> bool {
     let is_test = |attribute: &syn::Attribute| {
         attribute.path().is_ident("cfg")

@@ -106,7 +106,7 @@ async fn another_server_is_recognized() {
     });
     let found = error(subscribe(&chat, Via::WebSocket)).await;
     assert!(matches!(found, Error::Foreign(Foreign::Content(_))), "{found}");
-    // Whatever is tried, it is none.
+    // Another transport reports the same.
     assert!(matches!(error(Subscribe::new(fake.url(Via::Sse))).await, Error::Foreign(_)));
 }
 

@@ -149,7 +149,7 @@ async fn a_body_that_was_cut_on_its_way_is_sent_again_under_the_same_key() {
         assert_eq!(published.unwrap().count(), 2, "{name}");
         assert_eq!(fake.connections(), 2, "{name}");
     }
-    // What an event is does not change on its way.
+    // An event does not change on its way.
     let fake = Fake::start(|_, mut conn| {
         conn.request()?;
         conn.problem("400 Bad Request", "", "bad-event")

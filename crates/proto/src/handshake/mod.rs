@@ -11,7 +11,7 @@ pub(crate) use fields::is_tchar;
 pub use fields::{Fields, is_token};
 pub use key::{Nonce, accept_key, base64};
 pub use request::{
-    Accepted, Answered, Offer, ServerHandshake, asks_for_web_socket, respond, respond_with,
+    Answered, HandshakeResponse, Offer, ServerHandshake, asks_for_web_socket, respond, respond_with,
 };
 pub use response::{ClientHandshake, Established};
 

@@ -19,7 +19,7 @@ pub struct Offer<'a, F: Fields + ?Sized> {
 
 /// The response to an accepted handshake, with status 101.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Accepted {
+pub struct HandshakeResponse {
     /// The value of `Sec-WebSocket-Accept`.
     pub accept: String,
     /// The chosen subprotocol, if any: the first of the client's that the server supports.
@@ -36,7 +36,7 @@ pub struct Accepted {
 pub fn respond<F: Fields + ?Sized>(
     offer: Offer<'_, F>,
     supported: &[&str],
-) -> Result<Accepted, HandshakeError> {
+) -> Result<HandshakeResponse, HandshakeError> {
     respond_with(offer, supported, None)
 }
 
@@ -49,7 +49,7 @@ pub fn respond_with<F: Fields + ?Sized>(
     offer: Offer<'_, F>,
     supported: &[&str],
     deflate: Option<&DeflateConfig>,
-) -> Result<Accepted, HandshakeError> {
+) -> Result<HandshakeResponse, HandshakeError> {
     let fields = offer.fields;
     if offer.method != "GET" {
         return Err(HandshakeError::MethodNotGet(offer.method.chars().take(40).collect()));
@@ -84,7 +84,7 @@ pub fn respond_with<F: Fields + ?Sized>(
     let offers = extension::parse(fields.values("sec-websocket-extensions"))
         .map_err(|_| HandshakeError::ExtensionsInvalid)?;
     let deflate = deflate.and_then(|config| extension::accept(&offers, config));
-    Ok(Accepted { accept: accept_key(key), subprotocol, deflate })
+    Ok(HandshakeResponse { accept: accept_key(key), subprotocol, deflate })
 }
 
 /// Returns true if the header fields ask for a WebSocket (section 4.2.1, item 3), whether or not the request is
@@ -111,7 +111,7 @@ fn choose<F: Fields + ?Sized>(
     Ok(chosen.map(|&name| name.to_owned()))
 }
 
-impl Accepted {
+impl HandshakeResponse {
     /// The header fields of the response (section 4.2.2), in order.
     pub fn fields(&self) -> impl Iterator<Item = (&'static str, Cow<'_, str>)> {
         let deflate = self.deflate.as_ref().map(|deflate| deflate.to_string().into());
@@ -125,16 +125,16 @@ impl Accepted {
         fields.into_iter().filter_map(|(name, value)| Some((name, value?)))
     }
 
-    /// Returns the response's bytes (section 4.2.2).
+    /// Returns the status line and the header fields, with the empty line after them.
     #[must_use]
-    pub fn response(&self) -> String {
-        let mut response = String::with_capacity(256);
-        response.push_str("HTTP/1.1 101 Switching Protocols\r\n");
+    pub fn head(&self) -> String {
+        let mut head = String::with_capacity(256);
+        head.push_str("HTTP/1.1 101 Switching Protocols\r\n");
         for (name, value) in self.fields() {
-            [name, ": ", &value, "\r\n"].iter().for_each(|piece| response.push_str(piece));
+            [name, ": ", &value, "\r\n"].iter().for_each(|piece| head.push_str(piece));
         }
-        response.push_str("\r\n");
-        response
+        head.push_str("\r\n");
+        head
     }
 }
 
@@ -151,7 +151,7 @@ pub struct Answered {
     /// The request's target, such as `/chat?room=1`.
     pub target: String,
     /// The response.
-    pub accepted: Accepted,
+    pub response: HandshakeResponse,
     /// The bytes after the request: the first frames.
     pub rest: Vec<u8>,
 }
@@ -196,9 +196,9 @@ impl ServerHandshake {
             is_http_1_1: request.version == Some(1),
             fields: &*request.headers,
         };
-        let accepted = respond_with(offer, supported, self.deflate.as_ref())?;
+        let response = respond_with(offer, supported, self.deflate.as_ref())?;
         let target = request.path.unwrap_or_default().to_owned();
-        Ok(Some(Answered { target, accepted, rest: self.received.split_off(len) }))
+        Ok(Some(Answered { target, response, rest: self.received.split_off(len) }))
     }
 
     /// Returns the response that refuses a request.

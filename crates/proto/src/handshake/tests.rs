@@ -22,8 +22,8 @@ fn client() -> ClientHandshake {
 fn the_handshake_of_section_1_2_is_accepted() {
     let answered = answer(REQUEST, &["superchat", "chat"]).unwrap().unwrap();
     assert_eq!(answered.target, "/chat");
-    assert_eq!(answered.accepted.subprotocol.as_deref(), Some("chat"), "the client's first choice");
-    assert_eq!(answered.accepted.response(), RESPONSE);
+    assert_eq!(answered.response.subprotocol.as_deref(), Some("chat"), "the client's first choice");
+    assert_eq!(answered.response.head(), RESPONSE);
 }
 
 #[test]
@@ -32,7 +32,7 @@ fn a_client_and_a_server_agree() {
     let request =
         client.request("server.example.com", "/chat", &[("Origin", "http://example.com")]);
     let answered = answer(&request, &["superchat"]).unwrap().unwrap();
-    let response = answered.accepted.response() + "\u{1}frames";
+    let response = answered.response.head() + "\u{1}frames";
     let established = client.receive(response.as_bytes()).unwrap().unwrap();
     assert_eq!(established.subprotocol.as_deref(), Some("superchat"));
     assert_eq!(established.rest, b"\x01frames");
@@ -43,7 +43,7 @@ fn no_subprotocol_in_common_is_not_an_error() {
     // section 4.2.2
     for supported in [&[][..], &["mqtt"]] {
         let answered = answer(REQUEST, supported).unwrap().unwrap();
-        assert_eq!(answered.accepted.subprotocol, None);
+        assert_eq!(answered.response.subprotocol, None);
     }
 }
 
@@ -152,10 +152,10 @@ fn compression_is_accepted_when_it_is_offered_and_wanted() {
     // RFC 7692 section 5.1
     let deflating = || ServerHandshake::default().with_deflate(DeflateConfig::default());
     let accepted = |mut server: ServerHandshake, request: &str| {
-        server.receive(request.as_bytes(), &[]).unwrap().unwrap().accepted
+        server.receive(request.as_bytes(), &[]).unwrap().unwrap().response
     };
     let offer = with_extensions(REQUEST, "x-other, permessage-deflate; client_max_window_bits");
-    let response = accepted(deflating(), &offer).response();
+    let response = accepted(deflating(), &offer).head();
     let field = "\r\nSec-WebSocket-Extensions: permessage-deflate; server_no_context_takeover; \
         client_no_context_takeover\r\n\r\n";
     assert!(response.ends_with(field), "{response}");
@@ -166,7 +166,7 @@ fn compression_is_accepted_when_it_is_offered_and_wanted() {
     ] {
         let accepted = accepted(server, &request);
         assert_eq!(accepted.deflate, None);
-        assert!(!accepted.response().contains("Extensions"));
+        assert!(!accepted.head().contains("Extensions"));
     }
 }
 
@@ -177,7 +177,7 @@ fn offers_may_stand_in_several_fields() {
     let request = with_extensions(&first, "permessage-deflate");
     let mut server = ServerHandshake::default().with_deflate(DeflateConfig::default());
     let answered = server.receive(request.as_bytes(), &[]).unwrap().unwrap();
-    assert!(answered.accepted.deflate.is_some());
+    assert!(answered.response.deflate.is_some());
 }
 
 #[test]

@@ -223,16 +223,16 @@ where
         let Start { local, negotiated, permit, visit } = start;
         let (handler, memory) = ((self.make)(local, permit, visit), local.site.memory.clone());
         Box::pin(async move {
-            let farewell = async {
+            let shutdown = async {
                 stop.stopped().await;
-                going_away()
+                shutdown_frame()
             };
-            drive_within(&memory, stream, negotiated, handler, farewell).await;
+            drive_within(&memory, stream, negotiated, handler, shutdown).await;
         })
     }
 }
 
 /// Returns the close frame of every WebSocket when the server stops.
-pub(crate) fn going_away() -> CloseFrame {
+pub(crate) fn shutdown_frame() -> CloseFrame {
     CloseFrame::new(CloseCode::GOING_AWAY, "the server is stopping")
 }

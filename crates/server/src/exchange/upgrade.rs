@@ -1,6 +1,6 @@
-//! WebSocket handshakes: the descriptor of a transport that answers them, and accepted ones.
+//! WebSocket handshakes: the descriptor of a transport that answers them, and response ones.
 
-use anemone_ws::proto::handshake::Accepted;
+use anemone_ws::proto::handshake::HandshakeResponse;
 use anemone_ws::switching_protocols;
 use futures_util::future::BoxFuture;
 use http::{Request, Response};
@@ -32,12 +32,12 @@ pub(crate) struct HandshakeTransport {
 #[derive(Debug)]
 pub(crate) enum HandshakeRoute {
     /// The path of each topic.
-    Topic(fn(&Site, Client, &ReadRequest, &Accepted) -> Result<Successor, Problem>),
+    Topic(fn(&Site, Client, &ReadRequest, &HandshakeResponse) -> Result<Successor, Problem>),
     /// A path of its own.
     Path {
         path: OwnPath,
         is_offered: fn(&Site) -> bool,
-        take_over: fn(&Site, Client, &Accepted) -> Result<Successor, Problem>,
+        take_over: fn(&Site, Client, &HandshakeResponse) -> Result<Successor, Problem>,
         /// The handler of `POST`, if there is one.
         post: Option<Post>,
     },
@@ -67,28 +67,28 @@ impl HandshakeTransport {
         head: &Head<'_>,
         read: Option<&ReadRequest>,
     ) -> Result<Upgrade, Problem> {
-        let accepted = head.accept(self.subprotocols, site.limits.deflate.as_ref())?;
+        let response = head.accept(self.subprotocols, site.limits.deflate.as_ref())?;
         let successor = match (&self.route, read) {
-            (HandshakeRoute::Path { take_over, .. }, _) => take_over(site, client, &accepted)?,
+            (HandshakeRoute::Path { take_over, .. }, _) => take_over(site, client, &response)?,
             (HandshakeRoute::Topic(take_over), Some(read)) => {
-                take_over(site, client, read, &accepted)?
+                take_over(site, client, read, &response)?
             }
             (HandshakeRoute::Topic(_), None) => return Err(Problem::nothing_at(head.path)),
         };
-        let handoff = Handoff::new(successor, self.name, self.limits, accepted.deflate.clone());
-        Ok(Upgrade { accepted, handoff })
+        let handoff = Handoff::new(successor, self.name, self.limits, response.deflate.clone());
+        Ok(Upgrade { response, handoff })
     }
 }
 
 /// An accepted handshake.
 pub(crate) struct Upgrade {
-    pub(crate) accepted: Accepted,
+    pub(crate) response: HandshakeResponse,
     pub(crate) handoff: Handoff,
 }
 
 impl From<Upgrade> for Reply {
-    fn from(Upgrade { accepted, handoff }: Upgrade) -> Self {
-        let response = switching_protocols(&accepted).map(|()| full(""));
+    fn from(Upgrade { response, handoff }: Upgrade) -> Self {
+        let response = switching_protocols(&response).map(|()| full(""));
         Self { handoff: Some(handoff), ..response.into() }
     }
 }

@@ -15,7 +15,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 
-use crate::exchange::handoff::going_away;
+use crate::exchange::handoff::shutdown_frame;
 use crate::exchange::tcp_transport::TcpTransport;
 use crate::listen::connection;
 use crate::listen::first_bytes;
@@ -162,7 +162,7 @@ pub(crate) async fn accept(
         requests.spawn_local(upgraded.serve(Rc::clone(&local), stop.clone()));
     }
     let joined = async { while requests.join_next().await.is_some() {} };
-    let all = async { tokio::join!(joined, local.reactor.close_all(going_away())) };
+    let all = async { tokio::join!(joined, local.reactor.close_all(shutdown_frame())) };
     let mut connections_cut = 0;
     if tokio::time::timeout(grace, all).await.is_err() {
         tracing::info!("cut off connections that did not end in time");

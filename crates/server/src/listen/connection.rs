@@ -25,8 +25,8 @@ use crate::peer::Peer;
 use crate::reply::body::boxed;
 use crate::routes;
 use crate::socket::ahead::Ahead;
-use crate::socket::begun::Begun;
 use crate::socket::gathered::Gathered;
+use crate::socket::prefixed::Prefixed;
 use crate::socket::write_deadline::WriteDeadline;
 use crate::stop::Stop;
 
@@ -49,7 +49,7 @@ pub(crate) async fn serve(
         return;
     }
     let (reader, writer) = stream.into_split();
-    let stream = join(Begun::new(first, reader), writer);
+    let stream = join(Prefixed::new(first, reader), writer);
     let stream = WriteDeadline::new(stream, local.site.limits.write_timeout, &local.site.memory);
     let Some((stream, mut rest, handoff)) = requests(&local, stream, peer, stop).await else {
         return;

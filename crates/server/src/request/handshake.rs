@@ -1,7 +1,7 @@
 //! The opening handshake (RFC 6455 section 4.2), between the HTTP server and the state machine.
 
 use anemone_ws::proto::DeflateConfig;
-use anemone_ws::proto::handshake::{self, Accepted, HandshakeError, Offer, respond_with};
+use anemone_ws::proto::handshake::{self, HandshakeError, HandshakeResponse, Offer, respond_with};
 use http::{HeaderValue, Request, StatusCode, Version};
 
 use crate::request::fields::Fields;
@@ -51,7 +51,7 @@ impl<'a> Head<'a> {
         &self,
         subprotocols: &[&str],
         deflate: Option<&DeflateConfig>,
-    ) -> Result<Accepted, Problem> {
+    ) -> Result<HandshakeResponse, Problem> {
         let offer = Offer {
             method: self.method,
             is_http_1_1: self.version >= Version::HTTP_11,

@@ -1,8 +1,8 @@
 //! Streams of bytes below HTTP: reading ahead, gathering, deadlines, and Unix sockets.
 
 pub(crate) mod ahead;
-pub(crate) mod begun;
 pub(crate) mod gathered;
+pub(crate) mod prefixed;
 pub(crate) mod unix_socket;
 pub(crate) mod unread;
 pub(crate) mod write_deadline;

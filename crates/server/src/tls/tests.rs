@@ -24,7 +24,7 @@ fn client(tls: &Tls) -> Arc<ClientConfig> {
     Arc::new(config)
 }
 
-/// Whether a client that trusts the certificate in use gets through to a server of this name.
+/// Returns true if a client that trusts the present certificate connects to a server of this name.
 fn is_trusted_as(tls: &Tls, name: &str) -> bool {
     let name = ServerName::try_from(name.to_owned()).unwrap();
     let mut client = ClientConnection::new(client(tls), name).unwrap();

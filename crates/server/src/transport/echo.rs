@@ -60,7 +60,7 @@ async fn answer(
     // The whole body is received first, since most clients do not read before they have sent everything.
     let bytes_max = usize::try_from(site.limits.echo.message_bytes_max).unwrap_or(usize::MAX);
     let body = receive(request, bytes_max, site, stop).await?;
-    // Never the sender's own type: a page must not be made to show what somebody else had it send.
+    // A fixed type: with the sender's type, another site could make a page show content of its choice.
     Ok(reply("application/octet-stream", "no-store", full(body)))
 }
 

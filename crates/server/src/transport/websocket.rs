@@ -11,7 +11,7 @@ use std::rc::Rc;
 
 use anemone_hub::{Data, Gap, TopicName};
 use anemone_wire::{EndReason, Item, Mode};
-use anemone_ws::proto::handshake::Accepted;
+use anemone_ws::proto::handshake::HandshakeResponse;
 use anemone_ws::proto::{CloseCode, CloseFrame, Message, MisuseError, Prepared, Sender};
 use anemone_ws::reactor::{Handler, SendWaker};
 use anemone_ws::{Error, Memory, Reservation};
@@ -76,9 +76,9 @@ fn take_over(
     site: &Site,
     client: Client,
     read: &ReadRequest,
-    accepted: &Accepted,
+    response: &HandshakeResponse,
 ) -> Result<Successor, Problem> {
-    let encoding = if accepted.subprotocol.is_some() { &POSITIONS } else { &DATA };
+    let encoding = if response.subprotocol.is_some() { &POSITIONS } else { &DATA };
     let reader = read.open_stream(TRANSPORT.name)?;
     let topic = reader.topic();
     // A refusal is reported only to clients that write, since all may read.

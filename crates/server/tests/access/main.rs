@@ -65,7 +65,7 @@ fn ask(
     (Reply::read(&mut BufReader::new(stream), method), client)
 }
 
-/// What is logged of a request that is answered at once.
+/// Returns the logged line of a request that is answered at once.
 fn line_of(fixture: &Fixture, method: &str, target: &str, fields: &[(&str, &str)]) -> String {
     let (reply, client) = ask(fixture, method, target, fields);
     let line = logged::requests(client, 1).remove(0);
@@ -211,7 +211,7 @@ fn the_line_of_a_stream_says_why_it_ended() {
         };
         let (stream, client) = open(&fixture, "/topics/wind");
         drop(stream);
-        // What it began with was all that it was told.
+        // The client received only the beginning.
         let begin = "retry: 1000\nid: ya-3\n\n".len();
         let line = |end| format!("GET /topics/wind 200 sse bytes={begin} position=ya-3 end={end}");
         assert_eq!(logged::requests(client, 1), [line("client gone")]);
@@ -318,7 +318,7 @@ fn each_multiplexed_request_has_a_line() {
         if let Client::WebSocket(mut socket) = client {
             closed(&mut socket, CloseCode::NORMAL);
             let sent = [clock, published.len(), unknown, refused, read, 10];
-            // Of all its messages, those of more than 125 bytes with 4 bytes before them, the others with 2.
+            // Messages of more than 125 bytes have a header of 4 bytes, the others of 2.
             let headers = 2 * 8 + 2 * sent[2..4].iter().filter(|&&len| len > 125).count();
             let sent = sent.iter().sum::<usize>() + headers;
             expected.push(format!("GET /ws 101 websocket bytes={sent} end=closed 1000"));
@@ -370,7 +370,7 @@ fn a_multiplexed_request_that_is_refused_before_it_begins_has_a_line_too() {
     }
 }
 
-/// What is logged of some requests below this path on one connection, once the server has stopped.
+/// Returns the logged lines of some requests below this path on one connection, after the server has stopped.
 fn sampled<'a>(path: &str, targets: impl Iterator<Item = &'a str>) -> Vec<String> {
     let mut fixture = start(AccessLog::Sampled, |_| {});
     let mut writer = connect(&fixture);

@@ -124,7 +124,7 @@ fn rest(stream: &mut TcpStream) -> Vec<u8> {
     }
 }
 
-/// Whether a close frame with this code stands at the end of what came from the server.
+/// Returns true if these bytes of the server contain a close frame with this code.
 fn is_closed_with(received: &[u8], code: u16) -> bool {
     let is_close = |frame: &[u8]| frame[0] == 0x88 && frame[2..] == code.to_be_bytes();
     received.windows(4).any(is_close)

@@ -58,7 +58,7 @@ fn a_reader_of_a_topic_that_stops_reading_is_let_go() {
     drop(stuck);
 }
 
-/// Whether two connections are served at once.
+/// Returns true if two connections are served at once.
 fn has_a_place_left(fixture: &Fixture) -> bool {
     let mut held = std::io::BufReader::new(fixture.connect());
     send(held.get_mut(), "GET", "/clock", &[]);

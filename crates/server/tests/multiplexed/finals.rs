@@ -37,7 +37,7 @@ fn each_request_has_exactly_one_final_status_on_a_disk() {
 /// The ledger of what was sent on a connection, and what came.
 #[derive(Debug, Default)]
 struct Ledger {
-    /// Of each id.
+    /// The number of requests by id.
     requests: BTreeMap<String, u64>,
     finals: BTreeMap<String, u64>,
     /// Requests that were none, for their id was in use.

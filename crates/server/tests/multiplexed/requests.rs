@@ -158,7 +158,7 @@ fn an_id_is_free_once_its_request_has_its_final_status() {
         assert!(detail.contains("request r is still open"), "{detail}");
         client.ask("get r /clock").problem(400, "-", "bad-message");
         client.ask("CANCEL r").is_line(204, "r", "");
-        // Which has had its final status, and no other.
+        // The request has had its final status, and gets no other.
         client.send("CANCEL r");
         assert_eq!(client.ask("GET r /clock").status, 200);
         client.ask("GET r /topics/wind").is_line(100, "r", "ya-0");

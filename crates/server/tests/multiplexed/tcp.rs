@@ -21,7 +21,7 @@ fn messages_may_be_cut_at_every_place() {
     for cut in 1..bytes.len() {
         let mut stream = connect(fixture.tcp());
         stream.write_all(&bytes[..cut]).unwrap();
-        // What is whole by then is answered, so the server has seen the cut.
+        // Complete messages are answered, so the server has seen the cut.
         let mut client = Client::Tcp(stream.try_clone().unwrap());
         let first = cut >= framed(b"GET a /nothing\npayload").len();
         if first {

@@ -186,7 +186,7 @@ fn those_who_publish_at_once_get_positions_of_their_own_and_batches_stay_whole()
     const PUBLISHERS: u64 = 8;
     const BATCHES: u64 = 40;
     let fixture = start();
-    // Who published each offset, as the replies have it.
+    // The publisher of each offset, according to the replies.
     let mut by_offset: Vec<(u64, u64)> = std::thread::scope(|scope| {
         let publish = |publisher| {
             let fixture = &fixture;

@@ -57,7 +57,7 @@ fn a_gap_counts_first_and_what_is_kept_and_passed_over_is_skipped() {
         ] {
             let mut reader = way.open(&fixture, &format!("mode=latest&after={after}"));
             if way.kind == Kind::Plain {
-                // Told of nothing that was passed over; the numbers tell.
+                // Gets no gap for skipped events; the numbers show them.
                 assert!(matches!(reader.next(), Told::Skipped(_)));
             } else {
                 assert_eq!(reader.next(), Told::Position(after.to_owned()));

@@ -82,7 +82,7 @@ impl Resuming {
         self.follower.reconnected();
         let asked = format!("after={}&{query}", self.follower.position());
         let read = way.read(wire, "wind", &asked).and_then(|mut reader| {
-            // What is published will come, so nobody waits in vain.
+            // Published events always arrive, so this ends.
             while self.follower.offset < self.published {
                 self.follower.follow(reader.read()?);
             }

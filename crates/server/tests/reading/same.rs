@@ -92,7 +92,7 @@ fn a_position_of_another_epoch_is_a_gap_of_unknown_length() {
     let gap = |resume: &str| {
         Told::Gap(json!({ "reason": "epoch", "after": "zz-7", "missed": null, "resume": resume }))
     };
-    // Told at once, even when there is nothing else to tell.
+    // Sent at once, even if there is nothing else to send.
     each(|way| {
         assert_eq!(first_notice(&mut *way.open(&fixture, "after=zz-7"), "zz-7"), gap("ya-0"));
     });

@@ -60,7 +60,7 @@ fn who_was_too_slow_for_what_is_kept_is_told_of_the_gap() {
         let fixture = Fixture::with(|_| {}, retention);
         let mut slow = way.open(&fixture, "after=ya-0");
         publish_large(&fixture, 1..=150);
-        // Whatever it was sent in the end, its gaps and events add up.
+        // In every case, its gaps and events are complete.
         let follower = follow(&mut *slow, 150);
         assert!((10..150).contains(&follower.events), "{follower:?}");
     });

@@ -112,7 +112,7 @@ fn a_quiet_stream_has_heartbeats() {
         let call = "<script>parent.app.receive({\"position\":\"ya-1\"})</script>\n";
         assert_eq!(frame.line().unwrap(), call);
     }
-    // What comes between is told all the same, and heartbeats go on from there.
+    // Later events arrive in between, and heartbeats continue after them.
     fixture.publish(2..=2);
     let events: [&mut dyn Reading; 3] = [&mut stream, &mut lines, &mut frame];
     for reader in events {

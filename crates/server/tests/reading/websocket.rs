@@ -142,7 +142,7 @@ fn a_plain_websocket_is_closed_where_events_are_missing_and_goes_on_where_the_re
         let (_, resume) = words.split_once("resume ").unwrap();
         let mut socket = fixture.websocket(&format!("/topics/wind?after={resume}"), &[], &[]);
         assert_eq!(numbers(&mut socket, 10), [8, 9, 10]);
-        // Who wants the newest alone is told of nothing that was passed over.
+        // A reader of only the newest event gets no gap for skipped events.
         let target = format!("/topics/wind?after={after}&mode=latest");
         assert_eq!(fixture.websocket(&target, &[], &[]).next(), r#"{"n":10}"#);
     }

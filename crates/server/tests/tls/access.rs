@@ -26,7 +26,7 @@ fn requests_streams_and_websockets_of_http2_have_a_line_each() {
         assert_eq!(socket.text().await, "close 1008");
         let mut lines = logged::all_requests(5);
         lines.sort();
-        // How long the text of a problem is does not matter here.
+        // The length of a problem's text does not matter here.
         let refused = lines.remove(4);
         assert!(
             refused.starts_with("GET /topics/wind 200 websocket bytes=9 position="),

@@ -186,7 +186,7 @@ fn what_is_no_websocket_handshake_over_http2_is_refused() {
         assert_eq!(http2.handshake("/echo", Some("smtp"), &[version]).await.0, 501);
         assert_eq!(http2.handshake("", None, &[]).await.0, 405, "not a proxy");
 
-        // Whether an origin is the same is told by :authority (RFC 9113 section 8.3.1).
+        // The own origin is that of :authority (RFC 9113 section 8.3.1).
         let (authority, own) = (http2.authority.clone(), format!("https://{}", http2.authority));
         http2.websocket("/echo", &[("origin", &own)]).await;
         http2.websocket("/echo", &[("origin", "https://friend.example")]).await;

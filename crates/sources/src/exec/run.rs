@@ -48,7 +48,6 @@ const LOG_LINE_CHARS_MAX: usize = 1000;
 /// Dropping the future sends SIGTERM to the group at once. A thread does the rest: SIGKILL after the grace period,
 /// and reaping. This process has to outlive that thread; before exiting, use `stop` and wait. No batch is published
 /// in part.
-/// should use `stop` and wait. Nothing half is published.
 pub async fn run(
     options: ExecOptions,
     topic: Arc<Topic>,

@@ -213,7 +213,7 @@ mod tests {
         let dated = [sibling("log-20261122", 4, 30), sibling("log-20261121", 2, 10)];
         assert_eq!(next(&dated, 2, 10), names("log-20261122", ""));
         assert_eq!(next(&dated, 4, 30), names("", ""));
-        // Gone from among them.
+        // Files that were removed from the middle.
         assert_eq!(next(&falling, 9, 9), names("log.3", ""));
         assert_eq!(next(&falling, 9, 11), names("log.2", ""));
         assert_eq!(next(&falling, 9, 10), names("log.2", "log.3"));

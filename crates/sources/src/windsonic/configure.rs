@@ -1,43 +1,42 @@
-//! The dialogue that changes an instrument's settings: bytes and time in, bytes out, an outcome.
+//! The dialogue that changes an instrument's settings: bytes and time in, bytes and an outcome out.
 //!
-//! Owns what is said in which order, how long an answer is waited for and how often a question is
-//! asked again. Which settings, and what to do after a failure, is the session's business.
+//! Owns the order of the questions, the time limit of an answer, and the number of repetitions. The session chooses
+//! the settings, and the next step after a failure.
 //!
 //! ```text
 //! us          *Q                    M2⏎        P3⏎        Q⏎
 //! instrument     CONFIGURATION MODE     M2         P3        (measures again)
 //! ```
 //!
-//! Instruments differ, and any byte may be lost, so nothing is taken for granted:
-//! - Older firmware in continuous mode enters at the `*` alone; the identifier then stands in front
-//!   of the first command, which is not echoed as sent, and is simply sent again.
-//! - Nothing answers `*Q`: it may still be in configuration mode from a dialogue that was cut off
-//!   (so `Q` ENTER is sent), or it has another identifier (so `?&` asks for it).
-//! - An instrument that was asked with `?&`, which enables polling, and still does not answer gets
-//!   a `!`, so that a failed dialogue leaves nothing changed.
+//! Instruments differ, and any byte may be lost:
+//! - Older firmware in continuous mode enters at the `*` alone. The identifier then stands before the first command,
+//!   which is therefore not echoed correctly, and is sent again.
+//! - There may be no answer to `*Q`: either the instrument is still in configuration mode after an interrupted
+//!   dialogue, so `Q` ENTER is sent; or it has another identifier, so `?&` asks for it.
+//! - `?&` enables polling. If there is still no answer, `!` is sent, so that a failed dialogue changes nothing.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
 use super::message::{ETX, STX, UnitId};
 
-/// The number of times that entering, and each command, is tried: a byte or an answer may be lost.
+/// The number of attempts to enter, and for each command: a byte or an answer may be lost.
 const ATTEMPTS_MAX: u32 = 3;
 
-/// The end of what was heard that is kept to look for an answer in; answers are at most 20 bytes.
+/// The number of the last received bytes that are searched for an answer; answers have at most 20 bytes.
 const HEARD_BYTES_MAX: usize = 64;
 
-/// The words by which an instrument says that it takes commands.
+/// The text with which an instrument reports configuration mode.
 const ENTERED: &[u8] = b"CONFIGURATION MODE";
 
-/// The end of a dialogue.
+/// The outcome of a dialogue.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum Outcome {
     /// All commands were accepted, by the instrument with this identifier.
     Done(UnitId),
-    /// It never entered configuration mode.
+    /// The instrument never entered configuration mode.
     NoAnswer,
-    /// It did, and did not accept this command.
+    /// It entered configuration mode, but did not accept this command.
     Refused(&'static str),
 }
 
@@ -48,7 +47,7 @@ enum Step {
     Command(usize),
 }
 
-/// One dialogue under way.
+/// One dialogue.
 #[derive(Debug)]
 pub(crate) struct Dialogue {
     unit: UnitId,
@@ -58,12 +57,12 @@ pub(crate) struct Dialogue {
     attempt: u32,
     deadline: Duration,
     heard: Vec<u8>,
-    /// At most one question for each answer in what was received, so it is bounded by its commands.
+    /// At most one question for each received answer, so it is bounded by the number of commands.
     transmit: VecDeque<Vec<u8>>,
 }
 
 impl Dialogue {
-    /// Begins: the first bytes to send are ready.
+    /// Begins a dialogue; the first bytes to send are ready.
     pub(crate) fn begin(
         now: Duration,
         unit: UnitId,
@@ -84,7 +83,7 @@ impl Dialogue {
         dialogue
     }
 
-    /// Takes what came from the instrument.
+    /// Handles bytes from the instrument.
     pub(crate) fn receive(&mut self, now: Duration, bytes: &[u8]) -> Option<Outcome> {
         for byte in bytes {
             if let Some(outcome) = self.receive_byte(now, *byte) {
@@ -131,12 +130,12 @@ impl Dialogue {
         }
     }
 
-    /// The time at which [`Dialogue::handle_timeout`] is to be called.
+    /// Returns the time at which [`Dialogue::handle_timeout`] is to be called.
     pub(crate) fn deadline(&self) -> Duration {
         self.deadline
     }
 
-    /// Goes on when no answer came in time.
+    /// Continues after an answer did not come in time.
     pub(crate) fn handle_timeout(&mut self, now: Duration) -> Option<Outcome> {
         if now < self.deadline {
             return None;
@@ -175,7 +174,7 @@ impl Dialogue {
         }
     }
 
-    /// Sends this command, or leaves configuration mode after the last.
+    /// Sends this command, or leaves configuration mode after the last one.
     fn command(&mut self, now: Duration, at: usize) -> Option<Outcome> {
         let Some(command) = self.commands.get(at) else {
             self.transmit.push_back(b"Q\r".to_vec());
@@ -191,7 +190,7 @@ impl Dialogue {
         self.transmit.push_back(bytes);
     }
 
-    /// The bytes to send; after the outcome too, until there are no more.
+    /// Returns the bytes to send; also after the outcome, until there are no more.
     pub(crate) fn poll_transmit(&mut self) -> Option<Vec<u8>> {
         self.transmit.pop_front()
     }
@@ -210,8 +209,8 @@ mod tests {
         Dialogue::begin(Duration::ZERO, UnitId::default(), COMMANDS, WAIT)
     }
 
-    /// Plays a dialogue: each line is what we must say and what the instrument answers to it, with
-    /// no answer where the text is empty.
+    /// Plays a dialogue: each line is what is expected from us and the instrument's answer to it; an empty text is no
+    /// answer.
     fn play(script: &[(&str, &str)]) -> Option<Outcome> {
         let (mut dialogue, mut now, mut outcome) = (begin(), Duration::ZERO, None);
         for (said, answer) in script {

@@ -1,21 +1,21 @@
-//! Lines out of a stream of bytes, each of bounded length.
+//! Splits a stream of bytes into lines of bounded length.
 //!
-//! Owns where a line begins and ends; what it means is `parse`'s business. A line ends at CR or LF,
-//! whichever comes first, and begins anew at STX or `$`, which stand nowhere else in a message: so
-//! a message is found even when the one before it lost its end.
+//! Owns the rule of where a line begins and ends; `parse` reads its content. A line ends at CR or LF, and begins at
+//! STX or `$`, which occur nowhere else in a message. So a message is found even if the end of the one before is
+//! missing.
 
 use super::message::STX;
 
-/// The first bytes of lines that are messages: of the Gill formats, of NMEA.
+/// The first bytes of messages: in the Gill formats, and in NMEA.
 const STARTERS: [u8; 2] = [STX, b'$'];
 
 /// A line without its end.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct RawLine {
     pub(crate) bytes: Vec<u8>,
-    /// It went on after this many bytes; the rest was dropped.
+    /// True if the line was longer than this; the rest was dropped.
     pub(crate) overlong: bool,
-    /// It is the first since the beginning of the stream, so its own beginning may be missing.
+    /// True for the first line of the stream, whose beginning may be missing.
     pub(crate) first: bool,
 }
 
@@ -24,7 +24,7 @@ pub(crate) struct RawLine {
 pub(crate) struct Assembler {
     bytes: Vec<u8>,
     bytes_max: usize,
-    /// In the rest of an overlong line.
+    /// True within the rest of an overlong line.
     skipping: bool,
     first: bool,
 }
@@ -34,7 +34,7 @@ impl Assembler {
         Self { bytes: Vec::new(), bytes_max: line_bytes_max.max(1), skipping: false, first: true }
     }
 
-    /// Takes one byte; gives the line it completes, if it does. Empty lines are not given.
+    /// Adds a byte. Returns the line that it completes, if any. Empty lines are left out.
     pub(crate) fn push(&mut self, byte: u8) -> Option<RawLine> {
         if byte == b'\r' || byte == b'\n' {
             let line = self.take(false);
@@ -53,7 +53,7 @@ impl Assembler {
             return None;
         }
         if self.bytes.len() == self.bytes_max {
-            // Told at once: an overlong line may never end.
+            // Returned at once, since an overlong line may never end.
             self.skipping = true;
             return self.take(true);
         }

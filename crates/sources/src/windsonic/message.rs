@@ -25,13 +25,13 @@ pub struct UnitId(u8);
 pub struct UnitIdError;
 
 impl UnitId {
-    /// The identifier of this letter; `None` when it is not one of A to Z.
+    /// Returns the identifier of this letter; `None` if it is not one of A to Z.
     #[must_use]
     pub fn new(letter: char) -> Option<Self> {
         letter.is_ascii_uppercase().then_some(Self(letter as u8))
     }
 
-    /// The letter.
+    /// Returns the letter.
     #[must_use]
     pub fn letter(self) -> char {
         self.0 as char
@@ -66,7 +66,7 @@ impl FromStr for UnitId {
     }
 }
 
-/// The unit a speed is given in.
+/// The unit of a speed.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum SpeedUnits {
     /// `M`, m/s.
@@ -91,7 +91,7 @@ impl SpeedUnits {
         Self::FeetPerMinute,
     ];
 
-    /// The letter in a message.
+    /// Returns the letter of the unit in a message.
     #[must_use]
     pub fn letter(self) -> char {
         match self {
@@ -103,7 +103,7 @@ impl SpeedUnits {
         }
     }
 
-    /// The usual symbol, as events spell it.
+    /// Returns the usual symbol, as in events.
     #[must_use]
     pub fn symbol(self) -> &'static str {
         match self {
@@ -115,7 +115,7 @@ impl SpeedUnits {
         }
     }
 
-    /// The number of these that are one metre per second.
+    /// Returns the number of these units in one metre per second.
     #[must_use]
     pub fn per_metre_per_second(self) -> f64 {
         match self {
@@ -133,13 +133,13 @@ impl SpeedUnits {
 pub struct Hundredths(i32);
 
 impl Hundredths {
-    /// This many hundredths.
+    /// Creates a value from hundredths.
     #[must_use]
     pub const fn new(hundredths: i32) -> Self {
         Self(hundredths)
     }
 
-    /// The nearest value with two decimals.
+    /// Rounds to two decimals.
     #[must_use]
     pub fn round(value: f64) -> Self {
         #[expect(clippy::cast_possible_truncation, reason = "a cast from f64 saturates")]
@@ -147,7 +147,7 @@ impl Hundredths {
         Self(hundredths)
     }
 
-    /// As a floating-point number: the one nearest to the two decimals.
+    /// Returns the nearest floating-point number.
     #[must_use]
     pub fn as_f64(self) -> f64 {
         f64::from(self.0) / 100.0
@@ -155,7 +155,7 @@ impl Hundredths {
 }
 
 impl fmt::Display for Hundredths {
-    /// `002.74`; with `+`, always a sign.
+    /// Formats as `002.74`; with `+`, always with a sign.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let sign = match (self.0 < 0, f.sign_plus()) {
             (true, _) => "-",
@@ -172,18 +172,18 @@ impl fmt::Display for Hundredths {
 pub enum Wind {
     /// Speed and direction.
     Polar {
-        /// Degrees the wind comes from, 0 to 359; `None` when there is too little wind to tell.
+        /// The direction from which the wind comes, in degrees, 0 to 359; `None` if there is too little wind.
         direction: Option<u16>,
-        /// In the message's units.
+        /// The speed, in the message's unit.
         speed: Hundredths,
     },
-    /// Components along two axes. Positive U blows from south to north and positive V from east to
-    /// west, so the direction the wind comes from is `atan2(V, -U)`: a wind from the south (180)
-    /// has U > 0, one from the east (90) has V > 0.
+    /// Components along two axes. Positive U blows from south to north, positive V from east to west. So the
+    /// direction from which the wind comes is `atan2(V, -U)`: wind from the south (180) has U > 0, wind from the east
+    /// (90) has V > 0.
     Vector {
-        /// South to north.
+        /// The component from south to north.
         u: Hundredths,
-        /// East to west.
+        /// The component from east to west.
         v: Hundredths,
     },
 }
@@ -195,14 +195,14 @@ pub struct Message {
     pub unit: Option<UnitId>,
     /// The wind.
     pub wind: Wind,
-    /// The units of the speeds.
+    /// The unit of the speeds.
     pub units: SpeedUnits,
     /// `00` for OK and other two-digit codes in the Gill formats, `A` or `V` in NMEA.
     pub status: String,
 }
 
 impl Message {
-    /// The speed; of a vector its length, rounded to hundredths.
+    /// Returns the speed; of a vector, its length, rounded to hundredths.
     #[must_use]
     pub fn speed(&self) -> Hundredths {
         match self.wind {
@@ -211,15 +211,15 @@ impl Message {
         }
     }
 
-    /// The direction the wind comes from, in degrees, 0 to 359. Of a vector it is derived, and
-    /// absent below 0.05 m/s, as the instrument does it.
+    /// Returns the direction from which the wind comes, in degrees, 0 to 359. For a vector it is derived, and `None`
+    /// below 0.05 m/s, as in the instrument.
     #[must_use]
     pub fn direction(&self) -> Option<u16> {
         match self.wind {
             Wind::Polar { direction, .. } => direction,
             Wind::Vector { u, v } => {
                 let speed = u.as_f64().hypot(v.as_f64()) / self.units.per_metre_per_second();
-                // The two decimals 0.05 must not fall below by a rounding of the last bit.
+                // A rounding error of the last bit must not bring 0.05 below the threshold.
                 let calm = speed < DIRECTION_THRESHOLD_METRES_PER_SECOND - 1e-9;
                 let degrees = v.as_f64().atan2(-u.as_f64()).to_degrees();
                 (!calm).then(|| whole_degrees(degrees))
@@ -227,8 +227,8 @@ impl Message {
         }
     }
 
-    /// The message's bytes on the line, in the format its parts ask for: NMEA when it has no unit,
-    /// else UV or polar. The line's end, CR LF, included.
+    /// Returns the message as bytes on the line, with CR LF. The format follows from its parts: NMEA without a unit
+    /// identifier, otherwise UV or polar.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let (units, status) = (self.units.letter(), &self.status);
@@ -250,7 +250,7 @@ impl Message {
         }
     }
 
-    /// The event's value.
+    /// Returns the data of the event.
     pub(crate) fn event<'a>(&'a self, raw: &'a str, t0: UnixTime) -> MessageEvent<'a> {
         let (u, v) = match self.wind {
             Wind::Polar { .. } => (None, None),
@@ -270,7 +270,7 @@ impl Message {
     }
 }
 
-/// Degrees of any size as 0 to 359.
+/// Normalizes degrees to 0 to 359.
 pub(crate) fn whole_degrees(degrees: f64) -> u16 {
     #[expect(
         clippy::cast_possible_truncation,
@@ -281,18 +281,18 @@ pub(crate) fn whole_degrees(degrees: f64) -> u16 {
     whole % 360
 }
 
-/// The exclusive-or of all bytes: the checksum of all formats.
+/// Returns the checksum of all formats: the exclusive-or of all bytes.
 pub(crate) fn checksum(bytes: &[u8]) -> u8 {
     bytes.iter().fold(0, |sum, byte| sum ^ byte)
 }
 
-/// A line with this between STX and ETX.
+/// Makes a line with this text between STX and ETX.
 pub(crate) fn gill_line(content: &str) -> Vec<u8> {
     let sum = checksum(content.as_bytes());
     format!("\u{2}{content}\u{3}{sum:02X}\r\n").into_bytes()
 }
 
-/// A line with this between `$` and `*`.
+/// Makes a line with this text between `$` and `*`.
 pub(crate) fn nmea_line(content: &str) -> Vec<u8> {
     let sum = checksum(content.as_bytes());
     format!("${content}*{sum:02X}\r\n").into_bytes()

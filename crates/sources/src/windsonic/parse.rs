@@ -11,48 +11,48 @@ use super::message::{ETX, Hundredths, Message, STX, SpeedUnits, UnitId, Wind, ch
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ParseError {
-    /// The beginning is missing, or it is not a message at all.
+    /// The beginning is missing, or the line is no message.
     #[error("line begins neither with STX nor with $")]
     Start,
     /// The end is missing.
     #[error("line has no {end} and no checksum after it")]
     End {
-        /// The byte that should stand before the checksum: `ETX` or `*`.
+        /// The expected byte before the checksum: `ETX` or `*`.
         end: &'static str,
     },
     /// The end is not followed by two hex digits.
     #[error("{len} bytes stand where the checksum should be two hex digits")]
     ChecksumDigits {
-        /// The number of bytes that follow the end.
+        /// The number of bytes after the end.
         len: usize,
     },
-    /// Bytes were damaged on the way.
+    /// The checksum is wrong: bytes were damaged.
     #[error("checksum is {found:02X}, the bytes give {computed:02X}")]
     Checksum {
-        /// The checksum that the line says.
+        /// The checksum in the line.
         found: u8,
         /// The checksum of its bytes.
         computed: u8,
     },
-    /// Not a measurement of a known format.
+    /// The number of fields fits no known format.
     #[error("message has {found} fields, expected {expected}")]
     Fields {
-        /// The number that there are.
+        /// The number of fields.
         found: usize,
-        /// The number that there should be.
+        /// The expected number.
         expected: usize,
     },
-    /// One field is not what should stand there.
+    /// A field has an invalid value.
     #[error("{field} {text:?} is not {expected}")]
     Field {
         /// The name of the field.
         field: &'static str,
-        /// The text that stands there, cut to 20 characters.
+        /// Its text, cut to 20 characters.
         text: String,
-        /// The words for what should.
+        /// A description of the expected value.
         expected: &'static str,
     },
-    /// The line went on beyond the limit.
+    /// The line was longer than the limit.
     #[error("line is longer than {bytes_max} bytes")]
     TooLong {
         /// The limit.
@@ -60,13 +60,12 @@ pub enum ParseError {
     },
 }
 
-/// A message and the text it was read from: for the Gill formats what stands between STX and ETX,
-/// for NMEA the line.
+/// A message and its text: in the Gill formats the part between STX and ETX, in NMEA the line.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Parsed<'a> {
-    /// The message that the line says.
+    /// The message.
     pub message: Message,
-    /// The text of it.
+    /// Its text.
     pub raw: &'a str,
 }
 
@@ -88,7 +87,7 @@ pub fn parse(line: &[u8]) -> Result<Parsed<'_>, ParseError> {
     }
 }
 
-/// The bytes before `end`, when the checksum after it agrees.
+/// Returns the bytes before `end` if the checksum after it is right.
 fn checked<'a>(rest: &'a [u8], end: u8, name: &'static str) -> Result<&'a [u8], ParseError> {
     let at = rest.iter().position(|byte| *byte == end).ok_or(ParseError::End { end: name })?;
     let (content, digits) = (&rest[..at], &rest[at + 1..]);
@@ -110,7 +109,7 @@ fn text(bytes: &[u8]) -> Result<&str, ParseError> {
     std::str::from_utf8(bytes).map_err(|_| field_error("line", bytes, "ASCII"))
 }
 
-/// Parses what stands between STX and ETX: `Q,229,002.74,M,00,` or `Q,+000.05,+000.00,M,00,`.
+/// Parses the part between STX and ETX: `Q,229,002.74,M,00,` or `Q,+000.05,+000.00,M,00,`.
 ///
 /// # Errors
 /// [`ParseError::Fields`] or [`ParseError::Field`].
@@ -134,7 +133,8 @@ pub(crate) fn parse_gill(content: &[u8]) -> Result<Message, ParseError> {
 }
 
 /// Parses what stands between `$` and `*`: `WIMWV,229,R,002.74,M,A`. Of the talker (`WI`) nothing is
-/// asked: instruments say `II` too.
+/// Parses the part between `$` and `*`: `WIMWV,229,R,002.74,M,A`. The talker (`WI`) may be another, as some
+/// instruments send `II`.
 fn parse_nmea(content: &[u8]) -> Result<Message, ParseError> {
     let [sentence, direction, reference, speed, units, status] = fields::<6>(content)?;
     if sentence.len() != 5 || !sentence.ends_with(b"MWV") {
@@ -146,7 +146,7 @@ fn parse_nmea(content: &[u8]) -> Result<Message, ParseError> {
     let units = parse_units(units)?;
     let wind =
         Wind::Polar { direction: parse_direction(direction)?, speed: parse_speed(speed, units)? };
-    // Some firmware gives Gill's two digits here.
+    // Some firmware sends Gill's two digits here.
     let known = matches!(status, b"A" | b"V")
         || (status.len() == 2 && status.iter().all(u8::is_ascii_hexdigit));
     if !known {
@@ -221,7 +221,7 @@ fn hundredths(field: &[u8], units: SpeedUnits) -> Option<i32> {
     Some(digits(whole)? * 100 + digits(decimals)?)
 }
 
-/// Decimal digits and nothing else; at most 5 of them, so it cannot overflow.
+/// Parses decimal digits; at most 5, so that it cannot overflow.
 fn digits(field: &[u8]) -> Option<i32> {
     field.iter().try_fold(0, |value: i32, byte| {
         byte.is_ascii_digit().then(|| value * 10 + i32::from(byte - b'0'))

@@ -1,4 +1,4 @@
-//! The source itself: a serial port and the clocks around a [`Session`].
+//! The source: a serial port, and the clocks, for a [`Session`].
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -13,18 +13,16 @@ use crate::backoff::Backoff;
 use crate::serial::{Port, SerialError};
 use crate::status::{State, Status, chain, earliest, publish, seconds, sleep_until, wall_clock};
 
-/// One read's worth: several lines at any speed a serial line has.
+/// The most bytes of one read: several lines at any speed of a serial line.
 const READ_BYTES: usize = 1024;
 
-/// Reads the instrument and publishes its measurements to `topic` and how it is doing to `status`
-/// (by convention the topic `NAME.status`). Never returns: whatever happens to the device, it is
-/// reported and tried again.
+/// Reads the instrument, and publishes its measurements to `topic` and its state to `status` (by convention the topic
+/// `NAME.status`). Never returns: every failure of the device is reported, and it is opened again.
 ///
-/// Runs on the calling task, in a tokio runtime with its IO and time drivers on; one current-thread
-/// runtime is enough.
+/// Runs on the calling task, in a tokio runtime with IO and time drivers; a current-thread runtime is enough.
 ///
 /// # Cancel safety
-/// Dropping the future closes the device; nothing half is published.
+/// Dropping the future closes the device; no event is published partially.
 pub async fn run(options: WindsonicOptions, topic: Arc<Topic>, status: Arc<Topic>) -> Infallible {
     let mut source = SerialSource::new(options, topic, status);
     loop {
@@ -60,7 +58,7 @@ impl SerialSource {
         }
     }
 
-    /// Drives a session until the device is gone.
+    /// Drives a session until the device fails.
     async fn serve(&mut self, port: &Port) -> SerialError {
         let mut session = Session::begin(self.now(), self.options.clone());
         let mut buffer = [0; READ_BYTES];
@@ -71,7 +69,7 @@ impl SerialSource {
             while let Some(bytes) = session.poll_transmit() {
                 match port.try_write(&bytes) {
                     Ok(written) if written < bytes.len() => {
-                        // The session repeats a question without an answer.
+                        // The session repeats a question that has no answer.
                         tracing::debug!("{written} of {} bytes sent", bytes.len());
                     }
                     Ok(_) => {}

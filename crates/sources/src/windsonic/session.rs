@@ -1,9 +1,8 @@
-//! One session with an instrument, from the opening of its device on: bytes and time in; events,
-//! bytes to send and changes of state out.
+//! One session with an instrument, from the opening of its device: bytes and time in; events, bytes to send and
+//! changes of state out.
 //!
-//! Owns what is done when: listening, configuring, polling, noticing silence. After each input,
-//! drain [`Session::poll_output`] and [`Session::poll_transmit`], then ask
-//! [`Session::poll_timeout`].
+//! Owns the order of the work: listening, configuring, polling, and noticing silence. After each input, the caller
+//! drains [`Session::poll_output`] and [`Session::poll_transmit`], and then calls [`Session::poll_timeout`].
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -17,7 +16,7 @@ use super::parse::{ParseError, parse};
 use super::{Mode, WindsonicOptions};
 use crate::status::{State, seconds};
 
-/// Polar, continuous, 4 Hz. The unit of speed is left as its owner set it: each message says it.
+/// Polar, continuous, 4 Hz. The unit of speed is left unchanged, since each message names it.
 const CONTINUOUS_4_HZ: &[&str] = &["M2", "P3"];
 
 /// Polar, polled.
@@ -26,9 +25,9 @@ const POLLED: &[&str] = &["M4"];
 /// The output of a session.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Output {
-    /// A measurement, its raw text and when its last byte was read.
+    /// A measurement, its raw text, and the time at which its last byte was read.
     Message(Message, String, UnixTime),
-    /// A line that is none, with its fault.
+    /// A line that is no measurement, with its fault.
     BadLine(String),
     /// The state of the session.
     State(State, String),
@@ -38,7 +37,7 @@ pub(crate) enum Output {
 enum Task {
     /// Only reading.
     Listen,
-    /// Polled mode, before the first poll: is the instrument sending by itself?
+    /// Polled mode, before the first poll: listens for an instrument that sends by itself.
     Settle {
         until: Duration,
     },
@@ -59,14 +58,14 @@ pub(crate) struct Session {
     unit: UnitId,
     task: Task,
     state: State,
-    /// The last valid message, or the beginning.
+    /// The time of the last valid message, or of the beginning.
     heard_at: Duration,
-    /// Since then.
+    /// The number of bad lines since then.
     bad_lines: u64,
     newest_fault: String,
-    /// The reason why the instrument is not set as asked.
+    /// The reason why the instrument does not have the required settings.
     trouble: Option<String>,
-    /// Before this, no other dialogue.
+    /// The earliest time of the next dialogue.
     dialogue_at: Duration,
     outputs: VecDeque<Output>,
     transmit: VecDeque<Vec<u8>>,
@@ -100,7 +99,7 @@ impl Session {
         session
     }
 
-    /// Takes bytes read from the device. `t0` is the wall clock right after that read.
+    /// Handles bytes read from the device. `t0` is the wall clock right after that read.
     pub(crate) fn receive(&mut self, now: Duration, t0: UnixTime, bytes: &[u8]) {
         for byte in bytes {
             if let Some(line) = self.assembler.push(*byte) {
@@ -125,7 +124,7 @@ impl Session {
                 self.outputs.push_back(Output::Message(message, raw, t0));
                 self.heard(now);
             }
-            // Devices are opened in the middle of a line as a rule.
+            // A device is usually opened in the middle of a line.
             Err(ParseError::Start) if line.first => {}
             Err(_) if is_announcement(line) => {
                 tracing::debug!("the instrument says: {}", line.bytes.escape_ascii());
@@ -138,7 +137,7 @@ impl Session {
         }
     }
 
-    /// A valid message came in.
+    /// Handles a valid message.
     fn heard(&mut self, now: Duration) {
         self.heard_at = now;
         self.bad_lines = 0;
@@ -153,7 +152,7 @@ impl Session {
         }
     }
 
-    /// Does what is due.
+    /// Does all work that is due.
     pub(crate) fn handle_timeout(&mut self, now: Duration) {
         match &mut self.task {
             Task::Listen => {}
@@ -184,7 +183,7 @@ impl Session {
         if now < poll.due {
             return;
         }
-        // Polling may have been disabled, or forgotten in a loss of power.
+        // Polling may have been disabled, or may be off after a loss of power.
         let letter = self.unit.byte();
         let bytes = if poll.answered { vec![letter] } else { vec![b'?', letter] };
         self.transmit.push_back(bytes);
@@ -194,7 +193,7 @@ impl Session {
         }
     }
 
-    /// The instrument is not as asked, as far as can be told.
+    /// Returns true if the instrument, as far as is known, does not have the required settings.
     fn wants_dialogue(&self) -> bool {
         let able = matches!(self.task, Task::Listen | Task::Poll(_));
         let wanted = self.options.mode != Mode::Listen;
@@ -230,7 +229,7 @@ impl Session {
         self.tell();
     }
 
-    /// Says what the state is, in a sentence.
+    /// Reports the state with a sentence that describes it.
     fn tell(&mut self) {
         let path = self.options.path.display();
         let mut detail = match self.state {
@@ -268,7 +267,7 @@ impl Session {
         self.transmit.pop_front()
     }
 
-    /// The time at which [`Session::handle_timeout`] is to be called, if nothing comes in before.
+    /// Returns the time at which [`Session::handle_timeout`] is to be called, if no bytes come before.
     pub(crate) fn poll_timeout(&self) -> Option<Duration> {
         let task = match &self.task {
             Task::Listen => None,
@@ -286,15 +285,14 @@ impl Session {
     }
 }
 
-/// Text the instrument says of itself: at power-up, in configuration mode. A damaged measurement
-/// is not taken for it: one without its end has its beginning, one without its beginning has its
-/// end or commas.
+/// Returns true for a text of the instrument at power-up or in configuration mode. A damaged measurement is none of
+/// these: without its end, it has its beginning; without its beginning, it has its end or commas.
 fn is_announcement(line: &RawLine) -> bool {
     let text = |byte: &u8| (b' '..=b'~').contains(byte) && *byte != b',';
     !line.overlong && !line.bytes.starts_with(b"$") && line.bytes.iter().all(text)
 }
 
-/// The line for people: escaped, and cut to 60 characters.
+/// Returns the line as readable text: escaped, and cut to 60 characters.
 fn cut(bytes: &[u8]) -> String {
     let mut text: String = bytes.escape_ascii().take(61).map(char::from).collect();
     if text.len() > 60 {

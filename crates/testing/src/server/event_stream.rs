@@ -21,7 +21,7 @@ impl<S: Read + Write> EventStream<S> {
         Ok(Self { reader, head })
     }
 
-    /// What it comes by.
+    /// Returns the underlying stream.
     pub fn get_ref(&self) -> &S {
         self.reader.get_ref()
     }

@@ -61,7 +61,7 @@ impl Fixture {
         self.running.as_ref().unwrap().held_bytes()
     }
 
-    /// Whether there is a topic of this name, and not only a pattern that lets it come.
+    /// Returns true if this topic exists; a pattern that only allows it is not enough.
     pub fn has(&self, topic: &str) -> bool {
         self.hub.topic(&topic.parse().unwrap()).is_some()
     }

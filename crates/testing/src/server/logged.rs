@@ -1,4 +1,4 @@
-//! What the server logs, as events of `tracing`, for all tests of a process.
+//! Captures the log of the server, as events of `tracing`, for all tests of a process.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -22,8 +22,8 @@ pub fn keep() {
     ONCE.call_once(|| tracing::subscriber::set_global_default(Events(push)).unwrap());
 }
 
-/// What is logged of the requests of a client, each as `METHOD PATH STATUS TRANSPORT BYTES POSITION END REPEATS`, the status
-/// and the last three as far as they are there; once there are so many.
+/// Waits for `count` logged requests of a client, and returns each as `METHOD PATH STATUS TRANSPORT BYTES POSITION
+/// END REPEATS`. The status and the last three may be missing.
 pub fn requests(client: SocketAddr, count: usize) -> Vec<String> {
     let client = client.to_string();
     lines(count, |fields| fields.get("client") == Some(&client))
@@ -78,7 +78,7 @@ fn line(fields: &Fields) -> String {
     line
 }
 
-/// Whether the table of the access log has an end like this, as it is or as `lost: …`, with another number in it or not.
+/// Returns true if the documentation of the access log lists this end, alone or as `lost: …`; numbers may differ.
 fn is_documented(end: &str) -> bool {
     let without_numbers = |text: &str| text.replace(|char: char| char.is_ascii_digit(), "");
     let row = include_str!("../../../../docs/FEATURES.md")

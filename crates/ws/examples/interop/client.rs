@@ -10,10 +10,10 @@ use serde::Deserialize;
 use crate::{Takeover, deflate, send_fragments};
 
 type Socket = WebSocket<ClientStream>;
-/// What is wrong, in words.
+/// A description of a fault.
 type Fault = Box<dyn std::error::Error>;
 
-/// How long a case may take.
+/// The time limit of a case.
 const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A case, as `tests/interop/run` writes it.
@@ -49,9 +49,9 @@ enum Compression {
 struct Close {
     by: End,
     code: Option<u16>,
-    /// Anything when it is not said.
+    /// If absent, any reason is accepted.
     reason: Option<String>,
-    /// Whether it is for something that the server has sent.
+    /// True if it closes because of an error in what the server sent.
     is_failure: bool,
 }
 
@@ -62,7 +62,7 @@ enum End {
     Server,
 }
 
-/// What the server says of the last connection.
+/// The server's report on the last connection.
 #[derive(Debug, Deserialize)]
 struct Verdict {
     code: u16,
@@ -132,7 +132,7 @@ async fn check_close(socket: &mut Socket, close: &Close) -> Result<(), Fault> {
     match close.by {
         End::Client => {
             socket.close(frame.as_ref()).await?;
-            // Whether the answer has a reason as well is the server's choice.
+            // The server chooses whether its answer has a reason.
             let answered = socket.close_frame().map(|frame| frame.code);
             if answered == code { Ok(()) } else { Err(format!("answered {answered:?}").into()) }
         }

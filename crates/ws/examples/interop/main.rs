@@ -1,4 +1,4 @@
-//! What `tests/interop/run` tests with other clients and servers: both roles of the library.
+//! The program of `tests/interop/run`, which tests both roles of the library with other implementations.
 //!
 //! - `client URL` runs the cases on its standard input against a server at `ws://HOST:PORT`, and prints
 //!   one line for each.
@@ -26,7 +26,7 @@ async fn main() -> Result<ExitCode, Box<dyn std::error::Error>> {
     }
 }
 
-/// Whether an end may refer to its earlier messages.
+/// The choice of context takeover for an end.
 #[derive(Clone, Copy, Eq, PartialEq)]
 enum Takeover {
     No,

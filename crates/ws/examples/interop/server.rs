@@ -17,7 +17,7 @@ type Socket = WebSocket<TcpStream>;
 pub(crate) async fn run(accept: Accept) -> Result<ExitCode, Box<dyn std::error::Error>> {
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     println!("listening on ws://{}", listener.local_addr()?);
-    // What the last connection was closed with.
+    // The close frame or error of the last connection.
     let mut verdict = Value::Null;
     loop {
         let (stream, _) = listener.accept().await?;

@@ -382,7 +382,7 @@ async fn proxy() -> SocketAddr {
                 }
                 let mut server = TcpStream::connect(target).await.unwrap();
                 client.write_all(b"HTTP/1.1 200 Tunnel open\r\nVia: test\r\n\r\n").await.unwrap();
-                // How a tunnel ends is its ends' business.
+                // Both ends of a tunnel may end it at any time.
                 let _ = copy_bidirectional(&mut client, &mut server).await;
             });
         }

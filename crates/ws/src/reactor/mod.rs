@@ -32,7 +32,7 @@
 //!         Ok(None) => Opening::more(HANDSHAKE_BYTES_MAX, decide),
 //!         Ok(Some(answered)) => {
 //!             let negotiated = Negotiated { first: answered.rest, ..Negotiated::default() };
-//!             Opening::web_socket(answered.accepted.response().into_bytes(), negotiated, Echo)
+//!             Opening::web_socket(answered.response.head().into_bytes(), negotiated, Echo)
 //!         }
 //!         Err(error) => Opening::refuse(ServerHandshake::refusal(&error).into_bytes()),
 //!     }

@@ -85,8 +85,8 @@ fn a_request_of_an_http_server_is_answered_as_its_bytes_are() {
         let of_bytes = handshake.receive(bytes(method, &fields).as_bytes(), &["chat", "more"]);
         match (accept().upgrade(&request(method, &fields)), of_bytes) {
             (Ok(upgrade), Ok(Some(answered))) => {
-                assert_eq!(upgrade.accepted, answered.accepted, "{changes:?}");
-                assert_eq!(head_of(&upgrade.response()), head(&answered.accepted.response()));
+                assert_eq!(upgrade.response, answered.response, "{changes:?}");
+                assert_eq!(head_of(&upgrade.response()), head(&answered.response.head()));
             }
             (Err(error), Err(of_bytes)) => {
                 assert_eq!(error, of_bytes, "{changes:?}");

@@ -32,8 +32,8 @@ pub(super) fn negotiate(
     let mut opening = ClientHandshake::new(Nonce([7; 16]), &[]).with_deflate(client.clone());
     let request = opening.request("localhost", "/", &[]);
     let mut accepting = ServerHandshake::default().with_deflate(server.clone());
-    let accepted = accepting.receive(request.as_bytes(), &[]).unwrap().unwrap().accepted;
-    let established = opening.receive(accepted.response().as_bytes()).unwrap().unwrap();
+    let accepted = accepting.receive(request.as_bytes(), &[]).unwrap().unwrap().response;
+    let established = opening.receive(accepted.head().as_bytes()).unwrap().unwrap();
     (established.deflate.unwrap(), accepted.deflate.unwrap())
 }
 

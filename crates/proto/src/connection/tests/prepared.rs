@@ -178,8 +178,8 @@ fn after_a_close_frame_it_is_refused() {
     assert_eq!(transmit(&mut server), [0; 0]);
 }
 
-/// What a server queues in `output`: prepared messages of these sizes, and between them others and an
-/// echo of `input`.
+/// Queues in `output`, as a server, prepared messages of these sizes, and between them other messages and an echo of
+/// `input`.
 fn queue(output: Output, input: &[u8], sizes: &[usize]) -> Output {
     let mut server = server();
     let mut output = Some(Box::new(output));

@@ -2,7 +2,7 @@
 
 use anemone_wire::multiplexed::SUBPROTOCOL;
 use anemone_ws::Error;
-use anemone_ws::proto::handshake::Accepted;
+use anemone_ws::proto::handshake::HandshakeResponse;
 use anemone_ws::proto::{CloseFrame, Message, Sender};
 use anemone_ws::reactor::{Handler, SendWaker};
 
@@ -27,7 +27,7 @@ pub(crate) static TRANSPORT: HandshakeTransport = HandshakeTransport {
     route: HandshakeRoute::Path {
         path: OwnPath::Ws,
         is_offered: |_| true,
-        take_over: |_, client, accepted| take_over(client, accepted),
+        take_over: |_, client, response| take_over(client, response),
         post: None,
     },
 };
@@ -35,8 +35,8 @@ pub(crate) static TRANSPORT: HandshakeTransport = HandshakeTransport {
 /// The name of its requests in lists of readers and in the access log.
 static CARRIER: Carrier = Carrier { name: TransportName::new(&"multiplexed"), place: PATH };
 
-fn take_over(client: Client, accepted: &Accepted) -> Result<Successor, Problem> {
-    if accepted.subprotocol.is_none() {
+fn take_over(client: Client, response: &HandshakeResponse) -> Result<Successor, Problem> {
+    if response.subprotocol.is_none() {
         let detail =
             format!("Sec-WebSocket-Protocol must offer {SUBPROTOCOL}, the protocol of this path");
         return Err(Problem::new(Kind::BadHandshake, detail));

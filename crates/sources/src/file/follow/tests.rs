@@ -62,7 +62,7 @@ fn the_end_begins_with_a_line_that_was_begun_unless_that_is_too_long() {
         ("a\nb", "b"),
         ("ab", "ab"),
         ("a\n1234\r", "1234\r"),
-        // Of the limit and more: enough is given for it to be too long.
+        // Longer than the limit: enough of it is returned to be recognized as too long.
         ("a\n123456789", "3456789"),
     ] {
         let log = Log::new(text);

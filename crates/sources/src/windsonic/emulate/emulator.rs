@@ -1,4 +1,4 @@
-//! The instrument on a pseudo-terminal: the IO and the clock around an [`Instrument`].
+//! The emulator: IO and time for an [`Instrument`].
 
 use std::convert::Infallible;
 use std::io;
@@ -16,8 +16,8 @@ use super::pty::{Pty, Wait};
 use super::replay::Replay;
 use super::wind::Model;
 
-/// An instrument behind a pseudo-terminal that can be opened as a serial device. It begins to
-/// measure when it is [run](Self::run).
+/// An instrument behind a pseudo-terminal that can be opened as a serial device. It begins to measure when it is
+/// [run](Self::run).
 #[derive(Debug)]
 pub struct Emulator {
     instrument: Instrument,
@@ -26,9 +26,8 @@ pub struct Emulator {
 }
 
 impl Emulator {
-    /// Makes the pseudo-terminal, and the link to it if one is asked for. A link that is there
-    /// already is replaced; anything else at its path is left alone. Dropping the emulator removes
-    /// the link.
+    /// Creates the pseudo-terminal, and the link to it if the options have one. An existing link is replaced;
+    /// anything else at that path is an error. Dropping the emulator removes the link.
     ///
     /// # Errors
     /// [`OpenError`], the variant by cause.
@@ -43,7 +42,7 @@ impl Emulator {
                     .map_err(|source| OpenError::Replay { path: path.clone(), source })?,
             ),
         };
-        // Another stream of chance than the wind's: noise must not change the wind.
+        // Has its own random sequence, so that noise does not change the wind.
         let noise = Noise::new(options.noise, !options.seed);
         let instrument = Instrument::new(Duration::ZERO, options.settings, source, noise);
         let pty = Pty::open().map_err(OpenError::Pty)?;
@@ -51,23 +50,23 @@ impl Emulator {
         Ok(Self { instrument, pty, link })
     }
 
-    /// The pseudo-terminal's path; the link, if there is one, leads here.
+    /// Returns the path of the pseudo-terminal, to which the link leads, if any.
     #[must_use]
     pub fn path(&self) -> &Path {
         self.pty.path()
     }
 
-    /// The link's path.
+    /// Returns the path of the link, if any.
     #[must_use]
     pub fn link(&self) -> Option<&Path> {
         self.link.as_ref().map(Link::path)
     }
 
-    /// Measures and answers until dropped. Readers may come and go; what is sent while there is
-    /// none, or faster than one reads, is gone. Needs a tokio runtime with IO and time drivers.
+    /// Measures and answers until dropped. Programs may open and close it at any time. Messages are lost while there
+    /// is no program, or if it reads too slowly. Needs a tokio runtime with IO and time drivers.
     ///
     /// # Errors
-    /// The system's, when the pseudo-terminal fails as none should.
+    /// The system's, if the pseudo-terminal fails, which should not happen.
     ///
     /// # Cancel safety
     /// Dropping the future ends the emulation and removes the link.

@@ -9,29 +9,29 @@ use super::replay::ReplayError;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {
-    /// The system gives no pseudo-terminal.
+    /// The system cannot create a pseudo-terminal.
     #[error("no pseudo-terminal")]
     Pty(#[source] io::Error),
-    /// The link's path is something else, which is left alone.
+    /// The path of the link has a file or directory, which is not replaced.
     #[error("{} exists and is not a symbolic link", .0.display())]
     LinkTaken(PathBuf),
-    /// The link cannot be made.
+    /// The link cannot be created.
     #[error("cannot create the link {}", path.display())]
     Link {
-        /// The path at which it should be.
+        /// The path of the link.
         path: PathBuf,
         /// The error of the system.
         source: io::Error,
     },
-    /// The recording cannot be replayed.
+    /// The recording cannot be used.
     #[error("cannot replay {}", path.display())]
     Replay {
-        /// The recording.
+        /// The path of the recording.
         path: PathBuf,
-        /// The fault in it.
+        /// Its fault.
         source: ReplayError,
     },
-    /// The noise is not a probability.
+    /// The noise is no probability.
     #[error("noise is {0}, expected a probability, 0 to 1")]
     Noise(f64),
 }

@@ -1,5 +1,5 @@
-//! The instrument: bytes and time in, bytes out. What it takes and answers is said where users look
-//! for it, in the documentation of [`emulate`](super).
+//! The instrument: bytes and time in, bytes out. The documentation of [`emulate`](super) lists the commands and the
+//! answers.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -12,10 +12,10 @@ use crate::windsonic::message::{
     DIRECTION_THRESHOLD_METRES_PER_SECOND, Hundredths, Message, Wind, whole_degrees,
 };
 
-/// Longest command: the longest known has 2 bytes. A longer one is illegal whatever follows.
+/// The longest command. The longest known one has 2 bytes. A longer one is illegal.
 const COMMAND_BYTES_MAX: usize = 16;
 
-/// Replies not yet sent. More are dropped: the line is not faster than that.
+/// The most replies that wait to be sent. Further ones are dropped, as the line is not faster.
 const TRANSMIT_LINES_MAX: usize = 64;
 
 /// The source of measurements.
@@ -27,7 +27,7 @@ pub(crate) enum Source {
 
 #[derive(Clone, Debug)]
 enum InstrumentState {
-    /// `last`: the last byte, for commands of two.
+    /// `last` is the last byte, for commands of two.
     Measuring {
         polls: bool,
         last: u8,
@@ -43,13 +43,13 @@ pub(crate) struct Instrument {
     source: Source,
     noise: Noise,
     state: InstrumentState,
-    /// The time at which the next message is due, if it sends by itself.
+    /// The time of the next message, if it sends by itself.
     due: Duration,
     transmit: VecDeque<Vec<u8>>,
 }
 
 impl Instrument {
-    /// Switches it on: its first message is due one period later.
+    /// Switches the instrument on. The first message is due one period later.
     pub(crate) fn new(now: Duration, settings: Settings, source: Source, noise: Noise) -> Self {
         let state = measuring(settings.format);
         let due = now + settings.rate.period();
@@ -57,7 +57,7 @@ impl Instrument {
         Self { stored, source, noise, state, due, transmit: VecDeque::new() }
     }
 
-    /// Takes what was sent to it.
+    /// Handles bytes that were sent to the instrument.
     pub(crate) fn receive(&mut self, now: Duration, bytes: &[u8]) {
         for byte in bytes {
             match &mut self.state {
@@ -110,7 +110,7 @@ impl Instrument {
         }
     }
 
-    /// The time at which [`Instrument::handle_timeout`] is to be called, if it sends by itself.
+    /// Returns the time at which [`Instrument::handle_timeout`] is to be called, if it sends by itself.
     pub(crate) fn poll_timeout(&self) -> Option<Duration> {
         match self.state {
             InstrumentState::Measuring { polls: false, .. }
@@ -122,8 +122,8 @@ impl Instrument {
         }
     }
 
-    /// Sends a message if one is due. Keeps its beat: late calls do not shift later messages, and
-    /// messages that were missed altogether are not made up for.
+    /// Sends a message if one is due. A late call does not delay later messages, and messages that were missed
+    /// altogether are not made up for.
     pub(crate) fn handle_timeout(&mut self, now: Duration) {
         if self.poll_timeout().is_none_or(|due| now < due) {
             return;
@@ -153,7 +153,7 @@ impl Instrument {
         }
     }
 
-    /// The next line that it sends.
+    /// Returns the next line to send.
     pub(crate) fn poll_transmit(&mut self) -> Option<Vec<u8>> {
         self.transmit.pop_front()
     }
@@ -163,7 +163,7 @@ fn measuring(format: Format) -> InstrumentState {
     InstrumentState::Measuring { polls: format.is_polled(), last: 0 }
 }
 
-/// The measurement as the settings want it.
+/// Makes the message of a sample with these settings.
 fn message(settings: &Settings, sample: WindSample) -> Message {
     let per = settings.units.per_metre_per_second();
     let speed = sample.metres_per_second * per;

@@ -14,7 +14,7 @@ pub(crate) struct Link {
 }
 
 impl Link {
-    /// Makes it, in place of a symbolic link that is there; anything else there is left alone.
+    /// Creates the link, and replaces a symbolic link at this path; anything else there is an error.
     pub(crate) fn make(path: PathBuf, target: &Path) -> Result<Self, OpenError> {
         let failed = |source| OpenError::Link { path: path.clone(), source };
         match std::fs::symlink_metadata(&path) {

@@ -1,16 +1,15 @@
-//! The instrument for those who have none: a WindSonic behind a pseudo-terminal.
+//! An emulated WindSonic behind a pseudo-terminal, for development and tests without an instrument.
 //!
-//! To whoever opens the pseudo-terminal it is an instrument on a serial line. What it sends while
-//! nobody has the line open is gone, as on a line. The wind is a seeded model (a mean wind, gusts, a
-//! fan that swings, a calm now and then), or a recording.
+//! A program that opens the pseudo-terminal finds an instrument on a serial line. As on a line, messages are lost
+//! while no program has it open. The wind is a seeded model (a mean wind, gusts, a fan that swings, sometimes a
+//! calm), or a recording.
 //!
-//! An emulator that is killed (`SIGKILL`) leaves its link behind, and the system gives the
-//! pseudo-terminal's name to the next program that wants one, maybe somebody's shell. The next
-//! emulator with that link replaces it; until then opening it fails where it leads nowhere or to a
-//! [terminal somebody works in](crate::serial::SerialError::Terminal).
+//! An emulator that is killed (`SIGKILL`) leaves its link behind, and the system may give the name of the
+//! pseudo-terminal to another program, maybe to a shell. The next emulator with that link replaces it. Until then,
+//! opening it fails if it leads nowhere or to a [terminal in use](crate::serial::SerialError::Terminal).
 //!
-//! Measuring, it sends by itself at its rate (`M1`, `M2`, `M5`) or a message for each poll (`M3`,
-//! `M4`). What it takes as commands, and what it answers:
+//! While it measures, it sends by itself at its rate (`M1`, `M2`, `M5`), or a message for each poll (`M3`, `M4`). Its
+//! commands, and their answers:
 //!
 //! | sent | answer |
 //! |---|---|
@@ -22,10 +21,9 @@
 //!
 //! Polls are enabled when a polled format begins to measure.
 //!
-//! In configuration mode a command ends with ENTER (CR). A setting that is accepted is echoed, `D3`
-//! lists all, `Q` returns to measuring. The manual does not show the answer to anything else; this
-//! one says `ILLEGAL COMMAND`. The settings `O`, `L`, `B`, `F`, `H`, `E`, `T`, `S` and `C` are kept
-//! and listed, and change nothing.
+//! In configuration mode, a command ends with ENTER (CR). An accepted setting is echoed, `D3` lists all, and `Q`
+//! returns to measuring. The manual does not show the answer to anything else; the emulator answers `ILLEGAL
+//! COMMAND`. The settings `O`, `L`, `B`, `F`, `H`, `E`, `T`, `S` and `C` are kept and listed, but have no effect.
 
 #[cfg(unix)]
 mod emulator;
@@ -54,17 +52,17 @@ pub use error::OpenError;
 /// The instrument to emulate.
 #[derive(Clone, Debug)]
 pub struct EmulatorOptions {
-    /// The instrument's settings when it is switched on. Default: the factory's.
+    /// The instrument's settings when it is switched on. Default: the factory settings.
     pub settings: Settings,
-    /// The seed that the wind and the noise are drawn from; the same seed gives the same. Default 1.
+    /// The seed of the wind and the noise; the same seed gives the same values. Default 1.
     pub seed: u64,
-    /// A recording to send instead of a model's wind, over and over, one line for each message.
-    /// Each line is a line of the instrument, what stands between STX and ETX alone, or a JSON
-    /// object with such a line as `raw`; it is sent as it is, whatever format and units are set.
+    /// A recording to send instead of the model, in a loop, one line for each message. A line is a complete line of
+    /// the instrument, only its part between STX and ETX, or a JSON object with such a line as `raw`. It is sent
+    /// unchanged, so the settings of format and units have no effect.
     pub replay: Option<PathBuf>,
-    /// The probability with which a message is damaged on purpose, 0 to 1. Default 0.
+    /// The probability that a message is damaged on purpose, 0 to 1. Default 0.
     pub noise: f64,
-    /// A symbolic link to make to the pseudo-terminal, as a name that stays the same.
+    /// The path of a symbolic link to create to the pseudo-terminal, since its own name changes.
     pub link: Option<PathBuf>,
 }
 

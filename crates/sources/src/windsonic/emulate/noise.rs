@@ -2,10 +2,10 @@
 
 use fastrand::Rng;
 
-/// An overlong line: longer than any reader should hold.
+/// The length of an overlong line: more than any reader should hold.
 const OVERLONG_BYTES: usize = 300;
 
-/// Damages lines by chance.
+/// Damages lines at random.
 #[derive(Clone, Debug)]
 pub(crate) struct Noise {
     probability: f64,
@@ -18,13 +18,13 @@ impl Noise {
         Self { probability, rng: Rng::with_seed(seed) }
     }
 
-    /// The line as it arrives. One of: a bit flipped, a byte lost, garbage put in, the second half
-    /// lost, the line end replaced by a long run of garbage.
+    /// Returns the line as it arrives. The damage is one of: a flipped bit, a lost byte, inserted garbage, a lost
+    /// second half, or a long run of garbage in place of the line end.
     pub(crate) fn pass(&mut self, mut line: Vec<u8>) -> Vec<u8> {
         if line.is_empty() || self.rng.f64() >= self.probability {
             return line;
         }
-        // Not the line end, whose loss alone damages nothing.
+        // The line end is left out, as its loss alone damages nothing.
         let visible = line.trim_ascii_end().len().max(1);
         let at = self.rng.usize(..visible);
         match self.rng.u8(..5) {

@@ -1,8 +1,7 @@
 //! The instrument's end of a pseudo-terminal.
 //!
-//! Owns what a serial line would not do: a pseudo-terminal keeps what nobody reads, and tells its
-//! one end when the other is closed, again and again until it is open. Here, as on a line, what is
-//! sent while nobody listens is gone, and a listener who comes finds nothing old.
+//! Owns the differences from a serial line: a pseudo-terminal keeps unread bytes, and while the other end is closed,
+//! it reports so all the time. Here, as on a line, bytes sent while no program has it open are lost.
 
 use std::ffi::OsString;
 use std::io;
@@ -22,16 +21,16 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::serial::{raw_8n1, watch};
 
-/// The interval at which to look whether somebody has opened the other end: nothing tells of it. A command sent
-/// meanwhile waits this long for its answer, which is within the instrument's own 130 ms.
+/// The interval of checking whether a program has opened the other end, since no event reports it. A command sent
+/// meanwhile waits this long for its answer; the instrument itself takes up to 130 ms.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// The reason why a wait ended.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Wait {
-    /// This many bytes came in.
+    /// This many bytes were received.
     Received(usize),
-    /// It is time.
+    /// The time has come.
     Due,
 }
 
@@ -39,8 +38,8 @@ pub(crate) enum Wait {
 pub(crate) struct Pty {
     path: PathBuf,
     master: Arc<OwnedFd>,
-    /// Registered while somebody has the other end open. A registration that has once seen it
-    /// closed reports so for ever, so each opening gets a new one.
+    /// Registered while a program has the other end open. After a close, a registration reports it for ever, so each
+    /// opening gets a new one.
     heard: Option<AsyncFd<Arc<OwnedFd>>>,
 }
 
@@ -54,8 +53,8 @@ impl Pty {
         let name = ptsname(&master, Vec::new())?;
         let path = PathBuf::from(OsString::from_vec(name.into_bytes()));
         let pty = Self { path, master: Arc::new(master), heard: None };
-        // Before anyone listens: no echo, or each message would come back to us as commands. And
-        // only from the first close on does the master tell whether the other end is open.
+        // Done before a program opens it. With echo, each message would come back as commands; and only after the
+        // first close does the master report whether the other end is open.
         let slave = pty.open_slave()?;
         let mut settings = tcgetattr(&slave)?;
         raw_8n1(&mut settings);
@@ -72,7 +71,7 @@ impl Pty {
         rustix::fs::open(&self.path, flags, Mode::empty())
     }
 
-    /// Returns whether somebody has the other end open.
+    /// Returns true if a program has the other end open.
     fn is_open(&self) -> rustix::io::Result<bool> {
         let mut fds = [PollFd::new(&*self.master, PollFlags::IN)];
         let now = rustix::event::Timespec { tv_sec: 0, tv_nsec: 0 };
@@ -80,7 +79,7 @@ impl Pty {
         Ok(!fds[0].revents().contains(PollFlags::HUP))
     }
 
-    /// Sends what is taken without waiting; the rest is gone.
+    /// Sends as many bytes as can be written at once; the rest is lost.
     pub(crate) fn send(&self, line: &[u8]) -> io::Result<()> {
         if !self.is_open()? {
             return Ok(());
@@ -127,16 +126,16 @@ impl Pty {
         }
     }
 
-    /// The other end was closed. What was sent and not read is dropped, or the next listener would
-    /// take it for new.
+    /// Handles a close of the other end. Sent bytes that were not read are dropped, so that the next program does not
+    /// take them for new.
     fn forget(&mut self) -> io::Result<()> {
         self.heard = None;
         if self.is_open()? {
-            return Ok(()); // somebody was quick; a serial device is flushed by who opens it
+            return Ok(()); // a program has just opened it; a program that opens a serial device flushes it
         }
         match self.open_slave() {
             Ok(slave) => Ok(tcflush(&slave, QueueSelector::IFlush)?),
-            // Somebody has just opened it, and for himself alone.
+            // A program has just opened it exclusively.
             Err(Errno::BUSY) => Ok(()),
             Err(errno) => Err(errno.into()),
         }

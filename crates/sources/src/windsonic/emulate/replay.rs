@@ -9,13 +9,13 @@ use serde::Deserialize;
 use crate::windsonic::message::gill_line;
 use crate::windsonic::parse::{ParseError, parse, parse_gill};
 
-/// Largest recording: a fortnight at 4 Hz.
+/// The largest recording: two weeks at 4 Hz.
 const FILE_BYTES_MAX: u64 = 128 << 20;
 
 /// The mark that some editors put before UTF-8 text (U+FEFF).
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// The reason why a recording cannot be replayed.
+/// The reason why a recording cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReplayError {
@@ -25,13 +25,13 @@ pub enum ReplayError {
     /// The path is a directory, a device or a pipe.
     #[error("it is not a regular file")]
     NotFile,
-    /// The file is no recording of this kind.
+    /// The file is larger than a recording may be.
     #[error("it is larger than {bytes_max} bytes")]
     TooBig {
         /// The limit.
         bytes_max: u64,
     },
-    /// There is nothing to replay.
+    /// The file has no lines.
     #[error("it has no lines")]
     Empty,
     /// A line is not one of the three forms.
@@ -52,15 +52,15 @@ pub enum ReplayError {
     },
 }
 
-/// Lines that come again and again.
+/// The lines of a recording, repeated without end.
 #[derive(Clone, Debug)]
 pub(crate) struct Replay {
-    /// As they are sent, each with its line end. At least one.
+    /// The lines to send, each with its line end. At least one.
     lines: Vec<Vec<u8>>,
     next: usize,
 }
 
-/// An event as this crate publishes it; only its raw line is looked at.
+/// An event of this crate; only its raw line is used.
 #[derive(Deserialize)]
 struct Recorded {
     raw: String,
@@ -72,12 +72,12 @@ impl Replay {
     }
 
     fn open_within(path: &Path, bytes_max: u64) -> Result<Self, ReplayError> {
-        // Asked before it is opened: opening a pipe waits for who writes to it.
+        // Checked before opening, since opening a pipe waits for a writer.
         if !fs::metadata(path)?.is_file() {
             return Err(ReplayError::NotFile);
         }
         let mut bytes = Vec::new();
-        // Counted while reading: a file may grow meanwhile, or give no size beforehand.
+        // Counted while reading, since a file may grow meanwhile, or have no size.
         File::open(path)?.take(bytes_max.saturating_add(1)).read_to_end(&mut bytes)?;
         if bytes.len() as u64 > bytes_max {
             return Err(ReplayError::TooBig { bytes_max });
@@ -108,7 +108,7 @@ impl Replay {
         Ok(Self { lines, next: 0 })
     }
 
-    /// The next line; after the last, the first.
+    /// Returns the next line; after the last, the first.
     pub(crate) fn next(&mut self) -> Vec<u8> {
         let line = self.lines.get(self.next).cloned().unwrap_or_default();
         self.next = (self.next + 1) % self.lines.len().max(1);

@@ -30,7 +30,7 @@ impl Format {
     }
 }
 
-/// The rate at which it sends: setting `P`.
+/// The rate of messages: setting `P`.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Rate {
     /// `P1`: once a second; the factory's setting.
@@ -45,13 +45,13 @@ pub enum Rate {
 impl Rate {
     const ALL: [Self; 3] = [Self::Hz1, Self::Hz2, Self::Hz4];
 
-    /// The rate of this many messages a second: 1, 2 or 4.
+    /// Returns the rate of this many messages a second: 1, 2 or 4.
     #[must_use]
     pub fn from_hz(hz: u32) -> Option<Self> {
         Self::ALL.into_iter().find(|rate| rate.hz() == hz)
     }
 
-    /// Messages a second.
+    /// Returns the messages per second.
     #[must_use]
     pub fn hz(self) -> u32 {
         match self {
@@ -66,16 +66,16 @@ impl Rate {
     }
 }
 
-/// The settings that have an effect. The default is the factory's.
+/// The settings that have an effect. The default is the factory setting of each.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Settings {
-    /// `N`: its identifier.
+    /// `N`: the identifier.
     pub unit: UnitId,
-    /// `M`: what is sent, and when.
+    /// `M`: the messages to send, and when.
     pub format: Format,
-    /// `U`: what speeds are in.
+    /// `U`: the unit of speeds.
     pub units: SpeedUnits,
-    /// `P`: how often.
+    /// `P`: the rate.
     pub rate: Rate,
 }
 
@@ -84,7 +84,7 @@ pub struct Settings {
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub(crate) struct Stored {
     pub(crate) settings: Settings,
-    /// Those that are kept and listed, and change nothing in an emulation.
+    /// Settings that are kept and listed, but have no effect.
     others: Others,
 }
 
@@ -114,7 +114,7 @@ impl From<Settings> for Stored {
 }
 
 impl Stored {
-    /// Takes one setting, as `M2`; false when it is not a known letter with a value it can have.
+    /// Sets one setting, such as `M2`. Returns false for an unknown letter or value.
     pub(crate) fn set(&mut self, command: &[u8]) -> bool {
         let &[letter, value] = command else { return false };
         let settings = &mut self.settings;
@@ -147,13 +147,13 @@ fn assign<T>(place: &mut T, value: Option<T>) -> bool {
     given
 }
 
-/// Its number among all, from 1, as a digit.
+/// Returns its number among all, from 1, as a digit.
 fn digit<T: PartialEq>(all: &[T], value: &T) -> usize {
     1 + all.iter().position(|one| one == value).unwrap_or(0)
 }
 
 impl fmt::Display for Stored {
-    /// The answer to `D3`.
+    /// Formats the answer to `D3`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let settings = &self.settings;
         for (at, letter) in "MUOLPBFHNETSC".chars().enumerate() {

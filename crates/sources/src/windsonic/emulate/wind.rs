@@ -13,26 +13,26 @@ use fastrand::Rng;
 const MEAN_METRES_PER_SECOND: f64 = 3.5;
 const MEAN_DIRECTION_DEGREES: f64 = 229.0;
 
-/// The fan: how far to each side, and how long for both and back.
+/// The fan: the angle to each side, and the time of a whole swing.
 const FAN_SWING_DEGREES: f64 = 40.0;
 const FAN_PERIOD_SECONDS: f64 = 17.0;
 
-/// Gusts: how strong, as a share of the mean, and how long until one is forgotten.
+/// Gusts: the strength, as a share of the mean, and the time constant.
 const GUST_SHARE: f64 = 0.25;
 const GUST_MEMORY_SECONDS: f64 = 3.0;
 
 /// The degrees by which the direction flutters.
 const FLUTTER_DEGREES: f64 = 6.0;
 
-/// Calms: how long between two, at least and at most, and how long one is.
+/// Calms: the least and the greatest time between two, and the length of one.
 const CALM_EVERY_SECONDS: (f64, f64) = (30.0, 90.0);
 const CALM_SECONDS: (f64, f64) = (2.0, 5.0);
 
-/// The wind at a moment.
+/// The wind at one time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct WindSample {
     pub(crate) metres_per_second: f64,
-    /// The direction that it comes from, in degrees; of any size.
+    /// The direction from which it comes, in degrees; may exceed 360.
     pub(crate) degrees: f64,
 }
 
@@ -42,7 +42,7 @@ pub(crate) struct Model {
     last: f64,
     gust: f64,
     flutter: f64,
-    /// The next calm, or the one it is in: from, to, in seconds.
+    /// The next calm, or the present one: from, to, in seconds.
     calm: (f64, f64),
 }
 
@@ -59,7 +59,7 @@ impl Model {
         model
     }
 
-    /// The wind at this time since the beginning. Times must not go back.
+    /// Returns the wind at this time since the beginning. Times must not decrease.
     pub(crate) fn sample(&mut self, at: Duration) -> WindSample {
         let now = at.as_secs_f64();
         let elapsed = (now - self.last).max(0.0);
@@ -72,7 +72,7 @@ impl Model {
         let turn = (TAU * now / FAN_PERIOD_SECONDS).sin();
         let facing = 1.0 - 0.5 * turn * turn;
         let blowing = MEAN_METRES_PER_SECOND * facing * (1.0 + GUST_SHARE * self.gust).max(0.05);
-        // In a calm, something between nothing and just above the threshold.
+        // In a calm, a speed between zero and just above the threshold.
         let calm = 0.06 * self.rng.f64();
         WindSample {
             metres_per_second: if now >= self.calm.0 { calm } else { blowing },
@@ -82,13 +82,13 @@ impl Model {
         }
     }
 
-    /// One step of a process that forgets (Ornstein-Uhlenbeck), with a variance of 1.
+    /// Returns the next value of an Ornstein-Uhlenbeck process with a variance of 1.
     fn wander(&mut self, value: f64, elapsed: f64) -> f64 {
         let kept = (-elapsed / GUST_MEMORY_SECONDS).exp();
         value * kept + self.normal() * (1.0 - kept * kept).sqrt()
     }
 
-    /// Normally distributed, near enough: a sum of twelve even chances.
+    /// Returns an approximately normal random number: a sum of twelve uniform ones.
     fn normal(&mut self) -> f64 {
         (0..12).map(|_| self.rng.f64()).sum::<f64>() - 6.0
     }

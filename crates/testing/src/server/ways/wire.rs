@@ -55,7 +55,7 @@ impl Write for Wire {
     }
 }
 
-/// Whether it is our own doing that a connection broke.
+/// Returns true if the test itself broke the connection.
 pub fn is_cut(error: &io::Error) -> bool {
     error.kind() == ErrorKind::ConnectionAborted
 }

@@ -37,7 +37,7 @@ struct Peer {
     name: &'static str,
     messages: Rc<Cell<usize>>,
     reads: Rc<Cell<usize>>,
-    /// Of a message that was cut by the last read.
+    /// The number of bytes of a message that the last read has cut.
     cut: usize,
 }
 

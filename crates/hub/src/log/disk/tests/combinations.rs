@@ -172,7 +172,7 @@ async fn silent_losses(fsync: Fsync, killed: bool, crashed: bool, damage: Damage
             if crashed {
                 machine.faults.crash_to_what_is_flushed(machine.directory.path());
             }
-            // What the process would do from now on is done to the directory that it had.
+            // Later work of the process applies to the directory that it had.
             machine = machine.killed();
         }
     }

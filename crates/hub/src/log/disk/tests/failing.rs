@@ -160,7 +160,7 @@ async fn what_cannot_be_flushed_is_not_acknowledged_with_always() {
     machine.faults.set(|faults| faults.flush_fails = false);
     assert_eq!(running.publish([3]).await, Ok(2));
     assert_eq!((running.all(), running.fault()), (vec![1, 3], None));
-    // What a failed flush may have lost is not vouched for.
+    // A failed flush may have lost data, so the mark does not vouch for it.
     let epoch = running.head().epoch;
     running.hub.close().unwrap();
     machine.faults.set(|faults| faults.boots += 1);

@@ -40,7 +40,7 @@ pub(super) struct Faults {
     /// The number of times that the machine was started.
     pub(super) boots: u32,
     pub(super) now: UnixTime,
-    /// Which copy of its files this is.
+    /// The number of the present copy of its files.
     pub(super) copy: u64,
     /// The part of each file that is flushed.
     flushed: HashMap<PathBuf, Vec<u8>>,

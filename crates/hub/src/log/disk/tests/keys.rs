@@ -13,7 +13,7 @@ fn keep_few(machine: &mut Machine, options: DataOptions) -> Running {
     Running { hub, topic }
 }
 
-/// Which of the keys 1 to `newest` are known.
+/// Returns those of the keys 1 to `newest` that are known.
 fn known(running: &Running, newest: u64) -> Vec<u64> {
     let knows = |number: &u64| running.topic.knows(at(1), format!("k{number}").parse().unwrap());
     (1..=newest).filter(knows).collect()

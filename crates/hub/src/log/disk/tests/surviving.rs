@@ -503,7 +503,7 @@ proptest! {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let mut machine = Machine::new();
         let running = machine.start(LATER);
-        // Where each batch ends: its file, the length of that, and the offset.
+        // The end of each batch: its file, the length of the file, and the offset.
         let mut ends = vec![(0, 0, 0)];
         for (number, (events, with_key)) in batches.iter().enumerate() {
             let head = running.head().offset;

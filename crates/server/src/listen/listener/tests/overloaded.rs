@@ -178,7 +178,7 @@ fn health_alone_is_answered_and_lists_it_until_a_while_after() {
         (reply.status, &health["status"], &health["count"]),
         (503, &"failing".into(), &1.into())
     );
-    // Who asks is held something for, too.
+    // The request itself holds memory, too.
     let detail = health["problems"][0]["detail"].as_str().unwrap();
     let (held_bytes, rest) = detail.split_once(' ').unwrap();
     assert!(held_bytes.parse::<usize>().unwrap() > MEMORY_MAX, "{detail}");

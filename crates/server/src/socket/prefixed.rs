@@ -6,26 +6,26 @@ use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, ReadBuf};
 
-/// Gives what was read first, and then goes on with the stream.
+/// Returns these first bytes, and then those of the stream.
 #[derive(Debug)]
-pub(crate) struct Begun<R> {
+pub(crate) struct Prefixed<R> {
     first: Vec<u8>,
     given: usize,
     stream: R,
 }
 
-impl<R> Begun<R> {
+impl<R> Prefixed<R> {
     pub(crate) fn new(first: Vec<u8>, stream: R) -> Self {
         Self { first, given: 0, stream }
     }
 
-    /// The bytes that were not given, and the stream.
+    /// Returns the rest of the first bytes, and the stream.
     pub(crate) fn into_parts(mut self) -> (Vec<u8>, R) {
         (self.first.split_off(self.given), self.stream)
     }
 }
 
-impl<R: AsyncRead + Unpin> AsyncRead for Begun<R> {
+impl<R: AsyncRead + Unpin> AsyncRead for Prefixed<R> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -54,7 +54,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_was_read_first_comes_first_and_takes_no_memory_after() {
-        let mut stream = Begun::new(b"first ".to_vec(), &b"then"[..]);
+        let mut stream = Prefixed::new(b"first ".to_vec(), &b"then"[..]);
         let mut two = [0; 2];
         stream.read_exact(&mut two).await.unwrap();
         assert_eq!((&two, stream.first.len()), (b"fi", 6));
@@ -65,7 +65,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_was_not_given_is_handed_back() {
-        let mut stream = Begun::new(b"first".to_vec(), &b"then"[..]);
+        let mut stream = Prefixed::new(b"first".to_vec(), &b"then"[..]);
         stream.read_exact(&mut [0; 3]).await.unwrap();
         assert_eq!(stream.into_parts(), (b"st".to_vec(), &b"then"[..]));
     }
