@@ -81,7 +81,7 @@ pub(crate) fn begin_stream(site: &Site, peer: Peer, head: &Head<'_>) -> Option<L
     let access = arrival.access.clone();
     access.status(StatusCode::OK.as_u16());
     access.by(AnswerKind::Stream(transport.name));
-    let reader = reader.told_in(access);
+    let reader = reader.with_access_line(access);
     let head = stream::in_loop::head(transport.representation.media_type);
     let (head, place) = arrival.finish_head(vary(head, header::ACCEPT.as_str()));
     Some(LoopStream { reader, encoding, head, place })
@@ -170,7 +170,7 @@ async fn route(
                 return change.await.map(Reply::from);
             }
             let read = ReadRequest::of(site, client, &Head::of(&request), name)?;
-            return read_topic(&request, read.told_in(access.clone()), stop).await;
+            return read_topic(&request, read.with_access_line(access.clone()), stop).await;
         }
         Some((OwnPath::Problems, Some(name))) => {
             text_response(kind::explanation(name).ok_or_else(absent)?)

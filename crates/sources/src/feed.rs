@@ -187,11 +187,11 @@ impl Feed {
                 for (event, end) in std::mem::take(&mut batch.events).into_iter().zip(ends) {
                     let one = Batch { note: note(end), ..Batch::from(event) };
                     let outcome = self.keep_batch(status, &one).await;
-                    count += tell(status, &one, &outcome);
+                    count += count_outcome(status, &one, &outcome);
                 }
                 count
             }
-            outcome => tell(status, &batch, &outcome),
+            outcome => count_outcome(status, &batch, &outcome),
         }
     }
 
@@ -237,13 +237,13 @@ impl Feed {
                 slow_at = None;
                 status.hold("the disk is behind; reading pauses until it has caught up".to_owned());
             }
-            status.tell_due();
+            status.report_due();
         }
     }
 }
 
 /// Counts the outcome of these events; returns the number of those kept.
-fn tell(status: &mut Status, batch: &Batch, outcome: &PublishOutcome) -> usize {
+fn count_outcome(status: &mut Status, batch: &Batch, outcome: &PublishOutcome) -> usize {
     let why = match outcome {
         PublishOutcome::Kept => {
             batch.events.iter().for_each(|_| status.event());

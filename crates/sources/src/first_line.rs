@@ -36,13 +36,13 @@ impl FirstLine {
         self.due = None;
     }
 
-    /// Returns the time of the next [`FirstLine::tell_due`].
+    /// Returns the time of the next [`FirstLine::report_due`].
     pub(crate) fn due(&self) -> Option<Instant> {
         self.due
     }
 
     /// Warns if it is due that nothing has come from `from` yet.
-    pub(crate) fn tell_due(&mut self, status: &mut Status, from: &str) {
+    pub(crate) fn report_due(&mut self, status: &mut Status, from: &str) {
         if self.due.is_none_or(|at| Instant::now() < at) {
             return;
         }

@@ -74,7 +74,7 @@ impl Lines {
                     return Some(limited(line, self.bytes_max));
                 }
             } else if self.take(piece, ended) {
-                return Some(self.given_line());
+                return Some(self.current_line());
             }
         }
         None
@@ -107,7 +107,7 @@ impl Lines {
         self.given
     }
 
-    fn given_line(&self) -> Line<'_> {
+    fn current_line(&self) -> Line<'_> {
         if self.too_long {
             return Line::TooLong(&self.partial);
         }

@@ -194,7 +194,7 @@ impl Status {
         let reporter = Reporter::new(interval, detail, at);
         let started = Instant::now();
         let mut status = Self { topic, reporter, source, started, held: None, gaps_logged: 0 };
-        status.tell(at, Notice::Report(status.reporter.report.clone(), None));
+        status.report(at, Notice::Report(status.reporter.report.clone(), None));
         status
     }
 
@@ -205,7 +205,7 @@ impl Status {
     pub(crate) fn set(&mut self, state: State, detail: String) {
         let at = wall_clock();
         if let Some(notice) = self.reporter.set(self.started.elapsed(), at, state, detail) {
-            self.tell(at, notice);
+            self.report(at, notice);
         }
     }
 
@@ -239,7 +239,7 @@ impl Status {
     pub(crate) fn end(&mut self, detail: String) {
         self.set(State::Ended, detail);
         let notices = self.reporter.take(self.started.elapsed());
-        self.tell_all(notices);
+        self.report_all(notices);
     }
 
     pub(crate) fn event(&mut self) {
@@ -253,17 +253,17 @@ impl Status {
     /// Reports a possible gap before the next events.
     pub(crate) fn gap(&mut self, what: String) {
         self.reporter.gap(what);
-        self.tell_due();
+        self.report_due();
     }
 
-    /// Returns the time of the next [`Status::tell_due`].
+    /// Returns the time of the next [`Status::report_due`].
     pub(crate) fn due(&self) -> Option<Instant> {
         Some(self.started + self.reporter.due()?)
     }
 
-    pub(crate) fn tell_due(&mut self) {
+    pub(crate) fn report_due(&mut self) {
         let notices = self.reporter.take_due(self.started.elapsed());
-        self.tell_all(notices);
+        self.report_all(notices);
     }
 
     /// Waits, and reports what becomes due meanwhile.
@@ -271,16 +271,16 @@ impl Status {
         let until = Instant::now() + wait;
         while Instant::now() < until {
             sleep_until(earliest(Some(until), self.due())).await;
-            self.tell_due();
+            self.report_due();
         }
     }
 
-    fn tell_all(&mut self, notices: Vec<Notice>) {
+    fn report_all(&mut self, notices: Vec<Notice>) {
         let at = wall_clock();
-        notices.into_iter().for_each(|notice| self.tell(at, notice));
+        notices.into_iter().for_each(|notice| self.report(at, notice));
     }
 
-    fn tell(&mut self, at: UnixTime, notice: Notice) {
+    fn report(&mut self, at: UnixTime, notice: Notice) {
         let source = &self.source;
         match notice {
             Notice::Report(report, before) => {

@@ -105,8 +105,8 @@ async fn read_from(
                 continue;
             }
             () = sleep_until(earliest(status.due(), first_line.due())) => {
-                first_line.tell_due(&mut status, "standard input");
-                status.tell_due();
+                first_line.report_due(&mut status, "standard input");
+                status.report_due();
                 continue;
             }
         };
@@ -122,7 +122,7 @@ async fn read_from(
             None if go_on.is_none() => return status.end("standard input was stopped".to_owned()),
             None => break "standard input has ended".to_owned(),
         }
-        status.tell_due();
+        status.report_due();
     };
     let work = async {
         let events = feed.finish(&mut status, wall_clock()).await;

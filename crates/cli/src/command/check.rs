@@ -41,7 +41,7 @@ pub(crate) fn run(flags: &args::Serve) -> ExitCode {
 /// Returns the lines about `serve`, or the reason why it would not start, as far as this machine shows.
 fn judged(config: &Config) -> Result<Vec<String>, ConfigError> {
     let secure = tls(config).map_err(|error| {
-        let (key, place) = said(&error, &config.tls);
+        let (key, place) = key_of(&error, &config.tls);
         ConfigError::new(place, format!("{key}: {:#}", anyhow::Error::new(error)))
     })?;
     let mut warnings = Vec::from_iter(config.listening.warning());
@@ -49,7 +49,7 @@ fn judged(config: &Config) -> Result<Vec<String>, ConfigError> {
     if makes_no_topics(config) && config.data.dir.as_ref().is_none_or(|dir| !dir.exists()) {
         warnings.push(NO_TOPICS.to_owned());
     }
-    warnings.extend(files::look(config)?);
+    warnings.extend(files::check(config)?);
     let data = data(config, &mut warnings)?;
     let scheme = if secure.is_some() { "https://" } else { "http://" };
     let mut lines = Vec::new();
@@ -83,7 +83,7 @@ fn judged(config: &Config) -> Result<Vec<String>, ConfigError> {
     lines.extend(let_in(listening));
     lines.extend(limits(&config.limits));
     lines.push(data);
-    config.sources.iter().for_each(|source| look_at(source, &mut warnings));
+    config.sources.iter().for_each(|source| check_source(source, &mut warnings));
     lines.extend(offered(config, ""));
     warnings.extend(config.topics.iter().flat_map(|rule| too_large(rule, &config.limits)));
     lines.extend(warnings.into_iter().map(|warning| format!("warning: {warning}")));
@@ -160,7 +160,7 @@ fn limits(limits: &Limits) -> [String; 2] {
 }
 
 /// Returns the key of an error, and its place.
-fn said(error: &TlsError, tls: &TlsFiles) -> (&'static str, Place) {
+fn key_of(error: &TlsError, tls: &TlsFiles) -> (&'static str, Place) {
     let is_key = |path: &PathBuf| tls.key.as_ref().is_some_and(|key| key.value == *path);
     let of_key = match error {
         TlsError::NoKey { .. } | TlsError::BadKey { .. } | TlsError::KeyMismatch { .. } => true,
@@ -195,9 +195,9 @@ fn data(config: &Config, warnings: &mut Vec<String>) -> Result<String, ConfigErr
 }
 
 /// Warns if something that a source needs is missing now.
-fn look_at(source: &Source, warnings: &mut Vec<String>) {
+fn check_source(source: &Source, warnings: &mut Vec<String>) {
     let place = &source.topic.place;
-    let mut look = |what: &str, path: &Path, is_one: fn(FileType) -> bool| {
+    let mut check_path = |what: &str, path: &Path, is_one: fn(FileType) -> bool| {
         let fault = match path.metadata() {
             Ok(found) if is_one(found.file_type()) => return,
             Ok(_) => format!("{} is not a {what}", path.display()),
@@ -207,16 +207,16 @@ fn look_at(source: &Source, warnings: &mut Vec<String>) {
     };
     match &source.kind {
         Kind::Serial(options) => {
-            look("serial device", &options.path, |found| found.is_char_device());
+            check_path("serial device", &options.path, |found| found.is_char_device());
         }
         Kind::Exec(options, _) => {
             if let Some(directory) = &options.directory {
-                look("directory", directory, |found| found.is_dir());
+                check_path("directory", directory, |found| found.is_dir());
             }
             warnings.extend(program_missing(options, place));
         }
         Kind::File(options) => {
-            look("file", &options.path, |found| found.is_file());
+            check_path("file", &options.path, |found| found.is_file());
             let path = options.path.as_path();
             let read = rustix::fs::access(path, rustix::fs::Access::READ_OK);
             if let (true, Err(error)) = (path.is_file(), read) {

@@ -8,7 +8,7 @@ use crate::config::{Config, Kind, Located, Size, Source, Time};
 
 /// Returns a line for each source, rule and directory, with its URL below `url`, or its path if that is empty.
 pub(crate) fn offered(config: &Config, url: &str) -> Vec<String> {
-    let sources = config.sources.iter().map(|source| told(source, url));
+    let sources = config.sources.iter().map(|source| source_line(source, url));
     let topics = config.topics.iter().map(|rule| rule_told(rule, url));
     let files = config.files.iter();
     let files =
@@ -16,7 +16,7 @@ pub(crate) fn offered(config: &Config, url: &str) -> Vec<String> {
     sources.chain(topics).chain(files).collect()
 }
 
-fn told(source: &Source, url: &str) -> String {
+fn source_line(source: &Source, url: &str) -> String {
     let what = match &source.kind {
         Kind::Serial(options) => format!("{} at {} baud", options.path.display(), options.baud),
         Kind::Exec(options, _) => options.command.to_string(),

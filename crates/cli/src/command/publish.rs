@@ -66,14 +66,14 @@ pub(crate) fn run(args: &args::Pub) -> anyhow::Result<()> {
         (data, Some(content)) => runtime.block_on(one(desk, content, data.into())),
     };
     if let Err(error) = &done {
-        runtime.block_on(topics::tell_refused(&args.url, error, &args.reach));
-        tell_how_to_allow(&args.url, error);
+        runtime.block_on(topics::suggest_topic(&args.url, error, &args.reach));
+        print_permission_hint(&args.url, error);
     }
     done
 }
 
 /// Prints the setting that would allow clients to publish, if the server refuses them.
-fn tell_how_to_allow(url: &str, error: &anyhow::Error) {
+fn print_permission_hint(url: &str, error: &anyhow::Error) {
     let Some(Error::Refused(refused)) = error.downcast_ref() else { return };
     let is_closed = refused
         .problem()
@@ -149,7 +149,7 @@ async fn lines(mut desk: Desk, content: Option<Content>) -> anyhow::Result<()> {
             Err(error) => break error,
         }
     };
-    kept.tell();
+    kept.print_result();
     Err(done)
 }
 
@@ -189,7 +189,7 @@ impl Kept {
         Ok(true)
     }
 
-    fn tell(&self) {
+    fn print_result(&self) {
         match (self.events, &self.last) {
             (1, Some(last)) => tracing::info!("1 event was published, at {last}"),
             (events, Some(last)) => tracing::info!("{events} events were published, up to {last}"),

@@ -39,11 +39,11 @@ pub(crate) fn run(args: &args::Sub) -> anyhow::Result<()> {
                 () = &mut unread => return Ok(()),
             };
             if let Err(Error::NoTopic { example }) = &item {
-                topics::tell(&args.url, example, &args.reach).await;
+                topics::print_topics(&args.url, example, &args.reach).await;
             }
             let item = match item.map_err(anyhow::Error::from) {
                 Err(error) => {
-                    topics::tell_refused(&args.url, &error, &args.reach).await;
+                    topics::suggest_topic(&args.url, &error, &args.reach).await;
                     return Err(error);
                 }
                 Ok(item) => item,

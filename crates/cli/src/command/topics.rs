@@ -48,7 +48,7 @@ pub(super) fn name(url: &str) -> Option<&str> {
 }
 
 /// After a refusal for a missing topic, suggests the one that was probably meant, or lists the topics.
-pub(super) async fn tell_refused(url: &str, error: &anyhow::Error, reach: &args::Reach) {
+pub(super) async fn suggest_topic(url: &str, error: &anyhow::Error, reach: &args::Reach) {
     let Some(Error::Refused(refused)) = error.downcast_ref() else { return };
     let (Some("unknown-topic"), Some(name)) = (refused.problem(), name(url)) else { return };
     let listed = Topics::new(url).ok().and_then(|topics| reach.apply(url, topics).ok());
@@ -63,7 +63,7 @@ pub(super) async fn tell_refused(url: &str, error: &anyhow::Error, reach: &args:
 
 /// Lists the topics after a server's URL was given as that of a topic. `example` is the URL of a topic at the
 /// server's root.
-pub(super) async fn tell(url: &str, example: &str, reach: &args::Reach) {
+pub(super) async fn print_topics(url: &str, example: &str, reach: &args::Reach) {
     for url in [url, example] {
         let Some(topics) = Topics::new(url).ok().and_then(|topics| reach.apply(url, topics).ok())
         else {

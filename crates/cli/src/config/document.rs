@@ -19,11 +19,11 @@ const FILE_BYTES_MAX: u64 = 1 << 20;
 #[derive(Clone, Debug)]
 pub(super) struct Node {
     pub(super) place: Place,
-    pub(super) content: Content,
+    pub(super) content: Value,
 }
 
 #[derive(Clone, Debug)]
-pub(super) enum Content {
+pub(super) enum Value {
     Table(Vec<Entry>),
     List(Vec<Node>),
     Text(String),
@@ -44,7 +44,7 @@ pub(super) struct Entry {
     pub(super) node: Node,
 }
 
-impl Content {
+impl Value {
     /// Names the kind, for people.
     pub(super) fn kind(&self) -> &'static str {
         match self {
@@ -62,7 +62,7 @@ impl Content {
 impl Node {
     /// Returns an empty document.
     pub(super) fn empty() -> Self {
-        Self { place: Place::Default, content: Content::Table(Vec::new()) }
+        Self { place: Place::Default, content: Value::Table(Vec::new()) }
     }
 
     /// Reads a file; `said` is the place of its name.
@@ -109,21 +109,21 @@ impl Node {
         }
         faults.into_result()?;
         let entries = entries(&source, root.get_ref());
-        Ok(Self { place: Place::File(source, 0), content: Content::Table(entries) })
+        Ok(Self { place: Place::File(source, 0), content: Value::Table(entries) })
     }
 
     /// Overrides a key with a variable; `path` has at least one key. If a value is in the place of a table, the
     /// variable replaces it, and the code that reads it reports the error.
     pub(super) fn set(&mut self, path: &[String], variable: &str, value: &str) {
         let place = || Place::Variable(variable.to_owned());
-        let Content::Table(entries) = &mut self.content else {
-            *self = Self { place: place(), content: Content::Variable(value.to_owned()) };
+        let Value::Table(entries) = &mut self.content else {
+            *self = Self { place: place(), content: Value::Variable(value.to_owned()) };
             return;
         };
         let Some((key, rest)) = path.split_first() else { return };
         let known = entries.iter().position(|entry| entry.key == *key);
         if rest.is_empty() {
-            let node = Self { place: place(), content: Content::Variable(value.to_owned()) };
+            let node = Self { place: place(), content: Value::Variable(value.to_owned()) };
             let entry = Entry { key: key.clone(), place: place(), node };
             match known {
                 Some(index) => entries[index] = entry,
@@ -132,7 +132,7 @@ impl Node {
             return;
         }
         let index = known.unwrap_or_else(|| {
-            let node = Self { place: place(), content: Content::Table(Vec::new()) };
+            let node = Self { place: place(), content: Value::Table(Vec::new()) };
             entries.push(Entry { key: key.clone(), place: place(), node });
             entries.len() - 1
         });
@@ -165,18 +165,16 @@ fn entries(source: &Arc<SourceFile>, table: &DeTable<'_>) -> Vec<Entry> {
 
 fn node(source: &Arc<SourceFile>, value: &Spanned<DeValue<'_>>) -> Node {
     let content = match value.get_ref() {
-        DeValue::Table(table) => Content::Table(entries(source, table)),
-        DeValue::Array(items) => {
-            Content::List(items.iter().map(|item| node(source, item)).collect())
-        }
-        DeValue::String(text) => Content::Text(text.to_string()),
+        DeValue::Table(table) => Value::Table(entries(source, table)),
+        DeValue::Array(items) => Value::List(items.iter().map(|item| node(source, item)).collect()),
+        DeValue::String(text) => Value::Text(text.to_string()),
         DeValue::Integer(integer) => {
             let number = u64::from_str_radix(integer.as_str(), integer.radix()).ok();
-            Content::Integer(integer.to_string(), number)
+            Value::Integer(integer.to_string(), number)
         }
-        DeValue::Boolean(value) => Content::Boolean(*value),
-        DeValue::Float(_) => Content::Other("a number with a fraction"),
-        DeValue::Datetime(_) => Content::Other("a date"),
+        DeValue::Boolean(value) => Value::Boolean(*value),
+        DeValue::Float(_) => Value::Other("a number with a fraction"),
+        DeValue::Datetime(_) => Value::Other("a date"),
     };
     Node { place: Place::File(Arc::clone(source), value.span().start), content }
 }

@@ -54,7 +54,7 @@ pub(super) fn judge(config: &Config, faults: &Faults) {
 ///
 /// # Errors
 /// The first error.
-pub(crate) fn look(config: &Config) -> Result<Vec<String>, ConfigError> {
+pub(crate) fn check(config: &Config) -> Result<Vec<String>, ConfigError> {
     let wrong = |dir: &Located<StaticDir>, fault: &dyn std::fmt::Display| {
         let key = if matches!(dir.place, Place::Flag(_)) { "" } else { "static.dir: " };
         ConfigError::never(dir.place.clone(), format!("{key}{fault}"))

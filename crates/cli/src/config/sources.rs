@@ -11,7 +11,7 @@ use anemone_sources::file::Origin;
 use anemone_sources::windsonic::{Mode, UnitId};
 use anemone_sources::{exec, file, host, stdin, windsonic};
 
-use super::document::{Content, Node};
+use super::document::{Node, Value};
 use super::place::{Located, Place};
 use super::table::Table;
 use super::values::{
@@ -196,7 +196,7 @@ fn beside(place: &Place) -> Option<PathBuf> {
 }
 
 fn command(node: &Node) -> Result<Command, String> {
-    let Content::List(words) = &node.content else { return Ok(Command::Shell(text(node)?.into())) };
+    let Value::List(words) = &node.content else { return Ok(Command::Shell(text(node)?.into())) };
     let Some((program, arguments)) = words.split_first() else {
         return Err("the list is empty: expected a program and its arguments".to_owned());
     };
@@ -205,7 +205,7 @@ fn command(node: &Node) -> Result<Command, String> {
 }
 
 fn environment(node: &Node) -> Result<Vec<(OsString, OsString)>, String> {
-    let Content::Table(entries) = &node.content else {
+    let Value::Table(entries) = &node.content else {
         return Err("expected a table, such as { TZ = \"UTC\" }".to_owned());
     };
     let variable = |entry: &super::document::Entry| {

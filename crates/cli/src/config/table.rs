@@ -3,7 +3,7 @@
 //! Owns the record of requested keys: every other key is unknown. After an error, reading continues with the default,
 //! so that all errors are reported at once.
 
-use super::document::{Content, Entry, Node};
+use super::document::{Entry, Node, Value};
 use super::fault::{Faults, closest};
 use super::place::{Located, Place};
 
@@ -24,7 +24,7 @@ impl<'a> Table<'a> {
     /// Creates a table; `header` is its spelling in the file.
     fn of(prefix: String, header: &str, Node { place, content }: Node, faults: &'a Faults) -> Self {
         let entries = match content {
-            Content::Table(entries) => entries,
+            Value::Table(entries) => entries,
             other => {
                 let name = prefix.trim_end_matches('.');
                 let kind = other.kind();
@@ -111,10 +111,10 @@ impl<'a> Table<'a> {
     pub(super) fn tables(&mut self, key: &'static str) -> Vec<Self> {
         let Some(Entry { node, .. }) = self.take(key) else { return Vec::new() };
         let fault = match (node.content, &node.place) {
-            (Content::List(items), _) => {
+            (Value::List(items), _) => {
                 let header = format!("[[{key}]]");
                 let table = |node: Node| {
-                    let is_table = matches!(node.content, Content::Table(_));
+                    let is_table = matches!(node.content, Value::Table(_));
                     let table = Self::of(format!("{key}."), &header, node, self.faults);
                     is_table.then_some(table)
                 };
@@ -123,7 +123,7 @@ impl<'a> Table<'a> {
             (_, Place::Variable(_)) => {
                 format!("a variable cannot set this: only a file can have [[{key}]]")
             }
-            (Content::Table(_), _) => {
+            (Value::Table(_), _) => {
                 format!("this is a list of tables: write [[{key}]] instead of [{key}]")
             }
             (other, _) => {

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use anemone_server::{Limit, Unit};
 
-use super::document::{Content, Node};
+use super::document::{Node, Value};
 use super::fault::closest;
 use super::listen::{Listen, parse_address};
 
@@ -83,7 +83,7 @@ fn shown(text: &str) -> String {
 
 fn as_text(node: &Node) -> Option<&str> {
     match &node.content {
-        Content::Text(text) | Content::Variable(text) => Some(text),
+        Value::Text(text) | Value::Variable(text) => Some(text),
         _ => None,
     }
 }
@@ -101,7 +101,7 @@ pub(super) fn text(node: &Node) -> Result<String, String> {
 /// Parses a text for another program, which may be empty.
 pub(super) fn argument(node: &Node) -> Result<OsString, String> {
     match &node.content {
-        Content::Text(text) if text.is_empty() => Ok(OsString::new()),
+        Value::Text(text) if text.is_empty() => Ok(OsString::new()),
         _ => text(node).map(Into::into),
     }
 }
@@ -109,8 +109,8 @@ pub(super) fn argument(node: &Node) -> Result<OsString, String> {
 /// Parses `true` or `false`.
 pub(super) fn boolean(node: &Node) -> Result<bool, String> {
     match &node.content {
-        Content::Boolean(value) => Ok(*value),
-        Content::Variable(text) => {
+        Value::Boolean(value) => Ok(*value),
+        Value::Variable(text) => {
             text.parse().map_err(|_| format!("expected true or false, but found {}", shown(text)))
         }
         _ => Err(expected("true or false", node)),
@@ -124,8 +124,8 @@ where
 {
     move |node| {
         let (written, number) = match &node.content {
-            Content::Integer(written, number) => (written.clone(), *number),
-            Content::Variable(text) => (shown(text), text.parse().ok()),
+            Value::Integer(written, number) => (written.clone(), *number),
+            Value::Variable(text) => (shown(text), text.parse().ok()),
             _ => return Err(expected("a whole number", node)),
         };
         let number = number.and_then(|number| T::try_from(number).ok());
@@ -142,8 +142,8 @@ where
 {
     move |node| {
         let (written, bytes) = match &node.content {
-            Content::Integer(written, number) => (written.clone(), *number),
-            Content::Text(text) | Content::Variable(text) => (shown(text), Some(parse_size(text)?)),
+            Value::Integer(written, number) => (written.clone(), *number),
+            Value::Text(text) | Value::Variable(text) => (shown(text), Some(parse_size(text)?)),
             _ => return Err(expected("a number of bytes, such as 4096 or \"4KiB\"", node)),
         };
         let bytes = bytes.filter(|bytes| range.contains(bytes));
@@ -247,7 +247,7 @@ pub(super) fn places(node: &Node) -> Result<Vec<Listen>, String> {
         }
     };
     let all = match &node.content {
-        Content::List(_) | Content::Variable(_) => list(one)(node)?,
+        Value::List(_) | Value::Variable(_) => list(one)(node)?,
         _ => vec![one(node)?],
     };
     let addresses = all.iter().filter(|place| matches!(place, Listen::Address(_))).count();
@@ -303,11 +303,11 @@ pub(super) fn list<T>(
     item: impl Fn(&Node) -> Result<T, String>,
 ) -> impl FnOnce(&Node) -> Result<Vec<T>, String> {
     move |node| match &node.content {
-        Content::List(items) => items.iter().map(item).collect(),
-        Content::Variable(text) => {
+        Value::List(items) => items.iter().map(item).collect(),
+        Value::Variable(text) => {
             let of = |text: &str| Node {
                 place: node.place.clone(),
-                content: Content::Variable(text.trim().to_owned()),
+                content: Value::Variable(text.trim().to_owned()),
             };
             text.split(',').map(|text| item(&of(text))).collect()
         }

@@ -102,7 +102,7 @@ impl ReadRequest {
     }
 
     /// Sets the request's line in the access log.
-    pub(crate) fn told_in(self, access: AccessLine) -> Self {
+    pub(crate) fn with_access_line(self, access: AccessLine) -> Self {
         Self { access, ..self }
     }
 
@@ -174,7 +174,7 @@ impl ReadRequest {
             return Err(ReadError::Deleted.into());
         }
         let reader = Reader::open(topic, start, limit)?.in_mode(self.query.mode);
-        Ok(reader.told_in(self.access.clone()))
+        Ok(reader.with_access_line(self.access.clone()))
     }
 
     /// Returns the topic for a reader that stays: the future topic, if it is not created yet.

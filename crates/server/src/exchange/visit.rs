@@ -68,11 +68,11 @@ impl Visit {
             Error::Protocol(error) => {
                 let table = self.limits.name();
                 let limit = limit(error).map(|key| format!("{key} in [limits.{table}]"));
-                self.gives_up(error.close_code(), &error.to_string(), limit.as_deref(), path);
+                self.limited(error.close_code(), &error.to_string(), limit.as_deref(), path);
             }
             Error::Lost(lost @ Lost::Overloaded) => {
                 let code = CloseCode::TRY_AGAIN_LATER;
-                self.gives_up(code, &lost.to_string(), Some("memory_max"), path);
+                self.limited(code, &lost.to_string(), Some("memory_max"), path);
             }
             Error::Lost(Lost::Ended) => self.access.ended(CLIENT_GONE),
             error if self.access.is_some() => {
@@ -84,7 +84,7 @@ impl Visit {
     }
 
     /// Records that the server closes it because of a limit.
-    pub(crate) fn gives_up(&self, code: CloseCode, reason: &str, limit: Option<&str>, path: &str) {
+    pub(crate) fn limited(&self, code: CloseCode, reason: &str, limit: Option<&str>, path: &str) {
         self.closing(&CloseFrame::new(code, reason));
         if let Some(limit) = limit {
             let asked = RefusedRequest::message(self.client, path);

@@ -30,7 +30,7 @@ impl tower_fs::Backend for Folder {
         let folder = self.clone();
         Box::pin(async move {
             let (of, at) = (folder.clone(), path.clone());
-            folder.aside(&path, move || open::look(of.dir(), &at)).await
+            folder.aside(&path, move || open::examine(of.dir(), &at)).await
         })
     }
 }

@@ -91,11 +91,11 @@ impl Folder {
         };
         let done = timeout(PATIENCE, done).await;
         let no_answer = |_| Err(io::Error::new(io::ErrorKind::TimedOut, NoAnswer));
-        done.unwrap_or_else(no_answer).inspect_err(|error| self.tell(path, error))
+        done.unwrap_or_else(no_answer).inspect_err(|error| self.log_refusal(path, error))
     }
 
     /// Logs why an existing file is not served.
-    fn tell(&self, path: &Path, error: &io::Error) {
+    fn log_refusal(&self, path: &Path, error: &io::Error) {
         match FileRefusal::of(error) {
             Some(refusal) => self.told.refused(&self.dir, path, refusal),
             None if is_absence(error) || is_overload(error) => {}

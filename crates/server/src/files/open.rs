@@ -114,7 +114,7 @@ impl Version {
 }
 
 /// Examines the path below a directory.
-pub(super) fn look(dir: &Path, path: &Path) -> io::Result<Version> {
+pub(super) fn examine(dir: &Path, path: &Path) -> io::Result<Version> {
     let found = File::from(below(dir, path, LOOK)?);
     Ok(Version::of(&found.metadata()?)?)
 }
@@ -122,7 +122,7 @@ pub(super) fn look(dir: &Path, path: &Path) -> io::Result<Version> {
 /// Opens the file at this path below a directory.
 pub(super) fn file(dir: &Path, path: &Path) -> io::Result<(File, Version)> {
     // Opening can have effects, so only a plain file is opened, and the call never waits.
-    if look(dir, path)?.is_directory {
+    if examine(dir, path)?.is_directory {
         return Err(Errno::ISDIR.into());
     }
     let file = File::from(below(dir, path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY)?);
@@ -273,7 +273,7 @@ mod tests {
     fn a_version_is_told_from_another_whatever_time_it_was_given() {
         let root = tree();
         let www = root.path().join("www");
-        let version = || look(&www, Path::new("a")).unwrap();
+        let version = || examine(&www, Path::new("a")).unwrap();
         let first = version();
         assert_eq!(version(), first);
         let long_ago = SystemTime::UNIX_EPOCH + Duration::from_secs(1);

@@ -28,7 +28,7 @@ const TRIES: usize = 3;
 
 /// A file in the version that was opened. The server's own threads never wait for the disk; blocking threads read.
 pub(super) struct SentFile {
-    file: Arc<Opened>,
+    file: Arc<ReadableFile>,
     /// The offset of the next byte.
     at: u64,
     /// The piece that was read last, and its offset in the file.
@@ -41,7 +41,7 @@ type Reading = Pin<Box<dyn Future<Output = io::Result<Bytes>> + Send>>;
 
 /// A file, and the means to read it.
 #[derive(Debug)]
-pub(super) struct Opened {
+pub(super) struct ReadableFile {
     folder: Folder,
     path: PathBuf,
     version: Version,
@@ -75,7 +75,7 @@ impl SentFile {
             }
         };
         let open = file.and_then(|file| Some((file, folder.descriptor()?)));
-        let file = Arc::new(Opened { folder, path, version, open, _held: held });
+        let file = Arc::new(ReadableFile { folder, path, version, open, _held: held });
         Ok(Self { file, at: 0, piece, piece_at: 0, reading: Mutex::new(None) })
     }
 
@@ -86,7 +86,7 @@ impl SentFile {
     }
 }
 
-impl Opened {
+impl ReadableFile {
     /// Returns the next piece, of the same version.
     fn piece(&self, at: u64) -> io::Result<Bytes> {
         match &self.open {

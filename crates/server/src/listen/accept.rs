@@ -56,18 +56,18 @@ pub(crate) fn serve(
     let runtime = match builder.enable_all().event_interval(POLLS).build_local(Default::default()) {
         Ok(runtime) => runtime,
         Err(error) => {
-            tell(begun, Err(error));
+            report(begun, Err(error));
             return 0;
         }
     };
     run(runtime, async {
         match Local::start(site) {
             Ok((local, guests)) => {
-                tell(begun, Ok(()));
+                report(begun, Ok(()));
                 accept(Rc::new(local), vec![listeners], (guests, upgraded), stop).await
             }
             Err(error) => {
-                tell(begun, Err(error));
+                report(begun, Err(error));
                 Ended::default()
             }
         }
@@ -99,7 +99,7 @@ fn run(runtime: LocalRuntime, work: impl Future<Output = Ended>) -> usize {
 }
 
 /// Sends the outcome and drops the sender, so that nobody waits for a thread that panicked while others serve.
-fn tell(begun: Sender<io::Result<()>>, outcome: io::Result<()>) {
+fn report(begun: Sender<io::Result<()>>, outcome: io::Result<()>) {
     // Fails if another thread's error came first; then all are stopped.
     let _ = begun.send(outcome);
 }
@@ -140,7 +140,7 @@ pub(crate) async fn accept(
             Some(upgraded) = upgraded.recv() => {
                 requests.spawn_local(upgraded.serve(Rc::clone(&local), stop.clone()));
             }
-            accepted = unix.accept() => if let Some(stream) = unix.heed(accepted) {
+            accepted = unix.accept() => if let Some(stream) = unix.record(accepted) {
                 adopt(&local, unix_socket::as_stream(stream), Peer::Unix);
             },
             Some(_) = requests.join_next() => {}
@@ -206,7 +206,7 @@ impl UnixGuests {
     }
 
     /// Records the outcome. Only the first of several failures is logged.
-    fn heed(&mut self, accepted: io::Result<UnixStream>) -> Option<UnixStream> {
+    fn record(&mut self, accepted: io::Result<UnixStream>) -> Option<UnixStream> {
         match accepted {
             Ok(stream) => {
                 self.retry_at = None;
@@ -332,7 +332,7 @@ mod tests {
         let _client = UnixStream::connect(&path).unwrap();
         let mut unix = UnixGuests { listener: Some(listener), retry_at: None };
         let no_descriptor = io::Error::from_raw_os_error(rustix::io::Errno::MFILE.raw_os_error());
-        assert!(unix.heed(Err(no_descriptor)).is_none(), "at once, with no wait");
+        assert!(unix.record(Err(no_descriptor)).is_none(), "at once, with no wait");
         let failed_at = Instant::now();
         // The loop has other things to do meanwhile, and asks anew each time.
         for _ in 0..9 {
@@ -340,7 +340,7 @@ mod tests {
         }
         let accepted = unix.accept().await;
         assert!(failed_at.elapsed() >= ACCEPT_AGAIN);
-        assert!(unix.heed(accepted).is_some());
+        assert!(unix.record(accepted).is_some());
         assert_eq!(unix.retry_at, None);
     }
 }

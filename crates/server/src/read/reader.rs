@@ -68,7 +68,7 @@ impl Reader {
     }
 
     /// Sets its request's line in the access log.
-    pub(crate) fn told_in(self, access: AccessLine) -> Self {
+    pub(crate) fn with_access_line(self, access: AccessLine) -> Self {
         access.reached(self.place.position);
         Self { access, ..self }
     }

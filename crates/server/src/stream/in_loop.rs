@@ -68,7 +68,7 @@ impl InLoop {
         Self { local, reply, encoding, woken: None, alarm: None, _permit: permit }
     }
 
-    fn tell(&self, item: &Item<'_>, output: &mut Output) {
+    fn send(&self, item: &Item<'_>, output: &mut Output) {
         let text = one(item, self.encoding.append);
         self.reply.reader().access().sent(text.len());
         output.extend_from_slice(&chunk(&text));
@@ -95,11 +95,11 @@ impl InLoop {
                 }
                 output.extend_from_slice(&page.chunk);
             }
-            EndlessPart::Item(item) => self.tell(&item, output),
+            EndlessPart::Item(item) => self.send(&item, output),
             EndlessPart::Nothing => {}
             EndlessPart::Failed { notice, problem } => {
                 cut(&self.reply, notice.as_ref(), &problem, &self.local.site.refusals);
-                notice.iter().for_each(|item| self.tell(item, output));
+                notice.iter().for_each(|item| self.send(item, output));
                 self.end(CLIENT_GONE, output);
             }
             EndlessPart::Over => self.end(CLIENT_GONE, output),

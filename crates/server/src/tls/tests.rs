@@ -105,31 +105,31 @@ fn a_new_certificate_is_taken_over_and_a_broken_one_is_not() {
     let tls = Tls::from_files(&certificate, &key).unwrap();
     let mut watcher = Watcher::new(&tls).unwrap();
     let first = tls.fingerprint();
-    watcher.look();
+    watcher.check();
     assert_eq!((tls.fingerprint(), watcher.complaint()), (first.clone(), None));
 
     let (new_certificate, new_key) = folder.pair("new");
     fs::rename(new_certificate, &certificate).unwrap();
-    watcher.look();
+    watcher.check();
     assert_eq!(tls.fingerprint(), first, "half of a pair");
     assert!(watcher.complaint().unwrap().contains("does not match"));
     fs::rename(new_key, &key).unwrap();
-    watcher.look();
+    watcher.check();
     assert_ne!(tls.fingerprint(), first);
     assert_eq!(watcher.complaint(), None);
 
     let second = tls.fingerprint();
     fs::remove_file(&key).unwrap();
-    watcher.look();
+    watcher.check();
     assert!(watcher.complaint().unwrap().contains("cannot read"));
     folder.write("one.pem", "");
     folder.write("one.key", "");
-    watcher.look();
+    watcher.check();
     assert!(watcher.complaint().unwrap().contains("no certificate"));
     assert_eq!(tls.fingerprint(), second);
     assert!(is_trusted_as(&tls, "localhost"));
     folder.pair("one");
-    watcher.look();
+    watcher.check();
     assert_ne!(tls.fingerprint(), second);
 }
 

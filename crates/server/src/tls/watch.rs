@@ -26,7 +26,7 @@ impl Watch {
         let (stop, stopped) = mpsc::channel();
         let thread = thread::Builder::new().name("certificate".to_owned()).spawn(move || {
             while stopped.recv_timeout(INTERVAL) == Err(RecvTimeoutError::Timeout) {
-                watcher.look();
+                watcher.check();
             }
         })?;
         Ok(Self(Some((stop, thread))))
@@ -60,7 +60,7 @@ impl Watcher {
     }
 
     /// Uses the current contents of the files, if they are new and valid.
-    pub(super) fn look(&mut self) {
+    pub(super) fn check(&mut self) {
         match self.renew() {
             Ok(()) => self.complaint = None,
             Err(error) => self.complain(&error),

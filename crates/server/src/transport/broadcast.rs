@@ -77,7 +77,7 @@ impl Handler for Participant {
             Err(error @ DeliverError::Missed { .. }) => {
                 let frame = CloseFrame::new(CloseCode::POLICY_VIOLATION, &error.to_string());
                 let (reason, limit) = (error.to_string(), "limits.broadcast_bytes_max");
-                self.visit.gives_up(frame.code, &reason, Some(limit), PATH);
+                self.visit.limited(frame.code, &reason, Some(limit), PATH);
                 // Fails if the connection is closing already.
                 let _ = sender.close(Some(&frame));
             }

@@ -106,7 +106,7 @@ impl Events {
         let publisher = Publisher { failed: Rc::default(), waker: None };
         let memory = local.site.memory.clone();
         let inbox = Inbox { writing, publisher, waiting: Rc::default(), memory };
-        let (reader, fan) = (reader.told_in(visit.access().clone()), local.fan.clone());
+        let (reader, fan) = (reader.with_access_line(visit.access().clone()), local.fan.clone());
         Self { reader, encoding, fan, place: None, inbox, visit, _permit: permit }
     }
 
@@ -150,14 +150,14 @@ impl Events {
         let _ = self.close_with(&refusal(problem), sender);
     }
 
-    fn tells_data_alone(&self) -> bool {
+    fn is_data_only(&self) -> bool {
         std::ptr::eq(self.encoding, &DATA)
     }
 
     /// Returns true if only the end can report a gap. A reader of the newest event alone is not told about skipped
     /// events, kept or not.
     fn ends_at_gaps(&self) -> bool {
-        self.tells_data_alone() && self.reader.place().mode == Mode::All
+        self.is_data_only() && self.reader.place().mode == Mode::All
     }
 
     /// Reports the end of reading as far as messages can; the close frame contains the rest.
@@ -168,7 +168,7 @@ impl Events {
         sender: &mut Sender,
     ) -> Result<CloseFrame, MisuseError> {
         const DELETED_WORDS: &str = "the topic was deleted";
-        if self.tells_data_alone() {
+        if self.is_data_only() {
             return Ok(match reason {
                 EndReason::TooSlow { gap: Some(gap) } => {
                     let words = format!("too slow: {}", gap.in_words());
@@ -197,7 +197,7 @@ impl Handler for Events {
     fn on_open(&mut self, waker: SendWaker, sender: &mut Sender) {
         self.inbox.publisher.waker = Some(waker.clone());
         self.place = Some(self.fan.subscribe(self.reader.topic(), waker));
-        if !self.tells_data_alone() {
+        if !self.is_data_only() {
             let begin = text(&Item::Begin(self.reader.position()));
             // Nothing was sent before, so this cannot fail.
             let _ = self.visit.counted(sender, |sender| sender.send(Message::Text(&begin)));

@@ -98,7 +98,7 @@ impl Group {
     /// status if it is known.
     pub(super) fn has_ended(&mut self) -> Option<Option<ExitStatus>> {
         let Some(members) = &mut self.0 else { return Some(None) };
-        match members.look() {
+        match members.check() {
             GroupState::Gone(exit) => {
                 self.0 = None;
                 Some(exit)
@@ -121,7 +121,7 @@ impl Drop for Group {
         members.ask_to_end();
         let number = members.number;
         let end = move || {
-            while matches!(members.look(), GroupState::Alive) {
+            while matches!(members.check(), GroupState::Alive) {
                 std::thread::sleep(LOOK_EVERY);
             }
             if members.exit.is_none() {
@@ -171,7 +171,7 @@ impl Members {
         }
     }
 
-    fn look(&mut self) -> GroupState {
+    fn check(&mut self) -> GroupState {
         if self.exit.is_none() {
             self.exit = match self.program.try_wait() {
                 Ok(Some(status)) => Some(Some(status)),

@@ -185,7 +185,7 @@ impl ExecSource {
             if stopped && !group.is_ending() {
                 group.end();
             }
-            self.tell_due(group.is_ending());
+            self.report_due(group.is_ending());
         };
         self.first_line.give_up();
         let rest = self.read_rest(stdout, stderr, &mut buffer);
@@ -212,7 +212,7 @@ impl ExecSource {
         }
     }
 
-    fn tell_due(&mut self, ending: bool) {
+    fn report_due(&mut self, ending: bool) {
         if ending {
             // No line can come any more, except the last ones.
             self.first_line.give_up();
@@ -224,10 +224,10 @@ impl ExecSource {
                 .set(State::Silent, format!("{command} closed its output and is still running"));
         }
         if self.first_line.due().is_some() {
-            self.first_line.tell_due(&mut self.status, &command.to_string());
+            self.first_line.report_due(&mut self.status, &command.to_string());
         }
-        self.status.tell_due();
-        self.error_output.tell_due();
+        self.status.report_due();
+        self.error_output.report_due();
     }
 
     async fn take_error_output(&mut self, read: Read, buffer: &[u8]) {
@@ -334,9 +334,9 @@ impl ErrorOutput {
         }
     }
 
-    fn tell_due(&mut self) {
+    fn report_due(&mut self) {
         if let Self::Log(log) = self {
-            log.tell_refused();
+            log.report_refused();
         }
     }
 }
@@ -368,13 +368,13 @@ impl ErrorLog {
         }
     }
 
-    fn tell_refused(&mut self) {
-        tell_refused(&self.source, &mut self.allowance, self.started);
+    fn report_refused(&mut self) {
+        report_refused(&self.source, &mut self.allowance, self.started);
     }
 }
 
 fn log(source: &str, allowance: &mut Allowance, started: Instant, line: Line<'_>) {
-    tell_refused(source, allowance, started);
+    report_refused(source, allowance, started);
     if !allowance.take(started.elapsed()) {
         return;
     }
@@ -385,7 +385,7 @@ fn log(source: &str, allowance: &mut Allowance, started: Instant, line: Line<'_>
     tracing::info!(topic = %source, "standard error: {text}");
 }
 
-fn tell_refused(source: &str, allowance: &mut Allowance, started: Instant) {
+fn report_refused(source: &str, allowance: &mut Allowance, started: Instant) {
     if let Some(count) = allowance.take_refused(started.elapsed()) {
         tracing::warn!(topic = %source, count, "more lines of standard error, not logged");
     }

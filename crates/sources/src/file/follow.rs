@@ -164,7 +164,7 @@ impl Follower {
     pub(super) fn turn(&mut self, buffer: &mut [u8]) -> Turn {
         self.watches.directory_of(&self.path);
         let Some(open) = &mut self.open else { return self.open_first() };
-        match open.look(buffer) {
+        match open.check(buffer) {
             Ok(FileState::More(chunk)) => return Turn::Read(chunk),
             Ok(FileState::End) => {}
             Ok(FileState::Changed) => return self.changed(),
@@ -262,7 +262,7 @@ impl Follower {
     /// Reads the old file to its end and then switches to another. Everything written to the old one before the other
     /// appeared is there by now.
     fn replace_at_end(&mut self, other: OpenFile, gap: Option<Missing>, buffer: &mut [u8]) -> Turn {
-        match self.open.as_mut().map(|open| open.look(buffer)) {
+        match self.open.as_mut().map(|open| open.check(buffer)) {
             Some(Ok(FileState::More(chunk))) => Turn::Read(chunk),
             Some(Ok(FileState::Changed)) => self.changed(),
             _ => self.replace(other, gap),
@@ -446,7 +446,7 @@ impl OpenFile {
 
     /// Reads on, and again the bytes before the position. They show that the file is still the same, whatever it was
     /// truncated to and has grown to since.
-    fn look(&mut self, buffer: &mut [u8]) -> io::Result<FileState> {
+    fn check(&mut self, buffer: &mut [u8]) -> io::Result<FileState> {
         let window = self.tail.len();
         let most = (buffer.len() - WINDOW_BYTES + window).min(buffer.len());
         let buffer = &mut buffer[..most];

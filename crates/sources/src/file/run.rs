@@ -59,7 +59,7 @@ pub async fn run(options: FileOptions, topic: Arc<Topic>, status: Arc<Topic>) ->
                 }
             }
             Turn::Opened(_) | Turn::Read(_) | Turn::Rotated(_) | Turn::Copied(_) => {
-                source.status.tell_due();
+                source.status.report_due();
             }
         }
     }

@@ -89,7 +89,7 @@ impl SerialSource {
                 () = sleep_until(wake_at) => {}
             }
             session.handle_timeout(self.now());
-            self.status.tell_due();
+            self.status.report_due();
         }
     }
 

@@ -89,11 +89,11 @@ impl Session {
             options,
         };
         match session.options.mode {
-            Mode::Listen => session.tell(),
+            Mode::Listen => session.report_state(),
             Mode::Configure => session.configure(now, CONTINUOUS_4_HZ),
             Mode::Polled => {
                 session.task = Task::Settle { until: now + session.options.unasked_wait };
-                session.tell();
+                session.report_state();
             }
         }
         session
@@ -143,7 +143,7 @@ impl Session {
         self.bad_lines = 0;
         if self.state != State::Live {
             self.state = State::Live;
-            self.tell();
+            self.report_state();
         }
         match &mut self.task {
             Task::Settle { .. } => self.configure(now, POLLED),
@@ -168,7 +168,7 @@ impl Session {
         }
         if self.state != State::Silent && now >= self.silent_at() {
             self.state = State::Silent;
-            self.tell();
+            self.report_state();
         }
         if now >= self.dialogue_at && self.wants_dialogue() {
             let commands = if self.options.mode == Mode::Polled { POLLED } else { CONTINUOUS_4_HZ };
@@ -204,7 +204,7 @@ impl Session {
         let wait = self.options.answer_wait;
         self.task = Task::Configure(Dialogue::begin(now, self.unit, commands, wait));
         self.advance_dialogue(now, None);
-        self.tell();
+        self.report_state();
     }
 
     fn advance_dialogue(&mut self, now: Duration, outcome: Option<Outcome>) {
@@ -226,11 +226,11 @@ impl Session {
             Mode::Polled => Task::Poll(Poll { due: now, answered: false }),
             Mode::Listen | Mode::Configure => Task::Listen,
         };
-        self.tell();
+        self.report_state();
     }
 
     /// Reports the state with a sentence that describes it.
-    fn tell(&mut self) {
+    fn report_state(&mut self) {
         let path = self.options.path.display();
         let mut detail = match self.state {
             State::Live => format!("receiving from {path}"),

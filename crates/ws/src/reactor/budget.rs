@@ -59,7 +59,7 @@ impl Budget {
 
     /// Begins a turn.
     pub(super) fn begin_turn(&mut self) {
-        self.look();
+        self.read_clock();
     }
 
     /// Begins the share of another queue.
@@ -101,7 +101,7 @@ impl Budget {
 
     /// Reads the clock.
     #[inline(never)]
-    pub(super) fn look(&mut self) {
+    pub(super) fn read_clock(&mut self) {
         let before = std::mem::replace(&mut self.read_at, (self.clock)());
         self.slice_units += self.units;
         self.units = 0;
@@ -138,7 +138,7 @@ impl Budget {
     fn add(&mut self, units: u32) {
         self.units += units;
         if self.units >= self.units_max {
-            self.look();
+            self.read_clock();
         }
     }
 }
@@ -211,7 +211,7 @@ mod tests {
             budget.begin_slice(FIRST_SLICE);
             assert!(!budget.is_slice_over());
             PASSED.set(PASSED.get() + FIRST_SLICE);
-            budget.look();
+            budget.read_clock();
             assert!(budget.is_slice_over());
             slices += 1;
         }

@@ -188,7 +188,7 @@ fn read_and_write<S: AsyncRead + AsyncWrite + Unpin>(
     if let Err(error) = socket.stream().flush()
         && error.kind() != ErrorKind::WouldBlock
     {
-        return socket.lost(error.into());
+        return socket.on_lost(error.into());
     }
     match socket.writable(now, scratch) {
         Verdict::Drop => Verdict::Drop,

@@ -160,7 +160,7 @@ impl Protocol for FirstBytes {
             Becomes::Elsewhere(take) => self.next = Some(Successor::Elsewhere(take)),
         }
         // `decide` takes as long as some dozens of messages.
-        budget.look();
+        budget.read_clock();
         input.len()
     }
 
@@ -180,7 +180,7 @@ impl Protocol for FirstBytes {
         self.undecided.capacity()
     }
 
-    fn lost(&mut self, _lost: Lost) {
+    fn on_lost(&mut self, _lost: Lost) {
         self.is_over = true;
     }
 

@@ -66,9 +66,9 @@ pub(super) trait Protocol {
     }
     /// Ends the connection and frees its memory, because the process holds too much.
     fn abandon(&mut self, _output: &mut Queued) {
-        self.lost(Lost::Overloaded);
+        self.on_lost(Lost::Overloaded);
     }
-    fn lost(&mut self, lost: Lost);
+    fn on_lost(&mut self, lost: Lost);
     fn state(&self) -> State;
     /// Returns the time of the next [`expire`](Self::expire). In [`State::Open`] this only moves later.
     fn due(&self) -> Time;
@@ -336,7 +336,7 @@ impl<H: Handler> Protocol for WebSocketProtocol<H> {
         });
     }
 
-    fn lost(&mut self, lost: Lost) {
+    fn on_lost(&mut self, lost: Lost) {
         self.over(Some(lost.into()), None);
     }
 
@@ -398,7 +398,7 @@ impl<H: StreamHandler> StreamProtocol<H> {
             rest = others;
             if !rest.is_empty() {
                 // Only the clock can tell how much work these bytes took.
-                budget.look();
+                budget.read_clock();
             }
         }
         input.len() - rest.len()
@@ -471,7 +471,7 @@ impl<H: StreamHandler> Protocol for StreamProtocol<H> {
         self.handler.open_bytes()
     }
 
-    fn lost(&mut self, _lost: Lost) {
+    fn on_lost(&mut self, _lost: Lost) {
         self.is_over = true;
     }
 

@@ -86,7 +86,7 @@ impl Loop {
                     end: event.is_read_closed(),
                     write: event.is_writable(),
                 };
-                self.sockets.tell(event.token().0, ready);
+                self.sockets.notify(event.token().0, ready);
             }
             self.sockets.turn(now, &self.shared.wakes);
             self.let_go();

@@ -50,7 +50,7 @@ pub(super) struct Notes {
 
 impl Notes {
     /// Adds events to be served when the socket's place in the queue comes up.
-    pub(super) fn told(&mut self, ready: Readiness) {
+    pub(super) fn add(&mut self, ready: Readiness) {
         self.is_noted = true;
         self.told.read |= ready.read;
         self.told.end |= ready.end;
@@ -238,7 +238,7 @@ impl<S: NonBlocking> Socket<S> {
             }
             Err(error) if error.kind() == ErrorKind::WouldBlock => Verdict::Keep,
             Err(error) if error.kind() == ErrorKind::Interrupted => Verdict::ReadAgain,
-            Err(error) => self.lost(error.into()),
+            Err(error) => self.on_lost(error.into()),
         };
         self.finish(now, scratch, verdict)
     }
@@ -263,7 +263,7 @@ impl<S: NonBlocking> Socket<S> {
             }
             Err(error) if error.kind() == ErrorKind::WouldBlock => Verdict::Keep,
             Err(error) if error.kind() == ErrorKind::Interrupted => Verdict::ReadAgain,
-            Err(error) => self.lost(error.into()),
+            Err(error) => self.on_lost(error.into()),
         };
         self.finish(now, scratch, verdict)
     }
@@ -277,7 +277,7 @@ impl<S: NonBlocking> Socket<S> {
             Ok(0) => return Verdict::Keep,
             Ok(_) if self.phase == Phase::Open => self.protocol.progressed(now),
             Ok(_) => {}
-            Err(error) => return self.lost(error.into()),
+            Err(error) => return self.on_lost(error.into()),
         }
         if !self.pending.is_empty() {
             return Verdict::Keep;
@@ -333,7 +333,7 @@ impl<S: NonBlocking> Socket<S> {
             if verdict != Verdict::Drop
                 && let Err(error) = self.pending.write(&mut self.stream, output, scratch.input())
             {
-                verdict = self.lost(error.into());
+                verdict = self.on_lost(error.into());
             }
             scratch.clear_output();
         }
@@ -342,7 +342,7 @@ impl<S: NonBlocking> Socket<S> {
         }
         match self.phase {
             _ if verdict == Verdict::Drop => verdict,
-            Phase::Open if is_done && self.pending.is_empty() => self.lost(Lost::Ended),
+            Phase::Open if is_done && self.pending.is_empty() => self.on_lost(Lost::Ended),
             Phase::Over { until, is_clean } if self.pending.is_empty() => self.end(until, is_clean),
             Phase::Open if self.is_behind() => Verdict::ReadAgain,
             _ => verdict,
@@ -388,14 +388,14 @@ impl<S: NonBlocking> Socket<S> {
             return Verdict::Keep;
         }
         if self.phase != Phase::Open || !self.pending.is_empty() {
-            return self.lost(Lost::Overloaded); // the peer would not read a close frame
+            return self.on_lost(Lost::Overloaded); // the peer would not read a close frame
         }
         self.abandon(now, scratch)
     }
 
     fn abandon(&mut self, now: Time, scratch: &mut Scratch) -> Verdict {
         if !self.pending.is_empty() {
-            return self.lost(Lost::Overloaded);
+            return self.on_lost(Lost::Overloaded);
         }
         self.protocol.abandon(&mut scratch.output);
         self.finish(now, scratch, Verdict::Keep)
@@ -449,9 +449,9 @@ impl<S: NonBlocking> Socket<S> {
     }
 
     /// The stream ended or failed.
-    pub(super) fn lost(&mut self, lost: Lost) -> Verdict {
+    pub(super) fn on_lost(&mut self, lost: Lost) -> Verdict {
         if self.phase == Phase::Open {
-            self.protocol.lost(lost);
+            self.protocol.on_lost(lost);
         }
         Verdict::Drop
     }

@@ -98,10 +98,10 @@ impl<S: NonBlocking> Sockets<S> {
     }
 
     /// Queues a socket for its events from epoll.
-    pub(super) fn tell(&mut self, key: usize, ready: Readiness) {
+    pub(super) fn notify(&mut self, key: usize, ready: Readiness) {
         let Some(socket) = self.table.get_mut(key) else { return };
         let is_new = !socket.notes.is_noted;
-        socket.notes.told(ready);
+        socket.notes.add(ready);
         if is_new {
             self.told.push_back(Token { key: key as u32, generation: socket.generation() });
         }
@@ -251,7 +251,7 @@ impl<S: NonBlocking> Sockets<S> {
             }
             Verdict::ReadAgain => {
                 let is_new = !socket.notes.is_noted;
-                socket.notes.told(Readiness { read: true, ..Readiness::default() });
+                socket.notes.add(Readiness { read: true, ..Readiness::default() });
                 if is_new {
                     let generation = socket.generation();
                     self.waiting.push_back(Token { key: key as u32, generation });

@@ -41,8 +41,8 @@ pub(super) fn start(config: &Config, hub: &Hub) -> anyhow::Result<Running> {
     options.static_dirs = config.files.iter().map(|dir| dir.value.clone()).collect();
     options.fallback = Some(pages::fallback());
     options.access_log = config.log_requests.into();
-    let server =
-        Server::bind(options, hub.clone()).map_err(|error| told(error, || addresses(config)))?;
+    let server = Server::bind(options, hub.clone())
+        .map_err(|error| with_advice(error, || addresses(config)))?;
     // Written only after binding: the file may hold another server's certificate.
     if let Some((tls, file)) =
         tls.as_ref().filter(|_| *config.tls.dev).zip(config.tls.dev_cert.as_ref())
@@ -61,7 +61,7 @@ pub(super) fn start(config: &Config, hub: &Hub) -> anyhow::Result<Running> {
             tracing::info!("from other devices: {scheme}://{address}/");
         }
         if let Some(tls) = tls.filter(|_| *config.tls.dev) {
-            tell_how_to_trust(&tls, address, config.tls.dev_cert.as_deref());
+            print_trust_hint(&tls, address, config.tls.dev_cert.as_deref());
         }
     }
     if let Some(path) = &listening.unix {
@@ -92,7 +92,7 @@ fn scheme(config: &Config) -> &'static str {
 }
 
 /// Prints the topics of each source and rule. A server that listens on all addresses is shown with a local one.
-pub(super) fn tell_what_there_is(config: &Config, running: &Running) {
+pub(super) fn print_topics(config: &Config, running: &Running) {
     let scheme = scheme(config);
     let url = running.local_addr().map(|mut address| {
         match address.ip() {
@@ -108,7 +108,7 @@ pub(super) fn tell_what_there_is(config: &Config, running: &Running) {
 }
 
 /// Returns an error with advice about a server that cannot be bound.
-fn told(error: BindError, all: impl FnOnce() -> String) -> anyhow::Error {
+fn with_advice(error: BindError, all: impl FnOnce() -> String) -> anyhow::Error {
     let advice = match &error {
         BindError::AddressInUse { .. } => {
             "another program listens there: end it, or use a free port with --listen 127.0.0.1:0"
@@ -189,7 +189,7 @@ pub(crate) fn refuse_other_contents(file: &Path) -> io::Result<()> {
 }
 
 /// Prints how to trust the certificate. No file is needed, since the key's digest identifies it.
-fn tell_how_to_trust(tls: &Tls, address: SocketAddr, file: Option<&PathBuf>) {
+fn print_trust_hint(tls: &Tls, address: SocketAddr, file: Option<&PathBuf>) {
     let (fingerprint, pin) = (tls.fingerprint(), tls.public_key_pin());
     tracing::info!("development certificate, SHA-256 {fingerprint}");
     match file.filter(|file| **file != Path::new("-")) {
@@ -241,7 +241,7 @@ mod tests {
                 "cannot listen on unix:/a: its own words",
             ),
         ] {
-            assert_eq!(format!("{:#}", told(error, String::new)), words);
+            assert_eq!(format!("{:#}", with_advice(error, String::new)), words);
         }
     }
 

@@ -19,7 +19,7 @@ use crate::config::{Config, Kind, files};
 use crate::log;
 
 pub(crate) fn run(config: &Config) -> anyhow::Result<()> {
-    for warning in files::look(config)? {
+    for warning in files::check(config)? {
         tracing::warn!("{warning}");
     }
     let config = &descriptors::within(config)?;
@@ -29,7 +29,7 @@ pub(crate) fn run(config: &Config) -> anyhow::Result<()> {
     let hub = open_hub(config)?;
     create_topics(&hub, config)?;
     let running = listen::start(config, &hub)?;
-    listen::tell_what_there_is(config, &running);
+    listen::print_topics(config, &running);
     let mut sources = {
         let _entered = runtime.enter();
         Sources::start(&config.sources, &hub)?

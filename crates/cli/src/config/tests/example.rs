@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::*;
-use crate::config::document::{Content, Entry};
+use crate::config::document::{Entry, Value};
 
 const EXAMPLE: &str = include_str!("../../../../../anemone.toml");
 
@@ -75,11 +75,11 @@ fn a_file_that_is_cut_off_anywhere_is_read_or_told_of() {
 }
 
 fn paths(prefix: &str, node: &Node, found: &mut BTreeSet<String>) {
-    let Content::Table(entries) = &node.content else { return };
+    let Value::Table(entries) = &node.content else { return };
     for Entry { key, node, .. } in entries {
         let path = format!("{prefix}{key}");
         match &node.content {
-            Content::List(items) => {
+            Value::List(items) => {
                 items.iter().for_each(|item| paths(&format!("{path}."), item, found));
             }
             _ => paths(&format!("{path}."), node, found),

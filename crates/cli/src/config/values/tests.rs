@@ -1,20 +1,20 @@
 use super::*;
 use crate::config::place::Place;
 
-fn node(content: Content) -> Node {
+fn node(content: Value) -> Node {
     Node { place: Place::Default, content }
 }
 
 fn text_node(text: &str) -> Node {
-    node(Content::Text(text.to_owned()))
+    node(Value::Text(text.to_owned()))
 }
 
 fn variable(text: &str) -> Node {
-    node(Content::Variable(text.to_owned()))
+    node(Value::Variable(text.to_owned()))
 }
 
 fn integer(number: u64) -> Node {
-    node(Content::Integer(number.to_string(), Some(number)))
+    node(Value::Integer(number.to_string(), Some(number)))
 }
 
 #[test]

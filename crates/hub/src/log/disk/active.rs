@@ -219,7 +219,7 @@ impl Active {
         self.is_lost = !matches!(is_there, Ok(true));
         match is_there {
             Ok(true) => Ok(()),
-            Ok(false) => Err(gone(path)),
+            Ok(false) => Err(file_missing(path)),
             Err(error) => Err(StorageError::new(Action::Open, path, error)),
         }
     }
@@ -228,7 +228,7 @@ impl Active {
     pub(super) fn flush(&mut self, platform: &dyn Platform) -> Result<(), StorageError> {
         let path = self.path();
         if self.is_lost {
-            return Err(gone(&path));
+            return Err(file_missing(&path));
         }
         if let Some(output) = &mut self.output
             && (self.flushed < self.written || self.is_new || self.is_unflushable)
@@ -263,7 +263,7 @@ impl Active {
                 self.is_ragged |= self.len == 0;
                 let found = std::fs::metadata(&path).map_or(0, |found| found.len());
                 if found < self.len {
-                    return Err(gone(&path));
+                    return Err(file_missing(&path));
                 }
                 let opened = platform.open(&path).map_err(|error| failure(Action::Open, error))?;
                 // A file that was found again may have been written by another process, and not be flushed.
@@ -280,7 +280,7 @@ impl Active {
     }
 }
 
-fn gone(path: &Path) -> StorageError {
+fn file_missing(path: &Path) -> StorageError {
     let cause = "the file is gone: it or its directory was removed, renamed or unmounted";
     StorageError::new(Action::Write, path, std::io::Error::new(std::io::ErrorKind::NotFound, cause))
 }

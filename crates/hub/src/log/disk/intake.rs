@@ -129,7 +129,7 @@ impl Job {
         }
     }
 
-    pub(super) fn tell(self, result: Result<(), PublishError>) {
+    pub(super) fn complete(self, result: Result<(), PublishError>) {
         // Fails if nobody waits.
         let _ = self.done.send(result);
     }

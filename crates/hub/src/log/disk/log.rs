@@ -102,23 +102,23 @@ impl DiskLog {
         let (jobs, stale): (Vec<_>, Vec<_>) = jobs.into_iter().partition(|job| job.round == round);
         let last_fault = lock(&self.fault).clone();
         for job in stale {
-            job.tell(Err(last_fault.clone().map_or(PublishError::Closed, Into::into)));
+            job.complete(Err(last_fault.clone().map_or(PublishError::Closed, Into::into)));
         }
         let mut jobs = jobs.into_iter();
         while !jobs.as_slice().is_empty() {
             if self.groundwork.is_deleted() {
-                jobs.by_ref().for_each(|job| job.tell(Err(PublishError::Deleted)));
+                jobs.by_ref().for_each(|job| job.complete(Err(PublishError::Deleted)));
                 break;
             }
             match self.write_some(&mut file, jobs.as_slice()) {
-                Ok(count) => jobs.by_ref().take(count).for_each(|job| job.tell(Ok(()))),
+                Ok(count) => jobs.by_ref().take(count).for_each(|job| job.complete(Ok(()))),
                 Err(error) => {
                     self.failed(&error);
                     let mut intake = lock(&self.intake);
                     // Later batches have offsets that follow on one that is not kept.
                     intake.begin_again(self.readable.head());
                     drop(intake);
-                    jobs.by_ref().for_each(|job| job.tell(Err(error.clone().into())));
+                    jobs.by_ref().for_each(|job| job.complete(Err(error.clone().into())));
                 }
             }
         }

@@ -108,7 +108,7 @@ impl<J> Queue<J> {
         waiting.takes += 1;
         let closed = waiting.closed;
         drop(waiting);
-        self.tell_room();
+        self.notify_room();
         Taken { jobs, closed }
     }
 
@@ -122,14 +122,14 @@ impl<J> Queue<J> {
     pub(super) fn close(&self) {
         self.waiting().closed = true;
         self.arrived.notify_one();
-        self.tell_room();
+        self.notify_room();
     }
 
     pub(super) fn is_closed(&self) -> bool {
         self.waiting().closed
     }
 
-    fn tell_room(&self) {
+    fn notify_room(&self) {
         self.taken.notify_all();
         self.room.notify_waiters();
     }

@@ -305,7 +305,7 @@ impl Segments {
     fn expire_whole(&mut self, retention: Retention, now: UnixTime, gone: &mut Vec<Gone>) {
         while let Some(place) = self.list.iter().position(|segment| !segment.spans.is_empty()) {
             let oldest = &self.list[place];
-            let (events, bytes) = oldest.rest(self.first, self.gone_bytes(oldest.base));
+            let (events, bytes) = oldest.rest(self.first, self.removed_bytes(oldest.base));
             let without = Without { events: self.events - events, bytes: self.bytes - bytes };
             if !oldest.newest().is_none_or(|newest| retention.lets_go(without, newest, now)) {
                 break;
@@ -350,13 +350,13 @@ impl Segments {
     }
 
     /// Returns the bytes of this segment's dropped records, with its header.
-    fn gone_bytes(&self, base: u64) -> u64 {
+    fn removed_bytes(&self, base: u64) -> u64 {
         if self.edge.base == base { self.edge.at } else { 0 }
     }
 
     /// Counts the kept events.
     fn count(&mut self) {
-        let rest = |segment: &Segment| segment.rest(self.first, self.gone_bytes(segment.base));
+        let rest = |segment: &Segment| segment.rest(self.first, self.removed_bytes(segment.base));
         let rests = self.list.iter().map(rest);
         let sum =
             |(events, bytes), (more_events, more_bytes)| (events + more_events, bytes + more_bytes);
@@ -367,7 +367,7 @@ impl Segments {
     fn unknown(&self) -> Option<Stretch> {
         let (base, span) = self.at_or_after(self.first)?;
         let first = self.first.max(span.first);
-        let at = self.gone_bytes(base);
+        let at = self.removed_bytes(base);
         let is_next = self.edge.offset == first && (span.start..span.end).contains(&at);
         let from = if is_next { (first, at) } else { span.seek(first) };
         Some(Stretch { base, first, from, end: span.end })

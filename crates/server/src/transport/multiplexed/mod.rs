@@ -5,10 +5,10 @@
 
 mod followed;
 mod multiplexer;
+mod sending;
 mod session;
 mod submissions;
 mod tcp;
-mod telling;
 mod web_socket;
 
 pub(super) use tcp::TRANSPORT as TCP;

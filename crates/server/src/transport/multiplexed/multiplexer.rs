@@ -12,9 +12,9 @@ use tokio::time::Instant;
 
 use super::Outlet;
 use super::followed::FollowedTopics;
+use super::sending::{send_failure, send_final, send_item, send_page, send_problem};
 use super::session::{Session, Step};
 use super::submissions::Submissions;
-use super::telling::{tell_end, tell_item, tell_last, tell_page, tell_problem};
 use crate::alarms::{Alarm, Alarms};
 use crate::clients::access::{AccessLine, AnswerKind, CLIENT_GONE};
 use crate::clients::refusals::RefusedRequest;
@@ -125,7 +125,7 @@ impl Multiplexer {
                     entered.and_then(|path| self.begin(id, &path, &request, &access, outlet));
                 if let Err(problem) = begun {
                     arrival::note(&self.site, self.client, &problem, method, path);
-                    tell_end(id, &problem, &access, outlet);
+                    send_failure(id, &problem, &access, outlet);
                 }
             }
             // A submission cannot be withdrawn: its own reply is the last.
@@ -133,7 +133,7 @@ impl Multiplexer {
             Step::Cancel(id) => {
                 let access = self.end(id);
                 access.ended("cancelled");
-                tell_last(id, Reply::done(), &access, outlet);
+                send_final(id, Reply::done(), &access, outlet);
             }
             Step::Pass => {}
             Step::Refuse(id, request, problem) => {
@@ -149,7 +149,7 @@ impl Multiplexer {
                     access.ended(format!("malformed request: {}", problem.detail()));
                 }
                 access.status(problem.code().as_u16());
-                access.sent(tell_problem(id, &problem, outlet));
+                access.sent(send_problem(id, &problem, outlet));
             }
         }
     }
@@ -171,7 +171,7 @@ impl Multiplexer {
                 return self.change(id, name, request, access, outlet);
             }
             let read = ReadRequest::multiplexed(&self.site, self.client, path, query)?;
-            return self.read(id, &read.told_in(access.clone()), outlet);
+            return self.read(id, &read.with_access_line(access.clone()), outlet);
         }
         let resource = resource.ok_or_else(|| Problem::nothing_at(path))?;
         if !is_get {
@@ -257,7 +257,7 @@ impl Multiplexer {
         let waker = self.waker.clone();
         let wake = move || waker.iter().for_each(SendWaker::wake);
         match self.submissions.begin(id, submission, wake) {
-            Some(result) => self.tell_result(id, &submitted, result, outlet),
+            Some(result) => self.send_result(id, &submitted, result, outlet),
             None => {
                 self.submitted_bytes += submitted.bytes;
                 self.session.open(id, Work::Submit(submitted));
@@ -265,7 +265,7 @@ impl Multiplexer {
         }
     }
 
-    fn tell_result(
+    fn send_result(
         &self,
         id: Id,
         submitted: &Submitted,
@@ -282,10 +282,10 @@ impl Multiplexer {
             Ok(Done::Published(published)) => {
                 let json = anemone_wire::Published::from(published).to_json();
                 let reply = if published.repeated { Reply::replayed } else { Reply::published };
-                tell_last(id, reply(published.last, &json), access, outlet);
+                send_final(id, reply(published.last, &json), access, outlet);
             }
-            Ok(Done::Deleted) => tell_last(id, Reply::done(), access, outlet),
-            Err(problem) => tell_end(id, &problem, access, outlet),
+            Ok(Done::Deleted) => send_final(id, Reply::done(), access, outlet),
+            Err(problem) => send_failure(id, &problem, access, outlet),
         }
     }
 
@@ -294,7 +294,7 @@ impl Multiplexer {
         let (status, value) = resource.value(&self.site, false);
         let json = value.to_string();
         let reply = Reply { status: status.as_u16(), ..Reply::answer(&json) };
-        tell_last(id, reply, access, outlet);
+        send_final(id, reply, access, outlet);
     }
 
     /// Opens a reader.
@@ -309,7 +309,7 @@ impl Multiplexer {
         let mut reply = EndlessReply::new(read.open_stream(self.carrier.name)?, now);
         let begin = reply.begin(now);
         reply.reader().access().status(status::EVENT);
-        tell_item(id, &begin, &reply, outlet);
+        send_item(id, &begin, &reply, outlet);
         self.topics.follow(reply.reader().topic(), id, &waker);
         self.session.open(id, Work::Read(reply));
         if self.alarm.is_none() {
@@ -324,7 +324,7 @@ impl Multiplexer {
         for (id, result) in self.submissions.take() {
             if let Some(Work::Submit(submitted)) = self.session.end(id) {
                 self.submitted_bytes -= submitted.bytes;
-                self.tell_result(id, &submitted, result, outlet);
+                self.send_result(id, &submitted, result, outlet);
             }
         }
         self.topics.with_news().for_each(|id| self.session.give_turn(id));
@@ -387,24 +387,24 @@ impl Multiplexer {
                 let heartbeat = self.site.limits.heartbeat;
                 match reply.poll(now, heartbeat, |reader| reader.read().map(Some)) {
                     EndlessPart::Page(page) => {
-                        let bytes = tell_page(id, &page, outlet);
+                        let bytes = send_page(id, &page, outlet);
                         reply.reader().access().sent(bytes);
                         if reply.is_behind() || !reply.is_open() {
                             self.session.give_turn(id);
                         }
                     }
                     EndlessPart::Failed { notice, problem } => {
-                        notice.iter().for_each(|item| tell_item(id, item, reply, outlet));
+                        notice.iter().for_each(|item| send_item(id, item, reply, outlet));
                         reply.note(&problem, &self.site.refusals);
                         let access = self.end(id);
-                        tell_end(id, &problem, &access, outlet);
+                        send_failure(id, &problem, &access, outlet);
                     }
-                    EndlessPart::Item(item) => tell_item(id, &item, reply, outlet),
+                    EndlessPart::Item(item) => send_item(id, &item, reply, outlet),
                     EndlessPart::Nothing => {}
                     EndlessPart::Over => {
                         let access = self.end(id);
                         access.ended(CLIENT_GONE);
-                        tell_last(id, Reply::done(), &access, outlet);
+                        send_final(id, Reply::done(), &access, outlet);
                     }
                 }
             }
@@ -421,7 +421,7 @@ impl Multiplexer {
             let Work::Read(reply) = work else { continue };
             if reply.due(heartbeat) <= soon {
                 let stand = reply.stand(now);
-                tell_item(id, &stand, reply, outlet);
+                send_item(id, &stand, reply, outlet);
             }
             let due = reply.due(heartbeat);
             next = Some(next.map_or(due, |next| next.min(due)));

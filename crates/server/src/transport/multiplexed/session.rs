@@ -27,7 +27,7 @@ pub(crate) enum Step<'a> {
 /// The requests of a connection.
 #[derive(Debug)]
 pub(crate) struct Session<T> {
-    open: BTreeMap<Id, Opened<T>>,
+    open: BTreeMap<Id, OpenWork<T>>,
     /// The requests with a turn, in order. An id may belong to a request that is over.
     turns: VecDeque<Id>,
     requests_max: usize,
@@ -37,7 +37,7 @@ pub(crate) struct Session<T> {
 }
 
 #[derive(Debug)]
-struct Opened<T> {
+struct OpenWork<T> {
     work: T,
     has_turn: bool,
 }
@@ -87,7 +87,7 @@ impl<T> Session<T> {
 
     /// Opens the request, and gives it a turn.
     pub(crate) fn open(&mut self, id: Id, work: T) {
-        self.open.insert(id, Opened { work, has_turn: false });
+        self.open.insert(id, OpenWork { work, has_turn: false });
         self.held.set(self.open.len() * MULTIPLEXED_REQUEST_BYTES);
         self.give_turn(id);
     }

@@ -145,7 +145,7 @@ impl Fixture {
     }
 
     fn tell(&mut self, handle: &Handle) {
-        self.sockets.tell(handle.key, Readiness { read: true, ..Readiness::default() });
+        self.sockets.notify(handle.key, Readiness { read: true, ..Readiness::default() });
     }
 
     /// The work of one turn.

@@ -10,7 +10,7 @@ use crate::read::reader::Page;
 use crate::stream::EndlessReply;
 
 /// Writes a page; returns the number of bytes.
-pub(super) fn tell_page(id: Id, page: &Page, outlet: &mut impl Outlet) -> usize {
+pub(super) fn send_page(id: Id, page: &Page, outlet: &mut impl Outlet) -> usize {
     let (mut message, mut bytes) = (String::new(), 0);
     for item in page.items() {
         message.clear();
@@ -22,7 +22,7 @@ pub(super) fn tell_page(id: Id, page: &Page, outlet: &mut impl Outlet) -> usize 
 }
 
 /// Writes an item of a reader.
-pub(super) fn tell_item(id: Id, item: &Item<'_>, reply: &EndlessReply, outlet: &mut impl Outlet) {
+pub(super) fn send_item(id: Id, item: &Item<'_>, reply: &EndlessReply, outlet: &mut impl Outlet) {
     let mut message = String::new();
     write_item(id, item, reply.reader().position(), &mut message);
     reply.reader().access().sent(message.len());
@@ -30,22 +30,27 @@ pub(super) fn tell_item(id: Id, item: &Item<'_>, reply: &EndlessReply, outlet: &
 }
 
 /// Writes the final status of a request.
-pub(super) fn tell_last(id: Id, reply: Reply<'_>, access: &AccessLine, outlet: &mut impl Outlet) {
+pub(super) fn send_final(id: Id, reply: Reply<'_>, access: &AccessLine, outlet: &mut impl Outlet) {
     access.status(reply.status);
     if let Some(position) = reply.position {
         access.reached(position);
     }
-    access.sent(tell(Some(id), reply, outlet));
+    access.sent(send(Some(id), reply, outlet));
 }
 
 /// Writes the problem that ends a request.
-pub(super) fn tell_end(id: Id, problem: &Problem, access: &AccessLine, outlet: &mut impl Outlet) {
+pub(super) fn send_failure(
+    id: Id,
+    problem: &Problem,
+    access: &AccessLine,
+    outlet: &mut impl Outlet,
+) {
     let (status, json) = (problem.code().as_u16(), problem.to_json());
-    tell_last(id, Reply::problem(status, &json), access, outlet);
+    send_final(id, Reply::problem(status, &json), access, outlet);
 }
 
 /// Writes a reply; returns the number of bytes.
-pub(super) fn tell(id: Option<Id>, reply: Reply<'_>, outlet: &mut impl Outlet) -> usize {
+pub(super) fn send(id: Option<Id>, reply: Reply<'_>, outlet: &mut impl Outlet) -> usize {
     let mut message = String::new();
     reply.write(id, &mut message);
     outlet.put(&message);
@@ -53,6 +58,6 @@ pub(super) fn tell(id: Option<Id>, reply: Reply<'_>, outlet: &mut impl Outlet) -
 }
 
 /// Writes a problem; without an id it is about the connection. Returns the number of bytes.
-pub(super) fn tell_problem(id: Option<Id>, problem: &Problem, outlet: &mut impl Outlet) -> usize {
-    tell(id, Reply::problem(problem.code().as_u16(), &problem.to_json()), outlet)
+pub(super) fn send_problem(id: Option<Id>, problem: &Problem, outlet: &mut impl Outlet) -> usize {
+    send(id, Reply::problem(problem.code().as_u16(), &problem.to_json()), outlet)
 }
