@@ -7,11 +7,11 @@
 //! - [`Mode`]: the events that a reader who is behind gets.
 //! - [`UnixTime`]: the time of an event.
 //! - [`Gap`], [`EndReason`], [`Item`] and [`Page`]: what a server tells a reader, in JSON.
-//! - [`EventStream`]: items as server-sent events.
+//! - [`EventStream`] and [`ItemLines`]: items as server-sent events and as NDJSON.
 //! - [`Published`]: what a server tells a publisher.
 //! - [`problem`]: the errors of requests.
 //! - [`multiplexed`]: many requests on one connection.
-//! - [`framing`] and [`Lines`]: messages and lines in a stream of bytes.
+//! - [`framing`]: messages in a stream of bytes.
 //!
 //! ```
 //! use anemone_wire::Item;
@@ -31,7 +31,7 @@ mod event_stream;
 pub mod framing;
 mod gap;
 mod item;
-mod lines;
+mod item_lines;
 mod malformed;
 mod mode;
 pub mod multiplexed;
@@ -48,7 +48,7 @@ pub use end::EndReason;
 pub use event_stream::EventStream;
 pub use gap::{Gap, GapReason};
 pub use item::Item;
-pub use lines::Lines;
+pub use item_lines::ItemLines;
 pub use malformed::Malformed;
 pub use mode::Mode;
 pub use page::{Page, PageEvent};
