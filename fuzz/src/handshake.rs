@@ -170,7 +170,7 @@ fn request(bytes: &[u8], cuts: &Cuts, deflates: bool) {
     }
 }
 
-/// RFC 6455 section 4.2.1, and what the answer says of it (4.2.2).
+/// Checks RFC 6455 section 4.2.1, and the response (4.2.2).
 fn accepted(bytes: &[u8], answered: &Answered, deflates: bool) {
     let Some(head) = Head::read(bytes) else { panic!("accepted without an end of the head") };
     assert!(head.len <= HANDSHAKE_BYTES_MAX && head.fields.len() <= FIELDS_MAX);

@@ -86,7 +86,7 @@ fn server(takes_over: bool, limit: usize) -> Connection {
     let client = DeflateConfig { own_context_takeover: takes_over, ..DeflateConfig::default() };
     let (_, negotiated) = negotiate(&client, &deflate);
     let config = Config { message_bytes_max: limit as u64, ..Config::default() };
-    // With codecs of its own, so that all memory is seen.
+    // With codecs of its own, so that all memory is counted.
     Connection::server(Arc::new(config), Time::ZERO).with_deflate(&negotiated, forget)
 }
 
@@ -231,7 +231,7 @@ impl Direction {
     }
 }
 
-/// The payloads of all frames, unmasked, and whether the first says that they are compressed.
+/// Returns the payloads of all frames, unmasked, and true if the first frame is marked as compressed.
 fn joined(mut wire: &[u8]) -> (Vec<u8>, bool) {
     let mut payload = Vec::new();
     let mut is_compressed = None;

@@ -57,7 +57,7 @@ pub fn live() -> isize {
     LIVE.get()
 }
 
-/// Does `work`, and tells by how many bytes what this thread holds was ever above the beginning.
+/// Does `work`; returns the most bytes by which this thread's memory exceeded the beginning.
 pub fn peak_of<T>(work: impl FnOnce() -> T) -> (T, usize) {
     let before = LIVE.get();
     PEAK.set(before);

@@ -15,7 +15,7 @@ pub(crate) fn exchange(codecs: Codecs) -> Codecs {
     CODECS.replace(codecs)
 }
 
-/// Lets each message make codecs of its own.
+/// Drops the codecs, so that each message creates its own.
 pub(crate) fn forget(_: Codecs) -> Codecs {
     Codecs::new()
 }

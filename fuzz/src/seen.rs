@@ -1,4 +1,4 @@
-//! Events that own what they carry, with pieces put together to messages again.
+//! Events that own their data, with pieces joined to messages.
 
 use anemone_proto::{
     CloseFrame, Connection, Event, Message, MessageKind, Piece, ProtocolError, Time,

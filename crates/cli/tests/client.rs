@@ -162,7 +162,7 @@ fn another_transport_is_told_with_the_one_that_failed_and_the_cause() {
     assert!(said.contains(words), "{said}");
 }
 
-/// An address at which nobody listens.
+/// An address without a listener.
 fn nobody() -> SocketAddr {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
 }

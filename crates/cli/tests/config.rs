@@ -29,8 +29,7 @@ fn serving(text: &str) -> (TempDir, Process, SocketAddr) {
     (directory, server, address)
 }
 
-/// Runs on, and ends when nobody reads what it says any more, as when a server is killed. Empty lines
-/// are no events.
+/// Runs until its output is closed, as when a server is killed. Empty lines are no events.
 const RUN_ON: &str = "while sleep 0.05; do echo; done";
 
 /// A source that runs this, and then on.
@@ -68,7 +67,7 @@ impl Events {
         Self { address, topic: topic.into(), position: "earliest".to_owned() }
     }
 
-    /// The data of the next one, as it is in the page.
+    /// Returns the data of the next event, as in the page.
     fn next(&mut self) -> String {
         let Self { address, topic, position } = self;
         let path = format!("/topics/{topic}?after={position}&wait=30&limit=1");

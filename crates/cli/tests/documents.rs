@@ -16,7 +16,7 @@ const DEPLOY: &str = include_str!("../../../docs/DEPLOY.md");
 const PROTOCOL: &str = include_str!("../../../docs/PROTOCOL.md");
 const CONFIGURATION: &str = include_str!("../../../anemone.toml");
 
-/// The cells of each row of the tables in a text, without what is set as code.
+/// Returns the cells of each row of the tables in a text, without inline code.
 fn rows(text: &str) -> Vec<Vec<String>> {
     let rows = text.lines().filter_map(|line| line.strip_prefix("| ")?.strip_suffix(" |"));
     rows.map(|row| row.split('|').map(|cell| cell.replace('`', "").trim().to_owned()).collect())
@@ -104,7 +104,7 @@ fn who_is_let_in_has_the_keys_flags_and_defaults_that_hold() {
             );
         }
         if keys.starts_with("[[") {
-            // A table of its own, and none by default.
+            // A table of its own, none by default.
             assert!(CONFIGURATION.contains(&format!("\n#{keys} ")) && told == "none", "{keys}");
             continue;
         }
@@ -222,7 +222,7 @@ fn the_files_of_a_service_are_installed_as_docs_deploy_says() {
     let said = output(command(&check.split(' ').collect::<Vec<_>>()), "");
     let said = String::from_utf8_lossy(&said.stdout).into_owned();
     assert!(said.ends_with(&format!("{root}/etc/anemone/anemone.toml is fine\n")), "{said}");
-    // The rest needs root: it is what the unit says itself.
+    // The rest needs root; the unit itself is checked.
     let service = service.replace("sudo ", "");
     let unit = std::fs::read_to_string(format!("{root}/etc/systemd/system/anemone.service"));
     assert!(unit.unwrap().contains(&format!("# {service}\n")), "{service}");

@@ -1,4 +1,4 @@
-//! The binary with files of its user's own: what `serve` and `check` say of them, and what the log does.
+//! The binary with a directory of files: the output of `serve` and `check`, and the log.
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "the helpers of tests are tests too")]
 
@@ -160,7 +160,7 @@ fn the_log_tells_why_a_file_is_not_served() {
     let mut came = Vec::new();
     let _ = stream.read_to_end(&mut came);
     assert!(came.len() < BIG && came.iter().all(|byte| *byte == b'1'));
-    // Nor was the other told twice.
+    // The other warning is not repeated either.
     let line = server.0.line("another warning", |line| line.contains(" WARN "));
     assert!(
         line.ends_with(

@@ -1,5 +1,5 @@
-//! Functions are short: at most 70 lines each, and half of all at most 8. rustfmt, which the whole tree passes, has each end
-//! with a brace as deep as its first line begins, so that lines alone tell how long it is.
+//! Functions are short: at most 70 lines each, and half of all at most 8. Since rustfmt formats the whole tree, each
+//! ends with a brace at the indentation of its first line, so the lines alone show its length.
 #![allow(clippy::unwrap_used)]
 
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! The log of the binary: what is in it, in which form, and what `serve` says of what there is.
+//! The log of the binary: its contents and formats, and the topics that `serve` prints.
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "the helpers of tests are tests too")]
 

@@ -37,7 +37,7 @@ fn a_second_request_to_end_is_not_kept_waiting_by_a_connection_that_does_not_clo
         // The close frame (1001): it is stopping, and waits for an answer that does not come.
         read_until(&mut client, &1001_u16.to_be_bytes());
         server.signal(second);
-        // After a stop of its own accord it would be 0.
+        // After a stop by itself, the status would be 0.
         assert_eq!(server.wait().code(), Some(status));
     }
 }
@@ -101,7 +101,7 @@ fn post(address: SocketAddr, lines: &str) -> String {
     ask(address, head, lines)
 }
 
-/// Returns whether this test, and so what it starts, runs under `nohup`.
+/// Returns true if this test, and so every program that it starts, runs under `nohup`.
 fn hangups_are_ignored() -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
@@ -294,7 +294,7 @@ fn an_address_with_too_many_connections_is_named_in_the_log_and_not_each_time() 
             "WARN {source} has reached limits.connections_per_address_max, 1 connections: refused one more"
         );
         assert_eq!(warnings[0], &expected);
-        // It is told at most once in 10 s.
+        // It is logged at most once in 10 s.
         assert!(warnings.len() as u64 <= 1 + seconds / 10, "{warnings:?}");
     }
 }
@@ -332,7 +332,7 @@ fn lines_of_standard_input_are_a_topic() {
 #[test]
 fn a_killed_server_takes_its_programs_along_and_the_next_one_has_each_once() {
     let directory = tempdir().unwrap();
-    // One that ends when it is asked to, with a child of its own, and one that does not heed it.
+    // A program that ends on request, with a child of its own, and one that ignores the request.
     let command = "echo $$; sleep 1000 & echo $!; wait";
     let heedless = "trap '' TERM; echo $$; while :; do sleep 1000; done";
     let text = format!(
@@ -356,7 +356,7 @@ fn a_killed_server_takes_its_programs_along_and_the_next_one_has_each_once() {
     first.extend(pids(address, "heedless", 1));
     server.signal(Signal::KILL);
     server.wait();
-    // They are reaped by whoever has adopted them: that they are no more is what counts.
+    // The process that adopts them reaps them; they must only have ended.
     wait_until("they outlive the server", || !first.iter().any(|pid| lives(*pid)));
     let (_server, address) = start();
     let second = pids(address, "family", 2);

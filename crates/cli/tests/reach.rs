@@ -1,4 +1,4 @@
-//! The ways in which `sub`, `pub` and `topics` reach a server, and the form in which `sub` prints what comes.
+//! The ways in which `sub`, `pub` and `topics` reach a server, and the output of `sub`.
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "the helpers of tests are tests too")]
 
@@ -218,7 +218,7 @@ fn the_certificate_is_written_over_nothing_else() {
     assert!(!directory.path().join("notes.txt").exists(), "check writes nothing");
 }
 
-/// Takes connections, and says nothing.
+/// Accepts connections, and sends nothing.
 fn silent() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();

@@ -95,12 +95,12 @@ impl Drop for Running {
 
 /// A command that asks the README's server, which is at this origin.
 fn asking(line: &str, origin: &str, directory: &Path) -> Running {
-    // A Unix socket is named by its path, whatever the origin is.
+    // A Unix socket is named by its path; the origin does not matter.
     let line = line.replace(ADDRESS, origin.split_once("://").map_or(ADDRESS, |(_, host)| host));
     Running::start(shell(&line, directory))
 }
 
-/// The first line that it says.
+/// Returns the first line of output.
 fn asked(line: &str, origin: &str, directory: &Path) -> String {
     asking(line, origin, directory).line()
 }

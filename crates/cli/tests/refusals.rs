@@ -83,7 +83,7 @@ fn a_list_of_proxies_that_has_everybody_is_warned_of() {
     }
 }
 
-/// The last line that `anemone` says with these arguments, without the time, and its exit status.
+/// Returns the last line of output with these arguments, without the time, and the exit status.
 fn failure(args: &[&str]) -> (String, Option<i32>) {
     let ended = output(command(args), "");
     let said = String::from_utf8(ended.stderr).unwrap();

@@ -1,6 +1,6 @@
-//! The bytes that a topic in memory says it keeps are those that it takes from the machine, within 15 %.
+//! The bytes that a topic in memory reports are those that it takes from the machine, within 15 %.
 //!
-//! One test, in a process of its own: what another one frees would be counted here.
+//! This test has a process of its own, since other tests would change the measurement.
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
@@ -26,7 +26,7 @@ fn options(events_max: u64) -> TopicOptions {
     retention.into()
 }
 
-/// Runs it, and says by how many bytes the process has grown and by how many the topics say they have.
+/// Runs it; returns the bytes by which the process has grown, and those that the topics report.
 fn measured(topics: &[Arc<Topic>], publish: impl FnOnce()) -> (u64, u64) {
     let counted = || topics.iter().map(|topic| topic.info(NOW).bytes).sum::<u64>();
     let (resident_before, counted_before) = (resident_bytes(), counted());
@@ -62,7 +62,7 @@ fn what_is_counted_is_what_is_taken() {
         });
         all_close &= is_close(&format!("an event of {data_bytes} bytes"), difference, events);
     }
-    // The events of these are one for each topic, whatever comes.
+    // These have one event for each topic.
     let keyed = topics(20, options(1));
     let difference = measured(&keyed, || {
         for number in 0..10_000 {

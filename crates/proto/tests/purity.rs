@@ -243,8 +243,7 @@ fn flatten(source: TokenStream, tokens: &mut Vec<Token>) {
     }
 }
 
-/// The paths that begin with `path` and go on at `at`, of which there are several in braces. Returns where
-/// they end.
+/// Returns the end of the paths that begin with `path` and continue at `at`; there are several if it has braces.
 fn name(tokens: &[Token], at: usize, path: &str, named: &mut Vec<String>) -> usize {
     let [Token::Mark(':'), Token::Mark(':'), rest @ ..] = &tokens[at..] else {
         named.push(path.to_owned());
@@ -264,7 +263,7 @@ fn name(tokens: &[Token], at: usize, path: &str, named: &mut Vec<String>) -> usi
     }
 }
 
-/// The same for what stands in braces, up to their end.
+/// The same for paths in braces, up to their end.
 fn braces(tokens: &[Token], mut at: usize, path: &str, named: &mut Vec<String>) -> usize {
     loop {
         at = match &tokens[at] {

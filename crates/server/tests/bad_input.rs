@@ -1,4 +1,4 @@
-//! Bad input: what a client can do wrong, and what it is told.
+//! Bad input: the errors that a client can make, and the answers.
 #![allow(clippy::unwrap_used)]
 
 use std::io::{BufRead, BufReader, Read, Write};
@@ -166,7 +166,7 @@ fn status(fixture: &Fixture, request: &str, cut: Option<usize>) -> (u16, String)
     let (first, second) = request.split_at(cut.unwrap_or(request.len()));
     stream.write_all(first.as_bytes()).unwrap();
     if !second.is_empty() {
-        // It has one thread, and what came first is read first.
+        // It has one thread, which reads in the order of arrival.
         assert_eq!(fixture.get("/clock", &[]).status, 200);
         stream.write_all(second.as_bytes()).unwrap();
     }

@@ -1,4 +1,4 @@
-//! `/broadcast`: what one sends, everyone who is connected gets.
+//! `/broadcast`: every member gets the messages of all.
 #![allow(clippy::unwrap_used)]
 
 use std::num::NonZero;
@@ -88,7 +88,7 @@ fn who_comes_later_gets_what_comes_after() {
 
 #[test]
 fn who_comes_after_messages_to_nobody_is_told_of_the_next() {
-    // On each of the threads, of which most have nobody yet when the first message comes.
+    // On all threads, most of which have no member yet when the first message comes.
     let fixture = start(3, |_| {});
     let mut sockets = join(&fixture, 1);
     sockets[0].send(Message::Text("to myself"));
@@ -141,7 +141,7 @@ fn a_compressing_and_a_plain_connection_get_the_same_text() {
         assert_eq!(first_byte(socket), 0xc1);
         assert_eq!(socket.next(), text);
     }
-    // And what was compressed on its way here.
+    // Also for a message that was compressed on its way here.
     compressing[0].send(Message::Text(&text));
     assert_eq!(first_byte(&plain), 0x81);
     for socket in compressing.iter_mut().chain([&mut plain]) {

@@ -106,7 +106,7 @@ fn a_peer_that_never_reads_holds_nobody_up_and_is_given_up() {
     let config = Config {
         ping_interval: Duration::from_millis(100),
         idle_timeout: Duration::from_millis(300),
-        // So long it reads and forgets what comes after the end, as fast as it comes.
+        // During this time it reads and discards all bytes after the end, as fast as they come.
         close_timeout: Duration::from_millis(1),
         ..Config::default()
     };
@@ -114,7 +114,7 @@ fn a_peer_that_never_reads_holds_nobody_up_and_is_given_up() {
     let mut stuck = fixture.websocket("/echo", &[], &[]);
     stuck.connection.sender().send(Message::Binary(&pattern(16 << 20))).unwrap();
     let message = stuck.connection.sender().transmit().to_vec();
-    // The server stops to read when nobody takes its answers, and then lets go of the connection.
+    // The server stops reading when its answers are not read, and later closes the connection.
     let writer = std::thread::spawn(move || {
         let mut sent = 0;
         while stuck.stream.write_all(&message).is_ok() {
@@ -129,8 +129,8 @@ fn a_peer_that_never_reads_holds_nobody_up_and_is_given_up() {
         assert_eq!(other.next(), "still served");
         assert!(begun.elapsed() < PATIENCE, "the stuck connection is still held");
     }
-    // One message and its answer in the server; the rest is what the kernel holds for both ends, up
-    // to 33 MB for each by its own rule.
+    // The server holds one message and its answer; the kernel holds the rest for both ends, up to 33 MB for each by
+    // its own rule.
     assert!(writer.join().unwrap() < 128 << 20, "the server went on reading");
 }
 

@@ -1,5 +1,5 @@
-//! A disk that is full, read-only or stalled: publishing is refused on every way there is, reading goes on, and what was
-//! acknowledged is what is kept.
+//! A disk that is full, read-only or stalled: publishing over every transport is refused, reading continues, and
+//! exactly the acknowledged events are kept.
 #![allow(clippy::unwrap_used)]
 
 use std::io::{BufReader, Write};
@@ -92,7 +92,7 @@ const WAYS: [Way; 5] = [
     Way::Multiplexed(Carrier::Tcp),
 ];
 
-/// The answer to somebody who publishes.
+/// The answer to a publisher.
 #[derive(Debug, PartialEq)]
 enum Told {
     Kept,
@@ -133,7 +133,7 @@ impl Way {
         }
     }
 
-    /// The status by which this way says that there is no room, or that it cannot be kept.
+    /// Returns the status of this transport for a full disk, or one that fails.
     fn status(self, status: u16) -> u16 {
         if matches!(self, Self::WebSocket) { 1013 } else { status }
     }
@@ -284,7 +284,7 @@ fn a_disk_that_never_answers_does_not_hold_the_stop_up() {
     });
 }
 
-/// Asks for `/health` by HTTP and multiplexed, which say the same; the first problem, if there is one.
+/// Requests `/health` over HTTP and multiplexed, with the same result. Returns the first problem, if any.
 fn health(server: &Server) -> Option<Value> {
     let reply = server.fixture.get("/health", &[]);
     let multiplexed = Client::open(Carrier::Tcp, &server.fixture).ask("GET h /health");

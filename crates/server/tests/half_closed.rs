@@ -1,5 +1,5 @@
-//! Clients that end their side of the connection once they have asked: what was asked whole is answered, then the
-//! connection ends, and nothing waits for who may as well be gone.
+//! Clients that end their side of the connection after their requests: complete requests are answered, then the
+//! connection ends, and nothing waits for a client that may be gone.
 #![allow(clippy::unwrap_used)]
 
 use std::io::{Read, Write};
@@ -19,7 +19,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 /// Each way is tried so often: a race is not lost each time.
 const ROUNDS: usize = 50;
 
-/// The fields by which a browser says that it asks for a forever-frame.
+/// The fields with which a browser requests a forever-frame.
 const IN_AN_IFRAME: [(&str, &str); 2] =
     [("Sec-Fetch-Dest", "iframe"), ("Sec-Fetch-Site", "same-origin")];
 
@@ -53,7 +53,7 @@ fn ask(address: SocketAddr, pieces: &[&[u8]]) -> Vec<u8> {
     }
     stream.shutdown(Shutdown::Write).unwrap();
     let mut all = Vec::new();
-    // A connection that is reset has no more to say either.
+    // A connection that is reset has ended, too.
     let _ = stream.read_to_end(&mut all);
     all
 }

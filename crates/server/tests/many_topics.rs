@@ -68,7 +68,7 @@ fn ten_thousand_topics_are_made_listed_and_read() {
     assert_eq!(names[TOPICS..], ["wind"]);
     assert!(listed.iter().all(|topic| topic["name"] == "wind" || topic["next"] == "ya-1"));
 
-    // Each way reads topics of its own, from the first to the last of them.
+    // Each way of reading has topics of its own.
     each(|way| {
         let index = ALL.iter().position(|other| other.name == way.name).unwrap();
         for number in (index..TOPICS).step_by(TOPICS / SAMPLE) {

@@ -1,4 +1,4 @@
-//! The protection that every reply tells browsers of, and what is not taken from requests.
+//! The protective fields of every reply, and the requests that are refused.
 #![allow(clippy::unwrap_used)]
 
 use std::io::{BufReader, Write};
@@ -160,7 +160,7 @@ fn a_body_that_is_encoded_is_415() {
 
 #[test]
 fn a_transfer_coding_that_is_not_understood_is_501() {
-    // RFC 9112 section 6.1; where chunks are not the last, section 6.3 wants 400.
+    // RFC 9112 section 6.1; if chunked is not the last coding, section 6.3 requires 400.
     let fixture = Fixture::start();
     for (coding, status) in [
         ("gzip, chunked", 501),

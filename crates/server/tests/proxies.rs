@@ -1,4 +1,4 @@
-//! Requests that come by a proxy: by one that is trusted, by one that is not, and by one that does not say so.
+//! Requests through a proxy: a trusted one, another one, and one that does not announce itself.
 #![allow(clippy::unwrap_used)]
 
 use std::io::{BufReader, Read, Write};
@@ -127,7 +127,7 @@ fn a_trusted_proxy_tells_host_and_scheme() {
     assert_eq!(get(&[("Forwarded", "host=wind.example;proto=https"), page]).status, 200);
     get(&[host, ("X-Forwarded-Proto", "http"), page]).problem(403, "origin-refused");
     get(&[("X-Forwarded-Host", "evil.example")]).problem(421, "misdirected");
-    // It passes on what its client says of the host it was asked for, and the client's Host as well.
+    // It forwards the client's forwarding fields, and the client's Host as well.
     get(&[("Host", "evil.example"), host]).problem(421, "misdirected");
     for said in [
         &[("X-Forwarded-For", "nonsense")][..],
@@ -228,7 +228,7 @@ fn a_long_poll_that_may_come_by_a_proxy_is_answered_before_that_gives_up() {
         (NOBODY_SAYS, "1.1", &[("Forwarded", "for=192.0.2.1")]),
         (NOBODY_SAYS, "1.1", &[("Via", "1.1 a")]),
         (NOBODY_SAYS, "1.1", &[upgrade]),
-        // One that passes everything on as it is shows by the host alone that it is not this machine's client.
+        // A proxy that forwards everything unchanged is recognized by the host alone.
         (NOBODY_SAYS, "1.1", &[host]),
     ] {
         let get = |target: &str, more: &[(&str, &str)]| {

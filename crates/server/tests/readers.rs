@@ -1,4 +1,4 @@
-//! `/topics/NAME/readers`: who reads, where each of them stands, and how far it is behind.
+//! `/topics/NAME/readers`: the readers, with their positions and the numbers of events that they are behind.
 #![allow(clippy::unwrap_used)]
 
 use std::net::TcpStream;

@@ -26,7 +26,7 @@ use tokio::net::TcpStream;
 /// Connections of each kind, and requests on each where there may be many.
 const CONNECTIONS: usize = 250;
 const REQUESTS: usize = 100;
-/// Taken once, whoever comes, and by the allocator in one go.
+/// Allocated once for all clients, by the allocator in one piece.
 const SLACK_BYTES: u64 = 1 << 20;
 /// The server's words begin with this, among those of its test harness.
 const MARK: &str = "server: ";
@@ -37,7 +37,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Wire for T {}
 /// A guard that keeps something open.
 type Open = Box<dyn Any>;
 
-/// A server in a process of its own.
+/// A server in its own process.
 struct Server {
     process: Child,
     orders: ChildStdin,
@@ -129,7 +129,7 @@ impl Server {
             .unwrap();
         tokio::spawn(connection);
         let mut client = client.ready().await.unwrap();
-        // Once the server has said what it can it knows of the connection.
+        // The client knows of it after the server's settings.
         while !client.is_extended_connect_protocol_enabled() {
             tokio::task::yield_now().await;
             client = client.ready().await.unwrap();
@@ -181,7 +181,7 @@ fn word(words: &mut impl BufRead) -> String {
     }
 }
 
-/// The server of the test below, told what to do by its parent.
+/// The server of the test below, controlled by its parent.
 #[test]
 #[ignore = "a process of the test below"]
 fn the_server() {

@@ -1,4 +1,4 @@
-//! Topics that end readers who are too slow for what they keep.
+//! Topics that end readers that are too slow for their retention.
 #![allow(clippy::unwrap_used)]
 
 use std::io::{BufRead, BufReader};
@@ -25,7 +25,7 @@ fn start() -> Fixture {
     Fixture::with(change, retention)
 }
 
-/// 25 MB, which is more than sockets hold: one who does not read has only a part of it, and the rest is gone.
+/// 25 MB, more than the sockets hold: a client that does not read has only a part of it, and the rest is removed.
 const LAST: u64 = 250;
 
 fn publish_large(fixture: &Fixture) {
@@ -36,8 +36,7 @@ fn publish_large(fixture: &Fixture) {
     }
 }
 
-/// The things that a reader was told, one after the other, until it was ended: events up to some number, and that the
-/// next ones are missing.
+/// The items that a reader received until its end: events up to some number, and a gap.
 #[derive(Default)]
 struct Ending {
     events: u64,

@@ -1,4 +1,4 @@
-//! A server that cannot start says so. In a process of its own, for it takes that one's descriptors away.
+//! A server that cannot start reports it. This test has a process of its own, since it uses up its descriptors.
 #![cfg(unix)]
 #![allow(clippy::unwrap_used)]
 
@@ -40,7 +40,7 @@ fn a_server_without_the_descriptors_for_all_its_threads_does_not_start() {
     panic!("{most} descriptors are not enough");
 }
 
-/// A server that is bound to an address, which it tells only once it has started.
+/// Binds a server; it reports its address only after it has started.
 fn bind() -> (Server, SocketAddr) {
     loop {
         let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();

@@ -103,7 +103,7 @@ impl Audience {
         Self { readers: readers.collect() }
     }
 
-    /// Publishes events, from this number, while `go_on` says so; each is read by everyone before the next.
+    /// Publishes events from this number while `go_on` returns true; each is read by all before the next.
     fn listens(&self, topics: &Topics, first: u64, go_on: impl Fn(u64) -> bool) -> (u64, Delays) {
         let delays = Mutex::new(Vec::new());
         let mut number = first;
@@ -151,7 +151,7 @@ impl Stopped {
         Self { way, topic, reader, follower, reconnects: 0 }
     }
 
-    /// Reads what has come meanwhile, and on from there on another connection where the server gave this one up.
+    /// Reads the events that came meanwhile, and continues on another connection if the server closed this one.
     fn resume(&mut self, fixture: &Fixture, last: u64) {
         while self.follower.offset < last {
             match self.reader.read() {
@@ -201,7 +201,7 @@ fn a_thousand_fast_readers_go_on_and_who_had_stopped_reads_all_or_is_told_what_i
         backlog >> 10,
         grown >> 10
     );
-    // The topic itself, a page for each, and what else there is: far less than what they are behind.
+    // The topic itself, a page for each, and a rest: far less than the backlog.
     assert!(grown < backlog / 2, "{grown} of {backlog} bytes");
 
     for reader in &mut stopped {
@@ -211,7 +211,7 @@ fn a_thousand_fast_readers_go_on_and_who_had_stopped_reads_all_or_is_told_what_i
         assert_eq!((offset, missed + read), (last, events), "{way}");
         match reader.topic {
             "wind" => assert_eq!(missed, 0, "{way}"),
-            // Nothing of what it missed can have waited for it anywhere.
+            // The missed events cannot have waited anywhere.
             _ => assert!(missed > 0 && read >= KEPT, "{way}: {missed} missed, {read} read"),
         }
     }

@@ -1,4 +1,4 @@
-//! The built binary as a process, and plain HTTP to it.
+//! The built binary as a process, and plain HTTP requests to it.
 
 use std::fmt::Display;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -69,7 +69,7 @@ impl Logging {
         Self { url, log, child, _watchdog: watchdog }
     }
 
-    /// Starts an example of the crate, which says in its log where it listens.
+    /// Starts an example of the crate, which logs its address.
     pub fn example(name: &str) -> Self {
         let mut child = Command::new(example(name)).stderr(Stdio::piped()).spawn().unwrap();
         let watchdog = Watchdog::of(&child);
@@ -112,7 +112,7 @@ impl Drop for Logging {
     }
 }
 
-/// The URL that a server tells in its first line.
+/// Returns the URL in a server's first line.
 fn listening_url(said: &mut impl BufRead) -> String {
     let mut first = String::new();
     said.read_line(&mut first).unwrap();
@@ -163,12 +163,12 @@ impl Process {
         self.stdin.as_mut().unwrap().write_all(text.as_bytes()).unwrap();
     }
 
-    /// Its standard input, which is closed by whoever has it.
+    /// Takes its standard input; dropping that closes it.
     pub fn take_input(&mut self) -> ChildStdin {
         self.stdin.take().unwrap()
     }
 
-    /// The next line it says.
+    /// Returns the next line of output.
     pub fn line(&mut self) -> String {
         let mut line = String::new();
         self.stdout.as_mut().unwrap().read_line(&mut line).unwrap();
@@ -183,7 +183,7 @@ impl Process {
         kill_process(Pid::from_child(&self.child), signal).unwrap();
     }
 
-    /// Nobody reads what it says any more.
+    /// Closes its output, and waits for the end.
     pub fn hang_up(mut self) -> ExitStatus {
         self.stdout = None;
         self.child.wait().unwrap()
@@ -255,7 +255,7 @@ pub fn get(address: SocketAddr, path: &str) -> String {
     reply
 }
 
-/// The bytes that a field of `/proc/PID/status` tells; `self` stands for this process.
+/// Returns the bytes in a field of `/proc/PID/status`; `self` stands for this process.
 pub fn status_bytes(pid: impl Display, field: &str) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix(field)).unwrap();

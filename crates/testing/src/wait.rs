@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 /// Longest wait for anything that must come; only a failing test takes this long.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Waits until there is something; `missing` says that nothing came.
+/// Waits until there is something; fails with `missing` if there is not.
 #[track_caller]
 pub fn wait_for<T>(missing: &str, mut find: impl FnMut() -> Option<T>) -> T {
     let begun = Instant::now();

@@ -1,4 +1,4 @@
-//! The examples run and do what they say, and the README shows two of them.
+//! The examples run as documented, and the README shows two of them.
 #![cfg(unix)]
 #![allow(clippy::unwrap_used)]
 

@@ -1,4 +1,4 @@
-//! The features pull in what they say, and nothing else.
+//! The features have the documented dependencies, and no others.
 #![allow(clippy::unwrap_used)]
 
 use std::process::Command;

@@ -1,4 +1,4 @@
-//! The loop with handlers that want whole messages, over real sockets.
+//! The loop with handlers of whole messages, over real sockets.
 #![cfg(unix)]
 #![allow(clippy::unwrap_used)]
 
@@ -134,7 +134,7 @@ fn line_within(bytes_max: usize) -> impl Fn(&[u8]) -> Opening + Clone + 'static 
     }
 }
 
-/// Sends `first` byte by byte, each in a packet of its own, and reads to the end.
+/// Sends `first` byte by byte, each in its own packet, and reads to the end.
 fn drip(first: &'static [u8], timeout: Duration, bytes_max: usize) -> Vec<u8> {
     serve(
         move |reactor| {
@@ -228,7 +228,7 @@ fn a_handshake_in_two_reads_becomes_a_websocket() {
             stream.set_nodelay(true).unwrap();
             let (one, two) = request.split_at(at);
             stream.write_all(one.as_bytes()).unwrap();
-            // The loop has read it when it answers somebody who came later.
+            // The loop has read it when it answers a later client.
             let mut other = TcpStream::connect(stream.peer_addr().unwrap()).unwrap();
             other.write_all(b"nonsense\r\n\r\n").unwrap();
             let mut refusal = String::new();
@@ -243,7 +243,7 @@ fn a_handshake_in_two_reads_becomes_a_websocket() {
         });
         assert_eq!(status, b"HTTP/1.1 101", "cut at {at}");
     }
-    // At the edge: a head of 16 KiB is whole, one that is longer is told so.
+    // At the limit: a head of 16 KiB is accepted, a longer one refused.
     for (len, status) in [(HANDSHAKE_BYTES_MAX, "101"), (HANDSHAKE_BYTES_MAX + 1, "431")] {
         let reply = serve(adopt, move |mut stream| {
             let padding = "x".repeat(len - request.len() - "X: \r\n".len());
@@ -266,7 +266,7 @@ fn an_opening_without_a_word_is_closed_in_time() {
     assert_eq!(reply, b"");
 }
 
-/// Sends back what comes, says `ready` and `closed`, and ends once it has read `end`.
+/// Echoes messages, sends `ready` and `closed`, and ends after `end`.
 #[derive(Default)]
 struct Talker {
     waker: Option<SendWaker>,
@@ -412,7 +412,7 @@ fn a_stream_has_its_last_words_when_the_loop_closes_its_connections() {
     });
 }
 
-/// Counts its messages, and says nothing.
+/// Counts its messages, and sends nothing.
 struct Count(Rc<Cell<usize>>);
 
 impl Handler for Count {

@@ -1,6 +1,6 @@
-//! The cryptography of `wss://` is the caller's, or the program's, before it is our own.
+//! The cryptography of `wss://` is the caller's, else the program's, else our own.
 //!
-//! One test, for what a program installs holds for all of it.
+//! One test, since an installed provider applies to the whole process.
 #![cfg(feature = "aws-lc-rs")]
 #![allow(clippy::unwrap_used)]
 
@@ -26,7 +26,7 @@ async fn offered(configure: impl FnOnce(Connect) -> Connect) -> Vec<CipherSuite>
     let (offered, connected) = tokio::join!(server, connect.connect());
     let refused = connected.unwrap_err();
     assert!(matches!(refused, ConnectError::Stream { step: Step::Tls, .. }), "{refused:?}");
-    // A value that says nothing but that secure renegotiation is understood.
+    // A value that only means that secure renegotiation is supported.
     offered
         .into_iter()
         .filter(|suite| *suite != CipherSuite::TLS_EMPTY_RENEGOTIATION_INFO_SCSV)

@@ -1,4 +1,4 @@
-//! One end: the connection under test, what is on its way to it, and what it should be.
+//! One end: the connection under test, the bytes on their way to it, and its model.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -91,7 +91,7 @@ pub(super) struct End {
     collector: Collector,
     deflates: bool,
     takes_pieces: bool,
-    /// Bytes on their way to it.
+    /// The bytes on their way to it.
     pub(super) link: VecDeque<u8>,
     pub(super) model: Model,
     received_at: Time,
@@ -209,7 +209,7 @@ impl End {
         let before = peer.link.len();
         output.slices(input).for_each(|slice| peer.link.extend(slice));
         assert_eq!(peer.link.len() - before, output.len());
-        // It is not the connection's, but what it holds was counted as such.
+        // It does not belong to the connection, but its memory was counted there.
         let held = memory::live();
         output.clear(0);
         self.held += memory::live() - held;
@@ -320,8 +320,7 @@ impl End {
     /// Most that it may hold.
     fn bound(&mut self) -> usize {
         self.queued_bytes();
-        // Room for what is queued, for as much that is written and not yet taken off, and what a
-        // vector has to spare.
+        // Room for the queued bytes, for as many that are written and not yet removed, and for spare capacity.
         let output = 4 * self.queued_bytes_max;
         let is_collected = !self.takes_pieces || self.deflates;
         let input = if !(is_collected && self.connection.is_amid_message()) {

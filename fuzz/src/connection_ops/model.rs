@@ -56,7 +56,7 @@ impl Model {
         self.expect(Seen::Close(frame));
     }
 
-    /// Something came: it must be what was sent next.
+    /// Handles a received item: it must be the next one that was sent.
     pub(super) fn came(&mut self, seen: &Seen) {
         assert!(!self.is_ended, "{seen:?} after the end");
         self.is_ended = seen.is_end();

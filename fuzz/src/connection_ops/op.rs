@@ -14,7 +14,7 @@ pub(super) enum Op {
     Fragment(Payload, bool),
     /// 2: sends a message in fragments that are cut anywhere.
     Fragments(Payload, Cuts),
-    /// 3: sends a ping, of as many bytes as the next one says.
+    /// 3: sends a ping, whose length is in the next byte.
     Ping(Vec<u8>),
     /// 4: sends a pong, likewise.
     Pong(Vec<u8>),
@@ -47,7 +47,7 @@ impl<'a> Arbitrary<'a> for Op {
             1 => {
                 let flags: u8 = u.arbitrary()?;
                 let payload: Payload = u.arbitrary()?;
-                // Each fragment is text of its own here.
+                // Each fragment is valid text by itself here.
                 let is_text = flags & 2 != 0 && str::from_utf8(&payload.bytes).is_ok();
                 Self::Fragment(Payload { is_text, ..payload }, flags & 1 != 0)
             }

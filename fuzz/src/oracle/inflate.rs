@@ -86,7 +86,7 @@ impl Reader<'_> {
                 break;
             }
             if self.bits.at > self.payload_bits {
-                // A block ended in what was missing: it must be the end.
+                // A block ended within the omitted bytes, so it must be the last.
                 if self.bits.at.div_ceil(8) * 8 != self.bits.bytes.len() * 8 {
                     return Err(InflateError::Invalid);
                 }

@@ -1,5 +1,5 @@
-//! The specifications written down once more, as plainly as can be and with no thought of speed, to
-//! compare with.
+//! Independent implementations of the specifications, as simple as possible and without optimization, to compare
+//! with.
 
 mod frames;
 mod inflate;

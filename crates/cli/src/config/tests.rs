@@ -1,4 +1,4 @@
-//! Configurations as people write them, and what they are told.
+//! Configurations with typical contents and errors, and their messages.
 
 mod edges;
 mod errors;
@@ -30,7 +30,7 @@ fn read_with(
     Config::of(Some(node), &Variables::of(variables), flags)
 }
 
-/// The faults, each as it is shown.
+/// Returns the faults as they are shown.
 fn faults(text: &str, variables: &[(&str, &str)]) -> Vec<String> {
     let error = read(text, variables).expect_err(text);
     error.to_string().lines().map(str::to_owned).collect()

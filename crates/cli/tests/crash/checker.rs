@@ -20,7 +20,7 @@ pub(crate) enum Kind {
     Doubled,
     /// Events came, or are kept, in another order than they were sent.
     Reordered,
-    /// An event that nobody sent.
+    /// An event that was never sent.
     Phantom,
     /// Two events have the same position.
     Reused,
@@ -34,7 +34,7 @@ pub(crate) enum Kind {
     Behind,
     /// A batch that was sent with a key was never acknowledged.
     Unanswered,
-    /// Something that nobody may send.
+    /// Something that is never allowed.
     Fault,
 }
 
@@ -66,12 +66,12 @@ pub(crate) fn check(histories: &[History], may_be_gone: &MayBeGone) -> Vec<Viola
     violations
 }
 
-/// One topic, and what is known of it.
+/// One topic, and the facts about it.
 struct Topic<'a> {
     histories: Vec<&'a History>,
     may_be_gone: u64,
     epoch: Option<&'a str>,
-    /// The events by offset, and who says so.
+    /// The events by offset, and the history that has each.
     at: BTreeMap<u64, (&'a Id, &'a str)>,
     of: HashMap<&'a Id, u64>,
     /// The first and the last offset of the final log.
@@ -114,7 +114,7 @@ impl<'a> Topic<'a> {
         self.violations.push(Violation { kind, topic, who, what });
     }
 
-    /// Takes what was read after the last restart: it goes before all else.
+    /// Takes the log that was read after the last restart: it has precedence.
     fn take_log(&mut self) {
         let Some(log) = self.histories.iter().find(|history| history.head.role == Role::Log) else {
             let head = self.histories[0].head.clone();
@@ -141,7 +141,7 @@ impl<'a> Topic<'a> {
         self.kept.1 = offsets.max().unwrap_or(begins.offset);
     }
 
-    /// Takes in what somebody says of where events are.
+    /// Takes the positions of events in a history.
     fn take_claims(&mut self, history: &'a History) {
         for record in &history.records {
             match record {
@@ -263,7 +263,7 @@ impl<'a> Topic<'a> {
         }
     }
 
-    /// Returns whether it is known of each offset what is there.
+    /// Returns true if the event at each offset is known.
     fn covers_all(&self) -> bool {
         self.at.len() as u64 == self.kept.1
     }
@@ -273,7 +273,7 @@ impl<'a> Topic<'a> {
         let mut last: Option<Place> = None;
         for record in &history.records {
             match record {
-                // Also heartbeats, and what comes first on each connection.
+                // Also heartbeats, and the first item of each connection.
                 Record::Begins(place) | Record::Resumed(place) => {
                     self.same_epoch(head, place);
                     if last.as_ref().is_some_and(|last| last.offset != place.offset) {
@@ -322,7 +322,7 @@ impl<'a> Topic<'a> {
             return at.cloned();
         };
         let expected = last.offset + 1;
-        // Without a position the event itself says where it is.
+        // Without a position, the event itself contains its offset.
         let known = self.of.get(id).copied().unwrap_or(expected);
         let found = at.map_or(known, |at| at.offset);
         let kind = match found {
@@ -354,7 +354,7 @@ impl<'a> Topic<'a> {
         }
     }
 
-    /// Everything that anybody saw was sent by somebody.
+    /// Checks that every received event was sent.
     fn check_phantoms(&mut self) {
         let mut sent: HashMap<&str, Vec<(u64, u64)>> = HashMap::new();
         for history in &self.histories {

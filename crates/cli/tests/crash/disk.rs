@@ -1,5 +1,5 @@
-//! The data directory, while nobody has it open: what is in it before the first start, and what a power cut
-//! makes of it.
+//! The data directory while no process has it open: its contents before the first start, and the effects of a power
+//! cut.
 
 use std::fs::{self, OpenOptions};
 use std::io::Write;
@@ -73,7 +73,7 @@ pub(crate) struct Flushes {
 }
 
 impl Flushes {
-    /// Builds it, and takes what is there now for flushed.
+    /// Creates it, and takes its present contents as flushed.
     pub(crate) fn new(directory: &Path, data: &Path) -> Self {
         let library = directory.join("flushes.so");
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/crash/flushes.c");
@@ -138,11 +138,11 @@ fn last_segment(directory: &Path) -> Option<PathBuf> {
     paths.filter(|path| path.extension().is_some_and(|end| end == "log")).max()
 }
 
-/// Leaves what is flushed, and a random part of the rest; sometimes with something behind it.
+/// Leaves the flushed part, and a random part of the rest; sometimes with other bytes after it.
 fn damage(path: &Path, flushed: u64, length: u64, chance: &mut fastrand::Rng) {
     let mut file = OpenOptions::new().append(true).open(path).unwrap();
     file.set_len(chance.u64(flushed..=length)).unwrap();
-    // Blocks that were given to the file and never written, or what was in them before.
+    // Blocks that were allotted to the file and never written, or their former contents.
     let tail = match chance.u8(..3) {
         0 => vec![0; chance.usize(1..5000)],
         1 => (0..chance.usize(1..300)).map(|_| chance.u8(..)).collect(),

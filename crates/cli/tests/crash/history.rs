@@ -73,21 +73,21 @@ impl fmt::Display for Id {
 pub(crate) enum Record {
     /// A publisher is about to send a batch of these numbers for the first time.
     Sent { first: u64, last: u64, keyed: bool },
-    /// It was told that they are kept, and maybe where the first and the last of them are.
+    /// The server acknowledged the events, maybe with the positions of the first and the last.
     Acked { first: u64, last: u64, at: Option<(Place, Place)> },
-    /// A reader was told where reading begins.
+    /// A reader received the position at which reading begins.
     Begins(Place),
-    /// It got an event; where that is, if it was told.
+    /// It received an event, maybe with its position.
     Event { at: Option<Place>, id: Id },
-    /// It was told that events are missing.
+    /// It was informed of a gap.
     Gap { reason: String, after: Place, missed: Option<u64>, resume: Place },
     /// Its connection broke, and it asked to read on after this.
     Resumed(Place),
-    /// Something came that nobody may send.
+    /// Something that is never allowed was received.
     Fault(String),
 }
 
-/// The role that somebody has.
+/// The role of the owner.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Role {
@@ -179,7 +179,7 @@ struct Said {
     gap: Option<Gap>,
 }
 
-/// A gap, as every transport tells it.
+/// A gap, as in every transport.
 #[derive(Deserialize)]
 pub(crate) struct Gap {
     reason: String,
@@ -223,7 +223,7 @@ impl Data {
     }
 }
 
-/// The publisher of what is there before the first start.
+/// The publisher of the events from before the first start.
 pub(crate) const LONG_AGO: &str = "long-ago";
 
 /// Mostly short, sometimes more than a page of memory.

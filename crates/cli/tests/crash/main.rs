@@ -55,7 +55,7 @@ const EXPIRING: &str = "scratch-expiring";
 /// The number of topics at which a new segment is begun, once each.
 const ROLLING: u64 = 16;
 
-/// A directory of its own, which stays when the test fails.
+/// A directory of its own, which remains if the test fails.
 struct Directory(TempDir);
 
 impl Drop for Directory {
@@ -96,7 +96,7 @@ struct Experiment {
     /// The time that the last start took.
     start: Duration,
     cuts: u64,
-    /// Bytes that were there at all power cuts and not flushed.
+    /// The bytes that were not flushed, over all power cuts.
     unflushed: u64,
 }
 
@@ -231,7 +231,7 @@ impl Experiment {
         match moment {
             Moment::Starting(part) => {
                 let server = Server::spawn(self.directory.0.path(), self.fsync, flushes);
-                // Not to wait for anything: how far it gets is what is drawn.
+                // Does not wait for an event: its progress is random.
                 std::thread::sleep(self.start.mul_f64(part));
                 server.kill();
             }

@@ -131,7 +131,7 @@ impl Sub {
         last.map_or(0, |place| place.offset)
     }
 
-    /// Ends it, and writes down what it saw in the form of the others.
+    /// Ends the program, and records what it received.
     pub(crate) fn end(mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
@@ -139,7 +139,7 @@ impl Sub {
         self.records().iter().for_each(|record| pen.record(record));
     }
 
-    /// The records of what it has told so far: on standard error where reading begins, and the rest on standard output.
+    /// Returns the records of its output so far: standard error has the beginning, standard output the rest.
     fn records(&self) -> Vec<Record> {
         let text = |path: &Path| std::fs::read_to_string(path).unwrap();
         let log = text(&self.output.with_extension("log"));

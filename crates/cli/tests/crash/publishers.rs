@@ -1,5 +1,5 @@
-//! Publishers, one for each way there is, written by hand. With a key each tries until it has an answer; after a
-//! crash it also says again what was acknowledged last, which must be where it was.
+//! Publishers over every transport, written without the client crate. With a key, each tries until it has an answer;
+//! after a crash it also repeats the last acknowledged batch, which must have the same position.
 
 use serde::Deserialize;
 
@@ -191,8 +191,8 @@ impl Desk for Multiplexed {
     }
 }
 
-/// On a WebSocket of the topic's own. The only answer is the event itself; what has none when the connection
-/// breaks is not sent again.
+/// Uses a WebSocket of the topic. The only answer is the event itself; a message without an answer is not repeated
+/// when the connection breaks.
 pub(crate) fn web_socket(world: &World, topic: &str, name: &str) {
     let mut witness = Witness::new(world, name, topic, Role::Publisher);
     let mut number = 0;

@@ -1,5 +1,5 @@
-//! Readers, one for each way there is, written by hand: a bug of the client crate cannot hide one of the server.
-//! Each goes on after its last position when its connection breaks.
+//! Readers over every transport, written without the client crate, so that a bug there cannot hide one of the server.
+//! Each continues after its last position when its connection breaks.
 
 use serde::Deserialize;
 
@@ -81,7 +81,7 @@ fn poll(addresses: Addresses, witness: &mut Witness<'_>) -> Result<(), Trouble> 
     page(&mut connect(addresses.http)?, witness, "")?;
     match is_settled && witness.place == before {
         true => world.rest(),
-        // Not as fast as it can: as one who looks in now and then.
+        // Slower than possible, like an occasional reader.
         false => world.pace(25),
     }
     Ok(())
@@ -201,7 +201,7 @@ fn plain_web_socket(addresses: Addresses, witness: &mut Witness<'_>) -> Result<(
     }
 }
 
-/// The gap that `gap: REASON, missed N, resume P` tells one who has come so far.
+/// Returns the gap of `gap: REASON, missed N, resume P` for a reader at this position.
 fn gap_in_words(words: &str, after: Option<&Place>) -> Option<Record> {
     let (reason, rest) = words.strip_prefix("gap: ")?.split_once(", missed ")?;
     let (missed, resume) = rest.split_once(", resume ")?;

@@ -1,5 +1,5 @@
-//! An address that stays while servers come and go. A connection to it waits until one is up, so nobody who
-//! tries again needs luck or patience.
+//! An address that remains while servers start and end. A connection to it waits until a server is up, so clients
+//! need no further attempts.
 
 use std::io;
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -8,7 +8,7 @@ use std::thread;
 
 use crate::world::{Addresses, World};
 
-/// Connections are led to what `to` says of the server.
+/// Forwards connections to the address that `to` chooses.
 pub(crate) fn start(world: &Arc<World>, to: fn(Addresses) -> SocketAddr) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();

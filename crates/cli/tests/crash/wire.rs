@@ -7,7 +7,7 @@ use crate::world::LONG;
 
 pub(crate) type Stream = BufReader<TcpStream>;
 
-/// The reason why somebody cannot go on.
+/// The reason why a participant cannot continue.
 #[derive(Debug)]
 pub(crate) enum Trouble {
     /// The connection broke, which is what this is all about.
@@ -129,7 +129,7 @@ impl Read for Chunks<'_> {
     }
 }
 
-/// The close code of a reader of data alone who misses events; the reason says which.
+/// The close code for a reader of data alone that misses events; the reason names them.
 const GAP: u16 = 4000;
 
 /// A WebSocket that sends and receives text in single frames.

@@ -1,5 +1,5 @@
-//! The world that everyone in the experiment shares: whether the server is up, how many events were acknowledged, and
-//! who waits for what. Nobody sleeps to wait: they wait for a change of this.
+//! The state that all participants share: whether the server is up, how many events were acknowledged, and who waits
+//! for what. Every wait is for a change of this state, never a sleep.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -40,7 +40,7 @@ pub(crate) struct State {
     /// Batches acknowledged again under the same key.
     pub(crate) replayed: u64,
     pub(crate) gaps: u64,
-    /// The newest offset that anybody knows of each topic, and the one that each reader got to.
+    /// The newest known offset of each topic, and the offset of each reader.
     pub(crate) newest: BTreeMap<String, u64>,
     pub(crate) reached: BTreeMap<String, (String, u64)>,
     pub(crate) faults: Vec<String>,
@@ -61,7 +61,8 @@ impl World {
         self.changed.notify_all();
     }
 
-    /// Waits until this is so. Panics when it takes too long, or when somebody got what nobody may send.
+    /// Waits until this is so. Panics if it takes too long, or if a participant received something that is never
+    /// allowed.
     pub(crate) fn wait_for(&self, what: &str, is_so: impl Fn(&State) -> bool) {
         let until = Instant::now() + LONG;
         let mut state = self.state();
@@ -110,7 +111,7 @@ impl World {
     }
 }
 
-/// Writes down what one of them sees, and has the world know.
+/// Records the observations of one participant, and updates the shared state.
 pub(crate) struct Witness<'a> {
     pub(crate) world: &'a World,
     pub(crate) head: Head,

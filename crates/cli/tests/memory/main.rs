@@ -68,7 +68,7 @@ impl Door {
         }
     }
 
-    /// Sends what a peer sends that means no good. It may be cut off meanwhile.
+    /// Sends what a hostile peer sends. The connection may break meanwhile.
     fn send(&self, head: &str, rest: &[u8]) -> Box<dyn Wire> {
         let mut stream = self.connect();
         let head = format!("{head}\r\nHost: {}\r\n\r\n", self.address);
@@ -188,7 +188,7 @@ fn echoed(door: &Door) {
     }
 }
 
-/// A server that holds little, attacked while a normal client is there, with what comes through its door only beside.
+/// Attacks a server with a low limit while a normal client uses it; `beside` adds attacks through its own door.
 fn everything_at_once(trust: Option<(Trust, [&str; 4])>, beside: fn(&Door) -> Vec<Box<dyn Wire>>) {
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;

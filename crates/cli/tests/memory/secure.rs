@@ -44,7 +44,7 @@ pub(crate) struct Tls {
 }
 
 impl Tls {
-    /// Reads what comes next; whether there was anything.
+    /// Reads the next bytes. Returns false at the end.
     fn receive(&mut self) -> io::Result<bool> {
         let len = self.connection.read_tls(&mut self.tcp)?;
         self.connection.process_new_packets().map_err(io::Error::other)?;

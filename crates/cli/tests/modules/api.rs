@@ -30,7 +30,7 @@ impl Listing<'_> {
         self.lines.insert(format!("{}{cfgs}", tidy(&line.to_string())));
     }
 
-    /// Lists what a module shows under this path.
+    /// Lists the public names of a module under this path.
     fn module(&mut self, module: usize, path: &str, cfgs: &str) {
         let house = self.house;
         for item in &house.modules[module].source {
@@ -189,7 +189,7 @@ impl Listing<'_> {
         }
     }
 
-    /// Lists what the names that have a line can do, wherever the crate says so.
+    /// Lists the methods and traits of the listed names, wherever they are implemented.
     fn impls(&mut self) {
         let house = self.house;
         for (module, of) in house.modules.iter().enumerate() {
@@ -340,7 +340,7 @@ fn signature(function: &syn::Signature, path: &str) -> String {
     text.replacen(&format!("fn {name}"), &format!("fn {path}"), 1)
 }
 
-/// Tokens without the spaces between them that nobody writes.
+/// Formats tokens with the usual spaces.
 fn tidy(tokens: &str) -> String {
     let words: Vec<_> = tokens.split_whitespace().collect();
     let mut text = words.join(" ");

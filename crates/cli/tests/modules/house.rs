@@ -16,7 +16,7 @@ pub(crate) struct House {
     pub(crate) rooms: Vec<PathBuf>,
 }
 
-/// One `mod`, in a file of its own or inside another's.
+/// One `mod`, in its own file or inside another.
 pub(crate) struct Module {
     pub(crate) parent: Option<usize>,
     room: usize,
@@ -25,7 +25,7 @@ pub(crate) struct Module {
     pub(crate) source: Vec<syn::Item>,
     /// The names of the items that it defines.
     items: BTreeSet<String>,
-    /// The names that it imports, and what they stand for.
+    /// The names that it imports, and their paths.
     imports: Vec<(String, Vec<String>)>,
     /// The modules that it imports everything of.
     globs: Vec<Vec<String>>,
@@ -222,7 +222,7 @@ impl<'ast> Visit<'ast> for Names<'_> {
     }
 }
 
-/// The imports of a tree: the name here, `None` for everything, and what is imported.
+/// Returns the imports of a tree: the local name, `None` for everything, and the path.
 pub(crate) fn leaves_of(
     tree: &syn::UseTree,
     above: &mut Vec<String>,

@@ -1,5 +1,4 @@
-//! Arrows point down inside each crate, too: no module uses one that uses it, straight or through others. And what each
-//! library shows to others is what is listed.
+//! No module uses one that uses it, directly or through others. And the public API of each library is as listed.
 #![allow(clippy::unwrap_used)]
 
 mod api;

@@ -1,4 +1,4 @@
-//! The end of a topic ends a subscription alike, whatever the transport.
+//! The end of a topic ends a subscription in the same way over every transport.
 
 use std::io;
 
@@ -9,7 +9,7 @@ use crate::{short, subscribe};
 
 const GAP: &str = r#"{"reason":"retention","after":"e-2","missed":7,"resume":"e-9"}"#;
 
-/// The words by which a server tells of the end.
+/// The words with which a server announces the end.
 #[derive(Clone)]
 struct End {
     /// The notice of streams.
@@ -72,7 +72,7 @@ impl End {
     }
 }
 
-/// All that is told of the topic.
+/// Returns all items of the topic.
 async fn told(via: Via, end: End) -> (Vec<String>, Option<String>) {
     let fake = Fake::start(move |_, mut conn| end.serve(via, &mut conn));
     let mut subscription = subscribe(&fake, via).after("e-0".parse().unwrap()).start().unwrap();

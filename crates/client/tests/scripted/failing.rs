@@ -52,7 +52,7 @@ async fn a_refusal_that_stays_is_told_with_its_reason() {
             assert!(refused.to_string().ends_with("No: for a reason"), "{refused}");
         }
         assert_eq!(fake.connections(), WEB.len());
-        // The server itself says no: another transport makes no difference.
+        // The server itself refuses, so another transport would not help.
         assert!(matches!(error(Subscribe::new(fake.url(Via::Sse))).await, Error::Refused(_)));
         assert_eq!(fake.connections(), WEB.len() + 1);
     }

@@ -1,4 +1,4 @@
-//! The server: a script is given each connection, and does what it likes with it.
+//! The server: a script that handles each connection as it likes.
 
 use std::fmt::Write as _;
 use std::io::{self, Read, Write};
@@ -18,7 +18,7 @@ pub(crate) struct Fake {
 }
 
 impl Fake {
-    /// Hands each connection, and its number from 0, to `script`, in a thread of its own.
+    /// Passes each connection, and its number from 0, to `script`, in a thread of its own.
     pub(crate) fn start(
         script: impl Fn(usize, Conn) -> io::Result<()> + Send + Sync + 'static,
     ) -> Self {
@@ -159,7 +159,7 @@ impl Conn {
         self.write(format!("HTTP/1.1 {status}\r\ncontent-length: {len}\r\n{fields}\r\n{body}"))
     }
 
-    /// An answer that says no, as a server of ours does.
+    /// Sends a problem, as our server does.
     pub(crate) fn problem(&mut self, status: &str, fields: &str, name: &str) -> io::Result<()> {
         let fields = format!("content-type: application/problem+json\r\n{fields}");
         self.answer(status, &fields, &problem(name))
@@ -230,9 +230,9 @@ pub(crate) fn problem(name: &str) -> String {
 pub(crate) struct Log {
     pub(crate) first: u64,
     pub(crate) last: u64,
-    /// Is not sent, and nothing is said about it.
+    /// The number of an event that is left out without a gap.
     pub(crate) hidden: Option<u64>,
-    /// It does not care where a client wants to begin.
+    /// True if it ignores the requested position.
     pub(crate) is_deaf: bool,
 }
 
@@ -241,13 +241,13 @@ impl Log {
         Self { first: 1, last, hidden: None, is_deaf: false }
     }
 
-    /// As [`serve`](Self::serve), but maybe only until everything is said.
+    /// As [`serve`](Self::serve), but maybe only until all events are sent.
     pub(crate) fn serve_for(&self, via: Via, conn: &mut Conn, is_patient: bool) -> io::Result<()> {
         conn.is_patient = is_patient;
         self.serve(via, conn)
     }
 
-    /// Does what a server does, whatever the transport, until the client has gone.
+    /// Serves one request over this transport until the client has gone.
     pub(crate) fn serve(&self, via: Via, conn: &mut Conn) -> io::Result<()> {
         if via == Via::Tcp {
             return self.serve_tcp(conn);

@@ -12,7 +12,7 @@ fn auto(fake: &Fake) -> Subscription {
     subscribe.start().unwrap()
 }
 
-/// The transports that were connected with, until so many events were told.
+/// Returns the transports of the connections until this number of events was received.
 async fn vias(subscription: &mut Subscription, events: usize) -> Vec<Via> {
     let (mut vias, mut count) = (Vec::new(), 0);
     while count < events {
@@ -158,7 +158,7 @@ async fn how_far_back_to_begin_is_asked_for_again_until_a_position_is_told() {
 
 #[tokio::test]
 async fn a_proxy_that_holds_everything_back_leaves_the_long_poll() {
-    // It says yes to anything, and lets through only what has an end.
+    // A proxy that accepts everything, and forwards only replies that end.
     let fake = Fake::start(|_, mut conn| {
         let request = conn.request()?;
         if is_web_socket(&request) {

@@ -1,5 +1,4 @@
-//! Against a server that does as it is told: it cuts connections off, says no, falls silent, repeats itself and
-//! leaves things out.
+//! Tests with a scripted server: it breaks connections, refuses, falls silent, repeats itself and omits events.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "the helpers of tests are tests too")]
 
 mod ending;
@@ -16,7 +15,7 @@ use std::time::Duration;
 use anemone_client::{Item, Retry, Subscribe, Subscription, Timeouts, Via};
 use fake::Fake;
 
-/// Waits that nobody notices.
+/// Delays that are too short to notice.
 const SOON: Retry = Retry {
     delay_min: Duration::from_millis(1),
     delay_max: Duration::from_millis(4),
@@ -29,7 +28,7 @@ fn subscribe(fake: &Fake, via: Via) -> Subscribe {
     Subscribe::new(fake.url(via)).via(via).retry(SOON).timeouts(timeouts)
 }
 
-/// The items that it tells of the topic, in short, until it has told so many events.
+/// Returns the items of the topic in short form, until this number of events was received.
 async fn told(subscription: &mut Subscription, events: usize) -> Vec<String> {
     let (mut told, mut count) = (Vec::new(), 0);
     while count < events {
@@ -40,7 +39,7 @@ async fn told(subscription: &mut Subscription, events: usize) -> Vec<String> {
     told
 }
 
-/// `None` for what is about the connection.
+/// Returns `None` for an item about the connection.
 fn short(item: &Item) -> Option<String> {
     Some(match item {
         Item::Position(position) => format!("at {position}"),
@@ -52,7 +51,7 @@ fn short(item: &Item) -> Option<String> {
     })
 }
 
-/// The events of these offsets, as [`told`] has them.
+/// Returns the events of these offsets in the form of [`told`].
 fn events(offsets: std::ops::RangeInclusive<u64>) -> Vec<String> {
     offsets.map(|offset| format!("e-{offset}={}", fake::data(offset))).collect()
 }

@@ -1,4 +1,4 @@
-//! A batch is sent until the server says where it is, under one key.
+//! A batch is repeated with the same key until the server returns its position.
 
 use std::sync::{Arc, Mutex};
 

@@ -26,7 +26,7 @@ async fn a_connection_cut_at_any_byte_costs_nothing() {
             let before = fake.connections();
             let mut subscription = subscribe(&fake, via).after(After::Earliest).start().unwrap();
             let mut told = told(&mut subscription, LOG as usize).await;
-            // A page says only at its end where it stands.
+            // A page has its position only at its end.
             told.retain(|item| !item.starts_with("at"));
             assert_eq!(told, events(1..=LOG), "{via} cut at {at}");
             was_whole = fake.connections() == before + 1;
@@ -115,7 +115,7 @@ async fn what_is_left_out_silently_is_asked_for_again_and_then_told_as_a_gap() {
 #[tokio::test]
 async fn a_quiet_topic_says_where_it_stands_and_what_comes_while_nobody_reads_is_not_lost() {
     for via in Via::ALL {
-        // The first connection says where it stands, and breaks before there is an event.
+        // The first connection sends the position, and breaks before there is an event.
         let fake = Fake::start(move |number, mut conn| {
             Log::of(if number == 0 { 7 } else { 9 }).serve_for(via, &mut conn, number > 0)
         });
@@ -163,7 +163,7 @@ async fn the_end_of_a_topic_is_the_last_there_is() {
 #[tokio::test]
 async fn polls_begin_where_they_are_told_and_then_go_on() {
     for via in [Via::Poll, Via::LongPoll] {
-        // Ends those who go on after what has gone, and tells those of a gap who begin there.
+        // Ends readers of removed events, and announces a gap to those that begin there.
         let fake = Fake::start(|_, mut conn| {
             let log = Log { first: 6, ..Log::of(8) };
             for expected in ["e-2~", "e-8"] {

@@ -46,7 +46,7 @@ fn masked(opcode: Opcode, payload: &[u8]) -> Vec<u8> {
     fragment(true, opcode, payload)
 }
 
-/// An event that owns what it carries.
+/// An event that owns its data.
 #[derive(Clone, Debug, Eq, PartialEq)]
 enum Seen {
     Text(String),
@@ -74,7 +74,7 @@ impl From<Event<'_>> for Seen {
     }
 }
 
-/// Gives `pieces` to the connection one by one and returns what it made of them.
+/// Passes `pieces` to the connection one by one, and returns its events.
 fn receive<'a>(
     connection: &mut Connection,
     pieces: impl IntoIterator<Item = &'a [u8]>,
@@ -252,7 +252,7 @@ fn each_violation_fails_with_its_code() {
         (&masked(Opcode::Text, &[0xff]), ProtocolError::TextNotUtf8, 1007),
     ];
     for (bytes, error, code) in cases {
-        // A reserved bit needs the whole header to be told from a negotiated one.
+        // With a reserved bit, the whole header is needed to recognize a negotiated one.
         let bytes = if bytes == [0xc1] { &[0xc1, 0x80, 0, 0, 0, 0][..] } else { bytes };
         assert_eq!(failure(Config::default(), bytes), (error, code), "{bytes:x?}");
     }

@@ -154,7 +154,7 @@ pub(crate) async fn accept(
     }
     let (stopped, grace) = (Instant::now(), local.site.limits.shutdown_grace);
     local.reactor.stop_listening();
-    // What the thread had not taken yet is served, and told of the end.
+    // The connections that the thread had not taken yet are served, and get the notice of the end.
     while let Ok(guest) = guests.try_recv() {
         serve_guest(&local, guest, &stop, &mut requests);
     }

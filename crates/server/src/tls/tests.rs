@@ -80,7 +80,7 @@ async fn what_a_session_has_taken_and_not_written_is_given_up_in_time() {
     assert_eq!(server.shutdown().await.unwrap_err().kind(), ErrorKind::TimedOut);
 }
 
-/// A folder of its own, which goes with it.
+/// A folder of its own, removed when dropped.
 struct Folder(tempfile::TempDir);
 
 impl Folder {

@@ -1,4 +1,4 @@
-//! The access log: a line for each request, whatever it came by, with its bytes and its position.
+//! The access log: a line for each request over any transport, with its bytes and its position.
 #![allow(clippy::unwrap_used, reason = "the helpers of tests are tests too")]
 
 mod refusals;
@@ -41,7 +41,8 @@ fn all() -> Fixture {
     start(AccessLog::All, |_| {})
 }
 
-/// A connection whose port no other of this process has had, to whichever server: it tells in the log whose a line is.
+/// Opens a connection whose port no other one of this process has had, to any server: the port identifies its lines
+/// in the log.
 fn connect(fixture: &Fixture) -> TcpStream {
     static PORTS: Mutex<BTreeSet<u16>> = Mutex::new(BTreeSet::new());
     loop {
@@ -52,7 +53,7 @@ fn connect(fixture: &Fixture) -> TcpStream {
     }
 }
 
-/// The reply to a request on a connection of its own, and whose that was.
+/// Returns the reply to a request on a connection of its own, and the client's address.
 fn ask(
     fixture: &Fixture,
     method: &str,
@@ -171,7 +172,7 @@ fn a_stream_has_a_line_at_its_end_with_all_that_it_had() {
                     fixture.publish(4..=4);
                 }
                 if chunk.contains("\"n\":4") {
-                    // It is told what there is by now, and then the stream ends.
+                    // It gets the present events, and then the stream ends.
                     stream.shutdown(Shutdown::Write).unwrap();
                 }
             }
@@ -359,7 +360,7 @@ fn a_multiplexed_request_that_is_refused_before_it_begins_has_a_line_too() {
         let mut lines = logged::requests(address, expected.len());
         lines.sort();
         assert_eq!(lines, expected);
-        // A cause is told once a minute: the other is not.
+        // A cause is logged once a minute, so the other is not.
         if transport == "multiplexed" {
             assert_eq!(
                 logged::refusal("a message to /ws", "429"),

@@ -1,4 +1,4 @@
-//! The log of refusals: each names what was refused, to whom, and the setting that would let it in.
+//! The log of refusals: each names the refused request, the client, and the setting that would allow it.
 
 use anemone_testing::logged;
 use anemone_testing::multiplexed::Carrier;
@@ -64,7 +64,7 @@ fn each_kind_of_websocket_has_the_limits_of_its_own_table() {
         ("/broadcast", &[], "websocket"),
         ("/ws", &["anemone.v1"], "multiplexed"),
     ] {
-        // Each cause is told once a minute.
+        // Each cause is logged once a minute.
         let fixture = start(AccessLog::Off, |options| {
             let config = |bytes| Arc::new(Config { message_bytes_max: bytes, ..Config::default() });
             options.limits.websocket = config(300);

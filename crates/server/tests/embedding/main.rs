@@ -51,7 +51,7 @@ impl Program {
         Self { wind, endpoint: Endpoint { address }, running: Some(running), runtime }
     }
 
-    /// The same where axum says who the peer is.
+    /// The same, with axum's address of the peer.
     fn with_peers() -> Self {
         Self::nested(|service| {
             service

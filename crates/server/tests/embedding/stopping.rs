@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 
 use super::*;
 
-/// Routes of which `/slow` answers once it is let go, and `/stuck` never does. Each says when it was asked for.
+/// Routes: `/slow` answers after a signal, and `/stuck` never. Each reports its requests.
 fn routes() -> (Router, mpsc::UnboundedReceiver<&'static str>, Arc<tokio::sync::Notify>) {
     let (asked, wanted) = mpsc::unbounded_channel();
     let go = Arc::<tokio::sync::Notify>::default();

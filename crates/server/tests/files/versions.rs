@@ -128,7 +128,7 @@ fn text_is_compressed_and_a_range_of_it_is_not() {
     let range = site.get("/a.txt", &[gzip, ("Range", "bytes=0-7")]);
     assert_eq!((range.status, &*range.body), (206, "all work"));
     assert_eq!(range.field("content-encoding"), None);
-    // Whoever has a part of it compressed cannot go on with a part that is not.
+    // A client with a compressed part cannot continue with an uncompressed one.
     let (other, _) = {
         let mut stream = site.fixture.connect();
         send(&mut stream, "GET", "/a.txt", &[gzip, ("Range", "bytes=8-"), ("If-Range", weak)]);

@@ -1,4 +1,4 @@
-//! Compressed messages that inflate to more than anybody wants (RFC 7692).
+//! Compressed messages that inflate beyond the limits (RFC 7692).
 
 use std::io::Write;
 
@@ -8,7 +8,7 @@ use anemone_ws::proto::{Config, Header, Message, MessageKind, Opcode};
 use crate::{frame, rest, somebody_else_is_served, start_with};
 
 const LIMIT: usize = 1 << 20;
-/// A MiB of zeros, which means the same whatever comes before it in a compressed message.
+/// A MiB of zeros, compressed: valid after any other data of a compressed message.
 const ZEROS: usize = 1 << 20;
 
 fn start() -> Fixture {

@@ -15,7 +15,7 @@ const TIMEOUT: Duration = Duration::from_millis(200);
 const HANDSHAKE: &str = "GET /echo HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
     Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
 
-/// A header that goes on for ever.
+/// A header without an end.
 fn endless() -> impl Iterator<Item = u8> {
     HANDSHAKE
         .trim_end()
@@ -79,7 +79,7 @@ fn a_header_may_be_as_long_as_the_limit_and_no_longer() {
         Reply::read_head(&mut BufReader::new(stream)).status
     };
     assert_eq!(status(format!("{begin}{long}\r\n\r\n")), 200);
-    // As many bytes, and it could still go on.
+    // The same number of bytes, without an end.
     assert_eq!(status(format!("{begin}{long}xxxx")), 431);
 }
 

@@ -1,4 +1,4 @@
-//! Streams of an HTTP/2 connection whose replies nobody takes, while the connection itself is well.
+//! Streams of an HTTP/2 connection whose replies are not read, while the connection itself works.
 
 use std::time::Duration;
 
@@ -39,7 +39,7 @@ fn a_reply_that_nobody_takes_is_given_up_and_no_other() {
             };
             assert!(ended.is_reset() && ended.is_remote(), "{target}: {ended}");
         }
-        // One that is taken comes whole, and a stream that has nothing to say stays.
+        // A stream that is read is complete, and a silent stream remains.
         let mut quiet = get(&mut client, "/topics/wind", "text/event-stream").await;
         assert!(quiet.data().await.unwrap().unwrap().starts_with(b"retry: "));
         let mut taken = get(&mut client, page, "application/json").await;

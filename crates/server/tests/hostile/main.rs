@@ -57,7 +57,7 @@ fn impatient() -> Config {
     Config {
         ping_interval: Duration::from_millis(100),
         idle_timeout: Duration::from_millis(300),
-        // So long it reads and forgets what comes after the end, as fast as it comes.
+        // During this time it reads and discards all bytes after the end, as fast as they come.
         close_timeout: Duration::from_millis(1),
         ..Config::default()
     }

@@ -26,7 +26,7 @@ fn multiplexed(fixture: &Fixture, readers: usize) -> Socket {
     socket
 }
 
-/// Waits until as little is held as a relief goes on to.
+/// Waits until the server holds as little as after a relief.
 fn wait_for_room(fixture: &Fixture) {
     wait_until("too much is still held", || fixture.held_bytes() <= MEMORY_MAX / 10 * 9);
 }

@@ -51,7 +51,7 @@ fn a_reader_of_a_topic_that_stops_reading_is_let_go() {
     let stuck = fixture.websocket("/topics/wind", &[], &[]);
     let large = Data::json(&"x".repeat(100_000)).unwrap();
     wait_until("the stuck connection is still held", || {
-        // More than the sockets hold, whatever they hold.
+        // More than the sockets can hold.
         fixture.wind.publish(SystemTime::now().into(), large.clone()).unwrap();
         fixture.get("/clock", &[]).status == 200 && has_a_place_left(&fixture)
     });

@@ -1,4 +1,4 @@
-//! Exactly one final status for each request, whatever a client sends and however it crosses what comes.
+//! Each request gets exactly one final status, for any requests and any order of crossing messages.
 
 use std::collections::BTreeMap;
 use std::num::NonZero;
@@ -34,7 +34,7 @@ fn each_request_has_exactly_one_final_status_on_a_disk() {
     BOTH.into_iter().for_each(|carrier| check(&fixture, carrier));
 }
 
-/// The ledger of what was sent on a connection, and what came.
+/// The messages that were sent on a connection, and those received.
 #[derive(Debug, Default)]
 struct Ledger {
     /// The number of requests by id.

@@ -1,4 +1,4 @@
-//! Readers: many on one connection, each with a position of its own.
+//! Readers: many on one connection, each with its own position.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant, SystemTime};
@@ -8,7 +8,7 @@ use anemone_testing::multiplexed::{BOTH, Client};
 
 use crate::{start, started, with_limits};
 
-/// The numbers each request is told of, until that many came.
+/// Returns the numbers that each request received, until there are that many.
 fn numbers(client: &mut Client, count: usize) -> HashMap<String, Vec<u64>> {
     let mut numbers: HashMap<String, Vec<u64>> = HashMap::new();
     for _ in 0..count {

@@ -1,4 +1,4 @@
-//! Requests and their answers: what is asked, what is refused, and how ids are used.
+//! Requests and their answers, refusals, and the use of ids.
 
 use anemone_hub::Retention;
 use anemone_testing::HANDSHAKE;

@@ -1,4 +1,4 @@
-//! A client that does not read, or has much to read, holds nobody up.
+//! A client that does not read, or has much to read, delays no other.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};

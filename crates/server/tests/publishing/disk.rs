@@ -1,4 +1,4 @@
-//! Publishing to topics that are kept on disk: what is answered is kept.
+//! Publishing to topics on disk: acknowledged events are kept.
 
 use std::path::Path;
 

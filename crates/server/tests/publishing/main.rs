@@ -1,4 +1,4 @@
-//! Publishing by `POST` and by plain WebSocket: what goes in, in which order, and what comes out elsewhere.
+//! Publishing by `POST` and by plain WebSocket: the accepted events, their order, and their delivery.
 #![allow(clippy::unwrap_used)]
 
 mod deletion;
@@ -114,7 +114,7 @@ fn each_content_type_has_its_data() {
 #[test]
 fn what_nobody_says_the_type_of_is_json_or_else_text() {
     let fixture = start();
-    // curl -d, wget and Python's urllib say that it is a form, and Python's requests nothing.
+    // curl -d, wget and Python's urllib name the type of a form, and Python's requests none.
     for fields in [&[FORM][..], &[]] {
         for (body, data) in [
             ("hello", serde_json::json!("hello")),

@@ -1,4 +1,4 @@
-//! Refusals: what is not published, and what its sender is told.
+//! Refusals: the events that are not published, and the answers.
 
 use std::io::{BufReader, Write};
 use std::net::{IpAddr, TcpStream, UdpSocket};
@@ -270,12 +270,12 @@ fn a_form_in_a_page_of_another_origin_publishes_nothing_whatever_its_type() {
     ] {
         for topic in ["/topics/chat", "/topics/scratch-a"] {
             for origin in [
-                // Every browser says where a form that is posted comes from; `null`, where the page forbids that it be said.
+                // Every browser sends the origin of a posted form; `null` if the page forbids it.
                 vec![("Origin", "http://evil.example")],
                 vec![("Origin", "http://localhost:3000")],
                 vec![("Origin", "null")],
                 [vec![("Origin", "null")], of_form("cross-site").to_vec()].concat(),
-                // And if one did not, it says that it is another's page.
+                // And even without it, the browser sends that the page is another site's.
                 of_form("cross-site").to_vec(),
                 of_form("same-site").to_vec(),
             ] {
@@ -308,7 +308,7 @@ fn a_page_whose_host_was_pointed_here_afterwards_is_not_of_this_machine() {
     let fixture = start();
     let detail = post(&fixture, "/topics/chat").problem(421, "misdirected");
     assert!(detail.contains("--allow-host evil.example"), "{detail}");
-    // A name that is allowed may still be anybody's.
+    // A name that is allowed may still belong to anyone.
     let allows =
         start_with(|options| options.allowed_hosts = vec!["evil.example".parse().unwrap()]);
     post(&allows, "/topics/scratch-a").problem(403, "publish-refused");

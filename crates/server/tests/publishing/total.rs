@@ -23,7 +23,7 @@ fn start() -> Fixture {
     start_with(|options| options.topics = TopicRules::new([small, named]).unwrap())
 }
 
-/// The bytes that the topics keep together, as `GET /topics` tells them.
+/// Returns the bytes that the topics keep together, according to `GET /topics`.
 fn kept(fixture: &Fixture) -> u64 {
     let list = fixture.get("/topics", &[]).json();
     let topics = list["topics"].as_array().unwrap().iter();
@@ -31,7 +31,7 @@ fn kept(fixture: &Fixture) -> u64 {
     small.map(|topic| topic["bytes"].as_u64().unwrap()).sum()
 }
 
-/// Publishes 500 bytes at a time until that is refused, and says how often that went well.
+/// Publishes 500 bytes at a time until that is refused, and returns the number of successes.
 fn fill(fixture: &Fixture, target: &str) -> u64 {
     let event = format!("\"{}\"", "x".repeat(498));
     let mut count = 0;

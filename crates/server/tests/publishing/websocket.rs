@@ -113,7 +113,7 @@ fn a_message_may_be_as_large_as_an_event_and_no_larger() {
     socket.send(Message::Binary(message(49_143).as_bytes()));
     assert!(socket.next().starts_with("close 1009 "));
     let mut socket = fixture.websocket("/topics/chat", &[], &[]);
-    // The header alone says that it is too large for any event.
+    // According to the header alone, it is too large for any event.
     socket.stream.write_all(&[0x82, 0xff, 0, 0, 0, 0, 0, 1, 0, 1, 0, 0, 0, 0]).unwrap();
     assert!(socket.next().starts_with("close 1009 "));
 }

@@ -1,4 +1,4 @@
-//! Readers who come before the topic: by every way, and whoever comes first.
+//! Readers that come before the topic, over every transport and in any order.
 
 use std::sync::Barrier;
 use std::thread;
@@ -16,7 +16,7 @@ fn start() -> Fixture {
     start_of(Hub::new(Epoch::from_bits(1234)), |_| {})
 }
 
-/// With topics that anybody, only this machine, and nobody may create.
+/// Starts a server with topics that anyone, only this machine, and no one may create.
 fn start_of(hub: Hub, change: impl FnOnce(&mut Limits)) -> Fixture {
     let rule =
         |topics: &str, publish| TopicRule { publish, ..TopicRule::new(topics.parse().unwrap()) };
@@ -38,7 +38,7 @@ fn on_disk(folder: &TempDir) -> Fixture {
     start_of(Hub::with_data(Epoch::from_bits(1234), data).unwrap(), |_| {})
 }
 
-/// Publishes `{"n":…}` by a multiplexed connection of its own.
+/// Publishes `{"n":…}` over a multiplexed connection of its own.
 fn publish(fixture: &Fixture, topic: &str, numbers: impl IntoIterator<Item = u64>) {
     let mut client = Client::open(Carrier::Tcp, fixture);
     for number in numbers {
@@ -283,7 +283,7 @@ fn as_many_are_waited_for_as_the_limit_says_and_a_poll_is_always_answered() {
         assert_eq!(reply.field("retry-after"), Some("10"));
         fixture.get("/topics/open-c", &HANDSHAKE).problem(503, "too-many-awaited");
         assert_eq!(fixture.get("/topics/open-c", &[]).next(), "ya-0");
-        // Those that nobody waits for any more take no place.
+        // Topics that are not awaited any more do not count.
         drop(waiting);
         wait_until(&format!("after {}", way.name), || {
             let mut client = Client::open(Carrier::Tcp, &fixture);

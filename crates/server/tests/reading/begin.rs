@@ -19,7 +19,7 @@ fn publish_at(fixture: &Fixture, time: UnixTime, number: u64) {
     topic.publish(time, Data::json(&json!({ "n": number })).unwrap()).unwrap();
 }
 
-/// One that keeps what is old.
+/// Starts a server that keeps old events.
 fn old() -> Fixture {
     let retention = Retention { age_max: Duration::MAX, ..Retention::default() };
     Fixture::with(|_| {}, retention)

@@ -1,4 +1,4 @@
-//! The content of events: what was published comes out as it was, whichever way it is read.
+//! The content of events is the same in every way of reading.
 
 use std::io::{BufReader, Write};
 use std::time::SystemTime;
@@ -98,7 +98,7 @@ fn json_arrives_as_the_value_it_was_however_it_was_spelled() {
 
 #[test]
 fn half_a_surrogate_pair_arrives_as_it_was() {
-    // RFC 8259 section 8.2: the grammar permits it, and what a reader makes of it is its own affair.
+    // RFC 8259 section 8.2: the grammar permits it, and the result depends on the reader.
     let fixture = open_to_all();
     assert_eq!(post(&fixture, "application/json", b"{\"half\":\"a\\ud800b\"}").status, 201);
     all_read(&fixture, &[json!({ "half": format!("a{HALF_PAIR}b") })]);
@@ -136,7 +136,7 @@ fn bytes_arrive_as_base64_of_what_they_were() {
     all_read(&fixture, &values);
 }
 
-/// RFC 4648 section 4, as it is written there.
+/// RFC 4648 section 4, as specified.
 fn base64(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut text = String::new();

@@ -1,4 +1,4 @@
-//! Events that look like what a stream tells beside events.
+//! Events that look like a stream's notices.
 
 use std::time::SystemTime;
 
@@ -7,7 +7,7 @@ use anemone_testing::Fixture;
 use anemone_testing::ways::{Kind, Told, each};
 use serde_json::{Value, json};
 
-/// The data that a publisher could want readers to take for the server's words, on some way to read.
+/// Returns data with which a publisher could imitate the server's messages, in some way of reading.
 fn forged() -> Vec<Value> {
     let gap = json!({ "reason": "retention", "after": "ya-1", "missed": 7, "resume": "ya-900" });
     let end = json!({ "reason": "too-slow", "gap": gap });

@@ -1,4 +1,4 @@
-//! `mode=latest`: who is behind gets the newest, and how many were passed over.
+//! `mode=latest`: a reader that is behind gets the newest event, and the number of skipped ones.
 
 use anemone_hub::Retention;
 use anemone_testing::Fixture;

@@ -1,9 +1,9 @@
-//! Requests of readers that are in vain, and what they are told: the same by every way.
+//! Invalid requests of readers, and their answers: the same over every transport.
 
 use anemone_testing::Fixture;
 use anemone_testing::ways::{FOREVER_FRAME, HTTP, WEBSOCKET, Way, each, each_of};
 
-/// The problem that a request by this way gets. A parameter that the way has of its own is not given twice.
+/// Returns the problem of a request over this transport. A parameter of the transport itself is not given twice.
 fn problem(fixture: &Fixture, way: &Way, query: &str, status: u16, kind: &str) -> String {
     let own = way.query.trim_start_matches('&').split('=').next().unwrap();
     let is_given = !own.is_empty() && query.starts_with(own);

@@ -219,7 +219,7 @@ fn a_long_poll_always_has_an_answer_of_its_own() {
 fn who_waits_for_a_topic_that_is_deleted_is_told_that_it_is_gone() {
     let fixture = Fixture::start();
     fixture.publish(1..=1);
-    // The first request on the connection tells that the second is being waited on, or will find it gone.
+    // The first request shows that the second one on the connection waits, or is cancelled.
     let mut reader = BufReader::new(fixture.connect());
     send(reader.get_mut(), "GET", "/topics/wind", &[]);
     Reply::read(&mut reader, "GET");

@@ -18,11 +18,11 @@ const BURST_MAX: u64 = 6;
 struct Resuming {
     follower: Follower,
     published: u64,
-    /// The number of times that it was cut off before it had read what was published: in a head, a line, a frame, or between two.
+    /// The number of cuts before it had read everything: in a head, a line or a frame, or between two.
     cuts: u64,
 }
 
-/// Cuts a reader off again and again and resumes it, while somebody publishes.
+/// Cuts a reader off and resumes it, many times, during publishing.
 fn resumes(way: &'static Way, query: &str, seed: u64) -> Resuming {
     let (head, event) = lengths(way);
     let fixture = &Fixture::start();

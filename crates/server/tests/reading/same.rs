@@ -106,7 +106,7 @@ fn a_position_of_another_epoch_is_a_gap_of_unknown_length() {
     });
 }
 
-/// The first thing told, after the position that was asked for where that is repeated.
+/// Returns the first notice, after the requested position if that is repeated.
 fn first_notice(reader: &mut dyn Reading, position: &str) -> Told {
     match reader.next() {
         Told::Position(begin) => {

@@ -1,4 +1,4 @@
-//! Slow readers among fast ones: nobody waits for them, and they lose nothing that is kept.
+//! Slow readers among fast ones: they delay no other reader, and lose no event that is kept.
 
 use std::num::NonZero;
 use std::ops::RangeInclusive;

@@ -57,7 +57,7 @@ fn an_event_stream_has_a_name_and_a_position_for_each_notice() {
     assert_eq!(stream.block().unwrap(), "retry: 1000\nid: ya-1\n");
     let gap = r#"{"gap":{"reason":"retention","after":"ya-1","missed":5,"resume":"ya-6"}}"#;
     assert_eq!(stream.block().unwrap(), format!("event: gap\nid: ya-6\ndata: {gap}\n"));
-    // Whoever resumes from here is not told of them again.
+    // A reader that resumes from here does not get them again.
     assert_eq!(stream.block().unwrap(), "event: skipped\nid: ya-9\ndata: {\"skipped\":3}\n");
     assert_eq!(stream.event(), "id: ya-10\ndata: {\"n\":10}\n");
 }

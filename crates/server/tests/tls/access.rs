@@ -1,4 +1,4 @@
-//! The access log of what comes by TLS and HTTP/2. No other test of this process turns it on.
+//! The access log with TLS and HTTP/2. No other test of this process enables it.
 
 use anemone_server::AccessLog;
 use anemone_testing::logged;

@@ -6,7 +6,7 @@ use anemone_server::{StaticDir, StaticPath};
 
 use super::*;
 
-/// More than what a stream's window lets through unread.
+/// More than a stream's window.
 const BIG: usize = 4 << 20;
 
 /// The body as far as it comes, and how it ends.

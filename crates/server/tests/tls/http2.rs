@@ -34,7 +34,7 @@ fn a_websocket_over_http2_echoes_everything_and_ends_cleanly() {
             assert_eq!(fields.get(field), None, "{field}");
         }
         echoes_everything(socket).await;
-        // The connection goes on without it.
+        // The connection remains usable.
         assert_eq!(http2.get("/clock", &[]).await.1, 200);
     });
 }

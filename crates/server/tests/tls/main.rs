@@ -43,7 +43,7 @@ impl Clients for Secure {
             format!("GET {target} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
         stream.write_all(request.as_bytes()).await.unwrap();
         let mut reply = Vec::new();
-        // Fails unless the server says in TLS, too, that this is the end.
+        // Fails unless the server ends the TLS connection properly.
         stream.read_to_end(&mut reply).await.unwrap();
         Reply::read(&mut &*reply, "GET")
     }

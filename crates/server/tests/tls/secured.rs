@@ -1,4 +1,4 @@
-//! TLS: what goes through it, its certificate, and what is no TLS.
+//! TLS: transports over it, its certificate, and connections without it.
 
 use super::*;
 

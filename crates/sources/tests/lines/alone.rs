@@ -1,4 +1,4 @@
-//! A test run in a process of its own.
+//! Runs a test in its own process.
 
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::time::Duration;

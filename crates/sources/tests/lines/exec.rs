@@ -97,7 +97,7 @@ impl Lifeline {
         Self(pipe::OpenOptions::new().open_receiver(path).unwrap())
     }
 
-    /// Waits until nobody has it open any more. Only once somebody has had it.
+    /// Waits until no process has it open. It must have been open before.
     async fn cut(self) {
         within(async {
             loop {
@@ -112,7 +112,7 @@ impl Lifeline {
     }
 }
 
-/// Lets a program go on that reads from this FIFO.
+/// Lets a program continue that reads from this FIFO.
 async fn write(fifo: &Path, text: &'static str) {
     let fifo = fifo.to_owned();
     within(tokio::task::spawn_blocking(move || std::fs::write(fifo, text))).await.unwrap().unwrap();
@@ -210,7 +210,7 @@ async fn a_program_that_is_not_there_is_tried_again() {
     ended(&running.topics).await;
 }
 
-/// The waits that a source tells of, in milliseconds, until it is stopped.
+/// Returns the delays that a source reports, in milliseconds, until it is stopped.
 async fn waits(options: ExecOptions, for_secs: u64) -> Vec<f64> {
     let options = ExecOptions { report_interval: Duration::from_millis(1), ..options };
     let topics = Topics::new("lines");
@@ -232,7 +232,7 @@ async fn waits_grow_from_run_to_run_and_not_after_a_good_one() {
     let steps = [250.0, 500.0, 1000.0, 2000.0, 4000.0, 8000.0, 16_000.0, 30_000.0];
     assert!(growing.len() >= steps.len(), "{growing:?}");
     for (wait, step) in growing.iter().zip(steps) {
-        // They are told with one decimal.
+        // They are reported with one decimal.
         assert!((step * 0.7..=step).contains(wait), "{growing:?}");
     }
     let good = ExecOptions { good_run_min: Duration::ZERO, ..options() };

@@ -161,7 +161,7 @@ async fn when_copied_and_truncated_it_is_read_from_its_beginning() {
     append(&path, "111\n222\n");
     let following = Following::start(FileOptions { from: Origin::Start, ..eager(&path) });
     following.topics.events(2).await;
-    // Each time shorter, or it could not be told from a file that only grew.
+    // Each time shorter, since otherwise it would look like a file that only grew.
     for (count, text) in [(3, "33\n"), (4, "4\n")] {
         OpenOptions::new().write(true).open(&path).unwrap().set_len(0).unwrap();
         append(&path, text);

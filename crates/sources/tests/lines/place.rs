@@ -1,4 +1,4 @@
-//! Files whose topic is on the disk: each line comes once, whatever happens between two starts.
+//! Files whose topic is on disk: each line is published once, whatever happens between two starts.
 
 use std::fs::{self, OpenOptions};
 use std::io::Write as _;
@@ -12,7 +12,7 @@ use anemone_testing::{Background, Topics};
 use serde_json::{Value, json};
 use tempfile::{TempDir, tempdir};
 
-/// A file that is followed, and all that was written to it.
+/// A followed file, and everything that was written to it.
 struct Followed {
     directory: TempDir,
     from: Origin,
@@ -90,7 +90,7 @@ impl Followed {
         self.topics().status(|status| status["detail"].as_str().unwrap().contains(part)).await
     }
 
-    /// The number that were told so far.
+    /// Returns the number of gaps reported so far.
     fn gaps(&self) -> u64 {
         let status = Arc::clone(&self.topics().status);
         let told = Topics { events: Arc::clone(&status), status }.all();
@@ -118,7 +118,7 @@ fn numbers(range: std::ops::RangeInclusive<u64>) -> (String, Vec<Value>) {
 
 type WhileDown = fn(&Followed);
 
-/// The changes to make while nobody follows, with lines 4 to 8, and a name for each.
+/// The changes while the file is not followed, with lines 4 to 8, and a name for each.
 const WHILE_DOWN: [(&str, WhileDown); 8] = [
     ("appended", |file| file.append("log", "4\n5\n6\n7\n8\n")),
     ("renamed", |file| {
@@ -235,7 +235,7 @@ async fn each_line_comes_once_however_rotated_files_are_named() {
             file.stop().await;
             let start = SystemTime::now();
             for number in 1..=rotations {
-                // No shorter than what was read, as copies of it are not.
+                // At least as long as the part that was read, unlike copies of it.
                 file.append("log", &format!("{:<9}\n", number + 3));
                 file.rotate(rotation, &name(number), start + Duration::from_secs(number));
             }
@@ -270,7 +270,7 @@ async fn a_file_that_was_not_there_is_read_from_its_beginning_after_a_restart_to
     file.start();
     file.topics().status(|status| status["state"] == "lost").await;
     file.stop().await;
-    // Rotated before anybody looks.
+    // Rotated before the source has looked at it.
     file.append("log", "1\n2\n");
     file.rename("log", "log.2");
     file.append("log", "3\n");

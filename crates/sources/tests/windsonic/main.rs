@@ -32,7 +32,7 @@ fn intervals(events: &[Value]) -> Vec<f64> {
 }
 
 fn assert_4_hz(events: &[Value]) {
-    // A late event shortens the next interval, so only their mean says something. 1 Hz would be 1 s.
+    // A late event shortens the next interval, so only the mean is meaningful. 1 Hz would be 1 s.
     let intervals = intervals(events);
     let mean = intervals.iter().sum::<f64>() / intervals.len() as f64;
     assert!((0.15..0.9).contains(&mean), "mean interval {mean} s");
@@ -75,7 +75,7 @@ async fn every_format_arrives() {
 
 #[tokio::test]
 async fn configure_makes_any_instrument_send_polar_4_times_a_second() {
-    // Polled, and with another identifier: everything about it is different from what is asked.
+    // Polled, and with another identifier: all settings differ from the required ones.
     let unit = UnitId::new('W').unwrap();
     let settings = Settings { unit, format: Format::UvPolled, ..Settings::default() };
     let emulator = emulator(instrument(settings));

@@ -1,4 +1,4 @@
-//! The address where a server listens, and the clients that talk to it.
+//! The address of a server, and the clients that connect to it.
 
 use std::io::BufReader;
 use std::net::{SocketAddr, TcpStream};

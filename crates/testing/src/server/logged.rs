@@ -11,7 +11,7 @@ use tracing::field::{Field, Visit};
 use crate::log::Events;
 use crate::wait_for;
 
-/// An event's fields, each as it is shown, and its target.
+/// The fields of an event, formatted, and its target.
 type Fields = BTreeMap<&'static str, String>;
 
 static LOGGED: Mutex<Vec<Fields>> = Mutex::new(Vec::new());
@@ -42,8 +42,9 @@ fn lines(count: usize, is_wanted: impl Fn(&Fields) -> bool) -> Vec<String> {
     })
 }
 
-/// The reason, which begins like this, that the log tells of a refusal to a client of this machine, as of `GET /wind`. All tests
-/// of a process share its log, so each must ask for something of its own: two reasons would be a fault of the tests.
+/// Returns the logged reason, which begins with this, for refusing a request of this machine, such as `GET /wind`.
+/// All tests of a process share its log, so each must make a request of its own: two reasons would be a fault of the
+/// tests.
 pub fn refusal(asked: &str, reason: &str) -> String {
     let begin = format!("refused {asked} of 127.0.0.1, ");
     wait(|logged| {

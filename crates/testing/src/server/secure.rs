@@ -1,4 +1,4 @@
-//! A server that speaks TLS, and how to connect to it.
+//! A server with TLS, and ways to connect to it.
 
 use std::fs;
 use std::io;
@@ -47,7 +47,7 @@ impl Secure {
         Self { fixture, folder }
     }
 
-    /// Connects, trusting only what is in the certificate's file now.
+    /// Connects, and trusts only the present certificate in the file.
     pub async fn connect(&self, alpn: &[&str]) -> io::Result<TlsStream<TcpStream>> {
         connect(self.fixture.address, self.folder.path(), alpn).await
     }

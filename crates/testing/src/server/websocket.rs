@@ -80,7 +80,7 @@ impl<S: Read + Write> Socket<S> {
         std::mem::take(&mut self.binary)
     }
 
-    /// The next event: a text message as it is, anything else by its name.
+    /// Returns the next event: the text of a message, or the name of another event.
     pub fn event(&mut self) -> String {
         self.try_event().unwrap()
     }

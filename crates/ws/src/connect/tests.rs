@@ -25,7 +25,7 @@ fn value<'a>(request: &'a str, name: &str) -> Option<&'a str> {
     fields.find(|(field, _)| *field == name).map(|(_, value)| value)
 }
 
-/// The response that the request wants, with more fields.
+/// Returns the correct response to the request, with more fields.
 fn switching(request: &str, fields: &str) -> String {
     let accept = accept_key(value(request, "Sec-WebSocket-Key").unwrap());
     format!(
@@ -295,7 +295,7 @@ async fn a_server_that_goes_away_is_an_error_of_the_stream() {
     assert_eq!(source.kind(), std::io::ErrorKind::UnexpectedEof);
 }
 
-/// A server on a port of its own that sends everything back, until the test is over.
+/// Starts an echo server on a port of its own, until the test is over.
 async fn echo_server<S, F>(wrap: impl Fn(TcpStream) -> F + Send + 'static) -> SocketAddr
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,

@@ -350,7 +350,7 @@ async fn a_peer_that_reads_slowly_is_not_taken_for_dead() {
 #[tokio::test(start_paused = true)]
 async fn a_wait_to_send_ends_when_the_peer_is_given_up() {
     let (_peer, mut server) = Peer::pair(Config::default(), 1024);
-    // Long without a receive, which says nothing about the peer.
+    // A long time without a receive, which is not the peer's fault.
     tokio::time::sleep(Duration::from_secs(600)).await;
     let begun = Instant::now();
     server.send(vec![7; 100_000]).await.unwrap();
@@ -415,7 +415,7 @@ async fn a_ping_of_our_own_measures_the_round_trip() {
         tokio::time::sleep(Duration::from_micros(1500)).await;
         // Long enough to answer, not to be pinged.
         let _ = tokio::time::timeout(Duration::from_secs(1), server.recv()).await;
-        // Asked for by nobody: it must not count.
+        // An unsolicited pong, which must not count.
         server.sender().pong(b"12345678").unwrap();
         server.send("done").await.unwrap();
     };
@@ -517,7 +517,7 @@ async fn a_receiving_half_wakes_when_the_sending_half_closes() {
     let closed = sender.close(None).await;
     let received = receiving.await.unwrap();
     assert_eq!(begun.elapsed().as_secs(), 10);
-    // One of them is told why.
+    // One of them gets the reason.
     assert!(closed.is_err() != received.is_err(), "{closed:?} {received:?}");
 }
 

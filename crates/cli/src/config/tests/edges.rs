@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// A key with what comes before it, the first and the last value that it has, and those beyond.
+/// A key and the text before it, its first and last valid value, and the values beyond.
 type Edges<'a> = (&'a str, [&'a str; 2], [&'a str; 2]);
 
 #[track_caller]

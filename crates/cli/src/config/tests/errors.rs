@@ -1,4 +1,4 @@
-//! Faults: what is refused, where it stands, and what people are told.
+//! Errors: the refused settings, their places, and the messages.
 
 use super::*;
 

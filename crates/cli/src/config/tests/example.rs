@@ -1,4 +1,4 @@
-//! `anemone.toml` at the root says what is so.
+//! `anemone.toml` at the root is correct.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use crate::config::document::{Entry, Value};
 
 const EXAMPLE: &str = include_str!("../../../../../anemone.toml");
 
-/// It marks what has no default.
+/// Marks a key that has no default.
 const IS_EXAMPLE: &str = "# example";
 
 /// With the keys uncommented that are to be; prose has a blank after its `#`.

@@ -41,7 +41,7 @@ fn read(begins: u64, events: &str) -> Vec<Record> {
     records
 }
 
-/// Publisher `a` sent 1, 2 and 3 and was told where they are; `b` sent 1 and has no answer.
+/// Publisher `a` sent 1, 2 and 3 and received their positions; `b` sent 1 and has no answer.
 fn publishers() -> Vec<History> {
     let a = vec![
         sent(1, 1),
@@ -63,7 +63,7 @@ fn reader(records: Vec<Record>) -> History {
     history("reader", Role::Reader, records)
 }
 
-/// The kinds of what is found when these come on top of the publishers.
+/// Returns the kinds of the findings for these histories and the publishers.
 fn kinds(others: Vec<History>, may_be_gone: u64) -> Vec<Kind> {
     let histories = [publishers(), others].concat();
     let violations = check(&histories, &MayBeGone::from([("t".to_owned(), may_be_gone)]));
@@ -78,7 +78,7 @@ fn of_reader(records: Vec<Record>) -> Vec<Kind> {
     kinds(vec![log(read(0, GOOD)), reader(records)], 0)
 }
 
-/// The same with a log that says this, and nobody else.
+/// The same with this log alone.
 fn of_log(events: &str) -> Vec<Kind> {
     kinds(vec![log(read(0, events))], 0)
 }
@@ -106,7 +106,7 @@ fn an_event_without_an_answer_may_be_missing() {
 
 #[test]
 fn a_lost_event_is_found() {
-    // Cut off at the end, left out, and replaced by what was not acknowledged.
+    // Cut off at the end, left out, and replaced by an event that was not acknowledged.
     assert_eq!(of_log("a1@1 b1@2"), [Kind::Lost]);
     assert_eq!(of_log("a1@1 a2@3 a3@4"), [Kind::Lost]);
     assert_eq!(of_log("b1@1 b1@2 a2@3 a3@4"), [Kind::Lost, Kind::Doubled]);
@@ -157,7 +157,7 @@ fn an_event_that_nobody_sent_is_found() {
 #[test]
 fn a_position_that_is_given_to_other_data_is_found() {
     assert_eq!(of_reader(read(0, "a1@1 a2@2 a2@3 a3@4")), [Kind::Reused]);
-    // No longer kept: only the readers can tell.
+    // No longer kept, so only the readers have them.
     let others = vec![log(read(2, "a2@3 a3@4")), reader(read(0, "b1@1 b1@2 a2@3 a3@4"))];
     assert!(kinds(others, 2).contains(&Kind::Reused));
 }

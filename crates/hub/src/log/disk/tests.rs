@@ -77,15 +77,15 @@ impl Machine {
         files
     }
 
-    /// Has the marks say that the topic came no further than this: what is behind was never acknowledged.
+    /// Sets the marks back to this position: later events were never acknowledged.
     fn unmark(&self, head: Position) {
         let mut files = faulty::files_below(self.directory.path());
         files.retain(|path| path.to_str().unwrap().contains("marks."));
         fs::write(&files[0], marks::encode("wind", head)).unwrap();
     }
 
-    /// The same data as they are on the disk now: what is found after `kill -9`. With the
-    /// same machine, so with what it has flushed.
+    /// Returns the same data as they are on the disk now, as after `kill -9`. The machine, and so its flushed data,
+    /// is the same.
     fn killed(&self) -> Self {
         let directory = TempDir::new().unwrap();
         copy(self.directory.path(), directory.path());

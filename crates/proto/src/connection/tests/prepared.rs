@@ -16,7 +16,7 @@ fn sent_prepared(connection: &mut Connection, prepared: &Prepared) -> Vec<u8> {
     transmit(connection)
 }
 
-/// A server whose client speaks as `config` says, too.
+/// A server whose client has the same `config`.
 fn compressing(config: &DeflateConfig) -> Connection {
     ends(config, config).1
 }

@@ -44,7 +44,7 @@ fn a_server_answers_each_parameter() {
             "permessage-deflate; client_max_window_bits",
             "permessage-deflate; server_no_context_takeover; client_no_context_takeover",
         ),
-        // Section 7.1.1.2: what the client says of itself holds.
+        // Section 7.1.1.2: the client's own limit applies.
         (
             with_takeover(),
             "permessage-deflate; client_no_context_takeover",
@@ -88,7 +88,7 @@ fn a_server_answers_each_parameter() {
 fn a_server_honours_what_it_answered() {
     let config = DeflateConfig { own_window_bits: bits(12), ..with_takeover() };
     let plain = accepted("permessage-deflate", &config).unwrap();
-    // Not told, for a smaller window is understood anyway.
+    // Left out, since a smaller window is always understood.
     assert_eq!(plain.own_window_bits, Some(bits(12)));
     assert!(plain.own_context_takeover() && plain.peer_context_takeover());
     let offer = "permessage-deflate; server_no_context_takeover; server_max_window_bits=9";
@@ -121,7 +121,7 @@ fn an_offer_that_cannot_be_accepted_is_declined() {
     ] {
         let offer = format!("permessage-deflate; {parameters}");
         assert_eq!(response(&offer, &with_takeover()), None, "{offer}");
-        // The next one is looked at, and extensions that nobody knows are passed over.
+        // The next one is examined, and unknown extensions are skipped.
         let offers = format!("x-other; a=b, {offer}, permessage-deflate, permessage-deflate; foo");
         assert_eq!(response(&offers, &with_takeover()).as_deref(), Some(NAME), "{offers}");
     }
@@ -199,7 +199,7 @@ fn a_client_honours_the_response() {
     let plain = checked("permessage-deflate", &config).unwrap();
     assert_eq!(plain.own_window_bits, Some(WindowBits::MAX));
     assert!(plain.own_context_takeover() && plain.peer_context_takeover());
-    // Sections 7.1.1.1 and 7.1.2.1: told unasked.
+    // Sections 7.1.1.1 and 7.1.2.1: sent without a request.
     let response = "permessage-deflate; server_no_context_takeover; server_max_window_bits=8";
     assert!(!checked(response, &config).unwrap().peer_context_takeover());
     let response = "permessage-deflate; client_no_context_takeover; client_max_window_bits=9";

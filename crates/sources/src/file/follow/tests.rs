@@ -4,7 +4,7 @@ use std::io::Write as _;
 use super::*;
 use tempfile::TempDir;
 
-/// A file to follow, in a directory of its own, removed at the end.
+/// A file to follow, in its own directory, removed at the end.
 struct Log(TempDir);
 
 impl Log {
@@ -31,7 +31,7 @@ impl Log {
     }
 }
 
-/// The result of a turn: what was read, or a word.
+/// Returns the result of a turn: the bytes that were read, or a word.
 fn follow(follower: &mut Follower) -> String {
     let mut buffer = [0; Follower::buffer_bytes(4)];
     match follower.turn(&mut buffer) {

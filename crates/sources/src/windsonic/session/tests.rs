@@ -22,7 +22,7 @@ fn sent(session: &mut Session) -> String {
     bytes.escape_ascii().to_string()
 }
 
-/// The newest state told.
+/// Returns the newest reported state.
 fn state(session: &mut Session) -> (State, String) {
     let mut states = outputs(session).into_iter().filter_map(|output| match output {
         Output::State(state, detail) => Some((state, detail)),
@@ -45,7 +45,7 @@ fn bad_lines(outputs: &[Output]) -> Vec<&str> {
     faults
 }
 
-/// Lets time pass to `until`, doing what is due when it is due.
+/// Lets time pass to `until`, with all timeouts on time.
 fn pass(session: &mut Session, until: Duration) {
     while let Some(at) = session.poll_timeout().filter(|at| *at <= until) {
         session.handle_timeout(at);

@@ -13,7 +13,7 @@ pub struct Follower {
     /// The number of events that were skipped after that.
     pub skipped: u64,
     pub skipped_in_all: u64,
-    /// The number of events that are missing, as it was told.
+    /// The number of missing events, according to the server.
     pub missed: u64,
     pub events: u64,
 }
@@ -27,7 +27,7 @@ impl Follower {
         format!("ya-{}", self.offset)
     }
 
-    /// Takes note of what came; the connection before may have been cut between a notice and its event.
+    /// Handles a new connection; the one before may have been cut between a notice and its event.
     pub fn reconnected(&mut self) {
         self.skipped = 0;
     }

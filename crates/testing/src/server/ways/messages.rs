@@ -21,7 +21,7 @@ fn open(wire: Wire, target: &str, subprotocol: Option<&str>) -> io::Result<Socke
     Ok(socket)
 }
 
-/// The code of what a `Socket` says of its end.
+/// Returns the close code in a `Socket`'s text about its end.
 fn close_code(text: &str) -> Option<u16> {
     text.strip_prefix("close ").map(|end| end.split(' ').next().unwrap().parse().unwrap())
 }
@@ -50,8 +50,8 @@ impl Reading for Events {
     }
 }
 
-/// A topic's own WebSocket, whose messages are data and nothing else. What else there is to say comes with its end;
-/// after a gap it is opened again where that says.
+/// A topic's own WebSocket, whose messages are data only. Notices come with its end; after a gap it is opened again
+/// at the position in the notice.
 pub(super) struct Data {
     socket: Socket<Wire>,
     peer: SocketAddr,
@@ -71,7 +71,7 @@ impl Data {
         Ok(Self { socket, peer, target: target.to_owned(), told: VecDeque::new(), last })
     }
 
-    /// Opens it again where `reason` says, as in `gap: retention, missed 12, resume ya-16`.
+    /// Opens it again at the position in `reason`, such as `gap: retention, missed 12, resume ya-16`.
     fn go_on(&mut self, reason: &str) -> io::Result<Told> {
         let words: Vec<&str> = reason.split(", ").collect();
         let [why, missed, resume] = words[..] else { panic!("{reason}") };
@@ -171,7 +171,7 @@ impl Reading for Multiplexed {
             }
             let reply = Reply::parse(&message);
             match (reply.status, &*reply.id) {
-                // Only the first tells a position; the others are heartbeats.
+                // Only the first contains a position; the others are heartbeats.
                 (100, "r") => {
                     if !std::mem::replace(&mut self.has_begun, true) {
                         return Ok(Told::Position(reply.position.unwrap()));

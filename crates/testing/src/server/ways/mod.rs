@@ -20,10 +20,10 @@ pub use streams::Lines;
 pub use told::{HALF_PAIR, Reading, Told};
 pub use wire::{Wire, is_cut};
 
-/// A way to read, and what a request for it needs.
+/// A way of reading, and the parts of its request.
 pub struct Way {
     pub name: &'static str,
-    /// Beside what is asked of every way.
+    /// The parameters besides those of every way.
     pub query: &'static str,
     pub fields: &'static [(&'static str, &'static str)],
     form: Form,

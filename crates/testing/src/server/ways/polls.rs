@@ -20,8 +20,8 @@ pub(super) struct Polls {
 }
 
 impl Polls {
-    /// `own` is what the way adds to a query, a wait; the first answer is one at once, so that there is a
-    /// position even when nothing comes.
+    /// `own` is this way's addition to a query, a wait. The first poll has none, so that there is a position even
+    /// without events.
     pub(super) fn open(wire: Wire, path: &str, query: &str, own: &str) -> io::Result<Self> {
         let is_begin = |part: &&str| part.starts_with("after=") || part.starts_with("since=");
         let begin = query.split('&').find(is_begin);

@@ -105,7 +105,7 @@ impl Reading for Lines {
                 &*line
             };
             let told = told(&parse(json));
-            // Only the first tells a position; the others are heartbeats.
+            // Only the first contains a position; the others are heartbeats.
             if !matches!(told, Told::Position(_)) || !std::mem::replace(&mut self.has_begun, true) {
                 return Ok(told);
             }

@@ -1,17 +1,17 @@
-//! The things that a reader is told, whichever way it reads.
+//! The items that a reader receives, in every way of reading.
 
 use std::io;
 
 use serde_json::{Value, json};
 
-/// One thing that a reader is told.
+/// One item that a reader receives.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Told {
     /// The position at which reading begins.
     Position(String),
     Gap(Value),
     Skipped(u64),
-    /// A plain WebSocket tells data alone.
+    /// Without a position over a plain WebSocket.
     Event {
         position: Option<String>,
         data: Value,
@@ -24,7 +24,7 @@ pub enum Told {
 
 /// A reader of a topic, by one of the ways.
 pub trait Reading: Send {
-    /// The next thing that it is told, heartbeats left out; an error where the connection fails.
+    /// Returns the next item, without heartbeats; an error if the connection fails.
     fn read(&mut self) -> io::Result<Told>;
 
     /// The same on a connection that does not fail.
@@ -32,7 +32,7 @@ pub trait Reading: Send {
         self.read().unwrap()
     }
 
-    /// Sees to it that the server knows of somebody who waits, as a stream's reader always does.
+    /// Makes sure that the server has a waiting reader, as a stream's reader always is.
     fn wait(&mut self) {}
 }
 
@@ -44,7 +44,7 @@ pub(super) fn parse(json: &str) -> Value {
         .unwrap_or_else(|error| panic!("{error}: {json:?}"))
 }
 
-/// The thing that one object of a stream tells.
+/// Parses one object of a stream.
 pub(super) fn told(object: &Value) -> Told {
     let members: Vec<&str> = object.as_object().unwrap().keys().map(|key| &**key).collect();
     let position = || object["position"].as_str().unwrap().to_owned();

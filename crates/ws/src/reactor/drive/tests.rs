@@ -16,7 +16,7 @@ use tokio::time::Instant;
 use super::*;
 use crate::{Error, codecs};
 
-/// The words of a handler about what it was told, in order.
+/// The calls of a handler, in order.
 type Told = Rc<RefCell<Vec<String>>>;
 
 /// Echoes, and sends `woken` when it is.

@@ -49,7 +49,7 @@ fn an_end_that_was_told_of_is_found_behind_any_number_of_bytes() {
         let mut scratch = Scratch::new(Instant::now);
         let protocol = protocol::StreamProtocol::boxed(Silent, Duration::from_secs(60), Time::ZERO);
         let mut socket = Socket::new(Script(len), protocol, 0, Memory::default().reservation());
-        // epoll tells of it once; then the loop comes back for as long as it is asked to.
+        // epoll reports it once; then the loop continues while there is more.
         let mut verdict = socket.event(ended, Time::ZERO, &mut scratch);
         let mut left = len.div_ceil(ReadBytes::LEAST) + 1;
         while left > 0 && verdict != Verdict::Drop {
@@ -139,8 +139,8 @@ fn reads_grow_to_what_fits_a_slice_and_shrink_with_what_does_not() {
     assert_eq!(read.0, ReadBytes::LEAST);
 }
 
-/// Takes as many bytes as there is room for, and is never told of as writable: the system tells of room once a third of
-/// its buffer is free.
+/// Takes as many bytes as there is room for, but never becomes writable again: the system reports room when a third
+/// of its buffer is free.
 struct Crowded {
     room: usize,
 }
@@ -167,7 +167,7 @@ impl NonBlocking for Crowded {
 
 #[test]
 fn a_slow_reader_is_kept_while_bytes_move_and_dropped_once_they_do_not() {
-    /// Has much to say.
+    /// Has many messages to send.
     struct Wordy;
 
     impl StreamHandler for Wordy {

@@ -28,7 +28,7 @@ fn pass(time: Duration) {
     PASSED.set(PASSED.get() + time);
 }
 
-/// The log of what was done, in order.
+/// The log of the work, in order.
 type Log = Rc<RefCell<Vec<&'static str>>>;
 
 /// A peer that has sent so many messages of one byte; all there is to read for the rest of time where it is
@@ -175,7 +175,7 @@ fn a_flood_is_noted_once_and_has_one_slice_a_turn_however_often_it_is_told_of() 
         reads.push(flood.reads.get());
         messages.push(done.len());
     }
-    // In the first turn it is told of, and waits, and so has two slices.
+    // It waits during its first turn, and so has two slices.
     let most = (SLICE_UNITS + UNITS_MOST) as usize;
     assert!(messages[0] <= 2 * most && messages[1..].iter().all(|&len| len <= most));
     // Nor does the number of its reads grow with the turns.
@@ -194,7 +194,7 @@ fn a_flood_has_a_slice_and_then_others_have_theirs() {
         fixture.tell(&flood);
         fixture.tell(&quiet);
         let done = fixture.turn();
-        // The flood, which has had its first slice, waits behind who has had none.
+        // The flood, which has had its first slice, waits behind sockets that had none.
         assert_eq!(done[0], "quiet");
         let most = (SLICE_UNITS + UNITS_MOST) as usize;
         assert!(count(&done, "flood") <= most, "{}", done.len());

@@ -23,7 +23,7 @@ fn text_and_bytes_become_a_message_and_come_back_where_they_were() {
 
 #[test]
 fn owned_text_and_bytes_become_a_message_and_come_back_where_they_were() {
-    // With room to spare, so that whoever wants it exact has to copy.
+    // With spare capacity, so that making it exact has to copy.
     let mut text = String::with_capacity(1000);
     text.push_str("a text");
     let at = text.as_ptr();

@@ -7,7 +7,7 @@ fn later() -> TopicName {
     "later".parse().unwrap()
 }
 
-/// The position that one who comes before the topic is told.
+/// Returns the position that a reader gets before the topic exists.
 fn begin(hub: &Hub, storage: Storage) -> Position {
     let topic = hub.await_topic(&later(), storage, || Ok::<_, ()>(())).unwrap();
     topic.start(at(1), After::Latest).unwrap()

@@ -7,7 +7,7 @@ use super::*;
 use crate::testing::batch;
 use crate::{GapReason, ReadError};
 
-/// The damage to the files of a topic while nobody has them open.
+/// The damage to the files of a topic while no process has them open.
 type Damage = fn(&Copy<'_>);
 
 /// The copy that can be damaged.
@@ -109,7 +109,7 @@ fn swap(one: &Path, other: &Path) {
 /// The numbers that were acknowledged, by position.
 type Acknowledged = HashMap<Position, u64>;
 
-/// Publishes batches of 10 to a topic, numbers that nobody published before.
+/// Publishes batches of 10 to a topic, with numbers that were never published before.
 async fn publish(topic: &Topic, batches: u64, numbers: &mut u64, acked: &mut Acknowledged) {
     for _ in 0..batches {
         let first = *numbers + 1;
@@ -119,14 +119,14 @@ async fn publish(topic: &Topic, batches: u64, numbers: &mut u64, acked: &mut Ack
         let offsets = published.first.offset..=published.last.offset;
         let positions = offsets.map(|offset| Position { offset, ..published.first });
         for (position, number) in positions.zip(first..=*numbers) {
-            // A position that was given before still means what it meant then.
+            // An earlier position keeps its meaning.
             acked.entry(position).or_insert(number);
         }
     }
 }
 
-/// The fault in what a reader gets who has seen everything up to this position, so far as its next page
-/// goes. All positions that such a page ends with are asked for, too.
+/// Returns the fault in the next page of a reader that has seen everything up to this position. All positions at
+/// which such a page ends are read from, too.
 fn wrong(topic: &Topic, seen: Position, acked: &Acknowledged) -> Option<String> {
     let limit = PageLimit { events_max: 3, ..PageLimit::default() };
     let page = match topic.read(at(1), seen, limit) {

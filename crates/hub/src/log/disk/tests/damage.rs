@@ -1,4 +1,4 @@
-//! Bytes that are not what was written.
+//! Damaged bytes.
 
 use super::super::record::{RECORD_HEADER_BYTES, SEGMENT_HEADER_BYTES};
 use super::*;
@@ -20,7 +20,7 @@ fn record_at(offset: u64) -> u64 {
     SEGMENT_HEADER_BYTES + (offset - 1) * RECORD_BYTES
 }
 
-/// Reads all pages from the start; the offsets, and how many are told to be missing before each gap's end.
+/// Reads all pages from the start. Returns the offsets, and the number of missing events before each gap's end.
 fn read_all(running: &Running) -> (Vec<u64>, Vec<(u64, u64)>) {
     let (mut seen, mut gaps) = (Vec::new(), Vec::new());
     let mut place = Position { offset: 0, ..running.head() };
@@ -53,7 +53,7 @@ async fn a_damaged_record_is_a_gap_and_what_follows_is_there() {
         assert_eq!(found.head(), seen, "the epoch goes on: no position means another event");
         assert_eq!(read_all(&found), (vec![1, 2, 3, 6, 7, 8, 9], vec![(2, 5)]));
         assert_eq!(found.topic.health().damaged_events, 2);
-        // It stays so, and what comes is behind it.
+        // It remains so, and new events come after it.
         assert_eq!(found.publish([8]).await, Ok(10));
         drop(found);
         let again = after.start(LATER);
@@ -172,7 +172,7 @@ async fn fill(machine: &Machine, running: &Running, batch: usize, segments: usiz
     }
 }
 
-/// The files that were set aside, and what they hold.
+/// Returns the files that were set aside, and their contents.
 fn set_aside(machine: &Machine) -> Vec<(String, Vec<u8>)> {
     let mut files = faulty::files_below(&machine.topic_directory());
     files.retain(|path| path.to_str().unwrap().contains(".damaged"));
@@ -202,7 +202,7 @@ async fn a_damaged_first_segment_is_counted_from_its_base_told_and_set_aside() {
         let name = format!("00000000000000000001-{lost:020}.damaged");
         assert_eq!(set_aside(&machine), [(name, zeroed.clone())]);
     }
-    // It stays when retention is past it, and is told no more.
+    // It remains after retention has passed it, and is not reported again.
     let found = machine.start(LATER);
     let retention = Retention { events_max: 1, ..Retention::default() };
     let topic = found.hub.ensure(wind(), retention).unwrap();
@@ -286,7 +286,7 @@ async fn two_segments_swapped_between_topics_are_found_out() {
         fs::write(&other, &two).unwrap();
         fs::write(&after.segments()[0], &one).unwrap();
         let found = after.start(LATER);
-        // It is the last segment, of which nobody knows how much there was.
+        // It is the last segment, whose length is unknown.
         assert_ne!(found.head().epoch, seen.epoch);
         assert!(found.all().is_empty());
         assert_eq!(found.publish([8]).await, Ok(1));
@@ -312,8 +312,8 @@ async fn a_segment_under_another_name_hides_nothing() {
 proptest::proptest! {
     #![proptest_config(proptest::prelude::ProptestConfig::with_cases(80))]
 
-    /// A reader gets nothing but what was written, and a position is never another event's, whatever is overwritten in
-    /// whatever file, however the log was left.
+    /// A reader gets only events that were written, and a position never means another event, wherever any file is
+    /// overwritten, and however the log was left.
     #[test]
     fn no_damage_gives_a_reader_what_was_not_written(
         batches in proptest::collection::vec(1_u64..30, 1..20),
@@ -345,7 +345,7 @@ proptest::proptest! {
         fs::write(path, bytes).unwrap();
 
         let Ok(hub) = open(&after.faults, after.directory.path(), LATER, 77) else {
-            // Only that another format stands there, which the damage can say.
+            // Unless the damage writes another format there.
             proptest::prop_assert!(path.ends_with("topic.json"));
             return Ok(());
         };
@@ -390,7 +390,7 @@ async fn any_single_flipped_bit_costs_one_event_at_most() {
         assert!(lost <= 1, "byte {place}: {seen:?}");
         assert!(place < SEGMENT_HEADER_BYTES || lost == 1);
         let told = gaps.iter().map(|gap| gap.0).sum::<u64>() > 0;
-        // At the very end it is told by a new epoch.
+        // At the very end, a new epoch shows it.
         let is_last = place >= record_at(4);
         assert_eq!(told, lost == 1 && !is_last, "byte {place}");
         let same_epoch = found.head().epoch == running.head().epoch;

@@ -1,4 +1,4 @@
-//! The extent of a topic is told without the disk.
+//! The extent of a topic is known without the disk.
 
 use super::*;
 use crate::Start;
@@ -17,7 +17,7 @@ async fn a_disk_that_does_not_answer_holds_up_nobody_who_asks_what_a_topic_holds
     let running = machine.start(LATER);
     publish_each_second(&running, 600).await;
     let head = running.head();
-    // Whoever opens a pipe to read waits until somebody writes to it.
+    // Opening a pipe for reading waits until it is opened for writing.
     let (second, away) = (machine.segments()[1].clone(), machine.directory.path().join("away"));
     fs::rename(&second, &away).unwrap();
     let made = std::process::Command::new("mkfifo").arg(&second).status().unwrap();

@@ -1,5 +1,5 @@
-//! A machine that fails on demand: a disk that fills up, turns read-only or does not flush, and crashes
-//! that lose what was not flushed.
+//! A machine that fails on demand: a disk that fills up, turns read-only or does not flush, and crashes that lose
+//! data that was not flushed.
 
 use std::collections::HashMap;
 use std::io;
@@ -65,8 +65,8 @@ impl Faulty {
         Stall(self)
     }
 
-    /// The machine crashes: of what was not flushed, `survives` says how much is left. Files in memory
-    /// are as long as they are, since nobody writes any more.
+    /// Crashes the machine: of the data that was not flushed, `survives` chooses how much is left. Files in memory
+    /// keep their length, since no process writes any more.
     pub(super) fn crash(&self, directory: &Path, survives: impl Fn(u64) -> u64) {
         self.set(|faults| faults.boots += 1);
         for path in files_below(directory) {

@@ -96,7 +96,7 @@ async fn a_segment_stays_while_its_keys_cannot_be_kept() {
     for number in 65..=300 {
         running.publish([number]).await.unwrap();
     }
-    // It is tried once what was published last is acknowledged.
+    // It is tried when the last batch is acknowledged.
     while running.topic.health().is_well() {
         tokio::task::yield_now().await;
     }

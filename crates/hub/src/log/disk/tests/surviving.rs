@@ -79,7 +79,7 @@ async fn what_is_acknowledged_is_flushed_with_always_and_a_crash_leaves_just_tha
         running.publish([number]).await.unwrap();
     }
     let head = running.head();
-    // Nobody writes any more; what was acknowledged is flushed already.
+    // No process writes any more, and acknowledged events are flushed.
     machine.faults.crash(&machine.topic_directory(), |_| 0);
     let mut after = machine.killed();
     let found = after.start(ALWAYS);
@@ -105,7 +105,7 @@ async fn after_a_crash_without_always_no_position_means_another_event() {
         assert_eq!((gap.reason, gap.missed, gap.resume.offset), (GapReason::Epoch, None, 0));
         let expected: Vec<_> = (1..=kept).chain(1000..1100).collect();
         assert_eq!(numbers(&page), expected);
-        // Once told, it stays so: the new epoch survives as the old one did.
+        // The new epoch survives, as the old one did.
         let epoch = found.head().epoch;
         found.hub.close().unwrap();
         assert_eq!(after.start(options(fsync)).head().epoch, epoch);
@@ -135,7 +135,7 @@ async fn what_a_crash_left_of_a_quiet_topic_is_no_damage_after_a_kill() {
     let mut crashed = machine.killed();
     let segment = &crashed.segments()[0];
     let whole = fs::read(segment).unwrap();
-    // Blocks that were never written, and behind them an event that nobody was told of.
+    // Blocks that were never written, and after them an event that was never announced.
     running.publish([6]).await.unwrap();
     let later = fs::read(&machine.segments()[0]).unwrap();
     let left = [&whole[..], &[0; 100], &later[whole.len()..]].concat();
@@ -263,7 +263,7 @@ async fn what_is_kept_is_its_owners_alone() {
             assert_eq!(mode(above), 0o700, "{}", above.display());
         }
     }
-    // One that was made by hand is left as it is, but for what is ours in it.
+    // A directory that was made by hand remains, except for our files in it.
     let topics = path.join("topics");
     for open in [&path, &topics] {
         fs::set_permissions(open, fs::Permissions::from_mode(0o755)).unwrap();
@@ -543,7 +543,7 @@ proptest! {
         prop_assert_eq!(again.all(), all);
     }
 
-    /// The log survives whatever a crash of the machine leaves of what was not flushed.
+    /// The log survives every partial loss of unflushed data in a crash of the machine.
     #[test]
     fn after_a_crash_the_log_is_a_prefix_and_with_always_it_is_whole(
         batches in batches(), always: bool, share in 0_u64..=10,

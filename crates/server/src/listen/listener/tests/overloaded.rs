@@ -1,4 +1,4 @@
-//! A server that holds more for its clients than it may: what each kind of new work is told.
+//! A server that holds more for its clients than its limit: the refusal of each kind of new work.
 
 use std::io::{BufReader, Read, Write};
 use std::net::TcpStream;
@@ -36,7 +36,7 @@ impl Overloaded {
         let hub = Hub::new(Epoch::from_bits(7));
         hub.ensure("chat".parse().unwrap(), Retention::default()).unwrap();
         let server = Server::bind(options, hub).unwrap();
-        // Nobody is let go for having held something for long: what the tests see has one cause.
+        // Long holders are not dropped, so that the observations have one cause.
         server.site.has_relief.store(true, Ordering::Relaxed);
         let held = server.site.memory.reservation();
         Self { held, running: server.start().unwrap() }
@@ -128,7 +128,7 @@ fn is_refusal(message: &[u8], id: &str) {
 #[test]
 fn a_message_that_goes_on_to_come_closes_its_websocket_with_1013() {
     let mut server = Overloaded::start();
-    // `/echo` sends back what comes of a message, and holds nothing of it.
+    // `/echo` returns parts of a message as they come, and holds none.
     for (path, subprotocol) in [("/topics/chat", &[][..]), ("/ws", &MULTIPLEXED)] {
         server.held.set(0);
         // The first fragment of a text is taken, as the empty ping behind it shows.

@@ -17,7 +17,7 @@ fn id(text: &str) -> Id {
     text.parse().unwrap()
 }
 
-/// The id it is told of, and its status.
+/// The id of the refusal, and its status.
 fn refused(step: &Step<'_>) -> Option<(String, u16)> {
     let Step::Refuse(id, _, problem) = step else { return None };
     let body: serde_json::Value = serde_json::from_str(&problem.to_json()).unwrap();
@@ -110,8 +110,8 @@ fn acts() -> impl Strategy<Value = Vec<Act>> {
 }
 
 proptest! {
-    /// Whatever comes, a request begins only with a free id and within the limit, nobody is told
-    /// of an end that is none, and everyone who is open has had a turn in the end.
+    /// For any sequence, a request begins only with a free id and within the limit, no id gets an end without a
+    /// request, and every open request has had a turn in the end.
     #[test]
     fn ids_limits_and_turns_hold_for_any_sequence(acts in acts()) {
         const REQUESTS_MAX: usize = 3;
