@@ -1,7 +1,7 @@
 //! Support that the tests of several crates share: servers to start, clients over plain sockets, logs to read.
 //!
-//! [`process`] uses nothing of the product, so that independent checks of the product may use it. The feature `hub` adds
-//! [`Topics`]. The feature `server` adds a server in the process of the test, and the clients that talk to it.
+//! `process` uses nothing of the product, so that independent checks of the product may use it. The feature `hub` adds
+//! `Topics`. The feature `server` adds a server in the process of the test, and the clients that talk to it.
 #![allow(
     missing_docs,
     clippy::unwrap_used,

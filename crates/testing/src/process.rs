@@ -13,11 +13,11 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-/// No wait here takes this long, on any machine.
+/// Longest time that a process may run or a reply may take; only a failing test takes this long.
 pub const LONG: Duration = Duration::from_secs(240);
 
-/// `anemone` with these arguments, and no settings from the environment of the tests. Cargo tells the integration tests of the
-/// package `anemone-cli` where the program is.
+/// `anemone` with these arguments, and no settings from the environment of the tests. Cargo gives the path of the program to
+/// the integration tests of `anemone-cli`, and to no others.
 pub fn command(args: &[&str]) -> Command {
     let program =
         std::env::var_os("CARGO_BIN_EXE_anemone").expect("cargo runs the tests of its package");
@@ -31,7 +31,7 @@ pub fn command(args: &[&str]) -> Command {
     command
 }
 
-/// Kills a process that takes too long, which ends every wait for it; until this is dropped.
+/// Kills a process that runs too long, which ends every wait for it. Dropping the watchdog calls it off.
 pub struct Watchdog {
     _alive: Sender<()>,
 }
@@ -49,9 +49,9 @@ impl Watchdog {
     }
 }
 
-/// A server whose log is read, until dropped, and no longer than a watchdog allows.
+/// A server whose log the test reads. It runs until this is dropped, but no longer than its watchdog allows.
 pub struct Logging {
-    /// It listens there.
+    /// The URL where it listens.
     pub url: String,
     pub log: BufReader<ChildStderr>,
     child: Child,
@@ -59,7 +59,7 @@ pub struct Logging {
 }
 
 impl Logging {
-    /// Starts a server, and waits until it listens. `RUST_LOG` is as the command has it.
+    /// Starts a server, and waits until it listens. The command sets `RUST_LOG`.
     pub fn start(mut command: Command) -> Self {
         let piped = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = piped.spawn().unwrap();
@@ -90,7 +90,7 @@ impl Logging {
         self.child.wait().unwrap()
     }
 
-    /// The next line of its log that is wanted.
+    /// The next line of its log for which `is_wanted` holds.
     pub fn line(&mut self, wanted: &str, is_wanted: impl Fn(&str) -> bool) -> String {
         let mut passed = String::new();
         loop {
@@ -127,7 +127,7 @@ pub fn example(name: &str) -> PathBuf {
     program
 }
 
-/// The output of a command that is given this input, and how it ends.
+/// Runs a command with this input, and returns its output and its exit status.
 pub fn output(mut command: Command, input: &str) -> Output {
     let piped = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = piped.spawn().unwrap();
@@ -137,7 +137,7 @@ pub fn output(mut command: Command, input: &str) -> Output {
     child.wait_with_output().unwrap()
 }
 
-/// `anemone`, until dropped, and no longer than a watchdog allows.
+/// A process of `anemone`. It runs until this is dropped, but no longer than its watchdog allows.
 pub struct Process {
     child: Child,
     stdin: Option<ChildStdin>,
@@ -158,7 +158,7 @@ impl Process {
         Self { stdin, stdout, _watchdog: watchdog, child }
     }
 
-    /// Gives it this on its standard input, which stays open.
+    /// Writes to its standard input, which stays open.
     pub fn write(&mut self, text: &str) {
         self.stdin.as_mut().unwrap().write_all(text.as_bytes()).unwrap();
     }
@@ -201,15 +201,15 @@ impl Drop for Process {
     }
 }
 
-/// `anemone serve` on a free port, with these arguments, and where it listens.
+/// `anemone serve` on a free port with these arguments, and its address.
 pub fn serve(args: &[&str]) -> (Process, SocketAddr) {
     listening(command(&[SERVE, args].concat()))
 }
 
-/// On a free port.
+/// The arguments that start a server on a free port.
 pub const SERVE: &[&str] = &["serve", "--listen", "127.0.0.1:0"];
 
-/// A command that serves, and where it listens.
+/// A command that serves, and its address.
 pub fn listening(command: Command) -> (Process, SocketAddr) {
     let mut server = Process::spawn(command);
     let line = server.line();
@@ -217,7 +217,7 @@ pub fn listening(command: Command) -> (Process, SocketAddr) {
     (server, address)
 }
 
-/// A connection on which a request was sent.
+/// Sends a request without a body on a new connection.
 pub fn request(address: SocketAddr, head: &str) -> TcpStream {
     let mut stream = TcpStream::connect(address).unwrap();
     stream.set_read_timeout(Some(LONG)).unwrap();
@@ -225,7 +225,7 @@ pub fn request(address: SocketAddr, head: &str) -> TcpStream {
     stream
 }
 
-/// Reads until this comes, and nothing more.
+/// Reads up to these bytes, and no further.
 pub fn read_until(stream: &mut impl Read, end: &[u8]) {
     let mut seen = Vec::new();
     while !seen.ends_with(end) {
@@ -235,7 +235,7 @@ pub fn read_until(stream: &mut impl Read, end: &[u8]) {
     }
 }
 
-/// The reply, head and body, to a request whose head begins so.
+/// The reply, head and body, to a request with these first lines and this body.
 pub fn ask(address: SocketAddr, head: &str, body: &str) -> String {
     let mut head = format!("{head}\r\nConnection: close");
     if !body.is_empty() {
@@ -248,7 +248,7 @@ pub fn ask(address: SocketAddr, head: &str, body: &str) -> String {
     reply
 }
 
-/// The reply to a GET, head and body.
+/// The reply, head and body, to a GET that succeeds.
 pub fn get(address: SocketAddr, path: &str) -> String {
     let reply = ask(address, &format!("GET {path} HTTP/1.1"), "");
     assert!(reply.starts_with("HTTP/1.1 200 "), "{reply}");
@@ -262,7 +262,7 @@ pub fn status_bytes(pid: impl Display, field: &str) -> u64 {
     line.trim_start_matches(':').trim().strip_suffix(" kB").unwrap().parse::<u64>().unwrap() << 10
 }
 
-/// The bytes that this process, the server and its clients, has in memory.
+/// The bytes that this process has in memory, with a server and clients in it.
 pub fn resident_bytes() -> u64 {
     status_bytes("self", "VmRSS")
 }

@@ -1,16 +1,16 @@
-//! Waits for futures, which end.
+//! Futures with a deadline.
 
 use tokio::runtime::Builder;
 use tokio::time::timeout;
 
 use crate::PATIENCE;
 
-/// Waits for something that must come.
+/// Waits for a future that must complete.
 pub async fn within<T>(future: impl Future<Output = T>) -> T {
     timeout(PATIENCE, future).await.expect("nothing happened for 30 s")
 }
 
-/// Runs a test on this thread alone.
+/// Runs a test on the current thread, with a deadline.
 pub fn run<T>(test: impl Future<Output = T>) -> T {
     Builder::new_current_thread().enable_all().build().unwrap().block_on(within(test))
 }

@@ -1,9 +1,9 @@
-//! Chance that can be repeated.
+//! The seed of random tests.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::LazyLock;
 
-/// `TEST_SEED`, or another one at each run. It is printed, so that a run that failed can be repeated.
+/// `TEST_SEED`, or a new seed for each run. It is printed, so that a failed run can be repeated.
 pub fn seed() -> u64 {
     static SEED: LazyLock<u64> = LazyLock::new(|| match std::env::var("TEST_SEED") {
         Ok(seed) => seed.parse().unwrap(),

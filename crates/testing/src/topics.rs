@@ -1,4 +1,4 @@
-//! The topics of a source, and waits that end.
+//! The topics of a source, read once they have what a test waits for.
 
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -56,12 +56,12 @@ impl Topics {
         Self { events: topic(name), status: topic(&format!("{name}.status")) }
     }
 
-    /// All events kept.
+    /// The data of all events that are kept.
     pub fn all(&self) -> Vec<Value> {
         values(&self.events)
     }
 
-    /// All events, once there are this many.
+    /// Waits for this number of events, and returns the data of all.
     pub async fn events(&self, count: usize) -> Vec<Value> {
         let mut head = self.events.head();
         let mut position = start(&self.events);
@@ -70,7 +70,7 @@ impl Topics {
         self.all()
     }
 
-    /// The first status that is so.
+    /// Waits for the first status for which `is_so` holds.
     pub async fn status(&self, is_so: impl Fn(&Value) -> bool) -> Value {
         let mut head = self.status.head();
         let mut position = start(&self.status);

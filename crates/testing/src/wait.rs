@@ -1,4 +1,4 @@
-//! Waits that end.
+//! Waits with a deadline.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -19,7 +19,7 @@ pub fn wait_for<T>(missing: &str, mut find: impl FnMut() -> Option<T>) -> T {
     }
 }
 
-/// Waits until it is so.
+/// Waits until a condition holds.
 #[track_caller]
 pub fn wait_until(missing: &str, mut is_so: impl FnMut() -> bool) {
     wait_for(missing, || is_so().then_some(()));

@@ -36,7 +36,7 @@ impl Endpoint {
         EventStream::over(self.connect(), &request).unwrap()
     }
 
-    /// A handshake with these fields beside the required ones.
+    /// A WebSocket whose handshake has these fields beside the required ones.
     pub fn websocket(
         &self,
         target: &str,

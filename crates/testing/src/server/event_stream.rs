@@ -5,14 +5,14 @@ use std::net::TcpStream;
 
 use crate::server::http::{Reply, try_line};
 
-/// The blocks of an event stream, as they come.
+/// A stream of blocks, one for each event or notice.
 pub struct EventStream<S = TcpStream> {
     reader: BufReader<S>,
     pub head: Reply,
 }
 
 impl<S: Read + Write> EventStream<S> {
-    /// The stream that this request is answered with.
+    /// Sends a request, whose answer is the stream.
     pub fn over(mut stream: S, request: &str) -> io::Result<Self> {
         stream.write_all(request.as_bytes())?;
         let mut reader = BufReader::new(stream);
@@ -26,12 +26,12 @@ impl<S: Read + Write> EventStream<S> {
         self.reader.get_ref()
     }
 
-    /// The next block, chunk framing taken out; `None` at the end.
+    /// The next block, without the framing of chunks; `None` at the end.
     pub fn block(&mut self) -> Option<String> {
         self.try_block().unwrap()
     }
 
-    /// The next block, which is an event's, without its time.
+    /// The next block, which must be an event; its time is left out.
     pub fn event(&mut self) -> String {
         let block = self.block().unwrap();
         let (id, rest) = block.split_once("\ntime: ").unwrap_or_else(|| panic!("{block:?}"));
@@ -40,7 +40,7 @@ impl<S: Read + Write> EventStream<S> {
         format!("{id}\n{data}")
     }
 
-    /// The same; an error where the connection fails.
+    /// The next block; an error if the connection fails.
     pub fn try_block(&mut self) -> io::Result<Option<String>> {
         let mut block = String::new();
         while let Some(line) = try_line(&mut self.reader)? {

@@ -28,7 +28,7 @@ impl Fixture {
         Self::of(Hub::new(Epoch::from_bits(1234)), change, retention)
     }
 
-    /// With the topics of this hub.
+    /// Starts a server with the topics of this hub.
     pub fn of(hub: Hub, change: impl FnOnce(&mut Options), retention: Retention) -> Self {
         let wind = hub.ensure("wind".parse().unwrap(), retention).unwrap();
         let mut options = Options::new("127.0.0.1:0".parse().unwrap());

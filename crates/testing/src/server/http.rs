@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::PATIENCE;
 
-/// The fields that every WebSocket's handshake over HTTP/1.1 has (RFC 6455 section 4.1).
+/// The fields of every WebSocket handshake over HTTP/1.1 (RFC 6455 section 4.1).
 pub const HANDSHAKE: [(&str, &str); 4] = [
     ("Connection", "Upgrade"),
     ("Upgrade", "websocket"),
@@ -49,7 +49,7 @@ impl Reply {
         Self::try_read(reader, method).unwrap()
     }
 
-    /// The same; an error where the connection ends or fails.
+    /// The same; an error if the connection ends or fails.
     pub fn try_read(reader: &mut impl BufRead, method: &str) -> io::Result<Self> {
         let mut reply = Self::try_read_head(reader)?;
         let len: usize = reply.field("content-length").map_or(0, |len| len.parse().unwrap());
@@ -65,7 +65,7 @@ impl Reply {
         Self::try_read_head(reader).unwrap()
     }
 
-    /// The same; an error where the connection ends or fails.
+    /// The same; an error if the connection ends or fails.
     pub fn try_read_head(reader: &mut impl BufRead) -> io::Result<Self> {
         let mut lines = Vec::new();
         loop {
@@ -119,7 +119,7 @@ impl Reply {
     }
 }
 
-/// The next line of a stream over HTTP/1.1, chunk framing taken out; `None` at the end.
+/// The next line of a stream over HTTP/1.1, without the framing of chunks; `None` at the end.
 pub fn try_line(reader: &mut impl BufRead) -> io::Result<Option<String>> {
     loop {
         let mut line = String::new();

@@ -16,7 +16,7 @@ type Fields = BTreeMap<&'static str, String>;
 
 static LOGGED: Mutex<Vec<Fields>> = Mutex::new(Vec::new());
 
-/// Has everything logged kept from now on.
+/// Keeps everything that is logged from now on.
 pub fn keep() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| tracing::subscriber::set_global_default(Events(push)).unwrap());
@@ -29,7 +29,7 @@ pub fn requests(client: SocketAddr, count: usize) -> Vec<String> {
     lines(count, |fields| fields.get("client") == Some(&client))
 }
 
-/// The same of all clients.
+/// The same for all clients.
 pub fn all_requests(count: usize) -> Vec<String> {
     lines(count, |_| true)
 }

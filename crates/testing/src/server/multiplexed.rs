@@ -1,4 +1,4 @@
-//! A client of either carrier.
+//! A client of `anemone.v1` over a WebSocket or TCP.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -59,7 +59,7 @@ impl Client {
         }
     }
 
-    /// All in one write.
+    /// Sends all messages in one write.
     pub fn send_all(&mut self, messages: &[String]) {
         match self {
             Self::WebSocket(socket) => {

@@ -1,4 +1,4 @@
-//! A page of the program that the server is part of; 8 kB, so that it does not fit into a small window.
+//! The page of a program that embeds the server; its 8 kB do not fit into a small window.
 
 use std::convert::Infallible;
 use std::future::{Ready, ready};
@@ -11,7 +11,7 @@ use tower_service::Service;
 /// The paths of the page and its files.
 const PATHS: [&str; 5] = ["/", "/index.html", "/wind/main.js", "/wind/style.css", "/favicon.svg"];
 
-/// Answers with the page, which is for every origin.
+/// Answers with the page, which any origin may read.
 pub(crate) fn fallback() -> Fallback {
     Fallback::new(Page).public_at(|path| PATHS.contains(&path))
 }

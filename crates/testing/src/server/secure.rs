@@ -53,7 +53,7 @@ impl Secure {
     }
 }
 
-/// Connects to a server there, trusting only the certificate in this folder.
+/// Connects to a server, and trusts only the certificate in this folder.
 pub async fn connect(
     address: SocketAddr,
     folder: &Path,
@@ -78,7 +78,7 @@ pub fn trusting(folder: &Path, alpn: &[&str]) -> Arc<ClientConfig> {
     Arc::new(config)
 }
 
-/// A new certificate for localhost, in the way a careful program would put it there.
+/// Makes a certificate for localhost, and renames its files into place as a careful program does.
 pub fn make_certificate(folder: &Path) {
     let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
     for (name, text) in

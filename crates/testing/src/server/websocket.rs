@@ -52,12 +52,12 @@ impl<S: Read + Write> Socket<S> {
         }
     }
 
-    /// The next message as text, or how the connection ended, as `close CODE REASON`.
+    /// The next message as text, or the end of the connection as `close CODE REASON`.
     pub fn next(&mut self) -> String {
         self.try_next().unwrap()
     }
 
-    /// The same; an error where the connection fails.
+    /// The same; an error if the connection fails.
     pub fn try_next(&mut self) -> io::Result<String> {
         let begun = Instant::now();
         loop {
@@ -75,7 +75,7 @@ impl<S: Read + Write> Socket<S> {
         self.take_binary()
     }
 
-    /// The bytes that the last `binary` stood for.
+    /// The bytes of the last message that was returned as `binary`.
     pub fn take_binary(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.binary)
     }
@@ -85,7 +85,7 @@ impl<S: Read + Write> Socket<S> {
         self.try_event().unwrap()
     }
 
-    /// The same; an error where the connection fails.
+    /// The same; an error if the connection fails.
     pub fn try_event(&mut self) -> io::Result<String> {
         loop {
             if self.at == self.input.len() {

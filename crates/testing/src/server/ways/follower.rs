@@ -1,11 +1,11 @@
-//! Follows a reader, whichever way it reads.
+//! A check of what a reader is told, the same for every way to read.
 
 use serde_json::json;
 
 use super::Told;
 
-/// Follows a reader of the events that `Fixture::publish` makes, whose numbers are their offsets: nothing comes
-/// twice, and nothing is missing without a word.
+/// Follows a reader of the events that `Fixture::publish` makes, whose numbers are their offsets: no event comes twice,
+/// and none is missing without a notice.
 #[derive(Clone, Copy, Debug)]
 pub struct Follower {
     /// The last event that was seen.

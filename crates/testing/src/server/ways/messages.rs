@@ -57,7 +57,7 @@ pub(super) struct Data {
     peer: SocketAddr,
     target: String,
     told: VecDeque<Told>,
-    /// The number of the last event, where some are passed over without a word.
+    /// The number of the last event, if the server may skip events without a notice.
     last: Option<u64>,
 }
 
@@ -125,7 +125,7 @@ impl Reading for Data {
     }
 }
 
-/// One request among those of a connection.
+/// One request of a multiplexed connection.
 pub(super) struct Multiplexed {
     carrier: Carrier,
     has_begun: bool,

@@ -1,4 +1,4 @@
-//! The ways to read a topic, made alike: open from a position, then one thing after the other.
+//! The ways to read a topic behind one interface: open a reader at a position, then take one thing after the other.
 
 mod follower;
 mod messages;
@@ -103,7 +103,7 @@ pub const MULTIPLEXED: Way = Way {
 };
 pub const TCP: Way = Way { name: "multiplexed, TCP", form: Form::Tcp, ..MULTIPLEXED };
 
-/// Those that are a request of HTTP.
+/// The ways that are a request of HTTP.
 pub const HTTP: [&Way; 7] = [&POLL, &LONG_POLL, &SSE, &NDJSON, &FOREVER_FRAME, &WEBSOCKET, &EVENTS];
 pub const STREAMS: [&Way; 7] =
     [&SSE, &NDJSON, &FOREVER_FRAME, &WEBSOCKET, &EVENTS, &MULTIPLEXED, &TCP];
@@ -116,7 +116,7 @@ impl Way {
         self.read(self.connect(fixture), "wind", query).unwrap()
     }
 
-    /// A connection to where this way is spoken.
+    /// A connection to the port of this way.
     pub fn connect(&self, fixture: &Fixture) -> Wire {
         Wire::new(if self.is_tcp() { connect(fixture.tcp()) } else { fixture.connect() })
     }
@@ -125,7 +125,7 @@ impl Way {
         self.form == Form::Tcp
     }
 
-    /// A reader over a connection; an error where that fails before reading begins.
+    /// A reader over a connection; an error if the connection fails before reading begins.
     pub fn read(&self, wire: Wire, topic: &str, query: &str) -> io::Result<Box<dyn Reading>> {
         let path = format!("/topics/{topic}");
         let target = format!("{path}?{query}{}", self.query);
@@ -180,7 +180,7 @@ impl Way {
     }
 }
 
-/// Tests every way, at the same time, each in a thread of its name.
+/// Tests all ways at the same time, each in a thread of its name.
 pub fn each(test: impl Fn(&'static Way) + Sync) {
     each_of(&ALL, test);
 }

@@ -1,4 +1,4 @@
-//! Poll after poll, or long poll after long poll, on one connection.
+//! Polls or long polls, one after the other on one connection.
 
 use std::collections::VecDeque;
 use std::io::{self, BufReader, Write};
@@ -11,7 +11,7 @@ use crate::{PATIENCE, Reply, request};
 pub(super) struct Polls {
     reader: BufReader<Wire>,
     path: String,
-    /// The query of each request but for where to begin.
+    /// The query of each request, without the position.
     rest: String,
     next: String,
     told: VecDeque<Told>,

@@ -48,7 +48,7 @@ pub struct Lines {
 }
 
 impl Lines {
-    /// NDJSON that answers a request which was sent.
+    /// Reads the NDJSON that answers a request on this connection.
     pub fn following(stream: TcpStream) -> Self {
         Self::answering(Wire::new(stream), false).unwrap()
     }
@@ -80,7 +80,7 @@ impl Lines {
         Ok(lines)
     }
 
-    /// The next line, chunk framing taken out; `None` at the end.
+    /// The next line, without the framing of chunks; `None` at the end.
     pub fn line(&mut self) -> Option<String> {
         self.try_line().unwrap()
     }

@@ -22,7 +22,7 @@ pub enum Told {
     End(Option<u16>),
 }
 
-/// A reader of a topic, by one of the ways.
+/// A reader of a topic in one of the ways.
 pub trait Reading: Send {
     /// Returns the next item, without heartbeats; an error if the connection fails.
     fn read(&mut self) -> io::Result<Told>;
@@ -36,7 +36,7 @@ pub trait Reading: Send {
     fn wait(&mut self) {}
 }
 
-/// The text that stands for `\ud800` here. JSON permits half of a pair in a string, and serde_json does not.
+/// The text that replaces `\ud800` in tests: JSON permits half of a pair in a string, and serde_json does not.
 pub const HALF_PAIR: &str = "(half a pair)";
 
 pub(super) fn parse(json: &str) -> Value {

@@ -1,4 +1,4 @@
-//! A connection that breaks, for its reader, after so many bytes: anywhere in a line, a frame or a head.
+//! A connection that breaks for its reader after a number of bytes, in the middle of a line, a frame or a head.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -18,12 +18,12 @@ impl Wire {
         Self { stream, count: Arc::default(), max: usize::MAX }
     }
 
-    /// Breaks after so many bytes.
+    /// Breaks the connection after this number of bytes.
     pub fn cut_after(self, bytes: usize) -> Self {
         Self { max: bytes, ..self }
     }
 
-    /// The number of bytes that have come, at any time.
+    /// Returns the counter of the bytes that have come.
     pub fn count(&self) -> Arc<AtomicUsize> {
         Arc::clone(&self.count)
     }
