@@ -136,18 +136,7 @@ async fn route(
     let path = request.uri().path();
     if let Some(resource) = Resource::at(site, client, path, request.uri().query())? {
         reading_only(request.method().as_str())?;
-        let (status, value) = resource.value(site, stop.is_stopping());
-        let next = resource.next_page(&value);
-        let body = full(counted(&site.memory, format!("{value}\n")));
-        let mut response = reply("application/json", "no-store", body);
-        *response.status_mut() = status;
-        // A topic's name needs no escaping, so the value is always valid.
-        if let Some(Ok(link)) =
-            next.map(|next| HeaderValue::try_from(format!("<{next}>; rel=\"next\"")))
-        {
-            response.headers_mut().insert(header::LINK, link);
-        }
-        return Ok(response.into());
+        return Ok(resource_reply(site, &resource, &stop).into());
     }
     if let Some(transport) = taking_over(site, path)
         && let HandshakeRoute::Path { post, .. } = transport.route
@@ -194,6 +183,20 @@ async fn route(
     };
     reading_only(request.method().as_str())?;
     Ok(response.into())
+}
+
+/// The reply with a resource as JSON, and with a link to its next page.
+fn resource_reply(site: &Site, resource: &Resource, stop: &Stop) -> Response<Body> {
+    let (status, value) = resource.value(site, stop.is_stopping());
+    let body = full(counted(&site.memory, format!("{value}\n")));
+    let mut response = reply("application/json", "no-store", body);
+    *response.status_mut() = status;
+    // A topic's name needs no escaping, so the value is always valid.
+    let link = resource.next_page(&value).map(|next| format!("<{next}>; rel=\"next\""));
+    if let Some(Ok(link)) = link.map(HeaderValue::try_from) {
+        response.headers_mut().insert(header::LINK, link);
+    }
+    response
 }
 
 async fn read_topic(
