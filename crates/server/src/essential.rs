@@ -1,6 +1,6 @@
 //! Essential tasks of a thread: if one panics, the thread ends as if it had panicked itself.
 
-use std::rc::Rc;
+use std::sync::Arc;
 use std::thread;
 
 use tokio::sync::Notify;
@@ -8,12 +8,12 @@ use tokio::task::{AbortHandle, spawn_local};
 
 /// The essential tasks of a thread. Clones are handles to the same ones.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Essentials(Rc<Notify>);
+pub(crate) struct Essentials(Arc<Notify>);
 
 impl Essentials {
     /// Runs a task on this thread.
     pub(crate) fn spawn<T: 'static>(&self, task: impl Future<Output = T> + 'static) -> AbortHandle {
-        let watched = PanicGuard(Rc::clone(&self.0));
+        let watched = PanicGuard(Arc::clone(&self.0));
         let task = async move {
             let _watched = watched;
             task.await
@@ -30,8 +30,8 @@ impl Essentials {
     }
 }
 
-/// Reports a panic, which the runtime catches.
-struct PanicGuard(Rc<Notify>);
+/// Reports a panic of the task or thread that holds it.
+pub(crate) struct PanicGuard(pub(crate) Arc<Notify>);
 
 impl Drop for PanicGuard {
     fn drop(&mut self) {

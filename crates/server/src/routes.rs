@@ -1,5 +1,7 @@
 //! Routes a request to its reply. The decisions are here, and the work is in the transports.
 
+use std::sync::Arc;
+
 use http::{HeaderValue, Method, Request, Response, StatusCode, header};
 
 use crate::clients::access::{AccessLine, AnswerKind};
@@ -28,7 +30,7 @@ use crate::{Kind, Problem, stream, transport};
 
 /// Answers a request.
 pub(crate) async fn answer(
-    site: &Site,
+    site: &Arc<Site>,
     peer: Peer,
     mut request: Request<Body>,
     stop: Stop,
@@ -52,7 +54,11 @@ pub(crate) async fn answer(
 
 /// Answers a WebSocket handshake of HTTP/1.1 with the response and the handoff. Returns `None` if the request is not
 /// a handshake, is refused, or comes from a page that needs permission in the response.
-pub(crate) fn shake_hands(site: &Site, peer: Peer, head: &Head<'_>) -> Option<(Vec<u8>, Handoff)> {
+pub(crate) fn shake_hands(
+    site: &Arc<Site>,
+    peer: Peer,
+    head: &Head<'_>,
+) -> Option<(Vec<u8>, Handoff)> {
     if !head.asks_for_web_socket() {
         return None;
     }
@@ -64,7 +70,7 @@ pub(crate) fn shake_hands(site: &Site, peer: Peer, head: &Head<'_>) -> Option<(V
 
 /// Returns the stream that a HTTP/1.1 request asks for, with the head of its reply, if the thread's loop can serve
 /// it; `None` for any other request, or a refusal.
-pub(crate) fn begin_stream(site: &Site, peer: Peer, head: &Head<'_>) -> Option<LoopStream> {
+pub(crate) fn begin_stream(site: &Arc<Site>, peer: Peer, head: &Head<'_>) -> Option<LoopStream> {
     let transport = choose(transport::READING, head.fields, |_| false).ok()?;
     let ReadAnswer::Stream(encoding) = &transport.answer else { return None };
     if head.method != "GET" || head.fields.has("upgrade") {
@@ -99,7 +105,7 @@ pub(crate) struct LoopStream {
 
 /// Returns the WebSocket that a request asks for; `None` if it asks for none, or there is none. A handshake is a GET
 /// (RFC 6455 section 4.1); `Upgrade` in other requests is ignored, as RFC 9110 section 7.8 allows.
-fn upgrade(site: &Site, client: Client, head: &Head<'_>) -> Result<Option<Upgrade>, Problem> {
+fn upgrade(site: &Arc<Site>, client: Client, head: &Head<'_>) -> Result<Option<Upgrade>, Problem> {
     if head.method != "GET" {
         return Ok(None);
     }
@@ -124,7 +130,7 @@ fn taking_over(site: &Site, path: &str) -> Option<&'static HandshakeTransport> {
 }
 
 async fn route(
-    site: &Site,
+    site: &Arc<Site>,
     client: Client,
     (request, body): (Request<()>, Body),
     stop: Stop,

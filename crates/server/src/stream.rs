@@ -34,9 +34,9 @@ pub(crate) fn answer(
     append: impl Fn(&Item<'_>, &mut String) + Send + 'static,
 ) -> Result<Response<Body>, Problem> {
     let reply = EndlessReply::new(read.open_stream(transport)?, Instant::now());
-    let (heartbeat, refusals) = (read.heartbeat, Arc::clone(&read.refusals));
+    let (heartbeat, refusals) = (read.site.limits.heartbeat, Arc::clone(&read.site.refusals));
     let state = InTask { reply, heartbeat, stop, append, refusals };
-    let memory = read.memory.clone();
+    let memory = read.site.memory.clone();
     let pieces = stream::unfold((state, memory), |(mut state, memory)| async move {
         let piece = state.next().await?;
         Some((counted(&memory, piece), (state, memory)))

@@ -15,7 +15,7 @@ pub(crate) const fn page_representation(needs: Option<Need>) -> Representation {
 
 /// Makes the reply with a page and the link to the next one.
 pub(crate) fn page_reply(read: &ReadRequest, page: &Page, caching: &'static str) -> Response<Body> {
-    let body = full(counted(&read.memory, page.to_json()));
+    let body = full(counted(&read.site.memory, page.to_json()));
     let mut response = reply("application/json", caching, body);
     // A query alone: a proxy may have the path begin with something of its own. A position needs no escaping, so this is
     // always a field's value.

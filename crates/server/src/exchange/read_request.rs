@@ -3,16 +3,11 @@
 //! Owns where reading begins, and the rule for slow readers. `read` does the reading, and `query` parses the request.
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use anemone_hub::{Hub, PageLimit, ReadError, Start, Storage, Topic};
+use anemone_hub::{PageLimit, ReadError, Start, Storage, Topic};
 use anemone_wire::After;
-use anemone_ws::Memory;
 
 use crate::clients::access::{AccessLine, AnswerKind};
-use crate::clients::awaited::AwaitedTopics;
-use crate::clients::readers::Readers;
-use crate::clients::refusals::Refusals;
 use crate::read::reader::Reader;
 use crate::request::client::Client;
 use crate::request::fields::Fields;
@@ -27,28 +22,20 @@ use crate::{Kind, Problem, SlowReader};
 /// A request to read a topic.
 #[derive(Debug)]
 pub(crate) struct ReadRequest {
+    pub(crate) site: Arc<Site>,
     topic: Arc<Topic>,
-    hub: Hub,
-    awaited: Arc<AwaitedTopics>,
     pub(crate) query: Query,
     slow: SlowReader,
     /// The storage of the topic, if it is not created yet.
     storage: Storage,
     client: Client,
-    /// Counts the memory of its pages.
-    pub(crate) memory: Memory,
-    readers: Arc<Readers>,
-    stream_bytes_max: u64,
-    /// The longest silence of a stream.
-    pub(crate) heartbeat: Duration,
-    pub(crate) refusals: Arc<Refusals>,
     access: AccessLine,
 }
 
 impl ReadRequest {
     /// Creates a request for the topic `name`.
     pub(crate) fn of(
-        site: &Site,
+        site: &Arc<Site>,
         client: Client,
         head: &Head<'_>,
         name: &str,
@@ -62,7 +49,7 @@ impl ReadRequest {
 
     /// Creates a multiplexed request for the topic at `path`.
     pub(crate) fn multiplexed(
-        site: &Site,
+        site: &Arc<Site>,
         client: Client,
         path: &str,
         query: Option<&str>,
@@ -77,28 +64,11 @@ impl ReadRequest {
         Ok(Self::new(site, client, topic, query))
     }
 
-    fn new(site: &Site, client: Client, topic: Arc<Topic>, query: Query) -> Self {
-        let readers = Arc::clone(&site.readers);
-        let stream_bytes_max = site.limits.stream_bytes_max;
+    fn new(site: &Arc<Site>, client: Client, topic: Arc<Topic>, query: Query) -> Self {
         let slow = site.publishing.slow_reader(topic.name());
         let storage = site.publishing.may_create(topic.name()).unwrap_or_default();
-        let (hub, awaited, memory) =
-            (site.hub.clone(), Arc::clone(&site.awaited), site.memory.clone());
-        Self {
-            topic,
-            hub,
-            awaited,
-            query,
-            slow,
-            storage,
-            client,
-            memory,
-            readers,
-            stream_bytes_max,
-            heartbeat: site.limits.heartbeat,
-            refusals: Arc::clone(&site.refusals),
-            access: AccessLine::default(),
-        }
+        let (site, access) = (Arc::clone(site), AccessLine::default());
+        Self { site, topic, query, slow, storage, client, access }
     }
 
     /// Sets the request's line in the access log.
@@ -140,7 +110,7 @@ impl ReadRequest {
     /// Opens a reader that stays, from where the request says, or else for future events.
     pub(crate) fn open_stream(&self, transport: TransportName) -> Result<Reader, Problem> {
         self.access.by(AnswerKind::Stream(transport));
-        let limit = PageLimit { bytes_max: self.stream_bytes_max, ..self.query.page };
+        let limit = PageLimit { bytes_max: self.site.limits.stream_bytes_max, ..self.query.page };
         let start = self.query.start.unwrap_or(After::Latest.into());
         let reader = self.open_at(self.awaited()?, start, limit)?;
         let begins_with_gap = match start {
@@ -156,7 +126,7 @@ impl ReadRequest {
     }
 
     fn list(&self, reader: Reader, transport: TransportName) -> Reader {
-        reader.listed(&self.readers, self.client, transport)
+        reader.listed(&self.site.readers, self.client, transport)
     }
 
     fn open_at(
@@ -168,7 +138,7 @@ impl ReadRequest {
         if let Start::After(after) = start
             && let Some(position) = after.position()
             && !topic.is_created()
-            && self.hub.was_deleted(topic.name(), position.epoch)
+            && self.site.hub.was_deleted(topic.name(), position.epoch)
         {
             // A reader of the deleted topic is told so, and does not wait for another one.
             return Err(ReadError::Deleted.into());
@@ -181,9 +151,9 @@ impl ReadRequest {
     fn awaited(&self) -> Result<Arc<Topic>, Problem> {
         match self.topic.is_created() {
             true => Ok(Arc::clone(&self.topic)),
-            false => self
-                .hub
-                .await_topic(self.topic.name(), self.storage, || self.awaited.admit(self.client)),
+            false => self.site.hub.await_topic(self.topic.name(), self.storage, || {
+                self.site.awaited.admit(self.client)
+            }),
         }
     }
 }

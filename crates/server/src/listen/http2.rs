@@ -5,14 +5,16 @@
 
 use std::cell::Cell;
 use std::convert::Infallible;
-use std::pin::{Pin, pin};
+use std::future::ready;
+use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use anemone_ws::{Linger, Memory, Reservation};
+use futures_util::FutureExt;
+use futures_util::future::Either;
 use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body::Body as _;
 use hyper::body::Incoming;
@@ -136,11 +138,13 @@ pub(crate) async fn serve<S: AsyncRead + AsyncWrite + Unpin + 'static>(
             // Checked before any work, since a client can send very many requests at once.
             let path = path::normal(request.uri().path()).unwrap_or_default();
             if let Err(problem) = gate::check_memory(&tasks.memory, &path) {
-                return AnswerFuture::Refused(Some(refuse(&local, peer, &request, problem)));
+                return Either::Left(ready(Ok(refuse(&local, peer, &request, problem))));
             }
             let (local, tasks) = (Rc::clone(&local), tasks.clone());
             let open = OpenStream::new(Arc::clone(&requests), &tasks.memory);
-            AnswerFuture::Made(Box::pin(answer(local, tasks, peer, request, stop.clone(), open)))
+            // Boxed, so that a refused request takes little.
+            let answer = answer(local, tasks, peer, request, stop.clone(), open);
+            Either::Right(Box::pin(answer).map(Ok::<_, Infallible>))
         })
     };
     let served_by_service = Arc::strong_count(&requests);
@@ -245,25 +249,6 @@ impl<F: Future<Output = ()> + 'static> Executor<F> for Tasks {
         match self.next.take() {
             Some((id, slot)) if Some(id) == task::try_id() => slot.set(Some(started)),
             next => self.next.set(next),
-        }
-    }
-}
-
-/// The future of an answer; small if the request was refused.
-enum AnswerFuture<F> {
-    Refused(Option<Response<Body>>),
-    Made(Pin<Box<F>>),
-}
-
-impl<F: Future<Output = Response<Body>>> Future for AnswerFuture<F> {
-    type Output = Result<Response<Body>, Infallible>;
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        match &mut *self {
-            Self::Made(answer) => answer.as_mut().poll(cx).map(Ok),
-            Self::Refused(response) => {
-                response.take().map_or(Poll::Pending, |refused| Poll::Ready(Ok(refused)))
-            }
         }
     }
 }

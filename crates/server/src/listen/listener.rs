@@ -10,12 +10,13 @@ use std::thread;
 
 use anemone_hub::Hub;
 use anemone_ws::Memory;
-use tokio::sync::{Notify, oneshot, watch};
+use tokio::sync::{oneshot, watch};
 
 use crate::UnixSocket;
 use crate::clients::access::Accesses;
 use crate::clients::awaited::AwaitedTopics;
 use crate::clients::permits::ConnectionPermits;
+use crate::essential::PanicGuard;
 use crate::everyone::Everyone;
 use crate::files::Files;
 use crate::listen::accept::{self, Listeners};
@@ -163,7 +164,7 @@ fn start_threads(running: &mut Running, listeners: Vec<Listeners>) -> io::Result
     for (index, listeners) in listeners.into_iter().enumerate() {
         let (upgraded, upgrades) = tokio::sync::mpsc::unbounded_channel();
         let (site, stop) = (Arc::clone(&running.site), Stop::new(running.stop.subscribe()));
-        let (begun, watched) = (begun.clone(), ThreadGuard(Arc::clone(&running.failed)));
+        let (begun, watched) = (begun.clone(), PanicGuard(Arc::clone(&running.failed)));
         let (ending, ended) = oneshot::channel::<()>();
         let serve = move || {
             let _ending = ending;
@@ -179,17 +180,6 @@ fn start_threads(running: &mut Running, listeners: Vec<Listeners>) -> io::Result
         outcomes.recv().unwrap_or_else(|_| Err(io::Error::other(Panicked)))?;
     }
     Ok(())
-}
-
-/// Reports the panic of a thread.
-struct ThreadGuard(Arc<Notify>);
-
-impl Drop for ThreadGuard {
-    fn drop(&mut self) {
-        if thread::panicking() {
-            self.0.notify_one();
-        }
-    }
 }
 
 /// A thread ended without an outcome.

@@ -70,7 +70,7 @@ impl Publishing {
         names.dedup();
         let mut rules: Vec<Rule> = rules.into_iter().map(Rule::from).collect();
         for name in names {
-            if let Some(rule) = closest(&mut rules, |rule| rule.topics(), &name) {
+            if let Some(rule) = closest(&mut rules, |rule| &rule.terms.topics, &name) {
                 hub.ensure(name, rule.terms.options()).map_err(io::Error::other)?;
                 *rule.created.get_mut() += 1;
             }
@@ -99,7 +99,7 @@ impl Publishing {
     }
 
     fn rule(&self, name: &TopicName) -> Option<&Arc<Rule>> {
-        closest(&self.rules, |rule| rule.topics(), name)
+        closest(&self.rules, |rule| &rule.terms.topics, name)
     }
 
     fn terms(&self, name: &TopicName) -> Option<&TopicRule> {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tokio::sync::Mutex;
 
 use super::total::Total;
-use crate::{TopicPattern, TopicRule};
+use crate::TopicRule;
 
 /// A rule in force.
 #[derive(Debug)]
@@ -15,13 +15,6 @@ pub(super) struct Rule {
     pub(super) created: Mutex<usize>,
     /// The limit on its topics together; `None` for a rule of one topic.
     pub(super) total: Option<Arc<Total>>,
-}
-
-impl Rule {
-    /// Returns the topics to which it applies.
-    pub(super) fn topics(&self) -> &TopicPattern {
-        &self.terms.topics
-    }
 }
 
 /// Creates a rule without topics.

@@ -1,13 +1,15 @@
 mod overloaded;
 mod panicking;
 
+use tokio::sync::Notify;
+
 use super::*;
 
 #[tokio::test]
 async fn a_thread_that_panics_is_told_of_and_one_that_ends_is_not() {
     let failed = Arc::<Notify>::default();
     let run = |work: fn()| {
-        let watched = ThreadGuard(Arc::clone(&failed));
+        let watched = PanicGuard(Arc::clone(&failed));
         let work = move || {
             let _watched = watched;
             work();
