@@ -91,7 +91,7 @@ mod tests {
         let (first, second) = (&b"{\"skipped\":1}\n{\"skip"[..], &b"ped\":2}\n"[..]);
         assert_eq!(items(&[first, second], 13).unwrap(), [skipped(1), skipped(2)]);
         assert!(items(&[first, second], 12).is_err());
-        assert!(items(&[b"{\"skip", b"ped\":"], 11).is_err());
+        assert!(items(&[b"{\"skip", b"ped\":"], 10).is_err());
     }
 
     proptest! {
