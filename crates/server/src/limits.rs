@@ -29,7 +29,8 @@ pub struct Limits {
     /// The most bytes held for all peers together: bodies and messages while they arrive, replies and events that are
     /// not taken, payloads that wait to be kept, and the cost of idle connections. Default: half of the memory of the
     /// machine or its control group. Above it, new requests get 503, and the server drops first the peers that have
-    /// held memory longest, then those with the most open.
+    /// held memory longest, then those with the most open. It does not include the pieces of replies that the HTTP
+    /// server in front of a [`Service`](crate::Service) has taken.
     pub memory_max: Option<usize>,
     /// The time limit for a TLS handshake. Default 10 s. The connection is closed.
     pub tls_handshake_timeout: Duration,
@@ -46,7 +47,8 @@ pub struct Limits {
     /// The time limit for the body of a request. Default 30 s. Answered with 408.
     pub body_timeout: Duration,
     /// The time for which a client may take nothing of a reply. Default 30 s. The connection is closed then, but not if
-    /// the client reads slowly.
+    /// the client reads slowly. Through a [`Service`](crate::Service) over HTTP/1, this needs
+    /// [`behind`](crate::Service::behind).
     pub write_timeout: Duration,
     /// The longest `wait` of a long poll. Default 120 s; may be 0. A longer one gets 400.
     pub wait_max: Duration,

@@ -3,7 +3,9 @@
 //! Asks the kernel for exactly that socket (sock_diag(7)), with one message each way, however many sockets exist. On
 //! systems other than Linux the owner is unknown.
 
-use std::net::SocketAddr;
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::sync::OnceLock;
 
 /// The owner of a socket.
 #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "only Linux is asked"))]
@@ -37,6 +39,22 @@ pub(crate) fn of(peer: SocketAddr, own: SocketAddr) -> Owner {
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn of(_peer: SocketAddr, _own: SocketAddr) -> Owner {
     Owner::Unknown
+}
+
+/// Returns true if the system reports the users of sockets. Asks once, about a socket of this process.
+pub(crate) fn is_told() -> bool {
+    static IS_TOLD: OnceLock<bool> = OnceLock::new();
+    IS_TOLD.get().copied().unwrap_or_else(|| match ask_about_own() {
+        Ok(owner) => *IS_TOLD.get_or_init(|| owner != Owner::Unknown),
+        // The process may have no descriptors left, so ask again later.
+        Err(_) => true,
+    })
+}
+
+fn ask_about_own() -> io::Result<Owner> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+    let client = TcpStream::connect(listener.local_addr()?)?;
+    Ok(of(client.local_addr()?, client.peer_addr()?))
 }
 
 #[cfg(target_os = "linux")]

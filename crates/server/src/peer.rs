@@ -14,8 +14,10 @@ pub struct ClientAddress(pub SocketAddr);
 pub struct ConnectionEnds {
     /// The client's end.
     pub peer: SocketAddr,
-    /// The server's end. On Linux it allows the server to find the user of a client on this machine. Without it, all
-    /// users of this machine have the rights of clients of the server's own machine.
+    /// The server's end of this very connection, which may differ from the address of the listener. On Linux, it
+    /// allows the server to find the user of a client on this machine. Without it, or with a wrong one, no client has
+    /// the rights of clients of the server's own machine. On systems that do not tell the user, all users of this
+    /// machine have them.
     pub own: Option<SocketAddr>,
 }
 
@@ -75,11 +77,6 @@ impl Peer {
             Self::Address(address) | Self::Loopback(address, _) => Some(address),
             Self::Unix | Self::Unknown => None,
         }
-    }
-
-    /// Returns the server's end of the connection, if the peer is on this machine.
-    pub(crate) fn own_end(self) -> Option<SocketAddr> {
-        if let Self::Loopback(_, own) = self { Some(own) } else { None }
     }
 }
 

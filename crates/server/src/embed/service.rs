@@ -1,15 +1,18 @@
 //! The server as a service of another HTTP server.
 
 use std::convert::Infallible;
-use std::fmt;
+use std::net::SocketAddr;
+use std::os::fd::AsFd;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
+use std::{fmt, io};
 
 use bytes::Bytes;
 use http::{Extensions, HeaderValue, Request, Response, Version, header};
 use hyper::upgrade::OnUpgrade;
+use socket2::SockRef;
 use tokio::sync::mpsc::UnboundedSender;
 
 use crate::exchange::arrival;
@@ -17,7 +20,8 @@ use crate::listen::http2::{as_in_http1, as_in_http2, without_success};
 use crate::listen::running::{OpenRequests, Running};
 use crate::listen::upgraded::Upgraded;
 use crate::peer::{ConnectionEnds, Peer};
-use crate::reply::body::{Body, BoxError, boxed, kept};
+use crate::reply::body::{Body, BoxError, boxed};
+use crate::reply::relay::relayed;
 use crate::site::Site;
 use crate::stop::Stop;
 use crate::{Kind, Problem, routes};
@@ -33,7 +37,8 @@ use crate::{Kind, Problem, routes};
 /// # The client's address
 /// The address is taken from [`ConnectionEnds`] in the request's extensions, or from the result of
 /// [`peer_from`](Self::peer_from). Without it, the client is not considered to be on this machine, and no per-address
-/// limit applies.
+/// limit applies. The server recognizes the user of a client on this machine only if it knows its own end of the
+/// connection as well, from [`ConnectionEnds`] or from the listener that the service is [`behind`](Self::behind).
 ///
 /// # Hosts and origins
 /// The server's own names are `localhost`, the loopback addresses, the addresses on which it listens, and
@@ -41,9 +46,13 @@ use crate::{Kind, Problem, routes};
 /// origins also apply.
 ///
 /// # Limits
-/// A request counts as a connection until its reply is over; the limit is
-/// [`Limits::connections_max`](crate::Limits::connections_max). Timeouts for the client's input and output belong to
-/// the HTTP server.
+/// A request counts as a connection until its reply is written; the limit is
+/// [`Limits::connections_max`](crate::Limits::connections_max). Timeouts for the client's input belong to the HTTP
+/// server. When a client takes nothing of a reply, the server drops the rest once it needs the memory, and over
+/// HTTP/2 also after [`Limits::write_timeout`](crate::Limits::write_timeout); for HTTP/1, see
+/// [`behind`](Self::behind). [`Limits::memory_max`](crate::Limits::memory_max) does not include the pieces of replies
+/// that the HTTP server has taken and not written: they are copies of at most 16 KiB, and hyper takes at most 16 of
+/// them for each connection.
 ///
 /// # Cancel safety
 /// Dropping the future of a reply, or the reply's body, ends the request: its reader ends, and nothing more is
@@ -52,6 +61,8 @@ use crate::{Kind, Problem, routes};
 pub struct Service {
     shared: Arc<ServiceState>,
     find_peer: fn(&Extensions) -> Option<ConnectionEnds>,
+    /// The server's end of every connection, if it is known.
+    own: Option<SocketAddr>,
 }
 
 struct ServiceState {
@@ -74,7 +85,7 @@ impl Running {
             next: AtomicUsize::new(0),
             open: self.open.clone(),
         };
-        Service { shared: Arc::new(shared), find_peer: |_| None }
+        Service { shared: Arc::new(shared), find_peer: |_| None, own: None }
     }
 }
 
@@ -87,9 +98,26 @@ impl Service {
         Self { find_peer, ..self }
     }
 
+    /// Prepares the TCP listener of the HTTP server; call it before the listener accepts. On Linux, the system then
+    /// closes each of its connections whose client takes nothing for
+    /// [`Limits::write_timeout`](crate::Limits::write_timeout). The listener's address becomes the server's end of each
+    /// connection, unless the listener accepts at all addresses, or [`ConnectionEnds`] have that end.
+    ///
+    /// # Errors
+    /// When the system refuses.
+    pub fn behind(self, listener: &impl AsFd) -> io::Result<Self> {
+        let listener = SockRef::from(listener);
+        #[cfg(target_os = "linux")]
+        listener.set_tcp_user_timeout(Some(self.shared.site.limits.write_timeout))?;
+        let own = listener.local_addr()?.as_socket().filter(|own| !own.ip().is_unspecified());
+        Ok(Self { own, ..self })
+    }
+
     fn peer(&self, extensions: &Extensions) -> Peer {
         let ends = extensions.get().copied().or_else(|| (self.find_peer)(extensions));
-        ends.map_or(Peer::Unknown, Peer::between)
+        ends.map_or(Peer::Unknown, |ends: ConnectionEnds| {
+            Peer::between(ConnectionEnds { own: ends.own.or(self.own), ..ends })
+        })
     }
 }
 
@@ -143,7 +171,11 @@ impl ServiceState {
             response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
         }
         match (handoff, upgrade) {
-            (None, _) => response.map(|body| kept(body, (permit, open))),
+            (None, _) => {
+                // Over HTTP/1 the HTTP server, or the system, tells a slow client from one that is gone.
+                let timeout = is_http2.then_some(site.limits.write_timeout);
+                response.map(|body| relayed(body, (permit, open), timeout, &site.memory))
+            }
             (Some(handoff), Some(stream)) => {
                 self.hand_on(Upgraded { stream, handoff, permit });
                 response

@@ -133,6 +133,9 @@ impl Running {
     /// [`Limits::shutdown_grace`](crate::Limits::shutdown_grace) to end; the rest is cut and counted. If a disk never
     /// answers, its file operations are left behind on their threads.
     ///
+    /// The HTTP server in front of a [`Service`](crate::Service) needs its own time limit to end: a client that has sent
+    /// half a request, or does not take its reply, may keep a connection forever.
+    ///
     /// # Panics
     /// Outside of a tokio runtime that has time enabled.
     ///

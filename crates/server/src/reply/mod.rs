@@ -6,3 +6,4 @@ pub(crate) mod kind;
 pub(crate) mod pace;
 pub(crate) mod problem;
 pub(crate) mod protection;
+pub(crate) mod relay;

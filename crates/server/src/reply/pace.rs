@@ -30,16 +30,17 @@ pub(crate) struct Pace {
 }
 
 impl Pace {
-    /// Waits until the client has taken nothing for `timeout` although there was something to take, or until the
-    /// memory of the rest must be released.
-    pub(crate) async fn given_up(&self, timeout: Duration, memory: &Memory) {
+    /// Waits until the client has taken nothing for `timeout`, if there is one, although there was something to take,
+    /// or until the memory of the rest must be released.
+    pub(crate) async fn given_up(&self, timeout: impl Into<Option<Duration>>, memory: &Memory) {
+        let timeout = timeout.into();
         loop {
             let Some(since) = self.waits_since() else {
                 self.waits.notified().await;
                 continue;
             };
             tokio::select! {
-                () = sleep_until(since + timeout) => {}
+                () = sleep_until(since + timeout.unwrap_or_default()), if timeout.is_some() => {}
                 () = memory.must_release(since) => {}
             }
             if self.waits_since() == Some(since) {

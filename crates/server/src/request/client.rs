@@ -32,6 +32,8 @@ pub(crate) enum Foreign {
     User(u32),
     /// It has closed its end, so its user is unknown.
     Gone,
+    /// The system reports users, but none for this connection.
+    UserUnknown,
 }
 
 impl fmt::Display for Foreign {
@@ -41,6 +43,7 @@ impl fmt::Display for Foreign {
                 return write!(f, "this one is another user of this machine, {user}");
             }
             Self::Gone => "this one has closed its end, so its user cannot be determined",
+            Self::UserUnknown => "the user of this one cannot be determined",
             Self::Elsewhere => "this one is on another machine",
             Self::Proxy => "this one comes through a trusted proxy",
             Self::Host => "this one asks for a host other than localhost",
@@ -58,8 +61,8 @@ pub(crate) struct Client {
     /// `None` if it is not known.
     address: Option<SocketAddr>,
     foreign: Option<Foreign>,
-    /// The server's end of its connection, if the user of the other end has yet to be asked.
-    own_end: Option<SocketAddr>,
+    /// Its connection, if the user of the other end has yet to be asked.
+    unasked: Option<Peer>,
 }
 
 /// The parts of a request that identify its client.
@@ -77,7 +80,7 @@ impl Client {
             _ if peer.is_local() => None,
             _ => Some(Foreign::Elsewhere),
         };
-        Self { address: peer.address(), foreign, own_end: peer.own_end() }
+        Self { address: peer.address(), foreign, unasked: Some(peer) }
     }
 
     /// Returns the client that a trusted proxy reports.
@@ -87,13 +90,13 @@ impl Client {
             Some(Node::Hidden) => None,
             None => peer.address(),
         };
-        Self { address, foreign: Some(Foreign::Proxy), own_end: None }
+        Self { address, foreign: Some(Foreign::Proxy), unasked: None }
     }
 
     /// Returns the client of a request.
     pub(crate) fn of_request(peer: Peer, asked: &ClientSigns<'_>) -> Self {
         let foreign = if peer.is_local() { foreign(asked) } else { Some(Foreign::Elsewhere) };
-        Self { address: peer.address(), foreign, own_end: peer.own_end() }
+        Self { address: peer.address(), foreign, unasked: Some(peer) }
     }
 
     /// Returns its address; port 0 if that is not known. It may be the address of an untrusted proxy, or of one that
@@ -107,23 +110,27 @@ impl Client {
     ///
     /// Asks the kernel unless that was done before: use [`settled`](Self::settled) clients for frequent checks.
     pub(crate) fn check_local(self) -> Result<(), Foreign> {
-        let Self { address, foreign, own_end } = self;
-        if let Some(foreign) = foreign {
+        if let Some(foreign) = self.foreign {
             return Err(foreign);
         }
-        let (Some(address), Some(own_end)) = (address, own_end) else { return Ok(()) };
-        match owner::of(address, own_end) {
+        let owner = match self.unasked {
+            Some(Peer::Loopback(peer, own)) => owner::of(peer, own),
+            Some(Peer::Address(_) | Peer::Unknown) => Owner::Unknown,
+            Some(Peer::Unix) | None => return Ok(()),
+        };
+        match owner {
             Owner::User(user) if user != ROOT && user != geteuid().as_raw() => {
                 Err(Foreign::User(user))
             }
             Owner::Nobody => Err(Foreign::Gone),
+            Owner::Unknown if owner::is_told() => Err(Foreign::UserUnknown),
             Owner::User(_) | Owner::Unknown => Ok(()),
         }
     }
 
     /// Returns the client with the result of that check.
     pub(crate) fn settled(self) -> Self {
-        Self { foreign: self.check_local().err(), own_end: None, ..self }
+        Self { foreign: self.check_local().err(), unasked: None, ..self }
     }
 }
 
@@ -208,9 +215,7 @@ mod tests {
             .map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap()))
             .collect();
         let host = crate::request::host::of((&fields).into(), version).unwrap();
-        Client::of_request(peer, &ClientSigns { version, host, fields: (&fields).into() })
-            .check_local()
-            .err()
+        Client::of_request(peer, &ClientSigns { version, host, fields: (&fields).into() }).foreign
     }
 
     const HOST: (&str, &str) = ("host", "localhost:8080");

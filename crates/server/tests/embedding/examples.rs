@@ -48,6 +48,16 @@ fn the_example_with_axum_has_a_page_a_route_and_topics_and_stops() {
 }
 
 #[test]
+fn the_example_with_axum_ends_though_a_client_has_sent_half_a_request() {
+    let mut example = Logging::example("within_axum");
+    let mut client = Endpoint { address: example.address() }.connect();
+    client.write_all(b"GET /live/topics/wi").unwrap();
+    example.terminate();
+    assert!(example.wait().success());
+    drop(client);
+}
+
+#[test]
 fn the_example_with_a_listener_of_ours_has_the_same() {
     try_out("embedded", "");
 }

@@ -2,7 +2,9 @@
 #![allow(clippy::unwrap_used)]
 
 mod examples;
+mod refused;
 mod stopping;
+mod unread;
 
 use std::io::{BufReader, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -11,13 +13,14 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use anemone_hub::{Data, Epoch, Hub, Retention, Topic, UnixTime};
-use anemone_server::{Builder, Running, Server, Service};
+use anemone_server::{Body, Builder, ConnectionEnds, Options, Running, Server, Service, full};
 use anemone_testing::{Endpoint, Reply, request, wait_until};
 use anemone_ws::proto::Message;
 use axum::Router;
 use axum::extract::ConnectInfo;
 use axum::routing::get;
-use http::Request;
+use http::{Request, Response, Version};
+use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 use tower_service::Service as _;
 
@@ -37,15 +40,15 @@ fn builder() -> (Builder, Arc<Topic>) {
 
 impl Program {
     /// Its listener is axum's, which answers for `/own`, and below `/live` leaves the answer to us.
-    fn nested(prepare: impl FnOnce(Service) -> Service) -> Self {
+    fn nested(prepare: impl FnOnce(Service, &TcpListener) -> Service) -> Self {
         let runtime = Runtime::new().unwrap();
         let (builder, wind) = builder();
         let running = builder.bind().unwrap().start().unwrap();
-        let service = prepare(running.service());
+        let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
+        let service = prepare(running.service(), &listener);
         let router =
             Router::new().route("/own", get(async || "own")).nest_service("/live", service);
         let router = router.into_make_service_with_connect_info::<SocketAddr>();
-        let listener = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0")).unwrap();
         let address = listener.local_addr().unwrap();
         runtime.spawn(async move { axum::serve(listener, router).await });
         Self { wind, endpoint: Endpoint { address }, running: Some(running), runtime }
@@ -53,8 +56,10 @@ impl Program {
 
     /// The same, with axum's address of the peer.
     fn with_peers() -> Self {
-        Self::nested(|service| {
+        Self::nested(|service, listener| {
             service
+                .behind(listener)
+                .unwrap()
                 .peer_from(|found| found.get::<ConnectInfo<SocketAddr>>().map(|info| info.0.into()))
         })
     }
@@ -72,6 +77,34 @@ impl Program {
         let data = Data::json(&serde_json::json!({ "n": number })).unwrap();
         self.wind.publish(UnixTime::now(), data).unwrap();
     }
+}
+
+/// A server that listens nowhere.
+struct Alone {
+    running: Running,
+    runtime: Runtime,
+}
+
+impl Alone {
+    fn start((builder, _): (Builder, Arc<Topic>), change: impl FnOnce(&mut Options)) -> Self {
+        let running = builder.with(change).bind().unwrap().start().unwrap();
+        Self { running, runtime: Runtime::new().unwrap() }
+    }
+
+    /// The reply of the service to a request, which `change` may change.
+    fn ask(&self, target: &str, change: impl FnOnce(&mut Request<Body>)) -> Response<Body> {
+        let mut request = asked(target);
+        change(&mut request);
+        self.call(self.running.service(), request)
+    }
+
+    fn call(&self, mut service: Service, request: Request<Body>) -> Response<Body> {
+        self.runtime.block_on(service.call(request)).unwrap()
+    }
+}
+
+fn asked(target: &str) -> Request<Body> {
+    Request::get(target).header("host", "localhost").body(full("")).unwrap()
 }
 
 impl Deref for Program {
@@ -128,7 +161,7 @@ fn a_handshake_under_axum_becomes_a_websocket_plain_and_multiplexed() {
 
 #[test]
 fn a_client_whose_address_nobody_tells_is_none_of_this_machine() {
-    let program = Program::nested(|service| service);
+    let program = Program::nested(|service, _| service);
     program.get("/live/topics/wind/readers", &[]).problem(403, "local-only");
     let program = Program::with_peers();
     assert_eq!(program.get("/live/topics/wind/readers", &[]).json()["count"], 0);
