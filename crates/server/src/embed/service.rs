@@ -10,21 +10,22 @@ use std::task::{Context, Poll};
 use std::{fmt, io};
 
 use bytes::Bytes;
-use http::{Extensions, HeaderValue, Request, Response, Version, header};
+use http::{Extensions, HeaderName, HeaderValue, Request, Response, StatusCode, Version, header};
 use hyper::upgrade::OnUpgrade;
 use socket2::SockRef;
 use tokio::sync::mpsc::UnboundedSender;
 
 use crate::exchange::arrival;
-use crate::listen::http2::{as_in_http1, as_in_http2, without_success};
+use crate::listen::http2::{NOT_UPGRADED, as_in_http1, as_in_http2, without_success};
 use crate::listen::running::{OpenRequests, Running};
 use crate::listen::upgraded::Upgraded;
 use crate::peer::{ConnectionEnds, Peer};
-use crate::reply::body::{Body, BoxError, boxed};
+use crate::reply::body::{Body, BoxError, boxed, full};
+use crate::reply::protection::protect;
 use crate::reply::relay::relayed;
 use crate::site::Site;
 use crate::stop::Stop;
-use crate::{Kind, Problem, routes};
+use crate::{Kind, Limits, Problem, routes};
 
 /// The server as a `tower::Service`, for the HTTP server of the program: hyper's, or axum's `Router::nest_service`,
 /// which removes the prefix from the path. It answers like its own listener: polls, long polls, streams, files,
@@ -46,13 +47,12 @@ use crate::{Kind, Problem, routes};
 /// origins also apply.
 ///
 /// # Limits
-/// A request counts as a connection until its reply is written; the limit is
-/// [`Limits::connections_max`](crate::Limits::connections_max). Timeouts for the client's input belong to the HTTP
-/// server. When a client takes nothing of a reply, the server drops the rest once it needs the memory, and over
-/// HTTP/2 also after [`Limits::write_timeout`](crate::Limits::write_timeout); for HTTP/1, see
-/// [`behind`](Self::behind). [`Limits::memory_max`](crate::Limits::memory_max) does not include the pieces of replies
-/// that the HTTP server has taken and not written: they are copies of at most 16 KiB, and hyper takes at most 16 of
-/// them for each connection.
+/// A request counts as a connection until its reply is written; the limit is [`Limits::connections_max`]. A header that
+/// is longer than [`Limits::header_bytes_max`], or has more fields than [`Limits::header_fields_max`], gets 431.
+/// Timeouts for the client's input belong to the HTTP server. When a client takes nothing of a reply, the server drops
+/// the rest once it needs the memory, and over HTTP/2 also after [`Limits::write_timeout`]; for HTTP/1, see
+/// [`behind`](Self::behind). [`Limits::memory_max`] does not include the pieces of replies that the HTTP server has
+/// taken and not written: they are copies of at most 16 KiB, and hyper takes at most 16 of them for each connection.
 ///
 /// # Cancel safety
 /// Dropping the future of a reply, or the reply's body, ends the request: its reader ends, and nothing more is
@@ -100,7 +100,7 @@ impl Service {
 
     /// Prepares the TCP listener of the HTTP server; call it before the listener accepts. On Linux, the system then
     /// closes each of its connections whose client takes nothing for
-    /// [`Limits::write_timeout`](crate::Limits::write_timeout). The listener's address becomes the server's end of each
+    /// [`Limits::write_timeout`]. The listener's address becomes the server's end of each
     /// connection, unless the listener accepts at all addresses, or [`ConnectionEnds`] have that end.
     ///
     /// # Errors
@@ -148,6 +148,9 @@ where
 impl ServiceState {
     async fn answer(&self, peer: Peer, mut request: Request<Body>) -> Response<Body> {
         let (site, is_http2) = (&self.site, request.version() >= Version::HTTP_2);
+        if is_too_large(&request, &site.limits) {
+            return refuse_too_large(site, peer, &request);
+        }
         let admitted = if self.stop.is_stopping() {
             Err(Problem::new(Kind::Stopping, "the server is stopping"))
         } else {
@@ -181,8 +184,7 @@ impl ServiceState {
                 response
             }
             (Some(handoff), None) => {
-                let detail = "the HTTP server before this service gives no connection away";
-                handoff.refuse(Problem::new(Kind::BadHandshake, detail))
+                handoff.refuse(response, Problem::new(Kind::BadHandshake, NOT_UPGRADED))
             }
         }
     }
@@ -195,6 +197,25 @@ impl ServiceState {
             let _ = thread.send(upgraded);
         }
     }
+}
+
+/// Returns true if a listener of this server would not read the header of this request.
+fn is_too_large(request: &Request<Body>, limits: &Limits) -> bool {
+    let (target, fields) = (request.uri(), request.headers());
+    let target = target.path().len() + target.query().map_or(0, str::len);
+    let bytes = |(name, value): (&HeaderName, &HeaderValue)| {
+        name.as_str().len() + value.len() + ": \r\n".len()
+    };
+    fields.len() > limits.header_fields_max
+        || target + fields.iter().map(bytes).sum::<usize>() > limits.header_bytes_max
+}
+
+/// Answers as the listener would, without parsing the header.
+fn refuse_too_large(site: &Site, peer: Peer, request: &Request<Body>) -> Response<Body> {
+    let mut response = Response::new(full(""));
+    *response.status_mut() = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
+    protect(response.headers_mut());
+    site.accesses.begin(peer.address(), request.method().as_str(), "-").follow(response)
 }
 
 /// Takes the connection of a request, if it can be upgraded.

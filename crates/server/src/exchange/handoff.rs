@@ -8,7 +8,7 @@ use std::sync::Arc;
 use anemone_ws::Negotiated;
 use anemone_ws::proto::{CloseCode, CloseFrame, NegotiatedDeflate};
 use anemone_ws::reactor::{Handler, Opening, drive_within};
-use http::Response;
+use http::{HeaderName, Response, header};
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::Problem;
@@ -77,6 +77,10 @@ impl Successor {
     }
 }
 
+/// The fields that let the page of another origin see a reply.
+const SEEN_BY_PAGE: [HeaderName; 3] =
+    [header::ACCESS_CONTROL_ALLOW_ORIGIN, header::ACCESS_CONTROL_EXPOSE_HEADERS, header::VARY];
+
 /// The handoff of a connection after its handshake.
 pub(crate) struct Handoff {
     successor: Successor,
@@ -113,9 +117,15 @@ impl Handoff {
         Self { access, client, place, ..self }
     }
 
-    /// Returns a problem as the response instead.
-    pub(crate) fn refuse(self, problem: Problem) -> Response<Body> {
-        self.access.follow(problem.into_response())
+    /// Returns a problem as the response instead of the accepted one, for the same page to see.
+    pub(crate) fn refuse(self, accepted: Response<Body>, problem: Problem) -> Response<Body> {
+        let mut refused = problem.into_response();
+        for name in SEEN_BY_PAGE {
+            if let Some(value) = accepted.headers().get(&name) {
+                refused.headers_mut().insert(name, value.clone());
+            }
+        }
+        self.access.follow(refused)
     }
 
     /// Serves the WebSocket in the thread's loop on this stream; `first` are the bytes after the handshake.

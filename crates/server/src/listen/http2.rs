@@ -276,7 +276,7 @@ async fn answer(
     if let (Some(upgrade), Some(handoff)) = (upgrade, handoff) {
         let permit = match local.site.permit(peer) {
             Ok(permit) => permit,
-            Err(problem) => return handoff.refuse(problem),
+            Err(problem) => return handoff.refuse(response, problem),
         };
         let writer = tasks.writer();
         task::spawn_local(async move {
@@ -360,6 +360,10 @@ async fn finish(writer: Slot, write_timeout: Duration) {
     }
 }
 
+/// The detail of the problem that refuses a handshake which the HTTP server does not support.
+pub(crate) const NOT_UPGRADED: &str =
+    "the HTTP server in front of this service does not upgrade connections";
+
 /// Converts a request to HTTP/1.1. Returns the stream of a WebSocket handshake.
 pub(crate) fn as_in_http1<B>(request: &mut Request<B>) -> Result<Option<OnUpgrade>, Problem> {
     host::take_from_target(request)?;
@@ -379,7 +383,9 @@ pub(crate) fn as_in_http1<B>(request: &mut Request<B>) -> Result<Option<OnUpgrad
             return Err(problem.field("allow", HeaderValue::from_static("GET, HEAD")));
         }
     }
-    let upgrade = hyper::upgrade::on(&mut *request);
+    let Some(upgrade) = request.extensions_mut().remove() else {
+        return Err(Problem::new(Kind::BadHandshake, NOT_UPGRADED));
+    };
     *request.method_mut() = Method::GET;
     let fields = request.headers_mut();
     fields.insert(header::UPGRADE, HeaderValue::from_static("websocket"));

@@ -4,6 +4,7 @@ use std::rc::Rc;
 
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
+use tokio::time::timeout;
 
 use crate::clients::permits::ConnectionPermit;
 use crate::exchange::handoff::Handoff;
@@ -18,10 +19,19 @@ pub(crate) struct Upgraded {
 }
 
 impl Upgraded {
-    /// Serves the WebSocket until it is over.
-    pub(crate) async fn serve(self, local: Rc<Local>, stop: Stop) {
+    /// Serves the WebSocket until it is over, if its client takes the reply to its handshake in time.
+    pub(crate) async fn serve(self, local: Rc<Local>, mut stop: Stop) {
         let Self { stream, handoff, permit } = self;
-        match stream.await {
+        let given = tokio::select! {
+            biased;
+            given = timeout(local.site.limits.write_timeout, stream) => given,
+            () = stop.stopped() => return,
+        };
+        let Ok(given) = given else {
+            tracing::debug!("the client did not take the reply to its handshake");
+            return;
+        };
+        match given {
             Ok(stream) => {
                 let stream = TokioIo::new(stream);
                 handoff.in_task(&local, Vec::new(), permit, (stream, stop)).await;

@@ -3,8 +3,12 @@
 use std::time::Duration;
 
 use anemone_server::Limits;
-use anemone_testing::PATIENCE;
+use anemone_testing::{HANDSHAKE, PATIENCE};
 use http_body_util::BodyExt;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 
 use super::*;
 
@@ -72,4 +76,37 @@ fn the_system_ends_a_connection_whose_client_takes_nothing() {
     let error = server.write_all(&vec![0; 64 << 20]).unwrap_err();
     assert_eq!(error.kind(), std::io::ErrorKind::TimedOut, "nobody else gave up before");
     drop(client);
+}
+
+/// Has a handshake answered on a connection whose client does not take the answer.
+fn untaken_handshake(program: &Alone) -> DuplexStream {
+    let (mut client, server) = tokio::io::duplex(16);
+    let service = program.running.service();
+    let service = service_fn(move |request| service.clone().call(request));
+    let serving = http1::Builder::new().serve_connection(TokioIo::new(server), service);
+    program.runtime.spawn(serving.with_upgrades());
+    let fields: String =
+        HANDSHAKE.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+    let head = format!("GET /topics/wind HTTP/1.1\r\nHost: localhost\r\n{fields}\r\n");
+    program.runtime.block_on(client.write_all(head.as_bytes())).unwrap();
+    client
+}
+
+#[test]
+fn a_handshake_whose_answer_nobody_takes_is_given_up_in_time() {
+    let program = program(|limits| {
+        (limits.connections_max, limits.write_timeout) = (1, Duration::from_millis(50));
+    });
+    let clients = Vec::from_iter((0..4).map(|_| untaken_handshake(&program)));
+    wait_until("nobody is served", || page(&program, Version::HTTP_11).status() == 200);
+    drop(clients);
+}
+
+#[test]
+fn a_handshake_whose_answer_nobody_takes_ends_with_the_server() {
+    let program = program(|limits| limits.shutdown_grace = Duration::from_secs(5));
+    let mut client = untaken_handshake(&program);
+    program.runtime.block_on(client.read_exact(&mut [0; 8])).unwrap();
+    let Alone { running, runtime } = program;
+    assert_eq!(runtime.block_on(running.stop()).connections_cut, 0);
 }
