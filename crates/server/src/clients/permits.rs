@@ -25,6 +25,7 @@ const KEPT_MAX: usize = 8;
 #[derive(Debug)]
 pub(crate) struct ConnectionPermits {
     all: Arc<Semaphore>,
+    max: usize,
     /// Reserved for clients of this machine.
     kept: Arc<Semaphore>,
     /// Counts the memory of each connection.
@@ -77,6 +78,7 @@ impl ConnectionPermits {
         let a_part = (max / PER_ADDRESS_ONE_IN).max(1);
         Self {
             all: Arc::new(Semaphore::new(max - kept)),
+            max,
             kept: Arc::new(Semaphore::new(kept)),
             memory: memory.clone(),
             places: Arc::new(Places::new(
@@ -119,6 +121,11 @@ impl ConnectionPermits {
             None if is_overloaded => Err(NoPermit::Overloaded),
             None => Err(NoPermit::InAll),
         }
+    }
+
+    /// Returns the number of permits that are taken.
+    pub(crate) fn taken(&self) -> usize {
+        self.max - self.all.available_permits() - self.kept.available_permits()
     }
 
     /// Takes a place for a request that a trusted proxy forwards, or for its WebSocket, among those of the forwarded

@@ -2,11 +2,12 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::thread::JoinHandle;
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::{Notify, oneshot, watch};
-use tokio::time::timeout;
+use tokio::time::{timeout, timeout_at};
 
 use crate::listen::upgraded::Upgraded;
 use crate::site::Site;
@@ -40,6 +41,17 @@ pub(crate) struct Thread {
 }
 
 impl Thread {
+    /// Waits until the thread is about to end, without a runtime. Returns false if it is not by then.
+    fn ends_by(&self, deadline: Instant) -> bool {
+        while !self.handle.is_finished() {
+            if Instant::now() >= deadline {
+                return false;
+            }
+            thread::sleep(Duration::from_millis(1));
+        }
+        true
+    }
+
     /// Returns the number of connections that it cut at the end. A panic has been reported where it happened.
     fn join(self) -> usize {
         self.handle.join().unwrap_or_default()
@@ -51,7 +63,7 @@ impl Thread {
 #[non_exhaustive]
 pub struct Stopped {
     /// The number of connections that did not end within [`Limits::shutdown_grace`](crate::Limits::shutdown_grace),
-    /// and were cut.
+    /// and were cut, or left behind with a thread that a handler of a [`Fallback`](crate::Fallback) blocks.
     pub connections_cut: usize,
     /// The number of replies through a [`Service`](crate::Service) that were not over by then. They end with the
     /// connections of the HTTP server.
@@ -131,7 +143,9 @@ impl Running {
     /// Stops in stages. At once, no more connections are accepted, every WebSocket is closed with 1001, every stream
     /// ends, long polls are answered, and incomplete bodies get 503. Other work then has
     /// [`Limits::shutdown_grace`](crate::Limits::shutdown_grace) to end; the rest is cut and counted. If a disk never
-    /// answers, its file operations are left behind on their threads.
+    /// answers, its file operations are left behind on their threads. A thread that a handler of a
+    /// [`Fallback`](crate::Fallback) blocks is left behind a second later. Its connections count as cut, but they and its
+    /// listener stay open until the handler returns or the process ends.
     ///
     /// The HTTP server in front of a [`Service`](crate::Service) needs its own time limit to end: a client that has sent
     /// half a request, or does not take its reply, may keep a connection forever.
@@ -145,27 +159,64 @@ impl Running {
         let Self { site, stop, threads, open, .. } = self;
         begin_to_stop(&site, &stop);
         let requests = timeout(site.limits.shutdown_grace, open.none());
+        let (deadline, mut cut) = (deadline(&site), Cut::default());
         let ended = async {
-            let mut connections_cut = 0;
             for mut thread in threads {
                 // An error means that the thread has ended, too.
-                let _ = (&mut thread.ended).await;
-                connections_cut += thread.join();
+                let is_over = timeout_at(deadline.into(), &mut thread.ended).await.is_ok();
+                cut.add(thread, is_over);
             }
-            connections_cut
         };
-        let (_, connections_cut) = tokio::join!(requests, ended);
-        site.accesses.flush();
-        Stopped { connections_cut, requests_open: open.count() }
+        tokio::join!(requests, ended).0.ok();
+        cut.stopped(&site, &open)
     }
 
     /// Stops like [`stop`](Self::stop), without a runtime: blocks this thread, and does not wait for requests through
     /// a [`Service`](crate::Service).
     pub fn stop_blocking(self) -> Stopped {
         begin_to_stop(&self.site, &self.stop);
-        let connections_cut = self.threads.into_iter().map(Thread::join).sum();
-        self.site.accesses.flush();
-        Stopped { connections_cut, requests_open: self.open.count() }
+        let (deadline, mut cut) = (deadline(&self.site), Cut::default());
+        for thread in self.threads {
+            let is_over = thread.ends_by(deadline);
+            cut.add(thread, is_over);
+        }
+        cut.stopped(&self.site, &self.open)
+    }
+}
+
+/// The time that a thread may need after the grace to end. A thread that needs more is blocked by a handler.
+const LAG_MAX: Duration = Duration::from_secs(1);
+
+fn deadline(site: &Site) -> Instant {
+    Instant::now() + site.limits.shutdown_grace + LAG_MAX
+}
+
+/// The connections that threads have cut, and whether one was left behind.
+#[derive(Default)]
+struct Cut {
+    connections: usize,
+    is_one_blocked: bool,
+}
+
+impl Cut {
+    fn add(&mut self, thread: Thread, is_over: bool) {
+        if is_over {
+            self.connections += thread.join();
+        } else {
+            tracing::error!("a handler blocks a thread of the server, which is left behind");
+            self.is_one_blocked = true;
+        }
+    }
+
+    fn stopped(self, site: &Site, open: &OpenRequests) -> Stopped {
+        let requests_open = open.count();
+        let left_behind = match self.is_one_blocked {
+            // Each open request of a service has a permit, too.
+            true => site.permits.taken().saturating_sub(requests_open),
+            false => 0,
+        };
+        site.accesses.flush();
+        Stopped { connections_cut: self.connections + left_behind, requests_open }
     }
 }
 

@@ -3,9 +3,11 @@
 use std::io::{BufReader, Read, Write};
 use std::time::Duration;
 
+use anemone_testing::PATIENCE;
 use axum::Router;
 use axum::routing::get;
 use tokio::sync::mpsc;
+use tokio::time::timeout;
 
 use super::*;
 
@@ -74,4 +76,40 @@ fn under_axum_streams_are_told_and_new_requests_refused() {
     assert_eq!((stopped.connections_cut, stopped.requests_open), (0, 0));
     program.get("/live/clock", &[]).problem(503, "stopping");
     assert_eq!(program.get("/own", &[]).body, "own");
+}
+
+/// A server with a handler that blocks its thread until what is returned is dropped.
+fn blocked() -> (Program, TcpStream, std::sync::mpsc::Sender<()>) {
+    let (go, told) = std::sync::mpsc::channel::<()>();
+    let told = Arc::new(std::sync::Mutex::new(told));
+    let (asked, mut wanted) = mpsc::unbounded_channel();
+    let block = async move || {
+        asked.send(()).unwrap();
+        let _ = told.lock().unwrap().recv();
+    };
+    let program = Program::beside(Router::new().route("/block", get(block)), |builder| {
+        builder.with(|options| options.limits.shutdown_grace = Duration::from_millis(100))
+    });
+    let mut stream = program.connect();
+    stream.write_all(request(program.address, "GET", "/block", &[]).as_bytes()).unwrap();
+    wanted.blocking_recv().unwrap();
+    (program, stream, go)
+}
+
+#[test]
+fn a_thread_that_a_handler_blocks_is_left_behind_and_its_connections_count() {
+    let (mut program, _stream, _go) = blocked();
+    let running = program.running.take().unwrap();
+    let stopped = program.runtime.block_on(async { timeout(PATIENCE, running.stop()).await });
+    assert_eq!(stopped.map(|stopped| stopped.connections_cut), Ok(1), "it waits for the handler");
+}
+
+#[test]
+fn the_same_without_a_runtime() {
+    let (mut program, _stream, _go) = blocked();
+    let running = program.running.take().unwrap();
+    let (done, stopped) = std::sync::mpsc::channel();
+    std::thread::spawn(move || done.send(running.stop_blocking()));
+    let stopped = stopped.recv_timeout(PATIENCE);
+    assert_eq!(stopped.map(|stopped| stopped.connections_cut), Ok(1), "it waits for the handler");
 }
