@@ -24,6 +24,15 @@ pub(crate) fn counted(
     Bytes::from_owner(CountedBytes { bytes, _held: memory.reserve(len) })
 }
 
+/// The cost of a piece of a body beside its bytes. A client can send pieces of one byte.
+const PIECE_BYTES: usize = 128;
+
+/// Returns a piece of a request's body, counted until it is dropped.
+pub(crate) fn counted_piece(memory: &Memory, bytes: Bytes) -> Bytes {
+    let held = memory.reserve(PIECE_BYTES + bytes.len());
+    Bytes::from_owner(CountedBytes { bytes, _held: held })
+}
+
 struct CountedBytes<B> {
     bytes: B,
     _held: anemone_ws::Reservation,

@@ -183,7 +183,8 @@ async fn route(
                 if let Some(address) = client.address() {
                     request.extensions_mut().insert(ClientAddress(address));
                 }
-                return Ok(fallback.answer(request).await.into());
+                let reply = fallback.answer(request, &site.limits, &site.memory, stop).await;
+                return reply.map(Reply::from);
             }
         },
     };

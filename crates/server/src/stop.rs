@@ -1,13 +1,19 @@
 //! The signal to stop waiting: the server stops, or a client has ended its side.
 
+use std::future::pending;
+use std::time::Duration;
+
 use tokio::sync::watch;
+use tokio::time::timeout;
+
+use crate::socket::ahead::PeerSide;
 
 /// Reports that the server stops, and to code that would wait, that its client has ended its side.
 #[derive(Clone, Debug)]
 pub(crate) struct Stop {
     server: watch::Receiver<bool>,
     /// `None` if the client's end does not matter.
-    client: Option<watch::Receiver<bool>>,
+    client: Option<watch::Receiver<PeerSide>>,
 }
 
 impl Stop {
@@ -16,7 +22,7 @@ impl Stop {
     }
 
     /// Returns the signal for the requests of a connection whose client may end its side.
-    pub(crate) fn or_end(&self, client: watch::Receiver<bool>) -> Self {
+    pub(crate) fn or_end(&self, client: watch::Receiver<PeerSide>) -> Self {
         Self { server: self.server.clone(), client: Some(client) }
     }
 
@@ -38,7 +44,15 @@ impl Stop {
         let Some(client) = client else { return self.stopped().await };
         tokio::select! {
             _ = server.wait_for(|stopped| *stopped) => {}
-            _ = client.wait_for(|ended| *ended) => {}
+            _ = client.wait_for(|side| *side != PeerSide::Open) => {}
         }
+    }
+
+    /// Waits until the client is lost, or has sent nothing more for `grace`. Cancel safe, but the grace begins anew.
+    pub(crate) async fn gone(&mut self, grace: Duration) {
+        let Some(client) = &mut self.client else { return pending().await };
+        // If the connection is over, so is the wait.
+        let _ = client.wait_for(|side| *side != PeerSide::Open).await;
+        let _ = timeout(grace, client.wait_for(|side| *side == PeerSide::Lost)).await;
     }
 }

@@ -19,6 +19,9 @@ impl Server {
     /// stops like [`Running::stop`](crate::Running::stop). The future is not `Send`: await it in `main`, or in a
     /// `LocalSet`. [`start`](Self::start) uses its own threads instead.
     ///
+    /// Readers wait less on a runtime with one thread (`#[tokio::main(flavor = "current_thread")]`). The handlers of a
+    /// [`Fallback`](crate::Fallback) run on the same thread: if one blocks, everything waits, the end included.
+    ///
     /// # Errors
     /// When its loop cannot be created, for example because no descriptors are left.
     ///

@@ -24,7 +24,7 @@ use crate::local::Local;
 use crate::peer::Peer;
 use crate::reply::body::boxed;
 use crate::routes;
-use crate::socket::ahead::Ahead;
+use crate::socket::ahead::{Ahead, PeerSide, SeesEnd};
 use crate::socket::gathered::Gathered;
 use crate::socket::prefixed::Prefixed;
 use crate::socket::write_deadline::WriteDeadline;
@@ -68,7 +68,7 @@ pub(crate) async fn serve(
 
 /// Answers HTTP/1.1 requests until the connection ends. The stream must limit the time of writes. After a WebSocket
 /// handshake, returns the stream, the bytes after the handshake, and the handoff.
-pub(crate) async fn requests<S: AsyncRead + AsyncWrite + Unpin>(
+pub(crate) async fn requests<S: AsyncRead + AsyncWrite + SeesEnd + Unpin>(
     local: &Local,
     stream: S,
     peer: Peer,
@@ -81,7 +81,7 @@ pub(crate) async fn requests<S: AsyncRead + AsyncWrite + Unpin>(
     let polled_at = Rc::new(Cell::new(Instant::now()));
     let (stream, end) = Ahead::new(Gathered::new(stream, memory), memory, limits.header_bytes_max);
     let poll_out = |cx: &mut Context<'_>| end.with_stream(|stream| stream.poll_out(cx));
-    let (end_told, has_ended) = watch::channel(false);
+    let (end_told, has_ended) = watch::channel(PeerSide::Open);
     let service = {
         let (site, stop) = (Arc::clone(&local.site), stop.or_end(has_ended));
         let handoff = Rc::clone(&handoff);
@@ -116,8 +116,8 @@ pub(crate) async fn requests<S: AsyncRead + AsyncWrite + Unpin>(
                     _ => ended,
                 }
             }) => break ended,
-            () = end.reached(), if !*end_told.borrow() => {
-                end_told.send_replace(true);
+            side = end.reached(), if *end_told.borrow() == PeerSide::Open => {
+                end_told.send_replace(side);
             }
             () = stop.stopped(), if !is_stopping => {
                 is_stopping = true;

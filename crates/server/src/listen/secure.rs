@@ -14,6 +14,7 @@ use crate::listen::http2;
 use crate::local::Local;
 use crate::peer::Peer;
 use crate::socket::LINGER;
+use crate::socket::ahead::SeesEnd;
 use crate::socket::write_deadline::WriteDeadline;
 use crate::stop::Stop;
 use crate::tls::{ALPN_HTTP2, Tls};
@@ -21,6 +22,12 @@ use crate::{Kind, Problem};
 
 /// A socket with a time limit for writes.
 type Guarded = WriteDeadline<TcpStream>;
+
+impl<S: SeesEnd> SeesEnd for Box<TlsStream<S>> {
+    fn sees_end(&self) -> bool {
+        self.get_ref().0.sees_end()
+    }
+}
 
 /// Serves a connection until it ends: the TLS handshake, then the negotiated HTTP version.
 ///

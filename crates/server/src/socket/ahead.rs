@@ -8,12 +8,50 @@ use std::io::{self, ErrorKind, IoSlice};
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use anemone_ws::{Memory, Reservation};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use futures_util::FutureExt;
+use tokio::io::{AsyncRead, AsyncWrite, Interest, Join, ReadBuf, Ready};
+use tokio::net::TcpStream;
+use tokio::net::tcp::OwnedWriteHalf;
+use tokio::time::{Sleep, sleep};
 
-/// The most bytes read ahead, which are further requests. If a client sends more of them, its end is noticed later.
+/// The most bytes read ahead, which are further requests. If a client sends more of them, its end is noticed within
+/// [`LOOK_AGAIN`].
 const BYTES_MAX: usize = 16 << 10;
+
+/// The time between two looks for the end of a peer that has sent more than may be read ahead.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
+
+/// The peer's side of a stream.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum PeerSide {
+    /// More may come.
+    Open,
+    /// Nothing more comes, but the peer may still read.
+    Ended,
+    /// The connection is broken.
+    Lost,
+}
+
+/// A stream that can see the end of its peer's side behind bytes that nobody has read.
+pub(crate) trait SeesEnd {
+    fn sees_end(&self) -> bool;
+}
+
+impl SeesEnd for TcpStream {
+    fn sees_end(&self) -> bool {
+        let ready = self.ready(Interest::READABLE).now_or_never();
+        ready.is_some_and(|ready| ready.is_ok_and(Ready::is_read_closed))
+    }
+}
+
+impl<R: AsyncRead> SeesEnd for Join<R, OwnedWriteHalf> {
+    fn sees_end(&self) -> bool {
+        self.writer().as_ref().sees_end()
+    }
+}
 
 /// The state that both ends share.
 struct AheadState<S> {
@@ -23,7 +61,9 @@ struct AheadState<S> {
     held: Reservation,
     /// The size of the user's own buffer before anything is read ahead.
     user_bytes: usize,
-    has_ended: bool,
+    peer: PeerSide,
+    /// The pause before the next look for an end behind unread bytes.
+    pause: Option<Pin<Box<Sleep>>>,
 }
 
 /// A stream with bytes that were read ahead of its user.
@@ -36,7 +76,8 @@ impl<S> Ahead<S> {
     /// Creates both ends. Bytes that are read ahead count in `memory`, together with the user's own buffer.
     pub(crate) fn new(stream: S, memory: &Memory, user_bytes: usize) -> (Self, End<S>) {
         let (ahead, held) = (Vec::new(), memory.reservation());
-        let shared = AheadState { stream, ahead, held, user_bytes, has_ended: false };
+        let shared =
+            AheadState { stream, ahead, held, user_bytes, peer: PeerSide::Open, pause: None };
         let shared = Rc::new(RefCell::new(shared));
         (Self(Rc::clone(&shared)), End(shared))
     }
@@ -53,22 +94,22 @@ impl<S> Ahead<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> End<S> {
+impl<S: AsyncRead + SeesEnd + Unpin> End<S> {
     /// Accesses the stream.
     pub(crate) fn with_stream<T>(&self, work: impl FnOnce(&mut S) -> T) -> T {
         work(&mut self.0.borrow_mut().stream)
     }
 
-    /// Waits until the peer has ended its side. Cancel safe.
-    pub(crate) async fn reached(&self) {
-        std::future::poll_fn(|cx| self.0.borrow_mut().poll_end(cx)).await;
+    /// Waits until the peer's side is no longer open. Cancel safe.
+    pub(crate) async fn reached(&self) -> PeerSide {
+        std::future::poll_fn(|cx| self.0.borrow_mut().poll_end(cx)).await
     }
 }
 
-impl<S: AsyncRead + Unpin> AheadState<S> {
-    fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+impl<S: AsyncRead + SeesEnd + Unpin> AheadState<S> {
+    fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<PeerSide> {
         let mut bytes = [0; 1024];
-        while !self.has_ended && self.ahead.len() < BYTES_MAX {
+        while self.peer == PeerSide::Open && self.ahead.len() < BYTES_MAX {
             let mut buffer = ReadBuf::new(&mut bytes);
             match ready!(self.poll_stream(cx, &mut buffer)) {
                 Ok(()) if !buffer.filled().is_empty() => {
@@ -77,13 +118,24 @@ impl<S: AsyncRead + Unpin> AheadState<S> {
                     // The user may be waiting for these bytes.
                     cx.waker().wake_by_ref();
                 }
+                Ok(()) => self.peer = PeerSide::Ended,
                 // The next read returns the error.
-                Ok(()) | Err(_) => self.has_ended = true,
+                Err(_) => self.peer = PeerSide::Lost,
             }
         }
-        if self.has_ended { Poll::Ready(()) } else { Poll::Pending }
+        while self.peer == PeerSide::Open {
+            let pause = self.pause.get_or_insert_with(|| Box::pin(sleep(LOOK_AGAIN)));
+            ready!(pause.as_mut().poll(cx));
+            self.pause = None;
+            if self.stream.sees_end() {
+                self.peer = PeerSide::Ended;
+            }
+        }
+        Poll::Ready(self.peer)
     }
+}
 
+impl<S: AsyncRead + Unpin> AheadState<S> {
     fn poll_stream(
         &mut self,
         cx: &mut Context<'_>,
@@ -107,7 +159,9 @@ impl<S: AsyncRead + Unpin> AsyncRead for Ahead<S> {
         if shared.ahead.is_empty() {
             let begin = buffer.filled().len();
             ready!(shared.poll_stream(cx, buffer))?;
-            shared.has_ended |= buffer.filled().len() == begin;
+            if buffer.filled().len() == begin {
+                shared.peer = PeerSide::Ended;
+            }
         } else {
             let len = shared.ahead.len().min(buffer.remaining());
             buffer.put_slice(&shared.ahead[..len]);
@@ -154,10 +208,15 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Ahead<S> {
 
 #[cfg(test)]
 mod tests {
-    use futures_util::FutureExt;
-    use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
+    use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
 
     use super::*;
+
+    impl SeesEnd for DuplexStream {
+        fn sees_end(&self) -> bool {
+            false
+        }
+    }
 
     #[tokio::test]
     async fn the_end_is_seen_and_what_came_before_it_is_read_later() {
@@ -168,7 +227,7 @@ mod tests {
         assert_eq!(end.reached().now_or_never(), None);
         client.write_all(b"then").await.unwrap();
         client.shutdown().await.unwrap();
-        end.reached().await;
+        assert_eq!(end.reached().await, PeerSide::Ended);
         let mut all = String::new();
         ahead.read_to_string(&mut all).await.unwrap();
         assert_eq!(all, "firstthen");

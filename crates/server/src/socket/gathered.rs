@@ -10,6 +10,8 @@ use std::task::{Context, Poll, ready};
 use anemone_ws::{Memory, Reservation};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
+use crate::socket::ahead::SeesEnd;
+
 /// The most bytes gathered: about a hundred small replies. Larger writes are not copied.
 const BYTES_MAX: usize = 16 << 10;
 
@@ -71,6 +73,12 @@ impl<S: AsyncWrite + Unpin> Gathered<S> {
         }
         self.is_unflushed = true;
         Poll::Ready(Ok(len <= BYTES_MAX))
+    }
+}
+
+impl<S: SeesEnd> SeesEnd for Gathered<S> {
+    fn sees_end(&self) -> bool {
+        self.stream.sees_end()
     }
 }
 

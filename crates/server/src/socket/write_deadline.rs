@@ -12,6 +12,8 @@ use tokio::net::TcpStream;
 use tokio::net::tcp::OwnedWriteHalf;
 use tokio::time::{Instant, sleep};
 
+use crate::socket::ahead::SeesEnd;
+
 /// A stream that may take bytes before the runtime tells of room in it: the system tells once a third of its buffer is
 /// free, and a slow reader may need longer than the time-out for that.
 pub(crate) trait TakeNow {
@@ -138,6 +140,12 @@ impl<S: TakeNow> WriteDeadline<S> {
             self.stuck = Some(self.pause(stuck.since));
         }
         Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
+    }
+}
+
+impl<S: SeesEnd> SeesEnd for WriteDeadline<S> {
+    fn sees_end(&self) -> bool {
+        self.stream.sees_end()
     }
 }
 

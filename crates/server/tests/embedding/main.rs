@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod examples;
+mod fallback;
 mod refused;
 mod stopping;
 mod unread;

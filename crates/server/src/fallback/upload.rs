@@ -1,0 +1,150 @@
+//! The body of a request on its way to a service.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::{Arc, OnceLock};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use anemone_ws::Memory;
+use bytes::Bytes;
+use http::Request;
+use http_body::{Body as _, Frame, SizeHint};
+use http_body_util::BodyExt;
+use tokio::time::{Instant, sleep};
+
+use crate::memory::counted_piece;
+use crate::reply::body::Body;
+use crate::{Kind, Problem};
+
+/// The reason why a body was given up, if it was.
+type Fault = Arc<OnceLock<Problem>>;
+
+/// Limits the pauses in the body of a request, and counts the body in `memory`.
+pub(super) fn watched(
+    request: Request<Body>,
+    timeout: Duration,
+    memory: &Memory,
+) -> (Request<Body>, Fault) {
+    let fault = Fault::default();
+    let (head, body) = request.into_parts();
+    if body.is_end_stream() {
+        return (Request::from_parts(head, body), fault);
+    }
+    let (memory, begun) = (memory.clone(), Instant::now());
+    let upload = Upload { body, timeout, memory, begun, pause: None, fault: Arc::clone(&fault) };
+    (Request::from_parts(head, upload.boxed_unsync()), fault)
+}
+
+/// A wait for the next piece, which ends with a problem.
+type Pause = Pin<Box<dyn Future<Output = Problem> + Send>>;
+
+struct Upload {
+    body: Body,
+    timeout: Duration,
+    memory: Memory,
+    begun: Instant,
+    pause: Option<Pause>,
+    fault: Fault,
+}
+
+impl Upload {
+    fn pause(&self) -> Pause {
+        let (timeout, begun, memory) = (self.timeout, self.begun, self.memory.clone());
+        Box::pin(async move {
+            tokio::select! {
+                () = sleep(timeout) => {
+                    let detail = format!("nothing of the body came for {timeout:?}");
+                    Problem::new(Kind::BodyTimeout, detail)
+                }
+                () = memory.must_release(begun) => Problem::overloaded(),
+            }
+        })
+    }
+
+    fn give_up(&self, problem: Problem) -> Poll<Option<io::Result<Frame<Bytes>>>> {
+        let error = io::Error::other(problem.detail().to_owned());
+        // The client is told the first problem.
+        let _ = self.fault.set(problem);
+        Poll::Ready(Some(Err(error)))
+    }
+}
+
+impl http_body::Body for Upload {
+    type Data = Bytes;
+    type Error = io::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<io::Result<Frame<Bytes>>>> {
+        let Poll::Ready(frame) = Pin::new(&mut self.body).poll_frame(cx) else {
+            let mut pause = self.pause.take().unwrap_or_else(|| self.pause());
+            return match pause.as_mut().poll(cx) {
+                Poll::Ready(problem) => self.give_up(problem),
+                Poll::Pending => {
+                    self.pause = Some(pause);
+                    Poll::Pending
+                }
+            };
+        };
+        self.pause = None;
+        let Some(Ok(frame)) = frame else { return Poll::Ready(frame) };
+        let frame = frame.map_data(|data| counted_piece(&self.memory, data));
+        if self.memory.is_exceeded() {
+            return self.give_up(Problem::overloaded());
+        }
+        Poll::Ready(Some(Ok(frame)))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::stream;
+
+    use super::*;
+    use crate::reply::body;
+
+    /// A body whose pieces come each 20 s after the one before.
+    fn pieces(lens: Vec<usize>, memory: &Memory) -> (Body, Fault) {
+        let pieces = stream::unfold(lens.into_iter(), |mut lens| async {
+            let len = lens.next()?;
+            sleep(Duration::from_secs(20)).await;
+            Some((Bytes::from(vec![0; len]), lens))
+        });
+        let request = Request::new(body::stream(pieces));
+        let (request, fault) = watched(request, Duration::from_secs(30), memory);
+        (request.into_body(), fault)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_body_that_goes_on_may_take_long() {
+        let (body, fault) = pieces(vec![1; 100], &Memory::default());
+        assert_eq!(body.collect().await.unwrap().to_bytes().len(), 100);
+        assert_eq!(fault.get(), None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn pieces_count_until_they_are_dropped_and_none_comes_above_the_limit() {
+        let memory = Memory::new(10_000);
+        let (mut body, fault) = pieces(vec![1, 4000, 4000, 4000], &memory);
+        let mut kept = Vec::new();
+        for bytes in [1, 4001, 8001] {
+            kept.push(body.frame().await.unwrap().unwrap());
+            let beside = memory.held_bytes() - bytes;
+            assert!((100..1000).contains(&beside), "a tiny piece costs more than its bytes");
+        }
+        assert!(body.frame().await.unwrap().is_err());
+        assert_eq!(fault.get(), Some(&Problem::overloaded()));
+        drop(kept);
+        assert_eq!(memory.held_bytes(), 0);
+    }
+}
