@@ -12,6 +12,7 @@ use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
 /// The names of the standard library that may be used: a whole module that does nothing but compute, or one item.
 const STD: &[&str] = &[
+    "std::borrow::Cow",
     "std::cell::OnceCell",
     "std::fmt",
     "std::mem",
