@@ -61,38 +61,42 @@ impl EndlessReply {
         heartbeat: Duration,
         read: impl FnOnce(&mut Reader) -> Result<Option<P>, Problem>,
     ) -> EndlessPart<P> {
+        let part = match self.next(read) {
+            EndlessPart::Nothing if self.due(heartbeat) <= now => {
+                EndlessPart::Item(Item::Quiet(self.reader.position()))
+            }
+            part => part,
+        };
+        if let EndlessPart::Item(_) | EndlessPart::Page(_) = part {
+            self.told_at = now;
+        }
+        part
+    }
+
+    /// Returns the next part, without heartbeats, for a carrier that has pings.
+    pub(crate) fn next<P>(
+        &mut self,
+        read: impl FnOnce(&mut Reader) -> Result<Option<P>, Problem>,
+    ) -> EndlessPart<P> {
         match self.phase {
-            Phase::New => return EndlessPart::Item(self.begin(now)),
+            Phase::New => return EndlessPart::Item(self.begin()),
             Phase::Over => return EndlessPart::Over,
             Phase::Ending(end) if self.reader.has_reached(end) => return EndlessPart::Over,
             Phase::Open | Phase::Ending(_) => {}
         }
         match read(&mut self.reader) {
-            Ok(Some(page)) => {
-                self.told_at = now;
-                EndlessPart::Page(page)
-            }
-            Ok(None) if self.due(heartbeat) <= now => EndlessPart::Item(self.stand(now)),
-            Ok(None) => EndlessPart::Nothing,
+            Ok(page) => page.map_or(EndlessPart::Nothing, EndlessPart::Page),
             Err(problem) => {
                 self.phase = Phase::Over;
-                let reason = problem.end_reason();
-                reason.iter().for_each(|reason| self.reader.access().ended(in_log(reason)));
-                EndlessPart::Failed { notice: reason.map(Item::End), problem }
+                EndlessPart::Failed { notice: problem.end_reason().map(Item::End), problem }
             }
         }
     }
 
     /// Returns the beginning, with the position.
-    pub(crate) fn begin(&mut self, now: Instant) -> Item<'static> {
-        (self.phase, self.told_at) = (Phase::Open, now);
+    pub(crate) fn begin(&mut self) -> Item<'static> {
+        self.phase = Phase::Open;
         Item::Begin(self.reader.position())
-    }
-
-    /// Returns a heartbeat, with the position.
-    pub(crate) fn stand(&mut self, now: Instant) -> Item<'static> {
-        self.told_at = now;
-        Item::Quiet(self.reader.position())
     }
 
     /// Returns the time of the next heartbeat, if nothing comes before.
@@ -115,6 +119,8 @@ impl EndlessReply {
 
     /// Logs the problem that has ended reading.
     pub(crate) fn note(&self, problem: &Problem, refusals: &Refusals) {
+        let reason = problem.end_reason();
+        reason.iter().for_each(|reason| self.reader.access().ended(in_log(reason)));
         let path = format!("/topics/{}", self.reader.topic().name());
         refusals.note(problem, RefusedRequest::request(self.reader.client(), "GET", &path));
     }

@@ -59,9 +59,8 @@ impl InLoop {
         permit: ConnectionPermit,
         head: &mut Vec<u8>,
     ) -> Self {
-        let now = Instant::now();
-        let mut reply = EndlessReply::new(reader, now);
-        let begin = one(&reply.begin(now), encoding.append);
+        let mut reply = EndlessReply::new(reader, Instant::now());
+        let begin = one(&reply.begin(), encoding.append);
         reply.reader().access().sent(begin.len());
         head.extend_from_slice(&chunk(&begin));
         let local = Rc::clone(local);

@@ -8,14 +8,16 @@
 
 use std::cell::RefCell;
 use std::rc::Rc;
+use std::sync::Arc;
 
-use anemone_hub::{Data, Gap, TopicName};
+use anemone_hub::{Data, Gap, Topic, TopicName};
 use anemone_wire::{EndReason, Item, Mode};
 use anemone_ws::proto::handshake::HandshakeResponse;
 use anemone_ws::proto::{CloseCode, CloseFrame, Message, MisuseError, Prepared, Sender};
 use anemone_ws::reactor::{Handler, SendWaker};
 use anemone_ws::{Error, Memory, Reservation};
 use futures_util::FutureExt;
+use tokio::time::Instant;
 
 use crate::clients::permits::ConnectionPermit;
 use crate::exchange::handoff::Successor;
@@ -29,6 +31,7 @@ use crate::read::fan::{Fan, ItemEncoding, Subscription};
 use crate::read::reader::{Page, Reader};
 use crate::request::client::Client;
 use crate::site::Site;
+use crate::stream::{EndlessPart, EndlessReply};
 use crate::transport_name::TransportName;
 use crate::{Kind, Problem};
 
@@ -91,7 +94,7 @@ fn take_over(
 /// A reader that sends its topic's events, from its position on, as fast as they can be written.
 #[derive(Debug)]
 struct Events {
-    reader: Reader,
+    reply: EndlessReply,
     encoding: &'static ItemEncoding,
     fan: Fan,
     place: Option<Subscription>,
@@ -106,36 +109,50 @@ impl Events {
         let publisher = Publisher { failed: Rc::default(), waker: None };
         let memory = local.site.memory.clone();
         let inbox = Inbox { writing, publisher, waiting: Rc::default(), memory };
-        let (reader, fan) = (reader.with_access_line(visit.access().clone()), local.fan.clone());
-        Self { reader, encoding, fan, place: None, inbox, visit, _permit: permit }
+        let reader = reader.with_access_line(visit.access().clone());
+        let (reply, fan) = (EndlessReply::new(reader, Instant::now()), local.fan.clone());
+        Self { reply, encoding, fan, place: None, inbox, visit, _permit: permit }
     }
 
-    /// Queues the next page. Events wait in the socket's output, and until that is written, no more are read: a slow
+    /// Queues the next part. Events wait in the socket's output, and until that is written, no more are read: a slow
     /// reader is only a position.
-    fn send_page(&mut self, sender: &mut Sender) -> Result<(), MisuseError> {
+    fn send_next(&mut self, sender: &mut Sender) -> Result<(), MisuseError> {
         let Some(place) = &self.place else { return Ok(()) };
         let encoding = self.encoding;
-        match place.read(&mut self.reader, encoding, |page| messages(page, encoding)) {
-            Ok(None) => Ok(()),
-            Ok(Some(page)) => match page.gap.as_ref().filter(|_| self.ends_at_gaps()) {
+        let encode = |page: &Page| messages(page, encoding);
+        match self.reply.next(|reader| place.read(reader, encoding, encode)) {
+            EndlessPart::Page(page) => match page.gap.as_ref().filter(|_| self.ends_at_gaps()) {
                 Some(gap) => self.close_with(&interrupted(gap), sender),
                 None => self.visit.counted(sender, |sender| {
                     page.messages.iter().try_for_each(|message| sender.send_prepared(message))
                 }),
             },
-            Err(problem) => {
+            EndlessPart::Item(item) => self.send_item(&item, sender),
+            EndlessPart::Failed { notice, problem } => {
                 self.visit.refused(&problem, &self.path());
-                let frame = match problem.end_reason() {
-                    Some(reason) => self.end(reason, &problem, sender)?,
-                    None => CloseFrame::new(CloseCode::INTERNAL_ERROR, &problem.to_json()),
-                };
+                let frame = self.last_frame(notice.as_ref(), &problem);
+                notice.iter().try_for_each(|item| self.send_item(item, sender))?;
                 self.close_with(&frame, sender)
             }
+            EndlessPart::Nothing | EndlessPart::Over => Ok(()),
         }
     }
 
+    fn send_item(&self, item: &Item<'_>, sender: &mut Sender) -> Result<(), MisuseError> {
+        if self.is_data_only() {
+            return Ok(());
+        }
+        let mut text = String::new();
+        (self.encoding.append)(item, &mut text);
+        self.visit.counted(sender, |sender| sender.send(Message::Text(&text)))
+    }
+
     fn path(&self) -> String {
-        format!("/topics/{}", self.reader.topic().name())
+        format!("/topics/{}", self.topic().name())
+    }
+
+    fn topic(&self) -> &Arc<Topic> {
+        self.reply.reader().topic()
     }
 
     fn close_with(&self, frame: &CloseFrame, sender: &mut Sender) -> Result<(), MisuseError> {
@@ -157,34 +174,25 @@ impl Events {
     /// Returns true if only the end can report a gap. A reader of the newest event alone is not told about skipped
     /// events, kept or not.
     fn ends_at_gaps(&self) -> bool {
-        self.is_data_only() && self.reader.place().mode == Mode::All
+        self.is_data_only() && self.reply.reader().place().mode == Mode::All
     }
 
-    /// Reports the end of reading as far as messages can; the close frame contains the rest.
-    fn end(
-        &self,
-        reason: EndReason,
-        problem: &Problem,
-        sender: &mut Sender,
-    ) -> Result<CloseFrame, MisuseError> {
-        const DELETED_WORDS: &str = "the topic was deleted";
-        if self.is_data_only() {
-            return Ok(match reason {
-                EndReason::TooSlow { gap: Some(gap) } => {
-                    let words = format!("too slow: {}", gap.in_words());
-                    CloseFrame::new(CloseCode::POLICY_VIOLATION, &words)
-                }
-                _ => CloseFrame::new(DELETED, DELETED_WORDS),
-            });
-        }
-        let frame = match reason {
-            EndReason::TooSlow { .. } => {
-                CloseFrame::new(CloseCode::POLICY_VIOLATION, problem.detail())
+    /// Returns the close frame for the end of reading, with what a notice does not say.
+    fn last_frame(&self, notice: Option<&Item<'_>>, problem: &Problem) -> CloseFrame {
+        let (code, words) = match notice {
+            Some(Item::End(EndReason::TooSlow { gap: Some(gap) })) if self.is_data_only() => {
+                (CloseCode::POLICY_VIOLATION, format!("too slow: {}", gap.in_words()))
             }
-            _ => CloseFrame::new(CloseCode::NORMAL, DELETED_WORDS),
+            Some(Item::End(EndReason::TooSlow { .. })) => {
+                (CloseCode::POLICY_VIOLATION, problem.detail().to_owned())
+            }
+            Some(_) => {
+                let code = if self.is_data_only() { DELETED } else { CloseCode::NORMAL };
+                (code, "the topic was deleted".to_owned())
+            }
+            None => (CloseCode::INTERNAL_ERROR, problem.to_json()),
         };
-        sender.send(Message::Text(&text(&Item::End(reason))))?;
-        Ok(frame)
+        CloseFrame::new(code, &words)
     }
 }
 
@@ -196,12 +204,10 @@ fn interrupted(gap: &Gap) -> CloseFrame {
 impl Handler for Events {
     fn on_open(&mut self, waker: SendWaker, sender: &mut Sender) {
         self.inbox.publisher.waker = Some(waker.clone());
-        self.place = Some(self.fan.subscribe(self.reader.topic(), waker));
-        if !self.is_data_only() {
-            let begin = text(&Item::Begin(self.reader.position()));
-            // Nothing was sent before, so this cannot fail.
-            let _ = self.visit.counted(sender, |sender| sender.send(Message::Text(&begin)));
-        }
+        self.place = Some(self.fan.subscribe(self.topic(), waker));
+        let begin = self.reply.begin();
+        // Nothing was sent before, so this cannot fail.
+        let _ = self.send_item(&begin, sender);
         self.on_ready(sender);
     }
 
@@ -210,7 +216,7 @@ impl Handler for Events {
         if sender.is_closing() {
             return;
         }
-        if let Err(problem) = self.inbox.publish(message, self.reader.topic().name()) {
+        if let Err(problem) = self.inbox.publish(message, self.topic().name()) {
             self.refuse(&problem, sender);
         }
     }
@@ -220,7 +226,7 @@ impl Handler for Events {
         if let Some(problem) = failed {
             return self.refuse(&problem, sender);
         }
-        if let Err(error) = self.send_page(sender) {
+        if let Err(error) = self.send_next(sender) {
             tracing::debug!(%error, "nothing more can be sent");
         }
     }
@@ -231,7 +237,7 @@ impl Handler for Events {
 
     fn on_close(&mut self, frame: Option<&CloseFrame>) {
         self.visit.over(frame);
-        self.reader.over("closed");
+        self.reply.end("closed");
     }
 }
 
@@ -361,11 +367,4 @@ fn messages(page: &Page, encoding: &ItemEncoding) -> Vec<Prepared> {
         (!text.is_empty()).then(|| Prepared::new(Message::Text(&text)))
     });
     messages.collect()
-}
-
-/// Returns the text of a message with positions.
-fn text(item: &Item<'_>) -> String {
-    let mut text = String::new();
-    item.write(&mut text);
-    text
 }

@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use anemone_hub::{Head, Topic};
 use anemone_wire::multiplexed::Id;
-use anemone_wire::{Position, UnixTime};
 use anemone_ws::reactor::SendWaker;
+use futures_util::FutureExt;
+use tokio::task::coop::unconstrained;
 
 use crate::read::fan::{Fan, Subscription};
-use crate::read::reader;
 
 /// The topics of a connection's readers by their addresses in memory, since a name may belong to another topic by
 /// now.
@@ -22,10 +22,10 @@ pub(super) struct FollowedTopics {
 /// A topic and its readers on this connection.
 #[derive(Debug)]
 struct FollowedTopic {
-    topic: Arc<Topic>,
+    /// Keeps the topic alive, so that its address stays unique.
+    _topic: Arc<Topic>,
+    /// When it grows, all readers get a turn.
     head: Head,
-    /// All readers have read up to here, or have a turn.
-    seen: Position,
     readers: BTreeSet<Id>,
     _subscription: Subscription,
 }
@@ -39,7 +39,8 @@ impl FollowedTopics {
     pub(super) fn follow(&mut self, topic: &Arc<Topic>, id: Id, waker: &SendWaker) {
         let followed = self.topics.entry(address(topic)).or_insert_with(|| {
             let subscription = self.fan.subscribe(topic, waker.clone());
-            FollowedTopic::new(Arc::clone(topic), subscription)
+            let (_topic, head, readers) = (Arc::clone(topic), topic.head(), BTreeSet::new());
+            FollowedTopic { _topic, head, readers, _subscription: subscription }
         });
         followed.readers.insert(id);
     }
@@ -69,18 +70,10 @@ impl FollowedTopics {
 }
 
 impl FollowedTopic {
-    fn new(topic: Arc<Topic>, subscription: Subscription) -> Self {
-        let (head, seen) = (topic.head(), topic.info(UnixTime::now()).head);
-        Self { topic, head, seen, readers: BTreeSet::new(), _subscription: subscription }
-    }
-
-    /// Returns true if the topic has events that not all readers have read.
+    /// Returns true if the topic has grown or was deleted since the last call.
     fn has_news(&mut self) -> bool {
-        let has_news = reader::is_past(&mut self.head, self.seen);
-        if has_news {
-            self.seen = self.topic.info(UnixTime::now()).head;
-        }
-        has_news
+        // tokio would otherwise make a task that has used up its turn wait.
+        unconstrained(self.head.grown()).now_or_never().is_some()
     }
 }
 

@@ -4,6 +4,7 @@
 //! more. Nothing is read while queued output is not written, and no reader waits for all events of another.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use anemone_hub::{Published, TopicName};
 use anemone_wire::multiplexed::{Id, Reply, Request, status};
@@ -24,6 +25,7 @@ use crate::exchange::read_request::ReadRequest;
 use crate::exchange::resource::Resource;
 use crate::local::Local;
 use crate::publish::{self, Expected, SentBody};
+use crate::read::reader::Reader;
 use crate::request::client::Client;
 use crate::request::methods::{Methods, not_allowed};
 use crate::request::names::topic_name;
@@ -307,7 +309,7 @@ impl Multiplexer {
         let Some(waker) = self.waker.clone() else { return Ok(()) };
         let now = Instant::now();
         let mut reply = EndlessReply::new(read.open_stream(self.carrier.name)?, now);
-        let begin = reply.begin(now);
+        let begin = reply.begin();
         reply.reader().access().status(status::EVENT);
         send_item(id, &begin, &reply, outlet);
         self.topics.follow(reply.reader().topic(), id, &waker);
@@ -329,6 +331,9 @@ impl Multiplexer {
         }
         self.topics.with_news().for_each(|id| self.session.give_turn(id));
         let now = Instant::now();
+        if self.alarm.as_ref().is_some_and(|alarm| alarm.due() <= now) {
+            self.alarm = self.give_turns_to_quiet(now);
+        }
         for turns in 0.. {
             if !self.session.has_turns() {
                 break;
@@ -341,9 +346,6 @@ impl Multiplexer {
             if let Some(id) = self.session.take_turn() {
                 self.serve(id, now, outlet);
             }
-        }
-        if self.alarm.as_ref().is_some_and(|alarm| alarm.due() <= now) {
-            self.alarm = self.beat(now, outlet);
         }
     }
 
@@ -384,8 +386,10 @@ impl Multiplexer {
                 self.end(id);
             }
             Some(Work::Read(reply)) => {
-                let heartbeat = self.site.limits.heartbeat;
-                match reply.poll(now, heartbeat, |reader| reader.read().map(Some)) {
+                let heartbeat = early(self.site.limits.heartbeat);
+                let read =
+                    |reader: &mut Reader| reader.is_behind().then(|| reader.read()).transpose();
+                match reply.poll(now, heartbeat, read) {
                     EndlessPart::Page(page) => {
                         let bytes = send_page(id, &page, outlet);
                         reply.reader().access().sent(bytes);
@@ -411,21 +415,18 @@ impl Multiplexer {
         }
     }
 
-    /// Sends heartbeats to readers that were silent for too long, or will be soon, so that many share a wake-up.
-    /// Returns the next alarm.
-    fn beat(&mut self, now: Instant, outlet: &mut impl Outlet) -> Option<Alarm> {
+    /// Gives a turn to each reader whose heartbeat is due. Returns the next alarm, if there are readers.
+    fn give_turns_to_quiet(&mut self, now: Instant) -> Option<Alarm> {
         let heartbeat = self.site.limits.heartbeat;
-        let soon = now + heartbeat / 8;
-        let mut next: Option<Instant> = None;
+        let (mut next, mut quiet) = (None, Vec::new());
         for (id, work) in self.session.works() {
             let Work::Read(reply) = work else { continue };
-            if reply.due(heartbeat) <= soon {
-                let stand = reply.stand(now);
-                send_item(id, &stand, reply, outlet);
-            }
-            let due = reply.due(heartbeat);
-            next = Some(next.map_or(due, |next| next.min(due)));
+            let is_quiet = reply.due(early(heartbeat)) <= now;
+            let due = if is_quiet { now + heartbeat } else { reply.due(heartbeat) };
+            next = Some(next.map_or(due, |next: Instant| next.min(due)));
+            quiet.extend(is_quiet.then_some(id));
         }
+        quiet.into_iter().for_each(|id| self.session.give_turn(id));
         Some(self.alarms.set(next?, self.waker.clone()?))
     }
 
@@ -454,6 +455,11 @@ impl Multiplexer {
             waker.wake();
         }
     }
+}
+
+/// Returns the time after which a reader gets a heartbeat: a little before it has to, so that many share a wake-up.
+fn early(heartbeat: Duration) -> Duration {
+    heartbeat - heartbeat / 8
 }
 
 impl Drop for Multiplexer {
