@@ -80,7 +80,7 @@ struct Refused {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RefusedRequest<'a> {
     /// `None` if the address is not known, as with the Unix socket.
-    client: Option<SocketAddr>,
+    pub(crate) client: Option<SocketAddr>,
     what: What<'a>,
 }
 

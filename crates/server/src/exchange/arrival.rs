@@ -138,9 +138,20 @@ impl<'a> Arrival<'a> {
 pub(crate) fn refuse<B>(site: &Site, peer: Peer, request: &Request<B>, problem: Problem) -> Reply {
     let client = gate::address_of(site, peer, request.headers().into());
     let (method, path) = (request.method().as_str(), request.uri().path());
-    let access = site.accesses.begin(client, method, path);
-    site.refusals.note(&problem, RefusedRequest::request(client, method, path));
+    let asked = RefusedRequest::request(client, method, path);
+    let access = record(site, &problem, asked, (method, path));
     Reply::from(problem.into_response()).keeping(access, client, None)
+}
+
+/// Records a request that is refused before anything else is known about it; returns its line in the access log.
+pub(crate) fn record(
+    site: &Site,
+    problem: &Problem,
+    asked: RefusedRequest<'_>,
+    (method, path): (&str, &str),
+) -> AccessLine {
+    site.refusals.note(problem, asked);
+    site.accesses.begin(asked.client, method, path)
 }
 
 /// Admits a request on a connection of its own client, if there is room: begins its line in the access log, and

@@ -82,8 +82,7 @@ const TABLE: [(Kind, &str, &str); Kind::ALL.len()] = [
     (
         Kind::NotAcceptable,
         "No representation that Accept allows",
-        "A topic is available as application/json, application/x-ndjson or text/event-stream, and with frame=NAME as \
-         text/html; a file uncompressed or with gzip.",
+        "The detail lists the representations of a topic; a file is available uncompressed or with gzip.",
     ),
     (
         Kind::RangeNotSatisfiable,

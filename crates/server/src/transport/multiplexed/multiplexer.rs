@@ -13,7 +13,7 @@ use tokio::time::Instant;
 
 use super::Outlet;
 use super::followed::FollowedTopics;
-use super::sending::{send_failure, send_final, send_item, send_page, send_problem};
+use super::sending::{send_failure, send_final, send_item, send_page};
 use super::session::{Session, Step};
 use super::submissions::Submissions;
 use crate::alarms::{Alarm, Alarms};
@@ -140,18 +140,15 @@ impl Multiplexer {
             Step::Pass => {}
             Step::Refuse(id, request, problem) => {
                 let asked = RefusedRequest::message(self.client.address(), self.carrier.place);
-                self.site.refusals.note(&problem, asked);
-                let (method, path) = match &request {
-                    Some(request) => (request.method, request.path_and_query().0),
-                    None => ("-", "-"),
-                };
-                let access = self.site.accesses.begin(self.client.address(), method, path);
+                let line = request
+                    .as_ref()
+                    .map_or(("-", "-"), |request| (request.method, request.path_and_query().0));
+                let access = arrival::record(&self.site, &problem, asked, line);
                 access.by(AnswerKind::Stream(self.carrier.name));
                 if request.is_none() && access.is_some() {
                     access.ended(format!("malformed request: {}", problem.detail()));
                 }
-                access.status(problem.code().as_u16());
-                access.sent(send_problem(id, &problem, outlet));
+                send_failure(id, &problem, &access, outlet);
             }
         }
     }

@@ -29,35 +29,30 @@ pub(super) fn send_item(id: Id, item: &Item<'_>, reply: &EndlessReply, outlet: &
     outlet.put(&message);
 }
 
-/// Writes the final status of a request.
-pub(super) fn send_final(id: Id, reply: Reply<'_>, access: &AccessLine, outlet: &mut impl Outlet) {
+/// Writes the final status of a request; without an id it is about the connection.
+pub(super) fn send_final(
+    id: impl Into<Option<Id>>,
+    reply: Reply<'_>,
+    access: &AccessLine,
+    outlet: &mut impl Outlet,
+) {
     access.status(reply.status);
     if let Some(position) = reply.position {
         access.reached(position);
     }
-    access.sent(send(Some(id), reply, outlet));
+    let mut message = String::new();
+    reply.write(id.into(), &mut message);
+    access.sent(message.len());
+    outlet.put(&message);
 }
 
-/// Writes the problem that ends a request.
+/// Writes the problem that ends a request; without an id it is about the connection.
 pub(super) fn send_failure(
-    id: Id,
+    id: impl Into<Option<Id>>,
     problem: &Problem,
     access: &AccessLine,
     outlet: &mut impl Outlet,
 ) {
     let (status, json) = (problem.code().as_u16(), problem.to_json());
     send_final(id, Reply::problem(status, &json), access, outlet);
-}
-
-/// Writes a reply; returns the number of bytes.
-pub(super) fn send(id: Option<Id>, reply: Reply<'_>, outlet: &mut impl Outlet) -> usize {
-    let mut message = String::new();
-    reply.write(id, &mut message);
-    outlet.put(&message);
-    message.len()
-}
-
-/// Writes a problem; without an id it is about the connection. Returns the number of bytes.
-pub(super) fn send_problem(id: Option<Id>, problem: &Problem, outlet: &mut impl Outlet) -> usize {
-    send(id, Reply::problem(problem.code().as_u16(), &problem.to_json()), outlet)
 }

@@ -12,8 +12,9 @@ use tokio::time::Instant;
 
 use super::Outlet;
 use super::multiplexer::{Carrier, Multiplexer};
-use super::sending::send_problem;
+use super::sending::send_failure;
 use crate::alarms::{Alarm, Alarms};
+use crate::clients::access::AccessLine;
 use crate::clients::permits::ConnectionPermit;
 use crate::exchange::tcp_transport::TcpTransport;
 use crate::local::Local;
@@ -40,7 +41,7 @@ fn adopt(local: &Rc<Local>, stream: TcpStream, peer: Peer, permit: ConnectionPer
 /// Returns the message for a refused client.
 fn refusal(problem: &Problem) -> Vec<u8> {
     let mut output = Output::default();
-    send_problem(None, problem, &mut Framed(&mut output));
+    send_failure(None, problem, &AccessLine::default(), &mut Framed(&mut output));
     output.as_slice().unwrap_or_default().to_vec()
 }
 
@@ -76,7 +77,7 @@ impl TcpConnection {
 
     /// Sends the problem, and ends the connection.
     fn give_up(&mut self, problem: &Problem, output: &mut Output) {
-        send_problem(None, problem, &mut Framed(output));
+        send_failure(None, problem, &AccessLine::default(), &mut Framed(output));
         self.is_over = true;
         // Nothing more is read, so an incomplete message is dropped.
         self.decoder = decoder(&self.config);
