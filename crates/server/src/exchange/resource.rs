@@ -100,7 +100,8 @@ fn list_topics(site: &Site, after: Option<&TopicName>, limit: usize) -> Value {
         let info = topic.info(now);
         json!({
             "name": info.name.as_str(),
-            "url": format!("/{}/{}", OwnPath::Topics.name(), info.name),
+            // Relative to the list, so that it is also correct below a path of another server.
+            "url": format!("{}/{}", OwnPath::Topics.name(), info.name),
             "first": info.first,
             "next": info.head.to_string(),
             "bytes": info.bytes,

@@ -129,6 +129,8 @@ fn below_a_path_of_axum_everything_is_answered_and_the_rest_is_axums() {
     );
     assert_eq!(program.get("/live/", &[]).problem(404, "unknown-path"), "there is nothing at /");
     assert_eq!(program.get("/topics/wind", &[]).status, 404, "that is axum's");
+    let list = program.get("/live/topics", &[]).json();
+    assert_eq!(list["topics"][0]["url"], "topics/wind", "relative to /live/topics");
     let waited = program.get("/live/topics/wind?after=earliest&wait=20", &[]);
     assert_eq!(waited.numbers(), [1]);
     let mut events = program.events("/live/topics/wind?after=earliest", &[]);

@@ -102,7 +102,7 @@ fn topics_are_listed() {
     let list = fixture.get("/topics", &[]).json();
     assert_eq!(list["topics"][0]["name"], "wind");
     assert_eq!(list["topics"][0]["next"], "ya-2");
-    assert_eq!(list["topics"][0]["url"], "/topics/wind");
+    assert_eq!(list["topics"][0]["url"], "topics/wind");
 }
 
 #[test]
