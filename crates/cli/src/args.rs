@@ -202,8 +202,8 @@ pub(crate) struct Serve {
     #[arg(long, help_heading = KEPT)]
     pub(crate) adopt_data: bool,
 
-    /// When to flush events to the disk. always: before they are acknowledged; interval: every second; never: when the
-    /// operating system decides [default: interval]
+    /// Set when events are flushed to the disk. always: before they are acknowledged; interval: every second; never:
+    /// when the operating system decides [default: interval]
     #[arg(long, value_enum, value_name = "WHEN", help_heading = KEPT)]
     pub(crate) fsync: Option<Fsync>,
 

@@ -166,8 +166,8 @@ enum Experiment {
     Memory,
     /// Masking against a XOR loop in C
     Mask,
-    /// Peers that mean no good: what they cost and when they are ended, and what floods of all kinds make a
-    /// normal client wait for; not with --quick alone
+    /// Hostile peers: their cost, the time until they are ended, and a normal client's waits during floods; not with
+    /// --quick alone
     Hostile,
     /// The floods among these
     Floods,
@@ -187,7 +187,7 @@ pub fn run(options: &Options) -> anyhow::Result<()> {
     let program = std::env::current_exe().context("where the compiled programs go")?;
     let folder = program.parent().context("where the compiled programs go")?;
 
-    // Servers add to it; what those of an earlier run said is of no use.
+    // Servers append to the log, so the log of the last run is removed.
     let _ = std::fs::remove_file(folder.join(SERVER_LOG));
     options.cores().go_to_the_generators()?;
     let mut report = options.conditions() + &options.shortage(descriptors);
@@ -228,7 +228,7 @@ impl Options {
         self.only.is_empty() || self.only.contains(&experiment)
     }
 
-    /// It takes longer than a first look may.
+    /// A quick run leaves it out.
     fn wants_hostile(&self) -> bool {
         let is_named = self.only.contains(&Experiment::Hostile);
         !self.control && (is_named || (self.only.is_empty() && !self.quick))

@@ -13,10 +13,10 @@ use rustix::thread::{CpuSet, sched_setaffinity};
 
 /// Longer than a tick of the scheduler, which is when a running thread's figures change.
 const LONGER_THAN_A_TICK: Duration = Duration::from_millis(12);
-/// A server that works on its own never comes to rest; then the reading is good to a tick.
+/// The longest wait for an idle server. One that works unasked is never idle; its reading is then precise to a tick.
 const REST_WAIT_MAX: Duration = Duration::from_millis(500);
 
-/// The core for whatever is measured, and the one for what measures it.
+/// The core of the measured program, and the core of the load generator.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cores {
     pub(crate) server: usize,
@@ -58,7 +58,7 @@ pub(crate) struct Used {
 /// Shares of the time that passed.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Busy {
-    /// Below one, the server waited for work: the generator was the slower.
+    /// Below 1, the server waited for the generator.
     pub(crate) server: f64,
     pub(crate) generator: f64,
     /// The time that other processes used of all cores together, from `/proc/stat`, good to a few per cent.

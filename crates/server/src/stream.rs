@@ -46,7 +46,7 @@ pub(crate) fn answer(
 
 fn response(content_type: &'static str, body: Body) -> Response<Body> {
     let mut response = body::reply(content_type, "no-store", body);
-    // Tells nginx, and proxies that follow its example, to forward each piece at once.
+    // Tells nginx and similar proxies not to buffer the stream.
     response.headers_mut().insert("x-accel-buffering", HeaderValue::from_static("no"));
     response
 }

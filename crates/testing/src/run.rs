@@ -1,4 +1,4 @@
-//! Futures with a deadline.
+//! Runs a future with a time limit.
 
 use tokio::runtime::Builder;
 use tokio::time::timeout;

@@ -1,4 +1,4 @@
-//! The seed of random tests.
+//! Reproducible random numbers.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::LazyLock;

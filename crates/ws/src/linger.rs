@@ -107,7 +107,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Linger<S> {
             *bytes_left = bytes_left.saturating_sub(len);
             *bytes_left == 0 || deadline <= Instant::now()
         });
-        // A peer that is gone has read what it has read.
+        // After the peer has gone, nothing more can be delivered.
         if drained.is_ready() { Poll::Ready(Ok(())) } else { timer.as_mut().poll(cx).map(Ok) }
     }
 }

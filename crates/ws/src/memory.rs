@@ -292,7 +292,7 @@ mod tests {
             assert_eq!((memory.held_bytes(), gone.borrow().len()), (100, 0), "as much as it may");
             hold(10, 15);
             sleep(Duration::from_secs(5)).await;
-            // As many as have to. Ages are gone through in steps, and those of one step go in any order.
+            // Releases only as many as necessary. Ages are grouped in steps; within a step the order is arbitrary.
             assert_eq!((gone.borrow().len(), memory.held_bytes()), (3, 85));
             assert!(gone.borrow().iter().all(|name| *name <= 3), "{gone:?}");
             assert!(memory.was_exceeded_within(Duration::from_secs(10)));

@@ -14,18 +14,18 @@ const CREATED: u16 = 201;
 #[derive(Clone, Debug)]
 pub(crate) struct Topic {
     pub(crate) address: SocketAddr,
-    /// As `/topics/scratch-a`.
+    /// The path, such as `/topics/scratch-a`.
     pub(crate) path: String,
 }
 
 impl Topic {
-    /// Publishes a first event, with which it is there. Returns whether it may be.
+    /// Creates the topic by publishing an event. Returns true if the server allows it.
     pub(crate) fn create(&self) -> anyhow::Result<bool> {
         let (status, body) = http::exchange(self.address, &self.post("", br#""""#))?;
         match status {
             CREATED => Ok(true),
             NOT_FOUND => Ok(false),
-            _ => anyhow::bail!("{} is not to be published to: {status} {body}", self.path),
+            _ => anyhow::bail!("cannot publish to {}: {status} {body}", self.path),
         }
     }
 

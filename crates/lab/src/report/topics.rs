@@ -93,7 +93,7 @@ impl fan_out::FanOutCase {
     }
 }
 
-/// One row for each way and where it leads to.
+/// One row for each way of publishing and each storage.
 pub(crate) fn of_publishing(results: &PublishResults) -> String {
     let mut text = "\n### Publishing events of 100 B\n\n\
          | | events a second | to memory's | server CPU for each event, µs | to memory's | p50, ms | p99, ms | \

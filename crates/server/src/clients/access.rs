@@ -3,7 +3,6 @@
 //!
 //! Owns the contents of a line; `samples` decides which of many similar requests get one. When the log is off, a
 //! request costs a look at a flag, and a page or message only a look at a missing pointer.
-//! a page or message nothing but a look at a pointer that is not there.
 
 mod line;
 mod samples;

@@ -25,7 +25,7 @@ use crate::read::reader::{self, Page, ReadPlace, Reader};
 struct TopicReaders {
     /// Keeps the topic alive, so that its address stays unique.
     _topic: Arc<Topic>,
-    /// In the order in which they came, which is about that of their sockets in memory.
+    /// In the order of subscription, which is close to the order of their sockets in memory.
     wakers: RefCell<BTreeMap<u64, SendWaker>>,
     next_key: Cell<u64>,
     head: RefCell<Head>,

@@ -1,4 +1,4 @@
-//! A stream whose writes may not be stuck for ever, and count meanwhile where nobody else counts them.
+//! A stream that limits how long a write may be stuck, and counts its waiting bytes if nothing else does.
 
 use std::io;
 use std::pin::Pin;
@@ -14,8 +14,8 @@ use tokio::time::{Instant, sleep};
 
 use crate::socket::ahead::SeesEnd;
 
-/// A stream that may take bytes before the runtime tells of room in it: the system tells once a third of its buffer is
-/// free, and a slow reader may need longer than the time-out for that.
+/// A stream to which bytes can be written before the runtime reports it writable: the system reports that only when a
+/// third of its buffer is free, and a slow reader may take longer than the timeout to free that much.
 pub(crate) trait TakeNow {
     /// Returns the number of bytes that it took.
     fn take_now(&self, bytes: &[u8]) -> io::Result<usize>;
@@ -38,21 +38,21 @@ impl<R: AsyncRead> TakeNow for Join<R, OwnedWriteHalf> {
     }
 }
 
-/// A stuck write is tried anew so often within the time-out.
+/// A stuck write is tried again this many times within the timeout.
 const TRIES: u32 = 4;
 
-/// Fails a write of which nothing could go on for `timeout`, or for so long that what waits is wanted back. Keeps a timer
-/// only while one is stuck.
+/// Fails a write that makes no progress for `timeout`, or whose memory must be released. Has a timer only while a
+/// write is stuck.
 pub(crate) struct WriteDeadline<S> {
     stream: S,
-    /// The bytes that wait above to be written while a write is stuck, where nobody else counts them.
+    /// Counts the bytes that the layer above cannot write yet, if nothing else counts them.
     waiting: Option<Reservation>,
-    /// `None` once it is lifted.
+    /// `None` after [`WriteDeadline::lift`].
     timeout: Option<Duration>,
     stuck: Option<Stuck>,
-    /// The time after which a stuck write is tried anew.
+    /// The time between two tries of a stuck write.
     pause: Duration,
-    /// It was stuck for too long, and still is.
+    /// True after a write has failed, until one makes progress.
     is_given_up: bool,
     memory: Memory,
 }
@@ -60,7 +60,7 @@ pub(crate) struct WriteDeadline<S> {
 /// A write that is stuck.
 struct Stuck {
     since: Instant,
-    /// Ready when it is tried anew: whether what waits must be released.
+    /// Ready at the next attempt; true if the memory must be released.
     pause: Pin<Box<dyn Future<Output = bool> + Send>>,
 }
 
@@ -77,8 +77,7 @@ impl<S> WriteDeadline<S> {
         }
     }
 
-    /// Has what it is offered and cannot write count, as long as that lasts: for TLS, which always offers all that it
-    /// has taken and not written.
+    /// Counts the bytes that are offered and not written. For TLS, which always offers all of its unwritten output.
     pub(crate) fn counting(self) -> Self {
         Self { waiting: Some(self.memory.reservation()), ..self }
     }
@@ -91,12 +90,12 @@ impl<S> WriteDeadline<S> {
         self.stream
     }
 
-    /// From now on a write may take as long as it takes, unless what waits is counted here and wanted back.
+    /// Removes the time limit. A write then fails only if its memory is counted here and must be released.
     pub(crate) fn lift(&mut self) {
         (self.timeout, self.stuck) = (None, None);
     }
 
-    /// The end of a pause in a write that has been stuck since then.
+    /// Begins the pause before the next try of a write that has been stuck since then.
     fn pause(&self, since: Instant) -> Stuck {
         let (memory, pause) = (self.memory.clone(), self.pause);
         let pause = Box::pin(async move {
@@ -110,7 +109,7 @@ impl<S> WriteDeadline<S> {
 }
 
 impl<S: TakeNow> WriteDeadline<S> {
-    /// Watches over a write of these bytes, and of more, `offered_bytes` in all.
+    /// Applies the limit to a write of these bytes; `offered_bytes` includes those that are offered after them.
     fn watch(
         &mut self,
         cx: &mut Context<'_>,
@@ -124,7 +123,7 @@ impl<S: TakeNow> WriteDeadline<S> {
             (self.stuck, self.is_given_up) = (None, false);
             return written;
         }
-        // It may be asked again once it has given up: TLS has a last word.
+        // TLS writes an alert after its write has failed, so this may be called again.
         while !self.is_given_up {
             let mut stuck = self.stuck.take().unwrap_or_else(|| self.pause(Instant::now()));
             let Poll::Ready(must_release) = stuck.pause.as_mut().poll(cx) else {
@@ -227,7 +226,7 @@ mod tests {
         assert_eq!(ended, (io::ErrorKind::TimedOut, 130));
     }
 
-    /// Takes a byte of each write that is tried anew, so often, and is never told of as writable.
+    /// Takes one byte at each of this many tries. The runtime never reports it writable.
     struct Crowded(AtomicUsize);
 
     impl TakeNow for Crowded {
@@ -262,7 +261,7 @@ mod tests {
         let mut server = WriteDeadline::new(stream, Duration::from_secs(30), &Memory::default());
         let begun = Instant::now();
         let error = server.write_all(&[0; 1000]).await.unwrap_err();
-        // 20 tries of 7.5 s each, and then nothing for the whole time-out.
+        // 20 tries, 7.5 s apart, and then no progress for the whole timeout.
         let ended = (error.kind(), begun.elapsed().as_secs());
         assert_eq!(ended, (io::ErrorKind::TimedOut, 150 + 30));
     }
@@ -291,7 +290,7 @@ mod tests {
             server.write_all(&[0; 60]).await
         });
         let is_stuck = async |bytes| {
-            // Turns of the other task, and no time.
+            // Lets the other task run; no time passes.
             for _ in 0..100 {
                 tokio::task::yield_now().await;
             }

@@ -1,4 +1,4 @@
-//! The connections that are to release memory, in the time of the loop's clock.
+//! Requests to release memory, with times of the loop's clock.
 
 use anemone_proto::Time;
 

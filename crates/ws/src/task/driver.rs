@@ -22,7 +22,6 @@ use crate::{Error, Lost, codecs};
 
 /// The most bytes taken from the stream by one read.
 pub(super) const READ_BYTES_MAX: usize = 16 << 10;
-/// A sender waits while more than this is queued for writing, and nothing is read while answers
 /// A sender waits while more than this is queued. Nothing is read while answers take more than this, so a peer that
 /// sends without reading is slowed down by its own unread answers.
 pub(super) const HIGH_MARK_BYTES: usize = 64 << 10;

@@ -6,11 +6,11 @@ use std::time::Duration;
 /// end of the process with every choice.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Fsync {
-    /// Before it is acknowledged. Events that arrive together share a flush.
+    /// Flushes each event before it is acknowledged. Events that arrive together share a flush.
     Always,
-    /// At this interval.
+    /// Flushes at this interval.
     Interval(Duration),
-    /// When the system decides, and when the data directory is closed.
+    /// Never, except when the data directory is closed; the system decides.
     Never,
 }
 
