@@ -1,7 +1,7 @@
 //! The dialogue that changes an instrument's settings: bytes and time in, bytes and an outcome out.
 //!
-//! Owns the order of the questions, the time limit of an answer, and the number of repetitions. The session chooses
-//! the settings, and the next step after a failure.
+//! Owns the order of the dialogue, the time to wait for each answer, and the number of attempts. The session chooses
+//! the settings and handles failures.
 //!
 //! ```text
 //! us          *Q                    M2⏎        P3⏎        Q⏎
@@ -9,21 +9,21 @@
 //! ```
 //!
 //! Instruments differ, and any byte may be lost:
-//! - Older firmware in continuous mode enters at the `*` alone. The identifier then stands before the first command,
-//!   which is therefore not echoed correctly, and is sent again.
-//! - There may be no answer to `*Q`: either the instrument is still in configuration mode after an interrupted
-//!   dialogue, so `Q` ENTER is sent; or it has another identifier, so `?&` asks for it.
-//! - `?&` enables polling. If there is still no answer, `!` is sent, so that a failed dialogue changes nothing.
+//! - Older firmware in continuous mode enters configuration mode at the `*` alone. It takes the identifier for the
+//!   beginning of the first command, so it does not echo that command, which is sent again.
+//! - The instrument may not answer `*Q`. It may still be in configuration mode after an interrupted dialogue, so `Q`
+//!   ENTER is sent. Or it may have another identifier, so `?&` asks for it.
+//! - `?&` enables polling. If no answer comes at all, `!` disables it again, so a failed dialogue changes nothing.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
 use super::message::{ETX, STX, UnitId};
 
-/// The number of attempts to enter, and for each command: a byte or an answer may be lost.
+/// The number of attempts to enter configuration mode, and of attempts for each command, since any byte may be lost.
 const ATTEMPTS_MAX: u32 = 3;
 
-/// The number of the last received bytes that are searched for an answer; answers have at most 20 bytes.
+/// The number of received bytes that are kept to search for an answer. Answers have at most 20 bytes.
 const HEARD_BYTES_MAX: usize = 64;
 
 /// The text with which an instrument reports configuration mode.
@@ -32,7 +32,7 @@ const ENTERED: &[u8] = b"CONFIGURATION MODE";
 /// The outcome of a dialogue.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum Outcome {
-    /// All commands were accepted, by the instrument with this identifier.
+    /// The instrument with this identifier accepted all commands.
     Done(UnitId),
     /// The instrument never entered configuration mode.
     NoAnswer,
@@ -57,7 +57,7 @@ pub(crate) struct Dialogue {
     attempt: u32,
     deadline: Duration,
     heard: Vec<u8>,
-    /// At most one question for each received answer, so it is bounded by the number of commands.
+    /// Has at most one entry for each received answer, so the number of commands bounds it.
     transmit: VecDeque<Vec<u8>>,
 }
 
@@ -102,7 +102,7 @@ impl Dialogue {
             self.heard.remove(0);
         }
         self.heard.push(byte);
-        // Not known to end with a line end, and stands after whatever was being sent.
+        // This text may lack a line end, and may directly follow an unfinished message.
         if self.step == Step::Enter && self.heard.ends_with(ENTERED) {
             self.heard.clear();
             self.attempt = 1;
@@ -130,17 +130,17 @@ impl Dialogue {
         }
     }
 
-    /// Returns the time at which [`Dialogue::handle_timeout`] is to be called.
+    /// Returns the time at which to call [`Dialogue::handle_timeout`].
     pub(crate) fn deadline(&self) -> Duration {
         self.deadline
     }
 
-    /// Continues after an answer did not come in time.
+    /// Continues when no answer came in time.
     pub(crate) fn handle_timeout(&mut self, now: Duration) -> Option<Outcome> {
         if now < self.deadline {
             return None;
         }
-        // The answer may stand there without a line end.
+        // The answer may have arrived without its line end.
         let line = std::mem::take(&mut self.heard);
         let step = self.step;
         if let Some(outcome) = self.answer(now, line.trim_ascii()) {
@@ -190,7 +190,7 @@ impl Dialogue {
         self.transmit.push_back(bytes);
     }
 
-    /// Returns the bytes to send; also after the outcome, until there are no more.
+    /// Returns the next bytes to send. Call it until it returns `None`, even after the outcome.
     pub(crate) fn poll_transmit(&mut self) -> Option<Vec<u8>> {
         self.transmit.pop_front()
     }
@@ -209,8 +209,8 @@ mod tests {
         Dialogue::begin(Duration::ZERO, UnitId::default(), COMMANDS, WAIT)
     }
 
-    /// Plays a dialogue: each line is what is expected from us and the instrument's answer to it; an empty text is no
-    /// answer.
+    /// Plays a dialogue. Each line has the bytes that are expected from us and the instrument's answer; an empty text
+    /// means no answer.
     fn play(script: &[(&str, &str)]) -> Option<Outcome> {
         let (mut dialogue, mut now, mut outcome) = (begin(), Duration::ZERO, None);
         for (said, answer) in script {
@@ -250,7 +250,7 @@ mod tests {
 
     #[test]
     fn a_command_that_is_not_echoed_as_sent_is_sent_again() {
-        // Older firmware enters at the star, and takes the identifier for the command's beginning.
+        // Older firmware enters at the star, and takes the identifier for the beginning of the command.
         let outcome = play(&[
             ("*Q", ENTERED),
             ("M2\r", "QM2\r\n"),

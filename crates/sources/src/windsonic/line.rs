@@ -1,19 +1,19 @@
 //! Splits a stream of bytes into lines of bounded length.
 //!
-//! Owns the rule of where a line begins and ends; `parse` reads its content. A line ends at CR or LF, and begins at
-//! STX or `$`, which occur nowhere else in a message. So a message is found even if the end of the one before is
-//! missing.
+//! Owns the rule that says where a line begins and ends; `parse` reads its content. A line ends at CR or LF. It also
+//! begins at STX or `$`, which occur nowhere else in a message, so a message is found even if the one before lacks its
+//! end.
 
 use super::message::STX;
 
-/// The first bytes of messages: in the Gill formats, and in NMEA.
+/// The bytes that begin a message: STX in the Gill formats, `$` in NMEA.
 const STARTERS: [u8; 2] = [STX, b'$'];
 
 /// A line without its end.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct RawLine {
     pub(crate) bytes: Vec<u8>,
-    /// True if the line was longer than this; the rest was dropped.
+    /// True if the line exceeded the limit. The rest of it was dropped.
     pub(crate) overlong: bool,
     /// True for the first line of the stream, whose beginning may be missing.
     pub(crate) first: bool,
@@ -34,7 +34,7 @@ impl Assembler {
         Self { bytes: Vec::new(), bytes_max: line_bytes_max.max(1), skipping: false, first: true }
     }
 
-    /// Adds a byte. Returns the line that it completes, if any. Empty lines are left out.
+    /// Adds a byte. Returns the line that the byte completes, if any. Skips empty lines.
     pub(crate) fn push(&mut self, byte: u8) -> Option<RawLine> {
         if byte == b'\r' || byte == b'\n' {
             let line = self.take(false);

@@ -1,7 +1,7 @@
-//! A measurement as the instrument says it, and as an event says it.
+//! A measurement as a message of the instrument, and as an event.
 //!
-//! Owns the values, their text in the three formats (encoding) and their JSON. Decoding is in
-//! `parse`; the two are each other's inverse.
+//! Owns the values and writes them as text in the three formats and as JSON. `parse` reads the text; the two are
+//! inverse.
 
 use std::fmt;
 use std::str::FromStr;
@@ -12,7 +12,7 @@ use serde::Serialize;
 pub(crate) const STX: u8 = 0x02;
 pub(crate) const ETX: u8 = 0x03;
 
-/// The speed below which a direction means nothing: the instrument's own default threshold.
+/// The speed below which there is no direction: the instrument's default threshold.
 pub(crate) const DIRECTION_THRESHOLD_METRES_PER_SECOND: f64 = 0.05;
 
 /// An instrument's identifier: a letter, A to Z. The factory's is `Q`.
@@ -25,7 +25,7 @@ pub struct UnitId(u8);
 pub struct UnitIdError;
 
 impl UnitId {
-    /// Returns the identifier of this letter; `None` if it is not one of A to Z.
+    /// Returns the identifier with this letter, or `None` unless it is one of A to Z.
     #[must_use]
     pub fn new(letter: char) -> Option<Self> {
         letter.is_ascii_uppercase().then_some(Self(letter as u8))
@@ -82,7 +82,7 @@ pub enum SpeedUnits {
 }
 
 impl SpeedUnits {
-    /// All of them, in the order of the settings `U1` to `U5`.
+    /// All units, in the order of the settings `U1` to `U5`.
     pub const ALL: [Self; 5] = [
         Self::MetresPerSecond,
         Self::Knots,
@@ -155,7 +155,7 @@ impl Hundredths {
 }
 
 impl fmt::Display for Hundredths {
-    /// Formats as `002.74`; with `+`, always with a sign.
+    /// Formats as `002.74`, and with the flag `+` as `+002.74`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let sign = match (self.0 < 0, f.sign_plus()) {
             (true, _) => "-",
@@ -172,7 +172,7 @@ impl fmt::Display for Hundredths {
 pub enum Wind {
     /// Speed and direction.
     Polar {
-        /// The direction from which the wind comes, in degrees, 0 to 359; `None` if there is too little wind.
+        /// The direction from which the wind comes, in degrees, 0 to 359. `None` if the wind is too weak.
         direction: Option<u16>,
         /// The speed, in the message's unit.
         speed: Hundredths,
@@ -197,12 +197,12 @@ pub struct Message {
     pub wind: Wind,
     /// The unit of the speeds.
     pub units: SpeedUnits,
-    /// `00` for OK and other two-digit codes in the Gill formats, `A` or `V` in NMEA.
+    /// In the Gill formats two digits, `00` for OK. In NMEA `A` (valid) or `V` (invalid).
     pub status: String,
 }
 
 impl Message {
-    /// Returns the speed; of a vector, its length, rounded to hundredths.
+    /// Returns the speed. For a vector it is the length, rounded to hundredths.
     #[must_use]
     pub fn speed(&self) -> Hundredths {
         match self.wind {
@@ -211,15 +211,15 @@ impl Message {
         }
     }
 
-    /// Returns the direction from which the wind comes, in degrees, 0 to 359. For a vector it is derived, and `None`
-    /// below 0.05 m/s, as in the instrument.
+    /// Returns the direction from which the wind comes, in degrees, 0 to 359. For a vector it is computed; below 0.05
+    /// m/s there is none, as in the instrument.
     #[must_use]
     pub fn direction(&self) -> Option<u16> {
         match self.wind {
             Wind::Polar { direction, .. } => direction,
             Wind::Vector { u, v } => {
                 let speed = u.as_f64().hypot(v.as_f64()) / self.units.per_metre_per_second();
-                // A rounding error of the last bit must not bring 0.05 below the threshold.
+                // Without the tolerance, a rounding error could put 0.05 below the threshold.
                 let calm = speed < DIRECTION_THRESHOLD_METRES_PER_SECOND - 1e-9;
                 let degrees = v.as_f64().atan2(-u.as_f64()).to_degrees();
                 (!calm).then(|| whole_degrees(degrees))
@@ -227,8 +227,8 @@ impl Message {
         }
     }
 
-    /// Returns the message as bytes on the line, with CR LF. The format follows from its parts: NMEA without a unit
-    /// identifier, otherwise UV or polar.
+    /// Returns the message as bytes on the line, with CR LF. Without an identifier the format is NMEA, otherwise UV or
+    /// polar.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let (units, status) = (self.units.letter(), &self.status);
@@ -281,18 +281,18 @@ pub(crate) fn whole_degrees(degrees: f64) -> u16 {
     whole % 360
 }
 
-/// Returns the checksum of all formats: the exclusive-or of all bytes.
+/// Returns the checksum of these bytes, their exclusive-or, as in all formats.
 pub(crate) fn checksum(bytes: &[u8]) -> u8 {
     bytes.iter().fold(0, |sum, byte| sum ^ byte)
 }
 
-/// Makes a line with this text between STX and ETX.
+/// Returns a line with this text between STX and ETX.
 pub(crate) fn gill_line(content: &str) -> Vec<u8> {
     let sum = checksum(content.as_bytes());
     format!("\u{2}{content}\u{3}{sum:02X}\r\n").into_bytes()
 }
 
-/// Makes a line with this text between `$` and `*`.
+/// Returns a line with this text between `$` and `*`.
 pub(crate) fn nmea_line(content: &str) -> Vec<u8> {
     let sum = checksum(content.as_bytes());
     format!("${content}*{sum:02X}\r\n").into_bytes()

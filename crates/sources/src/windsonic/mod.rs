@@ -7,17 +7,17 @@
 //! ```
 //!
 //! - `unit`: the instrument's identifier; `null` in NMEA, which has none.
-//! - `direction`: the direction from which the wind comes, in whole degrees, 0 to 359; `null` if the instrument gives
-//!   none (too little wind). In UV it is derived, see [`Wind::Vector`], and `u` and `v` are present too.
+//! - `direction`: the direction from which the wind comes, in whole degrees, 0 to 359; `null` if the wind is too weak.
+//!   In UV it is computed from `u` and `v` (see [`Wind::Vector`]), which the event has, too.
 //! - `speed` in `units`: `m/s`, `kn`, `mph`, `km/h` or `ft/min`.
 //! - `status`: two digits, `00` for OK; `A` or `V` in NMEA.
 //! - `raw`: the text between STX and ETX; in NMEA the line without CR LF.
-//! - `t0`: the wall clock right after the read of the line's last byte, in milliseconds since the Unix epoch; also
-//!   the time of the event. The last byte is the first CR or LF, as some settings send only one.
+//! - `t0`: the time at which the line's last byte was read, in milliseconds since the Unix epoch; also the time of the
+//!   event. The last byte is the first CR or LF, since some settings send only one of them.
 //!
-//! Everything else is skipped: an incomplete first line and the instrument's own texts silently, other lines as bad
-//! lines, see [`status`](crate::status). A device that is missing or cannot be opened is tried again for ever, with
-//! growing delays.
+//! All other lines are skipped. An incomplete first line and texts about the instrument itself are skipped silently;
+//! the others count as bad lines, see [`status`](crate::status). A device that is missing or cannot be opened is tried
+//! again for ever, with growing delays.
 //!
 //! [`emulate`] has an emulated instrument.
 
@@ -38,17 +38,16 @@ pub use parse::{ParseError, Parsed, parse};
 #[cfg(unix)]
 pub use run::run;
 
-/// The way in which the instrument is read.
+/// The way to read the instrument.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Mode {
-    /// Only listens, and never sends anything.
+    /// Listens, and never sends anything.
     #[default]
     Listen,
-    /// Sets the instrument to polar, continuous, 4 Hz with its configuration commands, and then listens. Repeats this
-    /// when it falls silent. Until it succeeds, all measurements are published nevertheless.
+    /// Sets the instrument to polar, continuous, 4 Hz, then listens. Repeats that after a silence. Until it succeeds,
+    /// every valid message is published.
     Configure,
-    /// Asks for each measurement. Sets the instrument to polled mode before, if it sends by itself or does not
-    /// answer.
+    /// Asks for each measurement. First sets the instrument to polled mode if it sends by itself or does not answer.
     Polled,
 }
 
@@ -59,30 +58,30 @@ pub struct WindsonicOptions {
     pub path: PathBuf,
     /// The speed in baud. Default 9600, the instrument's own default.
     pub baud: u32,
-    /// The instrument's identifier, for commands and polls. Default `Q`, the factory setting. If it does not answer
-    /// to it, it is asked for its identifier.
+    /// The instrument's identifier, for commands and polls. Default `Q`, the factory setting. An instrument that does
+    /// not answer to it is asked for its identifier.
     pub unit: UnitId,
-    /// The way in which it is read. Default [`Mode::Listen`].
+    /// The way to read the instrument. Default [`Mode::Listen`].
     pub mode: Mode,
-    /// The time without a valid message after which the state is silent. Default 3 s: three messages at the
-    /// instrument's slowest rate.
+    /// The time without a valid message after which the state becomes silent. Default 3 s: three messages at the
+    /// slowest rate of the instrument.
     pub silence_max: Duration,
     /// The longest line. Default 128 bytes: NMEA's limit is 82, and the instrument's own texts are shorter.
     pub line_bytes_max: usize,
-    /// The interval of polls. Default 250 ms: the instrument's fastest rate.
+    /// The interval between polls. Default 250 ms: the fastest rate of the instrument.
     pub poll_interval: Duration,
-    /// Polled mode: the time to listen before the first poll, for an instrument that sends by itself. Default 1.1 s:
-    /// a little over the slowest rate.
+    /// The time to listen before the first poll, to notice an instrument that sends by itself. Default 1.1 s: a little
+    /// more than the longest time between two messages.
     pub unasked_wait: Duration,
-    /// The time limit for the answer to a command. Default 1 s: the instrument takes up to 130 ms, and the slowest
+    /// The time to wait for the answer to a command. Default 1 s: the instrument takes up to 130 ms, and the slowest
     /// line another 100 ms.
     pub answer_wait: Duration,
-    /// The interval of dialogues that configure the instrument. Default 30 s: long enough not to disturb
-    /// measurements, short enough after the instrument was connected.
+    /// The interval between attempts to configure the instrument. Default 30 s: rarely enough not to disturb
+    /// measurements, and soon enough after the instrument is connected.
     pub configure_retry: Duration,
-    /// The interval of reports of bad lines, on the status topic and in the log. Default 10 s.
+    /// The interval between reports of bad lines, on the status topic and in the log. Default 10 s.
     pub report_interval: Duration,
-    /// The first delay before a lost device is opened again. Default 250 ms; doubles each time.
+    /// The delay before a lost device is opened again. Default 250 ms; doubles after each failure.
     pub retry_min: Duration,
     /// The longest of these delays. Default 5 s.
     pub retry_max: Duration,

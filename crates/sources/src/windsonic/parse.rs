@@ -1,9 +1,8 @@
-//! Lines to messages: framing, checksum, fields.
+//! Parses a line as a message: framing, checksum, fields.
 //!
-//! The checksum is the exclusive-or of the bytes, so it detects every change, loss or addition of
-//! **one** byte (but of a NUL, which no field takes); it misses changes of several bytes that cancel
-//! out, such as the same bit in two digits. Fields must therefore also have exactly the shape the
-//! manual gives, digit for digit.
+//! The checksum is the exclusive-or of the bytes. It detects every change, loss or insertion of **one** byte, except
+//! of a NUL, which no field accepts. It misses changes of several bytes that cancel out, such as the same bit in two
+//! digits. So each field must also have exactly the form in the manual, digit for digit.
 
 use super::message::{ETX, Hundredths, Message, STX, SpeedUnits, UnitId, Wind, checksum};
 
@@ -11,22 +10,22 @@ use super::message::{ETX, Hundredths, Message, STX, SpeedUnits, UnitId, Wind, ch
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ParseError {
-    /// The beginning is missing, or the line is no message.
+    /// The line lacks its beginning, or is not a message.
     #[error("line begins neither with STX nor with $")]
     Start,
-    /// The end is missing.
+    /// The line lacks its end.
     #[error("line has no {end} and no checksum after it")]
     End {
         /// The expected byte before the checksum: `ETX` or `*`.
         end: &'static str,
     },
-    /// The end is not followed by two hex digits.
+    /// Something other than two hex digits follows the end.
     #[error("{len} bytes stand where the checksum should be two hex digits")]
     ChecksumDigits {
         /// The number of bytes after the end.
         len: usize,
     },
-    /// The checksum is wrong: bytes were damaged.
+    /// The checksum is wrong, so bytes were damaged.
     #[error("checksum is {found:02X}, the bytes give {computed:02X}")]
     Checksum {
         /// The checksum in the line.
@@ -34,7 +33,7 @@ pub enum ParseError {
         /// The checksum of its bytes.
         computed: u8,
     },
-    /// The number of fields fits no known format.
+    /// No format has this number of fields.
     #[error("message has {found} fields, expected {expected}")]
     Fields {
         /// The number of fields.
@@ -60,7 +59,7 @@ pub enum ParseError {
     },
 }
 
-/// A message and its text: in the Gill formats the part between STX and ETX, in NMEA the line.
+/// A message and its text. In the Gill formats, the text is the part between STX and ETX; in NMEA, it is the line.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Parsed<'a> {
     /// The message.
@@ -132,9 +131,7 @@ pub(crate) fn parse_gill(content: &[u8]) -> Result<Message, ParseError> {
     Ok(Message { unit: Some(parse_unit(unit)?), wind, units, status: text(status)?.into() })
 }
 
-/// Parses what stands between `$` and `*`: `WIMWV,229,R,002.74,M,A`. Of the talker (`WI`) nothing is
-/// Parses the part between `$` and `*`: `WIMWV,229,R,002.74,M,A`. The talker (`WI`) may be another, as some
-/// instruments send `II`.
+/// Parses the part between `$` and `*`: `WIMWV,229,R,002.74,M,A`. Accepts any talker (`WI`, `II`).
 fn parse_nmea(content: &[u8]) -> Result<Message, ParseError> {
     let [sentence, direction, reference, speed, units, status] = fields::<6>(content)?;
     if sentence.len() != 5 || !sentence.ends_with(b"MWV") {
@@ -146,7 +143,7 @@ fn parse_nmea(content: &[u8]) -> Result<Message, ParseError> {
     let units = parse_units(units)?;
     let wind =
         Wind::Polar { direction: parse_direction(direction)?, speed: parse_speed(speed, units)? };
-    // Some firmware sends Gill's two digits here.
+    // Some firmware sends the two digits of the Gill formats here.
     let known = matches!(status, b"A" | b"V")
         || (status.len() == 2 && status.iter().all(u8::is_ascii_hexdigit));
     if !known {
@@ -210,7 +207,8 @@ fn parse_component(
     value.map(Hundredths::new).ok_or_else(|| field_error(name, field, "as +002.74"))
 }
 
-/// `ddd.dd`. Feet per minute go up to 11,811 at the instrument's 60 m/s, so they may have 5 digits.
+/// Parses `ddd.dd`. The instrument's greatest speed, 60 m/s, is 11,811 ft/min, so up to 5 digits may precede the
+/// point.
 fn hundredths(field: &[u8], units: SpeedUnits) -> Option<i32> {
     let (rest, decimals) = field.split_last_chunk::<2>()?;
     let (b'.', whole) = rest.split_last()? else { return None };
@@ -221,7 +219,7 @@ fn hundredths(field: &[u8], units: SpeedUnits) -> Option<i32> {
     Some(digits(whole)? * 100 + digits(decimals)?)
 }
 
-/// Parses decimal digits; at most 5, so that it cannot overflow.
+/// Parses at most 5 decimal digits, so the number cannot overflow.
 fn digits(field: &[u8]) -> Option<i32> {
     field.iter().try_fold(0, |value: i32, byte| {
         byte.is_ascii_digit().then(|| value * 10 + i32::from(byte - b'0'))

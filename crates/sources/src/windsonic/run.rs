@@ -1,4 +1,4 @@
-//! The source: a serial port, and the clocks, for a [`Session`].
+//! Runs a [`Session`] with a serial port and the clocks.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -13,16 +13,15 @@ use crate::backoff::Backoff;
 use crate::serial::{Port, SerialError};
 use crate::status::{State, Status, chain, earliest, publish, seconds, sleep_until, wall_clock};
 
-/// The most bytes of one read: several lines at any speed of a serial line.
+/// The most bytes of one read: several lines at any baud rate.
 const READ_BYTES: usize = 1024;
 
-/// Reads the instrument, and publishes its measurements to `topic` and its state to `status` (by convention the topic
-/// `NAME.status`). Never returns: every failure of the device is reported, and it is opened again.
+/// Reads the instrument. Publishes its measurements to `topic` and its state to `status` (by convention the topic
+/// `NAME.status`). Never returns: it reports each failure of the device and opens it again.
 ///
 /// Runs on the calling task, in a tokio runtime with IO and time drivers; a current-thread runtime is enough.
 ///
-/// # Cancel safety
-/// Dropping the future closes the device; no event is published partially.
+/// # Cancel safety Dropping the future closes the device. No event is published in part.
 pub async fn run(options: WindsonicOptions, topic: Arc<Topic>, status: Arc<Topic>) -> Infallible {
     let mut source = SerialSource::new(options, topic, status);
     loop {
@@ -69,7 +68,7 @@ impl SerialSource {
             while let Some(bytes) = session.poll_transmit() {
                 match port.try_write(&bytes) {
                     Ok(written) if written < bytes.len() => {
-                        // The session repeats a question that has no answer.
+                        // A lost command does no harm: the session sends it again.
                         tracing::debug!("{written} of {} bytes sent", bytes.len());
                     }
                     Ok(_) => {}

@@ -1,8 +1,8 @@
-//! One session with an instrument, from the opening of its device: bytes and time in; events, bytes to send and
+//! A session with an instrument, which begins when its device is opened: bytes and time in; events, bytes to send and
 //! changes of state out.
 //!
-//! Owns the order of the work: listening, configuring, polling, and noticing silence. After each input, the caller
-//! drains [`Session::poll_output`] and [`Session::poll_transmit`], and then calls [`Session::poll_timeout`].
+//! Owns the order of listening, configuring, polling and reporting silence. After each input, the caller drains
+//! [`Session::poll_output`] and [`Session::poll_transmit`], then calls [`Session::poll_timeout`].
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use super::parse::{ParseError, parse};
 use super::{Mode, WindsonicOptions};
 use crate::status::{State, seconds};
 
-/// Polar, continuous, 4 Hz. The unit of speed is left unchanged, since each message names it.
+/// Polar, continuous, 4 Hz. The unit of speed stays, since each message names it.
 const CONTINUOUS_4_HZ: &[&str] = &["M2", "P3"];
 
 /// Polar, polled.
@@ -25,9 +25,9 @@ const POLLED: &[&str] = &["M4"];
 /// The output of a session.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Output {
-    /// A measurement, its raw text, and the time at which its last byte was read.
+    /// A measurement with its text, and the time at which its last byte was read.
     Message(Message, String, UnixTime),
-    /// A line that is no measurement, with its fault.
+    /// A line that is not a measurement, and its fault.
     BadLine(String),
     /// The state of the session.
     State(State, String),
@@ -37,7 +37,7 @@ pub(crate) enum Output {
 enum Task {
     /// Only reading.
     Listen,
-    /// Polled mode, before the first poll: listens for an instrument that sends by itself.
+    /// Listening before the first poll, to notice an instrument that sends by itself.
     Settle {
         until: Duration,
     },
@@ -72,7 +72,7 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    /// Begins with a device that was just opened.
+    /// Begins a session with a device that was just opened.
     pub(crate) fn begin(now: Duration, options: WindsonicOptions) -> Self {
         let mut session = Self {
             assembler: Assembler::new(options.line_bytes_max),
@@ -152,7 +152,7 @@ impl Session {
         }
     }
 
-    /// Does all work that is due.
+    /// Does the work that is due.
     pub(crate) fn handle_timeout(&mut self, now: Duration) {
         match &mut self.task {
             Task::Listen => {}
@@ -183,7 +183,7 @@ impl Session {
         if now < poll.due {
             return;
         }
-        // Polling may have been disabled, or may be off after a loss of power.
+        // Polling may be disabled or, after a loss of power, off. The `?` enables it.
         let letter = self.unit.byte();
         let bytes = if poll.answered { vec![letter] } else { vec![b'?', letter] };
         self.transmit.push_back(bytes);
@@ -193,7 +193,7 @@ impl Session {
         }
     }
 
-    /// Returns true if the instrument, as far as is known, does not have the required settings.
+    /// Returns true if the instrument seems to lack the required settings.
     fn wants_dialogue(&self) -> bool {
         let able = matches!(self.task, Task::Listen | Task::Poll(_));
         let wanted = self.options.mode != Mode::Listen;
@@ -267,7 +267,7 @@ impl Session {
         self.transmit.pop_front()
     }
 
-    /// Returns the time at which [`Session::handle_timeout`] is to be called, if no bytes come before.
+    /// Returns the time at which to call [`Session::handle_timeout`] if no bytes come before.
     pub(crate) fn poll_timeout(&self) -> Option<Duration> {
         let task = match &self.task {
             Task::Listen => None,
@@ -285,14 +285,14 @@ impl Session {
     }
 }
 
-/// Returns true for a text of the instrument at power-up or in configuration mode. A damaged measurement is none of
-/// these: without its end, it has its beginning; without its beginning, it has its end or commas.
+/// Returns true for text about the instrument itself, sent at power-up and in configuration mode. A damaged
+/// measurement is never taken for it: it still has its first byte, its last byte or its commas.
 fn is_announcement(line: &RawLine) -> bool {
     let text = |byte: &u8| (b' '..=b'~').contains(byte) && *byte != b',';
     !line.overlong && !line.bytes.starts_with(b"$") && line.bytes.iter().all(text)
 }
 
-/// Returns the line as readable text: escaped, and cut to 60 characters.
+/// Returns the line as printable text: escaped, and cut to 60 characters.
 fn cut(bytes: &[u8]) -> String {
     let mut text: String = bytes.escape_ascii().take(61).map(char::from).collect();
     if text.len() > 60 {

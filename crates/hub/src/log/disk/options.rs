@@ -10,7 +10,7 @@ pub enum Fsync {
     Always,
     /// Flushes at this interval.
     Interval(Duration),
-    /// Never, except when the data directory is closed; the system decides.
+    /// Leaves the time to the system. Closing the data directory flushes, too.
     Never,
 }
 

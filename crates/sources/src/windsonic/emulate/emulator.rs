@@ -1,4 +1,4 @@
-//! The emulator: IO and time for an [`Instrument`].
+//! Runs an [`Instrument`] with a pseudo-terminal and a clock.
 
 use std::convert::Infallible;
 use std::io;
@@ -16,8 +16,8 @@ use super::pty::{Pty, Wait};
 use super::replay::Replay;
 use super::wind::Model;
 
-/// An instrument behind a pseudo-terminal that can be opened as a serial device. It begins to measure when it is
-/// [run](Self::run).
+/// An instrument behind a pseudo-terminal, which programs open as a serial device. It measures while it
+/// [runs](Self::run).
 #[derive(Debug)]
 pub struct Emulator {
     instrument: Instrument,
@@ -26,11 +26,10 @@ pub struct Emulator {
 }
 
 impl Emulator {
-    /// Creates the pseudo-terminal, and the link to it if the options have one. An existing link is replaced;
-    /// anything else at that path is an error. Dropping the emulator removes the link.
+    /// Creates the pseudo-terminal, and the link to it if the options name one. Replaces an existing link; anything
+    /// else at that path is an error. Dropping the emulator removes the link.
     ///
-    /// # Errors
-    /// [`OpenError`], the variant by cause.
+    /// # Errors One variant of [`OpenError`] for each cause.
     pub fn open(options: EmulatorOptions) -> Result<Self, OpenError> {
         if !(0.0..=1.0).contains(&options.noise) {
             return Err(OpenError::Noise(options.noise));
@@ -42,7 +41,7 @@ impl Emulator {
                     .map_err(|source| OpenError::Replay { path: path.clone(), source })?,
             ),
         };
-        // Has its own random sequence, so that noise does not change the wind.
+        // The noise has its own random sequence, so it does not change the wind.
         let noise = Noise::new(options.noise, !options.seed);
         let instrument = Instrument::new(Duration::ZERO, options.settings, source, noise);
         let pty = Pty::open().map_err(OpenError::Pty)?;
@@ -50,23 +49,22 @@ impl Emulator {
         Ok(Self { instrument, pty, link })
     }
 
-    /// Returns the path of the pseudo-terminal, to which the link leads, if any.
+    /// Returns the path of the pseudo-terminal.
     #[must_use]
     pub fn path(&self) -> &Path {
         self.pty.path()
     }
 
-    /// Returns the path of the link, if any.
+    /// Returns the path of the link to the pseudo-terminal, if any.
     #[must_use]
     pub fn link(&self) -> Option<&Path> {
         self.link.as_ref().map(Link::path)
     }
 
-    /// Measures and answers until dropped. Programs may open and close it at any time. Messages are lost while there
-    /// is no program, or if it reads too slowly. Needs a tokio runtime with IO and time drivers.
+    /// Measures and answers until dropped. Programs may open and close the device at any time. Messages are lost while
+    /// no program has it open, or if the program reads too slowly. Needs a tokio runtime with IO and time drivers.
     ///
-    /// # Errors
-    /// The system's, if the pseudo-terminal fails, which should not happen.
+    /// # Errors The system's error if the pseudo-terminal fails, which should not happen.
     ///
     /// # Cancel safety
     /// Dropping the future ends the emulation and removes the link.

@@ -1,4 +1,4 @@
-//! The causes for which an emulation does not begin.
+//! The reasons why an emulation cannot begin.
 
 use std::io;
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ pub enum OpenError {
     /// The system cannot create a pseudo-terminal.
     #[error("no pseudo-terminal")]
     Pty(#[source] io::Error),
-    /// The path of the link has a file or directory, which is not replaced.
+    /// The path of the link is a file or directory, which is not replaced.
     #[error("{} exists and is not a symbolic link", .0.display())]
     LinkTaken(PathBuf),
     /// The link cannot be created.
@@ -28,10 +28,10 @@ pub enum OpenError {
     Replay {
         /// The path of the recording.
         path: PathBuf,
-        /// Its fault.
+        /// The fault of the recording.
         source: ReplayError,
     },
-    /// The noise is no probability.
+    /// The noise is not a probability.
     #[error("noise is {0}, expected a probability, 0 to 1")]
     Noise(f64),
 }

@@ -12,10 +12,10 @@ use crate::windsonic::message::{
     DIRECTION_THRESHOLD_METRES_PER_SECOND, Hundredths, Message, Wind, whole_degrees,
 };
 
-/// The longest command. The longest known one has 2 bytes. A longer one is illegal.
+/// The longest command that is kept. Known commands have at most 2 bytes; a longer one is illegal.
 const COMMAND_BYTES_MAX: usize = 16;
 
-/// The most replies that wait to be sent. Further ones are dropped, as the line is not faster.
+/// The most lines that wait to be sent. Further ones are dropped, as on a line that is too slow for them.
 const TRANSMIT_LINES_MAX: usize = 64;
 
 /// The source of measurements.
@@ -27,7 +27,7 @@ pub(crate) enum Source {
 
 #[derive(Clone, Debug)]
 enum InstrumentState {
-    /// `last` is the last byte, for commands of two.
+    /// `last` is the previous byte, for commands of two bytes.
     Measuring {
         polls: bool,
         last: u8,
@@ -43,7 +43,7 @@ pub(crate) struct Instrument {
     source: Source,
     noise: Noise,
     state: InstrumentState,
-    /// The time of the next message, if it sends by itself.
+    /// The time of the next message, if the instrument sends by itself.
     due: Duration,
     transmit: VecDeque<Vec<u8>>,
 }
@@ -110,7 +110,7 @@ impl Instrument {
         }
     }
 
-    /// Returns the time at which [`Instrument::handle_timeout`] is to be called, if it sends by itself.
+    /// Returns the time at which to call [`Instrument::handle_timeout`], if the instrument sends by itself.
     pub(crate) fn poll_timeout(&self) -> Option<Duration> {
         match self.state {
             InstrumentState::Measuring { polls: false, .. }
@@ -122,8 +122,7 @@ impl Instrument {
         }
     }
 
-    /// Sends a message if one is due. A late call does not delay later messages, and messages that were missed
-    /// altogether are not made up for.
+    /// Sends a message if one is due. A late call does not delay later messages, and missed ones are skipped.
     pub(crate) fn handle_timeout(&mut self, now: Duration) {
         if self.poll_timeout().is_none_or(|due| now < due) {
             return;
@@ -163,7 +162,7 @@ fn measuring(format: Format) -> InstrumentState {
     InstrumentState::Measuring { polls: format.is_polled(), last: 0 }
 }
 
-/// Makes the message of a sample with these settings.
+/// Returns the message for a sample, with these settings.
 fn message(settings: &Settings, sample: WindSample) -> Message {
     let per = settings.units.per_metre_per_second();
     let speed = sample.metres_per_second * per;

@@ -1,5 +1,5 @@
-//! A symbolic link to the pseudo-terminal, for as long as the emulation lasts. One that outlives it,
-//! because the process was killed, is replaced by the next.
+//! A symbolic link to the pseudo-terminal, which lasts as long as the emulation. If the process is killed, the link
+//! stays, and the next emulator replaces it.
 
 use std::io;
 use std::os::unix::fs::symlink;
@@ -14,7 +14,7 @@ pub(crate) struct Link {
 }
 
 impl Link {
-    /// Creates the link, and replaces a symbolic link at this path; anything else there is an error.
+    /// Creates the link. Replaces a symbolic link at this path; anything else there is an error.
     pub(crate) fn make(path: PathBuf, target: &Path) -> Result<Self, OpenError> {
         let failed = |source| OpenError::Link { path: path.clone(), source };
         match std::fs::symlink_metadata(&path) {
@@ -34,9 +34,9 @@ impl Link {
 
 impl Drop for Link {
     fn drop(&mut self) {
-        // Another emulator may have taken the name meanwhile.
+        // Another emulator may have replaced the link meanwhile.
         if std::fs::read_link(&self.path).is_ok_and(|target| target == self.target) {
-            // Nothing can be done about a link that stays: the next emulator replaces it.
+            // An error here is ignored: the next emulator replaces the link.
             let _ = std::fs::remove_file(&self.path);
         }
     }

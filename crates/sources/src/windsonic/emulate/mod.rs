@@ -1,15 +1,14 @@
 //! An emulated WindSonic behind a pseudo-terminal, for development and tests without an instrument.
 //!
-//! A program that opens the pseudo-terminal finds an instrument on a serial line. As on a line, messages are lost
-//! while no program has it open. The wind is a seeded model (a mean wind, gusts, a fan that swings, sometimes a
-//! calm), or a recording.
+//! A program that opens the pseudo-terminal sees an instrument on a serial line. Output that nobody reads is lost. The
+//! wind is a seeded model (a mean wind, gusts, a fan that swings, sometimes a calm), or a recording.
 //!
-//! An emulator that is killed (`SIGKILL`) leaves its link behind, and the system may give the name of the
-//! pseudo-terminal to another program, maybe to a shell. The next emulator with that link replaces it. Until then,
-//! opening it fails if it leads nowhere or to a [terminal in use](crate::serial::SerialError::Terminal).
+//! An emulator that is killed (`SIGKILL`) leaves its link behind. The system may then give the name of the
+//! pseudo-terminal to another program, such as a shell. Opening the link fails if it leads nowhere or to a [terminal
+//! in use](crate::serial::SerialError::Terminal). The next emulator with that link replaces it.
 //!
-//! While it measures, it sends by itself at its rate (`M1`, `M2`, `M5`), or a message for each poll (`M3`, `M4`). Its
-//! commands, and their answers:
+//! While it measures, the instrument sends by itself at its rate (`M1`, `M2`, `M5`), or sends a message for each poll
+//! (`M3`, `M4`). These are its commands and answers:
 //!
 //! | sent | answer |
 //! |---|---|
@@ -21,9 +20,10 @@
 //!
 //! Polls are enabled when a polled format begins to measure.
 //!
-//! In configuration mode, a command ends with ENTER (CR). An accepted setting is echoed, `D3` lists all, and `Q`
-//! returns to measuring. The manual does not show the answer to anything else; the emulator answers `ILLEGAL
-//! COMMAND`. The settings `O`, `L`, `B`, `F`, `H`, `E`, `T`, `S` and `C` are kept and listed, but have no effect.
+//! In configuration mode, a command ends with ENTER (CR). The instrument echoes an accepted setting, lists all
+//! settings after `D3`, and measures again after `Q`. The manual does not give the answer to other commands; the
+//! emulator answers `ILLEGAL COMMAND`. The settings `O`, `L`, `B`, `F`, `H`, `E`, `T`, `S` and `C` are kept and
+//! listed, but have no effect.
 
 #[cfg(unix)]
 mod emulator;
@@ -52,17 +52,17 @@ pub use error::OpenError;
 /// The instrument to emulate.
 #[derive(Clone, Debug)]
 pub struct EmulatorOptions {
-    /// The instrument's settings when it is switched on. Default: the factory settings.
+    /// The settings of the instrument when it is switched on. Default: the factory settings.
     pub settings: Settings,
     /// The seed of the wind and the noise; the same seed gives the same values. Default 1.
     pub seed: u64,
-    /// A recording to send instead of the model, in a loop, one line for each message. A line is a complete line of
-    /// the instrument, only its part between STX and ETX, or a JSON object with such a line as `raw`. It is sent
+    /// A recording to send in a loop instead of the model, one line for each message. A line is a complete line of the
+    /// instrument, its part between STX and ETX, or a JSON object with one of these as `raw`. Values are sent
     /// unchanged, so the settings of format and units have no effect.
     pub replay: Option<PathBuf>,
     /// The probability that a message is damaged on purpose, 0 to 1. Default 0.
     pub noise: f64,
-    /// The path of a symbolic link to create to the pseudo-terminal, since its own name changes.
+    /// The path of a symbolic link to the pseudo-terminal, whose own name changes.
     pub link: Option<PathBuf>,
 }
 

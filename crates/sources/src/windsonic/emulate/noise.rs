@@ -1,8 +1,8 @@
-//! Lines damaged on purpose, as a bad cable does it.
+//! Damages lines on purpose, like a bad cable.
 
 use fastrand::Rng;
 
-/// The length of an overlong line: more than any reader should hold.
+/// The number of bytes added to an overlong line: more than any reader should hold.
 const OVERLONG_BYTES: usize = 300;
 
 /// Damages lines at random.
@@ -13,7 +13,7 @@ pub(crate) struct Noise {
 }
 
 impl Noise {
-    /// Damages a line with this probability, 0 to 1.
+    /// Creates a noise that damages each line with this probability, 0 to 1.
     pub(crate) fn new(probability: f64, seed: u64) -> Self {
         Self { probability, rng: Rng::with_seed(seed) }
     }
@@ -24,7 +24,7 @@ impl Noise {
         if line.is_empty() || self.rng.f64() >= self.probability {
             return line;
         }
-        // The line end is left out, as its loss alone damages nothing.
+        // The line end is not damaged, since its loss alone changes no message.
         let visible = line.trim_ascii_end().len().max(1);
         let at = self.rng.usize(..visible);
         match self.rng.u8(..5) {

@@ -1,7 +1,7 @@
 //! The instrument's end of a pseudo-terminal.
 //!
-//! Owns the differences from a serial line: a pseudo-terminal keeps unread bytes, and while the other end is closed,
-//! it reports so all the time. Here, as on a line, bytes sent while no program has it open are lost.
+//! Hides two differences from a serial line: a pseudo-terminal keeps unread output, and reports a closed end until it
+//! is opened again.
 
 use std::ffi::OsString;
 use std::io;
@@ -21,8 +21,8 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::serial::{raw_8n1, watch};
 
-/// The interval of checking whether a program has opened the other end, since no event reports it. A command sent
-/// meanwhile waits this long for its answer; the instrument itself takes up to 130 ms.
+/// The interval of checks whether the other end is open; the system does not report it. A command that a program sends
+/// at once waits at most this long; the instrument itself takes up to 130 ms to answer.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// The reason why a wait ended.
@@ -30,7 +30,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 pub(crate) enum Wait {
     /// This many bytes were received.
     Received(usize),
-    /// The time has come.
+    /// The wait reached its end.
     Due,
 }
 
@@ -38,8 +38,8 @@ pub(crate) enum Wait {
 pub(crate) struct Pty {
     path: PathBuf,
     master: Arc<OwnedFd>,
-    /// Registered while a program has the other end open. After a close, a registration reports it for ever, so each
-    /// opening gets a new one.
+    /// `Some` while a program has the other end open. After a close, a registration reports the close for ever, so
+    /// each opening gets a new one.
     heard: Option<AsyncFd<Arc<OwnedFd>>>,
 }
 
@@ -53,8 +53,8 @@ impl Pty {
         let name = ptsname(&master, Vec::new())?;
         let path = PathBuf::from(OsString::from_vec(name.into_bytes()));
         let pty = Self { path, master: Arc::new(master), heard: None };
-        // Done before a program opens it. With echo, each message would come back as commands; and only after the
-        // first close does the master report whether the other end is open.
+        // This is done before a program opens it. With echo, each message would come back as commands. And the master
+        // reports whether the other end is open only after the first close.
         let slave = pty.open_slave()?;
         let mut settings = tcgetattr(&slave)?;
         raw_8n1(&mut settings);
@@ -79,7 +79,7 @@ impl Pty {
         Ok(!fds[0].revents().contains(PollFlags::HUP))
     }
 
-    /// Sends as many bytes as can be written at once; the rest is lost.
+    /// Sends as many bytes as fit at once; the rest is lost.
     pub(crate) fn send(&self, line: &[u8]) -> io::Result<()> {
         if !self.is_open()? {
             return Ok(());
@@ -126,8 +126,8 @@ impl Pty {
         }
     }
 
-    /// Handles a close of the other end. Sent bytes that were not read are dropped, so that the next program does not
-    /// take them for new.
+    /// Handles a close of the other end. Drops output that was not read, so that the next program does not take it for
+    /// new.
     fn forget(&mut self) -> io::Result<()> {
         self.heard = None;
         if self.is_open()? {

@@ -1,4 +1,4 @@
-//! Recorded lines, to be sent again.
+//! Replays recorded lines.
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -55,12 +55,12 @@ pub enum ReplayError {
 /// The lines of a recording, repeated without end.
 #[derive(Clone, Debug)]
 pub(crate) struct Replay {
-    /// The lines to send, each with its line end. At least one.
+    /// The recorded lines with their line ends; at least one.
     lines: Vec<Vec<u8>>,
     next: usize,
 }
 
-/// An event of this crate; only its raw line is used.
+/// An event of this crate, of which only the raw line is used.
 #[derive(Deserialize)]
 struct Recorded {
     raw: String,
@@ -72,12 +72,12 @@ impl Replay {
     }
 
     fn open_within(path: &Path, bytes_max: u64) -> Result<Self, ReplayError> {
-        // Checked before opening, since opening a pipe waits for a writer.
+        // Check first: opening a pipe would wait for a writer.
         if !fs::metadata(path)?.is_file() {
             return Err(ReplayError::NotFile);
         }
         let mut bytes = Vec::new();
-        // Counted while reading, since a file may grow meanwhile, or have no size.
+        // Count while reading: a file may grow meanwhile, or report no size.
         File::open(path)?.take(bytes_max.saturating_add(1)).read_to_end(&mut bytes)?;
         if bytes.len() as u64 > bytes_max {
             return Err(ReplayError::TooBig { bytes_max });
@@ -85,8 +85,8 @@ impl Replay {
         Self::parse(&bytes)
     }
 
-    /// Each line is a line as recorded from the instrument (with STX, ETX and checksum, or NMEA),
-    /// what stands between STX and ETX alone, or a JSON object with such a line as its `raw`.
+    /// Parses a recording. Each line is a complete line of the instrument (in a Gill format or NMEA), its part between
+    /// STX and ETX, or a JSON object with one of these as `raw`.
     pub(crate) fn parse(file: &[u8]) -> Result<Self, ReplayError> {
         let file = file.strip_prefix(BYTE_ORDER_MARK).unwrap_or(file);
         let mut lines = Vec::new();
@@ -108,7 +108,7 @@ impl Replay {
         Ok(Self { lines, next: 0 })
     }
 
-    /// Returns the next line; after the last, the first.
+    /// Returns the next line. The first follows the last.
     pub(crate) fn next(&mut self) -> Vec<u8> {
         let line = self.lines.get(self.next).cloned().unwrap_or_default();
         self.next = (self.next + 1) % self.lines.len().max(1);
@@ -116,7 +116,7 @@ impl Replay {
     }
 }
 
-/// The line as the instrument sends it.
+/// Returns the line as the instrument sends it.
 fn sent(number: usize, line: &[u8]) -> Result<Vec<u8>, ReplayError> {
     let fault = |source| ReplayError::Line { number, source };
     if line.first().is_some_and(u8::is_ascii_uppercase) {

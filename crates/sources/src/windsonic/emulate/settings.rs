@@ -1,16 +1,16 @@
-//! The settings of configuration mode, as the instrument keeps and lists them.
+//! The settings that configuration mode changes and lists.
 
 use std::fmt;
 use std::time::Duration;
 
 use crate::windsonic::{SpeedUnits, UnitId};
 
-/// The messages to send, and when: setting `M`.
+/// The format of messages, and whether they are sent unasked: setting `M`.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Format {
     /// `M1`: UV, continuous.
     UvContinuous,
-    /// `M2`: polar, continuous; the factory's setting.
+    /// `M2`: polar, continuous; the factory setting.
     #[default]
     PolarContinuous,
     /// `M3`: UV, polled.
@@ -33,7 +33,7 @@ impl Format {
 /// The rate of messages: setting `P`.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Rate {
-    /// `P1`: once a second; the factory's setting.
+    /// `P1`: once a second; the factory setting.
     #[default]
     Hz1,
     /// `P2`: twice a second.
@@ -66,12 +66,12 @@ impl Rate {
     }
 }
 
-/// The settings that have an effect. The default is the factory setting of each.
+/// The settings that have an effect. The defaults are the factory settings.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Settings {
     /// `N`: the identifier.
     pub unit: UnitId,
-    /// `M`: the messages to send, and when.
+    /// `M`: the format of messages.
     pub format: Format,
     /// `U`: the unit of speeds.
     pub units: SpeedUnits,
@@ -79,17 +79,16 @@ pub struct Settings {
     pub rate: Rate,
 }
 
-/// All settings, as the instrument keeps them. The default is the factory's:
-/// `M2,U1,O1,L1,P1,B3,F1,H1,NQ,E1,T1,S3,C2`.
+/// All settings of the instrument. The defaults are the factory settings: `M2,U1,O1,L1,P1,B3,F1,H1,NQ,E1,T1,S3,C2`.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub(crate) struct Stored {
     pub(crate) settings: Settings,
-    /// Settings that are kept and listed, but have no effect.
+    /// The settings that are kept and listed, but have no effect.
     others: Others,
 }
 
 impl Default for SpeedUnits {
-    /// Metres per second: the factory's setting.
+    /// Returns metres per second, the factory setting.
     fn default() -> Self {
         Self::MetresPerSecond
     }
@@ -114,7 +113,7 @@ impl From<Settings> for Stored {
 }
 
 impl Stored {
-    /// Sets one setting, such as `M2`. Returns false for an unknown letter or value.
+    /// Changes one setting, such as `M2`. Returns false if its letter or value is unknown.
     pub(crate) fn set(&mut self, command: &[u8]) -> bool {
         let &[letter, value] = command else { return false };
         let settings = &mut self.settings;
@@ -147,7 +146,7 @@ fn assign<T>(place: &mut T, value: Option<T>) -> bool {
     given
 }
 
-/// Returns its number among all, from 1, as a digit.
+/// Returns the number of a value among all, from 1, as a digit.
 fn digit<T: PartialEq>(all: &[T], value: &T) -> usize {
     1 + all.iter().position(|one| one == value).unwrap_or(0)
 }

@@ -1,8 +1,7 @@
-//! Wind as a seeded model: the same seed and the same times give the same wind.
+//! A model of the wind. The same seed and the same times give the same wind.
 //!
-//! A mean wind with gusts that come and go, on a bench with a fan that turns from side to side: the
-//! direction swings around the mean one, and the wind is strongest when the fan looks at the
-//! instrument. Now and then it is calm, too calm for a direction.
+//! A fan turns from side to side in a mean wind with gusts. The direction swings around the mean, and the wind is
+//! strongest when the fan faces the instrument. At times the wind is too weak for a direction.
 
 use std::f64::consts::TAU;
 use std::time::Duration;
@@ -13,18 +12,18 @@ use fastrand::Rng;
 const MEAN_METRES_PER_SECOND: f64 = 3.5;
 const MEAN_DIRECTION_DEGREES: f64 = 229.0;
 
-/// The fan: the angle to each side, and the time of a whole swing.
+/// The angle of the fan to each side, and the time of a whole swing.
 const FAN_SWING_DEGREES: f64 = 40.0;
 const FAN_PERIOD_SECONDS: f64 = 17.0;
 
-/// Gusts: the strength, as a share of the mean, and the time constant.
+/// The strength of gusts as a share of the mean wind, and their time constant.
 const GUST_SHARE: f64 = 0.25;
 const GUST_MEMORY_SECONDS: f64 = 3.0;
 
 /// The degrees by which the direction flutters.
 const FLUTTER_DEGREES: f64 = 6.0;
 
-/// Calms: the least and the greatest time between two, and the length of one.
+/// The shortest and the longest time between two calms, and the length of one.
 const CALM_EVERY_SECONDS: (f64, f64) = (30.0, 90.0);
 const CALM_SECONDS: (f64, f64) = (2.0, 5.0);
 
@@ -42,7 +41,7 @@ pub(crate) struct Model {
     last: f64,
     gust: f64,
     flutter: f64,
-    /// The next calm, or the present one: from, to, in seconds.
+    /// The beginning and the end of the present or next calm, in seconds.
     calm: (f64, f64),
 }
 
@@ -72,7 +71,7 @@ impl Model {
         let turn = (TAU * now / FAN_PERIOD_SECONDS).sin();
         let facing = 1.0 - 0.5 * turn * turn;
         let blowing = MEAN_METRES_PER_SECOND * facing * (1.0 + GUST_SHARE * self.gust).max(0.05);
-        // In a calm, a speed between zero and just above the threshold.
+        // In a calm, the speed is between zero and a little above the threshold.
         let calm = 0.06 * self.rng.f64();
         WindSample {
             metres_per_second: if now >= self.calm.0 { calm } else { blowing },

@@ -3,7 +3,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::windsonic::line::Assembler;
 
-/// The text between STX and ETX, and the checksum: verified against an instrument's.
+/// Texts between STX and ETX with their checksums, verified with an instrument.
 const VERIFIED: [(&str, &str); 6] = [
     ("Q,229,002.74,M,00,", "16"),
     ("Q,,000.03,M,00,", "2D"),
@@ -17,7 +17,7 @@ fn line(content: &str, sum: &str) -> Vec<u8> {
     format!("\u{2}{content}\u{3}{sum}").into_bytes()
 }
 
-/// A Gill line with the checksum it should have.
+/// Returns a line in a Gill format with the right checksum.
 fn gill(content: &str) -> Vec<u8> {
     line(content, &format!("{:02X}", checksum(content.as_bytes())))
 }
@@ -127,7 +127,7 @@ fn messages() -> impl Strategy<Value = Message> {
     prop_oneof![gill, nmea]
 }
 
-/// The messages in these bytes, as a source would find them.
+/// Returns the messages that a source finds in these bytes.
 fn heard(bytes: &[u8]) -> Vec<Message> {
     let mut assembler = Assembler::new(128);
     let lines = bytes.iter().filter_map(|byte| assembler.push(*byte));
@@ -157,7 +157,7 @@ proptest! {
         let at = at.index(line.len());
         line[at] ^= by;
         for heard in heard(&line) {
-            // Still the same: a line end that became another, a hex digit's other case.
+            // The message stays the same if CR becomes LF or a hex digit changes its case.
             prop_assert_eq!(&heard, &message);
         }
         let content = message.encode().trim_ascii_end().len() - 3;

@@ -22,7 +22,7 @@ fn sent(session: &mut Session) -> String {
     bytes.escape_ascii().to_string()
 }
 
-/// Returns the newest reported state.
+/// Returns the last reported state.
 fn state(session: &mut Session) -> (State, String) {
     let mut states = outputs(session).into_iter().filter_map(|output| match output {
         Output::State(state, detail) => Some((state, detail)),
@@ -45,7 +45,7 @@ fn bad_lines(outputs: &[Output]) -> Vec<&str> {
     faults
 }
 
-/// Lets time pass to `until`, with all timeouts on time.
+/// Lets time pass until `until`, and handles each timeout on time.
 fn pass(session: &mut Session, until: Duration) {
     while let Some(at) = session.poll_timeout().filter(|at| *at <= until) {
         session.handle_timeout(at);
@@ -233,7 +233,7 @@ fn an_instrument_that_answers_no_poll_is_set_to_polled_mode() {
     assert_eq!(state(&mut session).0, State::Silent);
 }
 
-/// A stream as it may come: messages, texts and noise.
+/// Returns a random stream of messages, texts and noise.
 fn streams() -> impl Strategy<Value = Vec<u8>> {
     let piece = prop_oneof![
         3 => Just(GOOD.to_vec()),
@@ -265,8 +265,8 @@ proptest! {
             outputs
         };
         prop_assert_eq!(only_lines(&mut whole), only_lines(&mut pieces));
-        // In polled mode the first message starts a dialogue, and what follows it in the same
-        // read is looked through for its answer: the one thing that depends on the split.
+        // In polled mode, the first message starts a dialogue, which searches the rest of the same read for an answer.
+        // Only this depends on the split.
         if mode != Mode::Polled {
             prop_assert_eq!(sent(&mut whole), sent(&mut pieces));
         }
