@@ -52,7 +52,7 @@ use crate::{Kind, Limits, Problem, routes};
 /// Timeouts for the client's input belong to the HTTP server. When a client takes nothing of a reply, the server drops
 /// the rest once it needs the memory, and over HTTP/2 also after [`Limits::write_timeout`]; for HTTP/1, see
 /// [`behind`](Self::behind). [`Limits::memory_max`] does not include the pieces of replies that the HTTP server has
-/// taken and not written: they are copies of at most 16 KiB, and hyper takes at most 16 of them for each connection.
+/// taken and not written: they are copies of at most 4 KiB, and hyper takes at most 16 of them for each connection.
 ///
 /// # Cancel safety
 /// Dropping the future of a reply, or the reply's body, ends the request: its reader ends, and nothing more is

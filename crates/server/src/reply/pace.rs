@@ -64,14 +64,25 @@ impl Pace {
 
 /// Returns a body that reports its pace, and keeps `guard` until all but its last byte was taken.
 pub(crate) fn paced(body: Body, pace: Arc<Pace>, guard: impl Send + Unpin + 'static) -> Body {
+    paced_in(PIECE_BYTES_MAX, body, pace, guard)
+}
+
+/// Returns the same body in pieces of at most this many bytes.
+pub(crate) fn paced_in(
+    piece_bytes_max: usize,
+    body: Body,
+    pace: Arc<Pace>,
+    guard: impl Send + Unpin + 'static,
+) -> Body {
     pace.set(Some(Instant::now()));
-    Paced { body, piece: Bytes::new(), pace, _guard: guard }.boxed_unsync()
+    Paced { body, piece: Bytes::new(), piece_bytes_max, pace, _guard: guard }.boxed_unsync()
 }
 
 struct Paced<G> {
     body: Body,
     /// The rest of the current piece.
     piece: Bytes,
+    piece_bytes_max: usize,
     pace: Arc<Pace>,
     _guard: G,
 }
@@ -84,7 +95,7 @@ impl<G: Unpin> http_body::Body for Paced<G> {
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<io::Result<Frame<Bytes>>>> {
-        let Self { body, piece, pace, .. } = self.get_mut();
+        let Self { body, piece, piece_bytes_max, pace, .. } = self.get_mut();
         if piece.is_empty() {
             // The client has taken everything so far.
             pace.set(None);
@@ -100,7 +111,7 @@ impl<G: Unpin> http_body::Body for Paced<G> {
         pace.set(Some(Instant::now()));
         let is_last = body.is_end_stream();
         let len = match piece.len() {
-            len if len > PIECE_BYTES_MAX => PIECE_BYTES_MAX,
+            len if len > *piece_bytes_max => *piece_bytes_max,
             // The last byte comes alone. It is polled when there is room for it, and so for everything before.
             len if len > 1 && is_last => len - 1,
             len => len,

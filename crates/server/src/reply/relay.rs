@@ -16,7 +16,10 @@ use http_body_util::BodyExt;
 use tokio::sync::oneshot;
 
 use crate::reply::body::Body;
-use crate::reply::pace::{Pace, paced};
+use crate::reply::pace::{Pace, paced_in};
+
+/// The bytes of a piece: hyper takes up to 16 pieces that a client of HTTP/1 does not take.
+const PIECE_BYTES_MAX: usize = 4 << 10;
 
 /// Keeps `guard` until the last piece of the body is written, or until the rest is dropped: when the client has taken
 /// nothing for `timeout`, or when the memory must be released.
@@ -30,7 +33,7 @@ pub(crate) fn relayed<G: Send + 'static>(
         return body;
     }
     let (pace, memory) = (Arc::<Pace>::default(), memory.clone());
-    let rest = Mutex::new(Some((paced(body, Arc::clone(&pace), ()), guard)));
+    let rest = Mutex::new(Some((paced_in(PIECE_BYTES_MAX, body, Arc::clone(&pace), ()), guard)));
     let (_over, is_over) = oneshot::channel();
     let relay = Arc::new(Relay { rest, _over });
     let watched = Arc::downgrade(&relay);

@@ -60,6 +60,8 @@ fn a_reply_is_open_until_its_last_piece_is_written() {
         pieces.push(piece.unwrap());
     }
     drop(reply);
+    let longest = pieces.iter().filter_map(|piece| piece.data_ref()).map(|data| data.len()).max();
+    assert_eq!(longest, Some(4096), "nobody can have it back");
     let Alone { running, runtime } = program;
     assert_eq!(runtime.block_on(running.stop()).requests_open, 1);
 }
