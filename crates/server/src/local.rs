@@ -1,11 +1,13 @@
 //! The state that the connections of one thread share.
 
+use std::any::Any;
+use std::cell::RefCell;
 use std::io;
 use std::net::TcpStream;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use anemone_ws::reactor::{Broadcast, Reactor};
+use anemone_ws::reactor::Reactor;
 use tokio::sync::mpsc;
 
 use crate::alarms::Alarms;
@@ -23,8 +25,8 @@ pub(crate) struct Local {
     pub(crate) essentials: Essentials,
     pub(crate) fan: Fan,
     pub(crate) alarms: Alarms,
-    /// The thread's members of `/broadcast`.
-    pub(crate) broadcast: Broadcast,
+    /// The states of transports on this thread.
+    states: RefCell<Vec<Box<dyn Any>>>,
     guests: mpsc::UnboundedSender<Guest>,
 }
 
@@ -46,11 +48,6 @@ impl Local {
         let reactor = Reactor::start_within(site.memory.clone())?;
         let (guests, admitted) = mpsc::unbounded_channel();
         let essentials = Essentials::default();
-        let broadcast = Broadcast::within(&site.memory, site.limits.broadcast_bytes_max);
-        if let Some(everyone) = site.broadcast.clone() {
-            let members = broadcast.clone();
-            essentials.spawn(async move { everyone.relay(members).await });
-        }
         let (fan, alarms) = (Fan::new(essentials.clone()), Alarms::default());
         let ringing = alarms.clone();
         essentials.spawn(async move { ringing.ring().await });
@@ -59,7 +56,18 @@ impl Local {
             let relief = site.memory.clone();
             essentials.spawn(async move { relief.relieve().await });
         }
-        Ok((Self { site, reactor, essentials, fan, alarms, broadcast, guests }, admitted))
+        let states = RefCell::default();
+        Ok((Self { site, reactor, essentials, fan, alarms, states, guests }, admitted))
+    }
+
+    /// Returns the state of a transport on this thread, by its type. The first call creates it.
+    pub(crate) fn state<T: Clone + 'static>(&self, create: impl FnOnce() -> T) -> T {
+        let found = self.states.borrow().iter().find_map(|state| state.downcast_ref().cloned());
+        found.unwrap_or_else(|| {
+            let created = create();
+            self.states.borrow_mut().push(Box::new(created.clone()));
+            created
+        })
     }
 
     /// Passes a connection to a task of its own.

@@ -1,17 +1,17 @@
 //! The state of the server that all requests share.
 
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use anemone_hub::{Hub, Topic};
 use anemone_ws::Memory;
+use http::Extensions;
 
 use crate::clients::access::Accesses;
 use crate::clients::awaited::AwaitedTopics;
 use crate::clients::permits::{ConnectionPermit, ConnectionPermits, NoPermit};
 use crate::clients::readers::Readers;
 use crate::clients::refusals::{Refusals, RefusedRequest};
-use crate::everyone::Everyone;
 use crate::fallback::Fallback;
 use crate::files::Files;
 use crate::peer::Peer;
@@ -46,10 +46,10 @@ pub(crate) struct Site {
     pub(crate) tls: Option<Tls>,
     /// The connected readers on all threads.
     pub(crate) readers: Arc<Readers>,
-    /// True if `/echo` is offered.
-    pub(crate) echo: bool,
-    /// The way to the members of `/broadcast` on all threads, if it is offered.
-    pub(crate) broadcast: Option<Arc<Everyone>>,
+    /// The paths of transports that are offered, besides those of topics.
+    pub(crate) offered: Vec<&'static str>,
+    /// The states of transports.
+    pub(crate) states: Mutex<Extensions>,
     /// A user's own files.
     pub(crate) files: Files,
     /// A service for every other path.
@@ -65,6 +65,12 @@ impl Site {
             Some(self.hub.topic_or_none_yet(&parsed, storage))
         };
         self.hub.topic(&parsed).or_else(or_none_yet).ok_or_else(|| unknown_topic(name))
+    }
+
+    /// Returns the state of a transport, by its type. The first call creates it.
+    pub(crate) fn state<T: Clone + Send + Sync + 'static>(&self, create: impl FnOnce() -> T) -> T {
+        let mut states = self.states.lock().unwrap_or_else(PoisonError::into_inner);
+        states.get_or_insert_with(create).clone()
     }
 
     /// Returns true if the fallback has a page at this path for requests of any origin.

@@ -10,7 +10,7 @@ use http::{Request, Response};
 use crate::fallback::Fallback;
 use crate::listen::bind_error::BindError;
 use crate::listen::listener::Server;
-use crate::listen::options::Options;
+use crate::options::Options;
 use crate::reply::body::{Body, BoxError};
 use crate::{AllowedHost, AllowedOrigin, Limits, StaticDir, Tls, TopicRules, UnixSocket};
 

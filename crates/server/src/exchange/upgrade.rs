@@ -5,7 +5,6 @@ use anemone_ws::switching_protocols;
 use futures_util::future::BoxFuture;
 use http::{Request, Response};
 
-use crate::Problem;
 use crate::exchange::handoff::{Handoff, Reply, Successor};
 use crate::exchange::read_request::ReadRequest;
 use crate::limits::LimitsTable;
@@ -16,6 +15,7 @@ use crate::request::own_path::OwnPath;
 use crate::site::Site;
 use crate::stop::Stop;
 use crate::transport_name::TransportName;
+use crate::{Options, Problem};
 
 /// A transport that takes over a connection after a handshake.
 #[derive(Debug)]
@@ -35,8 +35,8 @@ pub(crate) enum HandshakeRoute {
     Topic(fn(&Site, Client, &ReadRequest, &HandshakeResponse) -> Result<Successor, Problem>),
     /// A path of its own.
     Path {
-        path: OwnPath,
-        is_offered: fn(&Site) -> bool,
+        path: &'static str,
+        is_offered: fn(&Options) -> bool,
         take_over: fn(&Site, Client, &HandshakeResponse) -> Result<Successor, Problem>,
         /// The handler of `POST`, if there is one.
         post: Option<Post>,
@@ -50,12 +50,17 @@ pub(crate) type Post =
 impl HandshakeTransport {
     /// Returns true if it answers handshakes at this path.
     pub(crate) fn is_at(&self, site: &Site, path: &str) -> bool {
-        match (&self.route, OwnPath::at(path)) {
-            (HandshakeRoute::Topic(_), Some((OwnPath::Topics, Some(_)))) => true,
-            (HandshakeRoute::Path { path, is_offered, .. }, Some((own, None))) => {
-                *path == own && is_offered(site)
-            }
-            _ => false,
+        match self.route {
+            HandshakeRoute::Topic(_) => OwnPath::topic(path).is_some(),
+            HandshakeRoute::Path { path: own, .. } => path == own && site.offered.contains(&own),
+        }
+    }
+
+    /// Returns its own path, if it has one and is offered.
+    pub(crate) fn offered_path(&self, options: &Options) -> Option<&'static str> {
+        match self.route {
+            HandshakeRoute::Path { path, is_offered, .. } => is_offered(options).then_some(path),
+            HandshakeRoute::Topic(_) => None,
         }
     }
 

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::num::NonZero;
 use std::os::unix::net::UnixListener;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 
 use anemone_hub::Hub;
@@ -17,13 +17,12 @@ use crate::clients::access::Accesses;
 use crate::clients::awaited::AwaitedTopics;
 use crate::clients::permits::ConnectionPermits;
 use crate::essential::PanicGuard;
-use crate::everyone::Everyone;
 use crate::files::Files;
 use crate::listen::accept::{self, Listeners};
 use crate::listen::bind_error::BindError;
-use crate::listen::options::Options;
 use crate::listen::port::Port;
-use crate::listen::running::{OpenRequests, Running, Thread};
+use crate::listen::running::{OpenRequests, Ports, Running, Thread};
+use crate::options::Options;
 use crate::publish::Publishing;
 use crate::request::host::Hosts;
 use crate::request::proxies::Proxies;
@@ -39,8 +38,7 @@ pub struct Server {
     /// One of each for every thread.
     pub(crate) listeners: Vec<Listeners>,
     local_addr: Option<SocketAddr>,
-    tcp_addr: Option<SocketAddr>,
-    tcp_echo_addr: Option<SocketAddr>,
+    ports: Ports,
     pub(crate) socket_file: Option<SocketFile>,
     pub(crate) site: Arc<Site>,
 }
@@ -64,25 +62,26 @@ impl Server {
         };
         let unix = options.unix.as_ref().map(UnixSocket::claim).transpose();
         let (unix, socket_file) = unix.map_err(unix_failed)?.unzip();
-        let mut tcp = options.tcp.map(Port::claim).transpose()?;
-        let mut tcp_echo = options.tcp_echo.map(Port::claim).transpose()?;
+        let claimed = transport::TCP.iter().filter_map(|transport| {
+            let address = (transport.address)(&options)?;
+            Some(Port::claim(address).map(|port| (port, *transport)))
+        });
+        let mut claimed = claimed.collect::<Result<Vec<_>, BindError>>()?;
         let local_addr = site.as_ref().map(|port| port.address);
-        let tcp_addr = tcp.as_ref().map(|port| port.address);
-        let tcp_echo_addr = tcp_echo.as_ref().map(|port| port.address);
+        let ports =
+            claimed.iter().map(|(port, transport)| (transport.name, port.address)).collect();
         let listeners = (0..threads).map(|_| {
-            let other = |port: &mut Option<Port>| port.as_mut().map(Port::listener).transpose();
-            let ports = [(&mut tcp, transport::TCP), (&mut tcp_echo, transport::TCP_ECHO)];
-            let ports = ports.into_iter().filter_map(|(port, transport)| {
-                Some(port.as_mut()?.listener().map(|listener| (listener, transport)))
-            });
-            let (ports, site) = (ports.collect::<Result<_, _>>()?, other(&mut site)?);
+            let ports =
+                claimed.iter_mut().map(|(port, transport)| Ok((port.listener()?, *transport)));
+            let ports = ports.collect::<Result<_, BindError>>()?;
+            let site = site.as_mut().map(Port::listener).transpose()?;
             let unix =
                 unix.as_ref().map(UnixListener::try_clone).transpose().map_err(unix_failed)?;
             Ok(Listeners { site, unix, ports })
         });
         let listeners = listeners.collect::<Result<_, BindError>>()?;
         let site = Arc::new(parts(options, hub, local_addr)?);
-        Ok(Self { listeners, local_addr, tcp_addr, tcp_echo_addr, socket_file, site })
+        Ok(Self { listeners, local_addr, ports, socket_file, site })
     }
 
     /// Returns the address on which it listens, unless that is only a Unix socket.
@@ -98,7 +97,7 @@ impl Server {
     /// other threads are then stopped.
     pub fn start(self) -> io::Result<Running> {
         let watch = Watch::start(self.site.tls.as_ref())?;
-        let Self { listeners, local_addr, tcp_addr, tcp_echo_addr, socket_file, site } = self;
+        let Self { listeners, local_addr, ports, socket_file, site } = self;
         let mut running = Running {
             site,
             stop: watch::Sender::new(false),
@@ -107,8 +106,7 @@ impl Server {
             open: OpenRequests::default(),
             failed: Arc::default(),
             local_addr,
-            tcp_addr,
-            tcp_echo_addr,
+            ports,
             _socket_file: socket_file,
             _watch: watch,
         };
@@ -124,14 +122,15 @@ impl Server {
 
 /// Creates the parts of a server that listens on this address.
 fn parts(options: Options, hub: Hub, local_addr: Option<SocketAddr>) -> Result<Site, BindError> {
-    let Options { limits, allowed_origins, tls, topics, echo, broadcast, .. } = options;
+    let paths = transport::SHAKING_HANDS.iter();
+    let offered = paths.filter_map(|transport| transport.offered_path(&options)).collect();
+    let Options { limits, allowed_origins, tls, topics, .. } = options;
     let proxies = Proxies::new(options.trusted_proxies);
     let hosts = Hosts::new(local_addr, options.allowed_hosts);
     let publishing = Publishing::new(hub.clone(), topics).map_err(BindError::Topics)?;
     let publishing = Arc::new(publishing);
     let memory = Memory::new(limits.memory_bytes_max());
     let files = Files::new(&options.static_dirs, &memory)?;
-    let broadcast = broadcast.then(|| Arc::new(Everyone::new(limits.broadcast_bytes_max)));
     let readers = Arc::default();
     let permits = Arc::new(ConnectionPermits::new(&limits, &memory));
     let awaited = Arc::new(AwaitedTopics::new(&limits, &memory));
@@ -151,8 +150,8 @@ fn parts(options: Options, hub: Hub, local_addr: Option<SocketAddr>) -> Result<S
         allowed_origins,
         tls,
         readers,
-        echo,
-        broadcast,
+        offered,
+        states: Mutex::default(),
         files,
         fallback: options.fallback,
     })

@@ -6,7 +6,6 @@ pub(crate) mod connection;
 pub(crate) mod first_bytes;
 pub(crate) mod http2;
 pub(crate) mod listener;
-pub(crate) mod options;
 pub(crate) mod port;
 pub(crate) mod running;
 pub(crate) mod secure;

@@ -26,11 +26,13 @@ pub struct Running {
     pub(crate) open: OpenRequests,
     pub(crate) failed: Arc<Notify>,
     pub(crate) local_addr: Option<SocketAddr>,
-    pub(crate) tcp_addr: Option<SocketAddr>,
-    pub(crate) tcp_echo_addr: Option<SocketAddr>,
+    pub(crate) ports: Ports,
     pub(crate) _socket_file: Option<SocketFile>,
     pub(crate) _watch: Watch,
 }
+
+/// The names and addresses of transports with their own ports.
+pub(crate) type Ports = Vec<(&'static str, SocketAddr)>;
 
 /// A thread of the server.
 #[derive(Debug)]
@@ -118,13 +120,18 @@ impl Running {
     /// Returns the address of `anemone.v1` over TCP, if there is one.
     #[must_use]
     pub fn tcp_addr(&self) -> Option<SocketAddr> {
-        self.tcp_addr
+        self.port("tcp")
     }
 
     /// Returns the address of the TCP echo, if there is one.
     #[must_use]
     pub fn tcp_echo_addr(&self) -> Option<SocketAddr> {
-        self.tcp_echo_addr
+        self.port("tcp_echo")
+    }
+
+    /// Returns the address of the transport with this name.
+    pub(crate) fn port(&self, name: &str) -> Option<SocketAddr> {
+        self.ports.iter().find(|(port, _)| *port == name).map(|(_, address)| *address)
     }
 
     /// Returns the bytes held for all clients, of at most [`Limits::memory_max`](crate::Limits::memory_max).

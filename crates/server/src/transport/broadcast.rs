@@ -3,22 +3,21 @@
 //! It is not a topic: messages have no position, and are kept only for members that are a little behind. A message
 //! goes to every thread once, and from there to the thread's members.
 
+mod everyone;
+
 use std::sync::Arc;
 
 use anemone_ws::Error;
 use anemone_ws::proto::{CloseCode, CloseFrame, Message, Sender};
 use anemone_ws::reactor::{Broadcast, DeliverError, Handler, Member, SendWaker};
 
-use crate::Problem;
+use self::everyone::Everyone;
 use crate::clients::permits::ConnectionPermit;
-use crate::everyone::Everyone;
 use crate::exchange::handoff::Successor;
 use crate::exchange::upgrade::{HandshakeRoute, HandshakeTransport};
 use crate::exchange::visit::Visit;
 use crate::limits::LimitsTable;
 use crate::local::Local;
-use crate::request::own_path::OwnPath;
-use crate::site::Site;
 use crate::transport_name::TransportName;
 
 pub(super) static TRANSPORT: HandshakeTransport = HandshakeTransport {
@@ -26,16 +25,18 @@ pub(super) static TRANSPORT: HandshakeTransport = HandshakeTransport {
     subprotocols: &[],
     limits: LimitsTable::Websocket,
     route: HandshakeRoute::Path {
-        path: OwnPath::Broadcast,
-        is_offered: |site| site.broadcast.is_some(),
-        take_over: |site, _, _| take_over(site),
+        path: PATH,
+        is_offered: |options| options.broadcast,
+        take_over: |_, _, _| Ok(Successor::new(Participant::new)),
         post: None,
     },
 };
 
-fn take_over(site: &Site) -> Result<Successor, Problem> {
-    let everyone = site.broadcast.clone().ok_or_else(|| Problem::nothing_at(PATH))?;
-    Ok(Successor::new(|local, permit, visit| Participant::new(everyone, local, permit, visit)))
+/// Creates the members of a thread, which get the messages of all threads.
+fn members(everyone: &Arc<Everyone>, local: &Local) -> Broadcast {
+    let members = Broadcast::within(&local.site.memory, local.site.limits.broadcast_bytes_max);
+    local.essentials.spawn(everyone.relay(members.clone()));
+    members
 }
 
 /// A member.
@@ -51,13 +52,11 @@ pub(crate) struct Participant {
 const PATH: &str = "/broadcast";
 
 impl Participant {
-    pub(crate) fn new(
-        everyone: Arc<Everyone>,
-        local: &Local,
-        permit: ConnectionPermit,
-        visit: Visit,
-    ) -> Self {
-        Self { everyone, members: local.broadcast.clone(), member: None, visit, _permit: permit }
+    fn new(local: &Local, permit: ConnectionPermit, visit: Visit) -> Self {
+        let bytes_max = local.site.limits.broadcast_bytes_max;
+        let everyone = local.site.state(|| Arc::new(Everyone::new(bytes_max)));
+        let members = local.state(|| members(&everyone, local));
+        Self { everyone, members, member: None, visit, _permit: permit }
     }
 }
 

@@ -14,7 +14,6 @@ use crate::exchange::upgrade::{HandshakeRoute, HandshakeTransport};
 use crate::exchange::visit::Visit;
 use crate::limits::LimitsTable;
 use crate::reply::body::{Body, full, reply};
-use crate::request::own_path::OwnPath;
 use crate::site::Site;
 use crate::stop::Stop;
 use crate::transport_name::TransportName;
@@ -24,8 +23,8 @@ pub(super) static TRANSPORT: HandshakeTransport = HandshakeTransport {
     subprotocols: &[],
     limits: LimitsTable::Echo,
     route: HandshakeRoute::Path {
-        path: OwnPath::Echo,
-        is_offered: |site| site.echo,
+        path: PATH,
+        is_offered: |options| options.echo,
         take_over: |_, _, _| Ok(Successor::new(|_, permit, visit| Echo::new(permit, visit))),
         post: Some(|request, site, stop| Box::pin(answer(request, site, stop))),
     },
@@ -33,6 +32,8 @@ pub(super) static TRANSPORT: HandshakeTransport = HandshakeTransport {
 
 /// The TCP echo cannot send a refusal.
 pub(super) static TCP: TcpTransport = TcpTransport {
+    name: "tcp_echo",
+    address: |options| options.tcp_echo,
     adopt: |local, stream, _, permit| {
         let idle_timeout = local.site.limits.echo.idle_timeout;
         local.reactor.adopt_stream(stream, idle_timeout, ByteEcho { _permit: permit });

@@ -33,12 +33,22 @@ pub(crate) static READING: &[&ReadTransport] = &[
 pub(crate) static HEAD: &ReadTransport = &poll::TRANSPORT;
 
 /// The transports that take over a connection after a handshake.
-pub(crate) static SHAKING_HANDS: &[&HandshakeTransport] =
-    &[&broadcast::TRANSPORT, &echo::TRANSPORT, &multiplexed::TRANSPORT, &websocket::TRANSPORT];
+pub(crate) static SHAKING_HANDS: &[&HandshakeTransport] = &[
+    &broadcast::TRANSPORT,
+    &echo::TRANSPORT,
+    &multiplexed::TRANSPORT,
+    &websocket::TRANSPORT,
+    #[cfg(test)]
+    &tests::toy_path::TRANSPORT,
+];
 
 /// Answers a request that changes a topic.
 pub(crate) use self::post::answer as change;
 
-/// The transports with their own TCP ports: `anemone.v1` and the echo of bytes.
-pub(crate) static TCP: &TcpTransport = &multiplexed::TCP;
-pub(crate) static TCP_ECHO: &TcpTransport = &echo::TCP;
+/// The transports with their own TCP ports.
+pub(crate) static TCP: &[&TcpTransport] = &[
+    &multiplexed::TCP,
+    &echo::TCP,
+    #[cfg(test)]
+    &tests::toy_port::TRANSPORT,
+];

@@ -23,7 +23,8 @@ use crate::request::client::Client;
 use crate::transport_name::TransportName;
 use crate::{Kind, Problem};
 
-pub(crate) static TRANSPORT: TcpTransport = TcpTransport { adopt, refusal };
+pub(crate) static TRANSPORT: TcpTransport =
+    TcpTransport { name: "tcp", address: |options| options.tcp, adopt, refusal };
 
 static CARRIER: Carrier = Carrier { name: TransportName::new(&"tcp"), place: "the TCP port" };
 

@@ -15,7 +15,6 @@ use crate::exchange::visit::Visit;
 use crate::limits::LimitsTable;
 use crate::local::Local;
 use crate::request::client::Client;
-use crate::request::own_path::OwnPath;
 use crate::transport_name::TransportName;
 use crate::{Kind, Problem};
 
@@ -25,7 +24,7 @@ pub(crate) static TRANSPORT: HandshakeTransport = HandshakeTransport {
     subprotocols: &[SUBPROTOCOL],
     limits: LimitsTable::Multiplexed,
     route: HandshakeRoute::Path {
-        path: OwnPath::Ws,
+        path: PATH,
         is_offered: |_| true,
         take_over: |_, client, response| take_over(client, response),
         post: None,

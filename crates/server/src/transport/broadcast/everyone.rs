@@ -74,8 +74,8 @@ impl Everyone {
         }
     }
 
-    /// Passes messages to a thread's members, for as long as it is polled.
-    pub(crate) async fn relay(&self, members: Broadcast) {
+    /// Returns the work that passes messages from now on to a thread's members, for as long as it is polled.
+    pub(crate) fn relay(self: &Arc<Self>, members: Broadcast) -> impl Future<Output = ()> + use<> {
         let is_filled = Arc::<Notify>::default();
         let index = {
             let mut inboxes = self.inboxes();
@@ -83,15 +83,17 @@ impl Everyone {
                 .push(ThreadInbox { is_filled: Arc::clone(&is_filled), ..ThreadInbox::default() });
             inboxes.len() - 1
         };
-        let mut messages = VecDeque::new();
-        loop {
-            is_filled.notified().await;
-            let missed = self.inboxes()[index].take(&mut messages);
-            if missed > 0 {
-                members.skip(missed);
-            }
-            for message in messages.drain(..) {
-                members.send(Rc::new(message.prepare()));
+        let (everyone, mut messages) = (Arc::clone(self), VecDeque::new());
+        async move {
+            loop {
+                is_filled.notified().await;
+                let missed = everyone.inboxes()[index].take(&mut messages);
+                if missed > 0 {
+                    members.skip(missed);
+                }
+                for message in messages.drain(..) {
+                    members.send(Rc::new(message.prepare()));
+                }
             }
         }
     }
