@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use crate::clients::permits::ConnectionPermit;
 use crate::exchange::handoff::Handoff;
@@ -22,10 +22,15 @@ impl Upgraded {
     /// Serves the WebSocket until it is over, if its client takes the reply to its handshake in time.
     pub(crate) async fn serve(self, local: Rc<Local>, mut stop: Stop) {
         let Self { stream, handoff, permit } = self;
+        let limits = &local.site.limits;
+        let stopped = async {
+            stop.stopped().await;
+            // A client that takes the reply meanwhile is told that the server stops.
+            sleep(limits.shutdown_grace / 2).await;
+        };
         let given = tokio::select! {
-            biased;
-            given = timeout(local.site.limits.write_timeout, stream) => given,
-            () = stop.stopped() => return,
+            given = timeout(limits.write_timeout, stream) => given,
+            () = stopped => return,
         };
         let Ok(given) = given else {
             tracing::debug!("the client did not take the reply to its handshake");
