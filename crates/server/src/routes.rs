@@ -65,7 +65,7 @@ pub(crate) fn shake_hands(
     let arrival = Arrival::first(site, peer, head).filter(Arrival::is_of_own_page)?;
     let upgrade = upgrade(site, arrival.client, head).ok()??;
     let response = upgrade.response.head().into_bytes();
-    Some((response, arrival.answered(head).hand_off(upgrade.handoff)))
+    Some((response, arrival.with_access_line(head).hand_off(upgrade.handoff)))
 }
 
 /// Returns the stream that a HTTP/1.1 request asks for, with the head of its reply, if the thread's loop can serve
@@ -83,7 +83,7 @@ pub(crate) fn begin_stream(site: &Arc<Site>, peer: Peer, head: &Head<'_>) -> Opt
         return None;
     }
     let reader = read.open_stream(transport.name).ok()?;
-    let arrival = arrival.answered(head);
+    let arrival = arrival.with_access_line(head);
     let access = arrival.access.clone();
     access.status(StatusCode::OK.as_u16());
     access.by(AnswerKind::Stream(transport.name));

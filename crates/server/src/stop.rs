@@ -39,7 +39,7 @@ impl Stop {
     }
 
     /// Waits until the server stops, or the client sends nothing more and may be gone. Cancel safe.
-    pub(crate) async fn over(&mut self) {
+    pub(crate) async fn interrupted(&mut self) {
         let Self { server, client } = self;
         let Some(client) = client else { return self.stopped().await };
         tokio::select! {

@@ -87,12 +87,12 @@ impl<F: Fn(&Item<'_>, &mut String)> InTask<F> {
         }
         tokio::select! {
             ready = timeout(self.heartbeat, self.reply.ready()) => return ready.is_ok(),
-            () = self.stop.over() => {}
+            () = self.stop.interrupted() => {}
         }
         if self.stop.is_stopping() {
             self.reply.end(SERVER_STOPPED);
         } else {
-            self.reply.reader().access().ended(CLIENT_GONE);
+            self.reply.reader().access().set_end(CLIENT_GONE);
             self.reply.half_close();
         }
         true
@@ -103,7 +103,7 @@ impl<F: Fn(&Item<'_>, &mut String)> InTask<F> {
 fn cut(reply: &EndlessReply, notice: Option<&Item<'_>>, problem: &Problem, refusals: &Refusals) {
     reply.note(problem, refusals);
     if notice.is_none() {
-        reply.reader().access().ended(problem.kind().name());
+        reply.reader().access().set_end(problem.kind().name());
         tracing::warn!(problem = problem.to_json(), "a stream was cut off");
     }
 }

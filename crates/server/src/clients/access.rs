@@ -158,7 +158,7 @@ impl AccessLine {
     }
 
     /// Sets the reason for the end; the first one counts.
-    pub(crate) fn ended(&self, end: impl Into<Cow<'static, str>>) {
+    pub(crate) fn set_end(&self, end: impl Into<Cow<'static, str>>) {
         self.change(|outcome| {
             outcome.end.get_or_insert_with(|| end.into());
         });
@@ -186,7 +186,7 @@ impl AccessLine {
 impl Drop for Draft {
     fn drop(&mut self) {
         let outcome = self.outcome.get_mut().unwrap_or_else(PoisonError::into_inner).clone();
-        let outcome = outcome.over(self.log.is_stopping.load(Ordering::Relaxed));
+        let outcome = outcome.finish(self.log.is_stopping.load(Ordering::Relaxed));
         let (request, duration) = (Arc::clone(&self.request), self.begun.elapsed());
         self.log.finish(Line { request, outcome, duration });
     }
@@ -210,7 +210,7 @@ impl http_body::Body for LoggedBody {
         let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
         match &frame {
             Some(Ok(frame)) => self.line.sent(frame.data_ref().map_or(0, Bytes::len)),
-            Some(Err(error)) => self.line.ended(format!("broken off: {error}")),
+            Some(Err(error)) => self.line.set_end(format!("broken off: {error}")),
             None => {}
         }
         self.is_whole = frame.is_none() || self.body.is_end_stream();
@@ -229,7 +229,7 @@ impl http_body::Body for LoggedBody {
 impl Drop for LoggedBody {
     fn drop(&mut self) {
         if !self.is_whole {
-            self.line.ended(CLIENT_GONE);
+            self.line.set_end(CLIENT_GONE);
         }
     }
 }

@@ -68,7 +68,7 @@ pub(crate) struct Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        self.places.taken().leave(self.source);
+        self.places.lock().leave(self.source);
     }
 }
 
@@ -84,7 +84,7 @@ impl Places {
 
     /// Counts one more and returns true, if the address may have one.
     fn count(&self, source: Source) -> bool {
-        let mut taken = self.taken();
+        let mut taken = self.lock();
         let count = taken.by_source.entry(source).or_default();
         if *count < self.max {
             *count += 1;
@@ -108,10 +108,10 @@ impl Places {
     /// Returns the number of addresses that have places.
     #[cfg(test)]
     pub(crate) fn sources(&self) -> usize {
-        self.taken().by_source.len()
+        self.lock().by_source.len()
     }
 
-    fn taken(&self) -> MutexGuard<'_, Taken> {
+    fn lock(&self) -> MutexGuard<'_, Taken> {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

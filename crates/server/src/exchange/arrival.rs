@@ -71,7 +71,7 @@ impl<'a> Arrival<'a> {
     }
 
     /// Begins its line in the access log, since it will be answered here.
-    pub(crate) fn answered(self, head: &Head<'_>) -> Self {
+    pub(crate) fn with_access_line(self, head: &Head<'_>) -> Self {
         let access = begin_line(self.site, self.client, head.method, head.path);
         Self { access, ..self }
     }
@@ -86,7 +86,7 @@ impl<'a> Arrival<'a> {
     /// request's resources until it is over.
     pub(crate) fn finish(self, reply: Reply) -> Reply {
         let client = self.client.address();
-        let (reply, place, access) = self.let_see(reply);
+        let (reply, place, access) = self.allow_origin(reply);
         reply.keeping(access, client, place)
     }
 
@@ -99,11 +99,11 @@ impl<'a> Arrival<'a> {
 
     /// Returns the head of a reply that keeps the request's resources itself.
     pub(crate) fn finish_head(self, head: Response<Body>) -> (Response<Body>, Option<Place>) {
-        let (reply, place, _) = self.let_see(head.into());
+        let (reply, place, _) = self.allow_origin(head.into());
         (reply.response, place)
     }
 
-    fn let_see(self, mut reply: Reply) -> (Reply, Option<Place>, AccessLine) {
+    fn allow_origin(self, mut reply: Reply) -> (Reply, Option<Place>, AccessLine) {
         let Self { verdict, place, access, .. } = self;
         let headers = reply.response.headers_mut();
         if reply.handoff.is_none() {

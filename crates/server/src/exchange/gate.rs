@@ -36,7 +36,7 @@ pub(crate) fn admit(site: &Site, peer: Peer, head: &Head<'_>) -> Result<Admitted
         scheme: said.as_ref().and_then(|said| said.scheme),
         host: forwarded.chain(&host).next().map(Host::as_str),
     };
-    let verdict = match origin::judge(fields, &target, &site.allowed_origins) {
+    let verdict = match origin::validate(fields, &target, &site.allowed_origins) {
         Err(_) if is_for_any_page(site, head) => Verdict::Same,
         verdict => verdict?,
     };

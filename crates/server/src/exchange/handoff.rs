@@ -18,7 +18,7 @@ use crate::clients::places::Place;
 use crate::exchange::visit::Visit;
 use crate::limits::LimitsTable;
 use crate::local::Local;
-use crate::reply::body::{Body, kept};
+use crate::reply::body::{Body, holding};
 use crate::stop::Stop;
 use crate::transport_name::TransportName;
 
@@ -45,7 +45,9 @@ impl Reply {
                 let handoff = Some(handoff.keeping(access, client, place));
                 Self { handoff, ..response.into() }
             }
-            (None, Some(place)) => Self { access, ..response.map(|body| kept(body, place)).into() },
+            (None, Some(place)) => {
+                Self { access, ..response.map(|body| holding(body, place)).into() }
+            }
             (None, None) => Self { access, ..response.into() },
         }
     }

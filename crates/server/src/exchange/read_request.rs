@@ -93,7 +93,7 @@ impl ReadRequest {
     }
 
     /// Returns true if the answer changes with time even without new events, so that no tag can identify it.
-    pub(crate) fn is_of_a_moment(&self) -> bool {
+    pub(crate) fn depends_on_time(&self) -> bool {
         matches!(self.query.start, Some(Start::Since(_)))
     }
 

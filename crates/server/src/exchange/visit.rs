@@ -50,42 +50,48 @@ impl Visit {
     }
 
     /// Records that the server closes it with this frame.
-    pub(crate) fn closing(&self, frame: &CloseFrame) {
+    pub(crate) fn record_close(&self, frame: &CloseFrame) {
         if self.access.is_some() {
-            self.access.ended(format!("server closed {}: {}", frame.code, frame.reason.as_str()));
+            self.access.set_end(format!("server closed {}: {}", frame.code, frame.reason.as_str()));
         }
     }
 
     /// Records that a message to `path` was refused.
-    pub(crate) fn refused(&self, problem: &Problem, path: &str) {
+    pub(crate) fn record_refusal(&self, problem: &Problem, path: &str) {
         self.site.refusals.note(problem, RefusedRequest::message(self.client, path));
     }
 
     /// Records that it failed.
-    pub(crate) fn failed(&self, error: &Error, path: &str) {
+    pub(crate) fn record_error(&self, error: &Error, path: &str) {
         tracing::debug!(error = error as &dyn std::error::Error, "WebSocket connection failed");
         match error {
             Error::Protocol(error) => {
                 let table = self.limits.name();
                 let limit = limit(error).map(|key| format!("{key} in [limits.{table}]"));
-                self.limited(error.close_code(), &error.to_string(), limit.as_deref(), path);
+                self.record_limit(error.close_code(), &error.to_string(), limit.as_deref(), path);
             }
             Error::Lost(lost @ Lost::Overloaded) => {
                 let code = CloseCode::TRY_AGAIN_LATER;
-                self.limited(code, &lost.to_string(), Some("memory_max"), path);
+                self.record_limit(code, &lost.to_string(), Some("memory_max"), path);
             }
-            Error::Lost(Lost::Ended) => self.access.ended(CLIENT_GONE),
+            Error::Lost(Lost::Ended) => self.access.set_end(CLIENT_GONE),
             error if self.access.is_some() => {
                 let cause = error.source().map_or_else(|| error.to_string(), ToString::to_string);
-                self.access.ended(format!("lost: {cause}"));
+                self.access.set_end(format!("lost: {cause}"));
             }
             _ => {}
         }
     }
 
     /// Records that the server closes it because of a limit.
-    pub(crate) fn limited(&self, code: CloseCode, reason: &str, limit: Option<&str>, path: &str) {
-        self.closing(&CloseFrame::new(code, reason));
+    pub(crate) fn record_limit(
+        &self,
+        code: CloseCode,
+        reason: &str,
+        limit: Option<&str>,
+        path: &str,
+    ) {
+        self.record_close(&CloseFrame::new(code, reason));
         if let Some(limit) = limit {
             let asked = RefusedRequest::message(self.client, path);
             self.site.refusals.note_close(code, reason, limit, asked);
@@ -93,11 +99,11 @@ impl Visit {
     }
 
     /// Records its end; `frame` is the peer's close frame, unless it failed.
-    pub(crate) fn over(&mut self, frame: Option<&CloseFrame>) {
+    pub(crate) fn record_end(&mut self, frame: Option<&CloseFrame>) {
         let access = std::mem::take(&mut self.access);
         match frame {
-            Some(frame) if access.is_some() => access.ended(format!("closed {}", frame.code)),
-            _ => access.ended("closed"),
+            Some(frame) if access.is_some() => access.set_end(format!("closed {}", frame.code)),
+            _ => access.set_end("closed"),
         }
     }
 }

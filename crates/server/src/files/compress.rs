@@ -14,7 +14,7 @@ use tower_http::CompressionLevel;
 use tower_http::compression::Compression;
 use tower_service::Service;
 
-use crate::reply::body::{Body, kept};
+use crate::reply::body::{Body, holding};
 
 /// The most replies that are compressed at once, over all threads; others are sent uncompressed. Each occupies its
 /// thread for half a millisecond at a time, in turn with others.
@@ -63,7 +63,7 @@ impl Compressor {
         if let Some(tag) = response.headers().get(header::ETAG).and_then(weak) {
             response.headers_mut().insert(header::ETAG, tag);
         }
-        response.map(|body| kept(body, permit))
+        response.map(|body| holding(body, permit))
     }
 }
 

@@ -10,8 +10,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
+use super::log_times::LogTimes;
 use super::open::FileRefusal;
-use super::told::LogTimes;
 
 /// The most files of a directory that are examined, opened or read at once; a thread waits for each. Disks gain
 /// nothing from more. A disk that does not answer occupies at most these threads, and none of another directory.
@@ -49,14 +49,14 @@ impl Disk {
 pub(super) struct Folder {
     dir: Arc<Path>,
     at_once: Arc<Semaphore>,
-    told: Arc<LogTimes>,
+    log_times: Arc<LogTimes>,
     disk: Disk,
 }
 
 impl Folder {
     pub(super) fn new(dir: &Path, disk: &Disk) -> Self {
         let at_once = Arc::new(Semaphore::new(disk.at_once));
-        Self { dir: dir.into(), at_once, told: Arc::default(), disk: disk.clone() }
+        Self { dir: dir.into(), at_once, log_times: Arc::default(), disk: disk.clone() }
     }
 
     pub(super) fn dir(&self) -> &Path {
@@ -97,9 +97,9 @@ impl Folder {
     /// Logs why an existing file is not served.
     fn log_refusal(&self, path: &Path, error: &io::Error) {
         match FileRefusal::of(error) {
-            Some(refusal) => self.told.refused(&self.dir, path, refusal),
+            Some(refusal) => self.log_times.log_refusal(&self.dir, path, refusal),
             None if is_absence(error) || is_overload(error) => {}
-            None => self.told.failed(&self.dir, path, error),
+            None => self.log_times.log_error(&self.dir, path, error),
         }
     }
 }

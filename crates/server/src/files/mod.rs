@@ -9,10 +9,10 @@ mod compress;
 mod dirs;
 mod folder;
 mod length;
+mod log_times;
 mod open;
 mod range;
 mod sent;
-mod told;
 
 use anemone_ws::Memory;
 use bytes::Bytes;

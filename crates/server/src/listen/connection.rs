@@ -166,7 +166,7 @@ fn note_malformed(local: &Local, peer: Peer, error: &hyper::Error) {
     }
     let access = local.site.accesses.begin(peer.address(), "-", "-");
     access.status(if error.is_parse_too_large() { 431 } else { 400 });
-    access.ended(format!("malformed request: {error}"));
+    access.set_end(format!("malformed request: {error}"));
 }
 
 /// An unexpected end of an HTTP connection.

@@ -69,7 +69,7 @@ impl From<PublishError> for Problem {
 impl From<CreateError> for Problem {
     fn from(error: CreateError) -> Self {
         let kind = match &error {
-            CreateError::Storage { error, .. } => failed(error),
+            CreateError::Storage { error, .. } => storage_kind(error),
             CreateError::Closed => Kind::Stopping,
             _ => Kind::Internal,
         };
@@ -87,6 +87,6 @@ impl From<DeleteError> for Problem {
     }
 }
 
-fn failed(error: &StorageError) -> Kind {
+fn storage_kind(error: &StorageError) -> Kind {
     if error.is_full() { Kind::StorageFull } else { Kind::StorageFailed }
 }

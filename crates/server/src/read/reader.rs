@@ -79,8 +79,8 @@ impl Reader {
     }
 
     /// Ends reading: completes the line with the reason.
-    pub(crate) fn over(&mut self, why: impl Into<Cow<'static, str>>) {
-        std::mem::take(&mut self.access).ended(why);
+    pub(crate) fn end(&mut self, why: impl Into<Cow<'static, str>>) {
+        std::mem::take(&mut self.access).set_end(why);
     }
 
     /// Returns the address of its client, if it is listed and the address is known.

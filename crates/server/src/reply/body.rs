@@ -59,7 +59,7 @@ pub(crate) fn stream(pieces: impl Stream<Item = Bytes> + Send + 'static) -> Body
 }
 
 /// Returns a body that keeps `what` until it is written or dropped.
-pub(crate) fn kept(body: Body, what: impl Send + 'static) -> Body {
+pub(crate) fn holding(body: Body, what: impl Send + 'static) -> Body {
     // Errors stay unchanged. The closure only holds `what`, and the length of the body stays known.
     body.map_err(move |error| {
         let _ = &what;

@@ -79,13 +79,13 @@ pub(crate) struct Target<'a> {
 }
 
 /// Checks the request's `Origin` and `Sec-Fetch-Site` fields.
-pub(crate) fn judge(
+pub(crate) fn validate(
     fields: Fields<'_>,
     target: &Target<'_>,
     allowed: &[AllowedOrigin],
 ) -> Result<Verdict, Problem> {
     let mut origins = fields.all("origin");
-    let Some(origin) = origins.next() else { return judge_site(fields, allowed) };
+    let Some(origin) = origins.next() else { return validate_site(fields, allowed) };
     if origins.next().is_some() {
         return Err(Problem::new(Kind::OriginRefused, "the request names more than one origin"));
     }
@@ -144,7 +144,7 @@ pub(crate) fn refuse_unnamed(fields: Fields<'_>) -> Result<(), Problem> {
 
 /// Checks a request without an origin: a browser may still say that a page of another site sends it. Followed links
 /// are admitted.
-fn judge_site(fields: Fields<'_>, allowed: &[AllowedOrigin]) -> Result<Verdict, Problem> {
+fn validate_site(fields: Fields<'_>, allowed: &[AllowedOrigin]) -> Result<Verdict, Problem> {
     let is_navigation = fields.first("sec-fetch-mode") == Some(b"navigate");
     // The page is unknown, so it may be an allowed one, if there are any.
     if !is_of_another_site(fields) || is_navigation || !allowed.is_empty() {
@@ -169,19 +169,19 @@ mod tests {
         Target { host: Some(host), scheme: None }
     }
 
-    fn judge_with(origin: Option<&str>, host: &str, allowed: &[&str]) -> Option<Verdict> {
+    fn validate_with(origin: Option<&str>, host: &str, allowed: &[&str]) -> Option<Verdict> {
         let mut headers = HeaderMap::new();
         if let Some(origin) = origin {
             headers.insert(header::ORIGIN, origin.parse().unwrap());
         }
         let allowed: Vec<AllowedOrigin> =
             allowed.iter().map(|text| text.parse().unwrap()).collect();
-        judge((&headers).into(), &target(host), &allowed).ok()
+        validate((&headers).into(), &target(host), &allowed).ok()
     }
 
     #[test]
     fn no_origin_and_the_same_origin_are_let_in() {
-        assert_eq!(judge_with(None, "a.example", &[]), Some(Verdict::Same));
+        assert_eq!(validate_with(None, "a.example", &[]), Some(Verdict::Same));
         for (origin, host) in [
             ("http://127.0.0.1:8080", "127.0.0.1:8080"),
             ("https://a.example", "a.example"),
@@ -189,7 +189,11 @@ mod tests {
             ("http://a.example", "a.example:80"),
             ("http://[::1]:8080", "[::1]:8080"),
         ] {
-            assert_eq!(judge_with(Some(origin), host, &[]), Some(Verdict::Same), "{origin} {host}");
+            assert_eq!(
+                validate_with(Some(origin), host, &[]),
+                Some(Verdict::Same),
+                "{origin} {host}"
+            );
         }
     }
 
@@ -198,7 +202,7 @@ mod tests {
         let mut fields = HeaderMap::new();
         fields.insert(header::ORIGIN, "http://evil.example".parse().unwrap());
         let detail = |fields: &HeaderMap, target| {
-            judge(fields.into(), &target, &[]).unwrap_err().detail().to_owned()
+            validate(fields.into(), &target, &[]).unwrap_err().detail().to_owned()
         };
         assert_eq!(
             detail(&fields, target("127.0.0.1:8080")),
@@ -229,25 +233,25 @@ mod tests {
             "http://127.0.0.1:8080@evil.example",
             "http://127.0.0.1:8080.evil.example",
         ] {
-            assert_eq!(judge_with(Some(origin), "127.0.0.1:8080", &[]), None, "{origin}");
+            assert_eq!(validate_with(Some(origin), "127.0.0.1:8080", &[]), None, "{origin}");
         }
     }
 
     #[test]
     fn a_browser_that_names_no_origin_still_tells_whose_page_it_is() {
-        let judge = |site: &str, mode: &str| {
+        let validate = |site: &str, mode: &str| {
             let fields = [("sec-fetch-site", site), ("sec-fetch-mode", mode)];
             let headers =
                 fields.map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap()));
             let headers = HeaderMap::from_iter(headers);
-            judge((&headers).into(), &target("a.example"), &[]).is_ok()
+            validate((&headers).into(), &target("a.example"), &[]).is_ok()
         };
         assert!(
-            judge("same-origin", "cors")
-                && judge("none", "navigate")
-                && judge("cross-site", "navigate")
+            validate("same-origin", "cors")
+                && validate("none", "navigate")
+                && validate("cross-site", "navigate")
         );
-        assert!(!judge("cross-site", "no-cors") && !judge("same-site", "no-cors"));
+        assert!(!validate("cross-site", "no-cors") && !validate("same-site", "no-cors"));
     }
 
     #[test]
@@ -256,7 +260,7 @@ mod tests {
             HeaderMap::from_iter([(header::ORIGIN, HeaderValue::from_static("http://a.example"))]);
         for (scheme, is_same) in [(None, true), (Some("http"), true), (Some("https"), false)] {
             let target = Target { host: Some("a.example"), scheme };
-            assert_eq!(judge((&headers).into(), &target, &[]).is_ok(), is_same, "{scheme:?}");
+            assert_eq!(validate((&headers).into(), &target, &[]).is_ok(), is_same, "{scheme:?}");
         }
     }
 
@@ -278,21 +282,23 @@ mod tests {
         let mut headers = HeaderMap::new();
         headers.append(header::ORIGIN, HeaderValue::from_static("http://a.example"));
         headers.append(header::ORIGIN, HeaderValue::from_static("http://evil.example"));
-        assert!(judge((&headers).into(), &target("a.example"), &["*".parse().unwrap()]).is_err());
+        assert!(
+            validate((&headers).into(), &target("a.example"), &["*".parse().unwrap()]).is_err()
+        );
     }
 
     #[test]
     fn an_allowed_origin_is_let_in_by_its_exact_name() {
         let allowed = ["https://app.example", "http://b.example:3000"];
-        let verdict = judge_with(Some("https://app.example"), "api.example", &allowed);
+        let verdict = validate_with(Some("https://app.example"), "api.example", &allowed);
         assert_eq!(
             verdict,
             Some(Verdict::Allowed(HeaderValue::from_static("https://app.example")))
         );
         for origin in ["http://app.example", "https://app.example:444", "http://b.example"] {
-            assert_eq!(judge_with(Some(origin), "api.example", &allowed), None, "{origin}");
+            assert_eq!(validate_with(Some(origin), "api.example", &allowed), None, "{origin}");
         }
-        assert!(judge_with(Some("null"), "api.example", &["*"]).is_some());
+        assert!(validate_with(Some("null"), "api.example", &["*"]).is_some());
     }
 
     #[test]

@@ -114,13 +114,13 @@ impl EndlessReply {
     /// Ends the reply, and completes the line in the access log with the reason.
     pub(crate) fn end(&mut self, why: &'static str) {
         self.phase = Phase::Over;
-        self.reader.over(why);
+        self.reader.end(why);
     }
 
     /// Logs the problem that has ended reading.
     pub(crate) fn note(&self, problem: &Problem, refusals: &Refusals) {
         let reason = problem.end_reason();
-        reason.iter().for_each(|reason| self.reader.access().ended(in_log(reason)));
+        reason.iter().for_each(|reason| self.reader.access().set_end(in_log(reason)));
         let path = format!("/topics/{}", self.reader.topic().name());
         refusals.note(problem, RefusedRequest::request(self.reader.client(), "GET", &path));
     }

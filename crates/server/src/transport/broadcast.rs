@@ -76,7 +76,7 @@ impl Handler for Participant {
             Err(error @ DeliverError::Missed { .. }) => {
                 let frame = CloseFrame::new(CloseCode::POLICY_VIOLATION, &error.to_string());
                 let (reason, limit) = (error.to_string(), "limits.broadcast_bytes_max");
-                self.visit.limited(frame.code, &reason, Some(limit), PATH);
+                self.visit.record_limit(frame.code, &reason, Some(limit), PATH);
                 // Fails if the connection is closing already.
                 let _ = sender.close(Some(&frame));
             }
@@ -85,10 +85,10 @@ impl Handler for Participant {
     }
 
     fn on_error(&mut self, error: &Error) {
-        self.visit.failed(error, PATH);
+        self.visit.record_error(error, PATH);
     }
 
     fn on_close(&mut self, frame: Option<&CloseFrame>) {
-        self.visit.over(frame);
+        self.visit.record_end(frame);
     }
 }

@@ -99,10 +99,10 @@ impl Handler for Echo {
     }
 
     fn on_error(&mut self, error: &Error) {
-        self.visit.failed(error, PATH);
+        self.visit.record_error(error, PATH);
     }
 
     fn on_close(&mut self, frame: Option<&CloseFrame>) {
-        self.visit.over(frame);
+        self.visit.record_end(frame);
     }
 }

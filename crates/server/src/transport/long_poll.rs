@@ -25,7 +25,7 @@ fn answer(read: &ReadRequest, mut stop: Stop) -> LaterAnswer<'_> {
         let mut reader = read.open_waiting(TRANSPORT.name, Start::Newest)?;
         tokio::select! {
             _ = timeout(wait.duration, reader.ready()) => {}
-            () = stop.over() => {}
+            () = stop.interrupted() => {}
         }
         let mut response = page_reply(read, &reader.read()?, "no-store");
         if wait.is_preference || wait.is_cut {

@@ -26,7 +26,7 @@ const REVALIDATED: &str = "no-cache";
 /// Without `after`, returns the newest event, which a bare `curl` most likely wants.
 fn answer(read: &ReadRequest, headers: &HeaderMap, _: Stop) -> Result<Response<Body>, Problem> {
     let page = read.open(TRANSPORT.name, Start::Newest)?.read()?;
-    if read.is_of_a_moment() {
+    if read.depends_on_time() {
         return Ok(page_reply(read, &page, "no-store"));
     }
     let tag = tag_of(&page);

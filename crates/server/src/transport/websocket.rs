@@ -129,7 +129,7 @@ impl Events {
             },
             EndlessPart::Item(item) => self.send_item(&item, sender),
             EndlessPart::Failed { notice, problem } => {
-                self.visit.refused(&problem, &self.path());
+                self.visit.record_refusal(&problem, &self.path());
                 let frame = self.last_frame(notice.as_ref(), &problem);
                 notice.iter().try_for_each(|item| self.send_item(item, sender))?;
                 self.close_with(&frame, sender)
@@ -156,13 +156,13 @@ impl Events {
     }
 
     fn close_with(&self, frame: &CloseFrame, sender: &mut Sender) -> Result<(), MisuseError> {
-        self.visit.closing(frame);
+        self.visit.record_close(frame);
         sender.close(Some(frame))
     }
 
     /// Refuses a message of the client; no later one is published.
     fn refuse(&self, problem: &Problem, sender: &mut Sender) {
-        self.visit.refused(problem, &self.path());
+        self.visit.record_refusal(problem, &self.path());
         // Fails if the connection is closing already.
         let _ = self.close_with(&refusal(problem), sender);
     }
@@ -232,11 +232,11 @@ impl Handler for Events {
     }
 
     fn on_error(&mut self, error: &Error) {
-        self.visit.failed(error, &self.path());
+        self.visit.record_error(error, &self.path());
     }
 
     fn on_close(&mut self, frame: Option<&CloseFrame>) {
-        self.visit.over(frame);
+        self.visit.record_end(frame);
         self.reply.end("closed");
     }
 }

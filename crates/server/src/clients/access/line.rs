@@ -44,7 +44,7 @@ pub(super) struct RequestOutcome {
 
 impl RequestOutcome {
     /// Returns the final outcome. A request that was dropped before its reply got no position.
-    pub(super) fn over(self, is_stopping: bool) -> Self {
+    pub(super) fn finish(self, is_stopping: bool) -> Self {
         if self.status.is_some() {
             return self;
         }
@@ -128,7 +128,7 @@ mod tests {
                 end: end.map(Cow::Borrowed),
                 ..RequestOutcome::default()
             };
-            let RequestOutcome { status, position, end, .. } = outcome.over(is_stopping);
+            let RequestOutcome { status, position, end, .. } = outcome.finish(is_stopping);
             (status, position, end.map(Cow::into_owned))
         };
         for (end, is_stopping, expected) in [

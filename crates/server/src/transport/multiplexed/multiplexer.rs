@@ -134,7 +134,7 @@ impl Multiplexer {
             Step::Cancel(id) if matches!(self.session.work(id), Some(Work::Submit(_))) => {}
             Step::Cancel(id) => {
                 let access = self.end(id);
-                access.ended("cancelled");
+                access.set_end("cancelled");
                 send_final(id, Reply::done(), &access, outlet);
             }
             Step::Pass => {}
@@ -146,7 +146,7 @@ impl Multiplexer {
                 let access = arrival::record(&self.site, &problem, asked, line);
                 access.by(AnswerKind::Stream(self.carrier.name));
                 if request.is_none() && access.is_some() {
-                    access.ended(format!("malformed request: {}", problem.detail()));
+                    access.set_end(format!("malformed request: {}", problem.detail()));
                 }
                 send_failure(id, &problem, &access, outlet);
             }
@@ -348,7 +348,7 @@ impl Multiplexer {
 
     /// Handles the client's end: its readers get the current events, and then end. Returns true if a request has no
     /// final status yet.
-    pub(super) fn ended(&mut self, outlet: &mut impl Outlet) -> bool {
+    pub(super) fn on_end(&mut self, outlet: &mut impl Outlet) -> bool {
         let mut readers = Vec::new();
         for (id, work) in self.session.works() {
             if let Work::Read(reply) = work
@@ -367,7 +367,7 @@ impl Multiplexer {
 
     /// Closes the connection, and frees its requests.
     pub(super) fn close(&mut self) {
-        self.session.works().for_each(|(_, work)| work.access().ended(CONNECTION_CLOSED));
+        self.session.works().for_each(|(_, work)| work.access().set_end(CONNECTION_CLOSED));
         self.session.clear();
         self.topics.clear();
         self.alarm = None;
@@ -404,7 +404,7 @@ impl Multiplexer {
                     EndlessPart::Nothing => {}
                     EndlessPart::Over => {
                         let access = self.end(id);
-                        access.ended(CLIENT_GONE);
+                        access.set_end(CLIENT_GONE);
                         send_final(id, Reply::done(), &access, outlet);
                     }
                 }
@@ -461,7 +461,7 @@ fn early(heartbeat: Duration) -> Duration {
 
 impl Drop for Multiplexer {
     fn drop(&mut self) {
-        self.session.works().for_each(|(_, work)| work.access().ended(CONNECTION_CLOSED));
+        self.session.works().for_each(|(_, work)| work.access().set_end(CONNECTION_CLOSED));
     }
 }
 

@@ -157,7 +157,7 @@ impl StreamHandler for TcpConnection {
     /// An incomplete message does not delay the end.
     fn on_end(&mut self, output: &mut Output) -> bool {
         self.message_due = None;
-        !self.is_over && self.multiplexer.ended(&mut Framed(output))
+        !self.is_over && self.multiplexer.on_end(&mut Framed(output))
     }
 
     fn on_close(&mut self, output: &mut Output) {

@@ -83,7 +83,7 @@ impl Handler for Socket {
 
     fn on_end(&mut self, sender: &mut Sender) -> bool {
         let multiplexer = &mut self.multiplexer;
-        self.visit.counted(sender, |sender| multiplexer.ended(sender))
+        self.visit.counted(sender, |sender| multiplexer.on_end(sender))
     }
 
     fn open_bytes(&self) -> usize {
@@ -93,11 +93,11 @@ impl Handler for Socket {
     /// Closes at once, since the last messages may wait for long.
     fn on_close(&mut self, frame: Option<&CloseFrame>) {
         self.multiplexer.close();
-        self.visit.over(frame);
+        self.visit.record_end(frame);
     }
 
     fn on_error(&mut self, error: &Error) {
-        self.visit.failed(error, PATH);
+        self.visit.record_error(error, PATH);
     }
 }
 

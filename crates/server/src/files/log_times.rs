@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use super::open::FileRefusal;
 
 /// The interval at which each cause is logged.
-const TELL_INTERVAL: Duration = Duration::from_secs(60);
+const LOG_INTERVAL: Duration = Duration::from_secs(60);
 
 /// The times at which each cause was last logged.
 #[derive(Debug, Default)]
@@ -15,7 +15,7 @@ pub(super) struct LogTimes(Mutex<[Option<Instant>; 5]>);
 
 impl LogTimes {
     /// Records that the file at `path` below `dir` is not served, or not to its end.
-    pub(super) fn refused(&self, dir: &Path, path: &Path, refusal: FileRefusal) {
+    pub(super) fn log_refusal(&self, dir: &Path, path: &Path, refusal: FileRefusal) {
         let cause = match refusal {
             FileRefusal::LeadsOut => 0,
             FileRefusal::NotReadable => 1,
@@ -36,18 +36,18 @@ impl LogTimes {
     }
 
     /// Records an error of the system.
-    pub(super) fn failed(&self, dir: &Path, path: &Path, error: &std::io::Error) {
+    pub(super) fn log_error(&self, dir: &Path, path: &Path, error: &std::io::Error) {
         if self.is_time(4, Instant::now()) {
             tracing::error!("cannot read {}: {error}", shown(dir, path));
         }
     }
 
     fn is_time(&self, cause: usize, now: Instant) -> bool {
-        let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if told[cause].is_some_and(|at| now - at < TELL_INTERVAL) {
+        let mut times = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if times[cause].is_some_and(|at| now - at < LOG_INTERVAL) {
             return false;
         }
-        told[cause] = Some(now);
+        times[cause] = Some(now);
         true
     }
 }
