@@ -6,16 +6,18 @@ use std::net::Shutdown;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use anemone_server::{AccessLog, Limits};
+use anemone_server::{AccessLog, Fallback, Limits};
+use anemone_testing::secure::Secure;
+use anemone_testing::{Log, send};
 use axum::body::{Body, Bytes};
 use axum::extract::{DefaultBodyLimit, Path};
 use futures_util::{StreamExt, stream};
 use http::StatusCode;
 use rustix::net::sockopt::set_socket_linger;
+use tokio::io::AsyncWriteExt;
 use tokio::sync::Semaphore;
 
 use super::*;
-use anemone_testing::{Log, send};
 
 /// Longer than any test.
 const NEVER: Duration = Duration::from_secs(3600);
@@ -130,6 +132,44 @@ fn a_client_that_ends_its_side_is_waited_for_no_longer_than_one_that_does_not_re
     send(&mut stream, "GET", "/never", &[]);
     stream.shutdown(Shutdown::Write).unwrap();
     reply(stream, "GET").problem(504, "internal");
+}
+
+#[test]
+fn over_tls_and_http_2_a_client_that_leaves_takes_its_handler_with_it_too() {
+    let open = Open::default();
+    let routes = routes(&open, &no()).route("/101", get(async || StatusCode::SWITCHING_PROTOCOLS));
+    let secure = Secure::with(|options| {
+        options.fallback = Some(Fallback::new(routes));
+        options.limits.write_timeout = Duration::from_secs(1);
+    });
+    let runtime = Runtime::new().unwrap();
+    for behind in [0, 48 << 10] {
+        let head = request(secure.fixture.address, "GET", "/never", &[]);
+        let stream = runtime.block_on(async {
+            let mut stream = secure.connect(&[]).await.unwrap();
+            stream.write_all(head.as_bytes()).await.unwrap();
+            stream.write_all(&vec![b'\n'; behind]).await.unwrap();
+            stream.flush().await.unwrap();
+            stream
+        });
+        open.wait(1);
+        drop(stream);
+        open.wait(0);
+    }
+    runtime.block_on(async {
+        let stream = secure.connect(&["h2"]).await.unwrap();
+        let (mut client, connection) = h2::client::handshake(stream).await.unwrap();
+        let connection = tokio::spawn(connection);
+        let mut ask = |target: &str| {
+            let request = Request::get(format!("https://localhost{target}")).body(()).unwrap();
+            client.send_request(request, true).unwrap().0
+        };
+        assert_eq!(ask("/101").await.unwrap().status(), 500);
+        let _reply = ask("/never");
+        open.wait(1);
+        connection.abort();
+    });
+    open.wait(0);
 }
 
 #[test]
