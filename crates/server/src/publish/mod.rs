@@ -6,14 +6,16 @@
 mod content;
 mod expected;
 mod idempotency;
+mod inbox;
 mod keeping;
 mod permit;
 mod rule;
 mod total;
 mod writer;
 
-pub(crate) use content::{Content, of_message};
+pub(crate) use content::Content;
 pub(crate) use expected::Expected;
 pub(crate) use idempotency::{key, no_parameters, of_multiplexed};
+pub(crate) use inbox::Inbox;
 pub(crate) use permit::{PublishPermit, PublishRefusal, Publishing, SentBody};
 pub(crate) use writer::Writer;

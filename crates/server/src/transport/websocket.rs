@@ -6,17 +6,14 @@
 //! With the subprotocol `anemone.events` each message is `{"position":P,"time":…,"data":…}`, and the first one is
 //! `{"position":P}`, where reading begins. Notices (`{"gap":{…}}`, `{"skipped":N}`) precede the events after them.
 
-use std::cell::RefCell;
-use std::rc::Rc;
 use std::sync::Arc;
 
-use anemone_hub::{Data, Gap, Topic, TopicName};
+use anemone_hub::{Gap, Topic};
 use anemone_wire::{EndReason, Item, Mode};
+use anemone_ws::Error;
 use anemone_ws::proto::handshake::HandshakeResponse;
 use anemone_ws::proto::{CloseCode, CloseFrame, Message, MisuseError, Prepared, Sender};
 use anemone_ws::reactor::{Handler, SendWaker};
-use anemone_ws::{Error, Memory, Reservation};
-use futures_util::FutureExt;
 use tokio::time::Instant;
 
 use crate::clients::permits::ConnectionPermit;
@@ -26,7 +23,7 @@ use crate::exchange::upgrade::{HandshakeRoute, HandshakeTransport};
 use crate::exchange::visit::Visit;
 use crate::limits::LimitsTable;
 use crate::local::Local;
-use crate::publish::{PublishRefusal, Writer, of_message};
+use crate::publish::{Inbox, PublishRefusal, Writer};
 use crate::read::fan::{Fan, ItemEncoding, Subscription};
 use crate::read::reader::{Page, Reader};
 use crate::request::client::Client;
@@ -106,9 +103,7 @@ struct Events {
 impl Events {
     fn new(subscriber: Subscriber, local: &Local, permit: ConnectionPermit, visit: Visit) -> Self {
         let Subscriber { reader, encoding, writing } = subscriber;
-        let publisher = Publisher { failed: Rc::default(), waker: None };
-        let memory = local.site.memory.clone();
-        let inbox = Inbox { writing, publisher, waiting: Rc::default(), memory };
+        let inbox = Inbox::new(writing, &local.site.memory);
         let reader = reader.with_access_line(visit.access().clone());
         let (reply, fan) = (EndlessReply::new(reader, Instant::now()), local.fan.clone());
         Self { reply, encoding, fan, place: None, inbox, visit, _permit: permit }
@@ -203,7 +198,7 @@ fn interrupted(gap: &Gap) -> CloseFrame {
 
 impl Handler for Events {
     fn on_open(&mut self, waker: SendWaker, sender: &mut Sender) {
-        self.inbox.publisher.waker = Some(waker.clone());
+        self.inbox.open(waker.clone());
         self.place = Some(self.fan.subscribe(self.topic(), waker));
         let begin = self.reply.begin();
         // Nothing was sent before, so this cannot fail.
@@ -222,8 +217,7 @@ impl Handler for Events {
     }
 
     fn on_ready(&mut self, sender: &mut Sender) {
-        let failed = self.inbox.publisher.failed.take();
-        if let Some(problem) = failed {
+        if let Some(problem) = self.inbox.take_problem() {
             return self.refuse(&problem, sender);
         }
         if let Err(error) = self.send_next(sender) {
@@ -238,113 +232,6 @@ impl Handler for Events {
     fn on_close(&mut self, frame: Option<&CloseFrame>) {
         self.visit.record_end(frame);
         self.reply.end("closed");
-    }
-}
-
-/// The inbox for the client's messages.
-#[derive(Debug)]
-struct Inbox {
-    writing: Result<Box<Writer>, PublishRefusal>,
-    publisher: Publisher,
-    /// Messages that arrived while its topic is being created, which takes time on a disk.
-    waiting: Rc<RefCell<Option<WaitingMessages>>>,
-    memory: Memory,
-}
-
-/// Messages in the order of their arrival.
-#[derive(Debug)]
-struct WaitingMessages {
-    events: Vec<Data>,
-    bytes: usize,
-    held: Reservation,
-}
-
-/// Publishes messages, and keeps the problem of one whose log took time.
-#[derive(Clone, Debug)]
-struct Publisher {
-    failed: Rc<RefCell<Option<Problem>>>,
-    waker: Option<SendWaker>,
-}
-
-impl Inbox {
-    /// Publishes a message, as far as that is possible at once. The first message may have to create the topic.
-    fn publish(&self, message: Message<'_>, topic: &TopicName) -> Result<(), Problem> {
-        let writer = self.writing.as_ref().map_err(|refusal| refusal.problem(topic))?;
-        let event = of_message(message, writer.event_bytes_max)?;
-        if let Some(waiting) = &mut *self.waiting.borrow_mut() {
-            return waiting.push(event, writer);
-        }
-        if !writer.is_created() {
-            let mut creation = Box::pin(writer.as_ref().clone().create(event.clone()));
-            match creation.as_mut().now_or_never() {
-                Some(created) => created?,
-                None => return self.publish_once_created(creation, event, writer),
-            }
-        }
-        self.publisher.publish(writer, event)
-    }
-
-    fn publish_once_created(
-        &self,
-        creation: impl Future<Output = Result<(), Problem>> + 'static,
-        event: Data,
-        writer: &Writer,
-    ) -> Result<(), Problem> {
-        let mut first =
-            WaitingMessages { events: Vec::new(), bytes: 0, held: self.memory.reservation() };
-        first.push(event, writer)?;
-        *self.waiting.borrow_mut() = Some(first);
-        let (waiting, publisher, writer) =
-            (Rc::clone(&self.waiting), self.publisher.clone(), writer.clone());
-        tokio::task::spawn_local(async move {
-            let created = creation.await;
-            // Later messages are published after these, since nothing runs in between.
-            let events = waiting.take().into_iter().flat_map(|waiting| waiting.events);
-            let published = created.and_then(|()| {
-                events.into_iter().try_for_each(|event| publisher.publish(&writer, event))
-            });
-            if let Err(problem) = published {
-                publisher.fail(problem);
-            }
-        });
-        Ok(())
-    }
-}
-
-impl WaitingMessages {
-    fn push(&mut self, event: Data, writer: &Writer) -> Result<(), Problem> {
-        let bytes = self.bytes + event.bytes().len();
-        // A single message is no longer than an event may be.
-        if !self.events.is_empty() && bytes > writer.waiting_bytes_max {
-            return Err(writer.too_many_wait());
-        }
-        self.events.push(event);
-        self.bytes = bytes;
-        self.held.set(bytes);
-        Ok(())
-    }
-}
-
-impl Publisher {
-    /// Publishes an event. If its outcome is not known at once, a task waits for it; the log limits the number of
-    /// waiting events.
-    fn publish(&self, writer: &Writer, event: Data) -> Result<(), Problem> {
-        let mut handed = writer.publish(event)?;
-        if let Some(outcome) = handed.outcome() {
-            return outcome;
-        }
-        let own = self.clone();
-        tokio::task::spawn_local(async move {
-            if let Err(problem) = handed.kept().await {
-                own.fail(problem);
-            }
-        });
-        Ok(())
-    }
-
-    fn fail(&self, problem: Problem) {
-        *self.failed.borrow_mut() = Some(problem);
-        self.waker.iter().for_each(SendWaker::wake);
     }
 }
 
