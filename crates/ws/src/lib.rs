@@ -44,7 +44,7 @@ pub use error::{Error, Lost};
 pub use linger::Linger;
 pub use memory::{Memory, Release, Reservation};
 pub use negotiated::Negotiated;
-pub use task::{AsMessage, Incoming, IncomingPiece, ReceiveHalf, SendHalf, Turn, WebSocket};
+pub use task::{AsMessage, Incoming, ReceiveHalf, SendHalf, Turn, WebSocket};
 /// The TLS library, for [`Connect::tls`].
 #[cfg(feature = "tls")]
 pub use tokio_rustls::rustls;

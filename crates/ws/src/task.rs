@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use anemone_proto::{CloseFrame, Config, Connection, MaskKey, NegotiatedDeflate, Role, Sender};
 use driver::Driver;
-pub use message::{AsMessage, Incoming, IncomingPiece, Turn};
+pub use message::{AsMessage, Incoming, Turn};
 pub use split::{ReceiveHalf, SendHalf};
 use tokio::io::{AsyncRead, AsyncWrite};
 
@@ -78,15 +78,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin> WebSocket<S> {
         Self { driver: self.driver.with_deflate(negotiated), ..self }
     }
 
-    /// Makes [`recv_piece`](Self::recv_piece) return incomplete messages in pieces as they arrive: at most 16 KiB, or
-    /// 32 KiB of a compressed message. A message of any size then takes little memory; the limits on messages still
-    /// apply. Call it before anything else.
-    #[must_use]
-    pub fn with_pieces(mut self) -> Self {
-        self.driver.take_pieces();
-        self
-    }
-
     /// Applies the result of the opening handshake.
     pub(crate) fn negotiated(
         self,
@@ -106,8 +97,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> WebSocket<S> {
         self.subprotocol.as_deref()
     }
 
-    /// Returns the next message, or `None` once the closing handshake is done. Discards the rest of a message that
-    /// [`recv_piece`](Self::recv_piece) has begun.
+    /// Returns the next message, or `None` once the closing handshake is done.
     ///
     /// # Errors
     /// [`Error::Protocol`] when the peer violated the protocol or a limit, or sent nothing for the idle timeout;
@@ -118,18 +108,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin> WebSocket<S> {
     /// Dropping the future loses nothing.
     pub async fn recv(&mut self) -> Result<Option<Incoming>, Error> {
         poll_fn(|cx| self.driver.poll_recv(cx)).await
-    }
-
-    /// Returns the next piece of a message, after [`with_pieces`](Self::with_pieces). A message that arrived whole is
-    /// one piece, both the first and the last.
-    ///
-    /// # Errors
-    /// As [`recv`](Self::recv). An error also ends the message: no last piece follows.
-    ///
-    /// # Cancel safety
-    /// Dropping the future loses nothing.
-    pub async fn recv_piece(&mut self) -> Result<Option<IncomingPiece>, Error> {
-        poll_fn(|cx| self.driver.poll_recv_piece(cx)).await
     }
 
     /// Receives as [`recv`](Self::recv), and also returns when all queued output has been written. A task that both

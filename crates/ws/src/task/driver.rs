@@ -14,8 +14,7 @@ use anemone_proto::{
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep_until};
 
-use super::message::{Collected, Received};
-use super::{Incoming, IncomingPiece, Turn};
+use super::{Incoming, Turn};
 use crate::clock::Clock;
 use crate::linger::poll_drain;
 use crate::{Error, Lost, codecs};
@@ -39,10 +38,8 @@ pub(super) struct Driver<S> {
     /// Bytes read and not yet decoded.
     input: Vec<u8>,
     decoded: usize,
-    /// A decoded message that was not taken yet, or a piece of one. Nothing more is read until it is taken.
-    waiting: Option<Received>,
-    /// The pieces of a message that is to be returned whole.
-    collected: Collected,
+    /// A decoded message that was not taken yet. Nothing more is read until it is taken.
+    waiting: Option<Incoming>,
     /// True if nobody takes messages, so that they are discarded.
     discards: bool,
     /// Nothing is read while more than this is queued. It exceeds [`HIGH_MARK_BYTES`] only while the caller's own
@@ -62,13 +59,6 @@ pub(super) struct Driver<S> {
     /// The last ping of [`ping`](Self::ping), until its pong comes.
     ping: Option<(u64, Instant)>,
     round_trip: Option<Duration>,
-}
-
-/// The result of receiving.
-enum Next<T> {
-    Received(T),
-    Drained,
-    Closed,
 }
 
 /// The state of the stream.
@@ -109,7 +99,6 @@ impl<S> Driver<S> {
             input: first,
             decoded: 0,
             waiting: None,
-            collected: Collected::default(),
             discards: false,
             read_mark_bytes: HIGH_MARK_BYTES,
             is_stuck: false,
@@ -125,10 +114,6 @@ impl<S> Driver<S> {
 
     pub(super) fn with_deflate(self, negotiated: &NegotiatedDeflate) -> Self {
         Self { connection: self.connection.with_deflate(negotiated, codecs::exchange), ..self }
-    }
-
-    pub(super) fn take_pieces(&mut self) {
-        self.connection.take_pieces();
     }
 
     pub(super) fn sender(&mut self) -> &mut Sender {
@@ -155,7 +140,6 @@ impl<S> Driver<S> {
     pub(super) fn discard_messages(&mut self) {
         self.discards = true;
         self.waiting = None;
-        self.collected = Collected::default();
     }
 
     /// Queues a close frame, unless one was queued before.
@@ -189,11 +173,21 @@ impl<S> Driver<S> {
 impl<S: AsyncRead + AsyncWrite + Unpin> Driver<S> {
     /// Receives the next message or the end, and returns when all queued output has been written.
     pub(super) fn poll_turn(&mut self, cx: &mut Context<'_>) -> Poll<Result<Turn, Error>> {
-        self.poll_received(cx, Self::take_message).map_ok(|next| match next {
-            Next::Received(message) => Turn::Message(message),
-            Next::Drained => Turn::Drained,
-            Next::Closed => Turn::Closed,
-        })
+        loop {
+            self.decode();
+            if let Some(message) = self.waiting.take() {
+                return Poll::Ready(Ok(Turn::Message(message)));
+            }
+            if self.state != StreamState::Open {
+                ready!(self.poll_over(cx));
+                return Poll::Ready(self.error.take().map_or(Ok(Turn::Closed), Err));
+            }
+            let had_output = self.queued_bytes() > 0;
+            ready!(self.poll_work(cx));
+            if had_output && self.queued_bytes() == 0 && self.state == StreamState::Open {
+                return Poll::Ready(Ok(Turn::Drained));
+            }
+        }
     }
 
     /// Returns the next message, or `None` at the end.
@@ -201,70 +195,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Driver<S> {
         &mut self,
         cx: &mut Context<'_>,
     ) -> Poll<Result<Option<Incoming>, Error>> {
-        self.poll_next(cx, Self::take_message)
-    }
-
-    /// Returns the next piece of a message, or `None` at the end.
-    pub(super) fn poll_recv_piece(
-        &mut self,
-        cx: &mut Context<'_>,
-    ) -> Poll<Result<Option<IncomingPiece>, Error>> {
-        self.poll_next(cx, Self::take_piece)
-    }
-
-    fn poll_next<T>(
-        &mut self,
-        cx: &mut Context<'_>,
-        take: impl Fn(&mut Self) -> Option<T>,
-    ) -> Poll<Result<Option<T>, Error>> {
         loop {
-            match ready!(self.poll_received(cx, &take))? {
-                Next::Received(received) => return Poll::Ready(Ok(Some(received))),
-                Next::Drained => {}
-                Next::Closed => return Poll::Ready(Ok(None)),
+            match ready!(self.poll_turn(cx))? {
+                Turn::Message(message) => return Poll::Ready(Ok(Some(message))),
+                Turn::Drained => {}
+                Turn::Closed => return Poll::Ready(Ok(None)),
             }
         }
-    }
-
-    fn poll_received<T>(
-        &mut self,
-        cx: &mut Context<'_>,
-        take: impl Fn(&mut Self) -> Option<T>,
-    ) -> Poll<Result<Next<T>, Error>> {
-        loop {
-            if let Some(received) = take(self) {
-                return Poll::Ready(Ok(Next::Received(received)));
-            }
-            if self.state != StreamState::Open {
-                ready!(self.poll_over(cx));
-                return Poll::Ready(self.error.take().map_or(Ok(Next::Closed), Err));
-            }
-            let had_output = self.queued_bytes() > 0;
-            ready!(self.poll_work(cx));
-            if had_output && self.queued_bytes() == 0 && self.state == StreamState::Open {
-                return Poll::Ready(Ok(Next::Drained));
-            }
-        }
-    }
-
-    /// Takes the next message from the input, if it is complete.
-    fn take_message(&mut self) -> Option<Incoming> {
-        loop {
-            self.decode();
-            let whole = match self.waiting.take()? {
-                Received::Message(message) => Some(message),
-                Received::Piece(piece) => self.collected.add(piece),
-            };
-            if whole.is_some() {
-                return whole;
-            }
-        }
-    }
-
-    /// Takes the next piece from the input, after the pieces that were collected for a message.
-    fn take_piece(&mut self) -> Option<IncomingPiece> {
-        self.decode();
-        self.collected.take().or_else(|| self.waiting.take().map(IncomingPiece::from))
     }
 
     /// Waits until there is room for a message.
@@ -344,11 +281,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Driver<S> {
             let received = self.connection.receive(now, &mut self.input[self.decoded..]);
             self.decoded += received.consumed;
             match received.event {
-                Some(Event::Message(_) | Event::Piece(_)) if self.discards => {}
-                Some(Event::Message(message)) => {
-                    self.waiting = Some(Received::Message(message.into()));
+                Some(Event::Message(message)) if !self.discards => {
+                    self.waiting = Some(message.into());
                 }
-                Some(Event::Piece(piece)) => self.waiting = Some(Received::Piece(piece.into())),
                 Some(Event::Pong { payload, round_trip }) => {
                     let answered =
                         self.ping.take_if(|(number, _)| *payload == number.to_be_bytes());
@@ -360,7 +295,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Driver<S> {
                     self.end(None);
                 }
                 Some(Event::Failed(error)) => self.end(Some(error.into())),
-                Some(Event::Ping(_)) | None => {}
+                Some(Event::Message(_) | Event::Piece(_) | Event::Ping(_)) | None => {}
             }
         }
         if self.decoded == self.input.len() {

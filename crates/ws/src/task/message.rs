@@ -1,6 +1,6 @@
 //! Messages to send, and received ones.
 
-use anemone_proto::{Message, MessageKind, Piece};
+use anemone_proto::Message;
 use bytes::Bytes;
 use bytestring::ByteString;
 
@@ -102,86 +102,6 @@ pub enum Turn {
     Drained,
     /// The closing handshake is done.
     Closed,
-}
-
-/// A part of a received message.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct IncomingPiece {
-    /// The kind of the whole message.
-    pub kind: MessageKind,
-    /// The bytes of this piece; maybe none. A piece of text can begin and end within a character. The connection
-    /// still checks that the whole message is UTF-8, and reports an error at the last piece at the latest.
-    pub bytes: Vec<u8>,
-    /// True for the first piece of the message.
-    pub is_first: bool,
-    /// True for the last piece of the message.
-    pub is_last: bool,
-}
-
-impl From<Piece<'_>> for IncomingPiece {
-    fn from(piece: Piece<'_>) -> Self {
-        let Piece { kind, bytes, is_first, is_last } = piece;
-        Self { kind, bytes: bytes.to_vec(), is_first, is_last }
-    }
-}
-
-impl From<IncomingPiece> for Bytes {
-    fn from(piece: IncomingPiece) -> Self {
-        piece.bytes.into()
-    }
-}
-
-/// A received message or piece.
-#[derive(Debug)]
-pub(super) enum Received {
-    Message(Incoming),
-    Piece(IncomingPiece),
-}
-
-impl From<Received> for IncomingPiece {
-    fn from(received: Received) -> Self {
-        let message = match received {
-            Received::Piece(piece) => return piece,
-            Received::Message(message) => message,
-        };
-        let kind = message.message().kind();
-        Self { kind, bytes: message.into_bytes().into(), is_first: true, is_last: true }
-    }
-}
-
-/// The pieces of a message that is being joined.
-#[derive(Debug, Default)]
-pub(super) struct Collected(Option<IncomingPiece>);
-
-impl Collected {
-    /// Adds a piece and returns the message if it is complete. A piece without a beginning belongs to a message whose
-    /// first pieces the caller has already taken, and is discarded.
-    pub(super) fn add(&mut self, piece: IncomingPiece) -> Option<Incoming> {
-        let is_last = piece.is_last;
-        match &mut self.0 {
-            Some(begun) => begun.bytes.extend_from_slice(&piece.bytes),
-            None if piece.is_first => self.0 = Some(piece),
-            None => {}
-        }
-        if is_last { self.0.take().map(IncomingPiece::into_message) } else { None }
-    }
-
-    pub(super) fn take(&mut self) -> Option<IncomingPiece> {
-        self.0.take()
-    }
-}
-
-impl IncomingPiece {
-    /// Makes a message of all its bytes.
-    fn into_message(self) -> Incoming {
-        match self.kind {
-            // The connection has checked that it is UTF-8, so nothing is replaced.
-            MessageKind::Text => String::from_utf8(self.bytes)
-                .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
-                .into(),
-            MessageKind::Binary => self.bytes.into(),
-        }
-    }
 }
 
 /// A value that can be sent as one message: text is sent as text, bytes as binary.

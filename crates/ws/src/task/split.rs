@@ -12,7 +12,7 @@ use anemone_proto::CloseFrame;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::driver::Driver;
-use super::{AsMessage, Incoming, IncomingPiece};
+use super::{AsMessage, Incoming};
 use crate::Error;
 
 /// The sending half of a [split](super::WebSocket::split) connection.
@@ -137,17 +137,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin> ReceiveHalf<S> {
     /// Dropping the future loses nothing.
     pub async fn recv(&mut self) -> Result<Option<Incoming>, Error> {
         poll_fn(|cx| self.poll_recv(cx)).await
-    }
-
-    /// As [`WebSocket::recv_piece`](super::WebSocket::recv_piece).
-    ///
-    /// # Errors
-    /// As [`recv`](Self::recv).
-    ///
-    /// # Cancel safety
-    /// Dropping the future loses nothing.
-    pub async fn recv_piece(&mut self) -> Result<Option<IncomingPiece>, Error> {
-        poll_fn(|cx| self.0.poll(cx, Driver::poll_recv_piece)).await
     }
 
     /// As [`WebSocket::close_frame`](super::WebSocket::close_frame).

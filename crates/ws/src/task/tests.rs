@@ -9,8 +9,6 @@ use super::driver::{HIGH_MARK_BYTES, READ_BYTES_MAX};
 use super::*;
 use crate::Lost;
 
-mod pieces;
-
 /// A client made of the same state machine, over the other end of a pipe.
 struct Peer {
     stream: DuplexStream,

@@ -42,25 +42,6 @@ fn owned_text_and_bytes_become_a_message_and_come_back_where_they_were() {
 }
 
 #[test]
-fn a_message_and_the_piece_that_is_all_of_it_are_in_the_same_place() {
-    for message in [Incoming::from("text".repeat(9)), Incoming::from(vec![1, 2, 3])] {
-        let (at, kind) = (message.as_bytes().as_ptr(), message.message().kind());
-        let piece = IncomingPiece::from(Received::Message(message));
-        assert_eq!((piece.bytes.as_ptr(), piece.kind), (at, kind));
-        let message = Collected::default().add(piece).unwrap();
-        assert_eq!((message.as_bytes().as_ptr(), message.message().kind()), (at, kind));
-    }
-    let piece = IncomingPiece {
-        kind: MessageKind::Binary,
-        bytes: vec![1, 2, 3],
-        is_first: true,
-        is_last: false,
-    };
-    let at = piece.bytes.as_ptr();
-    assert_eq!(Bytes::from(piece).as_ptr(), at);
-}
-
-#[test]
 fn shared_text_is_sent_as_text_and_shared_bytes_as_binary() {
     let (text, bytes) = (ByteString::from_static("text"), Bytes::from_static(b"bytes"));
     assert_eq!(text.as_message(), Message::Text("text"));
