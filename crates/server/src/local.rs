@@ -45,7 +45,7 @@ impl Local {
     /// Starts the thread's loop. Connections that leave the loop come out of the receiver, and must be served by
     /// tasks.
     pub(crate) fn start(site: Arc<Site>) -> io::Result<(Self, mpsc::UnboundedReceiver<Guest>)> {
-        let reactor = Reactor::start_within(site.memory.clone())?;
+        let reactor = Reactor::start(site.memory.clone())?;
         let (guests, admitted) = mpsc::unbounded_channel();
         let essentials = Essentials::default();
         let (fan, alarms) = (Fan::new(essentials.clone()), Alarms::default());

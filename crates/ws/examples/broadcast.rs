@@ -6,10 +6,10 @@ use std::net::TcpListener;
 use std::rc::Rc;
 use std::time::Duration;
 
-use anemone_ws::Negotiated;
 use anemone_ws::proto::handshake::{HANDSHAKE_BYTES_MAX, ServerHandshake};
 use anemone_ws::proto::{CloseCode, CloseFrame, Message, Prepared, Sender};
 use anemone_ws::reactor::{Broadcast, Handler, Member, Opening, Reactor, SendWaker};
+use anemone_ws::{Memory, Negotiated};
 
 /// The time that a client has for its handshake.
 const OPENING_TIMEOUT: Duration = Duration::from_secs(10);
@@ -61,8 +61,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     eprintln!("listening on ws://{}/", listener.local_addr()?);
     let mut runtime = tokio::runtime::Builder::new_current_thread();
     runtime.enable_all().build_local(Default::default())?.block_on(async {
-        let everybody = Broadcast::new(KEPT_BYTES_MAX);
-        let reactor = Reactor::start()?;
+        let everybody = Broadcast::new(&Memory::default(), KEPT_BYTES_MAX);
+        let reactor = Reactor::start(Memory::default())?;
         let adopting = reactor.clone();
         reactor.listen(listener, move |stream| {
             adopting.adopt_opening(stream, OPENING_TIMEOUT, decide(everybody.clone()));

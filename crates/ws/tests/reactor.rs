@@ -9,9 +9,9 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use anemone_testing::PATIENCE;
-use anemone_ws::Negotiated;
 use anemone_ws::proto::{CloseCode, CloseFrame, Header, MaskKey, Message, Opcode, Output, Sender};
 use anemone_ws::reactor::{Handler, Opening, Reactor, SendWaker, StreamHandler};
+use anemone_ws::{Memory, Negotiated};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::runtime::Builder;
 
@@ -31,7 +31,7 @@ fn serve<T: Send + 'static>(
 ) -> T {
     let runtime = Builder::new_current_thread().enable_all().build_local(Default::default());
     runtime.unwrap().block_on(async {
-        let reactor = Reactor::start().unwrap();
+        let reactor = Reactor::start(Memory::default()).unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         listener.set_nonblocking(true).unwrap();
         let address = listener.local_addr().unwrap();
@@ -395,7 +395,7 @@ fn a_stream_that_is_woken_now_and_then_is_not_idle() {
 fn a_stream_has_its_last_words_when_the_loop_closes_its_connections() {
     let runtime = Builder::new_current_thread().enable_all().build_local(Default::default());
     runtime.unwrap().block_on(async {
-        let reactor = Reactor::start().unwrap();
+        let reactor = Reactor::start(Memory::default()).unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         client.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -429,7 +429,7 @@ fn the_runtime_looks_at_its_own_io_beside_floods() {
     const MESSAGES_MAX: usize = 10 * 32_768;
     let runtime = Builder::new_current_thread().enable_all().build_local(Default::default());
     let most = runtime.unwrap().block_on(async {
-        let reactor = Reactor::start().unwrap();
+        let reactor = Reactor::start(Memory::default()).unwrap();
         let counted = Rc::new(Cell::new(0));
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         for _ in 0..3 {
@@ -520,7 +520,7 @@ fn a_panic_in_a_handler_is_told() {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         listener.set_nonblocking(true).unwrap();
         let address = listener.local_addr().unwrap();
-        let reactor = Reactor::start().unwrap();
+        let reactor = Reactor::start(Memory::default()).unwrap();
         let adopting = reactor.clone();
         let timeout = std::time::Duration::from_secs(10);
         reactor.listen(listener, move |stream| adopting.adopt_stream(stream, timeout, Panicking));

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use anemone_ws::Negotiated;
 use anemone_ws::proto::{CloseCode, CloseFrame, NegotiatedDeflate};
-use anemone_ws::reactor::{Handler, Opening, drive_within};
+use anemone_ws::reactor::{Handler, Opening, drive};
 use http::{HeaderName, Response, header};
 use tokio::io::{AsyncRead, AsyncWrite};
 
@@ -239,7 +239,7 @@ where
                 stop.stopped().await;
                 shutdown_frame()
             };
-            drive_within(&memory, stream, negotiated, handler, shutdown).await;
+            drive(&memory, stream, negotiated, handler, shutdown).await;
         })
     }
 }

@@ -34,7 +34,7 @@ pub(super) static TRANSPORT: HandshakeTransport = HandshakeTransport {
 
 /// Creates the members of a thread, which get the messages of all threads.
 fn members(everyone: &Arc<Everyone>, local: &Local) -> Broadcast {
-    let members = Broadcast::within(&local.site.memory, local.site.limits.broadcast_bytes_max);
+    let members = Broadcast::new(&local.site.memory, local.site.limits.broadcast_bytes_max);
     local.essentials.spawn(everyone.relay(members.clone()));
     members
 }

@@ -76,15 +76,10 @@ impl Broadcast {
     /// holds no more.
     const TURN_BYTES_MAX: usize = 64 << 10;
 
-    /// Creates a group whose log keeps up to `bytes_max` bytes of encoded messages, and always the newest message.
+    /// Creates a group whose log keeps up to `bytes_max` bytes of encoded messages, and always the newest message. The
+    /// log counts in `memory`.
     #[must_use]
-    pub fn new(bytes_max: usize) -> Self {
-        Self::within(&Memory::default(), bytes_max)
-    }
-
-    /// Creates a group like [`new`](Self::new); its log counts in `memory`.
-    #[must_use]
-    pub fn within(memory: &Memory, bytes_max: usize) -> Self {
+    pub fn new(memory: &Memory, bytes_max: usize) -> Self {
         let held = memory.reservation();
         let log = Log { messages: VecDeque::new(), bytes: 0, bytes_max, held, dropped: 0 };
         let (log, members) = (RefCell::new(log), RefCell::default());

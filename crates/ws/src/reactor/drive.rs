@@ -34,28 +34,12 @@ thread_local! {
 }
 
 /// Serves a WebSocket after its handshake, until the connection is over. When `shutdown` is ready, closes the
-/// connection with its frame.
+/// connection with its frame. The memory that it holds for its peer counts in `memory`, as in
+/// [`Reactor::start`](super::Reactor::start).
 ///
 /// # Cancel safety
 /// Dropping the future drops the connection without a close frame, and its handler gets no further call.
 pub async fn drive<S, H>(
-    stream: S,
-    negotiated: Negotiated,
-    handler: H,
-    shutdown: impl Future<Output = CloseFrame>,
-) where
-    S: AsyncRead + AsyncWrite + Unpin,
-    H: Handler + 'static,
-{
-    drive_within(&Memory::default(), stream, negotiated, handler, shutdown).await;
-}
-
-/// Serves a WebSocket like [`drive`]. The memory that it holds for its peer counts in `memory`, as in
-/// [`Reactor::start_within`](super::Reactor::start_within).
-///
-/// # Cancel safety
-/// As [`drive`].
-pub async fn drive_within<S, H>(
     memory: &Memory,
     stream: S,
     mut negotiated: Negotiated,

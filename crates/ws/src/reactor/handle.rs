@@ -19,30 +19,19 @@ use crate::{Memory, Negotiated};
 pub struct Reactor(Rc<LoopState>);
 
 impl Reactor {
-    /// Starts the loop as a task of the current local runtime.
-    ///
-    /// # Errors
-    /// Returns an error when there is no file descriptor for the loop's epoll set.
-    ///
-    /// # Panics
-    /// Outside of a `LocalRuntime` or `LocalSet`.
-    pub fn start() -> io::Result<Self> {
-        Self::start_within(Memory::default())
-    }
-
-    /// Starts a loop that counts its buffers in `memory`: output that peers have not taken, and incomplete messages.
+    /// Starts the loop as a task of the current local runtime. The loop counts its buffers in `memory`: output that
+    /// peers have not taken, and incomplete messages.
     ///
     /// While the memory is exceeded, a connection ends (1013) when its incomplete message grows. [`Memory::relieve`]
     /// also ends connections: first those that have held memory longest, then those whose handlers count the most
     /// open bytes.
     ///
     /// # Errors
-    /// As [`start`](Self::start).
+    /// Returns an error when there is no file descriptor for the loop's epoll set.
     ///
     /// # Panics
-    /// As [`start`](Self::start).
-    /// As [`start`](Self::start).
-    pub fn start_within(memory: Memory) -> io::Result<Self> {
+    /// Outside of a `LocalRuntime` or `LocalSet`.
+    pub fn start(memory: Memory) -> io::Result<Self> {
         let mut release = memory.releases();
         let shared = Rc::new(LoopState { memory, ..LoopState::default() });
         let turns = Loop::new(Rc::clone(&shared))?;

@@ -17,7 +17,7 @@
 //! use anemone_ws::proto::handshake::{HANDSHAKE_BYTES_MAX, ServerHandshake};
 //! use anemone_ws::proto::{Message, Sender};
 //! use anemone_ws::reactor::{Handler, Opening, Reactor};
-//! use anemone_ws::{Negotiated, Incoming};
+//! use anemone_ws::{Incoming, Memory, Negotiated};
 //!
 //! struct Echo;
 //! impl Handler for Echo {
@@ -44,7 +44,7 @@
 //!     let listener = std::net::TcpListener::bind("127.0.0.1:0")?;
 //!     listener.set_nonblocking(true)?;
 //!     let url = format!("ws://{}/", listener.local_addr()?);
-//!     let reactor = Reactor::start()?;
+//!     let reactor = Reactor::start(Memory::default())?;
 //!     let adopting = reactor.clone();
 //!     let timeout = std::time::Duration::from_secs(10);
 //!     reactor.listen(listener, move |stream| adopting.adopt_opening(stream, timeout, decide));
@@ -77,7 +77,7 @@ mod timers;
 mod waker;
 
 pub use broadcast::{Broadcast, DeliverError, Member};
-pub use drive::{drive, drive_within};
+pub use drive::drive;
 pub use handle::Reactor;
 pub use handler::{Handler, StreamHandler};
 pub use opening::Opening;

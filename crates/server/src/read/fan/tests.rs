@@ -2,9 +2,9 @@ use std::cell::Cell;
 use std::future::pending;
 
 use anemone_hub::{After, Data, Epoch, Hub, PageLimit, Retention, UnixTime};
-use anemone_ws::Negotiated;
 use anemone_ws::proto::{Message, Sender};
 use anemone_ws::reactor::{Handler, drive};
+use anemone_ws::{Memory, Negotiated};
 use tokio::io::duplex;
 use tokio::sync::oneshot;
 use tokio::task::LocalSet;
@@ -45,7 +45,7 @@ impl Member {
         let handler = Woken { waker: Some(waker.0), count: Rc::clone(&woken) };
         tokio::task::spawn_local(async move {
             let (_client, server) = duplex(1 << 16);
-            drive(server, Negotiated::default(), handler, pending()).await;
+            drive(&Memory::default(), server, Negotiated::default(), handler, pending()).await;
         });
         let place = fan.subscribe(topic, waker.1.await.unwrap());
         let after = After::Position(position(after)).into();

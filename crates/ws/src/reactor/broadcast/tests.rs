@@ -21,7 +21,11 @@ struct Reader {
 
 impl Fixture {
     fn new(bytes_max: usize) -> Self {
-        Self { broadcast: Broadcast::new(bytes_max), wakes: Rc::default(), joined: 0 }
+        Self {
+            broadcast: Broadcast::new(&Memory::default(), bytes_max),
+            wakes: Rc::default(),
+            joined: 0,
+        }
     }
 
     fn join(&mut self) -> Reader {

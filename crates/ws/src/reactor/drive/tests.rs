@@ -77,7 +77,7 @@ impl Fixture {
                 Err(_) => std::future::pending().await,
             }
         };
-        let driven = drive(
+        let driven = drive_alone(
             server,
             Negotiated { first: first.to_vec(), ..Negotiated::default() },
             handler,
@@ -90,6 +90,15 @@ impl Fixture {
     fn told(&self) -> Vec<String> {
         self.told.borrow().clone()
     }
+}
+
+async fn drive_alone(
+    stream: DuplexStream,
+    negotiated: Negotiated,
+    handler: impl Handler + 'static,
+    shutdown: impl Future<Output = CloseFrame>,
+) {
+    drive(&Memory::default(), stream, negotiated, handler, shutdown).await;
 }
 
 fn client() -> Connection {
@@ -272,8 +281,12 @@ async fn a_message_is_given_up_in_its_time_though_nothing_else_is_due() {
         let handler = Echo { told: Rc::clone(&told), waker: Rc::default() };
         let (mut client, server) = duplex(4096);
         let negotiated = Negotiated { config: Arc::new(config), ..Negotiated::default() };
-        let server =
-            tokio::task::spawn_local(drive(server, negotiated, handler, std::future::pending()));
+        let server = tokio::task::spawn_local(drive_alone(
+            server,
+            negotiated,
+            handler,
+            std::future::pending(),
+        ));
         tokio::time::sleep(Duration::from_millis(500)).await;
         let begun = Instant::now();
         client.write_all(&message(1000)[..100]).await.unwrap();
@@ -353,7 +366,7 @@ async fn messages_that_inflate_to_much_have_a_turn_each() {
         let handler = Echo { told: Rc::clone(&told), waker: Rc::default() };
         let (_client, server) = duplex(1 << 16);
         let negotiated = Negotiated { deflate: Some(deflate), first, ..Negotiated::default() };
-        let mut driven = Box::pin(drive(server, negotiated, handler, std::future::pending()));
+        let mut driven = Box::pin(drive_alone(server, negotiated, handler, std::future::pending()));
         let messages = || {
             let is_message = |told: &&String| told.starts_with("message of 1048576");
             told.borrow().iter().filter(is_message).count()
