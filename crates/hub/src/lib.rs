@@ -54,7 +54,9 @@ mod testing;
 mod topic;
 mod topic_name;
 
-pub use anemone_wire::{After, Epoch, Gap, GapReason, Position, PositionError, UnixTime};
+pub use anemone_wire::{
+    After, Epoch, Gap, GapReason, IdempotencyKeyError, Position, PositionError, UnixTime,
+};
 pub use batch::{Batch, NewEvent};
 pub use error::{
     CreateError, DataError, DeleteError, OpenError, PublishError, ReadError, StorageError,
@@ -62,7 +64,7 @@ pub use error::{
 pub use event::{Data, Event};
 pub use health::Health;
 pub use hub::Hub;
-pub use idempotency_key::{IdempotencyKey, IdempotencyKeyError};
+pub use idempotency_key::IdempotencyKey;
 pub use keys::KeyWindow;
 pub use log::{DataDir, DataOptions, Fsync};
 #[cfg(feature = "testing")]

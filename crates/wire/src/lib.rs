@@ -8,6 +8,7 @@
 //! - [`UnixTime`]: the time of an event.
 //! - [`Gap`], [`EndReason`], [`Item`] and [`Page`]: what a server tells a reader, in JSON.
 //! - [`EventStream`] and [`ItemLines`]: items as server-sent events and as NDJSON.
+//! - [`validate_idempotency_key`]: the rule for the keys of publishers.
 //! - [`Published`]: what a server tells a publisher.
 //! - [`problem`]: the errors of requests.
 //! - [`multiplexed`]: many requests on one connection.
@@ -30,6 +31,7 @@ mod end;
 mod event_stream;
 pub mod framing;
 mod gap;
+mod idempotency_key;
 mod item;
 mod item_lines;
 mod malformed;
@@ -47,6 +49,7 @@ pub use after::{After, AfterError};
 pub use end::EndReason;
 pub use event_stream::EventStream;
 pub use gap::{Gap, GapReason};
+pub use idempotency_key::{IdempotencyKeyError, validate_idempotency_key};
 pub use item::Item;
 pub use item_lines::ItemLines;
 pub use malformed::Malformed;

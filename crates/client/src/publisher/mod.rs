@@ -9,6 +9,7 @@ pub use content::Content;
 use std::fmt;
 use std::sync::Arc;
 
+use anemone_wire::validate_idempotency_key;
 use bytes::Bytes;
 use tokio::time::sleep;
 
@@ -112,12 +113,8 @@ impl Publisher {
         body: impl Into<Bytes>,
         key: &str,
     ) -> Result<Published, Error> {
-        const KEY_BYTES_MAX: usize = 128;
         self.options.check(&self.address)?;
-        let fits = (1..=KEY_BYTES_MAX).contains(&key.len());
-        if !fits || !key.bytes().all(|byte| byte.is_ascii_graphic()) {
-            return Err(Error::KeyInvalid);
-        }
+        validate_idempotency_key(key).map_err(|_| Error::KeyInvalid)?;
         let body = body.into();
         let mut backoff = Backoff::new(self.options.retry);
         loop {
