@@ -343,14 +343,7 @@ impl Error {
             Self::WebSocket(error) => {
                 !is_open || !matches!(error, anemone_ws::Error::Lost(Lost::Ended | Lost::Io(_)))
             }
-            Self::Url(_)
-            | Self::HeaderInvalid { .. }
-            | Self::HeaderReserved { .. }
-            | Self::KeyInvalid
-            | Self::NotText
-            | Self::NoTopic { .. }
-            | Self::Connect(_)
-            | Self::Hole(_) => false,
+            _ => false,
         }
     }
 }
