@@ -10,7 +10,7 @@ use rustix::process::{Resource, getrlimit, setrlimit};
 
 use crate::cpu::Cores;
 use crate::experiment::hostile::floods::{self, Flood};
-use crate::experiment::rounds::Plan;
+use crate::experiment::rounds::{Plan, RunPlan};
 use crate::experiment::{Before, Times, Work, fan_out, hostile, mask, publish};
 use crate::load::{Closing, Shape};
 use crate::report;
@@ -261,19 +261,25 @@ impl Options {
         Program::server(program, args, folder.join(SERVER_LOG))
     }
 
-    fn plan(&self, cases: Vec<Work>, folder: &Path) -> anyhow::Result<Plan> {
-        Ok(Plan {
-            cases,
-            floor: Program::floor(folder)?,
-            server: (!self.control).then(|| self.server_program(folder)),
-            path: self.path.clone(),
-            broadcast_path: self.broadcast_path.clone(),
+    fn run_plan(&self) -> RunPlan {
+        RunPlan {
             topic_path: self.topic_path.clone(),
             cores: self.cores(),
             rounds: self.rounds(),
             times: self.times(),
             retries: self.retries,
             seed: self.seed,
+        }
+    }
+
+    fn plan(&self, cases: Vec<Work>, folder: &Path) -> anyhow::Result<Plan> {
+        Ok(Plan {
+            run: self.run_plan(),
+            cases,
+            floor: Program::floor(folder)?,
+            server: (!self.control).then(|| self.server_program(folder)),
+            path: self.path.clone(),
+            broadcast_path: self.broadcast_path.clone(),
         })
     }
 
@@ -282,30 +288,20 @@ impl Options {
         let mut readers: Vec<_> = self.readers.iter().map(|&readers| readers.min(room)).collect();
         readers.dedup();
         fan_out::FanOutPlan {
+            run: self.run_plan(),
             server: self.server_program(folder),
             echo_path: self.path.clone(),
-            topic_path: self.topic_path.clone(),
-            cores: self.cores(),
             readers,
             deliveries_per_second: self.deliveries.into(),
-            sample: self.times().sample,
             events_min: if self.quick { QUICK_EVENTS_MIN } else { EVENTS_MIN },
-            rounds: self.rounds(),
-            retries: self.retries,
-            seed: self.seed,
         }
     }
 
     fn publish(&self, folder: &Path) -> publish::PublishPlan {
         publish::PublishPlan {
+            run: self.run_plan(),
             server: self.server_program(folder),
-            topic_path: self.topic_path.clone(),
             folder: self.data.as_deref().unwrap_or(folder).to_owned(),
-            cores: self.cores(),
-            rounds: self.rounds(),
-            times: self.times(),
-            retries: self.retries,
-            seed: self.seed,
         }
     }
 

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use anyhow::{Context, ensure};
 
-use super::rounds::{progress, undisturbed};
-use crate::cpu::{Busy, Cores, Meter, anonymous_bytes, at_rest_ns};
+use super::rounds::{RunPlan, progress, undisturbed};
+use crate::cpu::{Busy, Meter, anonymous_bytes, at_rest_ns};
 use crate::load::{Deliveries, Delivery, Opener, Protocol, Readers, open};
 use crate::server::{Program, Server};
 use crate::statistics::Random;
@@ -20,22 +20,16 @@ const WARM_UP_EVENTS: usize = 1;
 /// The plan of a run.
 #[derive(Clone, Debug)]
 pub(crate) struct FanOutPlan {
+    pub(crate) run: RunPlan,
     pub(crate) server: Program,
     /// The path of its WebSocket echo.
     pub(crate) echo_path: String,
-    pub(crate) topic_path: String,
-    pub(crate) cores: Cores,
     /// The numbers of readers; each is a case.
     pub(crate) readers: Vec<usize>,
     /// The rate of all readers together, which says how often there is an event.
     pub(crate) deliveries_per_second: f64,
-    pub(crate) sample: Duration,
     /// The least number of events in a sample, which lengthens it if necessary.
     pub(crate) events_min: usize,
-    pub(crate) rounds: usize,
-    /// The number of times that a disturbed sample is repeated; the last one counts.
-    pub(crate) retries: usize,
-    pub(crate) seed: u64,
 }
 
 /// The role of a connection.
@@ -75,7 +69,7 @@ pub(crate) struct FanOutSample {
 
 impl FanOutPlan {
     pub(crate) fn run(&self) -> anyhow::Result<Vec<FanOutCase>> {
-        let mut random = Random::new(self.seed);
+        let mut random = Random::new(self.run.seed);
         let mut cases: Vec<_> = self
             .readers
             .iter()
@@ -89,14 +83,14 @@ impl FanOutPlan {
             })
             .collect();
         let mut order: Vec<_> = (0..cases.len()).collect();
-        for round in 1..=self.rounds {
-            progress(&format!("round {round} of {}: fan-out", self.rounds));
+        for round in 1..=self.run.rounds {
+            progress(&format!("round {round} of {}: fan-out", self.run.rounds));
             random.shuffle(&mut order);
             for &index in &order {
                 let case = &mut cases[index];
                 let take = || self.sample(case, &mut random);
                 let is_disturbed = |taken: &(FanOutSample, Deliveries)| taken.0.busy.is_disturbed();
-                let (sample, deliveries) = undisturbed(self.retries, take, is_disturbed)
+                let (sample, deliveries) = undisturbed(self.run.retries, take, is_disturbed)
                     .with_context(|| format!("{:?}, {} readers", case.role, case.readers))?;
                 case.samples.push(sample);
                 case.deliveries.add(&deliveries);
@@ -110,7 +104,7 @@ impl FanOutPlan {
         case: &FanOutCase,
         random: &mut Random,
     ) -> anyhow::Result<(FanOutSample, Deliveries)> {
-        let server = self.server.start(self.cores)?;
+        let server = self.server.start(self.run.cores)?;
         match case.role {
             Role::Bare => Ok((self.bare(&server, case.readers, random)?, Deliveries::default())),
             Role::Reader(delivery) => self.reading(&server, case, delivery, random),
@@ -141,7 +135,7 @@ impl FanOutPlan {
         delivery: Delivery,
         random: &mut Random,
     ) -> anyhow::Result<(FanOutSample, Deliveries)> {
-        let topic = server.topic(&self.topic_path).context("no topic is served")?;
+        let topic = server.topic(&self.run.topic_path).context("no topic is served")?;
         ensure!(topic.create()?, "{} cannot be published to: is --demo missing?", topic.path);
         drop(Readers::open(delivery, &topic, FIRST_READERS, random)?);
         let memory = Memory::start(server.pid(), case.readers)?;
@@ -149,7 +143,7 @@ impl FanOutPlan {
         let opened_bytes = memory.grown()?;
 
         let interval = Duration::from_secs_f64(1.0 / case.events_per_second);
-        let events = (self.sample.as_secs_f64() * case.events_per_second).ceil() as usize;
+        let events = (self.run.times.sample.as_secs_f64() * case.events_per_second).ceil() as usize;
         let warm_up = readers.run(&times(WARM_UP_EVENTS, interval, random))?;
         ensure!(warm_up.received == warm_up.expected, "readers missed the first event");
         let meter = Meter::start(server.pid())?;

@@ -9,9 +9,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
 
-use super::rounds::{progress, undisturbed};
-use super::work::Times;
-use crate::cpu::{Busy, Cores, Meter};
+use super::rounds::{RunPlan, progress, undisturbed};
+use crate::cpu::{Busy, Meter};
 use crate::histogram::Histogram;
 use crate::load::{Acknowledged, Publishers, Topic, Way};
 use crate::server::{Program, Server};
@@ -64,16 +63,10 @@ impl fmt::Display for Storage {
 /// The plan: what is measured, and how often.
 #[derive(Clone, Debug)]
 pub(crate) struct PublishPlan {
+    pub(crate) run: RunPlan,
     pub(crate) server: Program,
-    /// The prefix of a topic's name.
-    pub(crate) topic_path: String,
     /// The directory in which temporary data directories are created.
     pub(crate) folder: PathBuf,
-    pub(crate) cores: Cores,
-    pub(crate) rounds: usize,
-    pub(crate) times: Times,
-    pub(crate) retries: usize,
-    pub(crate) seed: u64,
 }
 
 /// The results.
@@ -116,16 +109,16 @@ impl PublishPlan {
             WAYS.map(case)
         });
         let mut cases: Vec<_> = cases.collect();
-        let mut random = Random::new(self.seed);
+        let mut random = Random::new(self.run.seed);
         let mut order: Vec<_> = (0..cases.len()).collect();
-        for round in 1..=self.rounds {
-            progress(&format!("round {round} of {}: publishing", self.rounds));
+        for round in 1..=self.run.rounds {
+            progress(&format!("round {round} of {}: publishing", self.run.rounds));
             random.shuffle(&mut order);
             for &index in &order {
                 let case = &mut cases[index];
                 let take = || self.sample(case, &mut random);
                 let is_disturbed = |taken: &(PublishSample, Histogram)| taken.0.busy.is_disturbed();
-                let (sample, latency) = undisturbed(self.retries, take, is_disturbed)
+                let (sample, latency) = undisturbed(self.run.retries, take, is_disturbed)
                     .with_context(|| format!("{}, {}", case.storage, case.way))?;
                 case.samples.push(sample);
                 case.latency.add(&latency);
@@ -142,8 +135,8 @@ impl PublishPlan {
     ) -> anyhow::Result<(PublishSample, Histogram)> {
         let folder = Folder(self.folder.join(format!("bench-data-{}", std::process::id())));
         let path = folder.0.to_str().context("the folder's name is no text")?;
-        let server = self.server.with(&case.storage.args(path)).start(self.cores)?;
-        let topic = server.topic(&self.topic_path).context("no topic is served")?;
+        let server = self.server.with(&case.storage.args(path)).start(self.run.cores)?;
+        let topic = server.topic(&self.run.topic_path).context("no topic is served")?;
         ensure!(topic.create()?, "{} cannot be published to: is --demo missing?", topic.path);
         self.publish(&server, &topic, case.way, random)
     }
@@ -157,9 +150,9 @@ impl PublishPlan {
     ) -> anyhow::Result<(PublishSample, Histogram)> {
         let before = topic.events()?;
         let mut publishers = Publishers::open(way, topic, random)?;
-        let warm_up = publishers.run(self.times.warm_up)?;
+        let warm_up = publishers.run(self.run.times.warm_up)?;
         let meter = Meter::start(server.pid())?;
-        let Acknowledged { events, latency, time } = publishers.run(self.times.sample)?;
+        let Acknowledged { events, latency, time } = publishers.run(self.run.times.sample)?;
         let used = meter.stop()?;
         let there = topic.events()? - before;
         let expected = warm_up.events + events;

@@ -15,17 +15,10 @@ use crate::statistics::Random;
 
 const IDLE: Duration = Duration::from_millis(500);
 
-/// The plan of a run.
+/// The settings that all experiments of a run share.
 #[derive(Clone, Debug)]
-pub(crate) struct Plan {
-    pub(crate) cases: Vec<Work>,
-    pub(crate) floor: Program,
-    /// Without a server, the C echo is measured against itself.
-    pub(crate) server: Option<Program>,
-    /// The paths of the server's WebSocket echo, such as `/echo`, and of its broadcast.
-    pub(crate) path: String,
-    pub(crate) broadcast_path: String,
-    /// A topic for the broadcast through a topic; it must accept events.
+pub(crate) struct RunPlan {
+    /// A topic that accepts events.
     pub(crate) topic_path: String,
     pub(crate) cores: Cores,
     pub(crate) rounds: usize,
@@ -33,6 +26,19 @@ pub(crate) struct Plan {
     /// The number of times that a disturbed sample is repeated; the last one counts.
     pub(crate) retries: usize,
     pub(crate) seed: u64,
+}
+
+/// The plan of the experiments that compare contenders.
+#[derive(Clone, Debug)]
+pub(crate) struct Plan {
+    pub(crate) run: RunPlan,
+    pub(crate) cases: Vec<Work>,
+    pub(crate) floor: Program,
+    /// Without a server, the C echo is measured against itself.
+    pub(crate) server: Option<Program>,
+    /// The paths of the server's WebSocket echo, such as `/echo`, and of its broadcast.
+    pub(crate) path: String,
+    pub(crate) broadcast_path: String,
 }
 
 /// The results.
@@ -62,9 +68,9 @@ struct Programs {
 
 impl Programs {
     fn start(plan: &Plan) -> anyhow::Result<Self> {
-        let server = plan.server.as_ref().map(|server| server.start(plan.cores)).transpose()?;
-        let floor = plan.floor.start(plan.cores)?;
-        Ok(Self { floor, control: plan.floor.start(plan.cores)?, server })
+        let server = plan.server.as_ref().map(|server| server.start(plan.run.cores)).transpose()?;
+        let floor = plan.floor.start(plan.run.cores)?;
+        Ok(Self { floor, control: plan.floor.start(plan.run.cores)?, server })
     }
 
     fn of(&self, contender: Contender) -> Option<&Server> {
@@ -81,8 +87,8 @@ impl Plan {
         let cases = self.cases.iter().map(|&work| Case { work, samples: BTreeMap::new() });
         let mut results =
             Results { cases: cases.collect(), schedstat_ns: 0, stat_ns: 0, idle: Vec::new() };
-        let mut random = Random::new(self.seed);
-        for round in 1..=self.rounds {
+        let mut random = Random::new(self.run.seed);
+        for round in 1..=self.run.rounds {
             self.round(round, &mut results, &mut random)?;
         }
         Ok(results)
@@ -97,7 +103,7 @@ impl Plan {
         let programs = Programs::start(self)?;
         results.idle.extend(programs.server.as_ref().map(idle).transpose()?);
         for case in &mut results.cases {
-            progress(&format!("round {round} of {}: {}", self.rounds, case.work));
+            progress(&format!("round {round} of {}: {}", self.run.rounds, case.work));
             let mut order = Contender::ALL;
             random.shuffle(&mut order);
             for contender in order {
@@ -105,7 +111,7 @@ impl Plan {
                 let is_disturbed = |sample: &Option<Sample>| {
                     sample.is_some_and(|sample| sample.busy.is_disturbed())
                 };
-                let sample = undisturbed(self.retries, take, is_disturbed)
+                let sample = undisturbed(self.run.retries, take, is_disturbed)
                     .with_context(|| format!("{}: {contender:?}", case.work))?;
                 case.samples.entry(contender).or_default().extend(sample);
             }
@@ -133,12 +139,12 @@ impl Plan {
             }
             // Memory requires a server that has done nothing yet.
             (Work::Memory { .. }, Contender::Floor | Contender::Control) => {
-                fresh = self.floor.start(self.cores)?;
+                fresh = self.floor.start(self.run.cores)?;
                 Some(&fresh)
             }
             (Work::Memory { .. }, Contender::Tcp | Contender::WebSocket) => match &self.server {
                 Some(server) => {
-                    fresh = server.start(self.cores)?;
+                    fresh = server.start(self.run.cores)?;
                     Some(&fresh)
                 }
                 None => None,
@@ -148,15 +154,19 @@ impl Plan {
         let Some(server) = server else { return Ok(None) };
         let protocol = contender.protocol();
         let endpoint = match (work, contender) {
-            (Work::Broadcast { .. }, Contender::Topic) => match server.topic(&self.topic_path) {
-                Some(topic) if topic.create()? => server.endpoint(protocol, &self.topic_path),
-                _ => None,
-            },
+            (Work::Broadcast { .. }, Contender::Topic) => {
+                match server.topic(&self.run.topic_path) {
+                    Some(topic) if topic.create()? => {
+                        server.endpoint(protocol, &self.run.topic_path)
+                    }
+                    _ => None,
+                }
+            }
             (Work::Broadcast { .. }, _) => server.broadcast(protocol, &self.broadcast_path),
             _ => server.endpoint(protocol, &self.path),
         };
         let Some(endpoint) = endpoint else { return Ok(None) };
-        measure(work, server.pid(), endpoint, self.times, random).map(Some)
+        measure(work, server.pid(), endpoint, self.run.times, random).map(Some)
     }
 }
 
