@@ -2,7 +2,6 @@
 //!
 //! Owns the terminal settings and their errors. The caller interprets the bytes and decides whether to try again.
 
-use std::fmt;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -24,7 +23,7 @@ pub enum SerialError {
     #[error("no such device {path}")]
     NoDevice {
         /// The device.
-        path: PathText,
+        path: PathBuf,
         /// The error of the system.
         source: io::Error,
     },
@@ -32,7 +31,7 @@ pub enum SerialError {
     #[error("no permission to open {path} (on most systems the group is dialout)")]
     Denied {
         /// The device.
-        path: PathText,
+        path: PathBuf,
         /// The error of the system.
         source: io::Error,
     },
@@ -40,7 +39,7 @@ pub enum SerialError {
     #[error("{path} is in use by another program")]
     Busy {
         /// The device.
-        path: PathText,
+        path: PathBuf,
         /// The error of the system.
         source: io::Error,
     },
@@ -48,20 +47,20 @@ pub enum SerialError {
     #[error("{path} is not a serial device")]
     NotSerial {
         /// The path.
-        path: PathText,
+        path: PathBuf,
     },
     /// The device is the controlling terminal of a session: reading would take the input of its user. The name of a
     /// pseudo-terminal may later lead to another one, see [`emulate`](crate::windsonic::emulate).
     #[error("{path} is a terminal in use")]
     Terminal {
         /// The device.
-        path: PathText,
+        path: PathBuf,
     },
     /// The driver does not support this speed.
     #[error("cannot set {path} to {baud} baud")]
     Baud {
         /// The device.
-        path: PathText,
+        path: PathBuf,
         /// The speed asked for.
         baud: u32,
         /// The error of the system.
@@ -71,7 +70,7 @@ pub enum SerialError {
     #[error("{path} was set to {baud} baud but runs at {taken}")]
     BaudNotTaken {
         /// The device.
-        path: PathText,
+        path: PathBuf,
         /// The speed asked for.
         baud: u32,
         /// The speed that it has now, of receiving or of sending.
@@ -81,7 +80,7 @@ pub enum SerialError {
     #[error("{path} is gone")]
     Gone {
         /// The device.
-        path: PathText,
+        path: PathBuf,
         /// The error of the system.
         source: io::Error,
     },
@@ -89,26 +88,16 @@ pub enum SerialError {
     #[error("cannot use {path}")]
     Io {
         /// The device.
-        path: PathText,
+        path: PathBuf,
         /// The error of the system.
         source: io::Error,
     },
 }
 
-/// A path in a message: unchanged, except for bytes that are not UTF-8.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct PathText(PathBuf);
-
-impl fmt::Display for PathText {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.display().fmt(f)
-    }
-}
-
 /// An open serial device.
 #[derive(Debug)]
 pub struct Port {
-    path: PathText,
+    path: PathBuf,
     fd: AsyncFd<Arc<OwnedFd>>,
 }
 
@@ -122,28 +111,27 @@ impl Port {
     /// # Errors
     /// [`SerialError`], with one variant for each cause.
     pub fn open(path: &Path, baud: u32) -> Result<Self, SerialError> {
-        let path_text = PathText(path.to_path_buf());
         // Non-blocking, since some drivers would otherwise wait for a carrier.
         let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let fd = rustix::fs::open(path, flags, Mode::empty())
-            .map_err(|errno| open_error(path_text.clone(), errno))?;
+            .map_err(|errno| open_error(path.to_path_buf(), errno))?;
         if !termios::isatty(&fd) {
-            return Err(SerialError::NotSerial { path: path_text });
+            return Err(SerialError::NotSerial { path: path.to_path_buf() });
         }
         if is_controlling(&fd) {
-            return Err(SerialError::Terminal { path: path_text });
+            return Err(SerialError::Terminal { path: path.to_path_buf() });
         }
-        claim(&fd).map_err(|errno| open_error(path_text.clone(), errno))?;
+        claim(&fd).map_err(|errno| open_error(path.to_path_buf(), errno))?;
         set_raw(&fd, baud).map_err(|fault| match fault {
-            SetFault::Baud(source) => SerialError::Baud { path: path_text.clone(), baud, source },
+            SetFault::Baud(source) => SerialError::Baud { path: path.to_path_buf(), baud, source },
             SetFault::NotTaken(taken) => {
-                SerialError::BaudNotTaken { path: path_text.clone(), baud, taken }
+                SerialError::BaudNotTaken { path: path.to_path_buf(), baud, taken }
             }
-            SetFault::Io(source) => SerialError::Io { path: path_text.clone(), source },
+            SetFault::Io(source) => SerialError::Io { path: path.to_path_buf(), source },
         })?;
         let fd = watch(Arc::new(fd))
-            .map_err(|source| SerialError::Io { path: path_text.clone(), source })?;
-        Ok(Self { path: path_text, fd })
+            .map_err(|source| SerialError::Io { path: path.to_path_buf(), source })?;
+        Ok(Self { path: path.to_path_buf(), fd })
     }
 
     /// Waits for bytes and reads at least one.
@@ -193,7 +181,7 @@ pub(crate) fn watch(fd: Arc<OwnedFd>) -> io::Result<AsyncFd<Arc<OwnedFd>>> {
     AsyncFd::with_interest(fd, Interest::READABLE)
 }
 
-fn open_error(path: PathText, errno: Errno) -> SerialError {
+fn open_error(path: PathBuf, errno: Errno) -> SerialError {
     let source = io::Error::from(errno);
     match errno {
         Errno::NOENT | Errno::NODEV | Errno::NXIO => SerialError::NoDevice { path, source },
@@ -302,14 +290,14 @@ mod tests {
         for (baud, taken) in [(9600, 0), (9600, 9841), (9600, 4800), (u32::MAX, 9600)] {
             assert!(!is_near(baud, taken), "{baud} {taken}");
         }
-        let path = PathText("/dev/wind".into());
+        let path = PathBuf::from("/dev/wind");
         let error = SerialError::BaudNotTaken { path, baud: 250_000, taken: 9600 };
         assert_eq!(error.to_string(), "/dev/wind was set to 250000 baud but runs at 9600");
     }
 
     #[test]
     fn no_text_repeats_its_source() {
-        let (path, source) = (PathText("/dev/wind".into()), || io::Error::other("broken"));
+        let (path, source) = (PathBuf::from("/dev/wind"), || io::Error::other("broken"));
         let gone = SerialError::Gone { path: path.clone(), source: source() };
         assert_eq!(crate::status::chain(&gone), "/dev/wind is gone: broken");
         let other = SerialError::Io { path, source: source() };
