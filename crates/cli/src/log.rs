@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use anemone_server::{ACCESS_TARGET, AccessLog};
 use anemone_sources::printable;
+use anemone_sources::status::chain;
 use clap::ValueEnum;
 use queue::Queue;
 use serde_json::Value;
@@ -215,18 +216,8 @@ impl Visit for Members {
     }
 
     fn record_error(&mut self, field: &Field, value: &(dyn Error + 'static)) {
-        self.put(field, &with_causes(value));
+        self.put(field, &chain(value));
     }
-}
-
-/// Formats an error with its causes.
-fn with_causes(error: &(dyn Error + 'static)) -> String {
-    let (mut text, mut cause) = (error.to_string(), error.source());
-    while let Some(error) = cause {
-        text = format!("{text}: {error}");
-        cause = error.source();
-    }
-    text
 }
 
 /// Formats the message, and other fields as `name=value`.
@@ -263,7 +254,7 @@ impl Visit for Written<'_> {
     }
 
     fn record_error(&mut self, field: &Field, value: &(dyn Error + 'static)) {
-        self.put(field, &with_causes(value));
+        self.put(field, &chain(value));
     }
 }
 

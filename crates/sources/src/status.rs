@@ -305,14 +305,10 @@ impl Status {
 }
 
 /// Formats an error with its causes, for people who see nothing else of it.
-pub(crate) fn chain(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut next = error.source();
-    while let Some(cause) = next {
-        text += &format!(": {cause}");
-        next = cause.source();
-    }
-    text
+#[must_use]
+pub fn chain(error: &dyn Error) -> String {
+    let causes = std::iter::successors(error.source(), |&error| error.source());
+    causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
 }
 
 /// Publishes one value. A failure, or a value too big for the topic's retention, does not stop the source: the next
