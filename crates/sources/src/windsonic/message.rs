@@ -130,26 +130,23 @@ impl SpeedUnits {
 
 /// A number with two decimals, as the instrument writes them. Exact.
 #[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd)]
-pub struct Hundredths(i32);
+pub(crate) struct Hundredths(i32);
 
 impl Hundredths {
     /// Creates a value from hundredths.
-    #[must_use]
-    pub const fn new(hundredths: i32) -> Self {
+    pub(crate) const fn new(hundredths: i32) -> Self {
         Self(hundredths)
     }
 
     /// Rounds to two decimals.
-    #[must_use]
-    pub fn round(value: f64) -> Self {
+    pub(crate) fn round(value: f64) -> Self {
         #[expect(clippy::cast_possible_truncation, reason = "a cast from f64 saturates")]
         let hundredths = (value * 100.0).round() as i32;
         Self(hundredths)
     }
 
     /// Returns the nearest floating-point number.
-    #[must_use]
-    pub fn as_f64(self) -> f64 {
+    pub(crate) fn as_f64(self) -> f64 {
         f64::from(self.0) / 100.0
     }
 }
@@ -169,7 +166,7 @@ impl fmt::Display for Hundredths {
 
 /// The wind, in one of the two ways an instrument gives it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Wind {
+pub(crate) enum Wind {
     /// Speed and direction.
     Polar {
         /// The direction from which the wind comes, in degrees, 0 to 359. `None` if the wind is too weak.
@@ -190,21 +187,20 @@ pub enum Wind {
 
 /// One measurement.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Message {
+pub(crate) struct Message {
     /// The instrument's identifier; NMEA does not contain it.
-    pub unit: Option<UnitId>,
+    pub(crate) unit: Option<UnitId>,
     /// The wind.
-    pub wind: Wind,
+    pub(crate) wind: Wind,
     /// The unit of the speeds.
-    pub units: SpeedUnits,
+    pub(crate) units: SpeedUnits,
     /// In the Gill formats two digits, `00` for OK. In NMEA `A` (valid) or `V` (invalid).
-    pub status: String,
+    pub(crate) status: String,
 }
 
 impl Message {
     /// Returns the speed. For a vector it is the length, rounded to hundredths.
-    #[must_use]
-    pub fn speed(&self) -> Hundredths {
+    pub(crate) fn speed(&self) -> Hundredths {
         match self.wind {
             Wind::Polar { speed, .. } => speed,
             Wind::Vector { u, v } => Hundredths::round(u.as_f64().hypot(v.as_f64())),
@@ -213,8 +209,7 @@ impl Message {
 
     /// Returns the direction from which the wind comes, in degrees, 0 to 359. For a vector it is computed; below 0.05
     /// m/s there is none, as in the instrument.
-    #[must_use]
-    pub fn direction(&self) -> Option<u16> {
+    pub(crate) fn direction(&self) -> Option<u16> {
         match self.wind {
             Wind::Polar { direction, .. } => direction,
             Wind::Vector { u, v } => {
@@ -229,8 +224,7 @@ impl Message {
 
     /// Returns the message as bytes on the line, with CR LF. Without an identifier the format is NMEA, otherwise UV or
     /// polar.
-    #[must_use]
-    pub fn encode(&self) -> Vec<u8> {
+    pub(crate) fn encode(&self) -> Vec<u8> {
         let (units, status) = (self.units.letter(), &self.status);
         let direction = |direction: Option<u16>| match direction {
             Some(degrees) => format!("{degrees:03}"),

@@ -8,7 +8,7 @@
 //!
 //! - `unit`: the instrument's identifier; `null` in NMEA, which has none.
 //! - `direction`: the direction from which the wind comes, in whole degrees, 0 to 359; `null` if the wind is too weak.
-//!   In UV it is computed from `u` and `v` (see [`Wind::Vector`]), which the event has, too.
+//!   In UV it is `atan2(v, -u)`, and the event has `u` and `v`, too.
 //! - `speed` in `units`: `m/s`, `kn`, `mph`, `km/h` or `ft/min`.
 //! - `status`: two digits, `00` for OK; `A` or `V` in NMEA.
 //! - `raw`: the text between STX and ETX; in NMEA the line without CR LF.
@@ -33,8 +33,8 @@ mod session;
 use std::path::PathBuf;
 use std::time::Duration;
 
-pub use message::{Hundredths, Message, SpeedUnits, UnitId, UnitIdError, Wind};
-pub use parse::{ParseError, Parsed, parse};
+pub use message::{SpeedUnits, UnitId, UnitIdError};
+pub use parse::ParseError;
 #[cfg(unix)]
 pub use run::run;
 

@@ -61,18 +61,18 @@ pub enum ParseError {
 
 /// A message and its text. In the Gill formats, the text is the part between STX and ETX; in NMEA, it is the line.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Parsed<'a> {
+pub(crate) struct Parsed<'a> {
     /// The message.
-    pub message: Message,
+    pub(crate) message: Message,
     /// Its text.
-    pub raw: &'a str,
+    pub(crate) raw: &'a str,
 }
 
 /// Parses one line, without its CR LF.
 ///
 /// # Errors
 /// [`ParseError`], the first fault found: framing, then checksum, then fields.
-pub fn parse(line: &[u8]) -> Result<Parsed<'_>, ParseError> {
+pub(crate) fn parse(line: &[u8]) -> Result<Parsed<'_>, ParseError> {
     match line.split_first() {
         Some((&STX, rest)) => {
             let content = checked(rest, ETX, "ETX")?;

@@ -3,7 +3,8 @@ use proptest::prelude::*;
 use super::*;
 use crate::windsonic::configure::{Dialogue, Outcome};
 use crate::windsonic::emulate::settings::Rate;
-use crate::windsonic::{SpeedUnits, UnitId, parse};
+use crate::windsonic::parse::parse;
+use crate::windsonic::{SpeedUnits, UnitId};
 
 fn ms(millis: u64) -> Duration {
     Duration::from_millis(millis)
