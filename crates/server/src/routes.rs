@@ -157,7 +157,7 @@ async fn route(
     }
     let absent = || Problem::nothing_at(path);
     let response = match OwnPath::at(path) {
-        Some((OwnPath::Topics, Some(name))) => {
+        Some((OwnPath::TOPICS, Some(name))) => {
             if !is_reading(request.method().as_str()) {
                 let name = topic_name(name)?;
                 let request = request.map(|()| body);
@@ -167,7 +167,7 @@ async fn route(
             let read = ReadRequest::of(site, client, &Head::of(&request), name)?;
             return read_topic(&request, read.with_access_line(access.clone()), stop).await;
         }
-        Some((OwnPath::Problems, Some(name))) => {
+        Some((OwnPath::PROBLEMS, Some(name))) => {
             text_response(kind::explanation(name).ok_or_else(absent)?)
         }
         Some(_) => return Err(absent()),

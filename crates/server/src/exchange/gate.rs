@@ -78,7 +78,7 @@ pub(crate) fn room(
 
 /// Checks that not too much memory is held. Requests for the server's health are always answered, and report it.
 pub(crate) fn check_memory(memory: &Memory, path: &str) -> Result<(), Problem> {
-    let is_for_health = || OwnPath::at(path) == Some((OwnPath::Health, None));
+    let is_for_health = || OwnPath::at(path) == Some((OwnPath::HEALTH, None));
     if memory.is_exceeded() && !is_for_health() {
         return Err(Problem::overloaded());
     }

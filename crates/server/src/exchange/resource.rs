@@ -42,13 +42,13 @@ impl Resource {
         query: Option<&str>,
     ) -> Result<Option<Self>, Problem> {
         Ok(Some(match OwnPath::at(path) {
-            Some((OwnPath::Topics, None)) => {
+            Some((OwnPath::TOPICS, None)) => {
                 let (after, limit) = query::topics(query, TOPICS_LISTED_MAX)?;
                 Self::Topics(after, limit)
             }
-            Some((OwnPath::Clock, None)) => Self::Clock,
-            Some((OwnPath::Health, None)) => Self::Health,
-            Some((OwnPath::Topics, Some(below))) => match below.rsplit_once('/') {
+            Some((OwnPath::CLOCK, None)) => Self::Clock,
+            Some((OwnPath::HEALTH, None)) => Self::Health,
+            Some((OwnPath::TOPICS, Some(below))) => match below.rsplit_once('/') {
                 Some((name, "readers")) => Self::readers(site, client, name, query)?,
                 _ => return Ok(None),
             },
@@ -101,7 +101,7 @@ fn list_topics(site: &Site, after: Option<&TopicName>, limit: usize) -> Value {
         json!({
             "name": info.name.as_str(),
             // Relative to the list, so that it is also correct below a path of another server.
-            "url": format!("{}/{}", OwnPath::Topics.name(), info.name),
+            "url": format!("{}/{}", OwnPath::TOPICS.name(), info.name),
             "first": info.first,
             "next": info.head.to_string(),
             "bytes": info.bytes,

@@ -9,7 +9,7 @@ use std::str::FromStr;
 use http::HeaderValue;
 use rustix::fs::{Access, access};
 
-use crate::request::own_path::OwnPath;
+use crate::request::own_path::{OWN_PATHS, OwnPath};
 
 /// A directory whose files are served below a path.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -173,7 +173,7 @@ impl StaticDir {
     pub fn warnings(&self) -> Vec<String> {
         let (path, dir) = (&self.path, self.dir.display());
         let is_there = |name: &str| self.dir.join(name).symlink_metadata().is_ok();
-        let own = OwnPath::ALL.map(OwnPath::name).into_iter();
+        let own = OWN_PATHS.iter().copied();
         let own = own.filter(|name| path.as_str() == "/" && is_there(name));
         let mut warnings: Vec<_> = own
             .map(|name| format!("{dir}/{name} is never served: /{name} is the server's own"))
@@ -239,7 +239,7 @@ mod tests {
 
     #[test]
     fn the_servers_own_paths_are_taken() {
-        for own in OwnPath::ALL.map(OwnPath::name) {
+        for own in OWN_PATHS {
             let said = format!("/{own}/x/").parse::<StaticPath>().unwrap_err().to_string();
             let words = format!("no file can be served at /{own}/x/: /{own} is the server's own");
             assert_eq!(said, words);

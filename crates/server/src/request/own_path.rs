@@ -3,73 +3,49 @@
 //! Requests are routed by it. Other paths may be a user's own files, which are readable whatever the `Origin`. So a
 //! route in this list never conflicts with a file, and is always protected from pages of other origins.
 
-/// The first name of one of the server's own paths, whether or not the server offers it.
+/// The first names of the server's own paths, whether or not it offers them. Nothing else is ever served at `/NAME`
+/// or below it.
+pub const OWN_PATHS: &[&str] = &[
+    "broadcast",
+    OwnPath::CLOCK.name(),
+    "echo",
+    OwnPath::HEALTH.name(),
+    OwnPath::PROBLEMS.name(),
+    OwnPath::TOPICS.name(),
+    "ws",
+];
+
+/// One of [`OWN_PATHS`]. Those that are no constants here are the paths of transports.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum OwnPath {
-    Broadcast,
-    Clock,
-    Echo,
-    Health,
-    Problems,
-    Topics,
-    Ws,
-}
+pub(crate) struct OwnPath(&'static str);
 
 impl OwnPath {
-    /// All own paths. One that is missing here is never routed to.
-    pub(crate) const ALL: [Self; 7] = [
-        Self::Broadcast,
-        Self::Clock,
-        Self::Echo,
-        Self::Health,
-        Self::Problems,
-        Self::Topics,
-        Self::Ws,
-    ];
-
-    /// Their names.
-    const NAMES: [&str; Self::ALL.len()] = {
-        let (mut names, mut index) = ([""; Self::ALL.len()], 0);
-        while index < names.len() {
-            names[index] = Self::ALL[index].name();
-            index += 1;
-        }
-        names
-    };
+    pub(crate) const CLOCK: Self = Self("clock");
+    pub(crate) const HEALTH: Self = Self("health");
+    pub(crate) const PROBLEMS: Self = Self("problems");
+    pub(crate) const TOPICS: Self = Self("topics");
 
     /// Returns the own path that a normalized path is or begins with, and the rest after the slash.
     pub(crate) fn at(path: &str) -> Option<(Self, Option<&str>)> {
         let names = path.strip_prefix('/')?;
         let (first, below) =
             names.split_once('/').map_or((names, None), |(first, below)| (first, Some(below)));
-        let own = Self::ALL.into_iter().find(|own| own.name() == first)?;
-        Some((own, below))
+        let own = OWN_PATHS.iter().find(|own| **own == first)?;
+        Some((Self(own), below))
     }
 
     /// Returns the name of the topic with this path.
     pub(crate) fn topic(path: &str) -> Option<&str> {
         match Self::at(path)? {
-            (Self::Topics, name) => name,
+            (Self::TOPICS, name) => name,
             _ => None,
         }
     }
 
     pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::Broadcast => "broadcast",
-            Self::Clock => "clock",
-            Self::Echo => "echo",
-            Self::Health => "health",
-            Self::Problems => "problems",
-            Self::Topics => "topics",
-            Self::Ws => "ws",
-        }
+        self.0
     }
 }
-
-/// The first names of the server's own paths, whether or not it offers them. Nothing else is ever served at `/NAME`
-/// or below it.
-pub const OWN_PATHS: &[&str] = &OwnPath::NAMES;
 
 #[cfg(test)]
 mod tests {
@@ -77,7 +53,7 @@ mod tests {
 
     #[test]
     fn a_path_is_the_servers_own_by_its_first_name() {
-        for own in OwnPath::ALL {
+        for own in OWN_PATHS.iter().copied().map(OwnPath) {
             let path = format!("/{}", own.name());
             assert_eq!(OwnPath::at(&path), Some((own, None)));
             assert_eq!(OwnPath::at(&format!("{path}/")), Some((own, Some(""))));
@@ -95,8 +71,8 @@ mod tests {
         let text = include_str!("../../../../docs/PROTOCOL.md");
         let files = text.split("### Files").nth(1).unwrap();
         let (list, _) = files.split_once("are the server's").unwrap();
-        for own in OwnPath::ALL {
-            assert!(list.contains(&format!("`/{}`", own.name())), "{own:?} is missing");
+        for own in OWN_PATHS {
+            assert!(list.contains(&format!("`/{own}`")), "{own} is missing");
         }
     }
 
