@@ -14,7 +14,9 @@ use anemone_sources::windsonic::UnitId;
 use anemone_sources::windsonic::emulate::{Format, Rate};
 use clap::{Parser, Subcommand, ValueEnum};
 
-pub(crate) use self::client::{Behind, Content, Field, Listing, Output, Pub, Reach, Sub, Topics};
+pub(crate) use self::client::{
+    Behind, ContentArg, Field, Listing, Output, Pub, Reach, Sub, Topics,
+};
 pub(crate) use self::tips::with_tip;
 use crate::config::{BAUD, Listen, Size, THREADS_MAX, parse_address, parse_mode};
 use crate::exit;

@@ -40,7 +40,7 @@ impl Backoff {
     /// Counts a failure. Returns the delay before the next attempt, or `None` to give up. `chance` is from 0 to 1 and
     /// determines half of the delay, so that clients that lost their server together do not return together. `asked`
     /// is the delay that the server asked for.
-    pub(crate) fn failed(&mut self, chance: f64, asked: Option<Duration>) -> Option<Duration> {
+    pub(crate) fn next_delay(&mut self, chance: f64, asked: Option<Duration>) -> Option<Duration> {
         if self.retry.failures_max.is_some_and(|most| self.failures >= most) {
             return None;
         }
@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     fn delays(backoff: &mut Backoff, count: usize, chance: f64) -> Vec<u128> {
-        (0..count).filter_map(|_| Some(backoff.failed(chance, None)?.as_millis())).collect()
+        (0..count).filter_map(|_| Some(backoff.next_delay(chance, None)?.as_millis())).collect()
     }
 
     #[test]
@@ -81,9 +81,9 @@ mod tests {
     fn what_the_server_asks_for_is_waited_at_least_but_not_for_ever() {
         let mut backoff = Backoff::new(Retry::default());
         let seconds = Duration::from_secs;
-        assert_eq!(backoff.failed(1.0, Some(seconds(7))), Some(seconds(7)));
-        assert_eq!(backoff.failed(1.0, Some(Duration::ZERO)), Some(Duration::from_millis(500)));
-        assert_eq!(backoff.failed(1.0, Some(seconds(1 << 40))), Some(Retry::RETRY_AFTER_MAX));
+        assert_eq!(backoff.next_delay(1.0, Some(seconds(7))), Some(seconds(7)));
+        assert_eq!(backoff.next_delay(1.0, Some(Duration::ZERO)), Some(Duration::from_millis(500)));
+        assert_eq!(backoff.next_delay(1.0, Some(seconds(1 << 40))), Some(Retry::RETRY_AFTER_MAX));
     }
 
     #[test]
@@ -97,9 +97,9 @@ mod tests {
         fn any_wait_is_within_its_bounds(failures in 0_usize..200, chance in -1.0..2.0) {
             let mut backoff = Backoff::new(Retry::default());
             for _ in 0..failures {
-                backoff.failed(chance, None);
+                backoff.next_delay(chance, None);
             }
-            let delay = backoff.failed(chance, None).unwrap();
+            let delay = backoff.next_delay(chance, None).unwrap();
             prop_assert!((Duration::from_millis(125)..=Duration::from_secs(30)).contains(&delay));
         }
     }

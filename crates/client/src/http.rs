@@ -127,7 +127,7 @@ impl Http {
         content_type: &'static str,
     ) -> Result<Incoming, Error> {
         if !answer.status().is_success() {
-            return Err(self.refused(answer).await);
+            return Err(self.read_refusal(answer).await);
         }
         let field = answer.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
         let essence = field.map(|field| field.split(';').next().unwrap_or_default().trim());
@@ -143,7 +143,7 @@ impl Http {
     }
 
     /// Converts the response to an error.
-    async fn refused(&mut self, answer: Response<Incoming>) -> Error {
+    async fn read_refusal(&mut self, answer: Response<Incoming>) -> Error {
         let (head, mut body) = answer.into_parts();
         let limit = Refused::BODY_BYTES_MAX;
         let text = match timeout(REFUSAL_TIMEOUT, self.whole(&mut body, limit)).await {

@@ -64,20 +64,20 @@ impl Item {
                 reason.write(After::Position, &mut out);
                 out.push('}');
             }
-            _ => self.told()?.write(&mut out),
+            _ => self.to_wire()?.write(&mut out),
         }
         Some(out)
     }
 
-    fn told(&self) -> Option<anemone_wire::Item<'_>> {
-        use anemone_wire::Item as Told;
+    fn to_wire(&self) -> Option<anemone_wire::Item<'_>> {
+        use anemone_wire::Item as WireItem;
         Some(match self {
-            Self::Position(position) => Told::Begin(*position),
+            Self::Position(position) => WireItem::Begin(*position),
             Self::Event { position, time, data } => {
-                Told::Event { position: *position, time: *time, data: one_line(data) }
+                WireItem::Event { position: *position, time: *time, data: one_line(data) }
             }
-            Self::Gap(gap) => Told::Gap(gap.clone()),
-            Self::Skipped(count) => Told::Skipped { count: *count, last: None },
+            Self::Gap(gap) => WireItem::Gap(gap.clone()),
+            Self::Skipped(count) => WireItem::Skipped { count: *count, last: None },
             Self::End { .. } | Self::Connected { .. } | Self::Disconnected { .. } => return None,
         })
     }

@@ -54,7 +54,7 @@ impl Default for Timeouts {
 
 impl Timeouts {
     /// Returns the result of work that opens a connection, if the server answers in time.
-    pub(crate) async fn answered<T>(
+    pub(crate) async fn await_answer<T>(
         self,
         work: impl Future<Output = Result<T, Error>>,
     ) -> Result<T, Error> {

@@ -251,7 +251,7 @@ impl Engine {
                 Phase::Over => return None,
             };
             if let Err(error) = done {
-                self.failed(error);
+                self.on_error(error);
             }
         }
     }
@@ -282,7 +282,7 @@ impl Engine {
             }
             Ok::<_, Error>((link, read))
         };
-        let (link, read) = self.options.timeouts.answered(opening).await?;
+        let (link, read) = self.options.timeouts.await_answer(opening).await?;
         if self.said.is_empty() {
             return read;
         }
@@ -325,7 +325,7 @@ impl Engine {
     }
 
     /// Handles an error, and decides what to report.
-    fn failed(&mut self, error: Error) {
+    fn on_error(&mut self, error: Error) {
         if matches!(self.phase, Phase::Over) {
             return;
         }
@@ -376,7 +376,7 @@ impl Engine {
         let chance = rand::random();
         let delay = match error.is_permanent() {
             true => None,
-            false => self.backoff.failed(chance, error.retry_after()),
+            false => self.backoff.next_delay(chance, error.retry_after()),
         };
         let Some(retry_in) = delay else {
             self.phase = Phase::Over;

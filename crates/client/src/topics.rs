@@ -100,7 +100,7 @@ impl Topics {
             return Ok(None);
         }
         self.options.check(&self.address)?;
-        let page = self.options.timeouts.answered(self.fetch()).await?;
+        let page = self.options.timeouts.await_answer(self.fetch()).await?;
         let page: TopicsPage =
             serde_json::from_slice(&page).map_err(|error| foreign(error.into()))?;
         let topics = page.topics.into_iter().map(|entry| self.listed(entry));

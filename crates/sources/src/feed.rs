@@ -50,7 +50,7 @@ impl Patience {
         Self(Some(over))
     }
 
-    async fn over(&mut self) {
+    async fn exhausted(&mut self) {
         let told = match &mut self.0 {
             Some(over) => over.wait_for(|over| *over).await.is_ok(),
             None => false,
@@ -214,7 +214,7 @@ impl Feed {
             status.hold(format!("{error}; reading pauses until it is stored"));
             tokio::select! {
                 () = status.pause(backoff.next(fastrand::f64())) => {}
-                () = self.patience.over() => self.is_over = true,
+                () = self.patience.exhausted() => self.is_over = true,
             }
         }
     }
@@ -227,7 +227,7 @@ impl Feed {
             tokio::select! {
                 biased;
                 kept = &mut publishing => return kept.map_or_else(PublishOutcome::Refused, |_| PublishOutcome::Kept),
-                () = self.patience.over() => {
+                () = self.patience.exhausted() => {
                     self.is_over = true;
                     return PublishOutcome::GivenUp;
                 }

@@ -65,11 +65,11 @@ pub async fn run(topic: Arc<Topic>, interval: Duration) -> Infallible {
                 sample
             }
             Ok(Err(error)) => {
-                failed(&mut warned, &error);
+                log_once(&mut warned, &error);
                 None
             }
             Err(error) => {
-                failed(&mut warned, &error);
+                log_once(&mut warned, &error);
                 None
             }
         };
@@ -80,7 +80,7 @@ pub async fn run(topic: Arc<Topic>, interval: Duration) -> Infallible {
 }
 
 /// Logs an error once: it will hardly be gone in a quarter of a second.
-fn failed(warned: &mut bool, error: &dyn std::error::Error) {
+fn log_once(warned: &mut bool, error: &dyn std::error::Error) {
     if !std::mem::replace(warned, true) {
         tracing::warn!("cannot measure this machine: {}", chain(error));
     }

@@ -114,7 +114,7 @@ async fn read_from(
             Some(Ok((at, bytes))) => {
                 let work = async {
                     let events = feed.receive(&mut status, at, &bytes).await;
-                    heard(&mut status, events);
+                    on_events(&mut status, events);
                 };
                 patiently(work, stop.as_mut(), &mut stopped, &patience_over).await;
             }
@@ -126,13 +126,13 @@ async fn read_from(
     };
     let work = async {
         let events = feed.finish(&mut status, wall_clock()).await;
-        heard(&mut status, events);
+        on_events(&mut status, events);
     };
     patiently(work, stop.as_mut(), &mut stopped, &patience_over).await;
     status.end(end);
 }
 
-fn heard(status: &mut Status, events: usize) {
+fn on_events(status: &mut Status, events: usize) {
     if events > 0 && status.state() == State::Opening {
         status.set(State::Live, "receiving from standard input".to_owned());
     }

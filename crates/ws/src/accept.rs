@@ -9,12 +9,11 @@ use anemone_proto::{Config, DeflateConfig};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::time::timeout;
 
-use crate::{Linger, WebSocket};
+use crate::WebSocket;
+use crate::linger::{Linger, REFUSED_LINGER};
 
 /// The time that a client has for its request by default.
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// The time that a refused client has to read the response and end its side.
-const LINGER: Duration = Duration::from_secs(1);
 
 /// Answers the opening handshake on `stream`, with the defaults of [`Accept`].
 ///
@@ -112,8 +111,8 @@ impl Accept {
             Err(error) => {
                 if let Some(response) = error.response() {
                     // The result does not depend on whether the client reads the refusal.
-                    let refused = Linger::new(stream, LINGER).finish(response.as_bytes());
-                    let _ = timeout(LINGER, refused).await;
+                    let refused = Linger::new(stream, REFUSED_LINGER).finish(response.as_bytes());
+                    let _ = timeout(REFUSED_LINGER, refused).await;
                 }
                 Err(error)
             }

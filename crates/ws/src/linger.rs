@@ -13,6 +13,9 @@ use tokio::time::{Instant, Sleep, sleep};
 /// The most bytes that a peer may send on.
 const BYTES_MAX: usize = 64 << 10;
 
+/// The time that a refused client has to read the response and end its side.
+pub(crate) const REFUSED_LINGER: Duration = Duration::from_secs(1);
+
 /// A stream whose shutdown ends this side, and then waits for the peer to end its own. It waits for `time_max`, or 64 KiB
 /// that the peer sends meanwhile.
 #[derive(Debug)]

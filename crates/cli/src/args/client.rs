@@ -224,7 +224,7 @@ pub(crate) struct Pub {
 
     /// The type of DATA, or of all of standard input: one event, or with ndjson one a line
     #[arg(long = "type", value_name = "TYPE", value_enum)]
-    pub(crate) content: Option<Content>,
+    pub(crate) content: Option<ContentArg>,
 
     /// Publish DATA, or all of standard input, as one string, even if it looks like JSON; the same as --type text
     #[arg(long, conflicts_with = "content")]
@@ -246,7 +246,7 @@ pub(crate) struct Pub {
 
 /// The content type of an event.
 #[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum Content {
+pub(crate) enum ContentArg {
     /// One event, a JSON value
     Json,
     /// One event, a string

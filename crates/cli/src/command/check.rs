@@ -27,7 +27,7 @@ use crate::exit::Exit;
 use crate::output::{print, report};
 
 pub(crate) fn run(flags: &args::Serve) -> ExitCode {
-    match Config::load(flags).and_then(|config| judged(&config)) {
+    match Config::load(flags).and_then(|config| summary(&config)) {
         // If nobody reads the output, the exit status remains.
         Ok(lines) => print(lines).map_or(ExitCode::FAILURE, |_| ExitCode::SUCCESS),
         Err(error) => {
@@ -39,7 +39,7 @@ pub(crate) fn run(flags: &args::Serve) -> ExitCode {
 }
 
 /// Returns the lines about `serve`, or the reason why it would not start, as far as this machine shows.
-fn judged(config: &Config) -> Result<Vec<String>, ConfigError> {
+fn summary(config: &Config) -> Result<Vec<String>, ConfigError> {
     let secure = tls(config).map_err(|error| {
         let (key, place) = key_of(&error, &config.tls);
         ConfigError::new(place, format!("{key}: {:#}", anyhow::Error::new(error)))

@@ -6,7 +6,7 @@ use anemone_client::{json_or_string, one_line};
 
 /// Returns its JSON in a line.
 pub(super) fn data(json: &str) -> Vec<u8> {
-    ended(one_line(json).into_owned().into_bytes())
+    with_line_end(one_line(json).into_owned().into_bytes())
 }
 
 /// Returns the line from which `anemone pub` and `serve --stdin` make this event: text itself, unless it looks like
@@ -15,7 +15,7 @@ pub(super) fn line(json: &str) -> Vec<u8> {
     let is_line = |text: &String| !text.trim().is_empty() && !text.contains(['\n', '\r']);
     let text = text(json).filter(is_line);
     match text.filter(|text| matches!(json_or_string(text), Cow::Owned(_))) {
-        Some(text) => ended(text.into_bytes()),
+        Some(text) => with_line_end(text.into_bytes()),
         None => data(json),
     }
 }
@@ -23,12 +23,12 @@ pub(super) fn line(json: &str) -> Vec<u8> {
 /// Returns the event as it was published: text with a line feed at its end, bytes exactly, and anything else as JSON.
 pub(super) fn raw(json: &str) -> Vec<u8> {
     if let Some(text) = text(json) {
-        return ended(text.into_bytes());
+        return with_line_end(text.into_bytes());
     }
     bytes(json).unwrap_or_else(|| data(json))
 }
 
-fn ended(mut line: Vec<u8>) -> Vec<u8> {
+fn with_line_end(mut line: Vec<u8>) -> Vec<u8> {
     if !line.ends_with(b"\n") {
         line.push(b'\n');
     }

@@ -12,7 +12,7 @@ use bytes::Bytes;
 use serde_json::value::RawValue;
 
 use super::{runtime, topics};
-use crate::args;
+use crate::args::{self, ContentArg};
 use crate::output::{print, report};
 
 /// An error in the input.
@@ -48,12 +48,12 @@ pub(crate) fn run(args: &args::Pub) -> anyhow::Result<()> {
         publisher = publisher.retry(Retry { failures_max: Some(retries), ..Retry::default() });
     }
     let desk = Desk { publisher, key: args.key.clone() };
-    let content = if args.text { Some(args::Content::Text) } else { args.content };
+    let content = if args.text { Some(ContentArg::Text) } else { args.content };
     let content = content.map(|content| match content {
-        args::Content::Json => Content::Json,
-        args::Content::Text => Content::Text,
-        args::Content::Binary => Content::Binary,
-        args::Content::Ndjson => Content::Lines,
+        ContentArg::Json => Content::Json,
+        ContentArg::Text => Content::Text,
+        ContentArg::Binary => Content::Binary,
+        ContentArg::Ndjson => Content::Lines,
     });
     let runtime = runtime()?;
     let done = match (args.data.as_str(), content) {
@@ -180,10 +180,10 @@ impl Kept {
                 }
                 // There is only one batch under one key.
                 Err(error) if desk.key.is_none() && is_about_events(&error) => {
-                    let (first, rest) = batch.halve().map_err(|batch| batch.failed(error))?;
+                    let (first, rest) = batch.halve().map_err(|batch| batch.into_error(error))?;
                     batches.extend([rest, first]);
                 }
-                Err(error) => return Err(batch.failed(error)),
+                Err(error) => return Err(batch.into_error(error)),
             }
         }
         Ok(true)
@@ -232,7 +232,7 @@ impl Batch {
         Ok((self, Self { body, events: rest }))
     }
 
-    fn failed(self, error: Error) -> anyhow::Error {
+    fn into_error(self, error: Error) -> anyhow::Error {
         let line = |event: Option<&(usize, u64)>| event.map_or(0, |(_, line)| *line);
         let lines = match (line(self.events.first()), line(self.events.last())) {
             (first, last) if first == last => format!("line {first}"),

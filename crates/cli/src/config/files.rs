@@ -35,7 +35,7 @@ fn path_of_files(node: &Node) -> Result<StaticPath, String> {
 }
 
 /// Checks that no two directories have the same path.
-pub(super) fn judge(config: &Config, faults: &Faults) {
+pub(super) fn validate(config: &Config, faults: &Faults) {
     for (index, dir) in config.files.iter().enumerate() {
         let earlier = &config.files[..index];
         if let Some(first) = earlier.iter().find(|first| first.path == dir.path) {

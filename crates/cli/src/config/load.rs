@@ -14,7 +14,7 @@ use super::sources::{Kind, Source};
 use super::table::Table;
 use super::values::{DAY, boolean, word};
 use super::whole::{Config, Shorthands, source};
-use super::{files, flags, judge, limits, sources, topics};
+use super::{files, flags, limits, sources, topics, validate};
 use crate::args;
 use crate::log::{LogForm, LogRequests};
 
@@ -92,7 +92,7 @@ impl Config {
         root.finish();
         flags::apply(flags, &mut config, &mut short, faults);
         config.complete(&short, flags);
-        judge::judge(&config, faults);
+        validate::validate(&config, faults);
         config
     }
 

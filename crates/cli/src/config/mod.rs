@@ -7,7 +7,7 @@
 //! - `document`: a file as written; `env` overrides it with variables.
 //! - `table` and `values`: reading keys and values.
 //! - `settings` with `listen`, `limits`, `topics`, `sources`: the keys.
-//! - `whole`: the result. `files`, `flags` and `judge`: the files to serve, the command line, and checks across
+//! - `whole`: the result. `files`, `flags` and `validate`: the files to serve, the command line, and checks across
 //!   settings.
 //! - `load`: loads all of it.
 
@@ -16,7 +16,6 @@ mod env;
 mod fault;
 pub(crate) mod files;
 mod flags;
-mod judge;
 mod limits;
 mod listen;
 mod load;
@@ -25,6 +24,7 @@ mod settings;
 mod sources;
 mod table;
 mod topics;
+mod validate;
 mod values;
 mod variable;
 mod whole;

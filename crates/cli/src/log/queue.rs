@@ -46,7 +46,7 @@ impl Queue {
     fn drain(&self, mut output: impl Write) {
         let mut is_amid_line = false;
         loop {
-            let mut waiting = self.waiting();
+            let mut waiting = self.lock();
             while waiting.lines.is_empty() {
                 waiting = self.0.changed.wait(waiting).unwrap_or_else(PoisonError::into_inner);
             }
@@ -67,13 +67,13 @@ impl Queue {
                 // There is no other place to report this. The log reports it when writing works again.
                 let left = &lines[written..];
                 let left = left.iter().filter(|&&byte| byte == b'\n').count();
-                self.waiting().dropped += dropped + left as u64;
+                self.lock().dropped += dropped + left as u64;
             } else if dropped > 0 {
                 tracing::warn!(
                     "the log is read more slowly than it is written: {dropped} of its lines were dropped here"
                 );
             }
-            self.waiting().is_writing = false;
+            self.lock().is_writing = false;
             self.0.changed.notify_all();
         }
     }
@@ -81,11 +81,11 @@ impl Queue {
     /// Waits until everything is written, for at most `timeout`.
     pub(super) fn flush(&self, timeout: Duration) {
         let is_left = |waiting: &mut Waiting| waiting.is_writing || !waiting.lines.is_empty();
-        let waited = self.0.changed.wait_timeout_while(self.waiting(), timeout, is_left);
+        let waited = self.0.changed.wait_timeout_while(self.lock(), timeout, is_left);
         drop(waited.unwrap_or_else(PoisonError::into_inner));
     }
 
-    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
         self.0.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -111,7 +111,7 @@ fn write(output: &mut impl Write, bytes: &[u8]) -> usize {
 /// Adds a line, as a whole or not at all.
 impl Write for Queue {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        let mut waiting = self.waiting();
+        let mut waiting = self.lock();
         let has_room = waiting.lines.len() + line.len() <= QUEUED_BYTES_MAX;
         if has_room || waiting.lines.is_empty() {
             waiting.lines.extend_from_slice(line);
@@ -146,7 +146,7 @@ mod tests {
             queue.write_all(&line(number)).unwrap();
         }
         queue.flush(Duration::ZERO);
-        let dropped = usize::try_from(queue.waiting().dropped).unwrap();
+        let dropped = usize::try_from(queue.lock().dropped).unwrap();
         assert!((1..lines).contains(&dropped), "{dropped} of {lines}");
         let mut read = vec![0; (lines - dropped) * 100];
         reader.read_exact(&mut read).unwrap();
@@ -216,7 +216,7 @@ mod tests {
         queue.write_all(&ten_lines()).unwrap();
         queue.flush(Duration::from_secs(60));
         assert_eq!(output.written(), ten_lines());
-        assert_eq!(queue.waiting().dropped, 0);
+        assert_eq!(queue.lock().dropped, 0);
     }
 
     #[test]
@@ -226,10 +226,10 @@ mod tests {
         queue.write_all(&ten_lines()).unwrap();
         queue.flush(Duration::from_secs(60));
         assert_eq!(output.written(), ten_lines()[..150], "a whole line, and half of one");
-        assert_eq!(queue.waiting().dropped, 9);
+        assert_eq!(queue.lock().dropped, 9);
         queue.write_all(b"on\n").unwrap();
         queue.flush(Duration::from_secs(60));
         assert!(output.written().ends_with(b"\non\n"), "not in the line that was cut");
-        assert_eq!(queue.waiting().dropped, 0, "and that is told");
+        assert_eq!(queue.lock().dropped, 0, "and that is told");
     }
 }

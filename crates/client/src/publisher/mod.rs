@@ -123,7 +123,7 @@ impl Publisher {
                 Err(error) if error.is_permanent() => return Err(error),
                 Err(error) => error,
             };
-            match backoff.failed(rand::random(), error.retry_after()) {
+            match backoff.next_delay(rand::random(), error.retry_after()) {
                 None => return Err(error),
                 Some(delay) => {
                     let why = crate::error::chain(&error);
@@ -148,7 +148,7 @@ impl Publisher {
                 }
             }
         };
-        match self.options.timeouts.answered(sent).await {
+        match self.options.timeouts.await_answer(sent).await {
             // A success, but not in the form of our server.
             Err(Error::Malformed(error)) => {
                 Err(Error::from(Foreign::Content(error)).at(&self.address))

@@ -45,7 +45,7 @@ impl MemoryLog {
         Self { epoch, kept: Mutex::new(kept), progress }
     }
 
-    fn kept(&self) -> MutexGuard<'_, Contents> {
+    fn lock(&self) -> MutexGuard<'_, Contents> {
         // No method panics while it holds the lock, so the value of a poisoned lock is still consistent.
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -59,7 +59,7 @@ impl Log for MemoryLog {
         _when_full: WhenFull,
     ) -> Result<Receipt, PublishError> {
         let keyed = batch.keyed();
-        let mut kept = self.kept();
+        let mut kept = self.lock();
         if let Some(place) = keyed.map_or(Ok(None), |keyed| kept.keys.repeats(now, keyed))? {
             return Ok(Receipt::new(self.epoch, place, true, Outcome::Kept));
         }
@@ -72,7 +72,7 @@ impl Log for MemoryLog {
     }
 
     fn read(&self, now: UnixTime, after: u64, limit: PageLimit) -> Result<Slice, StorageError> {
-        let mut kept = self.kept();
+        let mut kept = self.lock();
         kept.expire(now);
         let (first, head) = (kept.first(), kept.head);
         let from = after.max(first - 1);
@@ -83,7 +83,7 @@ impl Log for MemoryLog {
     }
 
     fn data_bytes_after(&self, after: u64) -> u64 {
-        self.kept().ring.data_bytes_after(after)
+        self.lock().ring.data_bytes_after(after)
     }
 
     fn first(&self, now: UnixTime) -> u64 {
@@ -91,32 +91,32 @@ impl Log for MemoryLog {
     }
 
     fn since(&self, now: UnixTime, time: UnixTime) -> Result<u64, StorageError> {
-        let mut kept = self.kept();
+        let mut kept = self.lock();
         kept.expire(now);
         Ok(kept.ring.since(1, time).map_or(kept.head, |event| event.offset - 1))
     }
 
     fn extent(&self, now: UnixTime) -> Extent {
-        let mut kept = self.kept();
+        let mut kept = self.lock();
         kept.expire(now);
         Extent { first: kept.first(), head: kept.head, bytes: kept.bytes() }
     }
 
     fn note(&self) -> Option<Note> {
-        self.kept().note.clone()
+        self.lock().note.clone()
     }
 
     fn set_note(&self, note: Note) -> Result<(), StorageError> {
-        self.kept().note = Some(note);
+        self.lock().note = Some(note);
         Ok(())
     }
 
     fn knows(&self, now: UnixTime, key: IdempotencyKey) -> bool {
-        self.kept().keys.find(now, key).is_some()
+        self.lock().keys.find(now, key).is_some()
     }
 
     fn configure(&self, options: TopicOptions) {
-        let mut kept = self.kept();
+        let mut kept = self.lock();
         kept.retention = options.retention;
         kept.keys.set_window(options.keys);
         kept.keys.forget_beyond(room_beside(0, options.retention.bytes_max));

@@ -74,7 +74,7 @@ impl Audience {
         ensure!(ready > 0, "no delivery for {} seconds", PATIENCE.as_secs());
         for index in 0..ready {
             let (number, _) = self.poller.ready(index);
-            let begun = self.outstanding.begun();
+            let begun = self.outstanding.sent();
             let member = &mut self.members[number];
             let messages = member.on_readable(&mut self.buffer, &self.frames, begun)?;
             let done = self.outstanding.delivered(messages);
@@ -145,7 +145,7 @@ impl Outstanding {
     }
 
     /// Returns the number of messages sent so far.
-    fn begun(&self) -> u64 {
+    fn sent(&self) -> u64 {
         self.done + self.missing.len() as u64
     }
 
@@ -195,11 +195,11 @@ mod tests {
         assert_eq!(outstanding.delivered(0..1), 1);
         assert_eq!(outstanding.delivered(1..1), 0);
         outstanding.begin(1);
-        assert_eq!(outstanding.begun(), 4);
+        assert_eq!(outstanding.sent(), 4);
         assert_eq!(outstanding.delivered(2..4), 0);
         assert_eq!(outstanding.delivered(1..4), 3);
         assert!(outstanding.is_empty());
-        assert_eq!((outstanding.done, outstanding.begun()), (4, 4));
+        assert_eq!((outstanding.done, outstanding.sent()), (4, 4));
     }
 
     #[test]

@@ -252,7 +252,9 @@ impl Connection {
                         };
                         Some(Event::Pong { payload, round_trip })
                     }
-                    Control::Close => Some(closed(&mut self.phase, &mut self.sender, payload)),
+                    Control::Close => {
+                        Some(handle_close(&mut self.phase, &mut self.sender, payload))
+                    }
                 }
             }
             Err(error) => Some(fail(&mut self.phase, &mut self.sender, error)),
@@ -391,7 +393,7 @@ fn message(kind: MessageKind, payload: &[u8]) -> Result<Message<'_>, ProtocolErr
 }
 
 /// Handles the peer's close frame: answers with its code (section 5.5.1).
-fn closed(phase: &mut Phase, sender: &mut Sender, payload: &[u8]) -> Event<'static> {
+fn handle_close(phase: &mut Phase, sender: &mut Sender, payload: &[u8]) -> Event<'static> {
     match CloseFrame::decode(payload) {
         Err(error) => fail(phase, sender, error),
         Ok(frame) => {

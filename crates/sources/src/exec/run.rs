@@ -199,11 +199,11 @@ impl ExecSource {
             Read::Bytes(len) => {
                 let events =
                     self.output.receive(&mut self.status, wall_clock(), &buffer[..len]).await;
-                self.heard(events);
+                self.on_events(events);
             }
             Read::End => {
                 let events = self.output.finish(&mut self.status, wall_clock()).await;
-                self.heard(events);
+                self.on_events(events);
                 if !ending {
                     self.first_line.give_up();
                     self.closed_due = Some(Instant::now() + self.options.closed_wait);
@@ -270,7 +270,7 @@ impl ExecSource {
         }
     }
 
-    fn heard(&mut self, events: usize) {
+    fn on_events(&mut self, events: usize) {
         if events > 0 && self.status.state() != State::Live {
             self.status.set(State::Live, format!("receiving from {}", self.options.command));
         }

@@ -130,14 +130,14 @@ impl FileSource {
                 let note = |len: usize| follower.place_after(chunk, len, buffer)?.to_note();
                 let bytes = &buffer[chunk.range.clone()];
                 let events = self.feed.receive_noted(&mut self.status, at, bytes, note).await;
-                self.heard(events);
+                self.on_events(events);
                 self.end = follower.place();
             }
             Turn::Idle if self.status.state() == State::Lost => self.is_open(),
             Turn::Idle => {}
             // The line that was begun continues in the copy.
             Turn::Copied(gap) => self.missing(Some(gap)),
-            Turn::Restarted(None) => self.ended().await,
+            Turn::Restarted(None) => self.end_stream().await,
             Turn::Restarted(gap) => {
                 // Only a part of its last line was read.
                 self.feed.drop_line(&mut self.status);
@@ -145,7 +145,7 @@ impl FileSource {
                 tracing::debug!("{} has changed, reading it from its beginning", self.path);
             }
             Turn::Rotated(gap) => {
-                self.ended().await;
+                self.end_stream().await;
                 self.missing(gap.as_ref());
                 if self.status.state() == State::Lost {
                     self.is_open();
@@ -156,7 +156,7 @@ impl FileSource {
                 if self.is_new() && error.kind() == io::ErrorKind::NotFound {
                     self.keep_first(follower).await;
                 }
-                self.lost(error);
+                self.on_lost(error);
             }
         }
     }
@@ -194,10 +194,10 @@ impl FileSource {
     }
 
     /// Ends the stream of bytes; what follows is another.
-    async fn ended(&mut self) {
+    async fn end_stream(&mut self) {
         let note = self.end.take().and_then(|place| place.to_note());
         let events = self.feed.finish_noted(&mut self.status, wall_clock(), note).await;
-        self.heard(events);
+        self.on_events(events);
     }
 
     fn missing(&mut self, gap: Option<&Missing>) {
@@ -206,7 +206,7 @@ impl FileSource {
         }
     }
 
-    fn heard(&mut self, events: usize) {
+    fn on_events(&mut self, events: usize) {
         // Lines of a deleted file do not end the state `lost`.
         if events > 0 && self.status.state() == State::Opening {
             self.status.set(State::Live, format!("following {}", self.path));
@@ -218,13 +218,13 @@ impl FileSource {
         self.status.set(State::Opening, detail);
     }
 
-    fn lost(&mut self, error: &io::Error) {
-        let detail = lost(&self.path, error);
+    fn on_lost(&mut self, error: &io::Error) {
+        let detail = loss_text(&self.path, error);
         self.status.set(State::Lost, format!("{detail}; looking again every {}", self.interval));
     }
 }
 
-fn lost(path: &str, error: &io::Error) -> String {
+fn loss_text(path: &str, error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::NotFound => format!("no such file {path}: {}", chain(error)),
         io::ErrorKind::PermissionDenied => {

@@ -24,7 +24,7 @@ use super::message::{ETX, STX, UnitId};
 const ATTEMPTS_MAX: u32 = 3;
 
 /// The number of received bytes that are kept to search for an answer. Answers have at most 20 bytes.
-const HEARD_BYTES_MAX: usize = 64;
+const RECEIVED_BYTES_MAX: usize = 64;
 
 /// The text with which an instrument reports configuration mode.
 const ENTERED: &[u8] = b"CONFIGURATION MODE";
@@ -56,7 +56,7 @@ pub(crate) struct Dialogue {
     step: Step,
     attempt: u32,
     deadline: Duration,
-    heard: Vec<u8>,
+    received: Vec<u8>,
     /// Has at most one entry for each received answer, so the number of commands bounds it.
     transmit: VecDeque<Vec<u8>>,
 }
@@ -76,7 +76,7 @@ impl Dialogue {
             step: Step::Enter,
             attempt: 1,
             deadline: now,
-            heard: Vec::new(),
+            received: Vec::new(),
             transmit: VecDeque::new(),
         };
         dialogue.ask(now, Step::Enter, vec![b'*', unit.byte()]);
@@ -95,16 +95,16 @@ impl Dialogue {
 
     fn receive_byte(&mut self, now: Duration, byte: u8) -> Option<Outcome> {
         if [b'\r', b'\n', STX, ETX].contains(&byte) {
-            let line = std::mem::take(&mut self.heard);
+            let line = std::mem::take(&mut self.received);
             return self.answer(now, line.trim_ascii());
         }
-        if self.heard.len() == HEARD_BYTES_MAX {
-            self.heard.remove(0);
+        if self.received.len() == RECEIVED_BYTES_MAX {
+            self.received.remove(0);
         }
-        self.heard.push(byte);
+        self.received.push(byte);
         // This text may lack a line end, and may directly follow an unfinished message.
-        if self.step == Step::Enter && self.heard.ends_with(ENTERED) {
-            self.heard.clear();
+        if self.step == Step::Enter && self.received.ends_with(ENTERED) {
+            self.received.clear();
             self.attempt = 1;
             return self.command(now, 0);
         }
@@ -141,7 +141,7 @@ impl Dialogue {
             return None;
         }
         // The answer may have arrived without its line end.
-        let line = std::mem::take(&mut self.heard);
+        let line = std::mem::take(&mut self.received);
         let step = self.step;
         if let Some(outcome) = self.answer(now, line.trim_ascii()) {
             return Some(outcome);
@@ -303,7 +303,7 @@ mod tests {
                 {
                     return Ok(());
                 }
-                prop_assert!(dialogue.heard.len() <= HEARD_BYTES_MAX);
+                prop_assert!(dialogue.received.len() <= RECEIVED_BYTES_MAX);
             }
             prop_assert!(false, "still going on after 100 time-outs");
         }

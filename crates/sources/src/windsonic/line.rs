@@ -14,9 +14,9 @@ const STARTERS: [u8; 2] = [STX, b'$'];
 pub(crate) struct RawLine {
     pub(crate) bytes: Vec<u8>,
     /// True if the line exceeded the limit. The rest of it was dropped.
-    pub(crate) overlong: bool,
+    pub(crate) is_overlong: bool,
     /// True for the first line of the stream, whose beginning may be missing.
-    pub(crate) first: bool,
+    pub(crate) is_first: bool,
 }
 
 /// Assembles lines byte by byte. Holds at most `line_bytes_max` bytes.
@@ -25,48 +25,53 @@ pub(crate) struct Assembler {
     bytes: Vec<u8>,
     bytes_max: usize,
     /// True within the rest of an overlong line.
-    skipping: bool,
-    first: bool,
+    is_skipping: bool,
+    is_first: bool,
 }
 
 impl Assembler {
     pub(crate) fn new(line_bytes_max: usize) -> Self {
-        Self { bytes: Vec::new(), bytes_max: line_bytes_max.max(1), skipping: false, first: true }
+        Self {
+            bytes: Vec::new(),
+            bytes_max: line_bytes_max.max(1),
+            is_skipping: false,
+            is_first: true,
+        }
     }
 
     /// Adds a byte. Returns the line that the byte completes, if any. Skips empty lines.
     pub(crate) fn push(&mut self, byte: u8) -> Option<RawLine> {
         if byte == b'\r' || byte == b'\n' {
             let line = self.take(false);
-            self.skipping = false;
-            self.first = false;
+            self.is_skipping = false;
+            self.is_first = false;
             return line;
         }
         if STARTERS.contains(&byte) {
             let line = self.take(false);
-            self.skipping = false;
-            self.first = false;
+            self.is_skipping = false;
+            self.is_first = false;
             self.bytes.push(byte);
             return line;
         }
-        if self.skipping {
+        if self.is_skipping {
             return None;
         }
         if self.bytes.len() == self.bytes_max {
             // Returned at once, since an overlong line may never end.
-            self.skipping = true;
+            self.is_skipping = true;
             return self.take(true);
         }
         self.bytes.push(byte);
         None
     }
 
-    fn take(&mut self, overlong: bool) -> Option<RawLine> {
+    fn take(&mut self, is_overlong: bool) -> Option<RawLine> {
         if self.bytes.is_empty() {
             return None;
         }
         let bytes = std::mem::take(&mut self.bytes);
-        Some(RawLine { bytes, overlong, first: std::mem::take(&mut self.first) })
+        Some(RawLine { bytes, is_overlong, is_first: std::mem::take(&mut self.is_first) })
     }
 }
 
@@ -99,7 +104,7 @@ mod tests {
 
     #[test]
     fn only_the_first_line_may_lack_its_beginning() {
-        let firsts = |bytes| lines(32, bytes).iter().map(|line| line.first).collect::<Vec<_>>();
+        let firsts = |bytes| lines(32, bytes).iter().map(|line| line.is_first).collect::<Vec<_>>();
         assert_eq!(firsts(b"half\nwhole\n"), [true, false]);
         assert_eq!(firsts(b"\r\nwhole\n"), [false]);
         assert_eq!(firsts(b"\x02whole\n"), [false]);
@@ -108,7 +113,7 @@ mod tests {
     #[test]
     fn an_overlong_line_is_given_once_and_the_next_one_is_whole() {
         let lines = lines(4, b"abcdefghijklmnop\x02ok\n12345\n1234\n");
-        let seen: Vec<_> = lines.iter().map(|line| (&line.bytes[..], line.overlong)).collect();
+        let seen: Vec<_> = lines.iter().map(|line| (&line.bytes[..], line.is_overlong)).collect();
         let expected: [(&[u8], bool); 4] =
             [(b"abcd", true), (b"\x02ok", false), (b"1234", true), (b"1234", false)];
         assert_eq!(seen, expected);

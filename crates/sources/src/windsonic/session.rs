@@ -48,7 +48,7 @@ enum Task {
 #[derive(Debug)]
 struct Poll {
     due: Duration,
-    answered: bool,
+    is_answered: bool,
 }
 
 #[derive(Debug)]
@@ -59,7 +59,7 @@ pub(crate) struct Session {
     task: Task,
     state: State,
     /// The time of the last valid message, or of the beginning.
-    heard_at: Duration,
+    last_message_at: Duration,
     /// The number of bad lines since then.
     bad_lines: u64,
     newest_fault: String,
@@ -79,7 +79,7 @@ impl Session {
             unit: options.unit,
             task: Task::Listen,
             state: State::Opening,
-            heard_at: now,
+            last_message_at: now,
             bad_lines: 0,
             newest_fault: String::new(),
             trouble: None,
@@ -113,7 +113,7 @@ impl Session {
     }
 
     fn line(&mut self, now: Duration, t0: UnixTime, line: &RawLine) {
-        let parsed = if line.overlong {
+        let parsed = if line.is_overlong {
             Err(ParseError::TooLong { bytes_max: self.options.line_bytes_max })
         } else {
             parse(&line.bytes)
@@ -122,10 +122,10 @@ impl Session {
             Ok(parsed) => {
                 let (message, raw) = (parsed.message, parsed.raw.to_owned());
                 self.outputs.push_back(Output::Message(message, raw, t0));
-                self.heard(now);
+                self.on_message(now);
             }
             // A device is usually opened in the middle of a line.
-            Err(ParseError::Start) if line.first => {}
+            Err(ParseError::Start) if line.is_first => {}
             Err(_) if is_announcement(line) => {
                 tracing::debug!("the instrument says: {}", line.bytes.escape_ascii());
             }
@@ -138,8 +138,8 @@ impl Session {
     }
 
     /// Handles a valid message.
-    fn heard(&mut self, now: Duration) {
-        self.heard_at = now;
+    fn on_message(&mut self, now: Duration) {
+        self.last_message_at = now;
         self.bad_lines = 0;
         if self.state != State::Live {
             self.state = State::Live;
@@ -147,7 +147,7 @@ impl Session {
         }
         match &mut self.task {
             Task::Settle { .. } => self.configure(now, POLLED),
-            Task::Poll(poll) => poll.answered = true,
+            Task::Poll(poll) => poll.is_answered = true,
             Task::Listen | Task::Configure(_) => {}
         }
     }
@@ -157,7 +157,7 @@ impl Session {
         match &mut self.task {
             Task::Listen => {}
             Task::Settle { until } if now >= *until => {
-                self.task = Task::Poll(Poll { due: now, answered: false });
+                self.task = Task::Poll(Poll { due: now, is_answered: false });
             }
             Task::Settle { .. } => {}
             Task::Configure(dialogue) => {
@@ -185,9 +185,9 @@ impl Session {
         }
         // Polling may be disabled or, after a loss of power, off. The `?` enables it.
         let letter = self.unit.byte();
-        let bytes = if poll.answered { vec![letter] } else { vec![b'?', letter] };
+        let bytes = if poll.is_answered { vec![letter] } else { vec![b'?', letter] };
         self.transmit.push_back(bytes);
-        poll.answered = false;
+        poll.is_answered = false;
         while poll.due <= now {
             poll.due += interval * (1 + whole_times(now - poll.due, interval));
         }
@@ -223,7 +223,7 @@ impl Session {
         };
         self.dialogue_at = now + self.options.configure_retry;
         self.task = match self.options.mode {
-            Mode::Polled => Task::Poll(Poll { due: now, answered: false }),
+            Mode::Polled => Task::Poll(Poll { due: now, is_answered: false }),
             Mode::Listen | Mode::Configure => Task::Listen,
         };
         self.report_state();
@@ -281,7 +281,7 @@ impl Session {
     }
 
     fn silent_at(&self) -> Duration {
-        self.heard_at + self.options.silence_max
+        self.last_message_at + self.options.silence_max
     }
 }
 
@@ -289,7 +289,7 @@ impl Session {
 /// measurement is never taken for it: it still has its first byte, its last byte or its commas.
 fn is_announcement(line: &RawLine) -> bool {
     let text = |byte: &u8| (b' '..=b'~').contains(byte) && *byte != b',';
-    !line.overlong && !line.bytes.starts_with(b"$") && line.bytes.iter().all(text)
+    !line.is_overlong && !line.bytes.starts_with(b"$") && line.bytes.iter().all(text)
 }
 
 /// Returns the line as printable text: escaped, and cut to 60 characters.

@@ -10,10 +10,8 @@ use super::protocol::{
     Ending, Protocol, Queued, State, StreamProtocol, Successor, WebSocketProtocol,
 };
 use super::{Handler, SendWaker, StreamHandler};
+use crate::linger::REFUSED_LINGER;
 use crate::{Lost, Negotiated};
-
-/// The time that a refused client may take to read the refusal and end its side.
-const LINGER: Duration = Duration::from_secs(1);
 
 /// A decision about a connection, made from its first bytes.
 pub struct Opening(Becomes);
@@ -39,7 +37,7 @@ impl Opening {
     /// Refuses: the loop writes `response`, and closes the connection when the peer has ended its side, or after a
     /// second.
     pub fn refuse(response: Vec<u8>) -> Self {
-        Self::reply(response, LINGER, Refused)
+        Self::reply(response, REFUSED_LINGER, Refused)
     }
 
     /// Becomes a WebSocket; `response` completes its opening handshake.
@@ -94,7 +92,7 @@ impl StreamHandler for Refused {
     fn on_bytes(&mut self, _bytes: &[u8], _output: &mut Output) {}
 
     fn linger(&self) -> Option<Duration> {
-        Some(LINGER)
+        Some(REFUSED_LINGER)
     }
 }
 

@@ -53,7 +53,7 @@ pub(super) trait Protocol {
     fn progressed(&mut self, now: Time);
     fn close(&mut self, frame: &CloseFrame, output: &mut Queued);
     /// The peer sends nothing more. Returns true while there is more to send; called again after each turn.
-    fn ended(&mut self, _output: &mut Queued) -> bool {
+    fn on_peer_end(&mut self, _output: &mut Queued) -> bool {
         false
     }
     /// Returns the number of bytes held of incomplete input.
@@ -195,8 +195,8 @@ impl<H: Handler> WebSocketProtocol<H> {
                     bytes = bytes.max(piece.bytes.len());
                     self.handler.on_piece(piece, received.sender);
                 }
-                Some(Event::Close(frame)) => self.over(None, Some(frame)),
-                Some(Event::Failed(error)) => self.over(Some(error.into()), None),
+                Some(Event::Close(frame)) => self.report_end(None, Some(frame)),
+                Some(Event::Failed(error)) => self.report_end(Some(error.into()), None),
                 Some(Event::Pong { round_trip: Some(round_trip), .. }) => {
                     self.handler.on_pong(round_trip);
                 }
@@ -219,7 +219,7 @@ impl<H: Handler> WebSocketProtocol<H> {
     }
 
     /// Reports the end to the handler, once. `closed` holds the peer's close frame, if it sent one.
-    fn over(&mut self, error: Option<Error>, closed: Option<Option<CloseFrame>>) {
+    fn report_end(&mut self, error: Option<Error>, closed: Option<Option<CloseFrame>>) {
         if self.end != End::NotYet {
             return;
         }
@@ -281,7 +281,7 @@ impl<H: Handler> Protocol for WebSocketProtocol<H> {
                     budget.spend(message.as_bytes().len());
                     socket.handler.on_message(message, received.sender);
                 }
-                Some(Event::Failed(error)) => socket.over(Some(error.into()), None),
+                Some(Event::Failed(error)) => socket.report_end(Some(error.into()), None),
                 _ => {}
             }
         });
@@ -314,7 +314,7 @@ impl<H: Handler> Protocol for WebSocketProtocol<H> {
         });
     }
 
-    fn ended(&mut self, output: &mut Queued) -> bool {
+    fn on_peer_end(&mut self, output: &mut Queued) -> bool {
         let is_open = self.end == End::NotYet && !self.connection.is_closing();
         is_open && self.lend(output, |socket| socket.handler.on_end(socket.connection.sender()))
     }
@@ -332,12 +332,12 @@ impl<H: Handler> Protocol for WebSocketProtocol<H> {
         self.lend(output, |socket| {
             let reason = "the server holds too much data for its clients: try again in a moment";
             socket.connection.abandon(&CloseFrame::new(CloseCode::TRY_AGAIN_LATER, reason));
-            socket.over(Some(Lost::Overloaded.into()), None);
+            socket.report_end(Some(Lost::Overloaded.into()), None);
         });
     }
 
     fn on_lost(&mut self, lost: Lost) {
-        self.over(Some(lost.into()), None);
+        self.report_end(Some(lost.into()), None);
     }
 
     fn due(&self) -> Time {
@@ -347,10 +347,10 @@ impl<H: Handler> Protocol for WebSocketProtocol<H> {
     fn expire(&mut self, now: Time, output: &mut Queued) {
         self.lend(output, |socket| {
             if let Some(Event::Failed(error)) = socket.connection.handle_timeout(now) {
-                socket.over(Some(error.into()), None);
+                socket.report_end(Some(error.into()), None);
             } else if socket.connection.is_closed() {
                 let millis = socket.connection.config().close_timeout.as_millis();
-                socket.over(Some(Lost::CloseUnanswered { millis }.into()), None);
+                socket.report_end(Some(Lost::CloseUnanswered { millis }.into()), None);
             }
         });
     }
@@ -459,7 +459,7 @@ impl<H: StreamHandler> Protocol for StreamProtocol<H> {
         self.is_over = true;
     }
 
-    fn ended(&mut self, output: &mut Queued) -> bool {
+    fn on_peer_end(&mut self, output: &mut Queued) -> bool {
         self.handler.on_end(output.get_or_insert_default())
     }
 

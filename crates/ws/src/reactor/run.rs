@@ -177,7 +177,7 @@ impl Loop {
             let Some(adopted) = next else { return };
             if let Err(error) = self.adopt_one(now, adopted) {
                 tracing::warn!(%error, "cannot watch a connection");
-                self.ended();
+                self.on_end();
             }
         }
     }
@@ -196,7 +196,7 @@ impl Loop {
     /// Removes the connections that are over, and hands over those that leave the loop.
     fn let_go(&mut self) {
         for gone in self.sockets.take_gone() {
-            self.ended();
+            self.on_end();
             let Gone::Left(mut stream, next) = gone else { continue };
             match (self.poll.get_ref().registry().deregister(&mut stream), next) {
                 (Ok(()), Some(Successor::Elsewhere(take))) => take(stream.into()),
@@ -220,7 +220,7 @@ impl Loop {
         }
     }
 
-    fn ended(&self) {
+    fn on_end(&self) {
         self.shared.connections.set(self.shared.connections.get() - 1);
         self.shared.ended.notify_one();
     }

@@ -328,7 +328,7 @@ impl<S: NonBlocking> Socket<S> {
         let is_done = self.is_exhausted
             && self.phase == Phase::Open
             && self.pending.is_empty()
-            && !self.protocol.ended(&mut scratch.output);
+            && !self.protocol.on_peer_end(&mut scratch.output);
         if let Some(output) = scratch.output.as_ref().filter(|output| !output.is_empty()) {
             if verdict != Verdict::Drop
                 && let Err(error) = self.pending.write(&mut self.stream, output, scratch.input())

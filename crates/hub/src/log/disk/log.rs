@@ -113,7 +113,7 @@ impl DiskLog {
             match self.write_some(&mut file, jobs.as_slice()) {
                 Ok(count) => jobs.by_ref().take(count).for_each(|job| job.complete(Ok(()))),
                 Err(error) => {
-                    self.failed(&error);
+                    self.record_fault(&error);
                     let mut intake = lock(&self.intake);
                     // Later batches have offsets that follow on one that is not kept.
                     intake.begin_again(self.readable.head());
@@ -220,7 +220,7 @@ impl DiskLog {
                 let mut fault = lock(&self.fault);
                 *fault = fault.take().filter(|error| error.action() != Action::Flush);
             }
-            Err(error) => self.failed(error),
+            Err(error) => self.record_fault(error),
         }
         flushed
     }
@@ -237,7 +237,7 @@ impl DiskLog {
             let file = self.disk.platform.open(&path);
             file.and_then(|mut file| file.flush())
                 .map_err(|error| StorageError::new(Action::Flush, &path, error))
-                .inspect_err(|error| self.failed(error))?;
+                .inspect_err(|error| self.record_fault(error))?;
         }
         Ok(())
     }
@@ -246,7 +246,7 @@ impl DiskLog {
     pub(super) fn sweep(&self, now: UnixTime) {
         let is_spent = self.readable.settled(now).segments.is_spent();
         if is_spent && let Err(error) = self.replace_spent() {
-            self.failed(&error);
+            self.record_fault(&error);
         }
         self.remove_gone();
     }
@@ -282,7 +282,7 @@ impl DiskLog {
             return;
         }
         if let Err(error) = self.carry_keys() {
-            self.failed(&error);
+            self.record_fault(&error);
             lock(&self.readable.kept).gone.extend(gone);
             return;
         }
@@ -297,7 +297,7 @@ impl DiskLog {
             if let Err(error) = result
                 && error.kind() != io::ErrorKind::NotFound
             {
-                self.failed(&StorageError::new(Action::Remove, &path, error));
+                self.record_fault(&StorageError::new(Action::Remove, &path, error));
                 lock(&self.readable.kept).gone.extend(&gone[done..]);
                 break;
             }
@@ -331,7 +331,7 @@ impl DiskLog {
         let file = lock(&self.file);
         lock(&self.readable.kept).note = Some(note.clone());
         self.groundwork.set_own_note(OwnNote { note, replaces: file.note.clone() });
-        self.save_meta().inspect_err(|error| self.failed(error))
+        self.save_meta().inspect_err(|error| self.record_fault(error))
     }
 
     /// Moves its directory to the trash and returns its new path.
@@ -367,7 +367,7 @@ impl DiskLog {
         Position { epoch: self.groundwork.epoch, offset: self.readable.head() }
     }
 
-    pub(super) fn failed(&self, error: &StorageError) {
+    pub(super) fn record_fault(&self, error: &StorageError) {
         if error.action() == Action::Flush {
             self.disk.taint();
         }

@@ -61,7 +61,7 @@ impl<J> Queue<J> {
 
     /// Adds a job, if there is room.
     pub(super) fn push(&self, job: J, bytes: u64) -> Result<(), PublishError> {
-        let mut waiting = self.waiting();
+        let mut waiting = self.lock();
         if waiting.closed {
             return Err(PublishError::Closed);
         }
@@ -78,7 +78,7 @@ impl<J> Queue<J> {
 
     /// Blocks until jobs are taken, which makes room; returns false if `until` comes first.
     pub(super) fn wait_for_room(&self, until: Instant) -> bool {
-        let waiting = self.waiting();
+        let waiting = self.lock();
         let left = until.saturating_duration_since(Instant::now());
         let before = waiting.takes;
         let blocked = |waiting: &mut Waiting<J>| {
@@ -97,7 +97,7 @@ impl<J> Queue<J> {
     pub(super) fn take(&self, until: Instant) -> Taken<J> {
         let left = until.saturating_duration_since(Instant::now());
         let idle = |waiting: &mut Waiting<J>| waiting.jobs.is_empty() && !waiting.closed;
-        let mut waiting = self.waiting();
+        let mut waiting = self.lock();
         // The caller has finished the jobs that it took before.
         waiting.taken_since = None;
         let waited = self.arrived.wait_timeout_while(waiting, left, idle);
@@ -114,19 +114,19 @@ impl<J> Queue<J> {
 
     /// Returns for how long the oldest unfinished job has been waiting.
     pub(super) fn waits_for(&self) -> Option<Duration> {
-        let waiting = self.waiting();
+        let waiting = self.lock();
         waiting.taken_since.or(waiting.since).map(|since| since.elapsed())
     }
 
     /// Refuses further jobs. Waiting ones can still be taken.
     pub(super) fn close(&self) {
-        self.waiting().closed = true;
+        self.lock().closed = true;
         self.arrived.notify_one();
         self.notify_room();
     }
 
     pub(super) fn is_closed(&self) -> bool {
-        self.waiting().closed
+        self.lock().closed
     }
 
     fn notify_room(&self) {
@@ -134,7 +134,7 @@ impl<J> Queue<J> {
         self.room.notify_waiters();
     }
 
-    fn waiting(&self) -> MutexGuard<'_, Waiting<J>> {
+    fn lock(&self) -> MutexGuard<'_, Waiting<J>> {
         // No method panics while it holds the lock.
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }

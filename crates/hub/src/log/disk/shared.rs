@@ -41,14 +41,14 @@ pub(super) struct Disk {
 #[derive(Debug)]
 enum Phase {
     /// The session before. Only the consequences of the past may be written.
-    Opened {
+    Previous {
         /// The topics that were found, with their newest positions.
         topics: Vec<(Arc<Groundwork>, Position)>,
         /// The epoch of future topics.
         coming: Option<Epoch>,
     },
     /// This session, with this state.
-    Begun(State),
+    Current(State),
 }
 
 impl Disk {
@@ -63,7 +63,7 @@ impl Disk {
             options,
             platform,
             session,
-            phase: Lock::new(Phase::Opened { topics: Vec::new(), coming: None }),
+            phase: Lock::new(Phase::Previous { topics: Vec::new(), coming: None }),
             marks: Lock::default(),
             tainted: AtomicBool::new(false),
             fault: Lock::default(),
@@ -73,7 +73,7 @@ impl Disk {
     /// Sets the topics that were found, with their newest positions, and the epoch of future topics. Called once,
     /// before anything is written.
     pub(super) fn found(&self, topics: Vec<(Arc<Groundwork>, Position)>, coming: Epoch) {
-        *lock(&self.phase) = Phase::Opened { topics, coming: Some(coming) };
+        *lock(&self.phase) = Phase::Previous { topics, coming: Some(coming) };
     }
 
     /// Records in `state.json` that the directory is in use, unless that was done, before anything else is written.
@@ -82,10 +82,10 @@ impl Disk {
     /// they would count as damage.
     pub(super) fn begin(&self) -> Result<(), StorageError> {
         let mut phase = lock(&self.phase);
-        let Phase::Opened { topics, coming } = &*phase else { return Ok(()) };
+        let Phase::Previous { topics, coming } = &*phase else { return Ok(()) };
         let begun = self.begin_session(topics, *coming);
         *lock(&self.fault) = begun.as_ref().err().cloned();
-        *phase = Phase::Begun(begun?);
+        *phase = Phase::Current(begun?);
         self.remove_past_sessions();
         Ok(())
     }
@@ -144,11 +144,11 @@ impl Disk {
     pub(super) fn end_coming(&self) -> Result<(), StorageError> {
         self.begin()?;
         let mut phase = lock(&self.phase);
-        if let Phase::Begun(state) = &*phase
+        if let Phase::Current(state) = &*phase
             && let Some(state) = state.without_coming()
         {
             self.write_state(&state)?;
-            *phase = Phase::Begun(state);
+            *phase = Phase::Current(state);
         }
         Ok(())
     }
@@ -193,8 +193,8 @@ impl Disk {
     /// Records in `state.json` that the directory is complete.
     pub(super) fn end(&self, heads: &BTreeMap<String, Position>) -> Result<(), StorageError> {
         match &*lock(&self.phase) {
-            Phase::Begun(state) if !self.tainted.load(Ordering::Acquire) => {
-                self.write_state(&state.clone().closed(heads))
+            Phase::Current(state) if !self.tainted.load(Ordering::Acquire) => {
+                self.write_state(&state.clone().into_closed(heads))
             }
             _ => Ok(()),
         }

@@ -81,7 +81,7 @@ impl State {
     }
 
     /// Returns the state after closing.
-    pub(super) fn closed(self, heads: &BTreeMap<String, Position>) -> Self {
+    pub(super) fn into_closed(self, heads: &BTreeMap<String, Position>) -> Self {
         let text = |(name, head): (&String, &Position)| (name.clone(), head.to_string());
         Self { closed: Some(heads.iter().map(text).collect()), ..self }
     }

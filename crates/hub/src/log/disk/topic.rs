@@ -153,7 +153,7 @@ impl Log for DiskTopic {
         // Without a time: the age is checked by each read.
         drop(self.log.readable.settled(UnixTime::default()));
         if let Err(error) = self.log.save_meta() {
-            self.log.failed(&error);
+            self.log.record_fault(&error);
         }
     }
 

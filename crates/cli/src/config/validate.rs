@@ -13,14 +13,14 @@ use super::sources::{Kind, Source};
 use super::whole::{Config, Part};
 use crate::args::Fsync;
 
-pub(super) fn judge(config: &Config, faults: &Faults) {
+pub(super) fn validate(config: &Config, faults: &Faults) {
     addresses(config, faults);
     tls(config, faults);
     data(config, faults);
     topics(config, faults);
     sources(config, faults);
     owners(config, faults);
-    files::judge(config, faults);
+    files::validate(config, faults);
 }
 
 /// Checks that no two listeners have the same address, and that the path fits a socket. With port 0, each gets a
