@@ -1,4 +1,4 @@
-//! As many topics as one pattern may have. Alone in its process, for it looks at what that takes.
+//! Creates as many topics as one pattern may have. Runs alone in its process, because it measures what they take.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 use std::time::SystemTime;

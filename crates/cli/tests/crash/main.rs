@@ -67,11 +67,11 @@ impl Drop for Directory {
 /// The moment at which the server is killed.
 #[derive(Debug)]
 enum Moment {
-    /// At this part of the time that a start took last.
+    /// After this share of the time that the last start took.
     Starting(f64),
-    /// As soon as it listens.
+    /// The moment at which it listens.
     Listening,
-    /// Once so many more events were acknowledged, and some microseconds later.
+    /// After this many more acknowledged events, and this many microseconds.
     Acknowledged(u64, u64),
 }
 

@@ -1,4 +1,5 @@
-//! As much of HTTP and WebSocket as readers and publishers need, by hand: it shares nothing with the product.
+//! The part of HTTP and WebSocket that readers and publishers need. It is written by hand, and shares nothing with the
+//! product.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};

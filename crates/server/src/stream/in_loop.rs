@@ -82,10 +82,10 @@ impl InLoop {
 
     /// Sends the next page, if there is one.
     fn read_on(&mut self, output: &mut Output) {
-        let Some((place, _)) = &self.woken else { return };
+        let Some((subscription, _)) = &self.woken else { return };
         let (encoding, heartbeat) = (self.encoding, self.local.site.limits.heartbeat);
         let encode = |page: &_| chunk(&text(page, encoding.append));
-        let read = |reader: &mut Reader| place.read_chunk(reader, encoding, encode);
+        let read = |reader: &mut Reader| subscription.read_chunk(reader, encoding, encode);
         match self.reply.poll(Instant::now(), heartbeat, read) {
             EndlessPart::Page(page) => {
                 let access = self.reply.reader().access();
@@ -121,10 +121,10 @@ impl InLoop {
 impl StreamHandler for InLoop {
     fn on_open(&mut self, waker: SendWaker) {
         let topic = self.reply.reader().topic();
-        let place = self.local.fan.subscribe(topic, waker.clone());
+        let subscription = self.local.fan.subscribe(topic, waker.clone());
         // Events may have come since reading began.
         waker.wake();
-        self.woken = Some((place, waker));
+        self.woken = Some((subscription, waker));
     }
 
     /// Ignores further input.

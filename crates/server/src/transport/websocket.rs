@@ -94,7 +94,7 @@ struct Events {
     reply: EndlessReply,
     encoding: &'static ItemEncoding,
     fan: Fan,
-    place: Option<Subscription>,
+    subscription: Option<Subscription>,
     inbox: Inbox,
     visit: Visit,
     _permit: ConnectionPermit,
@@ -106,16 +106,16 @@ impl Events {
         let inbox = Inbox::new(writing, &local.site.memory);
         let reader = reader.with_access_line(visit.access().clone());
         let (reply, fan) = (EndlessReply::new(reader, Instant::now()), local.fan.clone());
-        Self { reply, encoding, fan, place: None, inbox, visit, _permit: permit }
+        Self { reply, encoding, fan, subscription: None, inbox, visit, _permit: permit }
     }
 
     /// Queues the next part. Events wait in the socket's output, and until that is written, no more are read: a slow
     /// reader is only a position.
     fn send_next(&mut self, sender: &mut Sender) -> Result<(), MisuseError> {
-        let Some(place) = &self.place else { return Ok(()) };
+        let Some(subscription) = &self.subscription else { return Ok(()) };
         let encoding = self.encoding;
         let encode = |page: &Page| messages(page, encoding);
-        match self.reply.next(|reader| place.read(reader, encoding, encode)) {
+        match self.reply.next(|reader| subscription.read(reader, encoding, encode)) {
             EndlessPart::Page(page) => match page.gap.as_ref().filter(|_| self.ends_at_gaps()) {
                 Some(gap) => self.close_with(&interrupted(gap), sender),
                 None => self.visit.counted(sender, |sender| {
@@ -199,7 +199,7 @@ fn interrupted(gap: &Gap) -> CloseFrame {
 impl Handler for Events {
     fn on_open(&mut self, waker: SendWaker, sender: &mut Sender) {
         self.inbox.open(waker.clone());
-        self.place = Some(self.fan.subscribe(self.topic(), waker));
+        self.subscription = Some(self.fan.subscribe(self.topic(), waker));
         let begin = self.reply.begin();
         // Nothing was sent before, so this cannot fail.
         let _ = self.send_item(&begin, sender);

@@ -47,7 +47,7 @@ pub(super) struct Carrier {
     /// The name for its readers.
     pub(super) name: TransportName,
     /// The place of its messages, for the log.
-    pub(super) place: &'static str,
+    pub(super) endpoint: &'static str,
 }
 
 /// A connection's requests, with the state to execute them.
@@ -139,7 +139,7 @@ impl Multiplexer {
             }
             Step::Pass => {}
             Step::Refuse(id, request, problem) => {
-                let asked = RefusedRequest::message(self.client.address(), self.carrier.place);
+                let asked = RefusedRequest::message(self.client.address(), self.carrier.endpoint);
                 let line = request
                     .as_ref()
                     .map_or(("-", "-"), |request| (request.method, request.path_and_query().0));

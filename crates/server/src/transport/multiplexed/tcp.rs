@@ -26,7 +26,7 @@ use crate::{Kind, Problem};
 pub(crate) static TRANSPORT: TcpTransport =
     TcpTransport { name: "tcp", address: |options| options.tcp, adopt, refusal };
 
-static CARRIER: Carrier = Carrier { name: TransportName::new(&"tcp"), place: "the TCP port" };
+static CARRIER: Carrier = Carrier { name: TransportName::new(&"tcp"), endpoint: "the TCP port" };
 
 /// Serves a connection in the loop. Its first bytes must come within the time for a request's header.
 fn adopt(local: &Rc<Local>, stream: TcpStream, peer: Peer, permit: ConnectionPermit) {

@@ -32,7 +32,7 @@ pub(crate) static TRANSPORT: HandshakeTransport = HandshakeTransport {
 };
 
 /// The name of its requests in lists of readers and in the access log.
-static CARRIER: Carrier = Carrier { name: TransportName::new(&"multiplexed"), place: PATH };
+static CARRIER: Carrier = Carrier { name: TransportName::new(&"multiplexed"), endpoint: PATH };
 
 fn take_over(client: Client, response: &HandshakeResponse) -> Result<Successor, Problem> {
     if response.subprotocol.is_none() {
