@@ -26,7 +26,7 @@ impl Data {
     ///
     /// # Errors
     /// [`DataError`] when `value` has no JSON form, for example a map whose keys are not strings.
-    pub fn json(value: &impl Serialize) -> Result<Self, DataError> {
+    pub fn json(value: &(impl Serialize + ?Sized)) -> Result<Self, DataError> {
         Ok(Self::exactly(serde_json::to_vec(value)?))
     }
 

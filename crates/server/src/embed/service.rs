@@ -42,9 +42,9 @@ use crate::{Kind, Limits, Problem, routes};
 /// connection as well, from [`ConnectionEnds`] or from the listener that the service is [`behind`](Self::behind).
 ///
 /// # Hosts and origins
-/// The server's own names are `localhost`, the loopback addresses, the addresses on which it listens, and
-/// [`Options::allowed_hosts`](crate::Options::allowed_hosts). A request for any other host gets 421. The rules for
-/// origins also apply.
+/// The server's own names are `localhost`, the loopback addresses, the addresses on which it listens, or any address
+/// if it has no listener itself, and [`Options::allowed_hosts`](crate::Options::allowed_hosts). A request for any other
+/// host gets 421. The rules for origins also apply.
 ///
 /// # Limits
 /// A request counts as a connection until its reply is written; the limit is [`Limits::connections_max`]. A header that

@@ -1,7 +1,7 @@
 //! The listener: its addresses, with one accepting socket for each thread.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::num::NonZero;
 use std::os::unix::net::UnixListener;
 use std::sync::atomic::AtomicBool;
@@ -126,7 +126,11 @@ fn parts(options: Options, hub: Hub, local_addr: Option<SocketAddr>) -> Result<S
     let offered = paths.filter_map(|transport| transport.offered_path(&options)).collect();
     let Options { limits, allowed_origins, tls, topics, .. } = options;
     let proxies = Proxies::new(options.trusted_proxies);
-    let hosts = Hosts::new(local_addr, options.allowed_hosts);
+    // A server without a listener is part of another one, and cannot know the addresses of that: it takes any.
+    let is_listening = local_addr.is_some() || options.unix.is_some();
+    let anywhere = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0));
+    let addresses = if is_listening { local_addr } else { Some(anywhere) };
+    let hosts = Hosts::new(addresses, options.allowed_hosts);
     let publishing = Publishing::new(hub.clone(), topics).map_err(BindError::Topics)?;
     let publishing = Arc::new(publishing);
     let memory = Memory::new(limits.memory_bytes_max());

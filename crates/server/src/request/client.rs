@@ -44,7 +44,7 @@ impl fmt::Display for Foreign {
             }
             Self::Gone => "this one has closed its end, so its user cannot be determined",
             Self::UserUnknown => "the user of this one cannot be determined",
-            Self::Elsewhere => "this one is on another machine",
+            Self::Elsewhere => "this one is on another machine, or its address is not known",
             Self::Proxy => "this one comes through a trusted proxy",
             Self::Host => "this one asks for a host other than localhost",
             Self::Forwarded => "this one has a field of a proxy",

@@ -45,6 +45,20 @@ fn only_who_is_known_to_be_a_user_of_this_machine_is_local() {
 }
 
 #[test]
+fn any_address_is_a_name_of_a_server_without_a_listener_but_no_foreign_name_is() {
+    let alone = alone();
+    let status = |host: &'static str| {
+        let reply = alone.ask("/topics/wind", |request| {
+            request.headers_mut().insert("host", HeaderValue::from_static(host));
+        });
+        reply.status()
+    };
+    assert_eq!(status("192.0.2.2:8085"), 200);
+    assert_eq!(status("[2001:db8::1]"), 200);
+    assert_eq!(status("rebound.example"), 421);
+}
+
+#[test]
 fn a_handshake_over_http_2_that_cannot_have_its_stream_is_refused() {
     let reply = alone().ask("/topics/wind", |request| {
         (*request.method_mut(), *request.version_mut()) = (Method::CONNECT, Version::HTTP_2);
