@@ -15,8 +15,9 @@ const RING_BYTES: usize = 2 << 20;
 const MESSAGES_MIN: usize = 4;
 const MESSAGES_MAX: usize = 256;
 
-/// Smaller replies are expected in one frame, which is checked together with its header.
-const FRAGMENTED_BYTES_MIN: usize = 4096;
+/// While no more is in flight, the server reads every message whole, and each reply is expected in one frame, which is
+/// checked together with its header. A message that a read has cut is echoed in fragments.
+const READ_AT_ONCE_BYTES: usize = 4096;
 
 /// The shape of the traffic on one connection.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -69,8 +70,8 @@ impl Frames {
             expected.extend_from_slice(&payload);
             payloads.extend_from_slice(&payload);
         }
-        let may_come_in_fragments =
-            protocol == Protocol::WebSocket && shape.payload_bytes >= FRAGMENTED_BYTES_MIN;
+        let may_come_in_fragments = protocol == Protocol::WebSocket
+            && shape.payload_bytes * shape.in_flight >= READ_AT_ONCE_BYTES;
         Self {
             sent: Ring::new(sent, messages, shape.in_flight),
             expected: Ring::new(expected, messages, shape.in_flight),
@@ -188,6 +189,16 @@ mod tests {
             keys.dedup();
             assert_eq!(keys.len(), 4, "each frame has a key of its own");
         }
+    }
+
+    #[test]
+    fn replies_may_come_in_fragments_once_more_is_in_flight_than_is_read_at_once() {
+        let may = |protocol, payload_bytes, in_flight| {
+            frames(protocol, payload_bytes, in_flight).fragments.is_some()
+        };
+        assert!(!may(Protocol::WebSocket, 1024, 1) && !may(Protocol::WebSocket, 125, 16));
+        assert!(may(Protocol::WebSocket, 1024, 16) && may(Protocol::WebSocket, 4096, 1));
+        assert!(!may(Protocol::Tcp, 1024, 16));
     }
 
     #[test]
