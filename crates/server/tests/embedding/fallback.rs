@@ -253,7 +253,7 @@ fn a_reply_counts_until_it_is_taken_and_is_given_up_above_the_limit() {
     }
 }
 
-/// What a server that has these routes logs while it answers `GET`s of these, and how it answers.
+/// Answers these `GET` requests with a server that has these routes. Returns the log and the replies.
 fn logged(routes: Router, targets: &[&str]) -> (Vec<String>, Vec<io::Result<Reply>>) {
     let log = Log::keep();
     let (builder, _) = builder();

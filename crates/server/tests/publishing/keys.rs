@@ -91,7 +91,7 @@ fn what_is_published_if_nothing_came_since_is_published_once() {
         assert_eq!(reply.status, again, "a retry is told of the first time");
     }
     assert_eq!(fixture.data("/topics/chat"), [1, 2, 3, 4]);
-    // Of several publishers with the same expectation, one succeeds.
+    // Only one of several publishers with the same expectation succeeds.
     let mut statuses: Vec<u16> = std::thread::scope(|scope| {
         let post = || fixture.post("/topics/chat", &[("If-Match", "\"ya-4\"")], b"5").status;
         let threads: Vec<_> = (0..8).map(|_| scope.spawn(post)).collect();
