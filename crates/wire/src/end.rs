@@ -13,6 +13,8 @@ use crate::{After, Gap, Position};
 pub enum EndReason {
     /// The topic was deleted.
     Deleted,
+    /// The run has ended, and the reader has all of it.
+    Ended,
     /// The topic closes slow readers, and events were evicted before this reader got them.
     TooSlow {
         /// The events that the reader missed. It can begin anew after `resume`.
@@ -32,6 +34,7 @@ impl From<Object> for EndReason {
     fn from(Object { reason, gap }: Object) -> Self {
         match reason.as_str() {
             "deleted" => Self::Deleted,
+            "ended" => Self::Ended,
             "too-slow" => Self::TooSlow { gap },
             _ => Self::Other(reason),
         }
@@ -44,6 +47,7 @@ impl EndReason {
     pub fn as_str(&self) -> &str {
         match self {
             Self::Deleted => "deleted",
+            Self::Ended => "ended",
             Self::TooSlow { .. } => "too-slow",
             Self::Other(word) => word,
         }
@@ -65,6 +69,7 @@ impl fmt::Display for EndReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Deleted => f.write_str("the topic was deleted"),
+            Self::Ended => f.write_str("the run has ended"),
             Self::TooSlow { gap } => {
                 f.write_str("this reader was too slow, and the topic closes slow readers")?;
                 let Some(gap) = gap else { return Ok(()) };

@@ -90,6 +90,26 @@ kinds! {
     KeyReused = "key-reused", 422;
     /// The condition of `If-Match` does not hold.
     PreconditionFailed = "precondition-failed", 412;
+    /// A resource has no record with this id.
+    UnknownRecord = "unknown-record", 404;
+    /// A record with this id exists.
+    Conflict = "conflict", 409;
+    /// The input is well formed, but does not fit.
+    Unprocessable = "unprocessable", 422;
+    /// A service has not begun its reply in time.
+    ServiceTimeout = "service-timeout", 504;
+    /// There is no run with this key.
+    UnknownRun = "unknown-run", 404;
+    /// The run has ended already.
+    RunEnded = "run-ended", 409;
+    /// The work of a run failed.
+    RunFailed = "run-failed", 500;
+    /// A run took longer than it may.
+    RunTimeout = "run-timeout", 504;
+    /// The queue of runs is full.
+    TooManyRuns = "too-many-runs", 503;
+    /// This client may not start runs here, or change these records.
+    StartRefused = "start-refused", 403;
     /// No more topics may be created.
     TooManyTopics = "too-many-topics", 507;
     /// There is no space to store an event.

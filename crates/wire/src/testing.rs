@@ -39,6 +39,7 @@ pub(crate) fn item() -> impl Strategy<Value = Item<'static>> {
         gap().prop_map(Item::Gap),
         any::<u64>().prop_map(|count| Item::Skipped { count, last: None }),
         Just(Item::End(EndReason::Deleted)),
+        Just(Item::End(EndReason::Ended)),
         prop::option::of(gap()).prop_map(|gap| Item::End(EndReason::TooSlow { gap })),
         "[a-c]{1,9}".prop_map(|word| Item::End(EndReason::Other(word))),
     ]

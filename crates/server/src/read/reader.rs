@@ -263,6 +263,7 @@ impl Page {
 pub(crate) const fn in_log(reason: &EndReason) -> &'static str {
     match reason {
         EndReason::TooSlow { .. } => "too slow",
+        EndReason::Ended => "the run has ended",
         _ => "topic deleted",
     }
 }

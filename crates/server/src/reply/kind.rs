@@ -145,6 +145,59 @@ const TABLE: [(Kind, &str, &str); Kind::ALL.len()] = [
          Read it again, and retry with the new ETag.",
     ),
     (
+        Kind::UnknownRecord,
+        "No record has this id",
+        "GET on the resource lists its records. The record may have been removed.",
+    ),
+    (
+        Kind::Conflict,
+        "The record exists already",
+        "Create the record with another id, or without one, and the server chooses it. PUT replaces the record that exists.",
+    ),
+    (
+        Kind::Unprocessable,
+        "The input does not fit",
+        "The input is well formed, but the service cannot use it. The detail says why, and the member pointer (RFC 6901) \
+         names the place in the document.",
+    ),
+    (
+        Kind::ServiceTimeout,
+        "The service did not answer in time",
+        "The service did not begin its reply within service_timeout. For long work, send Prefer: respond-async with a POST, \
+         and watch the run.",
+    ),
+    (
+        Kind::UnknownRun,
+        "No run has this key",
+        "The key may be wrong, or the run ended too long ago. A run disappears some time after its end (run_retention).",
+    ),
+    (
+        Kind::RunEnded,
+        "The run has ended",
+        "It can be read, but no longer cancelled. GET /runs/KEY?state returns its state and its result.",
+    ),
+    (
+        Kind::RunFailed,
+        "The run failed",
+        "Its work failed; the detail says why. A program's standard error is in the member stderr of its state.",
+    ),
+    (
+        Kind::RunTimeout,
+        "The run took too long",
+        "It was stopped because it took longer than run_time_max. Give it less to do, or raise that limit.",
+    ),
+    (
+        Kind::TooManyRuns,
+        "Too many runs are waiting",
+        "The queue of runs is full, or this client has too many runs in it. Try again after the time in Retry-After.",
+    ),
+    (
+        Kind::StartRefused,
+        "This client may not start this, or change this",
+        "By default, only clients on the server's own machine may start runs of programs and change the demo's records. \
+         They may not come through a proxy. The configuration can allow anyone.",
+    ),
+    (
         Kind::TooManyTopics,
         "Too many topics",
         "The detail names the limit. Publish to an existing topic.",

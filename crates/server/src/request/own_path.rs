@@ -6,11 +6,14 @@
 /// The first names of the server's own paths, whether or not it offers them. Nothing else is ever served at `/NAME`
 /// or below it.
 pub const OWN_PATHS: &[&str] = &[
+    "asyncapi.json",
     "broadcast",
     OwnPath::CLOCK.name(),
     "echo",
     OwnPath::HEALTH.name(),
+    "openapi.json",
     OwnPath::PROBLEMS.name(),
+    OwnPath::RUNS.name(),
     OwnPath::TOPICS.name(),
     "ws",
 ];
@@ -23,6 +26,7 @@ impl OwnPath {
     pub(crate) const CLOCK: Self = Self("clock");
     pub(crate) const HEALTH: Self = Self("health");
     pub(crate) const PROBLEMS: Self = Self("problems");
+    pub(crate) const RUNS: Self = Self("runs");
     pub(crate) const TOPICS: Self = Self("topics");
 
     /// Returns the own path that a normalized path is or begins with, and the rest after the slash.
