@@ -55,7 +55,8 @@ mod topic;
 mod topic_name;
 
 pub use anemone_wire::{
-    After, Epoch, Gap, GapReason, IdempotencyKeyError, Position, PositionError, UnixTime,
+    After, Epoch, Gap, GapReason, IdempotencyKeyError, Position, PositionError, ProgressLine,
+    UnixTime,
 };
 pub use batch::{Batch, NewEvent};
 pub use error::{

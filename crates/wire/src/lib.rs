@@ -10,6 +10,7 @@
 //! - [`EventStream`] and [`ItemLines`]: items as server-sent events and as NDJSON.
 //! - [`validate_idempotency_key`]: the rule for the keys of publishers.
 //! - [`Published`]: what a server tells a publisher.
+//! - [`ProgressLine`]: what a long computation says about its progress.
 //! - [`problem`]: the errors of requests.
 //! - [`multiplexed`]: many requests on one connection.
 //! - [`framing`]: messages in a stream of bytes.
@@ -40,6 +41,7 @@ pub mod multiplexed;
 mod page;
 mod position;
 pub mod problem;
+mod progress_line;
 mod published;
 #[cfg(test)]
 mod testing;
@@ -56,5 +58,6 @@ pub use malformed::Malformed;
 pub use mode::Mode;
 pub use page::{Page, PageEvent};
 pub use position::{Epoch, Position, PositionError};
+pub use progress_line::ProgressLine;
 pub use published::Published;
 pub use time::{UnixTime, UnixTimeError};

@@ -1,0 +1,141 @@
+//! A line that a long computation writes about its progress ("Runs" in `docs/PROTOCOL.md`).
+
+use serde::Deserialize;
+
+/// Progress in one of the two forms of a line: `progress 0.42 some words`, or
+/// `{"progress":0.42,"text":"some words"}`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ProgressLine {
+    /// The part that is done, 0 to 1.
+    pub fraction: f64,
+    /// Words about it, of any length.
+    pub text: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Object {
+    progress: f64,
+    text: Option<String>,
+}
+
+impl ProgressLine {
+    /// Parses a line without its end. Returns `None` if it is not progress: another line, an object with further
+    /// members, or a number that is not finite. A number below 0 counts as 0, and one above 1 as 1.
+    #[must_use]
+    pub fn parse(line: &str) -> Option<Self> {
+        let (number, text) = match line.strip_prefix("progress") {
+            Some(rest) => words(rest)?,
+            None => object(line)?,
+        };
+        // Adding 0 turns -0 into 0.
+        number.is_finite().then(|| Self { fraction: number.clamp(0.0, 1.0) + 0.0, text })
+    }
+}
+
+/// Parses a number, and the words after it. Blanks separate them.
+fn words(rest: &str) -> Option<(f64, Option<String>)> {
+    let blanks = [' ', '\t'];
+    let rest = rest.strip_prefix(blanks)?.trim_matches(blanks);
+    let (number, text) = rest.split_once(blanks).unwrap_or((rest, ""));
+    let text = text.trim_start_matches(blanks);
+    Some((number.parse().ok()?, (!text.is_empty()).then(|| text.to_owned())))
+}
+
+fn object(line: &str) -> Option<(f64, Option<String>)> {
+    // Most lines are partial results, and need no second parser.
+    if !line.trim_start().starts_with('{') || !line.contains("progress") {
+        return None;
+    }
+    let Object { progress, text } = serde_json::from_str(line).ok()?;
+    Some((progress, text.filter(|text| !text.is_empty())))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[track_caller]
+    fn assert_progress(line: &str, fraction: f64, text: Option<&str>) {
+        let text = text.map(str::to_owned);
+        assert_eq!(ProgressLine::parse(line), Some(ProgressLine { fraction, text }), "{line}");
+    }
+
+    #[test]
+    fn both_forms_are_progress() {
+        assert_progress("progress 0.42 some words", 0.42, Some("some words"));
+        assert_progress("progress 0.42", 0.42, None);
+        assert_progress("progress\t1  two  blanks ", 1.0, Some("two  blanks"));
+        assert_progress("progress 4.2e-1 ", 0.42, None);
+        assert_progress(r#"{"progress":0.42,"text":"some words"}"#, 0.42, Some("some words"));
+        assert_progress(r#" { "text" : null, "progress" : 1 } "#, 1.0, None);
+        assert_progress(r#"{"progress":0,"text":""}"#, 0.0, None);
+    }
+
+    #[test]
+    fn a_number_beyond_the_ends_is_the_end() {
+        for (number, fraction) in [("-1", 0.0), ("-0", 0.0), ("1.01", 1.0), ("1e300", 1.0)] {
+            for line in [format!("progress {number}"), format!("{{\"progress\":{number}}}")] {
+                let found = ProgressLine::parse(&line).unwrap().fraction;
+                assert_eq!(found.to_bits(), f64::to_bits(fraction), "{line}");
+            }
+        }
+    }
+
+    #[test]
+    fn every_other_line_is_not_progress() {
+        for line in [
+            "",
+            "progress",
+            "progress ",
+            "progress x",
+            "progress 42%",
+            "progress NaN",
+            "progress inf",
+            "progress -infinity at last",
+            "progress 1e999",
+            "progress:0.4",
+            "progressive 0.4",
+            " progress 0.4",
+            "Progress 0.4",
+            "0.4",
+            "{}",
+            "{\"progress\":null}",
+            "{\"progress\":\"0.4\"}",
+            "{\"progress\":1e999}",
+            "{\"progress\":0.4,\"text\":1}",
+            "{\"progress\":0.4,\"n\":1}",
+            "{\"progress\":0.4,\"progress\":0.5}",
+            "{\"progress\":0.4} x",
+            "[{\"progress\":0.4}]",
+            "{\"text\":\"progress\"}",
+        ] {
+            assert_eq!(ProgressLine::parse(line), None, "{line}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_line_is_read_or_left(line in "(progress[ \t]|\\{\"progress\":)?[-+0-9.eEinfNa ]{0,8}.{0,9}") {
+            if let Some(progress) = ProgressLine::parse(&line) {
+                prop_assert!((0.0..=1.0).contains(&progress.fraction));
+            }
+        }
+
+        #[test]
+        fn what_is_written_is_read(fraction in 0.0..=1.0, text in "[!-~][ -~]{0,20}[!-~]") {
+            let text_json = serde_json::to_string(&text).unwrap();
+            for line in [
+                format!("progress {fraction} {text}"),
+                format!("{{\"progress\":{fraction},\"text\":{text_json}}}"),
+            ] {
+                let found = ProgressLine::parse(&line).unwrap();
+                // serde_json may be off by the last bit.
+                prop_assert!(f64::abs(found.fraction - fraction) <= f64::EPSILON);
+                prop_assert_eq!(found.text.as_ref(), Some(&text));
+            }
+        }
+    }
+}
