@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::{After, Gap};
 
 macro_rules! kinds {
-    ($(#[doc = $doc:literal] $kind:ident = $name:literal, $status:literal;)*) => {
+    ($(#[doc = $doc:literal] $kind:ident = $name:literal, $status:literal, $title:literal;)*) => {
         /// The kinds of problems. `/problems/NAME`, the `type` of a problem, explains its kind.
         #[derive(Clone, Copy, Debug, Eq, PartialEq)]
         pub enum Kind {
@@ -26,6 +26,14 @@ macro_rules! kinds {
                 }
             }
 
+            /// The title, a sentence without a full stop.
+            #[must_use]
+            pub const fn title(self) -> &'static str {
+                match self {
+                    $(Self::$kind => $title,)*
+                }
+            }
+
             /// The HTTP status. Some problems have another one.
             #[must_use]
             pub const fn status(self) -> u16 {
@@ -39,103 +47,103 @@ macro_rules! kinds {
 
 kinds! {
     /// There is nothing at this path.
-    UnknownPath = "unknown-path", 404;
+    UnknownPath = "unknown-path", 404, "Nothing at this path";
     /// There is no topic of this name.
-    UnknownTopic = "unknown-topic", 404;
+    UnknownTopic = "unknown-topic", 404, "No topic has this name";
     /// The topic was deleted.
-    TopicDeleted = "topic-deleted", 410;
+    TopicDeleted = "topic-deleted", 410, "The topic was deleted";
     /// The topic closes slow readers, and events were evicted before this reader got them.
-    TooSlow = "too-slow", 410;
+    TooSlow = "too-slow", 410, "The reader was too slow";
     /// The path does not take this method.
-    MethodNotAllowed = "method-not-allowed", 405;
+    MethodNotAllowed = "method-not-allowed", 405, "Method not allowed";
     /// The field `Host` is missing, repeated or invalid.
-    BadHost = "bad-host", 400;
+    BadHost = "bad-host", 400, "The field Host is missing or wrong";
     /// The request names a host that is not one of the server's own.
-    Misdirected = "misdirected", 421;
+    Misdirected = "misdirected", 421, "Not a host of this server";
     /// The path has an invalid name.
-    BadName = "bad-name", 400;
+    BadName = "bad-name", 400, "Not a valid name";
     /// The forwarding fields of a trusted proxy are invalid or contradict one another.
-    BadForwarding = "bad-forwarding", 400;
+    BadForwarding = "bad-forwarding", 400, "The proxy's forwarding fields are not valid";
     /// The content encoding of a body is not supported.
-    UnsupportedEncoding = "unsupported-encoding", 415;
+    UnsupportedEncoding = "unsupported-encoding", 415, "The body is encoded";
     /// The transfer coding of a request is not supported.
-    UnsupportedTransferCoding = "unsupported-transfer-coding", 501;
+    UnsupportedTransferCoding = "unsupported-transfer-coding", 501, "The transfer coding is not supported";
     /// A forever-frame was asked for outside of an iframe of the same site.
-    FrameRefused = "frame-refused", 403;
+    FrameRefused = "frame-refused", 403, "Only for an iframe";
     /// A query parameter or header field is invalid.
-    BadParameter = "bad-parameter", 400;
+    BadParameter = "bad-parameter", 400, "A parameter is not valid";
     /// The topic never issued this position.
-    PositionAhead = "position-ahead", 400;
+    PositionAhead = "position-ahead", 400, "The position was never issued";
     /// `Accept` allows no available representation.
-    NotAcceptable = "not-acceptable", 406;
+    NotAcceptable = "not-acceptable", 406, "No representation that Accept allows";
     /// The range is beyond the end of the file.
-    RangeNotSatisfiable = "range-not-satisfiable", 416;
+    RangeNotSatisfiable = "range-not-satisfiable", 416, "The range is beyond the end of the file";
     /// The request comes from a page of another origin.
-    OriginRefused = "origin-refused", 403;
+    OriginRefused = "origin-refused", 403, "Origin refused";
     /// The request is not a WebSocket handshake as RFC 6455 requires.
-    BadHandshake = "bad-handshake", 400;
+    BadHandshake = "bad-handshake", 400, "Not a WebSocket handshake";
     /// Plain HTTP came to a port that speaks TLS.
-    TlsRequired = "tls-required", 400;
+    TlsRequired = "tls-required", 400, "This port speaks TLS";
     /// This client may not publish to the topic.
-    PublishRefused = "publish-refused", 403;
+    PublishRefused = "publish-refused", 403, "This client may not publish here";
     /// The path is only for clients on the server's own machine.
-    LocalOnly = "local-only", 403;
+    LocalOnly = "local-only", 403, "Only for the server's own machine";
     /// Bodies of this content type cannot be published.
-    UnsupportedType = "unsupported-type", 415;
+    UnsupportedType = "unsupported-type", 415, "This type cannot be published";
     /// An event does not match its content type, or there is none.
-    BadEvent = "bad-event", 400;
+    BadEvent = "bad-event", 400, "There is no event, or one does not match its type";
     /// An event is larger than allowed.
-    EventTooBig = "event-too-big", 413;
+    EventTooBig = "event-too-big", 413, "An event is too big";
     /// The idempotency key was used for other events.
-    KeyReused = "key-reused", 422;
+    KeyReused = "key-reused", 422, "The idempotency key was used for other events";
     /// The condition of `If-Match` does not hold.
-    PreconditionFailed = "precondition-failed", 412;
+    PreconditionFailed = "precondition-failed", 412, "The If-Match condition does not hold";
     /// A resource has no record with this id.
-    UnknownRecord = "unknown-record", 404;
+    UnknownRecord = "unknown-record", 404, "No record has this id";
     /// A record with this id exists.
-    Conflict = "conflict", 409;
+    Conflict = "conflict", 409, "The record exists already";
     /// The input is well formed, but does not fit.
-    Unprocessable = "unprocessable", 422;
+    Unprocessable = "unprocessable", 422, "The input does not fit";
     /// A service has not begun its reply in time.
-    ServiceTimeout = "service-timeout", 504;
+    ServiceTimeout = "service-timeout", 504, "The service did not answer in time";
     /// There is no run with this key.
-    UnknownRun = "unknown-run", 404;
+    UnknownRun = "unknown-run", 404, "No run has this key";
     /// The run has ended already.
-    RunEnded = "run-ended", 409;
+    RunEnded = "run-ended", 409, "The run has ended";
     /// The work of a run failed.
-    RunFailed = "run-failed", 500;
+    RunFailed = "run-failed", 500, "The run failed";
     /// A run took longer than it may.
-    RunTimeout = "run-timeout", 504;
+    RunTimeout = "run-timeout", 504, "The run took too long";
     /// The queue of runs is full.
-    TooManyRuns = "too-many-runs", 503;
+    TooManyRuns = "too-many-runs", 503, "Too many runs are waiting";
     /// This client may not start runs here, or change these records.
-    StartRefused = "start-refused", 403;
+    StartRefused = "start-refused", 403, "This client may not start this, or change this";
     /// No more topics may be created.
-    TooManyTopics = "too-many-topics", 507;
+    TooManyTopics = "too-many-topics", 507, "Too many topics";
     /// There is no space to store an event.
-    StorageFull = "storage-full", 507;
+    StorageFull = "storage-full", 507, "There is no space to store the event";
     /// An event could not be stored.
-    StorageFailed = "storage-failed", 503;
+    StorageFailed = "storage-failed", 503, "The event cannot be stored";
     /// A request's body is larger than allowed.
-    BodyTooBig = "body-too-big", 413;
+    BodyTooBig = "body-too-big", 413, "The body is too big";
     /// A request's body could not be read.
-    BadBody = "bad-body", 400;
+    BadBody = "bad-body", 400, "The body could not be read";
     /// A request's body took too long.
-    BodyTimeout = "body-timeout", 408;
+    BodyTimeout = "body-timeout", 408, "The body took too long";
     /// The server is stopping.
-    Stopping = "stopping", 503;
+    Stopping = "stopping", 503, "The server is stopping";
     /// A multiplexed message is invalid.
-    BadMessage = "bad-message", 400;
+    BadMessage = "bad-message", 400, "The message is not valid";
     /// A multiplexed connection has too many open requests.
-    TooManyRequests = "too-many-requests", 429;
+    TooManyRequests = "too-many-requests", 429, "Too many requests are open";
     /// The server has too many connections.
-    TooManyConnections = "too-many-connections", 503;
+    TooManyConnections = "too-many-connections", 503, "Too many connections";
     /// Clients await too many topics that have no event yet.
-    TooManyAwaited = "too-many-awaited", 503;
+    TooManyAwaited = "too-many-awaited", 503, "Clients await too many topics";
     /// The server holds too much data for its clients.
-    Overloaded = "overloaded", 503;
+    Overloaded = "overloaded", 503, "The server holds too much data for its clients";
     /// The server has an error of its own.
-    Internal = "internal", 500;
+    Internal = "internal", 500, "Internal error";
 }
 
 impl Kind {
@@ -146,7 +154,7 @@ impl Kind {
     }
 }
 
-/// The members of a problem: those of RFC 9457 section 3.1, without `instance`, and `gap`.
+/// The members of a problem: those of RFC 9457 section 3.1, without `instance`, and `gap` and `pointer`.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Details<'a> {
     /// The name of its kind: the part of `type` after the last slash.
@@ -159,6 +167,8 @@ pub struct Details<'a> {
     pub detail: Cow<'a, str>,
     /// The events that a slow reader has missed; only with [`Kind::TooSlow`].
     pub gap: Option<Gap>,
+    /// The JSON Pointer (RFC 6901) to what does not fit; only with [`Kind::Unprocessable`].
+    pub pointer: Option<Cow<'a, str>>,
 }
 
 #[derive(Serialize)]
@@ -167,6 +177,8 @@ struct Written<'a> {
     title: &'a str,
     status: u16,
     detail: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pointer: Option<&'a str>,
 }
 
 #[derive(Deserialize)]
@@ -179,6 +191,7 @@ struct Read {
     #[serde(default)]
     detail: String,
     gap: Option<serde_json::Value>,
+    pointer: Option<serde_json::Value>,
 }
 
 impl Details<'_> {
@@ -191,9 +204,9 @@ impl Details<'_> {
     /// The JSON object. The `resume` of its gap is an [`After::Anew`].
     #[must_use]
     pub fn to_json(&self) -> String {
-        let Self { name, title, status, detail, gap } = self;
-        let written =
-            Written { r#type: format!("/problems/{name}"), title, status: *status, detail };
+        let Self { name, title, status, detail, gap, pointer } = self;
+        let (r#type, pointer) = (format!("/problems/{name}"), pointer.as_deref());
+        let written = Written { r#type, title, status: *status, detail, pointer };
         // Strings and a number always have a JSON form.
         let mut json = serde_json::to_string(&written).unwrap_or_default();
         if let Some(gap) = gap {
@@ -208,11 +221,13 @@ impl Details<'_> {
     /// Reads a body; `None` if it is no problem.
     #[must_use]
     pub fn parse(body: &[u8]) -> Option<Details<'static>> {
-        let Read { r#type, title, status, detail, gap } = serde_json::from_slice(body).ok()?;
+        let Read { r#type, title, status, detail, gap, pointer } =
+            serde_json::from_slice(body).ok()?;
         let name = r#type.rsplit('/').next().unwrap_or_default().to_owned().into();
-        // A gap that is not understood is no reason to understand nothing.
+        // A gap or a pointer that is not understood is no reason to understand nothing.
         let gap = gap.and_then(|gap| serde_json::from_value(gap).ok());
-        Some(Details { name, title: title.into(), status, detail: detail.into(), gap })
+        let pointer = pointer.and_then(|pointer| Some(pointer.as_str()?.to_owned().into()));
+        Some(Details { name, title: title.into(), status, detail: detail.into(), gap, pointer })
     }
 }
 
@@ -228,13 +243,15 @@ mod tests {
         for kind in Kind::ALL {
             assert_eq!(Kind::of(kind.name()), Some(*kind));
             assert!((400..600).contains(&kind.status()), "{kind:?}");
+            assert!(!kind.title().is_empty(), "{kind:?}");
         }
         assert_eq!(Kind::of("nonsense"), None);
     }
 
     #[test]
     fn a_gap_that_is_not_understood_leaves_the_rest() {
-        let body = br#"{"type":"https://a.example/problems/too-slow","gap":{"reason":7}}"#;
+        let body =
+            br#"{"type":"https://a.example/problems/too-slow","gap":{"reason":7},"pointer":7}"#;
         let details = Details::parse(body).unwrap();
         assert_eq!((details.kind(), details.gap), (Some(Kind::TooSlow), None));
         assert_eq!(Details::parse(b"<html>"), None);
@@ -248,9 +265,11 @@ mod tests {
             status in any::<u16>(),
             detail in ".{0,20}",
             gap in prop::option::of(gap()),
+            pointer in prop::option::of(".{0,20}"),
         ) {
+            let pointer = pointer.map(Into::into);
             let (name, title, detail) = (name.into(), title.into(), detail.into());
-            let details = Details { name, title, status, detail, gap };
+            let details = Details { name, title, status, detail, gap, pointer };
             prop_assert_eq!(Details::parse(details.to_json().as_bytes()), Some(details));
         }
     }

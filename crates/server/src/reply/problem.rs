@@ -21,6 +21,7 @@ pub struct Problem {
     detail: String,
     fields: Vec<(&'static str, HeaderValue)>,
     gap: Option<Box<Gap>>,
+    pointer: Option<Box<str>>,
 }
 
 impl Problem {
@@ -32,7 +33,14 @@ impl Problem {
             detail: detail.into(),
             fields: Vec::new(),
             gap: None,
+            pointer: None,
         }
+    }
+
+    /// Adds the JSON Pointer (RFC 6901) to what does not fit.
+    #[must_use]
+    pub fn at(self, pointer: impl Into<String>) -> Self {
+        Self { pointer: Some(pointer.into().into_boxed_str()), ..self }
     }
 
     /// Returns its kind.
@@ -110,9 +118,11 @@ impl Problem {
     /// Returns its body as JSON.
     #[must_use]
     pub fn to_json(&self) -> String {
-        let (name, title) = (self.kind.name().into(), kind::title(self.kind).into());
+        let (name, title) = (self.kind.name().into(), self.kind.title().into());
         let (status, detail) = (self.status.as_u16(), self.detail.as_str().into());
-        Details { name, title, status, detail, gap: self.gap.as_deref().cloned() }.to_json()
+        let (gap, pointer) =
+            (self.gap.as_deref().cloned(), self.pointer.as_deref().map(Into::into));
+        Details { name, title, status, detail, gap, pointer }.to_json()
     }
 
     /// Returns an HTTP/1.1 reply that ends the connection, for code without the HTTP server.
