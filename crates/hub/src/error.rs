@@ -92,6 +92,9 @@ pub enum PublishError {
     /// The topic was deleted.
     #[error("the topic was deleted")]
     Deleted,
+    /// The topic has ended.
+    #[error("the topic has ended")]
+    Ended,
     /// The topic is awaited, and not created yet: see [`Hub::create`](crate::Hub::create).
     #[error("the topic is not created yet")]
     Awaited,
@@ -121,6 +124,9 @@ pub enum ReadError {
     /// The topic was deleted; nothing more will come.
     #[error("the topic was deleted")]
     Deleted,
+    /// The topic has ended, and the reader has all of it.
+    #[error("the topic has ended, and there is nothing after this position")]
+    Ended,
     /// The disk failed. Reading from the same position later is safe.
     #[error("cannot read the topic")]
     Storage(#[source] StorageError),

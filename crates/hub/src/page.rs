@@ -32,4 +32,6 @@ pub struct Page {
     pub events: Vec<Arc<Event>>,
     /// The position to continue from.
     pub next: Position,
+    /// True if nothing follows: the topic has ended, and these are its last events.
+    pub is_last: bool,
 }

@@ -216,8 +216,9 @@ impl Topic {
     /// event. Events that are not in memory are read from disk, about one page of it.
     ///
     /// # Errors
-    /// [`ReadError::Ahead`] when `position` belongs to this log and was not reached yet, [`ReadError::Deleted`], and
-    /// [`ReadError::Storage`] when the disk fails.
+    /// [`ReadError::Ahead`] when `position` belongs to this log and was not reached yet, [`ReadError::Deleted`],
+    /// [`ReadError::Ended`] when nothing is left of a topic that has ended, and [`ReadError::Storage`] when the disk
+    /// fails.
     pub fn read(
         &self,
         now: UnixTime,
@@ -241,7 +242,10 @@ impl Topic {
             None
         };
         let next = slice.events.last().map_or(from, |event| self.position(event.offset));
-        Ok(Page { first: slice.first, gap, events: slice.events, next })
+        if slice.is_last && gap.is_none() && slice.events.is_empty() {
+            return Err(ReadError::Ended);
+        }
+        Ok(Page { first: slice.first, gap, events: slice.events, next, is_last: slice.is_last })
     }
 
     /// Watches the topic for new events.
@@ -302,6 +306,31 @@ impl Topic {
         self.log().health()
     }
 
+    /// Ends the topic: it takes no more events, its readers get the rest, and then [`ReadError::Ended`]. Returns false,
+    /// and changes nothing, if it has ended before, or is not a topic in memory.
+    pub fn end(&self) -> bool {
+        self.log().end(UnixTime::default(), None)
+    }
+
+    /// Publishes the last event and ends the topic, in one step. The limits of the topic do not refuse the event.
+    /// Returns false, and does nothing, if it has ended before.
+    #[cfg_attr(not(test), expect(dead_code, reason = "for runs"))]
+    pub(crate) fn end_with(&self, last: NewEvent) -> bool {
+        self.log().end(last.time, Some(last))
+    }
+
+    /// Drops the oldest events until the topic takes at most `bytes`, or has only its newest event.
+    #[cfg_attr(not(test), expect(dead_code, reason = "for runs"))]
+    pub(crate) fn shrink_to(&self, bytes: u64) {
+        self.log().shrink_to(bytes);
+    }
+
+    /// Returns the bytes that its events take.
+    #[expect(dead_code, reason = "for runs")]
+    pub(crate) fn bytes(&self, now: UnixTime) -> u64 {
+        self.log().extent(now).bytes
+    }
+
     pub(crate) fn configure(&self, options: TopicOptions) {
         self.log().configure(options);
     }
@@ -333,7 +362,7 @@ impl Topic {
     }
 }
 
-/// Watches a topic for new events and its deletion.
+/// Watches a topic for new events, its end and its deletion.
 #[derive(Clone, Debug)]
 pub struct Head {
     epoch: Epoch,
@@ -341,8 +370,8 @@ pub struct Head {
 }
 
 impl Head {
-    /// Waits until the topic has grown or was deleted since the last call, or since the watch began. Returns only
-    /// once for a deletion, and then never again.
+    /// Waits until the topic has grown, ended or was deleted since the last call, or since the watch began. Returns
+    /// only once for an end and for a deletion, and then never again.
     ///
     /// # Cancel safety
     /// Dropping the future loses nothing.
@@ -352,8 +381,8 @@ impl Head {
         }
     }
 
-    /// Waits until there is something to read after `position`: an event, the deletion of the topic, or, at once, the
-    /// gap if `position` belongs to another epoch.
+    /// Waits until there is something to read after `position`: an event, the end or the deletion of the topic, or, at
+    /// once, the gap if `position` belongs to another epoch.
     ///
     /// # Cancel safety
     /// Dropping the future loses nothing.
@@ -361,7 +390,9 @@ impl Head {
         if position.epoch != self.epoch {
             return;
         }
-        let is_past = |progress: &Progress| progress.deleted || progress.head > position.offset;
+        let is_past = |progress: &Progress| {
+            progress.deleted || progress.ended || progress.head > position.offset
+        };
         if self.progress.wait_for(is_past).await.is_err() {
             std::future::pending::<()>().await;
         }

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::item::time;
-use crate::{After, Gap, Item, Malformed, Position, UnixTime};
+use crate::{After, EndReason, Gap, Item, Malformed, Position, UnixTime};
 
 /// The events after a position, and the position to ask for next.
 ///
@@ -22,6 +22,8 @@ pub struct Page<E> {
     pub gap: Option<Gap>,
     /// The number of events that were skipped after the gap.
     pub skipped: u64,
+    /// The reason why nothing follows these events, if that is so.
+    pub end: Option<EndReason>,
     /// The events, with consecutive offsets up to that of `next`.
     pub events: E,
 }
@@ -46,6 +48,7 @@ struct Object<'a> {
     gap: Option<Gap>,
     #[serde(default)]
     skipped: u64,
+    end: Option<EndReason>,
     #[serde(borrow)]
     events: Vec<EventObject<'a>>,
 }
@@ -60,10 +63,10 @@ struct EventObject<'a> {
 }
 
 impl<'a, E: IntoIterator<Item = PageEvent<'a>>> Page<E> {
-    /// Appends `{"epoch":…,"first":N,"next":P,"gap":{…},"skipped":N,"events":[{"offset":N,"time":MS,"data":…}]}` and a line
-    /// feed. `gap` and `skipped` are left out if there is none.
+    /// Appends `{"epoch":…,"first":N,"next":P,"gap":{…},"skipped":N,"end":{…},"events":[{"offset":N,"time":MS,"data":…}]}`
+    /// and a line feed. `gap`, `skipped` and `end` are left out if there is none.
     pub fn write(self, out: &mut String) {
-        let Self { first, next, gap, skipped, events } = self;
+        let Self { first, next, gap, skipped, end, events } = self;
         // Writing to a string cannot fail.
         let _ = write!(out, r#"{{"epoch":"{}","first":{first},"next":"{next}""#, next.epoch);
         if let Some(gap) = gap {
@@ -72,6 +75,10 @@ impl<'a, E: IntoIterator<Item = PageEvent<'a>>> Page<E> {
         }
         if skipped > 0 {
             let _ = write!(out, r#","skipped":{skipped}"#);
+        }
+        if let Some(end) = end {
+            out.push_str(r#","end":"#);
+            end.write(After::Anew, out);
         }
         out.push_str(r#","events":["#);
         for (index, PageEvent { offset, time, data }) in events.into_iter().enumerate() {
@@ -88,7 +95,7 @@ impl<'a, E: IntoIterator<Item = PageEvent<'a>>> Page<E> {
 
     /// The items of the page, in order.
     pub fn into_items(self) -> impl Iterator<Item = Item<'a>> {
-        let Self { next, gap, skipped, events, .. } = self;
+        let Self { next, gap, skipped, end, events, .. } = self;
         let mut events = events.into_iter().peekable();
         let last = events.peek().map_or(next, |first| next.at(first.offset.saturating_sub(1)));
         let skipped = (skipped > 0).then_some(Item::Skipped { count: skipped, last: Some(last) });
@@ -97,7 +104,7 @@ impl<'a, E: IntoIterator<Item = PageEvent<'a>>> Page<E> {
             time,
             data,
         });
-        gap.map(Item::Gap).into_iter().chain(skipped).chain(events)
+        gap.map(Item::Gap).into_iter().chain(skipped).chain(events).chain(end.map(Item::End))
     }
 }
 
@@ -107,7 +114,8 @@ impl<'a> Page<Vec<PageEvent<'a>>> {
     /// # Errors
     /// When the text is no page, or its members contradict one another.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, Malformed> {
-        let Object { epoch, first, next, gap, skipped, events } = serde_json::from_slice(bytes)?;
+        let Object { epoch, first, next, gap, skipped, end, events } =
+            serde_json::from_slice(bytes)?;
         let last = events.last().map_or(next.offset, |event| event.offset);
         if next.epoch.to_string() != epoch || last != next.offset {
             return Err(Malformed::Page);
@@ -117,7 +125,7 @@ impl<'a> Page<Vec<PageEvent<'a>>> {
             PageEvent { offset, time, data }
         };
         let events = events.into_iter().map(event).collect();
-        Ok(Self { first, next, gap, skipped, events })
+        Ok(Self { first, next, gap, skipped, end, events })
     }
 }
 
@@ -131,7 +139,7 @@ mod tests {
     #[test]
     fn a_page_is_json_and_data_keeps_its_spelling() {
         let text = "{\"epoch\":\"9\",\"first\":4,\"next\":\"9-5\",\
-             \"gap\":{\"reason\":\"retention\",\"after\":\"9-1\",\"missed\":2,\"resume\":\"9-3\"},\"skipped\":7,\"events\":[\
+             \"gap\":{\"reason\":\"retention\",\"after\":\"9-1\",\"missed\":2,\"resume\":\"9-3\"},\"skipped\":7,\"end\":{\"reason\":\"ended\"},\"events\":[\
              {\"offset\":4,\"time\":1789000000123.456,\"data\":{\"speed\": 2.740}},\
              {\"offset\":5,\"time\":1789000000123.456,\"data\":{\"speed\": 2.740}}]}\n";
         let mut out = String::new();
@@ -143,14 +151,14 @@ mod tests {
     fn a_page_is_its_notices_and_its_events() {
         let page = Page::parse(
             br#"{"epoch":"9","first":4,"next":"9-8",
-                 "gap":{"reason":"retention","after":"9-1","missed":2,"resume":"9-3"},"skipped":3,
+                 "gap":{"reason":"retention","after":"9-1","missed":2,"resume":"9-3"},"skipped":3,"end":{"reason":"ended"},
                  "events":[{"offset":7,"time":1789000000123,"data":null},{"offset":8,"data":[]}],"more":1}"#,
         );
         let page = page.unwrap();
         let next = page.next;
         assert_eq!((next.to_string().as_str(), page.events.len()), ("9-8", 2));
         let items: Vec<_> = page.into_items().collect();
-        let [Item::Gap(gap), skipped, first, second] = &items[..] else { panic!("{items:?}") };
+        let [Item::Gap(gap), skipped, first, second, end] = &items[..] else { panic!("{items:?}") };
         assert_eq!(skipped, &Item::Skipped { count: 3, last: Some(next.at(6)) });
         assert_eq!(gap.missed, Some(2));
         let event = |offset, time, data: &'static str| Item::Event {
@@ -160,6 +168,7 @@ mod tests {
         };
         assert_eq!(first, &event(7, Some(UnixTime::from_micros(1_789_000_000_123_000)), "null"));
         assert_eq!(second, &event(8, None, "[]"));
+        assert_eq!(end, &Item::End(EndReason::Ended));
     }
 
     #[test]

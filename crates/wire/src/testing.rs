@@ -38,17 +38,24 @@ pub(crate) fn item() -> impl Strategy<Value = Item<'static>> {
         }),
         gap().prop_map(Item::Gap),
         any::<u64>().prop_map(|count| Item::Skipped { count, last: None }),
-        Just(Item::End(EndReason::Deleted)),
-        Just(Item::End(EndReason::Ended)),
-        prop::option::of(gap()).prop_map(|gap| Item::End(EndReason::TooSlow { gap })),
-        "[a-c]{1,9}".prop_map(|word| Item::End(EndReason::Other(word))),
+        end().prop_map(Item::End),
+    ]
+}
+
+fn end() -> impl Strategy<Value = EndReason> {
+    prop_oneof![
+        Just(EndReason::Deleted),
+        Just(EndReason::Ended),
+        prop::option::of(gap()).prop_map(|gap| EndReason::TooSlow { gap }),
+        "[a-c]{1,9}".prop_map(EndReason::Other),
     ]
 }
 
 pub(crate) fn page() -> impl Strategy<Value = Page<Vec<PageEvent<'static>>>> {
     let events = prop::collection::vec((time(), data()), 0..4);
-    (position(), prop::option::of(gap()), any::<u64>(), any::<u64>(), events).prop_map(
-        |(next, gap, first, skipped, events)| {
+    let told = (prop::option::of(gap()), any::<u64>(), prop::option::of(end()));
+    (position(), any::<u64>(), told, events).prop_map(
+        |(next, first, (gap, skipped, end), events)| {
             let begin = next.offset.saturating_sub(events.len() as u64);
             let next = next.at(begin + events.len() as u64);
             let event = |(offset, (time, data)): (u64, (_, String))| PageEvent {
@@ -57,7 +64,7 @@ pub(crate) fn page() -> impl Strategy<Value = Page<Vec<PageEvent<'static>>>> {
                 data: data.into(),
             };
             let events = (begin + 1..).zip(events).map(event).collect();
-            Page { first, next, gap, skipped, events }
+            Page { first, next, gap, skipped, end, events }
         },
     )
 }

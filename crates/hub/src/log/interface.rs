@@ -6,8 +6,8 @@ use std::sync::Arc;
 use tokio::sync::Notify;
 
 use crate::{
-    Batch, Event, Health, IdempotencyKey, Note, PageLimit, PublishError, Receipt, StorageError,
-    TopicOptions, UnixTime,
+    Batch, Event, Health, IdempotencyKey, NewEvent, Note, PageLimit, PublishError, Receipt,
+    StorageError, TopicOptions, UnixTime,
 };
 
 /// The log of one topic, shared among threads.
@@ -78,7 +78,17 @@ pub(crate) trait Log: fmt::Debug + Send + Sync {
     /// Changes the options of an open log. `health` reports if they could not be saved.
     fn configure(&self, options: TopicOptions);
 
-    /// Ends the log and removes its contents. Unacknowledged batches are refused.
+    /// Appends the last event, if there is one, and refuses all later ones: no event is ever after it. Returns false,
+    /// and does nothing, if the log has ended before, or if it is a log that cannot end.
+    fn end(&self, _now: UnixTime, _last: Option<NewEvent>) -> bool {
+        false
+    }
+
+    /// Drops the oldest events until the log takes at most `bytes`, or has only its newest event. Does nothing in a
+    /// log that cannot end.
+    fn shrink_to(&self, _bytes: u64) {}
+
+    /// Closes the log and removes its contents. Unacknowledged batches are refused.
     fn delete(&self) -> Result<(), StorageError>;
 }
 
@@ -100,6 +110,8 @@ pub(crate) struct Slice {
     pub(crate) head: u64,
     /// The offset after which reading continued.
     pub(crate) from: u64,
+    /// True if the log has ended, and no event follows these.
+    pub(crate) is_last: bool,
     pub(crate) events: Vec<Arc<Event>>,
 }
 

@@ -5,15 +5,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
 
 use super::filling::Filling;
-use super::progress::advance;
+use super::progress::{advance, finish};
 use super::ring::{Ring, cost_bytes};
 use super::{Extent, Log, Progress, Slice, WhenFull};
 use crate::keys::{Keyed, Keys, Place, Seen, room_beside};
 use crate::receipt::Outcome;
 use crate::retention::Holding;
 use crate::{
-    Batch, Epoch, Event, IdempotencyKey, Note, PageLimit, Position, PublishError, Receipt,
-    Retention, StorageError, TopicOptions, UnixTime,
+    Batch, Epoch, Event, IdempotencyKey, NewEvent, Note, PageLimit, Position, PublishError,
+    Receipt, Retention, StorageError, TopicOptions, UnixTime,
 };
 
 #[derive(Debug)]
@@ -31,6 +31,8 @@ struct Contents {
     keys: Keys,
     retention: Retention,
     note: Option<Note>,
+    /// True if no event may follow.
+    is_ended: bool,
 }
 
 impl MemoryLog {
@@ -41,7 +43,7 @@ impl MemoryLog {
     ) -> Self {
         let TopicOptions { retention, keys, .. } = options;
         let (ring, keys) = (Ring::default(), Keys::new(keys));
-        let kept = Contents { ring, head: 0, keys, retention, note: None };
+        let kept = Contents { ring, head: 0, keys, retention, note: None, is_ended: false };
         Self { epoch, kept: Mutex::new(kept), progress }
     }
 
@@ -63,6 +65,9 @@ impl Log for MemoryLog {
         if let Some(place) = keyed.map_or(Ok(None), |keyed| kept.keys.repeats(now, keyed))? {
             return Ok(Receipt::new(self.epoch, place, true, Outcome::Kept));
         }
+        if kept.is_ended {
+            return Err(PublishError::Ended);
+        }
         batch.check_head(Position { epoch: self.epoch, offset: kept.head })?;
         let place = kept.append(batch, keyed)?;
         kept.expire(now);
@@ -79,7 +84,8 @@ impl Log for MemoryLog {
         let rest = kept.ring.after(from);
         let mut page = Filling::new(limit, rest.len() as u64);
         page.extend(rest);
-        Ok(Slice { first, head, from, events: page.events })
+        let is_last = kept.is_ended && from + page.events.len() as u64 == head;
+        Ok(Slice { first, head, from, is_last, events: page.events })
     }
 
     fn data_bytes_after(&self, after: u64) -> u64 {
@@ -122,6 +128,28 @@ impl Log for MemoryLog {
         kept.keys.forget_beyond(room_beside(0, options.retention.bytes_max));
     }
 
+    fn end(&self, now: UnixTime, last: Option<NewEvent>) -> bool {
+        let mut kept = self.lock();
+        if std::mem::replace(&mut kept.is_ended, true) {
+            return false;
+        }
+        if let Some(last) = last {
+            kept.push(&last);
+        }
+        kept.expire(now);
+        let head = kept.head;
+        drop(kept);
+        finish(&self.progress, head);
+        true
+    }
+
+    fn shrink_to(&self, bytes: u64) {
+        let mut kept = self.lock();
+        while kept.bytes() > bytes && kept.ring.len() > 1 {
+            kept.ring.pop_oldest();
+        }
+    }
+
     fn delete(&self) -> Result<(), StorageError> {
         Ok(())
     }
@@ -144,11 +172,7 @@ impl Contents {
             return Err(PublishError::TooBig { bytes, bytes_max });
         }
         let first = self.head + 1;
-        for event in &batch.events {
-            self.head += 1;
-            let (time, data) = (event.time, event.data.clone());
-            self.ring.push(Arc::new(Event { offset: self.head, time, data }));
-        }
+        batch.events.iter().for_each(|event| self.push(event));
         let place = Place { first, last: self.head };
         if let (Some(keyed), Some(event)) = (keyed, batch.events.first()) {
             self.keys.remember(Seen::new(keyed, event.time, place));
@@ -158,13 +182,20 @@ impl Contents {
         Ok(place)
     }
 
-    /// Drops the events beyond the retention.
+    fn push(&mut self, event: &NewEvent) {
+        self.head += 1;
+        let (time, data) = (event.time, event.data.clone());
+        self.ring.push(Arc::new(Event { offset: self.head, time, data }));
+    }
+
+    /// Drops the events beyond the retention, but never the last event of a log that has ended.
     fn expire(&mut self, now: UnixTime) {
         self.keys.expire(now);
         while let Some(oldest) = self.ring.oldest() {
             let held =
                 Holding { events: self.ring.len(), bytes: self.bytes(), oldest: oldest.time };
-            if !self.retention.is_passed(held, now) {
+            let is_last = self.is_ended && self.ring.len() == 1;
+            if is_last || !self.retention.is_passed(held, now) {
                 return;
             }
             self.ring.pop_oldest();

@@ -19,7 +19,7 @@ impl Log for NoLog {
     }
 
     fn read(&self, _: UnixTime, after: u64, _: PageLimit) -> Result<Slice, StorageError> {
-        Ok(Slice { first: 1, head: 0, from: after, events: Vec::new() })
+        Ok(Slice { first: 1, head: 0, from: after, is_last: false, events: Vec::new() })
     }
 
     fn data_bytes_after(&self, _: u64) -> u64 {

@@ -7,6 +7,7 @@ use tokio::sync::watch;
 pub(crate) struct Progress {
     pub(crate) head: u64,
     pub(crate) deleted: bool,
+    pub(crate) ended: bool,
 }
 
 /// Wakes readers that wait for events up to `head`.
@@ -16,5 +17,13 @@ pub(super) fn advance(progress: &watch::Sender<Progress>, head: u64) {
         let moved = progress.head < head;
         progress.head = head.max(progress.head);
         moved
+    });
+}
+
+/// Wakes all waiting readers: the log has ended at `head`.
+pub(super) fn finish(progress: &watch::Sender<Progress>, head: u64) {
+    progress.send_modify(|progress| {
+        progress.head = head.max(progress.head);
+        progress.ended = true;
     });
 }

@@ -36,7 +36,10 @@ fn an_empty_topic_hands_out_a_position() {
     for after in [After::Earliest.into(), After::Latest.into(), Start::Newest] {
         let start = topic.start(at(0), after).unwrap();
         let page = topic.read(at(0), start, PageLimit::default()).unwrap();
-        assert_eq!(page, Page { first: 1, gap: None, events: vec![], next: position(0) });
+        assert_eq!(
+            page,
+            Page { first: 1, gap: None, events: vec![], next: position(0), is_last: false }
+        );
     }
 }
 
@@ -176,4 +179,61 @@ proptest! {
             }
         }
     }
+}
+
+#[test]
+fn an_ended_topic_gives_all_its_events_and_then_its_end() {
+    let topic = with_events(3, Retention::default());
+    assert!(topic.end() && !topic.end());
+    let two = PageLimit { events_max: 2, ..PageLimit::default() };
+    let page = topic.read(at(9), position(0), two).unwrap();
+    assert_eq!((offsets(&page), page.is_last), (vec![1, 2], false));
+    let page = topic.read(at(9), page.next, two).unwrap();
+    assert_eq!((offsets(&page), page.is_last), (vec![3], true));
+    assert_eq!(topic.read(at(9), page.next, two), Err(ReadError::Ended));
+    assert_eq!(topic.start(at(9), After::Latest), Ok(page.next));
+    let page = topic.read(at(9), Position { epoch: Epoch::from_bits(8), offset: 3 }, two).unwrap();
+    assert!(page.gap.is_some(), "a position of another epoch gets its gap first");
+    let ahead = topic.read(at(9), position(4), two);
+    assert!(matches!(ahead, Err(ReadError::Ahead { .. })));
+}
+
+#[test]
+fn an_ended_topic_takes_no_event_whatever_it_is() {
+    let topic = topic(Retention::default());
+    let last = || NewEvent { time: at(1), data: Data::json("over").unwrap() };
+    assert!(topic.end_with(last()) && !topic.end_with(last()));
+    assert_eq!(topic.publish(at(2), Data::json(&1).unwrap()), Err(PublishError::Ended));
+    let batch = Batch::from(last()).with_key("a".parse().unwrap());
+    assert_eq!(topic.append(at(2), &batch).unwrap_err(), PublishError::Ended);
+    assert_eq!(topic.info(at(2)).head, position(1));
+}
+
+#[test]
+fn the_last_event_is_kept_whatever_the_limits_are() {
+    let topic = topic(Retention { bytes_max: 1_000, ..Retention::default() });
+    topic.publish(at(1), Data::json(&"x".repeat(500)).unwrap()).unwrap();
+    topic.publish(at(2), Data::json(&"y".repeat(500)).unwrap()).unwrap();
+    assert_eq!(topic.info(at(2)).first, 2);
+    topic.shrink_to(1);
+    assert_eq!(topic.info(at(2)).first, 2, "the newest event is kept");
+    topic.publish(at(3), Data::json(&1).unwrap()).unwrap();
+    topic.shrink_to(200);
+    assert_eq!(topic.info(at(3)).first, 3);
+    let data = Data::json(&"z".repeat(5_000)).unwrap();
+    assert!(topic.end_with(NewEvent { time: at(4), data }));
+    let page = topic.read(at(99_999), position(3), PageLimit::default()).unwrap();
+    assert_eq!((offsets(&page), page.is_last, page.gap), (vec![4], true, None));
+}
+
+#[tokio::test]
+async fn the_end_wakes_those_who_wait_for_events() {
+    let topic = with_events(3, Retention::default());
+    let (mut passed, mut grown) = (topic.head(), topic.head());
+    let ended = async {
+        tokio::task::yield_now().await;
+        topic.end();
+    };
+    tokio::join!(passed.passed(position(3)), grown.grown(), ended);
+    passed.passed(position(3)).await;
 }

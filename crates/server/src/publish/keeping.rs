@@ -57,6 +57,7 @@ impl From<PublishError> for Problem {
             PublishError::HeadMoved { .. } => Kind::PreconditionFailed,
             PublishError::StorageFull(_) => Kind::StorageFull,
             PublishError::Deleted => Kind::TopicDeleted,
+            PublishError::Ended => Kind::RunEnded,
             PublishError::Closed => Kind::Stopping,
             PublishError::Awaited => Kind::Internal,
             PublishError::Busy { .. } => return behind(error.to_string()),

@@ -217,14 +217,16 @@ pub(crate) struct Page {
     pub(crate) events: Vec<Arc<Event>>,
     /// The position to continue from.
     pub(crate) next: Position,
+    /// True if nothing follows: the topic has ended.
+    pub(crate) is_last: bool,
 }
 
 impl From<anemone_hub::Page> for Page {
     fn from(page: anemone_hub::Page) -> Self {
-        let anemone_hub::Page { first, gap, events, next } = page;
+        let anemone_hub::Page { first, gap, events, next, is_last } = page;
         let before_first = events.first().map_or(next.offset, |event| event.offset - 1);
         let begin = Position { offset: before_first, ..next };
-        Self { first, gap, begin, skipped: 0, events, next }
+        Self { first, gap, begin, skipped: 0, events, next, is_last }
     }
 }
 
@@ -237,11 +239,12 @@ impl Page {
     /// Returns the JSON for a poll.
     pub(crate) fn to_json(&self) -> String {
         let mut out = String::with_capacity(self.text_bytes());
-        self.wire_page().write(&mut out);
+        let end = self.is_last.then_some(EndReason::Ended);
+        anemone_wire::Page { end, ..self.wire_page() }.write(&mut out);
         out
     }
 
-    /// Returns the page in terms of the protocol.
+    /// Returns the page in terms of the protocol, without its end.
     fn wire_page(&self) -> anemone_wire::Page<impl Iterator<Item = PageEvent<'_>>> {
         let Self { first, next, ref gap, skipped, ref events, .. } = *self;
         let events = events.iter().map(|event| PageEvent {
@@ -249,7 +252,7 @@ impl Page {
             time: Some(event.time),
             data: event.data.as_str().into(),
         });
-        anemone_wire::Page { first, next, gap: gap.clone(), skipped, events }
+        anemone_wire::Page { first, next, gap: gap.clone(), skipped, end: None, events }
     }
 
     /// Returns the approximate length of its text.

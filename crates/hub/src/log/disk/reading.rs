@@ -124,7 +124,7 @@ impl Readable {
             next = page.events.last().map_or(next, |event| event.offset);
             kept = lock(&self.kept);
         }
-        Ok(Slice { first, head, from, events: page.events })
+        Ok(Slice { first, head, from, is_last: false, events: page.events })
     }
 
     /// The index tells in which stride the event is, so only that one is read. For the oldest stride, the index may
