@@ -151,7 +151,7 @@ impl Refused {
 
     /// The error that a multiplexed request ends with.
     pub(crate) fn multiplexed(reply: &Reply<'_>) -> Error {
-        let problem = Details::parse(reply.payload.as_bytes());
+        let problem = Details::parse(reply.payload);
         Error::Refused(Box::new(Self { problem, ..Self::bare(reply.status) }))
     }
 

@@ -14,6 +14,7 @@
 //! - [`problem`]: the errors of requests.
 //! - [`multiplexed`]: many requests on one connection.
 //! - [`framing`]: messages in a stream of bytes.
+//! - [`is_forwarding`]: the header fields of proxies.
 //!
 //! ```
 //! use anemone_wire::Item;
@@ -30,6 +31,7 @@
 mod after;
 mod end;
 mod event_stream;
+mod forwarding;
 pub mod framing;
 mod gap;
 mod idempotency_key;
@@ -50,6 +52,7 @@ mod time;
 pub use after::{After, AfterError};
 pub use end::EndReason;
 pub use event_stream::EventStream;
+pub use forwarding::is_forwarding;
 pub use gap::{Gap, GapReason};
 pub use idempotency_key::{IdempotencyKeyError, validate_idempotency_key};
 pub use item::Item;

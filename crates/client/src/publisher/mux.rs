@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use anemone_wire::Published;
-use anemone_wire::multiplexed::{Id, Message, Reply, Request, SUBPROTOCOL};
+use anemone_wire::multiplexed::{Fields, Id, Message, Reply, Request, SUBPROTOCOL};
 use anemone_ws::{ClientStream, Incoming, WebSocket};
 
 use super::Content;
@@ -49,7 +49,8 @@ impl MuxCarrier {
         };
         self.count = self.count.wrapping_add(1);
         let id = Id::from(self.count);
-        let request = Request { method: "POST", target: &target, payload: &payload };
+        let fields = Fields::default();
+        let request = Request { method: "POST", target: &target, fields, payload: &payload };
         let request = Message::Request { id, request }.to_bytes();
         let request = String::from_utf8(request)
             .map_or_else(|error| Incoming::from(error.into_bytes()), Incoming::from);
@@ -62,7 +63,7 @@ impl MuxCarrier {
                 continue;
             }
             return match reply.status {
-                200..300 if of.is_some() => Ok(Published::parse(reply.payload.as_bytes())?),
+                200..300 if of.is_some() => Ok(Published::parse(reply.payload)?),
                 _ => Err(Refused::multiplexed(&reply)),
             };
         }

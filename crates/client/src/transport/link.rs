@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anemone_wire::Item;
-use anemone_wire::multiplexed::{Id, Message, Reply, Request};
+use anemone_wire::multiplexed::{Fields, Id, Message, Reply, Request};
 use futures_util::future::BoxFuture;
 
 use crate::address::Address;
@@ -53,7 +53,8 @@ impl Reading {
     /// Returns the URL of the multiplexed socket, and the message that begins its one reader.
     pub(super) fn multiplexed(&self) -> Result<(String, Vec<u8>), Error> {
         let (socket, target) = self.address.multiplexed(&self.parameters(&self.start))?;
-        let request = Request { method: "GET", target: &target, payload: b"" };
+        let fields = Fields::default();
+        let request = Request { method: "GET", target: &target, fields, payload: b"" };
         Ok((socket, Message::Request { id: Id::from(1), request }.to_bytes()))
     }
 }

@@ -160,7 +160,7 @@ const TABLE: [(Kind, &str); Kind::ALL.len()] = [
     (Kind::Stopping, "Try again once the server is back."),
     (
         Kind::BadMessage,
-        "A message is METHOD ID TARGET, or CANCEL ID; a payload follows after a line feed. The detail says what is wrong.",
+        "A message is METHOD ID TARGET, perhaps with fields FIELD=VALUE, or CANCEL ID; a payload follows after a line feed. The detail says what is wrong.",
     ),
     (
         Kind::TooManyRequests,

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::net::SocketAddr;
 
+use anemone_wire::is_forwarding;
 use http::Version;
 use rustix::process::geteuid;
 
@@ -170,36 +171,6 @@ fn foreign(asked: &ClientSigns<'_>) -> Option<Foreign> {
     } else {
         None
     }
-}
-
-/// Fields with which proxies report their client or themselves (RFC 7239, RFC 9110 section 7.6.3).
-const FORWARDING: [&str; 12] = [
-    "forwarded",
-    "via",
-    "cdn-loop",
-    "client-ip",
-    "true-client-ip",
-    "cf-connecting-ip",
-    "fastly-client-ip",
-    "x-real-ip",
-    "x-client-ip",
-    "x-cluster-client-ip",
-    "x-original-host",
-    "x-proxyuser-ip",
-];
-/// The beginnings of more such fields.
-const FORWARDING_BEGINS: [&str; 4] = ["x-forwarded", "x-original-forwarded", "x-envoy-", "cf-"];
-
-fn is_forwarding(name: &str) -> bool {
-    let begins = |begin: &&str| {
-        name.get(..begin.len()).is_some_and(|first| first.eq_ignore_ascii_case(begin))
-    };
-    // Most names begin with none of these letters.
-    matches!(
-        name.as_bytes().first().map(u8::to_ascii_lowercase),
-        Some(b'f' | b'v' | b'c' | b't' | b'x')
-    ) && (FORWARDING.iter().any(|own| name.eq_ignore_ascii_case(own))
-        || FORWARDING_BEGINS.iter().any(begins))
 }
 
 #[cfg(test)]

@@ -21,7 +21,7 @@ pub enum Client {
     Tcp(TcpStream),
 }
 
-/// `STATUS ID POSITION TIME`, and the payload.
+/// `STATUS ID POSITION TIME FIELD=VALUE…`, and the payload.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Reply {
     pub status: u16,
@@ -29,6 +29,8 @@ pub struct Reply {
     pub position: Option<String>,
     /// The time of an event.
     pub time: Option<String>,
+    /// As they were written: `FIELD=VALUE`.
+    pub fields: Vec<String>,
     pub payload: String,
 }
 
@@ -102,14 +104,17 @@ impl Client {
 impl Reply {
     pub fn parse(message: &str) -> Self {
         let (line, payload) = message.split_once('\n').unwrap_or((message, ""));
-        let words: Vec<&str> = line.split(' ').collect();
-        assert_eq!(words.len() == 4, words[0] == "206", "{message:?}");
+        let (fields, words): (Vec<&str>, Vec<&str>) =
+            line.split(' ').partition(|word| word.contains('='));
+        let is_item = words[0] == "206" && words.len() == 2;
+        assert!(is_item || (words.len() == 4) == (words[0] == "206"), "{message:?}");
         assert!((2..=4).contains(&words.len()), "{message:?}");
         Self {
             status: words[0].parse().unwrap(),
             id: words[1].to_owned(),
             position: words.get(2).map(|&position| position.to_owned()),
             time: words.get(3).map(|&time| time.to_owned()),
+            fields: fields.into_iter().map(str::to_owned).collect(),
             payload: payload.to_owned(),
         }
     }
@@ -127,8 +132,14 @@ impl Reply {
     /// Asserts its status, id and position, without a payload.
     pub fn is_line(&self, status: u16, id: &str, position: &str) {
         let position = (!position.is_empty()).then(|| position.to_owned());
-        let expected =
-            Self { status, id: id.to_owned(), position, time: None, payload: String::new() };
+        let expected = Self {
+            status,
+            id: id.to_owned(),
+            position,
+            time: None,
+            fields: vec![],
+            payload: String::new(),
+        };
         assert_eq!(*self, expected);
     }
 

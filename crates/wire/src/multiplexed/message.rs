@@ -2,12 +2,13 @@
 
 use std::str;
 
+use super::fields::{FieldError, Fields};
 use super::id::{Id, IdError};
 
-/// A message of a client: `METHOD ID TARGET` or `CANCEL ID`; a payload follows after a line feed.
+/// A message of a client: `METHOD ID TARGET[ FIELD=VALUE…]` or `CANCEL ID`; a payload follows after a line feed.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Message<'a> {
-    /// `METHOD ID TARGET`, perhaps with a payload.
+    /// `METHOD ID TARGET`, perhaps with fields and a payload.
     Request {
         /// The id, which the client chooses.
         id: Id,
@@ -25,6 +26,8 @@ pub struct Request<'a> {
     pub method: &'a str,
     /// The path, perhaps with a query. It begins with a slash.
     pub target: &'a str,
+    /// The header fields.
+    pub fields: Fields<'a>,
     /// The payload; may be empty.
     pub payload: &'a [u8],
 }
@@ -58,7 +61,7 @@ pub enum MessageError {
         /// The first such byte.
         byte: u8,
     },
-    /// The line has too few words, or too many.
+    /// The line has too few words.
     #[error(
         "a message must begin with METHOD ID TARGET, or CANCEL ID, with one space between the words"
     )]
@@ -72,6 +75,9 @@ pub enum MessageError {
     /// The target does not begin with a slash.
     #[error("a target must begin with /")]
     BadTarget,
+    /// A field is invalid.
+    #[error(transparent)]
+    BadField(#[from] FieldError),
     /// A `CANCEL` has a target or a payload.
     #[error("CANCEL takes an id and nothing else")]
     CancelOfMore,
@@ -119,8 +125,10 @@ impl<'a> Message<'a> {
     pub fn to_bytes(&self) -> Vec<u8> {
         match self {
             Self::Cancel(id) => format!("{CANCEL} {}", id.as_str()).into_bytes(),
-            Self::Request { id, request: Request { method, target, payload } } => {
-                let mut bytes = format!("{method} {} {target}", id.as_str()).into_bytes();
+            Self::Request { id, request: Request { method, target, fields, payload } } => {
+                let mut line = format!("{method} {} {target}", id.as_str());
+                fields.write(&mut line);
+                let mut bytes = line.into_bytes();
                 if !payload.is_empty() {
                     bytes.push(b'\n');
                     bytes.extend_from_slice(payload);
@@ -137,11 +145,11 @@ fn parse_line<'a>(line: &'a [u8], payload: &'a [u8]) -> Result<Message<'a>, Mess
     }
     // It is ASCII, as was just seen.
     let line = str::from_utf8(line).unwrap_or_default();
-    let mut words = line.split(' ');
-    let (method, id, target) = (words.next(), words.next(), words.next());
-    let (Some(method), Some(id), None) = (method, id, words.next()) else {
+    let mut words = line.splitn(4, ' ');
+    let (Some(method), Some(id)) = (words.next(), words.next()) else {
         return Err(MessageError::NotThreeWords);
     };
+    let (target, fields) = (words.next(), words.next());
     let fits = (1..=METHOD_BYTES_MAX).contains(&method.len());
     if !fits || !method.bytes().all(|byte| byte.is_ascii_uppercase()) {
         return Err(MessageError::BadMethod);
@@ -152,7 +160,8 @@ fn parse_line<'a>(line: &'a [u8], payload: &'a [u8]) -> Result<Message<'a>, Mess
         None if payload.is_empty() => Ok(Message::Cancel(id)),
         _ if method == CANCEL => Err(MessageError::CancelOfMore),
         Some(target) if target.starts_with('/') => {
-            Ok(Message::Request { id, request: Request { method, target, payload } })
+            let fields = fields.map(Fields::parse).transpose()?.unwrap_or_default();
+            Ok(Message::Request { id, request: Request { method, target, fields, payload } })
         }
         _ => Err(MessageError::BadTarget),
     }

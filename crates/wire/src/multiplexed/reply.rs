@@ -5,10 +5,11 @@ use std::str;
 
 use serde_json::value::RawValue;
 
+use super::fields::Fields;
 use super::id::{Id, NO_ID};
 use crate::{Item, Malformed, Position, UnixTime};
 
-/// A message of a server, apart from its id: `STATUS ID[ POSITION[ TIME]]`; a payload follows after a line feed.
+/// A message of a server, apart from its id: `STATUS ID[ POSITION[ TIME]][ FIELD=VALUE…]`; a payload follows after a line feed.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Reply<'a> {
     /// An HTTP status, or one of those in [`status`].
@@ -17,8 +18,11 @@ pub struct Reply<'a> {
     pub position: Option<Position>,
     /// The time of an event. Only a reply with a position has one.
     pub time: Option<UnixTime>,
-    /// The data of an event, a notice, an answer or a problem; may be empty.
-    pub payload: &'a str,
+    /// The header fields of a service's reply.
+    pub fields: Fields<'a>,
+    /// The data of an event, a notice, an item, an answer or a problem; may be empty. Only the reply of a service may
+    /// have bytes that are not UTF-8.
+    pub payload: &'a [u8],
 }
 
 /// The statuses of a reader's messages before its final status.
@@ -32,8 +36,14 @@ pub mod status {
 }
 
 impl<'a> Reply<'a> {
-    const fn new(status: u16, position: Option<Position>, payload: &'a str) -> Self {
-        Self { status, position, time: None, payload }
+    fn new(status: u16, position: Option<Position>, payload: &'a str) -> Self {
+        let (fields, payload) = (Fields::default(), payload.as_bytes());
+        Self { status, position, time: None, fields, payload }
+    }
+
+    /// Makes the reply of a service.
+    pub fn of_service(status: u16, fields: Fields<'a>, payload: &'a [u8]) -> Self {
+        Self { status, position: None, time: None, fields, payload }
     }
 
     /// Makes the answer to a `GET`: 200.
@@ -66,9 +76,12 @@ impl<'a> Reply<'a> {
     /// # Errors
     /// When the message has no status, no id or an invalid position.
     pub fn parse(bytes: &'a [u8]) -> Result<(Option<Id>, Self), Malformed> {
-        let text = str::from_utf8(bytes)?;
-        let (line, payload) = text.split_once('\n').unwrap_or((text, ""));
-        let mut words = line.split(' ');
+        let end = bytes.iter().position(|&byte| byte == b'\n');
+        let (line, payload) = match end {
+            Some(end) => (&bytes[..end], &bytes[end + 1..]),
+            None => (bytes, &bytes[..0]),
+        };
+        let mut words = Words(Some(str::from_utf8(line)?));
         let (Some(status), Some(id)) = (words.next(), words.next()) else {
             return Err(Malformed::NotMultiplexed);
         };
@@ -77,18 +90,23 @@ impl<'a> Reply<'a> {
         let (Ok(status), Ok(id), true) = (status.parse(), id, is_status) else {
             return Err(Malformed::NotMultiplexed);
         };
-        let position = words.next().map(str::parse).transpose()?;
-        let time = words.next().and_then(|time| time.parse().ok());
-        Ok((id, Self { status, position, time, payload }))
+        let position = words.next_plain().map(str::parse).transpose()?;
+        let time = words.next_plain().and_then(|time| time.parse().ok());
+        let fields = Fields::of_reply(words.0.unwrap_or_default());
+        Ok((id, Self { status, position, time, fields, payload }))
     }
 
-    /// Appends the message to `out`. It is about the connection if it has no id.
-    pub fn write(&self, id: Option<Id>, out: &mut String) {
-        self.write_line(id, out);
+    /// Returns the bytes of the message. It is about the connection if it has no id.
+    #[must_use]
+    pub fn to_bytes(&self, id: Option<Id>) -> Vec<u8> {
+        let mut line = String::with_capacity(LINE_BYTES + self.payload.len());
+        self.write_line(id, &mut line);
+        let mut bytes = line.into_bytes();
         if !self.payload.is_empty() {
-            out.push('\n');
-            out.push_str(self.payload);
+            bytes.push(b'\n');
+            bytes.extend_from_slice(self.payload);
         }
+        bytes
     }
 
     fn write_line(&self, id: Option<Id>, out: &mut String) {
@@ -101,6 +119,7 @@ impl<'a> Reply<'a> {
         if let Some(time) = self.time {
             let _ = write!(out, " {time}");
         }
+        self.fields.write(out);
     }
 
     /// Returns true if the request ends with this reply.
@@ -117,13 +136,14 @@ impl<'a> Reply<'a> {
         let position = || self.position.ok_or(Malformed::NoPosition);
         match self.status {
             status::STANDING => Ok(Some(Item::Begin(position()?))),
-            status::NOTICE => Ok(Item::parse(self.payload.as_bytes())?.map(|item| match item {
+            status::NOTICE => Ok(Item::parse(self.payload)?.map(|item| match item {
                 Item::Skipped { count, .. } => Item::Skipped { count, last: self.position },
                 item => item,
             })),
             status::EVENT => {
-                serde_json::from_str::<&RawValue>(self.payload)?;
-                let data = self.payload.into();
+                let data = str::from_utf8(self.payload)?;
+                serde_json::from_str::<&RawValue>(data)?;
+                let data = data.into();
                 Ok(Some(Item::Event { position: position()?, time: self.time, data }))
             }
             _ => Ok(None),
@@ -134,17 +154,49 @@ impl<'a> Reply<'a> {
 /// Appends the message of an item. It has `position` if the item has no position of its own.
 pub fn write_item(id: Id, item: &Item<'_>, position: Position, out: &mut String) {
     let position = Some(item.position().unwrap_or(position));
-    let reply = |status| Reply::new(status, position, "");
+    let mut line = |status, time| {
+        Reply { time, ..Reply::new(status, position, "") }.write_line(Some(id), out);
+    };
     match item {
-        Item::Begin(_) | Item::Quiet(_) => reply(status::STANDING).write(Some(id), out),
+        Item::Begin(_) | Item::Quiet(_) => line(status::STANDING, None),
         Item::Event { time, data, .. } => {
-            Reply { time: *time, payload: data, ..reply(status::EVENT) }.write(Some(id), out);
+            line(status::EVENT, *time);
+            if !data.is_empty() {
+                out.push('\n');
+                out.push_str(data);
+            }
         }
         Item::Gap(_) | Item::Skipped { .. } | Item::End(_) => {
-            reply(status::NOTICE).write_line(Some(id), out);
+            line(status::NOTICE, None);
             out.push('\n');
             item.write(out);
         }
+    }
+}
+
+/// About the length of a line: a status, an id, a position and a time.
+const LINE_BYTES: usize = 64;
+
+/// The words of a line.
+struct Words<'a>(Option<&'a str>);
+
+impl<'a> Words<'a> {
+    fn next(&mut self) -> Option<&'a str> {
+        let words = self.0?;
+        let (word, rest) = match words.split_once(' ') {
+            Some((word, rest)) => (word, Some(rest)),
+            None => (words, None),
+        };
+        self.0 = rest;
+        Some(word)
+    }
+
+    /// Returns the next word unless it is a field.
+    fn next_plain(&mut self) -> Option<&'a str> {
+        let mut words = Words(self.0);
+        let word = words.next().filter(|word| !word.contains('='))?;
+        *self = words;
+        Some(word)
     }
 }
 
@@ -154,9 +206,9 @@ mod tests {
 
     use super::*;
     use crate::EndReason;
-    use crate::multiplexed::Message;
     use crate::multiplexed::message::Request;
-    use crate::multiplexed::testing::ids;
+    use crate::multiplexed::testing::{fields, ids};
+    use crate::multiplexed::{FieldList, Message};
     use crate::testing::{item, position};
 
     fn id(text: &str) -> Id {
@@ -164,9 +216,7 @@ mod tests {
     }
 
     fn written(reply: Reply<'_>, id: Option<Id>) -> String {
-        let mut out = String::new();
-        reply.write(id, &mut out);
-        out
+        String::from_utf8(reply.to_bytes(id)).unwrap()
     }
 
     fn written_item(id: Id, item: &Item<'_>, position: Position) -> String {
@@ -210,15 +260,41 @@ mod tests {
         let Some(Item::Event { time: Some(time), .. }) = timed else { panic!("{timed:?}") };
         assert_eq!(time.to_string(), "1789000000123.456");
         let (eight, last) = Reply::parse(b"410 8\n{}").unwrap();
-        assert_eq!((eight, last.is_final(), last.payload), (Some(id("8")), true, "{}"));
+        assert_eq!((eight, last.is_final(), last.payload), (Some(id("8")), true, &b"{}"[..]));
         assert!(!Reply::parse(b"206 8 a-42\n1").unwrap().1.is_final());
     }
 
     #[test]
+    fn a_reply_of_a_service_has_fields_and_any_bytes() {
+        let mut fields = FieldList::default();
+        fields.push("etag", b"\"4\"").unwrap();
+        fields.push("location", b"../runs/0f").unwrap();
+        let reply = Reply::of_service(202, fields.as_fields(), &[b'{', 0xff, b'\n']);
+        let bytes = reply.to_bytes(Some(id("b")));
+        assert_eq!(bytes, b"202 b etag=%224%22 location=../runs/0f\n{\xff\n");
+        assert_eq!(Reply::parse(&bytes).unwrap(), (Some(id("b")), reply));
+        // Later versions may add words.
+        let (_, reply) =
+            Reply::parse(b"200 7 a-42 later etag=%224%22 more x=%zz allow=GET").unwrap();
+        assert_eq!(reply.position, Some("a-42".parse().unwrap()));
+        let names: Vec<_> = reply.fields.iter().map(|(name, _)| name).collect();
+        assert_eq!((names, reply.time), (vec!["etag", "allow"], None));
+    }
+
+    #[test]
     fn what_is_no_reply_is_an_error() {
-        for message in
-            ["", "200", "20 7", "+20 7", "2000 7", "200 ", "100 8", "100 8 x", "206 8 a-1\n{"]
-        {
+        for message in [
+            "",
+            "200",
+            "20 7",
+            "+20 7",
+            "2000 7",
+            "200 ",
+            "100 8",
+            "100 8 x",
+            "206 8 a-1\n{",
+            "206 8 etag=x\n1",
+        ] {
             assert!(read(message).is_err(), "{message:?}");
         }
     }
@@ -230,7 +306,8 @@ mod tests {
         /// RFC 6455 section 5.2, payloads of up to 125 bytes: a client's header has a masking key.
         const FRAME_HEADERS_BYTES: usize = (2 + 4) + 2;
         const LENGTHS_BYTES: usize = 4 + 4;
-        let request = Request { method: "GET", target: "/messages/testing", payload: b"" };
+        let fields = Fields::default();
+        let request = Request { method: "GET", target: "/messages/testing", fields, payload: b"" };
         let call = Message::Request { id: id("7"), request }.to_bytes();
         let reply = written(Reply::answer(r#"{"id":"testing"}"#), Some(id("7")));
         assert_eq!(call, b"GET 7 /messages/testing");
@@ -246,12 +323,13 @@ mod tests {
             id in prop::option::of(ids()),
             position in prop::option::of(position()),
             micros in prop::option::of(any::<u64>()),
-            payload in "\\PC{0,40}",
+            fields in fields(),
+            payload in prop::collection::vec(any::<u8>(), 0..40),
         ) {
             let time = micros.filter(|_| position.is_some()).map(UnixTime::from_micros);
-            let reply = Reply { status, position, time, payload: &payload };
-            let text = written(reply, id);
-            prop_assert_eq!(Reply::parse(text.as_bytes()).unwrap(), (id, reply));
+            let reply = Reply { status, position, time, fields: fields.as_fields(), payload: &payload };
+            let bytes = reply.to_bytes(id);
+            prop_assert_eq!(Reply::parse(&bytes).unwrap(), (id, reply));
         }
 
         #[test]

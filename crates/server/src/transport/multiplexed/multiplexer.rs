@@ -163,6 +163,10 @@ impl Multiplexer {
         outlet: &mut impl Outlet,
     ) -> Result<(), Problem> {
         let (_, query) = request.path_and_query();
+        if !request.fields.is_empty() {
+            let detail = "only a request to a service or a run may have fields: use parameters";
+            return Err(Problem::new(Kind::BadMessage, detail));
+        }
         let is_get = request.method == "GET";
         let resource = Resource::at(&self.site, self.client, path, query)?;
         if let Some(name) = OwnPath::topic(path).filter(|_| resource.is_none()) {

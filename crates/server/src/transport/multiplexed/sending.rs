@@ -40,10 +40,9 @@ pub(super) fn send_final(
     if let Some(position) = reply.position {
         access.reached(position);
     }
-    let mut message = String::new();
-    reply.write(id.into(), &mut message);
+    let message = reply.to_bytes(id.into());
     access.sent(message.len());
-    outlet.put(&message);
+    outlet.put_bytes(&message);
 }
 
 /// Writes the problem that ends a request; without an id it is about the connection.

@@ -180,8 +180,12 @@ struct Framed<'a>(&'a mut Output);
 
 impl Outlet for Framed<'_> {
     fn put(&mut self, message: &str) {
+        self.put_bytes(message.as_bytes());
+    }
+
+    fn put_bytes(&mut self, message: &[u8]) {
         self.0.extend_from_slice(&framing::length(message.len()));
-        self.0.extend_from_slice(message.as_bytes());
+        self.0.extend_from_slice(message);
     }
 
     fn queued_bytes(&self) -> usize {

@@ -107,6 +107,13 @@ impl Outlet for Sender {
         let _ = self.send(Message::Text(message));
     }
 
+    fn put_bytes(&mut self, message: &[u8]) {
+        match str::from_utf8(message) {
+            Ok(text) => self.put(text),
+            Err(_) => drop(self.send(Message::Binary(message))),
+        }
+    }
+
     fn queued_bytes(&self) -> usize {
         Self::queued_bytes(self)
     }

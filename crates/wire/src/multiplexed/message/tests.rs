@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::multiplexed::testing::ids;
+use crate::multiplexed::testing::{fields, ids};
 
 const LINE_BYTES_MAX: usize = 4096;
 
@@ -17,7 +17,7 @@ fn read(text: &str) -> Result<Message<'_>, MalformedMessage> {
 fn a_request_has_a_method_an_id_a_target_and_maybe_a_payload() {
     let of = |method, target, payload| Message::Request {
         id: id("8"),
-        request: Request { method, target, payload },
+        request: Request { method, target, fields: Fields::default(), payload },
     };
     assert_eq!(
         read("GET 8 /topics/wind?after=e-41"),
@@ -32,6 +32,21 @@ fn a_request_has_a_method_an_id_a_target_and_maybe_a_payload() {
 }
 
 #[test]
+fn a_request_has_fields_after_its_target() {
+    let Ok(Message::Request { request, .. }) =
+        read("PATCH b /messages/1 if-match=%223%22 x-a=1\n{}")
+    else {
+        panic!("it is a request");
+    };
+    assert_eq!(
+        (request.method, request.target, request.payload),
+        ("PATCH", "/messages/1", &b"{}"[..])
+    );
+    assert_eq!(request.fields.get("if-match").as_deref(), Some(&b"\"3\""[..]));
+    assert_eq!(request.fields.get("x-a").as_deref(), Some(&b"1"[..]));
+}
+
+#[test]
 fn what_is_wrong_is_said_and_the_id_is_found_where_there_is_one() {
     let known = Some(id("8"));
     for (text, id, error) in [
@@ -39,8 +54,11 @@ fn what_is_wrong_is_said_and_the_id_is_found_where_there_is_one() {
         ("\n", None, MessageError::NotThreeWords),
         ("GET", None, MessageError::NotThreeWords),
         ("GET 8", known, MessageError::NotThreeWords),
-        ("GET 8 / x", known, MessageError::NotThreeWords),
-        ("GET  8 /", None, MessageError::NotThreeWords),
+        ("GET 8 / x", known, MessageError::BadField(FieldError::NotAField)),
+        ("GET 8 / ", known, MessageError::BadField(FieldError::NotAField)),
+        ("GET 8 /  x-a=1", known, MessageError::BadField(FieldError::NotAField)),
+        ("GET 8 x-a=1", known, MessageError::BadTarget),
+        ("GET  8 /", None, MessageError::BadId(IdError)),
         ("GET  /", None, MessageError::BadId(IdError)),
         ("get 8 /", known, MessageError::BadMethod),
         (" 8 /", known, MessageError::BadMethod),
@@ -52,6 +70,7 @@ fn what_is_wrong_is_said_and_the_id_is_found_where_there_is_one() {
         ("GET 8 ", known, MessageError::BadTarget),
         ("CANCEL", None, MessageError::NotThreeWords),
         ("CANCEL 8 /", None, MessageError::CancelOfMore),
+        ("CANCEL 8 / x-a=1", None, MessageError::CancelOfMore),
         ("CANCEL 8\nx", None, MessageError::CancelOfMore),
         ("GET 8 /\r\n", known, MessageError::NotAscii { byte: b'\r' }),
         ("GET 8 /ä", known, MessageError::NotAscii { byte: 0xc3 }),
@@ -85,11 +104,13 @@ proptest! {
         id in ids(),
         method in "[A-Z]{1,16}",
         target in "/[!-~]{0,40}",
+        fields in fields(),
         payload in prop::collection::vec(any::<u8>(), 0..40),
         is_cancel in any::<bool>(),
     ) {
         prop_assume!(method != CANCEL);
-        let request = Request { method: &method, target: &target, payload: &payload };
+        let fields = fields.as_fields();
+        let request = Request { method: &method, target: &target, fields, payload: &payload };
         let message =
             if is_cancel { Message::Cancel(id) } else { Message::Request { id, request } };
         let bytes = message.to_bytes();
@@ -110,7 +131,7 @@ proptest! {
 
     #[test]
     fn words_of_any_kind_are_a_message_or_say_what_is_wrong(
-        text in "(GET|POST|CANCEL|get|)( |  |\n)(8|-|abc|)( |\n|)(/|/x|x|)(\n|)(payload|)",
+        text in "(GET|POST|CANCEL|get|)( |  |\n)(8|-|abc|)( |\n|)(/|/x|x|)( |)(x-a=%41|accept=b|a=|)(\n|)(payload|)",
     ) {
         if let Ok(message) = Message::parse(text.as_bytes(), 40) {
             let expected = text.strip_suffix('\n').filter(|line| !line.contains('\n')).unwrap_or(&text);
