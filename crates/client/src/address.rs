@@ -1,4 +1,4 @@
-//! The parsed URL of a topic.
+//! The parsed URL of a topic, or of a server.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,9 +6,9 @@ use std::str::FromStr;
 use http::Uri;
 
 use crate::start::Start;
-use crate::{After, AfterError, Mode, Via};
+use crate::{After, AfterError, CallVia, Mode, Via};
 
-/// A parsed URL of a topic.
+/// A parsed URL of a topic, or of a server.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct Address {
     pub(crate) scheme: Scheme,
@@ -36,7 +36,7 @@ pub(crate) enum Security {
     Tls,
 }
 
-/// An error in a topic's URL. It does not contain the URL, which may hold a secret.
+/// An error in a URL. It does not contain the URL, which may hold a secret.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum UrlError {
@@ -81,15 +81,56 @@ pub enum UrlError {
     /// Listing topics does not support `tcp://`.
     #[error("listing topics works over http, https, ws or wss, not over tcp")]
     TopicsByTcp,
-    /// The path is not a topic's, which the multiplexed transports require.
-    #[error("the path must be that of a topic, /topics/NAME")]
+    /// The path is not a topic's or a run's, which the multiplexed transports require.
+    #[error("the path must be that of a topic, /topics/NAME, or of a run, /runs/KEY")]
     NoTopic,
+    /// The transport of calls does not match the scheme.
+    #[error("{via} does not match this scheme: tcp:// URLs, and only those, are called by tcp")]
+    CallVia {
+        /// The transport.
+        via: CallVia,
+    },
+    /// The URL of a server has a query.
+    #[error("the URL of a server has no query: a query belongs to the path of a call")]
+    Query,
+    /// The path of a call is not valid.
+    #[error("a path must begin with / and be percent-encoded, such as /messages/1")]
+    Target,
+    /// The URL is not a run's.
+    #[error("not the URL of a run, such as http://127.0.0.1:8080/runs/KEY")]
+    NoRun,
 }
 
 impl FromStr for Address {
     type Err = UrlError;
 
     fn from_str(text: &str) -> Result<Self, UrlError> {
+        let (mut address, query) = Self::without_query(text)?;
+        address.take_query(&query)?;
+        Ok(address)
+    }
+}
+
+/// Percent-encodes characters that are not ASCII.
+fn encode(text: &str) -> String {
+    let encode = |byte: u8| match byte.is_ascii() {
+        true => char::from(byte).to_string(),
+        false => format!("%{byte:02X}"),
+    };
+    text.bytes().map(encode).collect()
+}
+
+/// The paths of the server itself that have paths below them. A path before them belongs to a proxy.
+const OWN_PATHS: [&str; 2] = ["/topics/", "/runs/"];
+
+/// Returns the place of the last of the server's own paths that has something below it.
+fn own_path(path: &str) -> Option<usize> {
+    OWN_PATHS.iter().filter_map(|own| path.rfind(own)).max()
+}
+
+impl Address {
+    /// Parses a URL, and returns its query apart.
+    fn without_query(text: &str) -> Result<(Self, String), UrlError> {
         if text.contains('#') {
             return Err(UrlError::Fragment);
         }
@@ -107,7 +148,7 @@ impl FromStr for Address {
         if scheme == Scheme::Tcp && authority.port().is_none() {
             return Err(UrlError::Port);
         }
-        let mut address = Self {
+        let address = Self {
             scheme,
             authority: authority.as_str().to_owned(),
             path: uri.path().to_owned(),
@@ -115,21 +156,33 @@ impl FromStr for Address {
             start: None,
             mode: None,
         };
-        address.take_query(uri.query().unwrap_or_default())?;
+        Ok((address, uri.query().unwrap_or_default().to_owned()))
+    }
+
+    /// Parses the URL of a server; its path is that of a proxy.
+    pub(crate) fn of_server(text: &str) -> Result<Self, UrlError> {
+        let (mut address, query) = Self::without_query(text)?;
+        if !query.is_empty() {
+            return Err(UrlError::Query);
+        }
+        address.path.truncate(address.path.trim_end_matches('/').len());
         Ok(address)
     }
-}
 
-/// Percent-encodes characters that are not ASCII.
-fn encode(text: &str) -> String {
-    let encode = |byte: u8| match byte.is_ascii() {
-        true => char::from(byte).to_string(),
-        false => format!("%{byte:02X}"),
-    };
-    text.bytes().map(encode).collect()
-}
+    /// Splits a URL into that of its server, and the path and query on it. Without one of the server's own paths,
+    /// the server is at the root.
+    pub(crate) fn split(text: &str) -> Result<(Self, String), UrlError> {
+        let (mut address, query) = Self::without_query(text)?;
+        let target = address.path.split_off(own_path(&address.path).unwrap_or(0));
+        let query = (!query.is_empty()).then_some(query);
+        Ok((address, with_query(&target, query.into_iter())))
+    }
 
-impl Address {
+    /// Returns the path and query of a call on this server over HTTP.
+    pub(crate) fn join(&self, target: &str) -> String {
+        format!("{}{target}", self.path)
+    }
+
     /// Takes this crate's parameters and keeps others, for example a token for a proxy.
     fn take_query(&mut self, query: &str) -> Result<(), UrlError> {
         let mut since = None;
@@ -172,6 +225,9 @@ impl Address {
 
     /// Returns an example of a topic's URL, if this is none. A topic may have any path behind a proxy.
     pub(crate) fn example(&self) -> Option<String> {
+        if self.run_key().is_some() {
+            return None;
+        }
         let name = self.path.rsplit_once("/topics/").map(|(_, name)| name);
         if name.is_some_and(|name| !name.is_empty() && !name.contains('/')) {
             return None;
@@ -189,10 +245,10 @@ impl Address {
         format!("{scheme}://{}", self.authority)
     }
 
-    /// Returns the URL of the multiplexed socket, and the topic's target on it. The path before `/topics/` belongs to
-    /// a proxy, which removes it.
+    /// Returns the URL of the multiplexed socket, and the target of the topic or run on it. The path before `/topics/`
+    /// or `/runs/` belongs to a proxy, which removes it.
     pub(crate) fn multiplexed(&self, own: &[(&str, String)]) -> Result<(String, String), UrlError> {
-        let at = self.path.rfind("/topics/").ok_or(UrlError::NoTopic)?;
+        let at = own_path(&self.path).ok_or(UrlError::NoTopic)?;
         let (prefix, topic) = self.path.split_at(at);
         let target = with_query(topic, own.iter().map(|(name, value)| format!("{name}={value}")));
         Ok((self.with_query(&format!("{prefix}/ws"), &[]), target))
@@ -205,6 +261,20 @@ impl Address {
             None => self.path.trim_end_matches('/').trim_end_matches("/topics"),
         };
         Self { path: format!("{prefix}/topics"), start: None, mode: None, ..self.clone() }
+    }
+
+    /// Returns the key of the run at this URL; `None` if it is not a run's.
+    pub(crate) fn run_key(&self) -> Option<&str> {
+        let (_, key) = self.path.rsplit_once("/runs/")?;
+        is_run_key(key).then_some(key)
+    }
+
+    /// Checks that the transport of calls matches the scheme.
+    pub(crate) fn check_calls(&self, via: CallVia) -> Result<(), UrlError> {
+        match (self.scheme == Scheme::Tcp) == (via == CallVia::Tcp) {
+            true => Ok(()),
+            false => Err(UrlError::CallVia { via }),
+        }
     }
 
     /// Checks that the transport matches the scheme.
@@ -221,6 +291,11 @@ impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}{}", self.server(), self.path)
     }
+}
+
+/// Returns true for the key of a run: 32 hexadecimal digits.
+pub(crate) fn is_run_key(text: &str) -> bool {
+    text.len() == 32 && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
 fn with_query(path: &str, parameters: impl Iterator<Item = String>) -> String {
@@ -293,6 +368,39 @@ mod tests {
             ("http://a/x/", "http://a/x/topics"),
         ] {
             assert_eq!(parse(url).unwrap().topics().to_string(), topics);
+        }
+    }
+
+    #[test]
+    fn a_url_is_that_of_its_server_and_a_path_on_it() {
+        for (url, server, target) in [
+            (
+                "http://a:1/messages/1?after=x&&$limit=2",
+                "http://a:1",
+                "/messages/1?after=x&&$limit=2",
+            ),
+            ("http://a", "http://a", "/"),
+            ("https://a/x/topics/wind?after=-1", "https://a/x", "/topics/wind?after=-1"),
+            ("tcp://a:1/runs/7", "tcp://a:1", "/runs/7"),
+            ("ws://a/é", "http://a", "/%C3%A9"),
+        ] {
+            let (address, found) = Address::split(url).unwrap();
+            assert_eq!((address.to_string(), &*found), (server.to_owned(), target), "{url}");
+        }
+        let server = Address::of_server("http://a/live/").unwrap();
+        assert_eq!(server.join("/messages?a"), "/live/messages?a");
+        assert_eq!(Address::of_server("http://a/?b=c"), Err(UrlError::Query));
+    }
+
+    #[test]
+    fn a_run_is_told_from_a_topic() {
+        let key = "0123456789abcdef0123456789ABCDEF";
+        let address = parse(&format!("https://a/x/runs/{key}?mode=latest")).unwrap();
+        assert_eq!((address.run_key(), address.example()), (Some(key), None));
+        let (socket, target) = address.multiplexed(&[]).unwrap();
+        assert_eq!((&*socket, target), ("/x/ws", format!("/runs/{key}")));
+        for url in ["http://a/runs/", "http://a/runs/xyz", "http://a/topics/x"] {
+            assert_eq!(parse(url).unwrap().run_key(), None, "{url}");
         }
     }
 

@@ -41,21 +41,41 @@ impl Backoff {
     /// determines half of the delay, so that clients that lost their server together do not return together. `asked`
     /// is the delay that the server asked for.
     pub(crate) fn next_delay(&mut self, chance: f64, asked: Option<Duration>) -> Option<Duration> {
+        let longest = self.longest()?;
+        let delay = longest.mul_f64(0.5 + chance.clamp(0.0, 1.0) / 2.0);
+        Some(delay.max(asked_for(asked)))
+    }
+
+    /// Counts a failed call. As [`next_delay`](Self::next_delay), but `chance` determines the whole delay, and it comes
+    /// after the delay that the server asked for: many clients may have called at once, and they were all told the
+    /// same.
+    pub(crate) fn next_call_delay(
+        &mut self,
+        chance: f64,
+        asked: Option<Duration>,
+    ) -> Option<Duration> {
+        let delay = self.longest()?.mul_f64(chance.clamp(0.0, 1.0));
+        Some(delay.saturating_add(asked_for(asked)))
+    }
+
+    /// Counts a failure. Returns the longest delay before the next attempt, or `None` to give up.
+    fn longest(&mut self) -> Option<Duration> {
         if self.retry.failures_max.is_some_and(|most| self.failures >= most) {
             return None;
         }
         let doubled = 2_u32.saturating_pow(self.failures.min(31));
-        let longest = self.retry.delay_min.saturating_mul(doubled).min(self.retry.delay_max);
         self.failures += 1;
-        let delay = longest.mul_f64(0.5 + chance.clamp(0.0, 1.0) / 2.0);
-        let asked = asked.unwrap_or_default().min(Retry::RETRY_AFTER_MAX);
-        Some(delay.max(asked))
+        Some(self.retry.delay_min.saturating_mul(doubled).min(self.retry.delay_max))
     }
 
     /// Resets the delays after a success.
     pub(crate) fn reset(&mut self) {
         self.failures = 0;
     }
+}
+
+fn asked_for(asked: Option<Duration>) -> Duration {
+    asked.unwrap_or_default().min(Retry::RETRY_AFTER_MAX)
 }
 
 #[cfg(test)]
@@ -84,6 +104,16 @@ mod tests {
         assert_eq!(backoff.next_delay(1.0, Some(seconds(7))), Some(seconds(7)));
         assert_eq!(backoff.next_delay(1.0, Some(Duration::ZERO)), Some(Duration::from_millis(500)));
         assert_eq!(backoff.next_delay(1.0, Some(seconds(1 << 40))), Some(Retry::RETRY_AFTER_MAX));
+    }
+
+    #[test]
+    fn calls_come_back_at_any_moment_after_the_time_that_was_asked_for() {
+        let mut backoff = Backoff::new(Retry::default());
+        let (seconds, millis) = (Duration::from_secs, Duration::from_millis);
+        assert_eq!(backoff.next_call_delay(0.0, None), Some(Duration::ZERO));
+        assert_eq!(backoff.next_call_delay(1.0, None), Some(millis(500)));
+        assert_eq!(backoff.next_call_delay(0.5, Some(seconds(2))), Some(millis(2500)));
+        assert_eq!(backoff.next_call_delay(0.0, Some(seconds(2))), Some(seconds(2)));
     }
 
     #[test]

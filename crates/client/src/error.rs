@@ -1,19 +1,21 @@
 //! Errors, and which of them are permanent.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use anemone_wire::multiplexed::Reply;
 use anemone_wire::problem::{Details, Kind};
 use anemone_ws::{ConnectError, Lost, Refusal, Step, rustls};
+use bytes::Bytes;
 use http::HeaderMap;
-use http::header::{LOCATION, RETRY_AFTER};
+use http::header::{CONTENT_TYPE, LOCATION, RETRY_AFTER};
 
 use crate::address::{Address, UrlError};
 use crate::text::shown;
 use crate::{EndReason, Hole, Malformed};
 
-/// An error of connecting, reading or publishing.
+/// An error of connecting, reading, publishing or calling.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -91,6 +93,16 @@ pub enum Error {
         /// [`Timeouts::stall`](crate::Timeouts::stall).
         limit: Duration,
     },
+    /// The method of a call is not 1 to 16 capital letters.
+    #[error("a method has 1 to 16 capital letters, such as GET or POST")]
+    MethodInvalid,
+    /// The connection that the call shared with others has ended.
+    #[error(transparent)]
+    Shared(Arc<Self>),
+    /// No answer came to a call, so nobody knows whether it was carried out. It is not safe to repeat, or was repeated
+    /// too often.
+    #[error("the request may or may not have been carried out")]
+    Uncertain(#[source] Box<Self>),
 }
 
 fn close(code: Option<u16>, reason: &str) -> String {
@@ -128,6 +140,8 @@ pub struct Refused {
     problem: Option<Details<'static>>,
     retry_after: Option<Duration>,
     location: Option<String>,
+    content_type: Option<String>,
+    body: Bytes,
 }
 
 impl Refused {
@@ -135,17 +149,26 @@ impl Refused {
     pub(crate) const BODY_BYTES_MAX: usize = 64 << 10;
 
     /// An answer with nothing but a status.
-    const fn bare(status: u16) -> Self {
-        Self { status, problem: None, retry_after: None, location: None }
+    fn bare(status: u16) -> Self {
+        let (content_type, body) = (None, Bytes::new());
+        Self { status, problem: None, retry_after: None, location: None, content_type, body }
     }
 
-    pub(crate) fn new(status: u16, headers: &HeaderMap, body: &[u8], now: SystemTime) -> Self {
+    pub(crate) fn new(
+        status: u16,
+        headers: &HeaderMap,
+        body: impl Into<Bytes>,
+        now: SystemTime,
+    ) -> Self {
         let field = |name| headers.get(name).and_then(|value| value.to_str().ok());
+        let body = body.into();
         Self {
             status,
-            problem: Details::parse(body),
+            problem: Details::parse(&body),
             retry_after: field(RETRY_AFTER).and_then(|text| retry_after(text, now)),
             location: field(LOCATION).map(str::to_owned),
+            content_type: field(CONTENT_TYPE).map(str::to_owned),
+            body,
         }
     }
 
@@ -179,6 +202,42 @@ impl Refused {
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         self.retry_after
+    }
+
+    /// Returns the `Content-Type` of the body, if an HTTP response has one.
+    #[must_use]
+    pub fn content_type(&self) -> Option<&str> {
+        self.content_type.as_deref()
+    }
+
+    /// Returns the body: a problem, or what a service or a proxy says. Empty if it is longer than 64 KiB.
+    #[must_use]
+    pub fn body(&self) -> &Bytes {
+        &self.body
+    }
+
+    /// Returns true if the server refused the request before it began to carry it out.
+    pub(crate) fn is_declined(&self) -> bool {
+        matches!(
+            self.kind(),
+            Some(
+                Kind::Overloaded
+                    | Kind::TooManyConnections
+                    | Kind::TooManyRequests
+                    | Kind::TooManyRuns
+                    | Kind::Stopping
+            )
+        )
+    }
+
+    /// Returns true if the same call may succeed later. A service that was too slow once would be slow again.
+    pub(crate) fn is_brief(&self) -> bool {
+        match self.status {
+            408 | 425 | 429 | 502 | 503 => true,
+            504 => self.kind() != Some(Kind::ServiceTimeout),
+            400 => self.kind() == Some(Kind::BadBody),
+            _ => false,
+        }
     }
 
     /// Returns the reason why reading has ended, if this is one. A missing topic was deleted only if it `was_there`
@@ -275,7 +334,10 @@ impl Error {
             | Self::KeyInvalid
             | Self::NotText
             | Self::NoTopic { .. }
+            | Self::MethodInvalid
             | Self::Foreign(_) => true,
+            Self::Shared(error) => error.is_permanent(),
+            Self::Uncertain(error) => error.is_permanent(),
             Self::Refused(refused) => refused.is_permanent(),
             Self::Connect(error) => is_permanent(error),
             Self::Malformed(_)
@@ -305,6 +367,7 @@ impl Error {
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::Refused(refused) => refused.retry_after(),
+            Self::Shared(error) => error.retry_after(),
             _ => None,
         }
     }
@@ -390,7 +453,7 @@ mod tests {
             .collect::<Vec<(http::HeaderName, http::HeaderValue)>>()
             .into_iter()
             .collect();
-        Refused::new(status, &headers, body, SystemTime::UNIX_EPOCH)
+        Refused::new(status, &headers, body.to_vec(), SystemTime::UNIX_EPOCH)
     }
 
     #[test]

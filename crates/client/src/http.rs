@@ -18,6 +18,7 @@ use tokio::time::timeout;
 use crate::address::Address;
 use crate::error::{Foreign, Refused};
 use crate::options::Options;
+use crate::sent::Sent;
 use crate::{Error, Malformed};
 
 type Driver = Pin<Box<http1::Connection<TokioIo<ClientStream>, Full<Bytes>>>>;
@@ -43,6 +44,18 @@ impl Ask {
     }
 }
 
+/// An error of an exchange, with the request if nothing of it was sent.
+struct TrySendError {
+    error: hyper::Error,
+    unsent: Option<Request<Full<Bytes>>>,
+}
+
+impl From<TrySendError> for Error {
+    fn from(TrySendError { error, .. }: TrySendError) -> Self {
+        error.into()
+    }
+}
+
 /// Makes requests to one server.
 pub(crate) struct Http {
     address: Arc<Address>,
@@ -60,12 +73,29 @@ impl Http {
     /// Makes a request and returns its response, with any status. If a kept connection was closed meanwhile, makes
     /// the request again on a new one.
     pub(crate) async fn send(&mut self, ask: &Ask) -> Result<Response<Incoming>, Error> {
-        let request = self.request(ask)?;
-        if let Some(sender) = self.sender.take() {
-            match self.exchange(sender, request.clone()).await {
-                Err(error) => tracing::debug!(%error, "a connection that was kept has ended"),
-                answer => return answer,
+        let (was_kept, sent) = (self.sender.is_some(), Sent::default());
+        match self.send_once(ask, &sent).await {
+            Err(error) if was_kept && sent.is_set() => {
+                tracing::debug!(%error, "a connection that was kept has ended");
+                self.send_once(ask, &sent).await
             }
+            answer => answer,
+        }
+    }
+
+    /// Makes a request at most once and returns its response, with any status. If a kept connection was closed before
+    /// anything of the request was sent, makes it on a new one.
+    pub(crate) async fn send_once(
+        &mut self,
+        ask: &Ask,
+        sent: &Sent,
+    ) -> Result<Response<Incoming>, Error> {
+        let mut request = self.request(ask)?;
+        if let Some(sender) = self.sender.take() {
+            request = match self.exchange(sender, request, sent).await {
+                Err(TrySendError { unsent: Some(unsent), .. }) => unsent,
+                answer => return Ok(answer?),
+            };
         }
         let url = self.address.web_socket("/");
         let stream = self.options.connect(url).open_stream().await?;
@@ -73,19 +103,31 @@ impl Http {
             http1::Builder::new().max_buf_size(BUFFER_BYTES_MAX).handshake(TokioIo::new(stream));
         let (sender, connection) = handshake.await?;
         self.driver = Some(Box::pin(connection));
-        self.exchange(sender, request).await
+        Ok(self.exchange(sender, request, sent).await?)
+    }
+
+    /// Returns true if the connection can carry another request, as far as is known.
+    pub(crate) fn is_open(&self) -> bool {
+        self.driver.is_some() && self.sender.is_some()
     }
 
     async fn exchange(
         &mut self,
         mut sender: http1::SendRequest<Full<Bytes>>,
         request: Request<Full<Bytes>>,
-    ) -> Result<Response<Incoming>, Error> {
+        sent: &Sent,
+    ) -> Result<Response<Incoming>, TrySendError> {
+        sent.set(true);
         let answer = self.drive(async {
-            sender.ready().await?;
-            sender.send_request(request).await
+            if let Err(error) = sender.ready().await {
+                return Err(TrySendError { error, unsent: Some(request) });
+            }
+            sender.try_send_request(request).await.map_err(|mut error| {
+                let unsent = error.take_message();
+                TrySendError { error: error.into_error(), unsent }
+            })
         });
-        let answer = answer.await?;
+        let answer = answer.await.inspect_err(|error| sent.set(error.unsent.is_none()))?;
         self.sender = Some(sender);
         Ok(answer)
     }
@@ -143,7 +185,7 @@ impl Http {
     }
 
     /// Converts the response to an error.
-    async fn read_refusal(&mut self, answer: Response<Incoming>) -> Error {
+    pub(crate) async fn read_refusal(&mut self, answer: Response<Incoming>) -> Error {
         let (head, mut body) = answer.into_parts();
         let limit = Refused::BODY_BYTES_MAX;
         let text = match timeout(REFUSAL_TIMEOUT, self.whole(&mut body, limit)).await {
@@ -151,7 +193,7 @@ impl Http {
             _ => Vec::new(),
         };
         let status = head.status.as_u16();
-        Error::Refused(Box::new(Refused::new(status, &head.headers, &text, SystemTime::now())))
+        Error::Refused(Box::new(Refused::new(status, &head.headers, text, SystemTime::now())))
     }
 
     fn request(&self, ask: &Ask) -> Result<Request<Full<Bytes>>, Error> {

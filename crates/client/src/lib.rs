@@ -1,10 +1,11 @@
-//! Reads and publishes over every transport, and never loses its place.
+//! Reads, publishes and calls over every transport, and never loses its place.
 //!
 //! - [`Subscribe`] starts a [`Subscription`], which yields [`Item`]s: events, each once and in order, and notices,
 //!   above all of missing events. When a connection breaks, it opens another one and continues from its position; it
 //!   reports that too.
 //! - [`Publisher`] publishes events, each once, with as many attempts as necessary.
 //! - [`Topics`] lists the topics of a server.
+//! - [`Client`] calls the services of a server, and makes a call again where that is safe.
 //! - [`Via`] lists the transports. A position is valid on all of them, so a subscription can change its transport
 //!   between two events, and does so by itself unless one is set.
 //!
@@ -34,12 +35,14 @@
 
 mod address;
 mod backoff;
+mod call;
 mod error;
 mod hole;
 mod http;
 mod item;
 mod options;
 mod publisher;
+mod sent;
 mod start;
 mod subscription;
 mod text;
@@ -57,6 +60,7 @@ pub use anemone_wire::{
 /// The TLS library, for [`Subscribe::tls`].
 pub use anemone_ws::rustls;
 pub use backoff::Retry;
+pub use call::{Call, Client, Reply, ReplyStream};
 pub use error::{Error, Foreign, Refused};
 pub use hole::Hole;
 pub use item::Item;
@@ -65,4 +69,4 @@ pub use publisher::{Content, Publisher};
 pub use subscription::{Subscribe, Subscription};
 pub use text::{json_or_string, one_line};
 pub use topics::{ListedTopic, Topics};
-pub use via::Via;
+pub use via::{CallVia, Via};

@@ -19,11 +19,25 @@ pub struct Limits {
     pub event_bytes_max: usize,
     /// The longest page. Default 8 MiB; a server's page ends soon after 1 MiB of data.
     pub page_bytes_max: usize,
+    /// The longest body of a reply that is returned whole. Default 16 MiB; a stream may be longer.
+    pub reply_bytes_max: usize,
+    /// The bytes of a stream's items that may wait on a connection that several calls share; the connection then
+    /// waits. Default 2 MiB, two of the longest items of a server.
+    pub waiting_bytes_max: usize,
+    /// The most open calls of a client; more of them wait. Default 256, fewer than the requests that a server accepts
+    /// at once on a multiplexed connection (1,000), or the connections from one address.
+    pub calls_max: usize,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { event_bytes_max: 1 << 20, page_bytes_max: 8 << 20 }
+        Self {
+            event_bytes_max: 1 << 20,
+            page_bytes_max: 8 << 20,
+            reply_bytes_max: 16 << 20,
+            waiting_bytes_max: 2 << 20,
+            calls_max: 256,
+        }
     }
 }
 
@@ -106,20 +120,24 @@ const OWN_FIELDS: [&str; 5] =
 impl Options {
     /// Checks that its header fields can be sent to this address.
     pub(crate) fn check(&self, address: &Address) -> Result<(), Error> {
-        for (name, value) in &self.fields {
-            let name = name.to_ascii_lowercase();
-            if OWN_FIELDS.contains(&&*name) || name.starts_with("sec-websocket-") {
-                return Err(Error::HeaderReserved { name });
-            }
-            let is_valid = HeaderName::from_bytes(name.as_bytes()).is_ok()
-                && HeaderValue::from_str(value).is_ok();
-            if !is_valid {
-                return Err(Error::HeaderInvalid { name: name.escape_debug().to_string() });
-            }
-        }
+        self.fields.iter().try_for_each(|(name, value)| Self::check_field(name, value))?;
         match address.scheme == Scheme::Tcp && !self.fields.is_empty() {
             true => Err(UrlError::FieldsByTcp.into()),
             false => Ok(()),
+        }
+    }
+
+    /// Checks that a header field can be sent.
+    pub(crate) fn check_field(name: &str, value: &str) -> Result<(), Error> {
+        let name = name.to_ascii_lowercase();
+        if OWN_FIELDS.contains(&&*name) || name.starts_with("sec-websocket-") {
+            return Err(Error::HeaderReserved { name });
+        }
+        let is_valid =
+            HeaderName::from_bytes(name.as_bytes()).is_ok() && HeaderValue::from_str(value).is_ok();
+        match is_valid {
+            true => Ok(()),
+            false => Err(Error::HeaderInvalid { name: name.escape_debug().to_string() }),
         }
     }
 

@@ -1,8 +1,8 @@
-//! The transports.
+//! The transports of readers and of calls.
 
 use std::fmt;
 
-/// A transport.
+/// A transport of a reader.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 #[non_exhaustive]
 pub enum Via {
@@ -50,6 +50,36 @@ impl Via {
 }
 
 impl fmt::Display for Via {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// A transport of calls.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+#[non_exhaustive]
+pub enum CallVia {
+    /// HTTP/1.1, with a connection for each open call.
+    Http,
+    /// `anemone.v1` on one WebSocket for all calls.
+    Mux,
+    /// `anemone.v1` on one TCP connection for all calls.
+    Tcp,
+}
+
+impl CallVia {
+    /// Returns the name.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Http => "http",
+            Self::Mux => "mux",
+            Self::Tcp => "tcp",
+        }
+    }
+}
+
+impl fmt::Display for CallVia {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }

@@ -222,7 +222,7 @@ async fn silence_is_noticed() {
 
 #[tokio::test]
 async fn what_is_too_long_is_not_kept() {
-    let limits = Limits { event_bytes_max: 100, page_bytes_max: 300 };
+    let limits = Limits { event_bytes_max: 100, page_bytes_max: 300, ..Limits::default() };
     for via in Via::ALL {
         let fake = Fake::start(move |_, mut conn| Log::of(9).serve(via, &mut conn));
         let retry = Retry { failures_max: Some(0), ..SOON };

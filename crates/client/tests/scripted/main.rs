@@ -1,6 +1,7 @@
 //! Tests with a scripted server: it breaks connections, refuses, falls silent, repeats itself and omits events.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "the helpers of tests are tests too")]
 
+mod calling;
 mod ending;
 mod failing;
 mod fake;

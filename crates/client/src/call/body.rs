@@ -1,0 +1,81 @@
+//! A reply that arrives in pieces.
+
+use bytes::Bytes;
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::timeout;
+
+use super::http::HttpBody;
+use super::reply::{Head, Reply};
+use crate::options::Options;
+use crate::{Error, Malformed};
+
+/// The body of a reply, by its transport.
+#[derive(Debug)]
+pub(super) enum Body {
+    Http(Box<HttpBody>),
+}
+
+/// A reply whose items arrive one at a time: a success, or 304.
+///
+/// Nothing is read while no item is awaited, so a slow caller holds the service back. Dropping it ends the service's
+/// work.
+#[derive(Debug)]
+pub struct ReplyStream {
+    pub(super) head: Head,
+    pub(super) body: Body,
+    /// A place among the open calls of the client.
+    pub(super) _place: OwnedSemaphorePermit,
+}
+
+impl ReplyStream {
+    /// Returns the HTTP status.
+    #[must_use]
+    pub fn status(&self) -> u16 {
+        self.head.status
+    }
+
+    /// Returns the value of a header field, if the reply has it and it is text.
+    #[must_use]
+    pub fn field(&self, name: &str) -> Option<&str> {
+        self.head.field(name)
+    }
+
+    /// Returns true if the reply is a stream (`application/x-ndjson`), whose items [`next`](Self::next) returns. Any
+    /// other body comes in parts of any length.
+    #[must_use]
+    pub fn is_stream(&self) -> bool {
+        self.head.is_stream()
+    }
+
+    /// Returns the next item, or the next part of a body that is not a stream; `None` at the end of a complete reply.
+    /// A service may take any time for an item.
+    ///
+    /// # Errors
+    /// When the service fails midway, or the connection is lost. The reply cannot be continued.
+    ///
+    /// # Cancel safety
+    /// Dropping the future loses nothing.
+    pub async fn next(&mut self) -> Result<Option<Bytes>, Error> {
+        match &mut self.body {
+            Body::Http(body) => body.next().await,
+        }
+    }
+
+    /// Collects the whole reply.
+    pub(super) async fn collect(mut self, options: &Options) -> Result<Reply, Error> {
+        let (is_stream, limit) = (self.is_stream(), options.limits.reply_bytes_max);
+        let stall = options.timeouts.stall;
+        let mut whole = Vec::new();
+        let stalled = |_| Error::Stalled { limit: stall };
+        while let Some(part) = timeout(stall, self.next()).await.map_err(stalled)?? {
+            if whole.len() + part.len() >= limit {
+                return Err(Malformed::TooLong { limit }.into());
+            }
+            whole.extend_from_slice(&part);
+            if is_stream {
+                whole.push(b'\n');
+            }
+        }
+        Ok(Reply { head: self.head, body: whole.into() })
+    }
+}

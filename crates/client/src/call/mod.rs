@@ -1,0 +1,277 @@
+//! Calls to the services of a server.
+//!
+//! Owns what a call is, and how many are open. `retry` decides whether a call is made again; a file for each kind of
+//! transport makes it.
+
+mod body;
+mod http;
+mod lines;
+mod reply;
+mod retry;
+
+pub use body::ReplyStream;
+pub use reply::Reply;
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ::http::Method;
+use ::http::header::{CONTENT_TYPE, HeaderName};
+use ::http::uri::PathAndQuery;
+use bytes::Bytes;
+use tokio::sync::Semaphore;
+
+use self::body::Body;
+use self::http::HttpCalls;
+use self::retry::{Attempts, IDEMPOTENCY_KEY, Repeat};
+use crate::address::Address;
+use crate::http::Ask;
+use crate::options::{Options, option_setters};
+use crate::sent::Sent;
+use crate::{CallVia, Error, Limits, Retry, Timeouts, UrlError};
+
+/// Calls the services of one server.
+///
+/// Its clones share connections. Any number of calls may be open at once; more than [`Limits::calls_max`] wait.
+///
+/// ```no_run
+/// # async fn example() -> Result<(), anemone_client::Error> {
+/// let client = anemone_client::Client::new("http://127.0.0.1:8080/")?;
+/// let reply = client.call("GET", "/messages/testing").send().await?;
+/// assert_eq!(&reply.body()[..], br#"{"id":"testing"}"#);
+///
+/// let message = r#"{"text":"hi"}"#;
+/// let created = client.call("POST", "/messages").json(message).retrying().send().await?;
+/// println!("{}", created.field("location").unwrap_or_default());
+///
+/// let mut primes = client.call("POST", "/primes").json("100").stream().await?;
+/// while let Some(prime) = primes.next().await? {
+///     println!("{}", String::from_utf8_lossy(&prime));
+/// }
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Client {
+    address: Arc<Address>,
+    options: Arc<Options>,
+    carrier: Carrier,
+    open: Arc<Semaphore>,
+}
+
+#[derive(Clone)]
+enum Carrier {
+    Http(Arc<HttpCalls>),
+}
+
+/// The failures in a row before a call is given up: half a minute on average, with the default delays.
+const FAILURES_MAX: u32 = 8;
+/// The time that a service may take to begin its reply. A server gives up after 30 s by default, and says so.
+const ANSWER: Duration = Duration::from_secs(45);
+
+impl Client {
+    /// Creates a client of the server at `url`, such as `http://127.0.0.1:8080/`. A path belongs to a proxy, or to the
+    /// program that contains the server, and precedes the path of each call.
+    ///
+    /// # Errors
+    /// [`Error::Url`] when the URL is not a server's.
+    pub fn new(url: &str) -> Result<Self, Error> {
+        Self::of(Address::of_server(url)?)
+    }
+
+    /// Splits the URL of a call, such as `http://127.0.0.1:8080/messages?$limit=2`: returns the client of its server,
+    /// and the path and query. The server is at the root, or before `/topics/` or `/runs/`.
+    ///
+    /// # Errors
+    /// [`Error::Url`] when the URL is not valid.
+    pub fn split(url: &str) -> Result<(Self, String), Error> {
+        let (address, target) = Address::split(url)?;
+        Ok((Self::of(address)?, target))
+    }
+
+    fn of(address: Address) -> Result<Self, Error> {
+        address.check_calls(CallVia::Http)?;
+        let address = Arc::new(address);
+        let retry = Retry { failures_max: Some(FAILURES_MAX), ..Retry::default() };
+        let timeouts = Timeouts { answer: ANSWER, ..Timeouts::default() };
+        let options = Arc::new(Options { retry, timeouts, ..Options::default() });
+        let carrier = Carrier::new(&address, &options);
+        let open = Arc::new(Semaphore::new(options.limits.calls_max));
+        Ok(Self { address, options, carrier, open })
+    }
+
+    option_setters!();
+
+    /// Sets the limits on replies and on open calls.
+    #[must_use]
+    pub fn limits(self, limits: Limits) -> Self {
+        let open = Arc::new(Semaphore::new(limits.calls_max.clamp(1, Semaphore::MAX_PERMITS)));
+        Self { open, ..self.with(|options| options.limits = limits) }
+    }
+
+    /// Sets the delays before a call is made again. Default: 8 attempts. They should not take longer than the server
+    /// remembers a key, which is 10 minutes by default.
+    #[must_use]
+    pub fn retry(self, retry: Retry) -> Self {
+        self.with(|options| options.retry = retry)
+    }
+
+    fn with(mut self, change: impl FnOnce(&mut Options)) -> Self {
+        change(Arc::make_mut(&mut self.options));
+        self.carrier = Carrier::new(&self.address, &self.options);
+        self
+    }
+
+    /// Begins a call. `target` is a path on the server, maybe with a query.
+    pub fn call(&self, method: impl Into<String>, target: impl Into<String>) -> Call {
+        let (method, target) = (method.into(), target.into());
+        let (fields, body) = (Vec::new(), Bytes::new());
+        Call { client: self.clone(), method, target, fields, body, is_retrying: false }
+    }
+}
+
+impl Carrier {
+    fn new(address: &Arc<Address>, options: &Arc<Options>) -> Self {
+        let (address, options) = (Arc::clone(address), Arc::clone(options));
+        Self::Http(Arc::new(HttpCalls::new(address, options)))
+    }
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Client").field("of", &self.address.to_string()).finish_non_exhaustive()
+    }
+}
+
+/// A call that has not been made yet.
+#[derive(Clone)]
+#[must_use = "nothing happens before `send` or `stream`"]
+pub struct Call {
+    client: Client,
+    method: String,
+    target: String,
+    fields: Vec<(String, String)>,
+    body: Bytes,
+    is_retrying: bool,
+}
+
+impl Call {
+    /// Adds a header field, such as `If-Match`.
+    pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.fields.push((name.into(), value.into()));
+        self
+    }
+
+    /// Sets the body and its type.
+    pub fn body(self, content_type: impl Into<String>, body: impl Into<Bytes>) -> Self {
+        Self { body: body.into(), ..self.header(CONTENT_TYPE.as_str(), content_type) }
+    }
+
+    /// Sets the body, a JSON value.
+    pub fn json(self, body: impl Into<Bytes>) -> Self {
+        self.body("application/json", body)
+    }
+
+    /// Gives the call a key (`Idempotency-Key`), so that it may be made again if no answer came. The server must know
+    /// keys at this path: starting runs and creating records is safe then. `GET`, `HEAD`, `PUT` and `DELETE` are
+    /// repeated without a key.
+    pub fn retrying(mut self) -> Self {
+        self.is_retrying = true;
+        self
+    }
+
+    /// Makes the call and returns the whole reply.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] for a status other than a success and 304; [`Error::Uncertain`] when nobody knows whether
+    /// the call was carried out.
+    ///
+    /// # Cancel safety
+    /// After dropping the future, the call may be carried out or not.
+    pub async fn send(self) -> Result<Reply, Error> {
+        let (client, ask) = self.prepare()?;
+        let (client, ask) = (&client, &ask);
+        retry::repeat(client.attempts(ask), |sent| async move {
+            client.open(ask, sent).await?.collect(&client.options).await
+        })
+        .await
+    }
+
+    /// Makes the call and returns the beginning of its reply. The call is not made again after that.
+    ///
+    /// # Errors
+    /// As [`send`](Self::send).
+    ///
+    /// # Cancel safety
+    /// As [`send`](Self::send).
+    pub async fn stream(self) -> Result<ReplyStream, Error> {
+        let (client, ask) = self.prepare()?;
+        let (client, ask) = (&client, &ask);
+        retry::repeat(client.attempts(ask), |sent| client.open(ask, sent)).await
+    }
+
+    fn prepare(self) -> Result<(Client, Ask), Error> {
+        self.client.options.check(&self.client.address)?;
+        let is_method = |method: &str| {
+            (1..=16).contains(&method.len()) && method.bytes().all(|byte| byte.is_ascii_uppercase())
+        };
+        let method =
+            is_method(&self.method).then(|| Method::from_bytes(self.method.as_bytes()).ok());
+        let method = method.flatten().ok_or(Error::MethodInvalid)?;
+        let is_target = |target: &str| {
+            target.starts_with('/') && target.is_ascii() && PathAndQuery::try_from(target).is_ok()
+        };
+        if !is_target(&self.target) {
+            return Err(UrlError::Target.into());
+        }
+        let fields = self.fields.into_iter().map(|(name, value)| field(&name, value));
+        let mut fields = fields.collect::<Result<Vec<_>, _>>()?;
+        let has_key = fields.iter().any(|(name, _)| *name == IDEMPOTENCY_KEY);
+        if self.is_retrying && !has_key {
+            fields.push((IDEMPOTENCY_KEY, format!("{:032x}", rand::random::<u128>())));
+        }
+        Ok((self.client, Ask { method, target: self.target, fields, body: self.body }))
+    }
+}
+
+impl fmt::Debug for Call {
+    /// Omits the query, the fields and the body, which may be secret.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let path = self.target.split('?').next();
+        f.debug_struct("Call")
+            .field("method", &self.method)
+            .field("path", &path)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Returns a valid field that this crate does not set itself.
+fn field(name: &str, value: String) -> Result<(HeaderName, String), Error> {
+    Options::check_field(name, &value)?;
+    let invalid = |_| Error::HeaderInvalid { name: name.escape_debug().to_string() };
+    Ok((HeaderName::from_bytes(name.as_bytes()).map_err(invalid)?, value))
+}
+
+impl Client {
+    fn attempts(&self, ask: &Ask) -> Attempts {
+        Attempts::new(Repeat::of(ask), self.options.retry)
+    }
+
+    /// Makes a call once.
+    async fn open(&self, ask: &Ask, sent: Arc<Sent>) -> Result<ReplyStream, Error> {
+        // The semaphore is never closed.
+        let place = Arc::clone(&self.open).acquire_owned().await;
+        let place = place.map_err(|_| Error::Ended)?;
+        let opening = async {
+            match &self.carrier {
+                Carrier::Http(calls) => {
+                    let (head, body) = Arc::clone(calls).open(ask, &sent).await?;
+                    Ok((head, Body::Http(Box::new(body))))
+                }
+            }
+        };
+        let (head, body) = self.options.timeouts.await_answer(opening).await?;
+        Ok(ReplyStream { head, body, _place: place })
+    }
+}
