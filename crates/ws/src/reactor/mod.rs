@@ -81,4 +81,4 @@ pub use drive::drive;
 pub use handle::Reactor;
 pub use handler::{Handler, StreamHandler};
 pub use opening::Opening;
-pub use waker::SendWaker;
+pub use waker::{SendWaker, SyncWaker};
