@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::future::{Ready, ready};
 use std::task::{Context, Poll};
 
-use anemone_server::{Body, Fallback, Problem, full, is_known, reading_only};
+use anemone_server::{Body, Mount, MountError, Problem, full, is_known, reading_only};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, header};
 use rust_embed::{EmbeddedFile, RustEmbed};
@@ -18,9 +18,9 @@ struct Web;
 const POLICY: &str =
     "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
 
-/// Returns the pages as the server's fallback.
-pub(crate) fn fallback() -> Fallback {
-    Fallback::new(Pages).public_at(is_one)
+/// Mounts the pages at `/`.
+pub(crate) fn mount() -> Result<Mount, MountError> {
+    Ok(Mount::new("/", Pages)?.public_at(is_one).http_only())
 }
 
 /// Answers with the page at a path.

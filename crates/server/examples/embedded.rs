@@ -2,7 +2,7 @@
 //! `cargo run --package anemone-server --example embedded`
 
 use anemone_hub::{Data, Epoch, Hub, Retention, UnixTime};
-use anemone_server::{PublishRight, Server, TopicRule, TopicRules};
+use anemone_server::{Mount, PublishRight, Server, TopicRule, TopicRules};
 use axum::Router;
 use axum::response::Html;
 use axum::routing::get;
@@ -29,7 +29,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let server = Server::builder(hub)
         .topics(TopicRules::new([chat])?)
         .listen(([127, 0, 0, 1], 0).into())
-        .fallback(routes)
+        .mount(Mount::new("/", routes)?)
         .bind()?;
     if let Some(address) = server.local_addr() {
         eprintln!("listening on http://{address}/");

@@ -10,7 +10,7 @@
 //! - [`Server::serve`]: the caller's runtime, on the thread that polls it.
 //! - [`Running::service`]: a [`Service`] for the caller's HTTP server. The server then needs no listener.
 //!
-//! A [`Fallback`] answers requests for all paths that are not among [`OWN_PATHS`]. There is no page, no `/echo` and
+//! A [`Mount`] is a service at a path of its own, or at `/` for all paths that are not among [`OWN_PATHS`]. There is no page, no `/echo` and
 //! no `/broadcast` unless [`Options`] add them, and clients publish only where [`TopicRules`] allow it. The program
 //! itself publishes to any topic through the hub.
 //!
@@ -39,7 +39,6 @@ mod cost;
 mod embed;
 mod essential;
 mod exchange;
-mod fallback;
 mod files;
 mod health;
 mod limits;
@@ -54,6 +53,7 @@ mod read;
 mod reply;
 mod request;
 mod routes;
+mod service;
 mod site;
 mod socket;
 mod stop;
@@ -67,7 +67,6 @@ pub use anemone_wire::problem::Kind;
 pub use clients::access::{ACCESS_TARGET, AccessLog};
 pub use embed::builder::Builder;
 pub use embed::service::Service;
-pub use fallback::Fallback;
 pub use files::{
     CacheControl, CacheControlError, StaticDir, StaticDirError, StaticDirsError, StaticPath,
     StaticPathError,
@@ -77,7 +76,7 @@ pub use listen::bind_error::BindError;
 pub use listen::listener::Server;
 pub use listen::running::{Running, Stopped};
 pub use options::Options;
-pub use peer::{ClientAddress, ConnectionEnds};
+pub use peer::ConnectionEnds;
 pub use reply::body::{Body, full};
 pub use reply::entity_tag::is_known;
 pub use reply::problem::Problem;
@@ -86,6 +85,9 @@ pub use request::methods::reading_only;
 pub use request::origin::{AllowedOrigin, OriginError};
 pub use request::own_path::OWN_PATHS;
 pub use request::proxies::{TrustedProxy, TrustedProxyError};
+pub use service::caller::{Caller, Identity};
+pub use service::mount::Mount;
+pub use service::mount_path::MountError;
 pub use socket::unix_socket::UnixSocket;
 pub use tls::{Tls, TlsError};
 pub use topics::{

@@ -31,7 +31,7 @@ pub struct Limits {
     /// machine or its control group. Above it, new requests get 503, and the server drops first the peers that have
     /// held memory longest, then those with the most open. It does not include the pieces of replies that the HTTP
     /// server in front of a [`Service`](crate::Service) has taken.
-    /// The bodies of a [`Fallback`](crate::Fallback) count piece by piece, but not what its handlers keep besides.
+    /// The bodies of a [`Mount`](crate::Mount) count piece by piece, but not what its handlers keep besides.
     pub memory_max: Option<usize>,
     /// The time limit for a TLS handshake. Default 10 s. The connection is closed.
     pub tls_handshake_timeout: Duration,
@@ -45,13 +45,16 @@ pub struct Limits {
     pub header_bytes_max: usize,
     /// The most header fields of a request. Default 100; at most 10,000. Answered with 431.
     pub header_fields_max: usize,
-    /// The time limit for the body of a request; for a [`Fallback`](crate::Fallback), the longest time in which nothing
+    /// The time limit for the body of a request; for a [`Mount`](crate::Mount), the longest time in which nothing
     /// of the body comes. Default 30 s. Answered with 408.
     pub body_timeout: Duration,
+    /// The time in which a service must begin its reply, after it has taken the last part of the request's body.
+    /// Default 30 s, half of the time that proxies wait by default. Answered with 504.
+    pub service_timeout: Duration,
     /// The time for which a client may take nothing of a reply. Default 30 s. The connection is closed then, but not if
     /// the client reads slowly. Through a [`Service`](crate::Service) over HTTP/1, this needs
     /// [`behind`](crate::Service::behind).
-    /// A handler of a [`Fallback`](crate::Fallback) has the same time to answer a client that has ended its side.
+    /// A handler of a [`Mount`](crate::Mount) has the same time to answer a client that has ended its side.
     pub write_timeout: Duration,
     /// The longest `wait` of a long poll. Default 120 s; may be 0. A longer one gets 400.
     pub wait_max: Duration,
@@ -135,6 +138,7 @@ impl Default for Limits {
             header_bytes_max: 16 << 10,
             header_fields_max: 100,
             body_timeout: Duration::from_secs(30),
+            service_timeout: Duration::from_secs(30),
             write_timeout: Duration::from_secs(30),
             wait_max: Duration::from_secs(120),
             wait_proxied: Duration::from_secs(50),

@@ -4,9 +4,8 @@ use std::net::SocketAddr;
 use std::num::NonZero;
 
 use crate::clients::access::AccessLog;
-use crate::fallback::Fallback;
 use crate::{
-    AllowedHost, AllowedOrigin, Limits, StaticDir, Tls, TopicRules, TrustedProxy, UnixSocket,
+    AllowedHost, AllowedOrigin, Limits, Mount, StaticDir, Tls, TopicRules, TrustedProxy, UnixSocket,
 };
 
 /// The options of a server. By default it listens nowhere.
@@ -39,10 +38,11 @@ pub struct Options {
     pub broadcast: bool,
     /// The topics to which clients may publish. Default: none; clients can only read.
     pub topics: TopicRules,
-    /// Directories whose files are served. Default: none. One at `/` replaces the fallback.
+    /// Directories whose files are served. Default: none. One at `/` replaces the mount at `/`.
     pub static_dirs: Vec<StaticDir>,
-    /// A service for all paths that are neither the server's own nor files. Default: none; such a path gets 404.
-    pub fallback: Option<Fallback>,
+    /// Services at paths of their own, and at `/` for all paths that have nothing else. Default: none; such a path
+    /// gets 404.
+    pub mounts: Vec<Mount>,
     /// The requests that are logged, as events with the target [`ACCESS_TARGET`](crate::ACCESS_TARGET). Default:
     /// none.
     pub access_log: AccessLog,

@@ -3,11 +3,6 @@
 use std::io;
 use std::net::{SocketAddr, TcpStream};
 
-/// The address of a request's client, as far as it is known: the one reported by a trusted proxy, or else the peer of
-/// its connection. It is in the extensions of each request for a [`Fallback`](crate::Fallback).
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct ClientAddress(pub SocketAddr);
-
 /// The ends of a request's connection, for a [`Service`](crate::Service) behind another HTTP server. They come from
 /// the request's extensions, or from [`Service::peer_from`](crate::Service::peer_from).
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

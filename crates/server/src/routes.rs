@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use http::{HeaderValue, Method, Request, Response, StatusCode, header};
+use http::{HeaderValue, Method, Request, Response, StatusCode, Uri, header};
 
 use crate::clients::access::{AccessLine, AnswerKind};
 use crate::clients::places::Place;
@@ -11,9 +11,10 @@ use crate::exchange::handoff::{Handoff, Reply};
 use crate::exchange::read_request::ReadRequest;
 use crate::exchange::read_transport::ReadAnswer;
 use crate::exchange::resource::Resource;
-use crate::exchange::upgrade::{HandshakeRoute, HandshakeTransport, Upgrade};
+use crate::exchange::upgrade::{HandshakeRoute, HandshakeTransport, Post, Upgrade};
+use crate::files::Tree;
 use crate::memory::counted;
-use crate::peer::{ClientAddress, Peer};
+use crate::peer::Peer;
 use crate::read::fan::ItemEncoding;
 use crate::read::reader::Reader;
 use crate::reply::body::{Body, empty, full, reply};
@@ -24,7 +25,11 @@ use crate::request::methods::{Methods, is_reading, reading_only};
 use crate::request::names::topic_name;
 use crate::request::own_path::OwnPath;
 use crate::request::query::{Need, choose};
-use crate::site::Site;
+use crate::service::caller::Caller;
+use crate::service::context::ServiceContext;
+use crate::service::event_stream;
+use crate::service::mount::Mount;
+use crate::site::{Beside, Site};
 use crate::stop::Stop;
 use crate::{Kind, Problem, stream, transport};
 
@@ -129,6 +134,45 @@ fn taking_over(site: &Site, path: &str) -> Option<&'static HandshakeTransport> {
     transport::SHAKING_HANDS.iter().copied().find(|transport| transport.is_at(site, path))
 }
 
+/// What answers a request, by its path.
+enum Destination<'a> {
+    Resource(Resource),
+    /// A path of a transport's own, and its handler of `POST`.
+    Transport(&'static HandshakeTransport, Option<Post>),
+    /// The topic of this name.
+    Topic(&'a str),
+    /// The explanation of the problem of this name.
+    Explanation(&'a str),
+    Files(&'a Tree),
+    Mount(&'a Mount),
+}
+
+impl<'a> Destination<'a> {
+    /// Returns the destination of a request with a normalized path.
+    fn of(site: &'a Site, client: Client, uri: &'a Uri) -> Result<Self, Problem> {
+        let path = uri.path();
+        if let Some(resource) = Resource::at(site, client, path, uri.query())? {
+            return Ok(Self::Resource(resource));
+        }
+        if let Some(transport) = taking_over(site, path)
+            && let HandshakeRoute::Path { post, .. } = transport.route
+        {
+            return Ok(Self::Transport(transport, post));
+        }
+        let beside = || match site.beside(path)? {
+            Beside::Mount(mount) => Some(Self::Mount(mount)),
+            Beside::Files(tree) => Some(Self::Files(tree)),
+        };
+        let found = match OwnPath::at(path) {
+            Some((OwnPath::TOPICS, Some(name))) => Some(Self::Topic(name)),
+            Some((OwnPath::PROBLEMS, Some(name))) => Some(Self::Explanation(name)),
+            Some(_) => None,
+            None => beside(),
+        };
+        found.ok_or_else(|| Problem::nothing_at(path))
+    }
+}
+
 async fn route(
     site: &Arc<Site>,
     client: Client,
@@ -139,57 +183,56 @@ async fn route(
     if let Some(upgrade) = upgrade(site, client, &Head::of(&request))? {
         return Ok(upgrade.into());
     }
-    let path = request.uri().path();
-    if let Some(resource) = Resource::at(site, client, path, request.uri().query())? {
-        reading_only(request.method().as_str())?;
-        return Ok(resource_reply(site, &resource, &stop).into());
-    }
-    if let Some(transport) = taking_over(site, path)
-        && let HandshakeRoute::Path { post, .. } = transport.route
-    {
-        return match post {
-            Some(answer) if request.method() == Method::POST => {
-                answer(request.map(|()| body), site, stop).await.map(Reply::from)
-            }
-            // It refuses other requests, and says what they lack.
-            _ => transport.accept(site, client, &Head::of(&request), None).map(Reply::from),
-        };
-    }
-    let absent = || Problem::nothing_at(path);
-    let response = match OwnPath::at(path) {
-        Some((OwnPath::TOPICS, Some(name))) => {
-            if !is_reading(request.method().as_str()) {
-                let name = topic_name(name)?;
-                let request = request.map(|()| body);
-                let change = transport::change(site, client, request, &name, stop, access);
-                return change.await.map(Reply::from);
-            }
+    let (method, uri) = (request.method().clone(), request.uri().clone());
+    let response = match Destination::of(site, client, &uri)? {
+        Destination::Resource(resource) => {
+            reading_only(method.as_str())?;
+            resource_reply(site, &resource, &stop)
+        }
+        Destination::Transport(_, Some(post)) if method == Method::POST => {
+            post(request.map(|()| body), site, stop).await?
+        }
+        // It refuses other requests, and says what they lack.
+        Destination::Transport(transport, _) => {
+            return transport.accept(site, client, &Head::of(&request), None).map(Reply::from);
+        }
+        Destination::Topic(name) if is_reading(method.as_str()) => {
             let read = ReadRequest::of(site, client, &Head::of(&request), name)?;
             return read_topic(&request, read.with_access_line(access.clone()), stop).await;
         }
-        Some((OwnPath::PROBLEMS, Some(name))) => {
-            text_response(kind::explanation(name).ok_or_else(absent)?)
+        Destination::Topic(name) => {
+            let request = request.map(|()| body);
+            transport::change(site, client, request, &topic_name(name)?, stop, access).await?
         }
-        Some(_) => return Err(absent()),
-        // Other paths may be files, which a page of any origin may read.
-        None => match site.files.at(path) {
-            Some(tree) => {
-                reading_only(request.method().as_str())?;
-                return tree.answer(&request).await.map(Reply::from);
-            }
-            None => {
-                let fallback = site.fallback.as_ref().ok_or_else(absent)?;
-                let mut request = request.map(|()| body);
-                if let Some(address) = client.address() {
-                    request.extensions_mut().insert(ClientAddress(address));
-                }
-                let reply = fallback.answer(request, &site.limits, &site.memory, stop).await;
-                return reply.map(Reply::from);
-            }
-        },
+        Destination::Explanation(name) => {
+            let text = kind::explanation(name).ok_or_else(|| Problem::nothing_at(uri.path()))?;
+            reading_only(method.as_str())?;
+            text_response(text)
+        }
+        // A page of any origin may load these.
+        Destination::Files(tree) => {
+            reading_only(method.as_str())?;
+            tree.answer(&request).await?
+        }
+        Destination::Mount(mount) => {
+            call(site, client, mount, request.map(|()| body), stop).await?
+        }
     };
-    reading_only(request.method().as_str())?;
     Ok(response.into())
+}
+
+/// Returns the reply of a service.
+async fn call(
+    site: &Site,
+    client: Client,
+    mount: &Mount,
+    request: Request<Body>,
+    stop: Stop,
+) -> Result<Response<Body>, Problem> {
+    let context = ServiceContext::new(&site.limits, &site.memory).until(stop);
+    let wants_events = event_stream::wants_events(request.headers().into());
+    let reply = mount.answer(request, Caller::new(client, "http"), context).await?;
+    Ok(event_stream::over_http(reply, wants_events, &site.memory))
 }
 
 /// The reply with a resource as JSON, and with a link to its next page.

@@ -12,8 +12,7 @@ use crate::clients::awaited::AwaitedTopics;
 use crate::clients::permits::{ConnectionPermit, ConnectionPermits, NoPermit};
 use crate::clients::readers::Readers;
 use crate::clients::refusals::{Refusals, RefusedRequest};
-use crate::fallback::Fallback;
-use crate::files::Files;
+use crate::files::{Files, Tree};
 use crate::peer::Peer;
 use crate::publish::Publishing;
 use crate::request::host::Hosts;
@@ -21,7 +20,10 @@ use crate::request::methods::Methods;
 use crate::request::names::{topic_name, unknown_topic};
 use crate::request::origin::AllowedOrigin;
 use crate::request::own_path::OwnPath;
+use crate::request::path;
 use crate::request::proxies::Proxies;
+use crate::service::mount::Mount;
+use crate::service::mounts::Mounts;
 use crate::{Limits, Problem, Tls};
 
 /// The parts of a server.
@@ -52,8 +54,15 @@ pub(crate) struct Site {
     pub(crate) states: Mutex<Extensions>,
     /// A user's own files.
     pub(crate) files: Files,
-    /// A service for every other path.
-    pub(crate) fallback: Option<Fallback>,
+    /// The services at paths of their own, and the one for every other path.
+    pub(crate) mounts: Mounts,
+}
+
+/// What answers at a path that is not the server's own.
+#[derive(Debug)]
+pub(crate) enum Beside<'a> {
+    Mount(&'a Mount),
+    Files(&'a Tree),
 }
 
 impl Site {
@@ -73,16 +82,39 @@ impl Site {
         states.get_or_insert_with(create).clone()
     }
 
-    /// Returns true if the fallback has a page at this path for requests of any origin.
-    pub(crate) fn has_public_page(&self, path: &str) -> bool {
-        let fallback = self.fallback.as_ref().filter(|_| OwnPath::at(path).is_none());
-        fallback.is_some_and(|fallback| fallback.is_public(path))
+    /// Returns what answers at a normalized path that is not the server's own: a mount at a path of its own, files, or
+    /// the mount at `/`.
+    pub(crate) fn beside(&self, path: &str) -> Option<Beside<'_>> {
+        if OwnPath::at(path).is_some() {
+            return None;
+        }
+        let mount = || self.mounts.at(path).map(Beside::Mount);
+        let files = || self.files.at(path).map(Beside::Files);
+        mount().or_else(files).or_else(|| self.mounts.root().map(Beside::Mount))
     }
 
-    /// Returns true if only the fallback knows the methods of this normalized path.
+    /// Returns the mount that answers at a normalized path over every transport.
+    #[allow(dead_code, reason = "the transports besides HTTP use it")]
+    pub(crate) fn service(&self, path: &str) -> Option<&Mount> {
+        match self.beside(path)? {
+            Beside::Mount(mount) => Some(mount).filter(|mount| !mount.is_http_only()),
+            Beside::Files(_) => None,
+        }
+    }
+
+    /// Returns true if a page of any origin may load what is at this path of a request, though not read it.
+    pub(crate) fn is_public(&self, target: &str) -> bool {
+        let Ok(path) = path::normal(target) else { return false };
+        match self.beside(&path) {
+            Some(Beside::Mount(mount)) => mount.is_public(&path),
+            Some(Beside::Files(_)) => true,
+            None => false,
+        }
+    }
+
+    /// Returns true if only a mount knows the methods of this normalized path.
     pub(crate) fn leaves_methods_open(&self, path: &str) -> bool {
-        let is_taken = OwnPath::at(path).is_some() || self.files.at(path).is_some();
-        self.fallback.is_some() && !is_taken && !self.has_public_page(path)
+        matches!(self.beside(path), Some(Beside::Mount(mount)) if !mount.is_public(path))
     }
 
     /// Returns the permit of a connection of this peer, or the problem if there is none.

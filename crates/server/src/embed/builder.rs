@@ -4,15 +4,11 @@ use std::net::SocketAddr;
 use std::num::NonZero;
 
 use anemone_hub::Hub;
-use bytes::Bytes;
-use http::{Request, Response};
 
-use crate::fallback::Fallback;
 use crate::listen::bind_error::BindError;
 use crate::listen::listener::Server;
 use crate::options::Options;
-use crate::reply::body::{Body, BoxError};
-use crate::{AllowedHost, AllowedOrigin, Limits, StaticDir, Tls, TopicRules, UnixSocket};
+use crate::{AllowedHost, AllowedOrigin, Limits, Mount, StaticDir, Tls, TopicRules, UnixSocket};
 
 /// The options of a new server. By default it listens nowhere, has no page, no `/echo` and no `/broadcast`, and
 /// clients may read all topics and publish to none.
@@ -77,20 +73,10 @@ impl Builder {
         self.with(|options| options.static_dirs.push(dir))
     }
 
-    /// Sets the service, for example an axum `Router`, for all paths except the server's own
-    /// ([`OWN_PATHS`](crate::OWN_PATHS)); see [`Fallback`]. Default: such a path gets 404.
-    pub fn fallback<S, B>(self, service: S) -> Self
-    where
-        S: tower_service::Service<Request<Body>, Response = Response<B>>
-            + Clone
-            + Send
-            + Sync
-            + 'static,
-        S::Future: Send,
-        S::Error: Into<BoxError>,
-        B: http_body::Body<Data = Bytes, Error: Into<BoxError>> + Send + 'static,
-    {
-        self.with(|options| options.fallback = Some(Fallback::new(service)))
+    /// Mounts one more service, for example an axum `Router`, at a path of its own, or at `/` for all paths that have
+    /// nothing else.
+    pub fn mount(self, mount: Mount) -> Self {
+        self.with(|options| options.mounts.push(mount))
     }
 
     /// Changes any of the [`Options`].

@@ -20,7 +20,7 @@ impl Server {
     /// `LocalSet`. [`start`](Self::start) uses its own threads instead.
     ///
     /// Readers wait less on a runtime with one thread (`#[tokio::main(flavor = "current_thread")]`). The handlers of a
-    /// [`Fallback`](crate::Fallback) run on the same thread: if one blocks, everything waits, the end included.
+    /// [`Mount`](crate::Mount) run on the same thread: if one blocks, everything waits, the end included.
     ///
     /// # Errors
     /// When its loop cannot be created, for example because no descriptors are left.

@@ -53,8 +53,7 @@ pub(crate) fn admit(site: &Site, peer: Peer, head: &Head<'_>) -> Result<Admitted
 /// this: the reply does not allow it.
 fn is_for_any_page(site: &Site, head: &Head<'_>) -> bool {
     let is_reading = matches!(head.method, "GET" | "HEAD") && !head.fields.has("upgrade");
-    let is_file = || site.has_public_page(head.path) || site.files.may_be_at(head.path);
-    is_reading && (origin::is_of_own_page(head.fields) || is_file())
+    is_reading && (origin::is_of_own_page(head.fields) || site.is_public(head.path))
 }
 
 /// Returns the address of a client whose request is refused, as far as it is known.

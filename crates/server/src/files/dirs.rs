@@ -74,7 +74,7 @@ impl FromStr for StaticPath {
 }
 
 impl StaticPath {
-    /// Returns `/`, which replaces the [`Fallback`](crate::Fallback).
+    /// Returns `/`, which replaces the [`Mount`](crate::Mount) there.
     #[must_use]
     pub fn root() -> Self {
         Self("/".to_owned())

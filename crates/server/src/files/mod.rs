@@ -32,7 +32,6 @@ use self::range::ByteRange;
 use crate::reply::body::Body;
 use crate::reply::entity_tag;
 use crate::request::own_path::OwnPath;
-use crate::request::path;
 use crate::{Kind, Problem};
 
 /// The directories whose files are served.
@@ -86,11 +85,6 @@ impl Files {
             path.starts_with(&*tree.path) || tree.path.strip_suffix('/') == Some(path)
         };
         self.trees.iter().find(has)
-    }
-
-    /// Returns true if there may be a file at this path of a request.
-    pub(crate) fn may_be_at(&self, target: &str) -> bool {
-        path::normal(target).is_ok_and(|path| self.at(&path).is_some())
     }
 }
 
@@ -315,8 +309,6 @@ mod tests {
         ] {
             assert_eq!(at(path), expected, "{path}");
         }
-        assert!(files.may_be_at("/%61") && !files.may_be_at("/%74opics/wind"));
-        assert!(!files.may_be_at("/a%2f"), "no path at all");
         let twice = Files::new(&[of("/docs"), of("/docs/")], &Memory::default()).unwrap_err();
         assert_eq!(twice.to_string(), "/docs/ already serves the files of www");
     }

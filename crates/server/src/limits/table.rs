@@ -46,6 +46,7 @@ impl Limits {
         bytes("header_bytes_max", HEADERS, |l| &mut l.header_bytes_max),
         count("header_fields_max", FIELDS, |l| &mut l.header_fields_max),
         time("body_timeout", TIMES, |l| &mut l.body_timeout),
+        time("service_timeout", TIMES, |l| &mut l.service_timeout),
         time("write_timeout", TIMES, |l| &mut l.write_timeout),
         time("wait_max", WAITS, |l| &mut l.wait_max),
         time("wait_proxied", WAITS, |l| &mut l.wait_proxied),

@@ -45,6 +45,12 @@ pub enum BindError {
     /// Two directories of files have the same path.
     #[error(transparent)]
     StaticDirs(#[from] StaticDirsError),
+    /// Two services are mounted at the same path.
+    #[error("two services are mounted at {path}")]
+    MountedTwice {
+        /// The path.
+        path: String,
+    },
     /// A topic that is declared by name cannot be created.
     #[error("cannot create the topics that are declared by name")]
     Topics(#[source] io::Error),

@@ -26,6 +26,7 @@ use crate::options::Options;
 use crate::publish::Publishing;
 use crate::request::host::Hosts;
 use crate::request::proxies::Proxies;
+use crate::service::mounts::{MountedTwice, Mounts};
 use crate::site::Site;
 use crate::socket::unix_socket::SocketFile;
 use crate::stop::Stop;
@@ -135,6 +136,8 @@ fn parts(options: Options, hub: Hub, local_addr: Option<SocketAddr>) -> Result<S
     let publishing = Arc::new(publishing);
     let memory = Memory::new(limits.memory_bytes_max());
     let files = Files::new(&options.static_dirs, &memory)?;
+    let mounts = Mounts::new(options.mounts);
+    let mounts = mounts.map_err(|MountedTwice(path)| BindError::MountedTwice { path })?;
     let readers = Arc::default();
     let permits = Arc::new(ConnectionPermits::new(&limits, &memory));
     let awaited = Arc::new(AwaitedTopics::new(&limits, &memory));
@@ -157,7 +160,7 @@ fn parts(options: Options, hub: Hub, local_addr: Option<SocketAddr>) -> Result<S
         offered,
         states: Mutex::default(),
         files,
-        fallback: options.fallback,
+        mounts,
     })
 }
 

@@ -65,7 +65,7 @@ impl Thread {
 #[non_exhaustive]
 pub struct Stopped {
     /// The number of connections that did not end within [`Limits::shutdown_grace`](crate::Limits::shutdown_grace),
-    /// and were cut, or left behind with a thread that a handler of a [`Fallback`](crate::Fallback) blocks.
+    /// and were cut, or left behind with a thread that a handler of a [`Mount`](crate::Mount) blocks.
     pub connections_cut: usize,
     /// The number of replies through a [`Service`](crate::Service) that were not over by then. They end with the
     /// connections of the HTTP server.
@@ -151,7 +151,7 @@ impl Running {
     /// ends, long polls are answered, and incomplete bodies get 503. Other work then has
     /// [`Limits::shutdown_grace`](crate::Limits::shutdown_grace) to end; the rest is cut and counted. If a disk never
     /// answers, its file operations are left behind on their threads. A thread that a handler of a
-    /// [`Fallback`](crate::Fallback) blocks is left behind a second later. Its connections count as cut, but they and its
+    /// [`Mount`](crate::Mount) blocks is left behind a second later. Its connections count as cut, but they and its
     /// listener stay open until the handler returns or the process ends.
     ///
     /// The HTTP server in front of a [`Service`](crate::Service) needs its own time limit to end: a client that has sent

@@ -10,7 +10,7 @@ use http_body::Frame;
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Empty, Full, StreamBody};
 
-/// The body of every reply, and of each request for a [`Fallback`](crate::Fallback). An error in a reply's body ends
+/// The body of every reply, and of each request for a [`Mount`](crate::Mount). An error in a reply's body ends
 /// the connection, or the HTTP/2 stream, before the reply is complete.
 pub type Body = UnsyncBoxBody<Bytes, io::Error>;
 

@@ -17,7 +17,7 @@ pub(crate) use self::frame_name::FrameName;
 pub(crate) use self::list::{limit_alone, topics};
 use self::parameter::parse_limit;
 pub(crate) use self::parameter::{bad, take_each};
-pub(crate) use self::representation::{Need, Representation, choose, frame_missing};
+pub(crate) use self::representation::{Need, Representation, choose, frame_missing, prefers};
 use crate::reply::problem::excerpt;
 use crate::request::client::Client;
 use crate::request::fields::{self, Fields};

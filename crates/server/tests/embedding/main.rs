@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod examples;
-mod fallback;
+mod mounted;
 mod refused;
 mod stopping;
 mod unread;
@@ -14,7 +14,9 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use anemone_hub::{Data, Epoch, Hub, Retention, Topic, UnixTime};
-use anemone_server::{Body, Builder, ConnectionEnds, Options, Running, Server, Service, full};
+use anemone_server::{
+    Body, Builder, ConnectionEnds, Mount, Options, Running, Server, Service, full,
+};
 use anemone_testing::{Endpoint, Reply, request, wait_until};
 use anemone_ws::proto::Message;
 use axum::Router;
@@ -31,6 +33,11 @@ struct Program {
     endpoint: Endpoint,
     running: Option<Running>,
     runtime: Runtime,
+}
+
+/// Mounts routes at `/`.
+fn at_root(routes: Router) -> Mount {
+    Mount::new("/", routes).unwrap()
 }
 
 fn builder() -> (Builder, Arc<Topic>) {
@@ -68,7 +75,7 @@ impl Program {
     /// The listener is ours, and these routes are beside the topics.
     fn beside(routes: Router, prepare: impl FnOnce(Builder) -> Builder) -> Self {
         let (builder, wind) = builder();
-        let builder = prepare(builder.listen(([127, 0, 0, 1], 0).into()).fallback(routes));
+        let builder = prepare(builder.listen(([127, 0, 0, 1], 0).into()).mount(at_root(routes)));
         let running = builder.bind().unwrap().start().unwrap();
         let (address, runtime) = (running.local_addr().unwrap(), Runtime::new().unwrap());
         Self { wind, endpoint: Endpoint { address }, running: Some(running), runtime }

@@ -35,7 +35,7 @@ impl Fixture {
         options.threads = NonZero::new(2);
         options.tcp = Some("127.0.0.1:0".parse().unwrap());
         (options.echo, options.broadcast) = (true, true);
-        options.fallback = Some(page::fallback());
+        options.mounts = vec![page::mount()];
         change(&mut options);
         let running = Server::bind(options, hub.clone()).unwrap().start().unwrap();
         let endpoint = Endpoint { address: running.local_addr().unwrap() };

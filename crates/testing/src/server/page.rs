@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::future::{Ready, ready};
 use std::task::{Context, Poll};
 
-use anemone_server::{Body, Fallback, Problem, full, reading_only};
+use anemone_server::{Body, Mount, Problem, full, reading_only};
 use http::{Request, Response};
 use tower_service::Service;
 
@@ -12,8 +12,8 @@ use tower_service::Service;
 const PATHS: [&str; 5] = ["/", "/index.html", "/wind/main.js", "/wind/style.css", "/favicon.svg"];
 
 /// Answers with the page, which any origin may read.
-pub(crate) fn fallback() -> Fallback {
-    Fallback::new(Page).public_at(|path| PATHS.contains(&path))
+pub(crate) fn mount() -> Mount {
+    Mount::new("/", Page).unwrap().public_at(|path| PATHS.contains(&path)).http_only()
 }
 
 #[derive(Clone)]

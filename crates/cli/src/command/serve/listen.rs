@@ -39,7 +39,7 @@ pub(super) fn start(config: &Config, hub: &Hub) -> anyhow::Result<Running> {
     options.tls = tls.clone();
     options.topics = config.rules()?;
     options.static_dirs = config.files.iter().map(|dir| dir.value.clone()).collect();
-    options.fallback = Some(pages::fallback());
+    options.mounts = vec![pages::mount()?];
     options.access_log = config.log_requests.into();
     let server = Server::bind(options, hub.clone())
         .map_err(|error| with_advice(error, || addresses(config)))?;

@@ -72,6 +72,7 @@ fn times_of_the_server_have_their_range() {
         "tls_handshake_timeout",
         "header_timeout",
         "body_timeout",
+        "service_timeout",
         "write_timeout",
         "publish_timeout",
         "heartbeat",

@@ -46,13 +46,7 @@ pub(crate) fn choose<T: AsRef<Representation>>(
     fields: Fields<'_>,
     given: impl Fn(Need) -> bool,
 ) -> Result<&'static T, Problem> {
-    let accepted: Vec<&str> =
-        fields.all("accept").filter_map(|value| str::from_utf8(value).ok()).collect();
-    let mut accept = accepted.join(",");
-    // An empty field means the same as none.
-    if fields::split(&accept, ',').all(str::is_empty) {
-        accept = "*/*".to_owned();
-    }
+    let accept = accepted(fields);
     let is_chosen = |own: &Representation| match own.needs {
         Some(Need::Frame) => given(Need::Frame),
         Some(need) => given(need) && !given(Need::Frame),
@@ -67,6 +61,22 @@ pub(crate) fn choose<T: AsRef<Representation>>(
         }
     }
     best.1.ok_or_else(|| unacceptable(offered, &accept, given(Need::Frame)))
+}
+
+/// Returns true if `Accept` weighs one representation higher than another.
+pub(crate) fn prefers(fields: Fields<'_>, own: &Representation, other: &Representation) -> bool {
+    let accept = accepted(fields);
+    let weight = |of: &Representation| weight(&accept, of.media_type, of.ranges);
+    weight(own) > weight(other)
+}
+
+/// Returns the value of `Accept`, from all its fields.
+fn accepted(fields: Fields<'_>) -> String {
+    let accepted: Vec<&str> =
+        fields.all("accept").filter_map(|value| str::from_utf8(value).ok()).collect();
+    let accept = accepted.join(",");
+    // An empty field means the same as none.
+    if fields::split(&accept, ',').all(str::is_empty) { "*/*".to_owned() } else { accept }
 }
 
 /// Returns the problem of a request that accepts nothing of what is offered.

@@ -6,7 +6,7 @@ use std::net::Shutdown;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use anemone_server::{AccessLog, Fallback, Limits};
+use anemone_server::{AccessLog, Limits};
 use anemone_testing::secure::Secure;
 use anemone_testing::{Log, send};
 use axum::body::{Body, Bytes};
@@ -139,7 +139,7 @@ fn over_tls_and_http_2_a_client_that_leaves_takes_its_handler_with_it_too() {
     let open = Open::default();
     let routes = routes(&open, &no()).route("/101", get(async || StatusCode::SWITCHING_PROTOCOLS));
     let secure = Secure::with(|options| {
-        options.fallback = Some(Fallback::new(routes));
+        options.mounts = vec![at_root(routes)];
         options.limits.write_timeout = Duration::from_secs(1);
     });
     let runtime = Runtime::new().unwrap();
@@ -257,7 +257,7 @@ fn a_reply_counts_until_it_is_taken_and_is_given_up_above_the_limit() {
 fn logged(routes: Router, targets: &[&str]) -> (Vec<String>, Vec<io::Result<Reply>>) {
     let log = Log::keep();
     let (builder, _) = builder();
-    let builder = builder.listen(([127, 0, 0, 1], 0).into()).fallback(routes);
+    let builder = builder.listen(([127, 0, 0, 1], 0).into()).mount(at_root(routes));
     let server = builder.with(|options| options.access_log = AccessLog::All).bind().unwrap();
     let endpoint = Endpoint { address: server.local_addr().unwrap() };
     let (done, asked) = tokio::sync::oneshot::channel::<()>();
@@ -290,7 +290,7 @@ fn a_handler_that_panics_is_answered_500_and_the_log_blames_it() {
     let (lines, replies) = logged(routes, &["/panic"]);
     let said = replies[0].as_ref().unwrap().problem(500, "internal");
     assert_eq!(said, "the service at this path failed");
-    has(&lines, &["ERROR the service beside the topics failed", "it panicked"]);
+    has(&lines, &["ERROR a service failed", "it panicked"]);
     has(&lines, &["INFO request", "/panic", "status=500"]);
 }
 
@@ -310,8 +310,8 @@ fn a_reply_that_fails_midway_is_in_the_log() {
     let routes = Router::new().route("/broken", get(broken)).route("/panic", get(panicking));
     let (lines, replies) = logged(routes, &["/broken", "/panic"]);
     assert!(replies.iter().all(Result::is_err), "{replies:?}");
-    has(&lines, &["WARN a reply of the service beside the topics failed midway", "a bug"]);
-    has(&lines, &["WARN a reply of the service beside the topics failed midway", "it panicked"]);
+    has(&lines, &["WARN a reply of a service failed midway", "a bug"]);
+    has(&lines, &["WARN a reply of a service failed midway", "it panicked"]);
     has(&lines, &["INFO request", "/broken", "broken off: a bug"]);
 }
 

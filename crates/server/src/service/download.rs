@@ -3,43 +3,45 @@
 use std::error::Error;
 use std::io;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
-use std::time::Duration;
 
-use anemone_ws::Memory;
 use bytes::Bytes;
 use http_body::{Body as _, Frame, SizeHint};
 use http_body_util::BodyExt;
 
 use super::caught::catch;
+use super::context::ServiceContext;
 use crate::memory::counted;
 use crate::reply::body::Body;
-use crate::stop::Stop;
 
-/// Counts a body in `memory`, ends it when its client is gone, and logs its failure. A client that has ended its side
-/// waits for each piece no longer than `grace`.
-pub(super) fn watched(body: Body, memory: &Memory, stop: Stop, grace: Duration) -> Body {
+/// Counts a body in the memory, ends it when its client is gone, and logs its failure. A client that has ended its
+/// side waits for each piece no longer than `write_timeout`.
+pub(super) fn watched(body: Body, mount: &Arc<str>, context: ServiceContext) -> Body {
     if body.is_end_stream() {
         return body;
     }
-    Download { body, memory: memory.clone(), stop, grace, gone: None }.boxed_unsync()
+    Download { body, mount: Arc::clone(mount), context, gone: None }.boxed_unsync()
 }
 
 struct Download {
     body: Body,
-    memory: Memory,
-    stop: Stop,
-    grace: Duration,
+    /// The path of its service.
+    mount: Arc<str>,
+    context: ServiceContext,
     /// Completes when the client is gone. `None` while there is no wait for a piece.
     gone: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
 }
 
 impl Download {
     fn poll_gone(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let Self { stop, grace, gone, .. } = self;
+        let Self { context, gone, .. } = self;
+        if context.stop.is_none() {
+            return Poll::Pending;
+        }
         let gone = gone.get_or_insert_with(|| {
-            let (mut stop, grace) = (stop.clone(), *grace);
-            Box::pin(async move { stop.gone(grace).await })
+            let mut context = context.clone();
+            Box::pin(async move { context.gone().await })
         });
         gone.as_mut().poll(cx)
     }
@@ -64,9 +66,10 @@ impl http_body::Body for Download {
         self.gone = None;
         if let Some(Err(error)) = &frame {
             let error = error as &dyn Error;
-            tracing::warn!(error, "a reply of the service beside the topics failed midway");
+            tracing::warn!(error, mount = %self.mount, "a reply of a service failed midway");
         }
-        let count = |frame: Frame<Bytes>| frame.map_data(|data| counted(&self.memory, data));
+        let count =
+            |frame: Frame<Bytes>| frame.map_data(|data| counted(&self.context.memory, data));
         Poll::Ready(frame.map(|frame| frame.map(count)))
     }
 

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::pin::Pin;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -11,29 +11,77 @@ use bytes::Bytes;
 use http::Request;
 use http_body::{Body as _, Frame, SizeHint};
 use http_body_util::BodyExt;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, sleep_until};
 
 use crate::memory::counted_piece;
 use crate::reply::body::Body;
 use crate::{Kind, Problem};
-
-/// The reason why a body was given up, if it was.
-type Fault = Arc<OnceLock<Problem>>;
 
 /// Limits the pauses in the body of a request, and counts the body in `memory`.
 pub(super) fn watched(
     request: Request<Body>,
     timeout: Duration,
     memory: &Memory,
-) -> (Request<Body>, Fault) {
-    let fault = Fault::default();
+) -> (Request<Body>, Taken) {
+    let begun = Instant::now();
+    let progress = Mutex::new(Progress { at: begun, is_awaited: false });
+    let taken = Taken(Arc::new(TakenState { fault: OnceLock::new(), progress }));
     let (head, body) = request.into_parts();
     if body.is_end_stream() {
-        return (Request::from_parts(head, body), fault);
+        return (Request::from_parts(head, body), taken);
     }
-    let (memory, begun) = (memory.clone(), Instant::now());
-    let upload = Upload { body, timeout, memory, begun, pause: None, fault: Arc::clone(&fault) };
-    (Request::from_parts(head, upload.boxed_unsync()), fault)
+    let (memory, pause) = (memory.clone(), None);
+    let upload = Upload { body, timeout, memory, begun, pause, taken: taken.clone() };
+    (Request::from_parts(head, upload.boxed_unsync()), taken)
+}
+
+/// What a service has taken of a request's body. Clones are handles to the same one.
+#[derive(Clone)]
+pub(super) struct Taken(Arc<TakenState>);
+
+struct TakenState {
+    /// The reason why the body was given up, if it was.
+    fault: OnceLock<Problem>,
+    progress: Mutex<Progress>,
+}
+
+/// The progress of a body.
+#[derive(Clone, Copy)]
+struct Progress {
+    /// The time of the last piece, or of the beginning.
+    at: Instant,
+    /// True while the service waits for a piece.
+    is_awaited: bool,
+}
+
+impl Taken {
+    /// Returns the reason why the body was given up, if it was.
+    pub(super) fn fault(&self) -> Option<&Problem> {
+        self.0.fault.get()
+    }
+
+    /// Waits until the service has had `timeout` since it got the last piece. While it waits for a piece,
+    /// `body_timeout` passes first. Cancel safe.
+    pub(super) async fn overdue(&self, timeout: Duration, body_timeout: Duration) {
+        loop {
+            let Progress { at, is_awaited } = *self.progress();
+            let pause = if is_awaited { body_timeout } else { Duration::ZERO };
+            let until = at + timeout + pause;
+            if until <= Instant::now() {
+                return;
+            }
+            sleep_until(until).await;
+        }
+    }
+
+    fn progress(&self) -> MutexGuard<'_, Progress> {
+        self.0.progress.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes that the service has the next piece, or waits for none.
+    fn advance(&self) {
+        *self.progress() = Progress { at: Instant::now(), is_awaited: false };
+    }
 }
 
 /// A wait for the next piece, which ends with a problem.
@@ -45,7 +93,13 @@ struct Upload {
     memory: Memory,
     begun: Instant,
     pause: Option<Pause>,
-    fault: Fault,
+    taken: Taken,
+}
+
+impl Drop for Upload {
+    fn drop(&mut self) {
+        self.taken.advance();
+    }
 }
 
 impl Upload {
@@ -65,7 +119,7 @@ impl Upload {
     fn give_up(&self, problem: Problem) -> Poll<Option<io::Result<Frame<Bytes>>>> {
         let error = io::Error::other(problem.detail().to_owned());
         // The client is told the first problem.
-        let _ = self.fault.set(problem);
+        let _ = self.taken.0.fault.set(problem);
         Poll::Ready(Some(Err(error)))
     }
 }
@@ -79,6 +133,7 @@ impl http_body::Body for Upload {
         cx: &mut Context<'_>,
     ) -> Poll<Option<io::Result<Frame<Bytes>>>> {
         let Poll::Ready(frame) = Pin::new(&mut self.body).poll_frame(cx) else {
+            self.taken.progress().is_awaited = true;
             let mut pause = self.pause.take().unwrap_or_else(|| self.pause());
             return match pause.as_mut().poll(cx) {
                 Poll::Ready(problem) => self.give_up(problem),
@@ -89,6 +144,7 @@ impl http_body::Body for Upload {
             };
         };
         self.pause = None;
+        self.taken.advance();
         let Some(Ok(frame)) = frame else { return Poll::Ready(frame) };
         let frame = frame.map_data(|data| counted_piece(&self.memory, data));
         if self.memory.is_exceeded() {
@@ -114,28 +170,28 @@ mod tests {
     use crate::reply::body;
 
     /// A body whose pieces come each 20 s after the one before.
-    fn pieces(lens: Vec<usize>, memory: &Memory) -> (Body, Fault) {
+    fn pieces(lens: Vec<usize>, memory: &Memory) -> (Body, Taken) {
         let pieces = stream::unfold(lens.into_iter(), |mut lens| async {
             let len = lens.next()?;
             sleep(Duration::from_secs(20)).await;
             Some((Bytes::from(vec![0; len]), lens))
         });
         let request = Request::new(body::stream(pieces));
-        let (request, fault) = watched(request, Duration::from_secs(30), memory);
-        (request.into_body(), fault)
+        let (request, taken) = watched(request, Duration::from_secs(30), memory);
+        (request.into_body(), taken)
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_body_that_goes_on_may_take_long() {
-        let (body, fault) = pieces(vec![1; 100], &Memory::default());
+        let (body, taken) = pieces(vec![1; 100], &Memory::default());
         assert_eq!(body.collect().await.unwrap().to_bytes().len(), 100);
-        assert_eq!(fault.get(), None);
+        assert_eq!(taken.fault(), None);
     }
 
     #[tokio::test(start_paused = true)]
     async fn pieces_count_until_they_are_dropped_and_none_comes_above_the_limit() {
         let memory = Memory::new(10_000);
-        let (mut body, fault) = pieces(vec![1, 4000, 4000, 4000], &memory);
+        let (mut body, taken) = pieces(vec![1, 4000, 4000, 4000], &memory);
         let mut kept = Vec::new();
         for bytes in [1, 4001, 8001] {
             kept.push(body.frame().await.unwrap().unwrap());
@@ -143,7 +199,7 @@ mod tests {
             assert!((100..1000).contains(&beside), "a tiny piece costs more than its bytes");
         }
         assert!(body.frame().await.unwrap().is_err());
-        assert_eq!(fault.get(), Some(&Problem::overloaded()));
+        assert_eq!(taken.fault(), Some(&Problem::overloaded()));
         drop(kept);
         assert_eq!(memory.held_bytes(), 0);
     }

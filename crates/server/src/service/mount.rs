@@ -1,0 +1,218 @@
+//! A service at a path, and the only way to it.
+
+use std::error::Error;
+use std::fmt;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Request, Response, StatusCode};
+use hyper::upgrade::OnUpgrade;
+use serde_json::Value;
+use tower_service::Service;
+
+use super::caller::Caller;
+use super::caught::Caught;
+use super::context::ServiceContext;
+use super::mount_path::{MountError, check_path};
+use super::{download, upload};
+use crate::reply::body::{Body, BoxError, boxed};
+use crate::{Kind, Problem};
+
+type ResponseFuture = Pin<Box<dyn Future<Output = Result<Response<Body>, BoxError>> + Send>>;
+
+/// A service at a path: it answers requests for this path and all paths below it, over every transport.
+///
+/// The mount with the longest path that fits answers, and goes before the files of a
+/// [`StaticDir`](crate::StaticDir). A mount at `/` answers for all paths that have nothing else. The service gets the
+/// whole path and the query.
+///
+/// It gets a request only after the server's checks: the host is one of the server's own names, and the origin, if
+/// the request has one, is allowed. The [`Caller`](crate::Caller) is among its extensions. The reply gets the
+/// protective fields of every reply, unless it sets them itself.
+///
+/// It cannot take over a connection: `Upgrade` in a request is for the server's own WebSockets, and a status of 1xx
+/// becomes 500.
+///
+/// # Threads
+/// Handlers run on the threads that serve the readers of topics. A handler must not block: while it does, nobody else
+/// on its thread is served, and the server cannot stop that thread. Use tokio's `spawn_blocking` for work that blocks
+/// or computes for long. `block_in_place` panics, since the runtime of each thread has only that thread.
+///
+/// # Clients that leave
+/// A handler and its reply are dropped at once when the connection breaks. A client that has only ended its side may
+/// still read, and gets its answer. But if nothing of the answer comes for
+/// [`Limits::write_timeout`](crate::Limits::write_timeout), the handler and its reply are dropped, too.
+///
+/// # Limits
+/// If nothing of a request's body comes for [`Limits::body_timeout`](crate::Limits::body_timeout), the handler gets
+/// an error from the body, and the client gets 408 whatever the handler answers. A body that goes on may take long,
+/// and may be as long as the handler allows; axum's extractors have a limit. A handler that has not begun its reply
+/// [`Limits::service_timeout`](crate::Limits::service_timeout) after it has taken the last part of the body is
+/// dropped, and the client gets 504. The pieces of a body, and those of a reply that the client has not taken, count
+/// in [`Limits::memory_max`](crate::Limits::memory_max) until they are dropped, but copies made by the handler do
+/// not. Above that limit, an incomplete body gets 503.
+#[derive(Clone)]
+pub struct Mount {
+    pub(super) path: Arc<str>,
+    answer: Arc<dyn Fn(Request<Body>) -> ResponseFuture + Send + Sync>,
+    is_public: Arc<dyn Fn(&str) -> bool + Send + Sync>,
+    is_http_only: bool,
+    timeout: Option<Duration>,
+    description: Option<Arc<Value>>,
+}
+
+impl Mount {
+    /// Mounts an axum `Router`, or any other `tower::Service`, at a path: `/`, or `/NAME` with any number of further
+    /// names. If the service fails or panics, the reply has status 500. The log has each failure, also that of a
+    /// reply's body.
+    ///
+    /// # Errors
+    /// When the path is malformed, or begins with one of the server's own names ([`OWN_PATHS`](crate::OWN_PATHS)).
+    pub fn new<S, B>(path: &str, service: S) -> Result<Self, MountError>
+    where
+        S: Service<Request<Body>, Response = Response<B>> + Clone + Send + Sync + 'static,
+        S::Future: Send,
+        S::Error: Into<BoxError>,
+        B: http_body::Body<Data = Bytes, Error: Into<BoxError>> + Send + 'static,
+    {
+        check_path(path)?;
+        let answer = move |request: Request<Body>| -> ResponseFuture {
+            let mut service = service.clone();
+            Box::pin(async move {
+                let answered = async {
+                    poll_fn(|cx| service.poll_ready(cx)).await?;
+                    service.call(request).await
+                };
+                Ok(answered.await.map_err(Into::into)?.map(boxed))
+            })
+        };
+        Ok(Self {
+            path: path.into(),
+            answer: Arc::new(answer),
+            is_public: Arc::new(|_| false),
+            is_http_only: false,
+            timeout: None,
+            description: None,
+        })
+    }
+
+    /// Sets the paths whose `GET` and `HEAD` are answered whatever the `Origin` of the request. Default: none.
+    ///
+    /// Use it for the files of a page. A browser requests them with an `Origin` that cannot match if a proxy changes
+    /// `Host`. No page of another origin may read the reply.
+    #[must_use]
+    pub fn public_at(self, is_public: impl Fn(&str) -> bool + Send + Sync + 'static) -> Self {
+        Self { is_public: Arc::new(is_public), ..self }
+    }
+
+    /// Answers only over HTTP, as files do. Use it for pages: a WebSocket handshake or a multiplexed request then gets
+    /// 404.
+    #[must_use]
+    pub fn http_only(self) -> Self {
+        Self { is_http_only: true, ..self }
+    }
+
+    /// Sets the time in which the service must begin its reply, instead of
+    /// [`Limits::service_timeout`](crate::Limits::service_timeout).
+    #[must_use]
+    pub fn timeout(self, timeout: Duration) -> Self {
+        Self { timeout: Some(timeout), ..self }
+    }
+
+    /// Describes the service with the members of an OpenAPI 3.1 object `paths`.
+    #[must_use]
+    pub fn describe(self, paths: Value) -> Self {
+        Self { description: Some(Arc::new(paths)), ..self }
+    }
+
+    /// Returns its path.
+    #[must_use]
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// Returns the description of its paths, if there is one.
+    #[must_use]
+    pub fn description(&self) -> Option<&Value> {
+        self.description.as_deref()
+    }
+
+    /// Returns true if a path is answered whatever the origin.
+    pub(crate) fn is_public(&self, path: &str) -> bool {
+        (self.is_public)(path)
+    }
+
+    /// Returns true if it answers only over HTTP.
+    pub(crate) fn is_http_only(&self) -> bool {
+        self.is_http_only
+    }
+
+    /// Answers a request, on any transport.
+    ///
+    /// # Errors
+    /// When the service fails or takes too long, the body does not come, or the client is gone before there is a
+    /// reply.
+    ///
+    /// # Cancel safety
+    /// Dropping the future drops the service's work for the request.
+    pub(crate) async fn answer(
+        &self,
+        mut request: Request<Body>,
+        caller: Caller,
+        mut context: ServiceContext,
+    ) -> Result<Response<Body>, Problem> {
+        let extensions = request.extensions_mut();
+        extensions.remove::<OnUpgrade>();
+        extensions.insert(caller);
+        let (request, taken) = upload::watched(request, context.body_timeout, &context.memory);
+        let timeout = self.timeout.unwrap_or(context.service_timeout);
+        let (body_timeout, write_timeout) = (context.body_timeout, context.write_timeout);
+        let answered = tokio::select! {
+            biased;
+            answered = Caught((self.answer)(request)) => answered,
+            () = context.gone() => return Err(gone(write_timeout)),
+            () = taken.overdue(timeout, body_timeout) => return Err(overdue(timeout)),
+        };
+        if let Some(fault) = taken.fault() {
+            return Err(fault.clone());
+        }
+        match answered.unwrap_or_else(|panicked| Err(panicked.into())) {
+            Ok(reply) if reply.status().is_informational() => {
+                Err(self.failed(&Informational(reply.status())))
+            }
+            Ok(reply) => Ok(reply.map(|body| download::watched(body, &self.path, context))),
+            Err(error) => Err(self.failed(&*error)),
+        }
+    }
+
+    fn failed(&self, error: &(dyn Error + 'static)) -> Problem {
+        tracing::error!(error, mount = %self.path, "a service failed");
+        Problem::new(Kind::Internal, "the service at this path failed")
+    }
+}
+
+impl fmt::Debug for Mount {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Mount").field("path", &self.path).finish_non_exhaustive()
+    }
+}
+
+/// The problem for a client that has ended its side, if it still reads.
+fn gone(grace: Duration) -> Problem {
+    let detail = format!("there was no answer within {grace:?} after the client ended its side");
+    Problem::new(Kind::Internal, detail).status(StatusCode::GATEWAY_TIMEOUT)
+}
+
+/// The problem of a service that has not begun its reply in time.
+fn overdue(timeout: Duration) -> Problem {
+    let detail = format!("the service has not begun its reply within {timeout:?}");
+    Problem::new(Kind::ServiceTimeout, detail)
+}
+
+/// A service answered without a final status.
+#[derive(Debug, thiserror::Error)]
+#[error("it answered with the informational status {0}")]
+struct Informational(StatusCode);

@@ -1,0 +1,102 @@
+//! The table of mounts: which service answers for a path.
+
+use super::mount::Mount;
+
+/// Two mounts have this path.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) struct MountedTwice(pub(crate) String);
+
+/// All mounts.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Mounts {
+    /// Those at paths of their own, the longest path first.
+    below: Vec<Mount>,
+    /// The one at `/`.
+    root: Option<Mount>,
+}
+
+impl Mounts {
+    /// Creates the table, unless two mounts have the same path.
+    pub(crate) fn new(mut mounts: Vec<Mount>) -> Result<Self, MountedTwice> {
+        mounts.sort_by(|a, b| b.path.len().cmp(&a.path.len()).then_with(|| a.path.cmp(&b.path)));
+        if let Some(twice) = mounts.windows(2).find(|pair| pair[0].path == pair[1].path) {
+            return Err(MountedTwice(twice[0].path.to_string()));
+        }
+        let root = mounts.pop_if(|last| &*last.path == "/");
+        Ok(Self { below: mounts, root })
+    }
+
+    /// Returns the mount with the longest path that a normalized path is or begins with, except the one at `/`.
+    pub(crate) fn at(&self, path: &str) -> Option<&Mount> {
+        let has = |mount: &&Mount| {
+            let below = path.strip_prefix(&*mount.path);
+            below.is_some_and(|below| below.is_empty() || below.starts_with('/'))
+        };
+        self.below.iter().find(has)
+    }
+
+    /// Returns the mount at `/`.
+    pub(crate) fn root(&self) -> Option<&Mount> {
+        self.root.as_ref()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+    use std::future::{Ready, ready};
+    use std::task::{Context, Poll};
+
+    use http::{Request, Response};
+
+    use super::*;
+    use crate::reply::body::{Body, full};
+
+    #[derive(Clone)]
+    struct Nothing;
+
+    impl tower_service::Service<Request<Body>> for Nothing {
+        type Response = Response<Body>;
+        type Error = Infallible;
+        type Future = Ready<Result<Response<Body>, Infallible>>;
+
+        fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+            Poll::Ready(Ok(()))
+        }
+
+        fn call(&mut self, _: Request<Body>) -> Self::Future {
+            ready(Ok(Response::new(full(""))))
+        }
+    }
+
+    fn mount(path: &str) -> Mount {
+        Mount::new(path, Nothing).unwrap()
+    }
+
+    #[test]
+    fn the_longest_path_that_fits_answers() {
+        let mounts = Mounts::new(["/", "/a", "/a/b", "/ab"].map(mount).to_vec()).unwrap();
+        for (path, expected) in [
+            ("/a", Some("/a")),
+            ("/a/", Some("/a")),
+            ("/a/c/b", Some("/a")),
+            ("/a/b", Some("/a/b")),
+            ("/a/b/c", Some("/a/b")),
+            ("/a/bc", Some("/a")),
+            ("/ab", Some("/ab")),
+            ("/abc", None),
+            ("/", None),
+        ] {
+            assert_eq!(mounts.at(path).map(Mount::path), expected, "{path}");
+        }
+        assert_eq!(mounts.root().map(Mount::path), Some("/"));
+    }
+
+    #[test]
+    fn no_two_mounts_have_the_same_path() {
+        for path in ["/", "/a"] {
+            let twice = Mounts::new([path, "/b", path].map(mount).to_vec());
+            assert_eq!(twice.unwrap_err(), MountedTwice(path.to_owned()));
+        }
+    }
+}
