@@ -62,6 +62,11 @@ impl Data {
         Self(text.into_boxed_slice().into())
     }
 
+    /// Takes JSON text that this crate has written, on one line.
+    pub(crate) fn from_json(text: String) -> Self {
+        Self::exactly(text.into_bytes())
+    }
+
     /// Takes JSON text from a log.
     pub(crate) fn from_log(text: &str) -> Self {
         Self(Bytes::copy_from_slice(text.as_bytes()))

@@ -10,8 +10,10 @@
 //! for both: [`Topic::publish`] hands an event over; [`Topic::append`] and [`Topic::publish_kept`] also report
 //! whether it is kept.
 //!
-//! This crate uses no socket, and no clock except for the disk: the times of events and reads are arguments, usually
-//! [`UnixTime::now`]. Two types are asynchronous and work with any runtime: [`Head`], which reports that a topic has
+//! A [`run`] is a computation with a topic that ends.
+//!
+//! This crate uses no socket, and no clock except for the disk and for runs: the times of events and reads are
+//! arguments, usually [`UnixTime::now`]. Two types are asynchronous and work with any runtime: [`Head`], which reports that a topic has
 //! grown, and [`Receipt`], which reports that a batch is kept.
 //!
 //! ```
@@ -48,6 +50,7 @@ mod options;
 mod page;
 mod receipt;
 mod retention;
+pub mod run;
 mod start;
 #[cfg(test)]
 mod testing;

@@ -314,19 +314,16 @@ impl Topic {
 
     /// Publishes the last event and ends the topic, in one step. The limits of the topic do not refuse the event.
     /// Returns false, and does nothing, if it has ended before.
-    #[cfg_attr(not(test), expect(dead_code, reason = "for runs"))]
     pub(crate) fn end_with(&self, last: NewEvent) -> bool {
         self.log().end(last.time, Some(last))
     }
 
     /// Drops the oldest events until the topic takes at most `bytes`, or has only its newest event.
-    #[cfg_attr(not(test), expect(dead_code, reason = "for runs"))]
     pub(crate) fn shrink_to(&self, bytes: u64) {
         self.log().shrink_to(bytes);
     }
 
     /// Returns the bytes that its events take.
-    #[expect(dead_code, reason = "for runs")]
     pub(crate) fn bytes(&self, now: UnixTime) -> u64 {
         self.log().extent(now).bytes
     }

@@ -1,0 +1,44 @@
+//! The limits of runs.
+
+use std::thread::available_parallelism;
+use std::time::Duration;
+
+/// The limits of [`Runs`](crate::run::Runs).
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct RunLimits {
+    /// The most works at once, each on a thread of its own; the others wait in a queue, in order. A cancelled work
+    /// counts until it returns. Default: one for each processor, at least 2, so that one long run does not keep all
+    /// others waiting.
+    pub running_max: usize,
+    /// The most runs in the queue. Default 1,000.
+    pub queued_max: usize,
+    /// The most of these from one owner. Default 100: a tenth, so that one client cannot take the whole queue.
+    pub queued_per_owner_max: usize,
+    /// The longest time of a run after its start. Default 1 h. It fails then.
+    pub time_max: Duration,
+    /// The time for which a run is kept after its end. Default 10 min, enough to come back after a network cut.
+    pub retention: Duration,
+    /// The most events of a run that are kept; the oldest ones go. Default 100,000.
+    pub events_max: u64,
+    /// The most bytes of these, counted as in [`Retention::bytes_max`](crate::Retention::bytes_max), and the most
+    /// bytes of a result. Default 16 MiB.
+    pub bytes_max: u64,
+    /// The most bytes of all runs: events, results, standard error and inputs. Default 256 MiB. Ended runs go first,
+    /// those that ended first before the others. Then a run that grows loses its oldest events, and no run starts.
+    pub total_bytes_max: u64,
+}
+
+impl Default for RunLimits {
+    fn default() -> Self {
+        Self {
+            running_max: available_parallelism().map_or(2, |count| count.get().max(2)),
+            queued_max: 1_000,
+            queued_per_owner_max: 100,
+            time_max: Duration::from_secs(3600),
+            retention: Duration::from_secs(600),
+            events_max: 100_000,
+            bytes_max: 16 << 20,
+            total_bytes_max: 256 << 20,
+        }
+    }
+}

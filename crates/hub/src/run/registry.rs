@@ -1,0 +1,232 @@
+//! The list of runs: those that wait, work and have ended. It has no clock and no thread.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use super::key::RunKey;
+use super::limits::RunLimits;
+use super::moment::Moment;
+use super::queue::Queue;
+use super::run::Run;
+use super::service::{InputDigest, RunWork};
+use super::start::{OwnerKey, StartError};
+use crate::IdempotencyKey;
+
+/// The number of places in the queue whose runs are told when they move. All learn their place from the state.
+const TOLD_PLACES: usize = 10;
+
+/// A run and its work, before it begins.
+#[derive(Debug)]
+pub(crate) struct Job {
+    pub(crate) run: Arc<Run>,
+    pub(crate) work: RunWork,
+}
+
+/// An idempotency key with the path of its service.
+pub(crate) type ServiceKey = (String, IdempotencyKey);
+
+/// All runs that are kept.
+#[derive(Debug)]
+pub(crate) struct Registry {
+    limits: RunLimits,
+    queue: Queue<OwnerKey, Job>,
+    /// The number of each run, which counts up.
+    numbers: HashMap<RunKey, u64>,
+    runs: BTreeMap<u64, Kept>,
+    next_number: u64,
+    replays: HashMap<ServiceKey, (InputDigest, u64)>,
+    /// The runs whose work has not returned, with the end of their time.
+    working: Vec<(Instant, Arc<Run>)>,
+    /// The runs that have ended, with the time until which they are kept.
+    ended: VecDeque<(Instant, u64)>,
+    is_stopping: bool,
+    /// True while somebody begins works, who then also begins those whose slots come free meanwhile.
+    is_beginning: bool,
+}
+
+#[derive(Debug)]
+struct Kept {
+    run: Arc<Run>,
+    key: Option<ServiceKey>,
+}
+
+impl Registry {
+    pub(crate) fn new(limits: RunLimits) -> Self {
+        Self {
+            limits,
+            queue: Queue::new(),
+            numbers: HashMap::new(),
+            runs: BTreeMap::new(),
+            next_number: 1,
+            replays: HashMap::new(),
+            working: Vec::new(),
+            ended: VecDeque::new(),
+            is_stopping: false,
+            is_beginning: false,
+        }
+    }
+
+    /// Returns the run that this key started, if it is kept.
+    pub(crate) fn replayed(
+        &self,
+        key: &ServiceKey,
+        digest: InputDigest,
+    ) -> Result<Option<Arc<Run>>, StartError> {
+        match self.replays.get(key) {
+            None => Ok(None),
+            Some((first, number)) if *first == digest => {
+                Ok(self.runs.get(number).map(|kept| Arc::clone(&kept.run)))
+            }
+            Some(_) => Err(StartError::KeyReused),
+        }
+    }
+
+    /// Checks that one more run may start.
+    pub(crate) fn admits(&self, owner: Option<OwnerKey>) -> Result<(), StartError> {
+        if self.is_stopping {
+            return Err(StartError::Stopping);
+        }
+        Ok(self.queue.admits(&self.limits, owner)?)
+    }
+
+    /// Adds a run to the queue.
+    pub(crate) fn add(
+        &mut self,
+        owner: Option<OwnerKey>,
+        job: Job,
+        key: Option<(ServiceKey, InputDigest)>,
+    ) {
+        let (number, run) = (self.next_number, Arc::clone(&job.run));
+        self.next_number += 1;
+        self.numbers.insert(run.key(), number);
+        let key = key.map(|(key, digest)| {
+            self.replays.insert(key.clone(), (digest, number));
+            key
+        });
+        self.runs.insert(number, Kept { run, key });
+        self.queue.push(owner, job);
+    }
+
+    /// Returns the next job whose work may begin now; it has a slot.
+    pub(crate) fn next_job(&mut self, now: Moment) -> Option<Job> {
+        let job = self.queue.next(&self.limits)?;
+        self.working.push((now.after(self.limits.time_max), Arc::clone(&job.run)));
+        Some(job)
+    }
+
+    /// Returns true if the caller is to begin works, one after another until there is none: nobody else does.
+    pub(crate) fn begins(&mut self) -> bool {
+        !std::mem::replace(&mut self.is_beginning, true)
+    }
+
+    /// Returns the next job for the one who begins works. Without one, this ends.
+    pub(crate) fn next_job_or_rest(&mut self, now: Moment) -> Option<Job> {
+        let job = self.next_job(now);
+        self.is_beginning = job.is_some();
+        job
+    }
+
+    /// Tells each waiting run its place.
+    pub(crate) fn tell_places(&self, now: Moment) {
+        if self.is_stopping {
+            return;
+        }
+        for (place, job) in self.queue.waiting().enumerate() {
+            job.run.wait(now.time, place, place < TOLD_PLACES);
+        }
+    }
+
+    /// Returns the slot of a run whose work has returned.
+    pub(crate) fn release(&mut self, key: RunKey) {
+        if let Some(place) = self.working.iter().position(|(_, run)| run.key() == key) {
+            self.working.swap_remove(place);
+            self.queue.release();
+        }
+    }
+
+    /// Lists a run as ended, and returns its job if it was waiting.
+    pub(crate) fn end(&mut self, now: Moment, key: RunKey) -> Option<Job> {
+        if let Some(number) = self.numbers.get(&key) {
+            self.ended.push_back((now.after(self.limits.retention), *number));
+        }
+        let job = self.queue.remove(|job| job.run.key() == key);
+        if job.is_some() {
+            self.tell_places(now);
+        }
+        job
+    }
+
+    /// Forgets the runs that ended too long ago.
+    pub(crate) fn expire(&mut self, now: Instant, total: &AtomicU64) {
+        while self.ended.front().is_some_and(|(until, _)| *until <= now) {
+            self.forget_oldest(total);
+        }
+    }
+
+    /// Forgets runs that have ended, oldest first, until the rest is within the limit.
+    /// Returns the bytes that are still too many. Spares the run `spared`.
+    pub(crate) fn make_room(&mut self, total: &AtomicU64, spared: Option<RunKey>) -> u64 {
+        let spared = spared.and_then(|key| self.numbers.get(&key)).copied();
+        loop {
+            let excess = total.load(Ordering::Relaxed).saturating_sub(self.limits.total_bytes_max);
+            let is_spared = |(_, number): &(Instant, u64)| Some(*number) == spared;
+            if excess == 0 || self.ended.front().is_none_or(is_spared) {
+                return excess;
+            }
+            self.forget_oldest(total);
+        }
+    }
+
+    fn forget_oldest(&mut self, total: &AtomicU64) {
+        let Some((_, number)) = self.ended.pop_front() else { return };
+        if let Some(Kept { run, key }) = self.runs.remove(&number) {
+            self.numbers.remove(&run.key());
+            key.map(|key| self.replays.remove(&key));
+            run.forget(total);
+        }
+    }
+
+    /// Returns the runs whose time is over at `now`.
+    pub(crate) fn overdue(&self, now: Instant) -> Vec<Arc<Run>> {
+        let overdue = self.working.iter().filter(|(until, run)| *until <= now && !run.has_ended());
+        overdue.map(|(_, run)| Arc::clone(run)).collect()
+    }
+
+    /// Returns the runs whose work has not returned.
+    pub(crate) fn working(&self) -> Vec<Arc<Run>> {
+        self.working.iter().map(|(_, run)| Arc::clone(run)).collect()
+    }
+
+    /// Returns the time from `now` until the next run is overdue or forgotten.
+    pub(crate) fn next_due(&self, now: Instant) -> Option<Duration> {
+        let working = self.working.iter().filter(|(_, run)| !run.has_ended());
+        let ended = self.ended.front().map(|(until, _)| *until);
+        let next = working.map(|(until, _)| *until).chain(ended).min()?;
+        Some(next.saturating_duration_since(now))
+    }
+
+    /// Refuses new runs, and returns those that have not ended.
+    pub(crate) fn stop(&mut self) -> Vec<Arc<Run>> {
+        self.is_stopping = true;
+        let runs = self.runs.values().map(|kept| &kept.run);
+        runs.filter(|run| !run.has_ended()).cloned().collect()
+    }
+
+    /// Returns the run with this key.
+    pub(crate) fn get(&self, key: RunKey) -> Option<Arc<Run>> {
+        let number = self.numbers.get(&key)?;
+        self.runs.get(number).map(|kept| Arc::clone(&kept.run))
+    }
+
+    /// Returns the newest runs, newest first.
+    pub(crate) fn list(&self, limit: usize) -> Vec<Arc<Run>> {
+        self.runs.values().rev().take(limit).map(|kept| Arc::clone(&kept.run)).collect()
+    }
+
+    /// Returns the number of works that have not returned.
+    pub(crate) fn running(&self) -> usize {
+        self.queue.running()
+    }
+}

@@ -1,0 +1,286 @@
+//! A run: a topic that ends, with a state.
+
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+use tokio::sync::watch;
+
+use super::events;
+use super::failure::Stopped;
+use super::key::RunKey;
+use super::moment::Moment;
+use super::progress::Progress;
+use super::state::{Ending, Known, RunState};
+use super::status::RunStatus;
+use crate::{Data, NewEvent, PublishError, Topic, UnixTime};
+
+/// The memory of a run besides its events and what it keeps: itself, its topic and its entries in lists.
+const OVERHEAD_BYTES: u64 = 2 << 10;
+
+/// A run: its topic, its state, and the way to cancel it.
+pub struct Run {
+    key: RunKey,
+    service: String,
+    topic: Arc<Topic>,
+    known: Mutex<Known>,
+    /// Notified at the end.
+    ended: Condvar,
+    stopped: watch::Sender<Option<Stopped>>,
+    /// The bytes of the input that its work holds.
+    held_bytes: AtomicU64,
+    /// The bytes that count in the total; `None` once it is forgotten.
+    counted: Mutex<Option<u64>>,
+    keeper: Weak<dyn Keeper>,
+}
+
+/// The owner of all runs, as a run sees it.
+pub(crate) trait Keeper: Send + Sync {
+    /// Ends the run. Returns true if it has ended by this, and not before.
+    fn end(&self, run: &Run, ending: Ending) -> bool;
+
+    /// Counts the bytes of the run, which has grown.
+    fn count(&self, run: &Run);
+
+    /// Remembers to tell the progress of a run that was withheld.
+    fn tell_later(&self);
+}
+
+/// An error: the run has ended already.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
+#[error("the run has ended already")]
+pub struct RunEnded;
+
+impl fmt::Debug for Run {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { key, service, .. } = self;
+        f.debug_struct("Run").field("key", key).field("service", service).finish_non_exhaustive()
+    }
+}
+
+impl Run {
+    /// Creates a run that waits.
+    pub(crate) fn new(
+        key: RunKey,
+        service: String,
+        topic: Topic,
+        now: Moment,
+        keeper: Weak<dyn Keeper>,
+    ) -> Self {
+        Self {
+            key,
+            service,
+            topic: Arc::new(topic),
+            known: Mutex::new(Known::new(now.time)),
+            ended: Condvar::new(),
+            stopped: watch::Sender::new(None),
+            held_bytes: AtomicU64::new(0),
+            counted: Mutex::new(Some(0)),
+            keeper,
+        }
+    }
+
+    /// Returns its key.
+    #[must_use]
+    pub fn key(&self) -> RunKey {
+        self.key
+    }
+
+    /// Returns the path of its service.
+    #[must_use]
+    pub fn service(&self) -> &str {
+        &self.service
+    }
+
+    /// Returns the topic with its events, which ends with it. Its name is [`RunKey::short`].
+    #[must_use]
+    pub fn topic(&self) -> &Arc<Topic> {
+        &self.topic
+    }
+
+    /// Returns its state at `now`, which counts for the time left.
+    #[must_use]
+    pub fn status(&self, now: Instant) -> RunStatus {
+        let known = self.lock();
+        let progress = known.progress.as_ref();
+        let left = progress.filter(|_| known.state == RunState::Running);
+        RunStatus {
+            key: self.key,
+            service: self.service.clone(),
+            state: known.state,
+            progress: progress.and_then(Progress::value),
+            text: progress.and_then(Progress::text).map(str::to_owned),
+            left: left.and_then(|progress| progress.left(now)).map(events::tenths),
+            place: known.place,
+            created: known.created,
+            started: known.started,
+            ended: known.ended,
+            next: self.topic.info(known.created).head,
+            result: known.result.clone(),
+            problem: known.problem.clone(),
+            stderr: known.stderr(),
+        }
+    }
+
+    /// Returns true if it has ended.
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        self.lock().state.is_end()
+    }
+
+    /// Cancels it. It is cancelled on return, and no event follows; its work is told to stop.
+    ///
+    /// # Errors
+    /// When it has ended already.
+    pub fn cancel(&self) -> Result<(), RunEnded> {
+        let ending = Ending::cancelled();
+        let is_cancelled = match self.keeper.upgrade() {
+            Some(keeper) => keeper.end(self, ending),
+            None => self.end(Moment::now(), ending),
+        };
+        if is_cancelled { Ok(()) } else { Err(RunEnded) }
+    }
+
+    /// Moves it in the queue. Tells its watchers the first place, and others if `is_told`.
+    pub(crate) fn wait(&self, now: UnixTime, place: usize, is_told: bool) {
+        let mut known = self.lock();
+        let is_new = known.place.is_none();
+        if known.wait(place) && (is_told || is_new) {
+            self.publish(now, events::queued(place));
+        }
+    }
+
+    /// Begins the work. Returns false if it has ended.
+    pub(crate) fn begin(&self, now: Moment) -> bool {
+        let mut known = self.lock();
+        let begins = known.begin(now);
+        if begins {
+            self.publish(now.time, events::running());
+        }
+        begins
+    }
+
+    /// Takes a report. Returns true if it is withheld for a moment.
+    pub(crate) fn report(
+        &self,
+        now: Moment,
+        value: f64,
+        text: Option<&str>,
+    ) -> Result<bool, Stopped> {
+        let mut known = self.lock();
+        if let Some(stopped) = known.stopped {
+            return Err(stopped);
+        }
+        let Some(progress) = &mut known.progress else { return Ok(false) };
+        progress.report(now.instant, value, text);
+        Ok(self.tell(progress, now))
+    }
+
+    /// Tells a report that was withheld, if it is time. Returns true if one is still withheld.
+    pub(crate) fn tell_withheld(&self, now: Moment) -> bool {
+        let mut known = self.lock();
+        let is_running = known.state == RunState::Running;
+        let progress = known.progress.as_mut().filter(|_| is_running);
+        progress.is_some_and(|progress| self.tell(progress, now))
+    }
+
+    fn tell(&self, progress: &mut Progress, now: Moment) -> bool {
+        if let Some(report) = progress.due(now.instant) {
+            self.publish(now.time, events::progress(report));
+        }
+        progress.is_untold()
+    }
+
+    /// Publishes a partial result.
+    pub(crate) fn partial(&self, value: &Data) -> Result<(), PublishError> {
+        self.topic.publish(UnixTime::now(), events::partial(value)).map(drop)
+    }
+
+    /// Ends it: publishes the last progress and the last event, and tells the work to stop. Returns false if it has
+    /// ended before.
+    pub(crate) fn end(&self, now: Moment, ending: Ending) -> bool {
+        let mut known = self.lock();
+        if !known.end(now, &ending) {
+            return false;
+        }
+        if let Some(report) = known.progress.as_mut().and_then(|last| last.rest(now.instant)) {
+            self.publish(now.time, events::progress(report));
+        }
+        self.topic.end_with(NewEvent { time: now.time, data: ending.event });
+        drop(known);
+        self.stopped.send_replace(Some(ending.reason));
+        self.ended.notify_all();
+        true
+    }
+
+    /// A watcher that has missed such an event loses nothing: the state has what it says.
+    fn publish(&self, time: UnixTime, data: Data) {
+        let _ = self.topic.publish(time, data);
+    }
+
+    /// Returns the reason to stop, if there is one.
+    pub(crate) fn stopped(&self) -> Option<Stopped> {
+        *self.stopped.borrow()
+    }
+
+    /// Waits for the reason to stop.
+    pub(crate) async fn wait_stopped(&self) -> Stopped {
+        let mut stopped = self.stopped.subscribe();
+        // The sender lives as long as the run.
+        stopped
+            .wait_for(Option::is_some)
+            .await
+            .ok()
+            .and_then(|reason| *reason)
+            .unwrap_or(Stopped::Ended)
+    }
+
+    /// Blocks the thread for this time, or until the end.
+    pub(crate) fn sleep(&self, time: Duration) -> Option<Stopped> {
+        let known = self.lock();
+        let waited = self.ended.wait_timeout_while(known, time, |known| known.stopped.is_none());
+        waited.unwrap_or_else(PoisonError::into_inner).0.stopped
+    }
+
+    pub(crate) fn keep_stderr(&self, bytes: &[u8]) {
+        self.lock().keep_stderr(bytes);
+    }
+
+    /// Sets the bytes that its work holds.
+    pub(crate) fn hold(&self, bytes: u64) {
+        self.held_bytes.store(bytes, Ordering::Relaxed);
+    }
+
+    /// Drops its oldest events, as many as take this many bytes.
+    pub(crate) fn shrink_by(&self, bytes: u64) {
+        let held = self.topic.bytes(UnixTime::default());
+        self.topic.shrink_to(held.saturating_sub(bytes));
+    }
+
+    /// Counts its bytes anew in the total.
+    pub(crate) fn count_in(&self, total: &AtomicU64) {
+        let mut counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(counted) = &mut *counted {
+            let events = self.topic.bytes(UnixTime::default());
+            let held = self.held_bytes.load(Ordering::Relaxed);
+            let bytes =
+                events + held + self.lock().bytes() + self.service.len() as u64 + OVERHEAD_BYTES;
+            total.fetch_add(bytes.wrapping_sub(*counted), Ordering::Relaxed);
+            *counted = bytes;
+        }
+    }
+
+    /// Removes it from the total and ends its topic for readers, who hold it perhaps.
+    pub(crate) fn forget(&self, total: &AtomicU64) {
+        let counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner).take();
+        total.fetch_sub(counted.unwrap_or_default(), Ordering::Relaxed);
+        self.topic.shrink_to(0);
+        // Only a log on disk can fail.
+        let _ = self.topic.delete();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

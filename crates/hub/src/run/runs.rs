@@ -1,0 +1,312 @@
+//! All runs: starts them, finds them and stops them.
+
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+use super::alarm::Alarm;
+use super::context::RunContext;
+use super::failure::RunFailure;
+use super::key::RunKey;
+use super::limits::RunLimits;
+use super::moment::Moment;
+use super::progress;
+use super::registry::{Job, Registry};
+use super::run::{Keeper, Run};
+use super::service::RunWork;
+use super::start::{StartError, StartRun, Started};
+use super::state::Ending;
+use super::thread;
+use crate::{Epoch, KeyWindow, Retention, Topic, TopicName, TopicOptions};
+
+/// All runs of a server. Clones share them; when the last one is dropped, all runs are cancelled.
+#[derive(Clone, Debug)]
+pub struct Runs(Arc<Handle>);
+
+#[derive(Debug)]
+struct Handle(Arc<Shared>);
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        self.0.cancel_all();
+        self.0.alarm.close();
+    }
+}
+
+#[derive(Debug)]
+struct Shared {
+    limits: RunLimits,
+    registry: Mutex<Registry>,
+    /// Notified when a work returns.
+    returned: Condvar,
+    /// The bytes of all runs.
+    total_bytes: AtomicU64,
+    /// Wakes the thread that looks at the time.
+    alarm: Arc<Alarm>,
+    has_timer: AtomicBool,
+    /// True if a withheld progress has rung the alarm, and is not told yet.
+    is_withheld: AtomicBool,
+    own: Weak<Self>,
+}
+
+impl Runs {
+    /// Creates an empty list. Its first run starts a thread that looks at the time.
+    #[must_use]
+    pub fn new(limits: RunLimits) -> Self {
+        let limits = RunLimits { running_max: limits.running_max.max(1), ..limits };
+        let shared = Arc::new_cyclic(|own| Shared {
+            limits,
+            registry: Mutex::new(Registry::new(limits)),
+            returned: Condvar::new(),
+            total_bytes: AtomicU64::new(0),
+            alarm: Arc::default(),
+            has_timer: AtomicBool::new(false),
+            is_withheld: AtomicBool::new(false),
+            own: Weak::clone(own),
+        });
+        Self(Arc::new(Handle(shared)))
+    }
+
+    /// Starts a run, or puts it in the queue. Never blocks for another run.
+    ///
+    /// # Errors
+    /// [`StartError`] when there is no room, or the key was used with another input.
+    pub fn start(&self, start: StartRun) -> Result<Started, StartError> {
+        self.0.0.start(start)
+    }
+
+    /// Returns the run with this key, if it is kept. A text that is not a key has none.
+    #[must_use]
+    pub fn get(&self, key: &str) -> Option<Arc<Run>> {
+        let key: RunKey = key.parse().ok()?;
+        self.0.0.current().get(key)
+    }
+
+    /// Returns at most `limit` runs, newest first.
+    #[must_use]
+    pub fn list(&self, limit: usize) -> Vec<Arc<Run>> {
+        self.0.0.current().list(limit)
+    }
+
+    /// Cancels all runs and refuses new ones. Waits at most this time, blocking its thread, until their works have
+    /// returned. Returns the number of works that have not.
+    #[must_use]
+    pub fn stop(&self, wait: Duration) -> usize {
+        let shared = &self.0.0;
+        shared.cancel_all();
+        let is_busy = |registry: &mut Registry| registry.running() > 0;
+        let waited = shared.returned.wait_timeout_while(shared.lock(), wait, is_busy);
+        waited.unwrap_or_else(PoisonError::into_inner).0.running()
+    }
+
+    /// Returns the limits.
+    #[must_use]
+    pub fn limits(&self) -> RunLimits {
+        self.0.0.limits
+    }
+
+    /// Returns the bytes of all runs that are kept.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.0.0.total_bytes.load(Ordering::Relaxed)
+    }
+}
+
+impl Keeper for Shared {
+    fn end(&self, run: &Run, ending: Ending) -> bool {
+        let now = Moment::now();
+        let mut registry = self.lock();
+        if !run.end(now, ending) {
+            return false;
+        }
+        let job = registry.end(now, run.key());
+        drop(registry);
+        if job.is_some() {
+            run.hold(0);
+        }
+        self.count(run);
+        self.alarm.ring();
+        // The work may do anything when it is dropped.
+        drop(job);
+        true
+    }
+
+    fn count(&self, run: &Run) {
+        run.count_in(&self.total_bytes);
+        if self.total_bytes.load(Ordering::Relaxed) <= self.limits.total_bytes_max {
+            return;
+        }
+        let excess = self.lock().make_room(&self.total_bytes, Some(run.key()));
+        if excess > 0 {
+            run.shrink_by(excess);
+            run.count_in(&self.total_bytes);
+        }
+    }
+
+    fn tell_later(&self) {
+        if !self.is_withheld.swap(true, Ordering::Relaxed) {
+            self.alarm.ring();
+        }
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Registry> {
+        self.registry.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the runs that are still kept now.
+    fn current(&self) -> MutexGuard<'_, Registry> {
+        let mut registry = self.lock();
+        registry.expire(Instant::now(), &self.total_bytes);
+        registry
+    }
+
+    fn start(&self, start: StartRun) -> Result<Started, StartError> {
+        let StartRun { service, owner, is_exempt, key, held_bytes, work } = start;
+        let owner = owner.filter(|_| !is_exempt);
+        let key = key.map(|(key, digest)| ((service.clone(), key), digest));
+        let run = Arc::new(self.new_run(service)?);
+        self.look_at_the_time()?;
+        let now = Moment::now();
+        let mut registry = self.current();
+        if let Some((key, digest)) = &key
+            && let Some(run) = registry.replayed(key, *digest)?
+        {
+            return Ok(Started { run, is_replayed: true });
+        }
+        registry.admits(owner)?;
+        run.hold(held_bytes);
+        run.count_in(&self.total_bytes);
+        if registry.make_room(&self.total_bytes, None) > 0 {
+            run.forget(&self.total_bytes);
+            return Err(StartError::MemoryFull);
+        }
+        registry.add(owner, Job { run: Arc::clone(&run), work }, key);
+        let job = registry.next_job(now);
+        registry.tell_places(now);
+        drop(registry);
+        job.into_iter().for_each(|job| self.begin(now, job));
+        Ok(Started { run, is_replayed: false })
+    }
+
+    fn new_run(&self, service: String) -> Result<Run, StartError> {
+        let key = RunKey::random()?;
+        let name: TopicName = key.short().parse().map_err(io::Error::other)?;
+        let RunLimits { events_max, bytes_max, .. } = self.limits;
+        let age_max = Duration::MAX;
+        let retention = Retention { events_max, bytes_max, age_max };
+        let topic = Topic::new(name, Epoch::random()?, retention);
+        let keys = KeyWindow { keys_max: 0, ..KeyWindow::default() };
+        topic.configure(TopicOptions { keys, ..retention.into() });
+        let keeper: Weak<dyn Keeper> = self.own.clone();
+        Ok(Run::new(key, service, topic, Moment::now(), keeper))
+    }
+
+    /// Begins the works that may begin. A work that ends at once, or gets no thread, calls this again; so only the
+    /// first caller begins works, in a loop.
+    fn begin_next(&self) {
+        if !self.lock().begins() {
+            return;
+        }
+        loop {
+            let now = Moment::now();
+            let mut registry = self.lock();
+            let Some(job) = registry.next_job_or_rest(now) else { return };
+            registry.tell_places(now);
+            drop(registry);
+            self.begin(now, job);
+        }
+    }
+
+    /// Begins the work of a job that has a slot, on a thread of its own.
+    fn begin(&self, now: Moment, job: Job) {
+        let Job { run, work } = job;
+        let Some(shared) = self.own.upgrade() else { return };
+        let slot = Slot { shared, run: Arc::clone(&run) };
+        if !run.begin(now) {
+            return;
+        }
+        self.alarm.ring();
+        let name = format!("run {}", run.key().short());
+        if let Err(error) = thread::spawn(name, move || slot.work(work)) {
+            let detail = format!("the system has no thread for the run: {error}");
+            self.end(&run, Ending::failed(&RunFailure::new(detail)));
+        }
+    }
+
+    fn cancel_all(&self) {
+        let runs = self.lock().stop();
+        for run in runs {
+            self.end(&run, Ending::cancelled());
+        }
+    }
+
+    /// Starts the thread that looks at the time, once.
+    fn look_at_the_time(&self) -> io::Result<()> {
+        if self.has_timer.swap(true, Ordering::Relaxed) {
+            return Ok(());
+        }
+        let (alarm, shared) = (Arc::clone(&self.alarm), Weak::clone(&self.own));
+        let watch = move || {
+            let mut next = None;
+            while alarm.wait(next) {
+                let Some(shared) = shared.upgrade() else { return };
+                next = shared.tick();
+            }
+        };
+        let begun = std::thread::Builder::new().name("runs".to_owned()).spawn(watch);
+        begun.map(drop).inspect_err(|_| self.has_timer.store(false, Ordering::Relaxed))
+    }
+
+    /// Does what is due, and returns the time until the next.
+    fn tick(&self) -> Option<Duration> {
+        let now = Moment::now();
+        let registry = self.current();
+        let (overdue, working) = (registry.overdue(now.instant), registry.working());
+        drop(registry);
+        for run in overdue {
+            self.end(&run, Ending::timed_out(self.limits.time_max));
+        }
+        self.is_withheld.store(false, Ordering::Relaxed);
+        let mut is_withheld = false;
+        for run in working {
+            is_withheld |= run.tell_withheld(now);
+            self.count(&run);
+        }
+        self.is_withheld.fetch_or(is_withheld, Ordering::Relaxed);
+        let next = self.lock().next_due(Instant::now());
+        let soon = is_withheld.then_some(progress::INTERVAL);
+        next.into_iter().chain(soon).min()
+    }
+}
+
+/// The slot of a work. Dropping it lets the next one begin.
+struct Slot {
+    shared: Arc<Shared>,
+    run: Arc<Run>,
+}
+
+impl Slot {
+    /// Does the work, and ends the run with its outcome.
+    fn work(self, work: RunWork) {
+        let Self { shared, run } = &self;
+        let context = RunContext::new(Arc::clone(run), Arc::clone(shared) as Arc<dyn Keeper>);
+        let done = catch_unwind(AssertUnwindSafe(|| work.run(&context)));
+        let outcome = done.unwrap_or_else(|panic| Err(RunFailure::panicked(&*panic)));
+        run.hold(0);
+        if !shared.end(run, Ending::of(outcome, shared.limits.bytes_max)) {
+            shared.count(run);
+        }
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        self.shared.lock().release(self.run.key());
+        self.shared.returned.notify_all();
+        self.shared.begin_next();
+    }
+}

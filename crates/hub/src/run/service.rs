@@ -1,0 +1,103 @@
+//! Run services: from an input to the work of a run.
+
+use std::fmt;
+
+use bytes::Bytes;
+
+use super::context::RunContext;
+use super::failure::RunOutcome;
+use crate::digest;
+
+/// Makes the work of a run from the input of a client.
+///
+/// A function `Fn(RunInput) -> Result<RunWork, RunRefusal>` is a run service.
+pub trait RunService: Send + Sync + 'static {
+    /// Checks the input, quickly, and returns the work. The work is done later, on a thread of its own.
+    ///
+    /// # Errors
+    /// [`RunRefusal`] when no run can begin with this input. The client is told so, and there is no run.
+    fn prepare(&self, input: RunInput) -> Result<RunWork, RunRefusal>;
+}
+
+impl<F> RunService for F
+where
+    F: Fn(RunInput) -> Result<RunWork, RunRefusal> + Send + Sync + 'static,
+{
+    fn prepare(&self, input: RunInput) -> Result<RunWork, RunRefusal> {
+        self(input)
+    }
+}
+
+/// The input of a run: the request that starts it.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct RunInput {
+    /// The whole path.
+    pub path: String,
+    /// The query, without the question mark.
+    pub query: Option<String>,
+    /// The content type of the body.
+    pub content_type: Option<String>,
+    /// The body.
+    pub body: Bytes,
+}
+
+/// A digest of an input: equal inputs have the same, and others another. The content type does not count.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct InputDigest(u64);
+
+impl RunInput {
+    /// Returns its digest, which tells a repeated start from a reused key.
+    #[must_use]
+    pub fn digest(&self) -> InputDigest {
+        let query = self.query.clone().unwrap_or_default();
+        let parts = [Bytes::from(self.path.clone()), Bytes::from(query), self.body.clone()];
+        InputDigest(digest::of_data(parts.iter()))
+    }
+}
+
+/// The work of a run: a function that computes, and tells how far it is.
+///
+/// It runs on a thread of its own with a low priority, and may block it. Asynchronous work drives itself there, with
+/// [`RunContext::stopped`] beside it. A panic makes the run fail, with its message.
+pub struct RunWork(Box<dyn FnOnce(&RunContext) -> RunOutcome + Send>);
+
+impl RunWork {
+    /// Makes work of a function.
+    pub fn new(work: impl FnOnce(&RunContext) -> RunOutcome + Send + 'static) -> Self {
+        Self(Box::new(work))
+    }
+
+    /// Does the work.
+    pub(crate) fn run(self, context: &RunContext) -> RunOutcome {
+        (self.0)(context)
+    }
+}
+
+impl fmt::Debug for RunWork {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("RunWork")
+    }
+}
+
+/// The reason why an input starts no run.
+#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RunRefusal {
+    /// The body cannot be parsed (HTTP 400); for JSON, with line and column.
+    #[error("{0}")]
+    BadBody(String),
+    /// The service does not take bodies of this type (HTTP 415).
+    #[error("{0}")]
+    UnsupportedType(String),
+    /// A parameter of the query is not valid (HTTP 400).
+    #[error("{0}")]
+    BadParameter(String),
+    /// The input is well formed, but does not fit (HTTP 422).
+    #[error("{detail}")]
+    Unprocessable {
+        /// The place in the body, as a JSON Pointer (RFC 6901).
+        pointer: Option<String>,
+        /// A sentence for people.
+        detail: String,
+    },
+}

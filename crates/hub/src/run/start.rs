@@ -1,0 +1,82 @@
+//! The start of a run.
+
+use std::io;
+use std::sync::Arc;
+
+use super::queue::QueueFull;
+use super::run::Run;
+use super::service::{InputDigest, RunWork};
+use crate::IdempotencyKey;
+
+/// A client whose waiting runs count together, in whatever numbers the caller gives: an address, say.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub struct OwnerKey(pub u128);
+
+/// A run to start.
+#[derive(Debug)]
+pub struct StartRun {
+    /// The path of its service.
+    pub service: String,
+    /// The client, if it is known. Its runs in the queue have a limit of their own.
+    pub owner: Option<OwnerKey>,
+    /// True for a client without that limit.
+    pub is_exempt: bool,
+    /// Makes the start safe to repeat: the same key of the same service, with the same input, gets the same run, as
+    /// long as that is kept. All clients of a service share its keys.
+    pub key: Option<(IdempotencyKey, InputDigest)>,
+    /// The bytes that the work holds before it begins and while it runs, such as its input. They count in
+    /// [`RunLimits::total_bytes_max`](crate::run::RunLimits::total_bytes_max).
+    pub held_bytes: u64,
+    /// The work.
+    pub work: RunWork,
+}
+
+impl StartRun {
+    /// Returns the start of a run by the program itself: of no client, and without a key.
+    pub fn new(service: impl Into<String>, work: RunWork) -> Self {
+        let service = service.into();
+        Self { service, owner: None, is_exempt: false, key: None, held_bytes: 0, work }
+    }
+}
+
+/// A run that was started, now or earlier.
+#[derive(Clone, Debug)]
+pub struct Started {
+    /// The run.
+    pub run: Arc<Run>,
+    /// True if its key was known: this is the run of the first time.
+    pub is_replayed: bool,
+}
+
+/// An error of starting a run. There is no run.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StartError {
+    /// The queue is full (HTTP 503).
+    #[error("the queue of runs is full")]
+    QueueFull,
+    /// The client has too many runs in the queue (HTTP 503).
+    #[error("this client has too many runs in the queue")]
+    OwnerQueueFull,
+    /// The runs that have not ended take all the memory for runs (HTTP 503).
+    #[error("the runs take all the memory that they may")]
+    MemoryFull,
+    /// The key was used with another input (HTTP 422).
+    #[error("this idempotency key was used for another run a short while ago")]
+    KeyReused,
+    /// The runs were stopped (HTTP 503).
+    #[error("no run starts any more")]
+    Stopping,
+    /// The system gave no random bytes, or no thread.
+    #[error("the system cannot start a run")]
+    System(#[from] io::Error),
+}
+
+impl From<QueueFull> for StartError {
+    fn from(full: QueueFull) -> Self {
+        match full {
+            QueueFull::ForAll => Self::QueueFull,
+            QueueFull::ForOwner => Self::OwnerQueueFull,
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! The state of a run. Pure.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::events;
+use super::failure::{Json, RunFailure, RunOutcome, Stopped};
+use super::moment::Moment;
+use super::progress::Progress;
+use crate::{Data, UnixTime};
+
+/// The state of a run.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RunState {
+    /// It waits for other runs to end.
+    Queued,
+    /// Its work is being done.
+    Running,
+    /// Its work is done.
+    Done,
+    /// Its work has failed, or took too long.
+    Failed,
+    /// It was cancelled.
+    Cancelled,
+}
+
+impl RunState {
+    /// Returns true if nothing follows.
+    #[must_use]
+    pub const fn is_end(self) -> bool {
+        matches!(self, Self::Done | Self::Failed | Self::Cancelled)
+    }
+}
+
+/// The end of a run, with its last event.
+#[derive(Debug)]
+pub(crate) struct Ending {
+    pub(crate) state: RunState,
+    result: Option<Json>,
+    problem: Option<Json>,
+    pub(crate) event: Data,
+    /// What the work is told if it has not returned.
+    pub(crate) reason: Stopped,
+}
+
+impl Ending {
+    /// Returns the end for the outcome of the work. A result of more than `bytes_max` is a failure.
+    pub(crate) fn of(outcome: RunOutcome, bytes_max: u64) -> Self {
+        match outcome {
+            Ok(None) => Self::done(None),
+            Ok(Some(result)) if result.bytes().len() as u64 > bytes_max => {
+                let bytes = result.bytes().len();
+                let detail = format!("the result has {bytes} bytes, at most {bytes_max} are kept");
+                Self::failed(&RunFailure::new(detail))
+            }
+            Ok(Some(result)) => Self::done(Json::of(&result)),
+            Err(failure) => Self::failed(&failure),
+        }
+    }
+
+    fn done(result: Option<Json>) -> Self {
+        let event = events::done(result.as_ref().map(Json::as_str));
+        let (state, reason) = (RunState::Done, Stopped::Ended);
+        Self { state, result, problem: None, event, reason }
+    }
+
+    pub(crate) fn failed(failure: &RunFailure) -> Self {
+        let problem = failure.problem().clone();
+        let event = events::failed(problem.as_str());
+        let (state, reason) = (RunState::Failed, Stopped::Ended);
+        Self { state, result: None, problem: Some(problem), event, reason }
+    }
+
+    pub(crate) fn timed_out(limit: Duration) -> Self {
+        let failed = Self::failed(&RunFailure::timed_out(limit));
+        Self { reason: Stopped::TimedOut, ..failed }
+    }
+
+    pub(crate) fn cancelled() -> Self {
+        let (state, reason) = (RunState::Cancelled, Stopped::Cancelled);
+        Self { state, result: None, problem: None, event: events::cancelled(), reason }
+    }
+}
+
+/// The state of a run and what is known about it.
+#[derive(Debug)]
+pub(crate) struct Known {
+    pub(crate) state: RunState,
+    pub(crate) created: UnixTime,
+    pub(crate) started: Option<UnixTime>,
+    pub(crate) ended: Option<UnixTime>,
+    /// The number of runs that start before it, while it is queued.
+    pub(crate) place: Option<usize>,
+    /// `None` before the start.
+    pub(crate) progress: Option<Progress>,
+    pub(crate) result: Option<Json>,
+    pub(crate) problem: Option<Json>,
+    pub(crate) stopped: Option<Stopped>,
+    stderr: VecDeque<u8>,
+}
+
+/// The most bytes of standard error that are kept: the last ones.
+const STDERR_BYTES_MAX: usize = 16 << 10;
+
+impl Known {
+    pub(crate) fn new(created: UnixTime) -> Self {
+        Self {
+            state: RunState::Queued,
+            created,
+            started: None,
+            ended: None,
+            place: None,
+            progress: None,
+            result: None,
+            problem: None,
+            stopped: None,
+            stderr: VecDeque::new(),
+        }
+    }
+
+    /// Moves it in the queue. Returns true if its place has changed.
+    pub(crate) fn wait(&mut self, place: usize) -> bool {
+        self.state == RunState::Queued && self.place.replace(place) != Some(place)
+    }
+
+    /// Begins the work, if it has not ended. Returns true if it begins.
+    pub(crate) fn begin(&mut self, now: Moment) -> bool {
+        let begins = self.state == RunState::Queued;
+        if begins {
+            (self.state, self.place, self.started) = (RunState::Running, None, Some(now.time));
+            self.progress = Some(Progress::new(now.instant));
+        }
+        begins
+    }
+
+    /// Ends the run, once. Returns true if it has ended by this.
+    pub(crate) fn end(&mut self, now: Moment, ending: &Ending) -> bool {
+        let ends = !self.state.is_end();
+        if ends {
+            (self.state, self.place, self.ended) = (ending.state, None, Some(now.time));
+            (self.result, self.problem) = (ending.result.clone(), ending.problem.clone());
+            self.stopped = Some(ending.reason);
+        }
+        ends
+    }
+
+    /// Keeps the last bytes of standard error, which may also come after the end.
+    pub(crate) fn keep_stderr(&mut self, bytes: &[u8]) {
+        let bytes = &bytes[bytes.len().saturating_sub(STDERR_BYTES_MAX)..];
+        let excess = (self.stderr.len() + bytes.len()).saturating_sub(STDERR_BYTES_MAX);
+        self.stderr.drain(..excess);
+        self.stderr.extend(bytes);
+    }
+
+    /// Returns the standard error as text, if there is any.
+    pub(crate) fn stderr(&self) -> Option<String> {
+        let bytes: Vec<u8> = self.stderr.iter().copied().collect();
+        (!bytes.is_empty()).then(|| String::from_utf8_lossy(&bytes).into_owned())
+    }
+
+    /// Returns the bytes that it keeps beside the events.
+    pub(crate) fn bytes(&self) -> u64 {
+        let json = [&self.result, &self.problem].into_iter().flatten();
+        let json: usize = json.map(|json| json.as_str().len()).sum();
+        (json + self.stderr.capacity()) as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use super::*;
+
+    fn at(seconds: u64) -> Moment {
+        let time = UnixTime::from_micros(seconds * 1_000_000);
+        Moment { time, instant: Instant::now() }
+    }
+
+    #[test]
+    fn a_run_waits_begins_and_ends_once() {
+        let mut known = Known::new(at(1).time);
+        assert!(known.wait(2) && !known.wait(2) && known.wait(1));
+        assert!(known.begin(at(2)) && !known.begin(at(3)) && !known.wait(0));
+        assert_eq!((known.state, known.place), (RunState::Running, None));
+        assert!(known.end(at(4), &Ending::of(Ok(Some(Data::json(&1).unwrap())), 9)));
+        assert!(!known.end(at(5), &Ending::cancelled()));
+        assert_eq!((known.state, known.stopped), (RunState::Done, Some(Stopped::Ended)));
+        assert_eq!(known.result.as_ref().map(Json::as_str), Some("1"));
+        assert_eq!([known.started, known.ended], [Some(at(2).time), Some(at(4).time)]);
+    }
+
+    #[test]
+    fn a_queued_run_can_end_and_never_begins_then() {
+        let mut known = Known::new(at(1).time);
+        known.wait(3);
+        assert!(known.end(at(2), &Ending::cancelled()) && !known.begin(at(3)));
+        assert_eq!((known.state, known.place, known.started), (RunState::Cancelled, None, None));
+    }
+
+    #[test]
+    fn a_result_that_is_too_big_is_a_failure() {
+        let result = || Ok(Some(Data::json("1234567").unwrap()));
+        assert_eq!(Ending::of(result(), 9).state, RunState::Done);
+        let ending = Ending::of(result(), 8);
+        assert_eq!(ending.state, RunState::Failed);
+        assert!(ending.event.as_str().contains("the result has 9 bytes, at most 8 are kept"));
+    }
+
+    #[test]
+    fn the_last_of_standard_error_is_kept() {
+        let mut known = Known::new(at(1).time);
+        assert_eq!(known.stderr(), None);
+        known.keep_stderr(b"begin");
+        known.keep_stderr(&[b'x'; STDERR_BYTES_MAX - 3]);
+        let kept = known.stderr().unwrap();
+        assert!(kept.starts_with("ginx") && kept.len() == STDERR_BYTES_MAX);
+        known.keep_stderr(&[b'y'; 2 * STDERR_BYTES_MAX]);
+        assert_eq!(known.stderr().unwrap(), "y".repeat(STDERR_BYTES_MAX));
+        assert!(known.bytes() <= 2 * STDERR_BYTES_MAX as u64);
+    }
+}

@@ -1,0 +1,107 @@
+//! Runs from the start to the end, with real threads.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::*;
+use crate::{After, Data, Page, ReadError, UnixTime};
+
+fn runs(limits: RunLimits) -> Runs {
+    Runs::new(limits)
+}
+
+/// Starts this work.
+fn start(runs: &Runs, work: impl FnOnce(&RunContext) -> RunOutcome + Send + 'static) -> Arc<Run> {
+    runs.start(StartRun::new("/test", RunWork::new(work))).unwrap().run
+}
+
+/// Waits until this holds.
+fn until(holds: impl Fn() -> bool) {
+    let begun = Instant::now();
+    while !holds() {
+        assert!(begun.elapsed() < Duration::from_secs(60), "it never holds");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+fn state(run: &Run) -> RunState {
+    run.status(Instant::now()).state
+}
+
+/// Reads the whole run, and returns its events.
+fn events(run: &Run) -> Vec<String> {
+    let (topic, now) = (run.topic(), UnixTime::now());
+    let mut position = topic.start(now, After::Earliest).unwrap();
+    let mut texts = Vec::new();
+    loop {
+        match topic.read(now, position, Default::default()) {
+            Ok(Page { events, next, .. }) => {
+                position = next;
+                texts.extend(events.iter().map(|event| event.data.as_str().to_owned()));
+            }
+            Err(ReadError::Ended) => return texts,
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
+#[test]
+fn a_run_tells_what_it_does_and_ends_with_its_result() {
+    let runs = runs(RunLimits::default());
+    let run = start(&runs, |run| {
+        run.partial(&Data::parse("[1, 2]").unwrap())?;
+        run.progress(0.25, Some("a quarter"))?;
+        run.progress(0.75, None)?;
+        run.keep_stderr(b"careful");
+        Ok(Some(Data::json("all").unwrap()))
+    });
+    until(|| run.has_ended());
+    let told = events(&run);
+    let begin = [r#"{"state":"running"}"#, r#"{"partial":[1, 2]}"#];
+    assert_eq!(told[..2], begin);
+    assert!(told[2].starts_with(r#"{"progress":0.25,"text":"a quarter","left":"#), "{told:?}");
+    assert!(told[3].starts_with(r#"{"progress":0.75,"left":"#), "{told:?}");
+    assert_eq!(told[4..], [r#"{"state":"done","result":"all"}"#]);
+    let status = serde_json::to_value(run.status(Instant::now())).unwrap();
+    assert_eq!(status["state"], "done");
+    assert_eq!(status["key"], run.key().to_string());
+    assert_eq!((&status["progress"], &status["text"]), (&0.75.into(), &"a quarter".into()));
+    assert_eq!((&status["left"], &status["place"]), (&().into(), &().into()));
+    assert_eq!((&status["result"], &status["stderr"]), (&"all".into(), &"careful".into()));
+    assert_eq!(status["next"], run.topic().info(UnixTime::now()).head.to_string());
+    assert!(runs.get(&run.key().to_string()).is_some_and(|found| Arc::ptr_eq(&found, &run)));
+    assert!(runs.get("nothing").is_none() && runs.get(&"0".repeat(32)).is_none());
+    assert!(!format!("{runs:?}").contains(&run.key().to_string()), "Debug tells a key");
+}
+
+#[test]
+fn a_panic_is_a_failed_run_with_its_message() {
+    let runs = runs(RunLimits { running_max: 1, ..RunLimits::default() });
+    let panicked = start(&runs, |_| panic!("seven of {}", 9));
+    let next = start(&runs, |_| Ok(None));
+    until(|| next.has_ended());
+    assert_eq!((state(&panicked), state(&next)), (RunState::Failed, RunState::Done));
+    let last = events(&panicked).pop().unwrap();
+    assert!(last.starts_with(r#"{"state":"failed","problem":{"type":"/problems/run-failed""#));
+    assert!(last.contains("the work panicked: seven of 9"), "{last}");
+}
+
+#[test]
+fn a_cancelled_run_has_ended_at_once_and_its_work_is_told() {
+    let runs = runs(RunLimits::default());
+    let (told, reason) = std::sync::mpsc::channel();
+    let run = start(&runs, move |run| {
+        let stopped = run.sleep(Duration::from_secs(3600)).unwrap_err();
+        let later = [run.check(), run.partial(&Data::json(&1).unwrap()), run.progress(0.5, None)];
+        told.send((stopped, later)).unwrap();
+        Ok(Some(Data::json("too late").unwrap()))
+    });
+    run.cancel().unwrap();
+    assert_eq!(state(&run), RunState::Cancelled);
+    assert_eq!(run.cancel(), Err(RunEnded));
+    let stopped = Stopped::Cancelled;
+    assert_eq!(reason.recv().unwrap(), (stopped, [Err(stopped), Err(stopped), Err(stopped)]));
+    assert_eq!(runs.stop(Duration::from_secs(60)), 0);
+    assert_eq!(state(&run), RunState::Cancelled);
+    assert_eq!(events(&run), [r#"{"state":"running"}"#, r#"{"state":"cancelled"}"#]);
+}
