@@ -58,8 +58,9 @@ impl RunFailure {
         }
     }
 
-    /// Creates the failure of a run that took longer than `limit`.
-    pub(crate) fn timed_out(limit: Duration) -> Self {
+    /// Creates the failure of work that took longer than `limit`: the problem `run-timeout`.
+    #[must_use]
+    pub fn timed_out(limit: Duration) -> Self {
         let detail = format!("the run did not end within {} s", limit.as_secs_f64());
         Self::of(Kind::RunTimeout, "The run took too long", detail)
     }

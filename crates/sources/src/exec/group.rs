@@ -3,21 +3,23 @@
 //! Owns the signals and the reaping. The group's leader is a [`Guard`], which ends the group if this process dies
 //! first. The guard is reaped last: until then the system cannot reuse the group's number.
 
+use std::ffi::OsString;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt as _;
+use std::path::Path;
 use std::process::{Child, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
-use tokio::net::unix::pipe::Receiver;
+use tokio::net::unix::pipe::{Receiver, Sender};
 use tokio::signal::unix::Signal as Signals;
 
+use super::Command;
 use super::guard::Guard;
-use super::{Command, ExecOptions};
 
 /// The interval at which to check if a group has ended. Nothing announces that.
-pub(super) const LOOK_EVERY: Duration = Duration::from_millis(20);
+const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// The time to wait after SIGKILL. Only a process that hangs in the kernel needs any.
 const KILL_WAIT: Duration = Duration::from_secs(1);
@@ -27,16 +29,36 @@ const KILL_WAIT: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(super) struct Group(Option<Members>);
 
-/// The two outputs of a program.
-pub(super) struct Outputs {
+/// A program to start.
+pub(super) struct Launch<'a> {
+    pub(super) command: &'a Command,
+    /// Variables to add to the inherited environment.
+    pub(super) environment: &'a [(OsString, OsString)],
+    pub(super) directory: Option<&'a Path>,
+    /// The time between SIGTERM and SIGKILL.
+    pub(super) grace: Duration,
+    pub(super) input: Input,
+}
+
+/// The standard input of a program.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Input {
+    /// `/dev/null`.
+    Empty,
+    Pipe,
+}
+
+/// The pipes of a program.
+pub(super) struct Pipes {
+    /// `None` if its input is empty.
+    pub(super) stdin: Option<Sender>,
     pub(super) stdout: Receiver,
     pub(super) stderr: Receiver,
 }
 
-impl Group {
-    /// Starts the program.
-    pub(super) fn start(options: &ExecOptions) -> io::Result<(Self, Outputs)> {
-        let mut command = match &options.command {
+impl Launch<'_> {
+    fn command(&self) -> std::process::Command {
+        let mut command = match self.command {
             Command::Program { program, arguments } => {
                 let mut command = std::process::Command::new(program);
                 command.args(arguments);
@@ -48,29 +70,44 @@ impl Group {
                 command
             }
         };
-        command.envs(options.environment.iter().map(|(name, value)| (name, value)));
-        if let Some(directory) = &options.directory {
+        command.envs(self.environment.iter().map(|(name, value)| (name, value)));
+        if let Some(directory) = self.directory {
             command.current_dir(directory);
         }
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let guard = Guard::start(options.grace)?;
+        let stdin = match self.input {
+            Input::Empty => Stdio::null(),
+            Input::Pipe => Stdio::piped(),
+        };
+        command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    }
+}
+
+impl Group {
+    /// Starts the program.
+    pub(super) fn start(launch: &Launch<'_>) -> io::Result<(Self, Pipes)> {
+        let guard = Guard::start(launch.grace)?;
         let number = guard.pid();
+        let mut command = launch.command();
         let mut program = command.process_group(number.as_raw_nonzero().get()).spawn()?;
         let (stdout, stderr) = (program.stdout.take(), program.stderr.take());
+        let stdin = program.stdin.take();
         let group = Self(Some(Members {
             number,
             guard,
             program,
             exit: None,
-            grace: options.grace,
+            grace: launch.grace,
             asked_at: None,
+            look_at: None,
             killed: false,
         }));
         let missing = || io::Error::other("the system gave no pipes");
         let receiver = |fd: OwnedFd| Receiver::from_owned_fd(fd);
+        let stdin = stdin.map(|stdin| Sender::from_owned_fd(stdin.into())).transpose()?;
         let stdout = receiver(stdout.ok_or_else(missing)?.into())?;
         let stderr = receiver(stderr.ok_or_else(missing)?.into())?;
-        Ok((group, Outputs { stdout, stderr }))
+        Ok((group, Pipes { stdin, stdout, stderr }))
     }
 
     /// Waits until the program has ended, without reaping it. `children` must have received SIGCHLD since before the
@@ -90,6 +127,25 @@ impl Group {
         }
     }
 
+    /// Sends SIGKILL to all; then poll [`Group::has_ended`].
+    pub(super) fn kill(&mut self) {
+        if let Some(members) = &mut self.0
+            && !members.killed
+        {
+            members.kill();
+        }
+    }
+
+    /// Returns the time at which to poll [`Group::has_ended`] again. `None` before the group is asked to end.
+    pub(super) fn look_at(&self) -> Option<tokio::time::Instant> {
+        self.0.as_ref()?.look_at.map(Into::into)
+    }
+
+    /// Counts the living processes of the group, if the system lists them (Linux).
+    pub(super) fn processes(&self) -> Option<usize> {
+        self.0.as_ref()?.guard.company()
+    }
+
     pub(super) fn is_ending(&self) -> bool {
         self.0.as_ref().is_none_or(|members| members.asked_at.is_some())
     }
@@ -98,6 +154,10 @@ impl Group {
     /// status if it is known.
     pub(super) fn has_ended(&mut self) -> Option<Option<ExitStatus>> {
         let Some(members) = &mut self.0 else { return Some(None) };
+        // Looking takes time, and a program may write all the while.
+        if members.look_at.is_some_and(|look_at| Instant::now() < look_at) {
+            return None;
+        }
         match members.check() {
             GroupState::Gone(exit) => {
                 self.0 = None;
@@ -146,6 +206,8 @@ struct Members {
     grace: Duration,
     /// The time at which SIGTERM was sent.
     asked_at: Option<Instant>,
+    /// The time of the next look, once it was asked to end.
+    look_at: Option<Instant>,
     killed: bool,
 }
 
@@ -166,9 +228,17 @@ impl Members {
 
     fn ask_to_end(&mut self) {
         if self.asked_at.is_none() {
-            self.asked_at = Some(Instant::now());
             self.signal(Signal::TERM);
+            self.asked_at = Some(Instant::now());
+            self.look_at = self.asked_at;
         }
+    }
+
+    fn kill(&mut self) {
+        self.signal(Signal::KILL);
+        self.killed = true;
+        let asked_at = *self.asked_at.get_or_insert_with(Instant::now);
+        self.look_at.get_or_insert(asked_at);
     }
 
     fn check(&mut self) -> GroupState {
@@ -187,9 +257,11 @@ impl Members {
         }
         let since = self.asked_at.map_or(Duration::ZERO, |asked_at| asked_at.elapsed());
         if since >= self.grace && !self.killed {
-            self.killed = true;
-            self.signal(Signal::KILL);
+            self.kill();
         }
+        let wait = self.grace.saturating_sub(since);
+        let wait = if self.killed { LOOK_EVERY } else { wait.min(LOOK_EVERY) };
+        self.look_at = self.asked_at.map(|_| Instant::now() + wait);
         if since >= self.grace.saturating_add(KILL_WAIT) {
             GroupState::Hanging
         } else {

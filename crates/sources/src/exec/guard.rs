@@ -57,11 +57,18 @@ impl Guard {
             self.is_reaped |= pid == self.pid;
         }
         if cfg!(target_os = "linux") {
-            return test_kill_process_group(self.pid).is_ok() && has_living_member(self.pid);
+            // Processes hidden from this user count as alive.
+            return test_kill_process_group(self.pid).is_ok()
+                && self.company().is_none_or(|count| count > 0);
         }
         // Other systems do not list the members of a group, but tell whether there are any.
         self.dismiss();
         test_kill_process_group(self.pid).is_ok()
+    }
+
+    /// Counts the living processes of its group besides itself. `None` if the system does not list them.
+    pub(super) fn company(&self) -> Option<usize> {
+        living_members(self.pid)
     }
 
     fn dismiss(&mut self) {
@@ -85,26 +92,23 @@ fn sleep_argument(grace: Duration) -> String {
     grace.as_secs().saturating_add(u64::from(grace.subsec_nanos() > 0)).to_string()
 }
 
-/// Returns true if the group has a living member besides its leader. Zombies do not count: in a container, process 1
-/// is often a program that never reaps orphans. Processes hidden from this user count as alive.
-fn has_living_member(group: Pid) -> bool {
-    let Ok(processes) = std::fs::read_dir("/proc") else { return true };
-    let mut seen = false;
-    for entry in processes.flatten() {
+/// Counts the living members of the group besides its leader. Zombies do not count: in a container, process 1 is
+/// often a program that never reaps orphans. `None` if the list has no process of the group.
+fn living_members(group: Pid) -> Option<usize> {
+    let (mut seen, mut living) = (false, 0);
+    for entry in std::fs::read_dir("/proc").ok()?.flatten() {
         let name = entry.file_name();
         let Some(pid) = name.to_str().and_then(|name| name.parse::<i32>().ok()) else { continue };
         let Ok(stat) = std::fs::read(entry.path().join("stat")) else { continue };
         match state_and_group(&stat) {
             Some((state, of)) if of == group.as_raw_nonzero().get() => {
                 seen = true;
-                if pid != of && !b"ZX".contains(&state) {
-                    return true;
-                }
+                living += usize::from(pid != of && !b"ZX".contains(&state));
             }
             _ => {}
         }
     }
-    !seen
+    seen.then_some(living)
 }
 
 /// Parses a process's `stat` (proc_pid_stat(5)).

@@ -1,7 +1,8 @@
-//! A program whose output lines become events.
+//! Programs: those whose output lines become events, and those that do the work of runs ([`ProgramService`]).
 //!
-//! One process serves all readers. It runs as long as the source does, with or without readers. [`lines`] defines a
-//! line and its event; an event's time is the wall clock right after the read that completed its line.
+//! Of the first kind, one process serves all readers. It runs as long as the source does, with or without readers.
+//! [`lines`] defines a line and its event; an event's time is the wall clock right after the read that completed its
+//! line.
 //!
 //! - Its **standard input** is empty (`/dev/null`).
 //! - Its **standard output** is read as fast as the topic takes it, through one buffer. A faster program has to wait,
@@ -20,9 +21,15 @@
 //! It omits the arguments, which may be secret, since every reader of the status sees it.
 
 mod allowance;
+mod census;
+mod error_log;
 mod group;
 mod guard;
+mod pipes;
+mod program;
 mod run;
+mod service;
+mod work;
 
 use std::ffi::OsString;
 use std::fmt;
@@ -32,7 +39,9 @@ use std::time::Duration;
 
 use anemone_hub::Topic;
 
+pub use program::ProgramOptions;
 pub use run::run;
+pub use service::ProgramService;
 
 use crate::{first_line, lines};
 

@@ -1,7 +1,6 @@
 //! The source: starts the program, reads its output, ends it, and starts it again.
 
 use std::io;
-use std::os::fd::AsFd;
 use std::pin::{Pin, pin};
 use std::process::ExitStatus;
 use std::sync::Arc;
@@ -12,26 +11,14 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::allowance::Allowance;
-use super::group::{Group, LOOK_EVERY, Outputs};
+use super::error_log::{ErrorLog, LogLimit, LoggedAs};
+use super::group::{Group, Input, Launch, Pipes};
+use super::pipes::{READ_BYTES, REST_BYTES_MAX, Read, Rest, readable, take};
 use super::{ExecOptions, Stderr};
 use crate::backoff::Backoff;
 use crate::feed::{Feed, Patience, patiently};
 use crate::first_line::FirstLine;
-use crate::lines::{self, Line, Lines};
-use crate::printable::printable_start;
 use crate::status::{State, Status, chain, earliest, seconds, sleep_until, wall_clock};
-
-/// The size of a read; a pipe usually holds 64 KiB.
-const READ_BYTES: usize = 16 << 10;
-
-/// The most bytes read once all writers of the group are gone: as much as a pipe can hold. A process that has left
-/// the group may keep the pipe open and go on writing.
-const REST_BYTES_MAX: usize = 1 << 20;
-
-/// The longest line of standard error in the log.
-const LOG_LINE_BYTES_MAX: usize = 4000;
-const LOG_LINE_CHARS_MAX: usize = 1000;
 
 /// Runs the program, publishes the lines of its output to `topic`, and reports its state to `status` (by convention
 /// the topic `NAME.status`).
@@ -126,7 +113,11 @@ impl ExecSource {
             Feed::new(topic, options.line_bytes_max).with_patience(patience)
         };
         let error_output = match &options.stderr {
-            Stderr::Log => ErrorOutput::Log(ErrorLog::new(&options, name.clone())),
+            Stderr::Log => {
+                let name = LoggedAs::Topic(name.clone());
+                let limit = LogLimit::new(name, options.log_lines_max, options.report_interval);
+                ErrorOutput::Log(ErrorLog::new(limit))
+            }
             Stderr::Topic(topic) => ErrorOutput::Topic(feed(Arc::clone(topic))),
         };
         Self {
@@ -141,13 +132,23 @@ impl ExecSource {
         }
     }
 
+    fn launch(&self) -> Launch<'_> {
+        Launch {
+            command: &self.options.command,
+            environment: &self.options.environment,
+            directory: self.options.directory.as_deref(),
+            grace: self.options.grace,
+            input: Input::Empty,
+        }
+    }
+
     /// Runs the program once, until its whole group has ended.
     async fn run_once(&mut self, mut stop: Pin<&mut impl Future<Output = ()>>) -> End {
         let mut stopped = false;
         let patience = (self.patience_over.clone(), self.options.grace);
         let children = signal(SignalKind::child());
-        let started = children.and_then(|children| Ok((children, Group::start(&self.options)?)));
-        let (mut children, (mut group, Outputs { stdout, stderr })) = match started {
+        let started = children.and_then(|children| Ok((children, Group::start(&self.launch())?)));
+        let (mut children, (mut group, Pipes { stdout, stderr, .. })) = match started {
             Ok(started) => started,
             Err(error) => return End { exit: Err(error), stopped },
         };
@@ -164,7 +165,7 @@ impl ExecSource {
             {
                 break exit;
             }
-            let look_at = group.is_ending().then(|| Instant::now() + LOOK_EVERY);
+            let look_at = group.look_at();
             let due = earliest(self.status.due(), self.error_output.due());
             let due = earliest(due, earliest(self.first_line.due(), self.closed_due));
             tokio::select! {
@@ -277,50 +278,6 @@ impl ExecSource {
     }
 }
 
-enum Read {
-    Nothing,
-    Bytes(usize),
-    End,
-}
-
-/// Waits until the pipe is readable; forever if it has ended.
-async fn readable(pipe: Option<&Receiver>) {
-    match pipe {
-        // The read will return the error.
-        Some(pipe) => drop(pipe.readable().await),
-        None => std::future::pending().await,
-    }
-}
-
-fn take(pipe: &mut Option<Receiver>, buffer: &mut [u8]) -> Read {
-    let Some(open) = pipe else { return Read::Nothing };
-    match open.try_read(buffer) {
-        Ok(len) if len > 0 => Read::Bytes(len),
-        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Read::Nothing,
-        Err(error) if error.kind() == io::ErrorKind::Interrupted => Read::Nothing,
-        Ok(_) | Err(_) => {
-            *pipe = None;
-            Read::End
-        }
-    }
-}
-
-/// The number of bytes that may still be read.
-struct Rest(usize);
-
-impl Rest {
-    /// Reads the pipe itself, since the runtime may not know yet that it has data.
-    fn read(&mut self, pipe: &Receiver, buffer: &mut [u8]) -> Option<usize> {
-        let buffer_bytes = buffer.len().min(self.0);
-        let read = rustix::io::retry_on_intr(|| {
-            rustix::io::read(pipe.as_fd(), &mut buffer[..buffer_bytes])
-        });
-        let len = read.ok().filter(|len| *len > 0)?;
-        self.0 -= len;
-        Some(len)
-    }
-}
-
 enum ErrorOutput {
     Log(ErrorLog),
     Topic(Feed),
@@ -329,7 +286,7 @@ enum ErrorOutput {
 impl ErrorOutput {
     fn due(&self) -> Option<Instant> {
         match self {
-            Self::Log(log) => Some(log.started + log.allowance.due()?),
+            Self::Log(log) => log.due(),
             Self::Topic(_) => None,
         }
     }
@@ -338,55 +295,5 @@ impl ErrorOutput {
         if let Self::Log(log) = self {
             log.report_refused();
         }
-    }
-}
-
-/// Lines of standard error for the log.
-struct ErrorLog {
-    /// The name of the source's topic.
-    source: String,
-    lines: Lines,
-    allowance: Allowance,
-    started: Instant,
-}
-
-impl ErrorLog {
-    fn new(options: &ExecOptions, source: String) -> Self {
-        let allowance = Allowance::new(options.log_lines_max, options.report_interval);
-        Self { source, lines: Lines::new(LOG_LINE_BYTES_MAX), allowance, started: Instant::now() }
-    }
-
-    fn receive(&mut self, mut bytes: &[u8]) {
-        while let Some(line) = self.lines.next(&mut bytes) {
-            log(&self.source, &mut self.allowance, self.started, line);
-        }
-    }
-
-    fn finish(&mut self) {
-        if let Some(line) = self.lines.finish() {
-            log(&self.source, &mut self.allowance, self.started, line);
-        }
-    }
-
-    fn report_refused(&mut self) {
-        report_refused(&self.source, &mut self.allowance, self.started);
-    }
-}
-
-fn log(source: &str, allowance: &mut Allowance, started: Instant, line: Line<'_>) {
-    report_refused(source, allowance, started);
-    if !allowance.take(started.elapsed()) {
-        return;
-    }
-    let text = match line {
-        Line::Whole(line) => printable_start(&lines::text(line), LOG_LINE_CHARS_MAX),
-        Line::TooLong(start) => printable_start(&lines::text(start), LOG_LINE_CHARS_MAX) + "…",
-    };
-    tracing::info!(topic = %source, "standard error: {text}");
-}
-
-fn report_refused(source: &str, allowance: &mut Allowance, started: Instant) {
-    if let Some(count) = allowance.take_refused(started.elapsed()) {
-        tracing::warn!(topic = %source, count, "more lines of standard error, not logged");
     }
 }

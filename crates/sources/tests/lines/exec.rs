@@ -1,7 +1,6 @@
 //! Programs.
 
 use std::future::pending;
-use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,11 +12,11 @@ use anemone_testing::{Background, Log, Topics, resident_bytes, values, within};
 use rustix::process::{Pid, test_kill_process};
 use serde_json::{Value, json};
 use tempfile::{TempDir, tempdir};
-use tokio::net::unix::pipe;
 use tokio::sync::oneshot;
 
 use crate::alone::{Alone, is_alone};
 use crate::fifo;
+use crate::lifeline::Lifeline;
 
 /// Run once; if again, at once.
 fn once(command: Command) -> ExecOptions {
@@ -88,28 +87,9 @@ async fn gone(pid: Pid) {
     .await;
 }
 
-/// A FIFO that a program has open for writing, so that its end is the program's.
-struct Lifeline(pipe::Receiver);
-
-impl Lifeline {
-    fn open(path: &Path) -> Self {
-        fifo(path);
-        Self(pipe::OpenOptions::new().open_receiver(path).unwrap())
-    }
-
-    /// Waits until no process has it open. It must have been open before.
-    async fn cut(self) {
-        within(async {
-            loop {
-                self.0.readable().await.unwrap();
-                match self.0.try_read(&mut [0]) {
-                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                    read => break assert_eq!(read.unwrap(), 0),
-                }
-            }
-        })
-        .await;
-    }
+/// Waits until no process has the lifeline, while sources go on.
+async fn cut(lifeline: Lifeline) {
+    tokio::task::spawn_blocking(|| lifeline.cut()).await.unwrap();
 }
 
 /// Lets a program continue that reads from this FIFO.
@@ -398,7 +378,7 @@ async fn when_stopped_grandchildren_are_killed_too() {
     let running = Running::start(options);
     running.topics.events(1).await;
     running.stop().await;
-    lifeline.cut().await;
+    cut(lifeline).await;
 }
 
 #[tokio::test]
@@ -408,7 +388,7 @@ async fn when_dropped_grandchildren_are_killed_too() {
     let running = Running::start(options);
     running.topics.events(1).await;
     drop(running);
-    lifeline.cut().await;
+    cut(lifeline).await;
 }
 
 #[tokio::test]
@@ -428,7 +408,7 @@ async fn what_a_program_left_running_is_ended_with_it() {
         ..shell("exec 3> lifeline; sleep 1000 & echo ready; exit 4")
     };
     let topics = to_its_end(options).await;
-    lifeline.cut().await;
+    cut(lifeline).await;
     assert!(ended(&topics).await["detail"].as_str().unwrap().contains("exit status: 4"));
 }
 

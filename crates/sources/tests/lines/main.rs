@@ -6,7 +6,9 @@ mod alone;
 mod disk;
 mod exec;
 mod file;
+mod lifeline;
 mod place;
+mod program;
 mod stdin;
 
 use std::path::Path;

@@ -1,0 +1,74 @@
+//! The number of a group's processes, looked at again and again.
+//!
+//! The system offers no limit for one group: `RLIMIT_NPROC` counts all processes of a user, and root has no such limit.
+//! So the processes are counted every [`EVERY`], and a program that starts many quickly may have more for that
+//! long. Counting reads `/proc`, which is cheap to avoid: the system tells the number of its newest process, and no
+//! process is new while that stays the same.
+
+use std::fs;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::group::Group;
+
+/// The time between two looks.
+pub(super) const EVERY: Duration = Duration::from_millis(50);
+
+/// A count takes at most this part of a processor's time: the next one waits this many times as long as it took.
+const PATIENCE: u32 = 20;
+
+#[derive(Debug)]
+pub(super) struct Census {
+    due: Instant,
+    /// The newest process of the system, right before the last count.
+    newest: Option<u32>,
+}
+
+impl Census {
+    pub(super) fn new() -> Self {
+        Self { due: Instant::now() + EVERY, newest: None }
+    }
+
+    /// Returns the time of the next look.
+    pub(super) fn due(&self) -> Instant {
+        self.due
+    }
+
+    /// Counts the processes of the group if that is due. `None` if there are no new ones, or if the system does not
+    /// list them.
+    pub(super) fn take(&mut self, group: &Group) -> Option<usize> {
+        let started = Instant::now();
+        if started < self.due {
+            return None;
+        }
+        self.due = started + EVERY;
+        let newest = fs::read_to_string("/proc/loadavg").ok().and_then(|text| newest(&text));
+        if newest.is_some() && newest == self.newest {
+            return None;
+        }
+        self.newest = newest;
+        let count = group.processes();
+        let took = started.elapsed();
+        self.due = started + EVERY.max(took * PATIENCE);
+        count
+    }
+}
+
+/// Parses the number of the newest process (proc_loadavg(5)); `None` if the system does not tell it.
+fn newest(loadavg: &str) -> Option<u32> {
+    loadavg.split_ascii_whitespace().nth(4)?.parse().ok().filter(|number| *number > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_newest_process_is_the_last_number() {
+        assert_eq!(newest("0.20 0.18 0.12 1/80 11206\n"), Some(11_206));
+        for unknown in ["", "0.20 0.18 0.12 1/80", "0.00 0.00 0.00 0/0 0"] {
+            assert_eq!(newest(unknown), None, "{unknown}");
+        }
+    }
+}

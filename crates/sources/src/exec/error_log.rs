@@ -1,0 +1,140 @@
+//! Standard error in the log: line by line, in moderation.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
+use tracing::field::display;
+
+use super::allowance::Allowance;
+use crate::lines::{self, Line, Lines};
+use crate::printable::printable_start;
+
+/// The longest line of standard error in the log.
+const LOG_LINE_BYTES_MAX: usize = 4000;
+const LOG_LINE_CHARS_MAX: usize = 1000;
+
+/// Who wrote a line, as the log says it.
+#[derive(Clone, Debug)]
+pub(super) enum LoggedAs {
+    /// The source of this topic.
+    Topic(String),
+    /// A run of the service at this path.
+    Service(String),
+}
+
+/// A limit on the lines that are logged, shared by all programs under one name.
+#[derive(Debug)]
+pub(super) struct LogLimit {
+    name: LoggedAs,
+    started: Instant,
+    allowance: Mutex<Allowance>,
+}
+
+impl LogLimit {
+    /// Creates a limit of this many lines in each interval.
+    pub(super) fn new(name: LoggedAs, lines_max: u32, interval: Duration) -> Arc<Self> {
+        let allowance = Mutex::new(Allowance::new(lines_max, interval));
+        Arc::new(Self { name, started: Instant::now(), allowance })
+    }
+
+    fn allowance(&self) -> MutexGuard<'_, Allowance> {
+        self.allowance.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the topic and the service for a line of the log; one of them.
+    fn names(&self) -> [Option<&str>; 2] {
+        match &self.name {
+            LoggedAs::Topic(topic) => [Some(topic), None],
+            LoggedAs::Service(path) => [None, Some(path)],
+        }
+    }
+
+    fn log(&self, line: Line<'_>) {
+        self.report_refused();
+        if !self.allowance().take(self.started.elapsed()) {
+            return;
+        }
+        let text = match line {
+            Line::Whole(line) => printable_start(&lines::text(line), LOG_LINE_CHARS_MAX),
+            Line::TooLong(start) => printable_start(&lines::text(start), LOG_LINE_CHARS_MAX) + "…",
+        };
+        let [topic, service] = self.names().map(|name| name.map(display));
+        tracing::info!(topic, service, "standard error: {text}");
+    }
+
+    /// Logs that a program has failed.
+    pub(super) fn warn(&self, what: &str) {
+        self.report_refused();
+        if self.allowance().take(self.started.elapsed()) {
+            let [topic, service] = self.names().map(|name| name.map(display));
+            tracing::warn!(topic, service, "{what}");
+        }
+    }
+
+    fn report_refused(&self) {
+        if let Some(count) = self.allowance().take_refused(self.started.elapsed()) {
+            let [topic, service] = self.names().map(|name| name.map(display));
+            tracing::warn!(topic, service, count, "more lines of standard error, not logged");
+        }
+    }
+}
+
+/// The standard error of one program, for the log.
+pub(super) struct ErrorLog {
+    lines: Lines,
+    limit: Arc<LogLimit>,
+}
+
+impl ErrorLog {
+    pub(super) fn new(limit: Arc<LogLimit>) -> Self {
+        Self { lines: Lines::new(LOG_LINE_BYTES_MAX), limit }
+    }
+
+    /// Returns the time at which to call [`ErrorLog::report_refused`].
+    pub(super) fn due(&self) -> Option<Instant> {
+        Some(self.limit.started + self.limit.allowance().due()?)
+    }
+
+    pub(super) fn receive(&mut self, mut bytes: &[u8]) {
+        while let Some(line) = self.lines.next(&mut bytes) {
+            self.limit.log(line);
+        }
+    }
+
+    pub(super) fn finish(&mut self) {
+        if let Some(line) = self.lines.finish() {
+            self.limit.log(line);
+        }
+    }
+
+    pub(super) fn report_refused(&self) {
+        self.limit.report_refused();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use anemone_testing::Log;
+
+    use super::*;
+
+    #[test]
+    fn programs_under_one_name_share_its_limit() {
+        let log = Log::keep();
+        let name = LoggedAs::Service("/work".to_owned());
+        let limit = LogLimit::new(name, 2, Duration::from_secs(3600));
+        let mut errors = [0, 1].map(|_| ErrorLog::new(Arc::clone(&limit)));
+        errors[0].receive(b"a\x1b[1m\n");
+        errors[1].receive(b"b");
+        errors[1].finish();
+        errors[0].receive(b"c\n");
+        limit.warn("no more either");
+        let expected = [
+            "INFO standard error: a\\u001b[1m service=/work",
+            "INFO standard error: b service=/work",
+        ];
+        assert_eq!(log.lines(), expected);
+        assert!(errors.iter().all(|errors| errors.due().is_some()));
+    }
+}

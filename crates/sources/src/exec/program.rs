@@ -1,0 +1,69 @@
+//! A program that does the work of runs: its options.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::Command;
+use super::error_log::{LogLimit, LoggedAs};
+use crate::lines;
+
+/// A program that does the work of runs, and its limits. [`ProgramOptions::new`] sets the defaults given here.
+#[derive(Clone, Debug)]
+pub struct ProgramOptions {
+    /// The command to run.
+    pub command: Command,
+    /// Variables to add to the inherited environment, or to replace in it.
+    pub environment: Vec<(OsString, OsString)>,
+    /// The working directory. Default: that of this process.
+    pub directory: Option<PathBuf>,
+    /// The longest time of a run, besides that of all runs. Default: none.
+    pub time_max: Option<Duration>,
+    /// The time between SIGTERM and SIGKILL. Default 50 ms: a run should stop at once.
+    pub grace: Duration,
+    /// The most bytes that a run may write to both of its outputs. Default 64 MiB, four times what a run retains.
+    pub output_bytes_max: u64,
+    /// The longest line of standard output. Default 64 KiB, see [`lines`].
+    pub line_bytes_max: usize,
+    /// The most processes of a run at once (Linux). Default 100: a shell with a few pipelines has a dozen.
+    pub processes_max: usize,
+    /// The most lines of standard error that all runs together log in one `report_interval`. Default 100.
+    pub log_lines_max: u32,
+    /// The interval of that limit. Default 10 s.
+    pub report_interval: Duration,
+}
+
+impl ProgramOptions {
+    /// Creates the default options for this command.
+    #[must_use]
+    pub fn new(command: Command) -> Self {
+        Self {
+            command,
+            environment: Vec::new(),
+            directory: None,
+            time_max: None,
+            grace: Duration::from_millis(50),
+            output_bytes_max: 64 << 20,
+            line_bytes_max: lines::BYTES_MAX_DEFAULT,
+            processes_max: 100,
+            log_lines_max: 100,
+            report_interval: Duration::from_secs(10),
+        }
+    }
+}
+
+/// A program with what all its runs share.
+#[derive(Debug)]
+pub(super) struct Program {
+    pub(super) options: ProgramOptions,
+    pub(super) log: Arc<LogLimit>,
+}
+
+impl Program {
+    pub(super) fn new(path: String, options: ProgramOptions) -> Self {
+        let name = LoggedAs::Service(path);
+        let log = LogLimit::new(name, options.log_lines_max, options.report_interval);
+        Self { options, log }
+    }
+}

@@ -1,0 +1,299 @@
+//! The work of one run: starts the program, passes its input and its output on, and ends it.
+
+use std::ffi::OsString;
+use std::io;
+use std::process::ExitStatus;
+
+use anemone_hub::ProgressLine;
+use anemone_hub::run::{RunContext, RunFailure, RunInput, RunOutcome, Stopped};
+use tokio::net::unix::pipe::{Receiver, Sender};
+use tokio::signal::unix::{Signal as Signals, SignalKind, signal};
+use tokio::time::Instant;
+
+use super::census::Census;
+use super::error_log::ErrorLog;
+use super::group::{Group, Input, Launch, Pipes};
+use super::pipes::{READ_BYTES, REST_BYTES_MAX, Read, Rest, readable, take};
+use super::program::{Program, ProgramOptions};
+use crate::lines::{self, Line, Lines};
+use crate::status::{chain, earliest, sleep_until};
+
+/// Runs the program once, on this thread.
+pub(super) fn run(program: &Program, input: &RunInput, context: &RunContext) -> RunOutcome {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build();
+    match runtime {
+        Ok(runtime) => runtime.block_on(start(program, input, context)),
+        Err(error) => Err(not_started(program, &error)),
+    }
+}
+
+async fn start(program: &Program, input: &RunInput, context: &RunContext) -> RunOutcome {
+    let options = &program.options;
+    let launch = Launch {
+        command: &options.command,
+        environment: &environment(options, input),
+        directory: options.directory.as_deref(),
+        grace: options.grace,
+        input: if input.body.is_empty() { Input::Empty } else { Input::Pipe },
+    };
+    let children = signal(SignalKind::child());
+    match children.and_then(|children| Ok((children, Group::start(&launch)?))) {
+        Ok((children, (group, pipes))) => {
+            let work = Work::new(program, input, context);
+            work.run(group, pipes, children).await
+        }
+        Err(error) => Err(not_started(program, &error)),
+    }
+}
+
+fn not_started(program: &Program, error: &io::Error) -> RunFailure {
+    let detail = format!("{} cannot be started: {}", program.options.command, chain(error));
+    program.log.warn(&detail);
+    RunFailure::new(detail)
+}
+
+/// Returns the variables of the configuration, and those about the request, which win.
+fn environment(options: &ProgramOptions, input: &RunInput) -> Vec<(OsString, OsString)> {
+    let of_request = [
+        ("ANEMONE_PATH", input.path.as_str()),
+        ("ANEMONE_QUERY", input.query.as_deref().unwrap_or_default()),
+        ("ANEMONE_CONTENT_TYPE", input.content_type.as_deref().unwrap_or_default()),
+    ];
+    let of_request = of_request.map(|(name, value)| (name.into(), value.into()));
+    options.environment.iter().cloned().chain(of_request).collect()
+}
+
+/// The reason for ending a program that has not ended by itself.
+#[derive(Debug)]
+enum Cut {
+    Stopped(Stopped),
+    Overdue,
+    OutputTooLong,
+    LineTooLong,
+    TooManyProcesses(usize),
+}
+
+impl From<Stopped> for Cut {
+    fn from(stopped: Stopped) -> Self {
+        Self::Stopped(stopped)
+    }
+}
+
+/// A running program.
+struct Work<'a> {
+    program: &'a Program,
+    context: &'a RunContext,
+    /// The rest of the input, which is still to be written.
+    input: &'a [u8],
+    lines: Lines,
+    error_log: ErrorLog,
+    output_bytes: u64,
+    census: Census,
+    overdue_at: Option<Instant>,
+    cut: Option<Cut>,
+}
+
+impl<'a> Work<'a> {
+    fn new(program: &'a Program, input: &'a RunInput, context: &'a RunContext) -> Self {
+        let options = &program.options;
+        Self {
+            program,
+            context,
+            input: &input.body,
+            lines: Lines::new(options.line_bytes_max),
+            error_log: ErrorLog::new(program.log.clone()),
+            output_bytes: 0,
+            census: Census::new(),
+            overdue_at: options.time_max.and_then(|time_max| Instant::now().checked_add(time_max)),
+            cut: None,
+        }
+    }
+
+    /// Runs it until its whole group has ended.
+    async fn run(mut self, mut group: Group, pipes: Pipes, mut children: Signals) -> RunOutcome {
+        let (mut stdin, mut stdout, mut stderr) =
+            (pipes.stdin, Some(pipes.stdout), Some(pipes.stderr));
+        let mut buffer = vec![0; READ_BYTES];
+        let exit = loop {
+            if group.is_ending()
+                && let Some(exit) = group.has_ended()
+            {
+                break exit;
+            }
+            let look_at = if group.is_ending() { group.look_at() } else { self.limits_due() };
+            tokio::select! {
+                () = readable(stdout.as_ref()) => {
+                    let read = take(&mut stdout, &mut buffer);
+                    self.take_output(read, &buffer);
+                }
+                () = readable(stderr.as_ref()) => {
+                    let read = take(&mut stderr, &mut buffer);
+                    self.take_error_output(read, &buffer);
+                }
+                () = writable(stdin.as_ref()) => self.write_input(&mut stdin),
+                () = group.program_ended(&mut children), if !group.is_ending() => group.end(),
+                stopped = self.context.stopped(), if self.cut.is_none() => self.cut(stopped),
+                () = sleep_until(earliest(look_at, self.error_log.due())) => {}
+            }
+            self.check_limits(&group);
+            self.end_if_cut(&mut group);
+            // A program that always has output would keep the timers from running.
+            tokio::task::yield_now().await;
+        };
+        self.read_rest(stdout, stderr, &mut buffer);
+        self.outcome(exit)
+    }
+
+    fn limits_due(&self) -> Option<Instant> {
+        earliest(Some(self.census.due()), self.overdue_at)
+    }
+
+    fn check_limits(&mut self, group: &Group) {
+        self.error_log.report_refused();
+        if group.is_ending() {
+            return;
+        }
+        if self.overdue_at.is_some_and(|at| at <= Instant::now()) {
+            self.cut(Cut::Overdue);
+        }
+        let options = &self.program.options;
+        if let Some(count) = self.census.take(group).filter(|count| *count > options.processes_max)
+        {
+            self.cut(Cut::TooManyProcesses(count));
+        }
+    }
+
+    /// Notes the first reason to end the program.
+    fn cut(&mut self, cut: impl Into<Cut>) {
+        self.cut.get_or_insert(cut.into());
+    }
+
+    fn end_if_cut(&mut self, group: &mut Group) {
+        match &self.cut {
+            None => {}
+            Some(Cut::Stopped(_) | Cut::Overdue) => group.end(),
+            Some(Cut::OutputTooLong | Cut::LineTooLong | Cut::TooManyProcesses(_)) => group.kill(),
+        }
+    }
+
+    fn write_input(&mut self, stdin: &mut Option<Sender>) {
+        let Some(pipe) = stdin else { return };
+        match pipe.try_write(self.input) {
+            Ok(len) => self.input = &self.input[len..],
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            // The program does not want the rest.
+            Err(_) => self.input = &[],
+        }
+        if self.input.is_empty() {
+            *stdin = None;
+        }
+    }
+
+    fn take_output(&mut self, read: Read, buffer: &[u8]) {
+        match read {
+            Read::Nothing => {}
+            Read::Bytes(len) => self.receive(&buffer[..len]),
+            Read::End => {
+                let passed = self.lines.finish().map(|line| pass_on(line, self.context));
+                if let (None, Some(Err(cut))) = (&self.cut, passed) {
+                    self.cut(cut);
+                }
+            }
+        }
+    }
+
+    fn receive(&mut self, mut bytes: &[u8]) {
+        self.count(bytes.len());
+        while let (None, Some(line)) = (&self.cut, self.lines.next(&mut bytes)) {
+            if let Err(cut) = pass_on(line, self.context) {
+                self.cut = Some(cut);
+            }
+        }
+    }
+
+    fn take_error_output(&mut self, read: Read, buffer: &[u8]) {
+        match read {
+            Read::Nothing => {}
+            Read::Bytes(len) => {
+                self.count(len);
+                self.context.keep_stderr(&buffer[..len]);
+                self.error_log.receive(&buffer[..len]);
+            }
+            Read::End => self.error_log.finish(),
+        }
+    }
+
+    fn count(&mut self, bytes: usize) {
+        self.output_bytes += bytes as u64;
+        if self.output_bytes > self.program.options.output_bytes_max {
+            self.cut(Cut::OutputTooLong);
+        }
+    }
+
+    /// Reads the rest that the group has left in the pipes.
+    fn read_rest(&mut self, stdout: Option<Receiver>, stderr: Option<Receiver>, buffer: &mut [u8]) {
+        if let Some(pipe) = stdout {
+            let mut rest = Rest(REST_BYTES_MAX);
+            while let Some(len) = rest.read(&pipe, buffer) {
+                self.take_output(Read::Bytes(len), buffer);
+            }
+            self.take_output(Read::End, buffer);
+        }
+        if let Some(pipe) = stderr {
+            let mut rest = Rest(REST_BYTES_MAX);
+            while let Some(len) = rest.read(&pipe, buffer) {
+                self.take_error_output(Read::Bytes(len), buffer);
+            }
+            self.take_error_output(Read::End, buffer);
+        }
+    }
+
+    fn outcome(self, exit: Option<ExitStatus>) -> RunOutcome {
+        let options = &self.program.options;
+        let why = match self.cut {
+            None => match exit {
+                Some(status) if status.success() => return Ok(None),
+                // "exit status: 3", "signal: 9 (SIGKILL)"
+                Some(status) => format!("has ended, {status}"),
+                None => "has ended, with an unknown status".to_owned(),
+            },
+            Some(Cut::Stopped(stopped)) => return Err(stopped.into()),
+            Some(Cut::Overdue) => {
+                return Err(RunFailure::timed_out(options.time_max.unwrap_or_default()));
+            }
+            Some(Cut::OutputTooLong) => {
+                format!("wrote more than {} bytes, and was killed", options.output_bytes_max)
+            }
+            Some(Cut::LineTooLong) => {
+                let bytes_max = options.line_bytes_max;
+                format!("wrote a line of more than {bytes_max} bytes, and was killed")
+            }
+            Some(Cut::TooManyProcesses(count)) => {
+                let processes_max = options.processes_max;
+                format!("had {count} processes, more than {processes_max}, and was killed")
+            }
+        };
+        Err(RunFailure::new(format!("{} {why}", options.command)))
+    }
+}
+
+/// Publishes a line of output as progress or as a partial result.
+fn pass_on(line: Line<'_>, context: &RunContext) -> Result<(), Cut> {
+    let Line::Whole(line) = line else { return Err(Cut::LineTooLong) };
+    let text = lines::text(line);
+    match ProgressLine::parse(&text) {
+        Some(progress) => context.progress(progress.fraction, progress.text.as_deref())?,
+        None => context.partial(&lines::data(&text))?,
+    }
+    Ok(())
+}
+
+/// Waits until the pipe is writable; forever if there is nothing to write.
+async fn writable(pipe: Option<&Sender>) {
+    match pipe {
+        // The write will return the error.
+        Some(pipe) => drop(pipe.writable().await),
+        None => std::future::pending().await,
+    }
+}
