@@ -6,6 +6,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use serde::Serialize;
 use tokio::sync::watch;
 
+use crate::keys::Place;
 use crate::log::{DataDir, Extent, Log, MemoryLog, NoLog, Progress, WhenFull};
 use crate::{
     After, Batch, Data, Epoch, Gap, GapReason, Health, IdempotencyKey, NewEvent, Note, Page,
@@ -281,7 +282,16 @@ impl Topic {
     /// Returns true if a batch with this key was published within the window of keys, so that this is a retry.
     #[must_use]
     pub fn knows(&self, now: UnixTime, key: IdempotencyKey) -> bool {
-        self.log().knows(now, key)
+        self.log().find_key(now, key).is_some()
+    }
+
+    /// Returns the place of the batch that was published with this key within the window of keys, so that a publisher
+    /// can make the same batch again. The batch may be kept no longer, and on disk it may not be kept yet.
+    #[must_use]
+    pub fn published_with(&self, now: UnixTime, key: IdempotencyKey) -> Option<Published> {
+        let Place { first, last } = self.log().find_key(now, key)?;
+        let (first, last) = (self.position(first), self.position(last));
+        Some(Published { first, last, repeated: true })
     }
 
     /// Returns the note of the newest batch that has one; retention does not remove it. On disk it is as safe as its

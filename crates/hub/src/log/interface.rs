@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use tokio::sync::Notify;
 
+use crate::keys::Place;
 use crate::{
     Batch, Event, Health, IdempotencyKey, NewEvent, Note, PageLimit, PublishError, Receipt,
     StorageError, TopicOptions, UnixTime,
@@ -67,8 +68,8 @@ pub(crate) trait Log: fmt::Debug + Send + Sync {
     /// Keeps a note without a batch, which becomes the newest.
     fn set_note(&self, note: Note) -> Result<(), StorageError>;
 
-    /// Returns true if a key is in the window.
-    fn knows(&self, now: UnixTime, key: IdempotencyKey) -> bool;
+    /// Returns the place of the batch with this key, kept or about to be, if the key is in the window.
+    fn find_key(&self, now: UnixTime, key: IdempotencyKey) -> Option<Place>;
 
     /// Returns its health. A log in memory is always well.
     fn health(&self) -> Health {

@@ -117,8 +117,8 @@ impl Log for MemoryLog {
         Ok(())
     }
 
-    fn knows(&self, now: UnixTime, key: IdempotencyKey) -> bool {
-        self.lock().keys.find(now, key).is_some()
+    fn find_key(&self, now: UnixTime, key: IdempotencyKey) -> Option<Place> {
+        self.lock().keys.find(now, key).map(|seen| seen.place())
     }
 
     fn configure(&self, options: TopicOptions) {

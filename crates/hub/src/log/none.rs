@@ -5,6 +5,7 @@ use std::path::Path;
 
 use super::{Extent, Log, Slice, WhenFull};
 use crate::error::Action;
+use crate::keys::Place;
 use crate::{
     Batch, IdempotencyKey, Note, PageLimit, PublishError, Receipt, StorageError, TopicOptions,
     UnixTime,
@@ -47,8 +48,8 @@ impl Log for NoLog {
         Err(StorageError::new(Action::Write, Path::new(""), error))
     }
 
-    fn knows(&self, _: UnixTime, _: IdempotencyKey) -> bool {
-        false
+    fn find_key(&self, _: UnixTime, _: IdempotencyKey) -> Option<Place> {
+        None
     }
 
     /// The topic gets its options when it is created.

@@ -41,6 +41,9 @@ pub(super) async fn a_key_that_was_seen_is_refused_with_other_events(make: Make)
     }
     assert!(publish(&[1, 2]).unwrap().await.unwrap().repeated);
     assert!(subject.topic.knows(at(1), key("a")) && !subject.topic.knows(at(1), key("b")));
+    let place = |name| subject.topic.published_with(at(1), key(name));
+    let place = (place("a").map(|known| (known.first, known.last)), place("b"));
+    assert_eq!(place, (Some((position(1), position(2))), None));
     assert_eq!(subject.all(1, 100), [1, 2]);
 }
 

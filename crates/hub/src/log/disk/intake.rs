@@ -65,9 +65,10 @@ impl Intake {
         }
     }
 
-    /// Returns true if a key is in the window.
-    pub(super) fn knows(&mut self, now: UnixTime, key: IdempotencyKey) -> bool {
-        self.keys.find(now, key).or_else(|| self.under_way.find(now, key)).is_some()
+    /// Returns the place of the batch with this key, kept or handed over, if the key is in the window.
+    pub(super) fn find_key(&mut self, now: UnixTime, key: IdempotencyKey) -> Option<Place> {
+        let seen = self.keys.find(now, key).or_else(|| self.under_way.find(now, key));
+        seen.map(|seen| seen.place())
     }
 
     /// Records a batch that was handed over.

@@ -139,8 +139,8 @@ impl Log for DiskTopic {
         self.log.set_note(note)
     }
 
-    fn knows(&self, now: UnixTime, key: IdempotencyKey) -> bool {
-        lock(&self.log.intake).knows(now, key)
+    fn find_key(&self, now: UnixTime, key: IdempotencyKey) -> Option<Place> {
+        lock(&self.log.intake).find_key(now, key)
     }
 
     fn health(&self) -> Health {
